@@ -1,0 +1,173 @@
+"""Shape and dtype rules in both directions: what is known so far, and how knowledge merges.
+
+A rule is written once and run until nothing more is learned. It reads `s["data"]`, states
+`s["weight"] = (n, k)`, and ends early by `s.need("data")` when that is not known yet.
+Inside rules a dimension that is not known is -1; at the border MXNet's 0 stands for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
+from gnomon.dtype import DType
+
+T = TypeVar("T")
+Shape = tuple[int, ...]
+UNKNOWN = -1
+
+
+class Undetermined(Exception):
+    """A rule needs what is not known yet; inference goes on with what it has."""
+
+
+class Facts(Generic[T]):
+    """What is known about each named input, output and state of one operator."""
+
+    error: type[GnomonError] = GnomonError
+
+    def __init__(self, where: str, names: Sequence[str], known: Sequence[T | None]) -> None:
+        self.where = where
+        self.names = tuple(names)
+        self._known = dict(zip(names, known, strict=True))
+
+    def __getitem__(self, name: str) -> T | None:
+        return self._known[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._known
+
+    def __setitem__(self, name: str, value: T | None) -> None:
+        if value is not None:
+            self._known[name] = self.merge(name, self._known[name], value)
+
+    def need(self, name: str) -> T:
+        """What is known about `name`; ends the rule when nothing is."""
+        value = self._known[name]
+        if value is None:
+            raise Undetermined(name)
+        return value
+
+    def same(self, *names: str) -> None:
+        """State that all of `names` (without names: everything) agree."""
+        group = names or self.names
+        for name in group:
+            self[name] = self._known[group[0]]
+            self[group[0]] = self._known[name]
+        for name in group:
+            self[name] = self._known[group[0]]
+
+    def state(self) -> tuple[T | None, ...]:
+        """Everything known, in the order of the names."""
+        return tuple(self._known.values())
+
+    def merge(self, name: str, old: T | None, new: T) -> T:
+        """`old` and `new` as one fact; an error naming both when they contradict."""
+        raise TypeError(f"{type(self).__name__} says nothing of merging")
+
+    def refuse(self, name: str, expected: object, got: object) -> GnomonError:
+        """The error that `name` is `got` where `expected` was."""
+        return self.error(complaint(self.where, name, expected, got))
+
+
+class Shapes(Facts[Shape]):
+    """Shapes known so far; a dimension -1 is not known."""
+
+    error = ShapeError
+
+    def merge(self, name: str, old: Shape | None, new: Shape) -> Shape:
+        new = tuple(int(d) for d in new)
+        if old is None:
+            return new
+        if len(old) != len(new) or any(a != b and min(a, b) >= 0 for a, b in zip(old, new)):
+            raise self.refuse(name, f"shape {show_shape(new)}", show_shape(old))
+        return tuple(max(a, b) for a, b in zip(old, new))
+
+    def rank(self, name: str, *ranks: int) -> Shape:
+        """The shape of `name`, checked to have one of `ranks` axes."""
+        shape = self.need(name)
+        if len(shape) not in ranks:
+            wanted = " or ".join(str(r) for r in ranks)
+            raise self.refuse(name, f"{wanted} axes", f"shape {show_shape(shape)}")
+        return shape
+
+    def axis(self, name: str, axis: int, extra: int = 0) -> int:
+        """`axis` of `name` counted from the front; ShapeError when it has no such axis."""
+        return normal_axis(self.where, axis, len(self.need(name)) + extra)
+
+
+class Types(Facts[DType]):
+    """Dtypes known so far."""
+
+    error = DTypeError
+
+    def merge(self, name: str, old: DType | None, new: DType) -> DType:
+        if old is not None and old is not new:
+            raise self.refuse(name, f"dtype {new.name}", old.name)
+        return new
+
+
+def settle(facts: Facts[T], rule: Callable[[Facts[T]], None]) -> bool:
+    """Run `rule` until it learns nothing more; whether it ran to its end the last time."""
+    while True:
+        before = facts.state()
+        try:
+            rule(facts)
+            complete = True
+        except Undetermined:
+            complete = False
+        if facts.state() == before:
+            return complete
+
+
+def normal_axis(where: str, axis: int, ndim: int) -> int:
+    """`axis` counted from the front; ShapeError when there is no such axis among `ndim`."""
+    if not -ndim <= axis < ndim:
+        raise ShapeError(complaint(where, "axis", f"an axis of {ndim} axes", axis))
+    return axis % ndim
+
+
+def normal_axes(where: str, axes: Sequence[int], ndim: int) -> tuple[int, ...]:
+    """`axes` counted from the front, in order; ShapeError when one is missing or named twice."""
+    found = tuple(sorted(normal_axis(where, a, ndim) for a in axes))
+    if len(set(found)) < len(found):
+        raise ShapeError(complaint(where, "axis", "each axis once", tuple(axes)))
+    return found
+
+
+def times(dims: Sequence[int]) -> int:
+    """The product of `dims`, -1 when one of them is not known."""
+    total = 1
+    for d in dims:
+        if d == UNKNOWN:
+            return UNKNOWN
+        total *= d
+    return total
+
+
+def known(shape: Shape | None) -> bool:
+    """Whether `shape` is known in every dimension."""
+    return shape is not None and UNKNOWN not in shape
+
+
+def from_border(shape: Sequence[int] | None, zero_unknown: bool) -> Shape | None:
+    """A shape as given from outside: None and () say nothing, 0 (if `zero_unknown`) is -1."""
+    if shape is None or (zero_unknown and len(shape) == 0):
+        return None
+    return tuple(UNKNOWN if d < 0 or (zero_unknown and d == 0) else int(d) for d in shape)
+
+
+def to_border(shape: Shape | None, zero_unknown: bool) -> Shape | None:
+    """The inverse of `from_border`."""
+    if shape is None or not zero_unknown:
+        return shape
+    return tuple(0 if d == UNKNOWN else d for d in shape)
+
+
+def show_shape(shape: Shape | None) -> str:
+    """A shape in messages, `?` for what is not known."""
+    if shape is None:
+        return "unknown"
+    inner = ", ".join("?" if d == UNKNOWN else str(d) for d in shape)
+    return f"({inner},)" if len(shape) == 1 else f"({inner})"

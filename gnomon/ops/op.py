@@ -1,0 +1,280 @@
+"""The record of an operator: one declaration that everything else is derived from.
+
+    @op("FullyConnected", inputs=("data", "weight", "bias"))
+    class FullyConnected(Op):
+        \"\"\"Rows of `data` times the transpose of `weight`, plus `bias`.\"\"\"
+
+        num_hidden: int = param(low=1)
+        no_bias: bool = param(False)
+
+        def forward(self, data, weight, bias=None): ...
+
+`docs/operators.md` goes through every part of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self, TypeVar
+
+from gnomon.base import GnomonError, ShapeError, complaint
+from gnomon.dtype import DType
+from gnomon.expr import Expr
+from gnomon.ops import derive, infer, registry
+from gnomon.ops import param as params
+from gnomon.ops.infer import Shape, Shapes, Types
+
+C = TypeVar("C", bound="type[Op]")
+Maybe = Sequence[Any]
+
+
+class Op:
+    """An operator with its parameters; instances are frozen, equal and hashed by value.
+
+    Subclasses are declared with `@op` and say their fields, `forward`, and what is not the default.
+    """
+
+    name: ClassVar[str] = ""
+    aliases: ClassVar[tuple[str, ...]] = ()
+    input_names: ClassVar[tuple[str, ...]] = ("data",)
+    output_names: ClassVar[tuple[str, ...]] = ("output",)
+    aux_names: ClassVar[tuple[str, ...]] = ()
+    variadic: ClassVar[str | None] = None
+    fields: ClassVar[Mapping[str, params.Param]] = {}
+    is_expression: ClassVar[bool] = False
+
+    def __init__(self, **given: Any) -> None:
+        values = params.parse(self.name, self.fields, given)
+        self.__dict__.update(values)
+        self.__dict__["_given"] = given
+        self.__dict__["_key"] = (type(self), *values.items())
+        self.check()
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> Self:
+        """The operator with parameters `given` as values or strings; equal ones are shared.
+
+        ParamError for an unknown name, a missing field, a value out of range.
+        """
+        try:
+            kinds = tuple(map(type, given.values()))
+            return _parsed(cls, tuple(given.items()), kinds)  # type: ignore[return-value]
+        except TypeError:  # a list among the values has no hash
+            return cls(**given)
+
+    def check(self) -> None:
+        """Hook: refuse combinations of fields that are each fine alone (ParamError)."""
+
+    def attrs(self) -> dict[str, str]:
+        """The parameters that were given, as the strings MXNet's files hold."""
+        return {k: params.show(v) for k, v in self._given.items()}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise GnomonError(f"{self.name}: an operator is frozen, '{name}' cannot be set")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Op) and bool(self._key == other._key)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(f'{k}={v}' for k, v in self.attrs().items())})"
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{self.name}: no parameter or method '{name}'")
+
+    # What goes in and comes out -------------------------------------------------------------
+
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the inputs that gradients flow to; `arg0, arg1...` when their number varies."""
+        if self.variadic:
+            return tuple(f"arg{i}" for i in range(getattr(self, self.variadic)))
+        return tuple(n for n in self.input_names if n not in self.aux_names)
+
+    def auxiliary(self) -> tuple[str, ...]:
+        """Names of the states: inputs the operator changes and no gradient flows to."""
+        return self.aux_names
+
+    def inputs(self) -> tuple[str, ...]:
+        """Names in the order of a call: the arguments, then the states."""
+        return self.arguments() + self.auxiliary()
+
+    def outputs(self) -> tuple[str, ...]:
+        """Names of all outputs, those only the gradient uses included."""
+        return self.output_names
+
+    @property
+    def num_visible_outputs(self) -> int:
+        """How many of the outputs a caller sees."""
+        return len(self.outputs())
+
+    # What it means --------------------------------------------------------------------------
+
+    def shapes(self, s: Shapes) -> None:
+        """Hook: the shape rule; by default everything has one shape."""
+        s.same()
+
+    def types(self, t: Types) -> None:
+        """Hook: the dtype rule; by default everything has one dtype."""
+        t.same()
+
+    def forward(self, *inputs: Any, **context: Any) -> Expr | tuple[Expr, ...]:
+        """The outputs as expressions of the inputs, arguments first, then states.
+
+        Methods ask for context by keyword-only parameters: `train` (bool), `random` (an object
+        with `.uniform(shape, dtype)` and `.normal(shape, dtype)`); others are not passed on.
+        """
+        raise GnomonError(f"{self.name}: works on data (run), it has no expression")
+
+    def updates(
+        self, inputs: Maybe, aux: Maybe, outputs: Maybe, train: bool = True
+    ) -> dict[int, Expr]:
+        """New values of the states by their index; by default states stay."""
+        return {}
+
+    def backward(
+        self, out_grads: Maybe, inputs: Maybe, outputs: Maybe, **context: Any
+    ) -> tuple[Expr | None, ...]:
+        """The gradient of each argument (None: there is none); by default derived from `forward`.
+
+        `out_grads` has one entry a visible output, `inputs` the arguments and then the states,
+        `outputs` every output.
+        """
+        return derive.gradient(self, out_grads, inputs, outputs, context)
+
+    # What follows from it -------------------------------------------------------------------
+
+    def apply(self, inputs: Maybe, **context: Any) -> tuple[Expr, ...]:
+        """`forward` as a tuple, one expression an output."""
+        found = self.forward(*inputs, **context)
+        return found if isinstance(found, tuple) else (found,)
+
+    def infer_shape(
+        self,
+        in_shapes: Sequence[Shape | None],
+        out_shapes: Sequence[Shape | None] | None = None,
+        *,
+        zero_unknown: bool = True,
+    ) -> tuple[list[Shape | None], list[Shape | None], list[Shape | None]]:
+        """Shapes of arguments, outputs and states from what is known of arguments and outputs.
+
+        None is an unknown shape and 0 an unknown dimension; with `zero_unknown=False` 0 is a size.
+        ShapeError names the argument and both shapes when they contradict.
+        """
+        facts = self._facts(Shapes, in_shapes, out_shapes, zero_unknown)
+        infer.settle(facts, self.shapes)
+        return self._parted([infer.to_border(s, zero_unknown) for s in facts.state()])
+
+    def infer_type(
+        self,
+        in_types: Sequence[DType | None],
+        out_types: Sequence[DType | None] | None = None,
+    ) -> tuple[list[DType | None], list[DType | None], list[DType | None]]:
+        """Dtypes of arguments, outputs and states from what is known of arguments and outputs."""
+        facts = self._facts(Types, in_types, out_types, None)
+        infer.settle(facts, self.types)
+        return self._parted(list(facts.state()))
+
+    def _facts(self, kind: Any, ins: Maybe, outs: Maybe | None, zero_unknown: bool | None) -> Any:
+        arguments, outputs, states = self.arguments(), self.outputs(), self.auxiliary()
+        if len(ins) != len(arguments):
+            expected = f"{len(arguments)} of them: {', '.join(arguments) or 'none'}"
+            raise ShapeError(complaint(self.name, "inputs", expected, len(ins)))
+        known = list(ins) + list(outs or [])
+        known += [None] * (len(arguments) + len(outputs) + len(states) - len(known))
+        if zero_unknown is not None:
+            known = [infer.from_border(s, zero_unknown) for s in known]
+        return kind(self.name, arguments + outputs + states, known)
+
+    def _parted(self, state: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        a, b = len(self.arguments()), len(self.arguments()) + len(self.outputs())
+        return state[:a], state[a:b], state[b:]
+
+    def backward_needs(
+        self, in_shapes: Sequence[Shape], in_types: Sequence[DType], **context: Any
+    ) -> derive.Needs:
+        """Which of out_grads, inputs and outputs the gradient reads, by index."""
+        return derive.needs(self, tuple(in_shapes), tuple(in_types))
+
+    def inplace(
+        self, in_shapes: Sequence[Shape], in_types: Sequence[DType]
+    ) -> tuple[tuple[int, int], ...]:
+        """Pairs (input, output) where the output may overwrite the input."""
+        return derive.inplace(self, tuple(in_shapes), tuple(in_types))
+
+    # Operators that work on data instead ----------------------------------------------------
+
+    def run(self, ctx: Any, in_data: Maybe, req: Maybe, out_data: Maybe, aux: Maybe) -> None:
+        """Compute `out_data` on TBlobs; only operators without an expression have it."""
+        raise GnomonError(f"{self.name}: is an expression (forward), it does not run on data")
+
+    def run_backward(
+        self,
+        ctx: Any,
+        out_grad: Maybe,
+        in_data: Maybe,
+        out_data: Maybe,
+        req: Maybe,
+        in_grad: Maybe,
+        aux: Maybe,
+    ) -> None:
+        """Compute `in_grad` on TBlobs; only operators without an expression have it."""
+        raise GnomonError(f"{self.name}: has no gradient that runs on data")
+
+
+@functools.lru_cache(maxsize=4096)
+def _parsed(cls: type[Op], items: tuple[tuple[str, Any], ...], kinds: tuple[type, ...]) -> Op:
+    """`kinds` keeps 1, 1.0 and True apart, which are equal as keys and differ as attributes."""
+    return cls(**dict(items))
+
+
+def op(
+    name: str,
+    *,
+    inputs: Sequence[str] = ("data",),
+    outputs: Sequence[str] = ("output",),
+    aux: Sequence[str] = (),
+    aliases: Sequence[str] = (),
+    variadic: str | None = None,
+) -> Callable[[C], C]:
+    """Declare a class an operator called `name` and enter it into the registry.
+
+    `inputs` are all names in call order, `aux` those of them that are states, `variadic` the
+    parameter that counts the inputs.
+    """
+
+    def declare(cls: C) -> C:
+        cls.name, cls.aliases, cls.variadic = name, tuple(aliases), variadic
+        cls.input_names, cls.output_names = tuple(inputs), tuple(outputs)
+        cls.aux_names = tuple(aux)
+        describe(cls)
+        registry.register(cls)
+        return cls
+
+    return declare
+
+
+def describe(cls: type[Op]) -> None:
+    """Read off `cls` what the record holds beside its names: fields, and who asks for context."""
+    cls.fields = params.declared(cls)
+    cls.is_expression = cls.forward is not Op.forward
+    for method in ("forward", "backward"):
+        if method in vars(cls):
+            setattr(cls, method, _with_context(vars(cls)[method]))
+
+
+def _with_context(method: Callable[..., Any]) -> Callable[..., Any]:
+    """`method` taking any context, passing on what its keyword-only parameters ask for."""
+    kinds = {p.name: p.kind for p in inspect.signature(method).parameters.values()}
+    if inspect.Parameter.VAR_KEYWORD in kinds.values():
+        return method
+    asked = [n for n, kind in kinds.items() if kind is inspect.Parameter.KEYWORD_ONLY]
+
+    @functools.wraps(method)
+    def call(self: Op, *args: Any, **context: Any) -> Any:
+        return method(self, *args, **{k: context[k] for k in asked if k in context})
+
+    return call

@@ -1,0 +1,260 @@
+"""Declared fields of operators: parsed from keyword arguments or strings, printed as strings."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import math
+import operator
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gnomon import dtype as dtypes
+from gnomon.base import DTypeError, ParamError, complaint
+
+REQUIRED = inspect.Parameter.empty
+
+Dims = tuple[int, ...]
+OptionalDims = tuple[int | None, ...]
+Floats = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What values a field takes: its name in messages, and a reader of values and strings."""
+
+    name: str
+    read: Callable[[Any], Any]
+    optional: bool = False
+
+    def parse(self, value: Any) -> Any:
+        """Return `value` as this kind's Python type; ValueError or TypeError when it is not one."""
+        if self.optional and (value is None or value == "None"):
+            return None
+        return self.read(value)
+
+    def __str__(self) -> str:
+        return f"{self.name} or None" if self.optional else self.name
+
+
+def _read_int(value: Any) -> int:
+    if isinstance(value, str):
+        return int(value.strip().rstrip("lL"))
+    if isinstance(value, bool):
+        raise TypeError("a bool is not an int")
+    return operator.index(value)
+
+
+def _read_float(value: Any) -> float:
+    if value is None:
+        raise TypeError("None is not a number")
+    return float(value)
+
+
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+
+
+def _read_bool(value: Any) -> bool:
+    text = str(value).strip().lower()
+    if text not in _TRUTH:
+        raise ValueError(f"{value!r} is not a truth value")
+    return _TRUTH[text]
+
+
+def _read_str(value: Any) -> str:
+    if value is None:
+        raise TypeError("None is not a string")
+    return str(value)
+
+
+def _read_tuple(element: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+    def read(value: Any) -> tuple[Any, ...]:
+        if isinstance(value, str):
+            value = _literal_tuple(value)
+        if not isinstance(value, Iterable):
+            value = (value,)
+        return tuple(element(v) for v in value)
+
+    return read
+
+
+def _literal_tuple(text: str) -> Any:
+    """The tuple or number written in `text`; Python 2's long suffix is forgiven."""
+    try:
+        return ast.literal_eval(text.strip().replace("L", ""))
+    except (SyntaxError, ValueError):
+        raise ValueError(f"{text!r} is not a tuple of numbers") from None
+
+
+def _read_int_or_none(value: Any) -> int | None:
+    return None if value is None else _read_int(value)
+
+
+_KINDS: Mapping[Any, Kind] = {
+    int: Kind("int", _read_int),
+    float: Kind("float", _read_float),
+    bool: Kind("bool", _read_bool),
+    str: Kind("string", _read_str),
+    dtypes.DType: Kind("dtype", dtypes.of),
+    Dims: Kind("tuple of ints", _read_tuple(_read_int)),
+    OptionalDims: Kind("tuple of ints or None", _read_tuple(_read_int_or_none)),
+    Floats: Kind("tuple of floats", _read_tuple(_read_float)),
+    Any: Kind("any value", lambda value: value),
+}
+
+
+def kind_of(annotation: Any) -> Kind:
+    """The kind a field's annotation stands for: int, float, Dims, `int | None`, ...
+
+    >>> kind_of(Dims).parse("(2, 2)"), kind_of(int | None).parse("None")
+    ((2, 2), None)
+    """
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
+        inner = next(a for a in typing.get_args(annotation) if a is not type(None))
+        kind = _KINDS[inner]
+        return Kind(kind.name, kind.read, optional=True)
+    return _KINDS[annotation]
+
+
+@dataclass(slots=True)
+class Param:
+    """One declared field of an operator: kind, default, limits, choices and a line of text."""
+
+    default: Any = REQUIRED
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[Any, ...] = ()
+    doc: str = ""
+    name: str = ""
+    kind: Kind = _KINDS[Any]
+
+    @property
+    def required(self) -> bool:
+        """Whether a value must be given."""
+        return self.default is REQUIRED
+
+    def expected(self) -> str:
+        """What this field takes, in words: `int >= 1`, `one of 'relu', 'tanh'`."""
+        if self.choices:
+            text = "one of " + ", ".join(repr(c) for c in self.choices)
+            return text + " or None" if self.kind.optional else text
+        bounds = [f">= {self.low}"] if self.low is not None else []
+        bounds += [f"<= {self.high}"] if self.high is not None else []
+        return " ".join([str(self.kind), " and ".join(bounds)]).strip()
+
+    def describe(self) -> str:
+        """What this field takes and its default, as one line of documentation."""
+        rest = "required" if self.required else f"optional, default={show(self.default)}"
+        return f"{self.expected()}, {rest}"
+
+    def parse(self, where: str, value: Any) -> Any:
+        """Return `value` (or the value its string stands for), checked; ParamError otherwise."""
+        try:
+            parsed = self.kind.parse(value)
+        except (TypeError, ValueError, OverflowError, DTypeError):
+            raise self._refuse(where, value) from None
+        if parsed is not None and not self._allows(parsed):
+            raise self._refuse(where, value)
+        return parsed
+
+    def _allows(self, parsed: Any) -> bool:
+        if self.choices:
+            return (parsed.name if isinstance(parsed, dtypes.DType) else parsed) in self.choices
+        parts = parsed if isinstance(parsed, tuple) else (parsed,)
+        return all(self._inside(p) for p in parts if p is not None)
+
+    def _inside(self, number: Any) -> bool:
+        low_ok = self.low is None or number >= self.low
+        return low_ok and (self.high is None or number <= self.high)
+
+    def _refuse(self, where: str, value: Any) -> ParamError:
+        expected = self.expected()
+        near = difflib.get_close_matches(str(value), [str(c) for c in self.choices], 1)
+        expected += f" (nearest: {near[0]!r})" if near else ""
+        return ParamError(complaint(where, self.name, expected, repr(value)))
+
+
+def param(
+    default: Any = REQUIRED,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: Iterable[Any] = (),
+    doc: str = "",
+) -> Any:
+    """A field of an operator: `num_hidden: int = param(low=1)`; without a default it is required.
+
+    The annotation gives the kind: int, float, bool, str, DType, Dims, Floats, or one `| None`.
+    """
+    return Param(default, low, high, tuple(choices), doc)
+
+
+def declared(owner: type) -> dict[str, Param]:
+    """The fields `owner` declares or inherits, in order, each with its kind filled in."""
+    found: dict[str, Param] = {}
+    for base in reversed(owner.__mro__):
+        own = {k: v for k, v in vars(base).items() if isinstance(v, Param)}
+        hints = typing.get_type_hints(base) if own else {}
+        for name, field in own.items():
+            field.name, field.kind = name, kind_of(hints.get(name, Any))
+            found[name] = field
+    return found
+
+
+def parse(where: str, fields: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Every field's value, from `given` (values or strings) and the defaults.
+
+    ParamError for an unknown name, a missing field and a value that is not allowed.
+    """
+    for name in given:
+        if name not in fields:
+            raise ParamError(complaint(where, name, _known(fields, name), repr(given[name])))
+    values: dict[str, Any] = {}
+    for name, field in fields.items():
+        if name in given:
+            values[name] = field.parse(where, given[name])
+        elif field.required:
+            raise ParamError(complaint(where, name, field.describe(), "nothing"))
+        else:
+            values[name] = field.default if field.default is None else field.kind.parse(field.default)
+    return values
+
+
+def _known(fields: Mapping[str, Param], name: str) -> str:
+    near = difflib.get_close_matches(name, fields, 1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return ("one of the parameters " + ", ".join(fields) if fields else "no parameters") + hint
+
+
+def show(value: Any) -> str:
+    """The string MXNet's files hold for `value`.
+
+    >>> [show(v) for v in ((1, 1), True, 1e-05, None, 3)]
+    ['(1, 1)', 'True', '1e-05', 'None', '3']
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dtypes.DType):
+        return value.name
+    if isinstance(value, (tuple, list)):
+        inner = ", ".join(show(v) for v in value)
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    if isinstance(value, bool) or value is None:
+        return str(value)
+    return _show_number(value)
+
+
+def _show_number(value: Any) -> str:
+    """Numbers as Python prints them: NumPy's scalars print their type from version 2 on."""
+    try:
+        return str(operator.index(value))
+    except TypeError:
+        pass
+    try:
+        return str(float(value)) if math.isfinite(float(value)) else str(float(value))
+    except (TypeError, ValueError):
+        return dtypes.of(value).name if isinstance(value, type) else str(value)

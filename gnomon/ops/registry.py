@@ -1,0 +1,55 @@
+"""Operators by name: every file of this folder is looked through at the first question.
+
+States: nothing read; then, for the rest of the process, every family imported. An operator that
+a user registers later is found like the built-in ones. Names are never given back.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING
+
+from gnomon import registry as _generic
+
+if TYPE_CHECKING:
+    from gnomon.ops.op import Op
+
+_operators: _generic.Registry[type[Op]] = _generic.Registry("operator")
+_families_read: list[str] = []
+
+
+def register(cls: type[Op]) -> None:
+    """Enter `cls` under its name and its aliases; GnomonError when a name is taken."""
+    _operators.register(cls.name, cls, cls.aliases)
+
+
+def find(name: str) -> type[Op]:
+    """The operator called `name` (its own name or an alias).
+
+    >>> find("concat").name
+    'Concat'
+    """
+    _read_families()
+    return _operators.get(name)
+
+
+def names() -> list[str]:
+    """Every name and alias, sorted."""
+    _read_families()
+    return sorted(_operators.names())
+
+
+def has(name: str) -> bool:
+    """Whether an operator is called `name`."""
+    _read_families()
+    return name in _operators.names()
+
+
+def _read_families() -> None:
+    if _families_read:
+        return
+    _families_read.append("reading")
+    package = importlib.import_module("gnomon.ops")
+    for module in pkgutil.walk_packages(package.__path__, "gnomon.ops."):
+        importlib.import_module(module.name)
