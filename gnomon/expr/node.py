@@ -1,0 +1,448 @@
+"""The nodes of an expression: every kind on this page.
+
+    Buffer      data in memory: the leaf, and what a statement stores into
+    Scalar      a number, given to the kernel as an argument
+    Map         a scalar function over operands of one shape
+    Cast        another dtype
+    Chainer     anything given by an index rule; its subclasses stand in `ext/`, one file each
+    Call        a library's work (matrix product, convolution); its subclasses stand in `call/`
+
+A node is immutable. It knows its `shape` and `dtype` (checked when it is built, so that an error points at the
+line that made it), its operands (`children`), what its element at an index is (`at`), and how a gradient
+flows through it (`adjoint`). Readers walk nodes iteratively and remember what they saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+
+from gnomon import dtype as dt
+from gnomon.base import DTypeError, ShapeError, complaint
+from gnomon.dtype import DType
+from gnomon.expr.index import Index
+from gnomon.expr.scalar import SCALAR, ScalarFn
+from gnomon.expr.term import Number, Term, compute_dtype
+from gnomon.shape import row_major
+
+Shape: TypeAlias = tuple[int, ...]
+Operand: TypeAlias = "Expr | Number"
+Size: TypeAlias = (
+    int  # a field so annotated is a kernel argument: another value needs no recompiling
+)
+Sizes: TypeAlias = tuple[int, ...]
+RVALUE, MAPPER, CHAINER, COMPLEX = 0, 1, 3, 7
+
+
+class Expr:
+    """An expression: nothing is computed until it is stored.
+
+    >>> x = Buffer((2, 3), dt.float32)
+    >>> e = 2.0 * x + 1.0
+    >>> e.shape, e.dtype.name
+    ((2, 3), 'float32')
+    """
+
+    __slots__ = ("__weakref__", "dtype", "shape")
+    __hash__ = object.__hash__
+    kind: ClassVar[int] = CHAINER
+    shape: Shape
+    dtype: DType
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """The operands."""
+        return ()
+
+    def at(self, i: Index) -> Term:
+        """The element at index `i`, as a Term; `i.elem(operand, index)` asks for an operand's."""
+        raise TypeError(
+            f"{type(self).__name__} has no index rule: a library computes it as a whole"
+        )
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        """Pairs (operand, what it receives) for the gradient `g` of this node; none: no gradient."""
+        return ()
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    def _map(self, fn: ScalarFn, args: Sequence[Operand]) -> Map:
+        return map_over(fn, args)
+
+    def __add__(self, other: Operand) -> Map:
+        return map_over(_ADD, (self, other))
+
+    def __radd__(self, other: Operand) -> Map:
+        return map_over(_ADD, (other, self))
+
+    def __sub__(self, other: Operand) -> Map:
+        return map_over(_SUB, (self, other))
+
+    def __rsub__(self, other: Operand) -> Map:
+        return map_over(_SUB, (other, self))
+
+    def __mul__(self, other: Operand) -> Expr:
+        return map_over(_MUL, (self, other))
+
+    def __rmul__(self, other: Operand) -> Expr:
+        return map_over(_MUL, (other, self))
+
+    def __truediv__(self, other: Operand) -> Map:
+        return map_over(_DIV, (self, other))
+
+    def __rtruediv__(self, other: Operand) -> Map:
+        return map_over(_DIV, (other, self))
+
+    def __pow__(self, other: Operand) -> Map:
+        return map_over(SCALAR["power"], (self, other))
+
+    def __rpow__(self, other: Operand) -> Map:
+        return map_over(SCALAR["power"], (other, self))
+
+    def __neg__(self) -> Map:
+        return map_over(SCALAR["neg"], (self,))
+
+    def __lt__(self, other: Operand) -> Map:
+        return map_over(SCALAR["lt"], (self, other))
+
+    def __le__(self, other: Operand) -> Map:
+        return map_over(SCALAR["le"], (self, other))
+
+    def __gt__(self, other: Operand) -> Map:
+        return map_over(SCALAR["gt"], (self, other))
+
+    def __ge__(self, other: Operand) -> Map:
+        return map_over(SCALAR["ge"], (self, other))
+
+    def __bool__(self) -> bool:
+        raise TypeError("an expression has no truth value before it is stored somewhere")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {'x'.join(map(str, self.shape)) or 'scalar'} {self.dtype.name}>"
+
+
+_ADD, _SUB, _MUL, _DIV = (SCALAR[name] for name in ("add", "sub", "mul", "div"))
+
+
+class Buffer(Expr):
+    """Data in memory: `address` of the first element, and elements (not bytes) from one to the next per axis.
+
+    `owner` is kept alive as long as the buffer. An address of 0 means 'not decided yet': a memory plan sets it.
+    """
+
+    __slots__ = ("_layout", "address", "device", "owner", "strides")
+    kind = RVALUE
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: DType = dt.float32,
+        strides: Sequence[int] | None = None,
+        address: int = 0,
+        owner: Any = None,
+        device: str = "cpu",
+    ) -> None:
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.strides = row_major(self.shape) if strides is None else tuple(strides)
+        self.address, self.owner, self.device = address, owner, device
+        self._layout: tuple[int, ...] | None = None
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the elements lie in C order without gaps."""
+        return all(
+            s == c or n == 1
+            for n, s, c in zip(self.shape, self.strides, row_major(self.shape), strict=True)
+        )
+
+    @property
+    def layout(self) -> tuple[int, ...]:
+        """What code may assume of the strides; see `stride_classes`."""
+        if self._layout is None:
+            self._layout = stride_classes(self.shape, self.strides)
+        return self._layout
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The data as a NumPy view; it must have an address."""
+        if 0 in self.shape:
+            return np.empty(self.shape, self.dtype.numpy)
+        if not self.address:
+            raise ValueError("this buffer has no memory yet")
+        return array_at(self.address, self.shape, self.strides, self.dtype, self)
+
+    def at(self, i: Index) -> Term:
+        return i.load(self)
+
+
+# what one axis' stride is, as far as code may rely on it
+ANY, UNIT, ZERO, JOINED, REVERSED = 0, 1, 2, 3, 4
+
+
+def stride_classes(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """Per axis: UNIT (1), ZERO (does not matter or 0), REVERSED (-1), JOINED (spans the next axis), else ANY."""
+    classes = []
+    inner: int | None = None  # what the stride must be to continue the axes after it
+    for n, s in zip(reversed(shape), reversed(strides), strict=True):
+        if n == 1 or s == 0:
+            classes.append(ZERO)
+            inner = inner if n == 1 else None
+            continue
+        if s == inner:
+            classes.append(JOINED)
+        else:
+            classes.append(UNIT if s == 1 else REVERSED if s == -1 else ANY)
+        inner = s * n
+    return tuple(reversed(classes))
+
+
+class Scalar(Expr):
+    """A number beside expressions of `dtype`; it fits any shape and never recompiles a kernel."""
+
+    __slots__ = ("value",)
+    kind = MAPPER
+
+    def __init__(self, value: Number, dtype: DType) -> None:
+        self.value, self.shape, self.dtype = value, (), dtype
+
+    def at(self, i: Index) -> Term:
+        return i.arena.arg(self, compute_dtype(self.dtype))
+
+
+class Map(Expr):
+    """A scalar function over operands of one shape and dtype (scalars fit any shape)."""
+
+    __slots__ = ("args", "fn")
+    kind = MAPPER
+
+    def __init__(self, fn: ScalarFn, args: tuple[Expr, ...], shape: Shape, dtype: DType) -> None:
+        self.fn, self.args, self.shape, self.dtype = fn, args, shape, dtype
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+    def at(self, i: Index) -> Term:
+        args = tuple([i.elem(a, i if a.shape else i.put_all(())) for a in self.args])
+        return self.fn.terms(i.arena, args)
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        return tuple(
+            (arg, product(g, self.partial(k)))
+            for k, arg in enumerate(self.args)
+            if not isinstance(arg, Scalar) and arg.dtype.kind == "f"
+        )
+
+    def partial(self, k: int) -> Expr | Number:
+        """The derivative with respect to operand `k`; a plain number where it is constant."""
+        grad = self.fn.grad(k)
+        if grad.constant is not None:
+            return grad.constant
+        return map_over(grad, (*self.args, self) if grad.uses_value else self.args)
+
+
+class Cast(Expr):
+    """`src` converted to another dtype: toward zero, saturating, NaN to 0."""
+
+    __slots__ = ("src",)
+    kind = MAPPER
+
+    def __init__(self, src: Expr, dtype: DType) -> None:
+        self.src, self.shape, self.dtype = src, src.shape, dtype
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.src,)
+
+    def at(self, i: Index) -> Term:
+        narrow = i.arena.cast(i.elem(self.src, i), self.dtype)
+        return i.arena.cast(narrow, compute_dtype(self.dtype))
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        return ((self.src, cast(g, self.src.dtype)),) if self.src.dtype.kind == "f" else ()
+
+
+@dataclass(frozen=True, eq=False)
+class Composite(Expr):
+    """A node declared by its fields: `Expr` and `tuple[Expr, ...]` are operands, `Size` and `Sizes` are
+    kernel arguments, anything else is part of the kernel's structure and must be hashable."""
+
+    def __post_init__(self) -> None:
+        shape, dtype = self.infer()
+        object.__setattr__(self, "shape", tuple(shape))
+        object.__setattr__(self, "dtype", dtype)
+
+    def infer(self) -> tuple[Sequence[int], DType]:
+        """Shape and dtype of the result; raises where the operands do not fit."""
+        raise TypeError(f"{type(self).__name__} must define infer()")
+
+    @classmethod
+    def roles(cls) -> dict[str, str]:
+        """Field name -> 'one' or 'many' operands, 'size', 'sizes' or 'static'."""
+        found = cls.__dict__.get("_roles")
+        if found is None:
+            found = {
+                f.name: _ROLES.get(str(f.type).replace(" ", ""), "static") for f in fields(cls)
+            }
+            cls._roles = found  # type: ignore[attr-defined]
+        return found  # type: ignore[no-any-return]
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        out: list[Expr] = []
+        for name, role in self.roles().items():
+            if role == "one":
+                operand = getattr(self, name)
+                out.extend(() if operand is None else (operand,))
+            elif role == "many":
+                out.extend(getattr(self, name))
+        return tuple(out)
+
+    def rebuild(
+        self, children: Iterator[Expr], size: Callable[[int], Any], shape: Sequence[Any]
+    ) -> Self:
+        """A copy with other operands, each size passed through `size`, and this shape; nothing is checked."""
+        new = object.__new__(type(self))
+        for name, role in self.roles().items():
+            value = getattr(self, name)
+            if role == "one":
+                value = None if value is None else next(children)
+            elif role == "many":
+                value = tuple(next(children) for _ in value)
+            elif role == "size":
+                value = size(value)
+            elif role == "sizes":
+                value = tuple(map(size, value))
+            object.__setattr__(new, name, value)
+        object.__setattr__(new, "shape", tuple(shape))
+        object.__setattr__(new, "dtype", self.dtype)
+        return new
+
+    def static(self) -> tuple[Any, ...]:
+        """The fields that are part of a kernel's structure."""
+        return tuple(getattr(self, n) for n, role in self.roles().items() if role == "static")
+
+
+_ROLES = {
+    "Expr": "one",
+    "Expr|None": "one",
+    "tuple[Expr,...]": "many",
+    "Size": "size",
+    "Sizes": "sizes",
+}
+
+
+class Chainer(Composite):
+    """An element-by-index rule: subclasses define `infer`, `at` and `adjoint`."""
+
+    kind = CHAINER
+
+
+class Call(Composite):
+    """Work that a library does as a whole; the planner cuts an expression here.
+
+    `infer`, `adjoint` and `reference` (its meaning in NumPy) make one; `fallback` gives the same as an
+    expression of other nodes, for machines without the library.
+    """
+
+    kind = COMPLEX
+
+    def reference(self, *operands: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The values, by NumPy."""
+        raise TypeError(f"{type(self).__name__} must define reference()")
+
+
+def as_expr(value: Operand, dtype: DType) -> Expr:
+    """`value` itself, or a Scalar of `dtype`; a float beside integers is an error."""
+    if isinstance(value, Expr):
+        return value
+    if not isinstance(value, bool | int | float | np.generic):
+        raise TypeError(f"an expression or a number was expected, got {type(value).__name__}")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and dtype.kind != "f":
+        raise DTypeError(
+            f"the number {value!r} beside an operand of {dtype.name}: convert one of them with tcast"
+        )
+    return Scalar(value, dtype)
+
+
+def map_over(fn: ScalarFn, operands: Sequence[Operand]) -> Map:
+    """`fn` over operands of one shape and dtype; numbers and 0-d Scalars fit any shape."""
+    first = next((x for x in operands if isinstance(x, Expr)), None)
+    if first is None or len(operands) != fn.arity:
+        raise TypeError(f"{fn.name} takes {fn.arity} operands, at least one an expression")
+    dtype = first.dtype
+    args = tuple([x if isinstance(x, Expr) else as_expr(x, dtype) for x in operands])
+    shape: Shape | None = None
+    for k, arg in enumerate(args):
+        if arg.dtype is not dtype:
+            raise DTypeError(
+                complaint(fn.name, f"operand {k}", f"dtype {dtype.name} as {first!r}", f"{arg!r}")
+                + "; convert with tcast"
+            )
+        if type(arg) is Scalar or arg.shape == shape:
+            continue
+        if shape is not None:
+            raise ShapeError(complaint(fn.name, f"operand {k}", f"shape {shape}", f"{arg!r}"))
+        shape = arg.shape
+    return Map(fn, args, shape or (), dtype)
+
+
+def product(a: Expr, b: Expr | Number) -> Expr:
+    """`a * b`, without the multiplication where b is 1."""
+    if not isinstance(b, Expr):
+        return a if b == 1 else -a if b == -1 else a * float(b)
+    return a * b
+
+
+def cast(e: Expr, dtype: DType) -> Expr:
+    """`e` converted to `dtype`; `e` itself where it has that dtype."""
+    return e if e.dtype is dtype else Cast(e, dtype)
+
+
+def array_at(
+    address: int, shape: Sequence[int], strides: Sequence[int], dtype: DType, owner: Any
+) -> np.ndarray[Any, Any]:
+    """A NumPy view of memory, which keeps `owner` alive."""
+    size = dtype.size
+    raw = {
+        "data": (address, False),
+        "shape": tuple(shape),
+        "strides": tuple(s * size for s in strides),
+        "typestr": dtype.numpy.str if dtype.numpy.kind != "V" else f"<V{size}",
+        "version": 3,
+    }
+    view = np.asarray(_Memory(raw, owner))
+    return view if view.dtype == dtype.numpy else view.view(dtype.numpy)
+
+
+class _Memory:
+    """Carries `__array_interface__`, and the owner of the memory."""
+
+    def __init__(self, interface: dict[str, Any], owner: Any) -> None:
+        self.__array_interface__, self.owner = interface, owner
+
+
+def postorder(roots: Sequence[Expr]) -> list[Expr]:
+    """Every node below `roots` once, operands first; iterative."""
+    seen: set[int] = set()
+    order: list[Expr] = []
+    stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend(
+                (child, False) for child in reversed(node.children) if id(child) not in seen
+            )
+    return order

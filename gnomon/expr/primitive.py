@@ -1,0 +1,103 @@
+"""Primitive functions: the scalar operations that Terms are made of, one row each.
+
+A primitive is either one instruction of every machine, or a transcendental function, which
+`gnomon.code.math` writes out in the former for targets that lack it. `numpy` is its meaning.
+Half floats never appear here: they are computed in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Primitive(NamedTuple):
+    """One row: arity, NumPy meaning, whether it gives a bool, whether it only exists in floats."""
+
+    arity: int
+    numpy: Callable[..., Any]
+    gives_bool: bool = False
+    floats_only: bool = False
+
+
+def _divide(a: Any, b: Any) -> Any:
+    """Integers truncate toward zero, x/0 gives 0, INT_MIN/-1 wraps; floats divide."""
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype.kind == "f":
+        return np.divide(a, b)
+    zero = b == 0
+    safe = np.where(zero, np.ones_like(b), b)
+    quotient = np.floor_divide(a, safe)
+    fix = (np.remainder(a, safe) != 0) & ((a < 0) != (safe < 0))
+    return np.where(zero, np.zeros_like(a), quotient + fix.astype(a.dtype)).astype(a.dtype)
+
+
+def _bits(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Shifts by the width of the type or more give 0, as they never do in hardware."""
+
+    def shift(a: Any, b: Any) -> Any:
+        a = np.asarray(a)
+        unsigned = a.view(np.dtype(f"u{a.dtype.itemsize}"))
+        return function(unsigned, np.asarray(b).astype(unsigned.dtype)).view(a.dtype)
+
+    return shift
+
+
+def _fma(a: Any, b: Any, c: Any) -> Any:
+    a = np.asarray(a)
+    if a.dtype == np.float32:
+        wide = np.multiply(a, b, dtype=np.float64) + np.asarray(c, np.float64)
+        return wide.astype(np.float32)
+    return (np.asarray(a, np.longdouble) * b + c).astype(a.dtype)
+
+
+PRIMITIVES: dict[str, Primitive] = {
+    "add": Primitive(2, np.add),
+    "sub": Primitive(2, np.subtract),
+    "mul": Primitive(2, np.multiply),
+    "div": Primitive(2, _divide),
+    "neg": Primitive(1, np.negative),
+    "abs": Primitive(1, np.abs),
+    "min": Primitive(2, np.minimum),  # a NaN on either side gives NaN
+    "max": Primitive(2, np.maximum),
+    "fma": Primitive(3, _fma, floats_only=True),
+    "idiv": Primitive(2, np.floor_divide),  # index arithmetic: operands >= 0, divisor > 0
+    "imod": Primitive(2, np.remainder),
+    "lt": Primitive(2, np.less, gives_bool=True),
+    "le": Primitive(2, np.less_equal, gives_bool=True),
+    "eq": Primitive(2, np.equal, gives_bool=True),
+    "ne": Primitive(2, np.not_equal, gives_bool=True),
+    "and": Primitive(2, np.bitwise_and),
+    "or": Primitive(2, np.bitwise_or),
+    "xor": Primitive(2, np.bitwise_xor),
+    "not": Primitive(1, np.invert),
+    "shl": Primitive(2, _bits(np.left_shift)),
+    "lshr": Primitive(2, _bits(np.right_shift)),  # logical: zeros come in
+    "select": Primitive(3, np.where),
+    "sqrt": Primitive(1, np.sqrt, floats_only=True),
+    "floor": Primitive(1, np.floor, floats_only=True),
+    "ceil": Primitive(1, np.ceil, floats_only=True),
+    "trunc": Primitive(1, np.trunc, floats_only=True),
+    "rint": Primitive(1, np.rint, floats_only=True),  # ties to even
+    "copysign": Primitive(2, np.copysign, floats_only=True),
+    "exp": Primitive(1, np.exp, floats_only=True),
+    "log": Primitive(1, np.log, floats_only=True),
+    "tanh": Primitive(1, np.tanh, floats_only=True),
+}
+
+FOLD_INT: dict[str, Callable[..., Any]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "neg": lambda a: -a,
+    "idiv": lambda a, b: a // b,
+    "imod": lambda a, b: a % b,
+    "min": min,
+    "max": max,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+}

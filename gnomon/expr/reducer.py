@@ -1,0 +1,88 @@
+"""Reducers: how many values become one, as an associative `combine` with a neutral `start`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from gnomon import dtype as dt
+from gnomon.dtype import DType
+from gnomon.expr.scalar import ScalarFn
+from gnomon.expr.term import Arena, Number, Term
+
+Values = tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class Reducer:
+    """`combine(arena, a, b)` of two partial results of `arity` values each; `start(dtype)` changes nothing.
+
+    Must be associative: the compiler splits a reduction among lanes, threads and blocks, always in
+    the same way for the same sizes. Equal `key`s mean equal code.
+    """
+
+    name: str
+    arity: int
+    start: Callable[[DType], tuple[Number, ...]]
+    combine: Callable[[Arena, Values, Values], Values]
+    key: Hashable = None
+
+    def dtypes(self, body: tuple[DType, ...]) -> tuple[DType, ...]:
+        """The dtypes of the results for bodies of these dtypes."""
+        return body
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.key))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reducer) and (self.name, self.key) == (other.name, other.key)
+
+
+def lowest(dtype: DType) -> Number:
+    """The smallest number of `dtype`: -inf for floats."""
+    return -float("inf") if dtype.kind == "f" else dtype.limits[0]
+
+
+def highest(dtype: DType) -> Number:
+    """The largest number of `dtype`: inf for floats."""
+    return float("inf") if dtype.kind == "f" else dtype.limits[1]
+
+
+def _simple(name: str, op: str, start: Callable[[DType], Number]) -> Reducer:
+    def combine(arena: Arena, a: Values, b: Values) -> Values:
+        return (arena.op(op, a[0], b[0]),)
+
+    return Reducer(name, 1, lambda dtype: (start(dtype),), combine)
+
+
+def _arg(name: str, start: Callable[[DType], Number], better: Callable[[Term, Term], Term]) -> Reducer:
+    """The value and its position; the first of equals wins, and a NaN beats every number."""
+
+    def combine(arena: Arena, a: Values, b: Values) -> Values:
+        (va, ia), (vb, ib) = a, b
+        earlier = ib < ia
+        take = better(vb, va) | (vb.eq(va) & earlier)
+        if va.dtype.kind == "f":
+            nan_a, nan_b = arena.op("ne", va, va), arena.op("ne", vb, vb)
+            take = (take & ~nan_a) | (nan_b & (~nan_a | earlier))
+        return arena.select(take, vb, va), arena.select(take, ib, ia)
+
+    return Reducer(name, 2, lambda dtype: (start(dtype), dt.int64.limits[1]), combine)
+
+
+SUM = _simple("sum", "add", lambda dtype: -0.0 if dtype.kind == "f" else 0)
+PROD = _simple("prod", "mul", lambda dtype: 1)
+MAXIMUM = _simple("max", "max", lowest)
+MINIMUM = _simple("min", "min", highest)
+ARGMAX = _arg("argmax", lowest, lambda b, a: b > a)
+ARGMIN = _arg("argmin", highest, lambda b, a: b < a)
+REDUCERS = {r.name: r for r in (SUM, PROD, MAXIMUM, MINIMUM, ARGMAX, ARGMIN)}
+
+
+def from_operator(fn: ScalarFn, start: Number) -> Reducer:
+    """A reducer of a two-argument scalar operator that is associative, with its neutral element."""
+
+    def combine(arena: Arena, a: Values, b: Values) -> Values:
+        return (fn.terms(arena, (a[0], b[0])),)
+
+    return Reducer(f"user:{fn.name}", 1, lambda dtype: (start,), combine, (fn.key, start))

@@ -1,0 +1,33 @@
+"""Rewriting: the same expression with some of its nodes replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gnomon.expr.node import Cast, Composite, Expr, Map, postorder
+
+
+def substitute(roots: Sequence[Expr], replace: Mapping[Expr, Expr]) -> list[Expr]:
+    """`roots` with every node of `replace` exchanged; what does not change stays the same object."""
+    new: dict[Expr, Expr] = {}
+    for node in postorder(roots):
+        found = replace.get(node)
+        new[node] = with_children(node, [new[c] for c in node.children]) if found is None else found
+    return [new[root] for root in roots]
+
+
+def with_children(node: Expr, children: Sequence[Expr]) -> Expr:
+    """`node` over other operands of the same shapes and dtypes."""
+    if all(a is b for a, b in zip(node.children, children, strict=True)):
+        return node
+    if isinstance(node, Map):
+        return Map(node.fn, tuple(children), node.shape, node.dtype)
+    if isinstance(node, Cast):
+        return Cast(children[0], node.dtype)
+    assert isinstance(node, Composite)
+    return node.rebuild(iter(children), int, node.shape)
+
+
+def leaves(roots: Sequence[Expr]) -> list[Expr]:
+    """The nodes without operands, in the order of their first use."""
+    return [node for node in postorder(roots) if not node.children]
