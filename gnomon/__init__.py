@@ -1,0 +1,70 @@
+"""Lazy tensor expressions compiled to machine code, and a deep-learning system on top.
+
+Every public name resolves when it is first used, so that `import gnomon.shadow` loads the
+expression compiler alone and `import gnomon as mx` costs nothing for what is not touched.
+
+>>> import gnomon as mx
+>>> mx.cpu(0)
+cpu(0)
+"""
+
+from importlib import import_module as _import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_MODULES = """
+attribute autograd base callback config context contrib cli compat dtype engine executor gluon
+image initializer io kvstore lr_scheduler metric model module monitor name ndarray onnx operator
+optimizer profiler random recordio registry resource rnn runtime shadow shape symbol test_utils
+visualization
+""".split()
+
+_SHORT = {
+    "img": "image",
+    "init": "initializer",
+    "kv": "kvstore",
+    "mod": "module",
+    "mon": "monitor",
+    "nd": "ndarray",
+    "rnd": "random",
+    "sym": "symbol",
+    "viz": "visualization",
+}
+
+_FROM = {
+    "AttrScope": "attribute",
+    "Context": "context",
+    "GnomonError": "base",
+    "MXNetError": "base",
+    "cpu": "context",
+    "cpu_pinned": "context",
+    "cpu_shared": "context",
+    "current_context": "context",
+    "gpu": "context",
+    "num_gpus": "context",
+}
+
+__all__ = sorted([*_MODULES, *_SHORT, *_FROM])  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    """The public name `name`, its module imported on first use."""
+    if name in _FROM:
+        thing = getattr(_import_module(f"gnomon.{_FROM[name]}"), name)
+    elif name in _SHORT or name in _MODULES:
+        module = f"gnomon.{_SHORT.get(name, name)}"
+        try:
+            thing = _import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+            raise AttributeError(f"gnomon has no module {module!r} yet") from None
+    else:
+        raise AttributeError(f"module 'gnomon' has no attribute {name!r}")
+    globals()[name] = thing
+    return thing
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,63 @@
+"""Every kind of error gnomon raises, and the one sentence they are all written in."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class GnomonError(RuntimeError):
+    """The root of gnomon's own errors; `MXNetError` is another name of it."""
+
+
+MXNetError = GnomonError
+
+
+class ShapeError(GnomonError, ValueError):
+    """Shapes or ranks that do not go together."""
+
+
+class DTypeError(GnomonError, TypeError):
+    """Data types that are unknown or do not go together."""
+
+
+class ParamError(GnomonError, ValueError):
+    """A parameter or setting that is unknown, missing or out of range."""
+
+
+class UnknownNameError(GnomonError, KeyError):
+    """A name that nothing is registered under."""
+
+    __str__ = GnomonError.__str__  # KeyError would print the message's repr
+
+
+class FormatError(GnomonError, ValueError):
+    """A file or byte stream that is not what it should be."""
+
+
+class DeviceError(GnomonError):
+    """A device that is missing, or refuses to work."""
+
+
+class EngineError(GnomonError):
+    """A misuse of the dependency engine."""
+
+
+def complaint(where: str, argument: str, expected: object, got: object) -> str:
+    """The sentence every error is written in: where, which argument, what was expected, what came.
+
+    >>> complaint("dot", "rhs", "3 rows", "shape (4, 2)")
+    "dot: argument 'rhs': expected 3 rows, got shape (4, 2)"
+    """
+    return f"{where}: argument {argument!r}: expected {expected}, got {got}"
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """A hint at the known names closest to `name`, or an empty string where none is close.
+
+    >>> nearest("momentun", ["momentum", "wd"])
+    "; did you mean 'momentum'?"
+    """
+    by_lower = {known.lower(): known for known in names}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=3)
+    return f"; did you mean {' or '.join(repr(by_lower[c]) for c in close)}?" if close else ""

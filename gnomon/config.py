@@ -1,0 +1,255 @@
+"""Every setting of gnomon in one table: its type, default, environment variables and meaning.
+
+State: a setting's value is, in this order, what this thread set by `with using(...)`, what `set`
+gave the process, what the environment says, the default. The environment is read once, when the
+setting is first asked for; `reset` forgets that and what `set` gave.
+
+DEBUG ladder (`GNOMON_DEBUG=n` shows everything up to n): 1 devices and memory, 2 time and GB/s of
+each kernel, 3 fusion and schedule, 4 loop nests, 5 LLVM, 6 each pass, 7 assembly.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gnomon.base import ParamError, complaint, nearest
+
+
+def _processors() -> int:
+    """The processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0)) or 1
+    return os.cpu_count() or 1
+
+
+def _user_cache() -> Path:
+    """gnomon's folder in the user's cache directory."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gnomon"
+
+
+def _boolean(text: str) -> bool:
+    """The truth that `text` says in any of the usual words."""
+    word = text.strip().lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise ValueError(text)
+
+
+def _threads(text: str) -> int:
+    """The outermost number of OpenMP's list, as in `4,2`."""
+    return int(text.partition(",")[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row: what a setting means and where its value comes from."""
+
+    name: str
+    type: type
+    default: Any
+    env: tuple[str, ...]
+    doc: str
+    low: float | None = None
+    choices: tuple[str, ...] = ()
+    read: Callable[[str], Any] | None = None
+
+    def parse(self, text: str) -> Any:
+        """The value in an environment variable's `text`; ValueError where there is none."""
+        return (self.read or (_boolean if self.type is bool else self.type))(text.strip())
+
+    def expected(self) -> str:
+        """The values allowed, in words."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        return self.type.__name__ + (f" of at least {self.low:g}" if self.low is not None else "")
+
+    def check(self, where: str, value: Any) -> Any:
+        """`value` in the setting's type; ParamError where it does not fit."""
+        if self.type is Path and isinstance(value, str):
+            value = Path(value)
+        if self.type is float and type(value) is int:
+            value = float(value)
+        fits = isinstance(value, self.type) and (self.type is bool or type(value) is not bool)
+        if fits and self.low is not None:
+            fits = value >= self.low
+        if not fits or (self.choices and value not in self.choices):
+            raise ParamError(complaint(where, self.name, self.expected(), repr(value)))
+        return value
+
+
+_ENGINES = ("NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice")
+
+SETTINGS = {
+    row.name: row
+    for row in (
+        Setting("debug", int, 0, ("GNOMON_DEBUG",), "How much to show, 0 to 7.", 0),
+        Setting(
+            "num_threads",
+            int,
+            _processors,
+            ("GNOMON_NUM_THREADS", "MXNET_OMP_MAX_THREADS", "OMP_NUM_THREADS"),
+            "Threads that share the work of one kernel.",
+            low=1,
+            read=_threads,
+        ),
+        Setting(
+            "cache_dir",
+            Path,
+            _user_cache,
+            ("GNOMON_CACHE_DIR",),
+            "Folder for what is worth keeping between processes.",
+        ),
+        Setting(
+            "engine_type",
+            str,
+            "ThreadedEnginePerDevice",
+            ("GNOMON_ENGINE_TYPE", "MXNET_ENGINE_TYPE"),
+            "Which engine orders the work; NaiveEngine runs it at once, for debugging.",
+            choices=_ENGINES,
+        ),
+        Setting(
+            "cpu_workers",
+            int,
+            1,
+            ("GNOMON_CPU_WORKERS", "MXNET_CPU_WORKER_NTHREADS"),
+            "Engine threads that run functions for the processor.",
+            low=1,
+        ),
+        Setting(
+            "onednn",
+            bool,
+            True,
+            ("GNOMON_ONEDNN", "MXNET_ONEDNN_ENABLED", "MXNET_MKLDNN_ENABLED"),
+            "Whether oneDNN computes convolution and pooling where it is installed.",
+        ),
+        Setting(
+            "gomp",
+            bool,
+            True,
+            ("GNOMON_GOMP",),
+            "Whether kernels share libgomp's threads where it is installed.",
+        ),
+        Setting(
+            "pool_limit",
+            int,
+            1 << 30,
+            ("GNOMON_POOL_LIMIT",),
+            "Bytes of freed blocks that a device's pool keeps for reuse.",
+            low=0,
+        ),
+        Setting(
+            "hang_report_seconds",
+            float,
+            0.0,
+            ("GNOMON_HANG_REPORT_SECONDS",),
+            "Seconds of waiting after which the engine tells what it waits for; 0: never.",
+            low=0,
+        ),
+        Setting(
+            "backward_do_mirror",
+            bool,
+            False,
+            ("GNOMON_BACKWARD_DO_MIRROR", "MXNET_BACKWARD_DO_MIRROR"),
+            "Whether cheap results are computed again in backward to save memory.",
+        ),
+        Setting(
+            "lazy",
+            bool,
+            True,
+            ("GNOMON_LAZY",),
+            "Whether chains of element-wise NDArray operators wait to become one kernel.",
+        ),
+    )
+}
+
+
+class _Scoped(threading.local):
+    """The values this thread set by `with using(...)`."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+
+
+_scoped = _Scoped()
+_process: dict[str, Any] = {}
+
+
+def _setting(where: str, name: str) -> Setting:
+    """The row called `name`; ParamError with the nearest names where there is none."""
+    if name not in SETTINGS:
+        raise ParamError(f"{where}: unknown setting {name!r}{nearest(name, SETTINGS)}")
+    return SETTINGS[name]
+
+
+def _from_environment(name: str) -> Any:
+    """The value the environment gives the setting, or its default."""
+    row = _setting("config.get", name)
+    for variable in row.env:
+        text = os.environ.get(variable, "")
+        if not text.strip():
+            continue
+        try:
+            value = row.parse(text)
+        except ValueError:
+            value = text
+        return row.check(f"environment variable {variable}", value)
+    return row.default() if callable(row.default) else row.default
+
+
+def get(name: str) -> Any:
+    """The value of a setting in this thread.
+
+    >>> with using(debug=3):
+    ...     get("debug")
+    3
+
+    Raises:
+        ParamError: no such setting, or its environment variable holds what it cannot be.
+    """
+    scoped = _scoped.values
+    if name in scoped:
+        return scoped[name]
+    if name not in _process:
+        _process[name] = _from_environment(name)
+    return _process[name]
+
+
+def set(name: str, value: Any) -> None:
+    """Give a setting a value for the whole process.
+
+    Raises:
+        ParamError: no such setting, or a value that it cannot have.
+    """
+    _process[name] = _setting("config.set", name).check("config.set", value)
+
+
+def reset(name: str | None = None) -> None:
+    """Forget what `set` gave and what the environment said, of one setting or of all."""
+    if name is None:
+        _process.clear()
+    else:
+        _process.pop(_setting("config.reset", name).name, None)
+
+
+@contextmanager
+def using(**values: Any) -> Iterator[None]:
+    """A scope in which this thread sees other values; nothing changes where one is refused.
+
+    Raises:
+        ParamError: no such setting, or a value that it cannot have.
+    """
+    checked = {n: _setting("config.using", n).check("config.using", v) for n, v in values.items()}
+    before = _scoped.values
+    _scoped.values = {**before, **checked}
+    try:
+        yield
+    finally:
+        _scoped.values = before

@@ -1,0 +1,118 @@
+"""Where data lives and work runs: a device's type and number.
+
+State: each thread has a stack of contexts entered by `with`; the current one is its top, or
+`cpu(0)` where the stack is empty. A context never touches a device: naming `gpu(0)` on a machine
+without one is no error, allocating there is.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, ClassVar
+
+from gnomon.base import ParamError, complaint, nearest
+
+
+class _Entered(threading.local):
+    """The contexts this thread has entered, the current one last."""
+
+    def __init__(self) -> None:
+        self.stack: list[Context] = []
+
+
+class Context:
+    """A device: `device_type` is 'cpu', 'gpu', 'cpu_pinned', 'cpu_shared', or another context.
+
+    >>> with gpu(1):
+    ...     current_context()
+    gpu(1)
+    >>> current_context() == cpu() and Context("cpu", 0) == cpu(0)
+    True
+
+    Raises:
+        ParamError: no such device type, or a `device_id` below 0.
+    """
+
+    __slots__ = ("device_id", "device_typeid")
+
+    devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
+    devstr2type: ClassVar[dict[str, int]] = {name: n for n, name in devtype2str.items()}
+    _entered: ClassVar[_Entered] = _Entered()
+
+    device_typeid: int
+    device_id: int
+
+    def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
+        if isinstance(device_type, Context):
+            self.device_typeid = device_type.device_typeid
+            self.device_id = device_type.device_id
+            return
+        if device_type not in self.devstr2type:
+            known = "one of " + ", ".join(self.devstr2type)
+            got = repr(device_type) + nearest(str(device_type), self.devstr2type)
+            raise ParamError(complaint("Context", "device_type", known, got))
+        if not isinstance(device_id, int) or device_id < 0:
+            expected = "an integer of at least 0"
+            raise ParamError(complaint("Context", "device_id", expected, repr(device_id)))
+        self.device_typeid = self.devstr2type[device_type]
+        self.device_id = device_id
+
+    @property
+    def device_type(self) -> str:
+        """The name of the device's type, 'cpu' or 'gpu' for most."""
+        return self.devtype2str[self.device_typeid]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Context):
+            return NotImplemented
+        return (self.device_typeid, self.device_id) == (other.device_typeid, other.device_id)
+
+    def __hash__(self) -> int:
+        return hash((self.device_typeid, self.device_id))
+
+    def __repr__(self) -> str:
+        return f"{self.device_type}({self.device_id})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Context, (self.device_type, self.device_id)
+
+    def __enter__(self) -> Context:
+        self._entered.stack.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._entered.stack.pop()
+
+
+def cpu(device_id: int = 0) -> Context:
+    """The processor; every `device_id` is the same memory."""
+    return Context("cpu", device_id)
+
+
+def gpu(device_id: int = 0) -> Context:
+    """The graphics processor number `device_id`."""
+    return Context("gpu", device_id)
+
+
+def cpu_pinned(device_id: int = 0) -> Context:
+    """Processor memory that a GPU copies from without a detour."""
+    return Context("cpu_pinned", device_id)
+
+
+def cpu_shared(device_id: int = 0) -> Context:
+    """Processor memory that several processes share."""
+    return Context("cpu_shared", device_id)
+
+
+_DEFAULT = cpu(0)
+
+
+def current_context() -> Context:
+    """The context that new data goes to in this thread: the innermost `with`, or `cpu(0)`."""
+    stack = Context._entered.stack
+    return stack[-1] if stack else _DEFAULT
+
+
+def num_gpus() -> int:
+    """How many GPUs this version of gnomon computes on: none, it has no GPU back end."""
+    return 0

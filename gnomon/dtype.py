@@ -1,0 +1,119 @@
+"""One row for each data type: its name, its number in files, its size and NumPy's type for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import ml_dtypes
+import numpy as np
+
+from gnomon.base import DTypeError
+
+Kind = Literal["f", "i", "u", "b"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DType:
+    """A data type; there is one object for each, so `is` compares."""
+
+    name: str
+    flag: int
+    size: int
+    kind: Kind
+    numpy: np.dtype[Any]
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and the greatest value of an integer type or of bool.
+
+        >>> int8.limits
+        (-128, 127)
+
+        Raises:
+            DTypeError: a floating type, which has no such limits.
+        """
+        if self.kind == "f":
+            raise DTypeError(f"dtype {self.name}: only integer types have limits")
+        bits = 1 if self.kind == "b" else 8 * self.size
+        return (-(1 << bits - 1), (1 << bits - 1) - 1) if self.kind == "i" else (0, (1 << bits) - 1)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return of, (self.name,)
+
+
+_TABLE: dict[Any, DType] = {}
+_BY_FLAG: dict[int, DType] = {}
+_PUBLIC: list[str] = []
+
+
+def _row(name: str, flag: int, kind: Kind, scalar: type, *, public: bool = False) -> DType:
+    """Enter one type under its name, its NumPy type and its NumPy scalar."""
+    numpy = np.dtype(scalar)
+    dtype = DType(name, flag, numpy.itemsize, kind, numpy)
+    _BY_FLAG[flag] = dtype
+    for key in (name, numpy, scalar):
+        _TABLE[key] = dtype
+    if public:
+        _PUBLIC.append(name)
+    return dtype
+
+
+float32 = _row("float32", 0, "f", np.float32, public=True)
+float64 = _row("float64", 1, "f", np.float64, public=True)
+float16 = _row("float16", 2, "f", np.float16, public=True)
+uint8 = _row("uint8", 3, "u", np.uint8, public=True)
+int32 = _row("int32", 4, "i", np.int32, public=True)
+int8 = _row("int8", 5, "i", np.int8, public=True)
+int64 = _row("int64", 6, "i", np.int64, public=True)
+bool_ = _row("bool", 7, "b", np.bool_, public=True)
+int16 = _row("int16", 8, "i", np.int16)
+uint16 = _row("uint16", 9, "u", np.uint16)
+uint32 = _row("uint32", 10, "u", np.uint32)
+uint64 = _row("uint64", 11, "u", np.uint64)
+bfloat16 = _row("bfloat16", 12, "f", ml_dtypes.bfloat16, public=True)
+
+default_real = float32
+_TABLE.update({float: float64, int: int64, bool: bool_, "bool_": bool_})
+
+
+def of(x: Any) -> DType:
+    """The data type that `x` names: a name, a NumPy dtype, a scalar type or a `DType`.
+
+    >>> of("float32") is of(float32.numpy) is float32
+    True
+    >>> of(float), of(int), of(bool)
+    (float64, int64, bool)
+
+    Raises:
+        DTypeError: `x` names no data type, or one gnomon does not compute with.
+    """
+    if type(x) is DType:
+        return x
+    try:
+        return _TABLE[x]
+    except KeyError:
+        if isinstance(x, np.dtype) and (found := _TABLE.get(x.type)) and x.isnative:
+            return found
+    except TypeError:  # unhashable
+        pass
+    raise DTypeError(f"dtype {x!r} is unknown; gnomon has {', '.join(_PUBLIC)}")
+
+
+def from_flag(flag: int) -> DType:
+    """The data type with MXNet's number `flag`, as files and parameters carry it.
+
+    >>> from_flag(0), from_flag(12)
+    (float32, bfloat16)
+
+    Raises:
+        DTypeError: no type has this number.
+    """
+    try:
+        return _BY_FLAG[flag]
+    except (KeyError, TypeError):
+        known = ", ".join(f"{n} {d.name}" for n, d in _BY_FLAG.items())
+        raise DTypeError(f"dtype flag {flag!r} is unknown; known are {known}") from None
