@@ -1,0 +1,1 @@
+"""Running machine code: linking, programs, threads, storage, libraries and devices."""

@@ -1,0 +1,100 @@
+"""The just-in-time linker: compiled, reloaded, refused, used from threads and after a fork."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+
+import pytest
+
+from gnomon.base import GnomonError
+from gnomon.runtime import jit
+
+ADD = "define i64 @add{n}(i64 %a) {{ %r = add i64 %a, {n}\n ret i64 %r }}"
+
+
+def call(module: jit.Module, name: str, argument: int) -> int:
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(module.address(name))(argument)
+
+
+def test_compiles_and_reloads() -> None:
+    module = jit.compile_ir(ADD.format(n=3))
+    assert call(module, "add3", 4) == 7
+    again = jit.load_object(module.code, module.names, text=ADD.format(n=3))
+    assert call(again, "add3", 5) == 8
+    assert "add3" in again.ir()
+    assert "add3:" in again.asm()
+
+
+@pytest.mark.parametrize("opt", [0, 1, 2, 3])
+def test_every_level(opt: int) -> None:
+    assert call(jit.compile_ir(ADD.format(n=1), opt=opt), "add1", 1) == 2
+
+
+def test_symbols_and_process_functions() -> None:
+    base = jit.compile_ir(ADD.format(n=5))
+    text = (
+        "declare i64 @gnomon_given(i64)\ndeclare i64 @labs(i64)\n"
+        "define i64 @both(i64 %a) { %x = call i64 @labs(i64 %a)\n"
+        "%y = call i64 @gnomon_given(i64 %x)\n ret i64 %y }"
+    )
+    module = jit.compile_ir(text, symbols={"gnomon_given": base.address("add5")})
+    assert call(module, "both", -2) == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nonsense", "not valid LLVM IR"),
+        ("define i32 @f() { %x = add i32 1, 1\n ret i64 %x }", "not valid LLVM IR"),
+        (
+            "declare i32 @gnomon_nobody()\n"
+            "define i32 @f() { %x = call i32 @gnomon_nobody()\n ret i32 %x }",
+            "gnomon_nobody",
+        ),
+    ],
+)
+def test_refuses_bad_text(text: str, words: str) -> None:
+    with pytest.raises(GnomonError, match=words):
+        jit.compile_ir(text)
+
+
+def test_refuses_bad_objects_and_names() -> None:
+    module = jit.compile_ir(ADD.format(n=1))
+    with pytest.raises(GnomonError, match="not recognized"):
+        jit.load_object(b"junk" * 30, ("f",))
+    with pytest.raises(GnomonError, match="zz"):
+        jit.load_object(module.code, ("zz",))
+    with pytest.raises(GnomonError, match="expected one of"):
+        module.address("zz")
+    with pytest.raises(GnomonError, match="without its text"):
+        jit.load_object(module.code, module.names).ir()
+
+
+def test_closing() -> None:
+    module = jit.compile_ir(ADD.format(n=1))
+    module.close()
+    module.close()
+    with pytest.raises(GnomonError, match="closed"):
+        module.address("add1")
+
+
+def test_threads_and_fork() -> None:
+    wrong: list[int] = []
+
+    def work(n: int) -> None:
+        for _ in range(5):
+            got = call(jit.compile_ir(ADD.format(n=n)), f"add{n}", 1)
+            wrong.extend([n] * (got != n + 1))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    child = os.fork()
+    if child == 0:
+        os._exit(call(jit.compile_ir(ADD.format(n=9)), "add9", 1) != 10)
+    for thread in threads:
+        thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not wrong
