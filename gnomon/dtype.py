@@ -78,6 +78,8 @@ bfloat16 = _row("bfloat16", 12, "f", ml_dtypes.bfloat16, public=True)
 
 default_real = float32
 _TABLE.update({float: float64, int: int64, bool: bool_, "bool_": bool_})
+for _c in (np.intc, np.uintc, np.longlong, np.ulonglong):  # some are second names of a row's type
+    _TABLE.setdefault(_c, _TABLE[np.dtype(np.dtype(_c).str)])
 
 
 def of(x: Any) -> DType:
@@ -95,12 +97,8 @@ def of(x: Any) -> DType:
         return x
     try:
         return _TABLE[x]
-    except KeyError:
-        if isinstance(x, np.dtype) and (found := _TABLE.get(x.type)) and x.isnative:
-            return found
-    except TypeError:  # unhashable
-        pass
-    raise DTypeError(f"dtype {x!r} is unknown; gnomon has {', '.join(_PUBLIC)}")
+    except (KeyError, TypeError):  # TypeError: not hashable
+        raise DTypeError(f"dtype {x!r} is unknown; gnomon has {', '.join(_PUBLIC)}") from None
 
 
 def from_flag(flag: int) -> DType:
