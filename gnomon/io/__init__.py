@@ -1,0 +1,16 @@
+"""Data iterators: batches of arrays for training and prediction."""
+
+from gnomon.io.array_iter import NDArrayIter
+from gnomon.io.desc import DataBatch, DataDesc
+from gnomon.io.iterator import DataIter
+from gnomon.io.prefetch import PrefetchingIter
+from gnomon.io.resize import ResizeIter
+
+__all__ = [
+    "DataBatch",
+    "DataDesc",
+    "DataIter",
+    "NDArrayIter",
+    "PrefetchingIter",
+    "ResizeIter",
+]

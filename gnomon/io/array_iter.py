@@ -1,0 +1,193 @@
+"""Batches from arrays in memory.
+
+State: `cursor` is the row at which the current batch starts. It is `-batch_size` before the first
+batch. With `roll_over` it may start between `-batch_size` and 0: then the first `-cursor` rows of
+the batch are the rows carried over from the last epoch (`_carried`). Shuffling reorders the rows
+once per epoch with NumPy's global generator, so that every batch is a view of neighbouring rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gnomon import ndarray as nd
+from gnomon.base import DTypeError, ParamError, ShapeError, complaint
+from gnomon.io.desc import DataBatch, DataDesc
+from gnomon.io.iterator import DataIter
+
+LAST_BATCH = ("pad", "discard", "roll_over")
+Named = list[tuple[str, Any]]
+
+
+class NDArrayIter(DataIter):
+    """Batches of `batch_size` rows from NDArrays or NumPy arrays, or lists or dicts of them.
+
+    `last_batch_handle` says what happens to rows that do not fill a batch: `pad` fills it up from
+    the start (and `batch.pad` tells by how many rows), `discard` drops them, `roll_over` keeps
+    them for the first batch of the next epoch. Labels are named `softmax_label` unless a dict
+    says otherwise; several arrays in a list are named `_0_data`, `_1_data`.
+
+    >>> import numpy as np
+    >>> it = NDArrayIter(np.zeros((5, 2)), np.arange(5), batch_size=2)
+    >>> [(batch.label[0].asnumpy().tolist(), batch.pad) for batch in it]
+    [([0.0, 1.0], 0), ([2.0, 3.0], 0), ([4.0, 0.0], 1)]
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        label: Any = None,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        last_batch_handle: str = "pad",
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        layout: str = "NCHW",
+    ) -> None:
+        super().__init__(batch_size)
+        _check_options(batch_size, last_batch_handle)
+        self.data = named_arrays("data", data, data_name, allow_empty=False)
+        self.label = named_arrays("label", label, label_name, allow_empty=True)
+        self.num_data = _common_rows(self.data + self.label)
+        self.num_source = len(self.data)
+        self.idx = np.arange(self.num_data)
+        self.shuffle = shuffle
+        self.last_batch_handle = last_batch_handle
+        self.layout = layout
+        self.cursor = -batch_size
+        self._carried: Named = []
+        self.reset()
+
+    @property
+    def provide_data(self) -> list[DataDesc]:
+        """Descriptions of the data arrays of a batch."""
+        return self._described(self.data)
+
+    @property
+    def provide_label(self) -> list[DataDesc]:
+        """Descriptions of the label arrays of a batch."""
+        return self._described(self.label)
+
+    def _described(self, arrays: Named) -> list[DataDesc]:
+        return [
+            DataDesc(name, (self.batch_size, *array.shape[1:]), array.dtype, self.layout)
+            for name, array in arrays
+        ]
+
+    def hard_reset(self) -> None:
+        """Start anew and forget rows carried over from the last epoch."""
+        self._shuffle()
+        self.cursor = -self.batch_size
+        self._carried = []
+
+    def reset(self) -> None:
+        """Start the next epoch: shuffle if asked, and put rows rolled over first."""
+        rolls = self.last_batch_handle == "roll_over"
+        left = self.num_data - self.cursor
+        if not (rolls and 0 < left < self.batch_size):
+            self.hard_reset()
+            return
+        tail = slice(self.cursor, self.num_data)
+        self._carried = [(name, array[tail].copy()) for name, array in self.data + self.label]
+        self._shuffle()
+        self.cursor = -left - self.batch_size
+
+    def _shuffle(self) -> None:
+        if not self.shuffle:
+            return
+        np.random.shuffle(self.idx)
+        self.data = [(name, _rows_in_order(array, self.idx)) for name, array in self.data]
+        self.label = [(name, _rows_in_order(array, self.idx)) for name, array in self.label]
+
+    def iter_next(self) -> bool:
+        self.cursor += self.batch_size
+        if self.last_batch_handle == "pad":
+            return self.cursor < self.num_data
+        return self.cursor + self.batch_size <= self.num_data
+
+    def next(self) -> DataBatch:
+        if not self.iter_next():
+            raise StopIteration
+        return DataBatch(self.getdata(), self.getlabel(), self.getpad(), None)
+
+    def getdata(self) -> list[Any]:
+        return [self._batch(array, i) for i, (_, array) in enumerate(self.data)]
+
+    def getlabel(self) -> list[Any]:
+        start = len(self.data)
+        return [self._batch(array, start + i) for i, (_, array) in enumerate(self.label)]
+
+    def _batch(self, array: Any, position: int) -> Any:
+        """Rows `cursor : cursor + batch_size`, joined with carried or wrapped-around rows."""
+        begin, end = self.cursor, self.cursor + self.batch_size
+        if 0 <= begin and end <= self.num_data:
+            return array[begin:end]
+        if begin < 0:
+            return nd.concat(self._carried[position][1], array[0:end], dim=0)
+        pieces = [array[begin : self.num_data]]
+        missing = end - self.num_data
+        pieces += [array] * (missing // self.num_data)
+        if missing % self.num_data:
+            pieces.append(array[0 : missing % self.num_data])
+        return nd.concat(*pieces, dim=0)
+
+    def getpad(self) -> int:
+        if self.last_batch_handle == "pad":
+            return max(0, self.cursor + self.batch_size - self.num_data)
+        return max(0, -self.cursor)
+
+
+def named_arrays(argument: str, data: Any, default_name: str, allow_empty: bool) -> Named:
+    """`data` as a list of (name, NDArray); NumPy arrays become float32 NDArrays."""
+    if data is None:
+        data = []
+    if isinstance(data, (np.ndarray, nd.NDArray)):
+        data = [data]
+    if isinstance(data, (list, tuple)):
+        if not data and not allow_empty:
+            raise ParamError(complaint("NDArrayIter", argument, "at least one array", data))
+        one = len(data) == 1
+        data = {default_name if one else f"_{i}_{default_name}": a for i, a in enumerate(data)}
+    elif isinstance(data, Mapping):
+        data = dict(sorted(data.items()))
+    else:
+        expected = "NDArray, numpy.ndarray, or a list or dict of them"
+        raise DTypeError(complaint("NDArrayIter", argument, expected, type(data).__name__))
+    return [(name, _as_ndarray(argument, name, array)) for name, array in data.items()]
+
+
+def _as_ndarray(argument: str, name: str, array: Any) -> Any:
+    if isinstance(array, nd.NDArray):
+        return array
+    try:
+        return nd.array(array)
+    except (TypeError, ValueError) as error:
+        where = f"{argument}[{name!r}]"
+        expected = "NDArray or numpy.ndarray"
+        raise DTypeError(complaint("NDArrayIter", where, expected, type(array).__name__)) from error
+
+
+def _rows_in_order(array: Any, order: np.ndarray) -> Any:
+    return nd.array(array.asnumpy()[order], ctx=array.context, dtype=array.dtype)
+
+
+def _common_rows(arrays: Named) -> int:
+    first, base = arrays[0]
+    for name, array in arrays:
+        if array.shape[0] != base.shape[0]:
+            expected = f"{base.shape[0]} rows as in {first!r}"
+            raise ShapeError(complaint("NDArrayIter", name, expected, array.shape))
+    if base.shape[0] == 0:
+        raise ShapeError(complaint("NDArrayIter", first, "at least one row", base.shape))
+    return int(base.shape[0])
+
+
+def _check_options(batch_size: int, last_batch_handle: str) -> None:
+    if batch_size < 1:
+        raise ParamError(complaint("NDArrayIter", "batch_size", "a positive int", batch_size))
+    if last_batch_handle not in LAST_BATCH:
+        expected = f"one of {LAST_BATCH}"
+        raise ParamError(complaint("NDArrayIter", "last_batch_handle", expected, last_batch_handle))

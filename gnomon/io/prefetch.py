@@ -1,0 +1,139 @@
+"""An iterator that fetches the next batch of one or several others while the current one is used.
+
+States: each source is *fetching* (its future in `_pending` is not done), *ready* (done) or
+*ended* (done with None). One thread per source; a source is only ever touched by its fetch or,
+with no fetch running, by `reset`. An error in a source is raised by the `next` that asks for its
+batch, and the iterator can be reset afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
+
+from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.io.desc import DataBatch, DataDesc
+from gnomon.io.iterator import DataIter, described
+
+
+class PrefetchingIter(DataIter):
+    """The batches of `iters`, joined into one, each fetched by a thread of its own in advance.
+
+    `rename_data` and `rename_label` are one mapping old name -> new name per iterator.
+    """
+
+    def __init__(
+        self,
+        iters: DataIter | Sequence[DataIter],
+        rename_data: Sequence[Mapping[str, str]] | None = None,
+        rename_label: Sequence[Mapping[str, str]] | None = None,
+    ) -> None:
+        self.iters = list(iters) if isinstance(iters, (list, tuple)) else [iters]
+        if not self.iters:
+            raise ParamError(complaint("PrefetchingIter", "iters", "at least one iterator", iters))
+        self.rename_data = _renaming("rename_data", rename_data, len(self.iters))
+        self.rename_label = _renaming("rename_label", rename_label, len(self.iters))
+        super().__init__(self.provide_data[0].shape[0])
+        self.current_batch: DataBatch | None = None
+        self._threads = ThreadPoolExecutor(len(self.iters), thread_name_prefix="prefetch")
+        self._pending: list[Future[DataBatch | None]] = []
+        self._fetch()
+
+    @property
+    def provide_data(self) -> list[DataDesc]:
+        """Descriptions of the data of all iterators, renamed, in order."""
+        descs = [described(each)[0] for each in self.iters]
+        return _renamed(descs, self.rename_data)
+
+    @property
+    def provide_label(self) -> list[DataDesc]:
+        """Descriptions of the labels of all iterators, renamed, in order."""
+        descs = [described(each)[1] for each in self.iters]
+        return _renamed(descs, self.rename_label)
+
+    def _fetch(self) -> None:
+        self._pending = [self._threads.submit(_next_or_none, each) for each in self.iters]
+
+    def reset(self) -> None:
+        wait(self._pending)
+        for each in self.iters:
+            each.reset()
+        self._fetch()
+
+    def iter_next(self) -> bool:
+        batches = [future.result() for future in self._pending]
+        got = [batch for batch in batches if batch is not None]
+        if not got:
+            return False
+        if len(got) < len(batches):
+            ended = [i for i, batch in enumerate(batches) if batch is None]
+            raise GnomonError(f"PrefetchingIter: iterators {ended} ended before the others")
+        self.current_batch = _joined(got)
+        self.current_batch.provide_data = self.provide_data
+        self.current_batch.provide_label = self.provide_label
+        self._fetch()
+        return True
+
+    def next(self) -> DataBatch:
+        if not self.iter_next() or self.current_batch is None:
+            raise StopIteration
+        return self.current_batch
+
+    def _batch(self) -> DataBatch:
+        if self.current_batch is None:
+            raise StopIteration
+        return self.current_batch
+
+    def getdata(self) -> list[Any]:
+        return self._batch().data or []
+
+    def getlabel(self) -> list[Any]:
+        return self._batch().label or []
+
+    def getindex(self) -> Any:
+        return self._batch().index
+
+    def getpad(self) -> int | None:
+        return self._batch().pad
+
+
+def _next_or_none(source: DataIter) -> DataBatch | None:
+    try:
+        return source.next()
+    except StopIteration:
+        return None
+
+
+def _joined(batches: Sequence[DataBatch]) -> DataBatch:
+    pads = {batch.pad or 0 for batch in batches}
+    if len(pads) > 1:
+        raise GnomonError(f"PrefetchingIter: the iterators' batches differ in padding: {pads}")
+    return DataBatch(
+        [array for batch in batches for array in batch.data or ()],
+        [array for batch in batches for array in batch.label or ()],
+        batches[0].pad,
+        batches[0].index,
+    )
+
+
+def _renaming(
+    argument: str, renames: Sequence[Mapping[str, str]] | None, count: int
+) -> list[Mapping[str, str]]:
+    if renames is None:
+        return [{}] * count
+    if len(renames) != count:
+        raise ParamError(
+            complaint("PrefetchingIter", argument, f"{count} mappings, one per iterator", renames)
+        )
+    return list(renames)
+
+
+def _renamed(
+    descs: Sequence[Sequence[DataDesc]], renames: Sequence[Mapping[str, str]]
+) -> list[DataDesc]:
+    return [
+        DataDesc(rename.get(desc.name, desc.name), desc.shape, desc.dtype, desc.layout)
+        for each, rename in zip(descs, renames, strict=True)
+        for desc in each
+    ]

@@ -1,0 +1,66 @@
+"""An iterator of another one's batches with a chosen number of them per epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.io.desc import DataBatch
+from gnomon.io.iterator import DataIter
+
+
+class ResizeIter(DataIter):
+    """Exactly `size` batches of `data_iter` per epoch, starting it anew whenever it ends.
+
+    With `reset_internal=False` the next epoch goes on where the last one stopped.
+    """
+
+    def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True) -> None:
+        super().__init__(data_iter.batch_size)
+        self.data_iter = data_iter
+        self.size = size
+        self.reset_internal = reset_internal
+        self.cur = 0
+        self.current_batch: DataBatch | None = None
+        self.provide_data = data_iter.provide_data
+        self.provide_label = data_iter.provide_label
+        if hasattr(data_iter, "default_bucket_key"):
+            self.default_bucket_key = data_iter.default_bucket_key
+
+    def reset(self) -> None:
+        self.cur = 0
+        if self.reset_internal:
+            self.data_iter.reset()
+
+    def next(self) -> DataBatch:
+        # The source's own batch, not a rebuilt one: it may carry a bucket key and descriptions.
+        if not self.iter_next() or self.current_batch is None:
+            raise StopIteration
+        return self.current_batch
+
+    def iter_next(self) -> bool:
+        if self.cur == self.size:
+            return False
+        try:
+            self.current_batch = self.data_iter.next()
+        except StopIteration:
+            self.data_iter.reset()
+            self.current_batch = self.data_iter.next()
+        self.cur += 1
+        return True
+
+    def _batch(self) -> DataBatch:
+        if self.current_batch is None:
+            raise StopIteration
+        return self.current_batch
+
+    def getdata(self) -> list[Any]:
+        return self._batch().data or []
+
+    def getlabel(self) -> list[Any]:
+        return self._batch().label or []
+
+    def getindex(self) -> Any:
+        return self._batch().index
+
+    def getpad(self) -> int | None:
+        return self._batch().pad

@@ -1,0 +1,164 @@
+"""The metric every other one is a formula in, and the registry of them.
+
+State of a metric: a sum and a count since the last `reset_local` (`sum_metric`, `num_inst`) and
+the same since the last `reset` (`global_sum_metric`, `global_num_inst`). Its value is their
+quotient, NaN before the first update. A subclass gives `measure`, or overrides `update` and
+changes the four itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.registry import Registry
+
+Value = tuple[Any, Any]
+METRICS: Registry[type[EvalMetric]] = Registry("metric", ignore_case=True)
+
+
+class EvalMetric:
+    """A number that says how good predictions are, averaged over all updates since `reset`.
+
+    `output_names` and `label_names` choose, for `update_dict`, which outputs and labels count.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        output_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.name = str(name)
+        self.output_names = output_names
+        self.label_names = label_names
+        self._has_global_stats = bool(kwargs.pop("has_global_stats", False))
+        self._kwargs = kwargs
+        self.reset()
+
+    def __str__(self) -> str:
+        return f"EvalMetric: {dict(self.get_name_value())}"
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.num_inst = 0
+        self.sum_metric = 0.0
+        self.global_num_inst = 0
+        self.global_sum_metric = 0.0
+
+    def reset_local(self) -> None:
+        """Forget what came since the last `reset_local`, but not the global sums."""
+        self.num_inst = 0
+        self.sum_metric = 0.0
+
+    def update(self, labels: Any, preds: Any) -> None:
+        """Count one batch: lists of label arrays and of prediction arrays, pair by pair."""
+        labels, preds = check_label_shapes(labels, preds, wrap=True)
+        for label, pred in zip(labels, preds, strict=True):
+            self._add(*self.measure(as_numpy(label), as_numpy(pred)))
+
+    def measure(self, label: np.ndarray, pred: np.ndarray) -> tuple[float, int]:
+        """Sum and count of one label array and one prediction array."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must define measure(label, pred) or update(labels, preds)"
+        )
+
+    def update_dict(self, label: Mapping[str, Any], pred: Mapping[str, Any]) -> None:
+        """Count one batch given as mappings name -> array."""
+        self.update(
+            self._chosen("label", label, self.label_names),
+            self._chosen("pred", pred, self.output_names),
+        )
+
+    def _chosen(
+        self, argument: str, arrays: Mapping[str, Any], names: Sequence[str] | None
+    ) -> list[Any]:
+        if names is None:
+            return list(arrays.values())
+        missing = [name for name in names if name not in arrays]
+        if missing:
+            where = f"{type(self).__name__}.update_dict"
+            raise ParamError(complaint(where, argument, f"arrays named {missing}", list(arrays)))
+        return [arrays[name] for name in names]
+
+    def _add(self, total: float, count: int) -> None:
+        self.sum_metric += total
+        self.num_inst += count
+        self.global_sum_metric += total
+        self.global_num_inst += count
+
+    def summary(self, total: float, count: int) -> float:
+        """The metric's value from a sum and a count."""
+        return total / count if count else float("nan")
+
+    def get(self) -> Value:
+        """(name, value), or (names, values), since the last `reset_local`."""
+        return self.name, self.summary(self.sum_metric, self.num_inst)
+
+    def get_global(self) -> Value:
+        """(name, value), or (names, values), since the last `reset`."""
+        if not self._has_global_stats:
+            return self.get()
+        return self.name, self.summary(self.global_sum_metric, self.global_num_inst)
+
+    def get_name_value(self) -> list[tuple[str, float]]:
+        """`get()` as a list of (name, value) pairs."""
+        return _paired(self.get())
+
+    def get_global_name_value(self) -> list[tuple[str, float]]:
+        """`get_global()` as a list of (name, value) pairs."""
+        return _paired(self.get_global())
+
+    def get_config(self) -> dict[str, Any]:
+        """What `create` needs to make this metric again, with its class under `metric`."""
+        return {
+            **self._kwargs,
+            "metric": type(self).__name__,
+            "name": self.name,
+            "output_names": self.output_names,
+            "label_names": self.label_names,
+        }
+
+
+def _paired(value: Value) -> list[tuple[str, float]]:
+    names, values = value
+    if not isinstance(names, list):
+        return [(names, values)]
+    return list(zip(names, values, strict=True))
+
+
+def as_numpy(array: Any) -> np.ndarray:
+    """A NumPy array with the values of an NDArray (which is waited for) or of an array-like."""
+    return array.asnumpy() if hasattr(array, "asnumpy") else np.asarray(array)
+
+
+def check_label_shapes(
+    labels: Any, preds: Any, wrap: bool = False, shape: bool = False
+) -> tuple[Any, Any]:
+    """`labels` and `preds`, when they are equally many (or, with `shape`, of equal shape).
+
+    With `wrap` a single array comes back as a list of one. ShapeError when they differ.
+    """
+    if wrap:
+        labels = labels if isinstance(labels, (list, tuple)) else [labels]
+        preds = preds if isinstance(preds, (list, tuple)) else [preds]
+    want = labels.shape if shape else len(labels)
+    got = preds.shape if shape else len(preds)
+    if want != got:
+        kind = "shape" if shape else "number of arrays"
+        raise ShapeError(complaint("metric", "preds", f"{kind} {want} as the labels have", got))
+    return labels, preds
+
+
+def register(klass: type[EvalMetric] | None = None, *aliases: str) -> Any:
+    """Make a metric class known to `create` by its lower-case name; use it as a decorator."""
+    if klass is None or isinstance(klass, str):
+        names = aliases if klass is None else (klass, *aliases)
+        return lambda cls: register(cls, *names)
+    METRICS.register(klass.__name__.lower(), klass, aliases, replace=True)
+    return klass
+

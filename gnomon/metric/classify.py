@@ -1,0 +1,206 @@
+"""Metrics of class predictions: accuracies and what follows from the binary confusion table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.metric.base import EvalMetric, as_numpy, check_label_shapes, register
+
+
+@register("acc")
+class Accuracy(EvalMetric):
+    """The share of labels that the prediction, or its maximum along `axis`, equals.
+
+    >>> import numpy as np
+    >>> metric = Accuracy()
+    >>> metric.update([np.array([0, 1])], [np.array([[0.7, 0.3], [0.9, 0.1]])])
+    >>> metric.get()
+    ('accuracy', 0.5)
+    """
+
+    def __init__(
+        self,
+        axis: int = 1,
+        name: str = "accuracy",
+        output_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(name, output_names, label_names, axis=axis, has_global_stats=True)
+        self.axis = axis
+
+    def measure(self, label: np.ndarray, pred: np.ndarray) -> tuple[float, int]:
+        if pred.shape != label.shape:
+            pred = pred.argmax(axis=self.axis)
+        truth, guess = label.astype(np.int32).ravel(), pred.astype(np.int32).ravel()
+        check_label_shapes(truth, guess, shape=True)
+        return int((truth == guess).sum()), truth.size
+
+
+@register("top_k_accuracy", "top_k_acc")
+class TopKAccuracy(EvalMetric):
+    """The share of labels among the `top_k` largest of the predicted scores.
+
+    Predictions: (rows, classes) scores, or (rows,) classes.
+    """
+
+    def __init__(
+        self,
+        top_k: int = 1,
+        name: str = "top_k_accuracy",
+        output_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | None = None,
+    ) -> None:
+        if top_k < 2:
+            expected = "an int above 1 (Accuracy is the metric for 1)"
+            raise ParamError(complaint("TopKAccuracy", "top_k", expected, top_k))
+        super().__init__(
+            f"{name}_{top_k}", output_names, label_names, top_k=top_k, has_global_stats=True
+        )
+        self.top_k = top_k
+
+    def measure(self, label: np.ndarray, pred: np.ndarray) -> tuple[float, int]:
+        if pred.ndim > 2:
+            raise ShapeError(complaint("TopKAccuracy", "preds", "1 or 2 axes", pred.shape))
+        truth = label.astype(np.int32).ravel()
+        if pred.ndim == 1:
+            return int((pred.astype(np.int32) == truth).sum()), truth.size
+        if pred.shape[0] != truth.size:
+            raise ShapeError(complaint("TopKAccuracy", "preds", f"{truth.size} rows", pred.shape))
+        k = min(self.top_k, pred.shape[1])
+        best = np.argpartition(pred.astype(np.float32), -k, axis=1)[:, -k:]
+        return int((best == truth[:, None]).sum()), truth.size
+
+
+@dataclass
+class Counts:
+    """Counts of a two-class problem: true and false positives and negatives."""
+
+    tp: int = 0
+    fp: int = 0
+    tn: int = 0
+    fn: int = 0
+
+    @property
+    def total(self) -> int:
+        """How many predictions were counted."""
+        return self.tp + self.fp + self.tn + self.fn
+
+    def count(self, truth: np.ndarray, guess: np.ndarray) -> None:
+        """Count arrays of 0 and 1."""
+        self.tp += int((truth & guess).sum())
+        self.fp += int((~truth & guess).sum())
+        self.tn += int((~truth & ~guess).sum())
+        self.fn += int((truth & ~guess).sum())
+
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall, 0 where it is undefined."""
+        found = 2 * self.tp + self.fp + self.fn
+        return 2 * self.tp / found if found else 0.0
+
+    def mcc(self) -> float:
+        """Matthews correlation coefficient; empty margins count as 1."""
+        margins = (self.tp + self.fp, self.tp + self.fn, self.tn + self.fp, self.tn + self.fn)
+        spread = math.prod(float(margin) for margin in margins if margin)
+        return (self.tp * self.tn - self.fp * self.fn) / math.sqrt(spread)
+
+
+class _Binary(EvalMetric):
+    """Base of metrics of two-class problems.
+
+    `macro` averages one score per update; `micro` scores all counts since the reset together.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        output_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | None = None,
+        average: str = "macro",
+    ) -> None:
+        if average not in ("macro", "micro"):
+            where = type(self).__name__
+            raise ParamError(complaint(where, "average", "'macro' or 'micro'", average))
+        self.average = average
+        super().__init__(name, output_names, label_names, average=average, has_global_stats=True)
+
+    def score(self, counts: Counts) -> float:
+        """The metric's formula."""
+        raise NotImplementedError(f"{type(self).__name__} must define score(counts)")
+
+    def reset(self) -> None:
+        super().reset()
+        self._counts = Counts()
+        self._global_counts = Counts()
+
+    def reset_local(self) -> None:
+        super().reset_local()
+        self._counts = Counts()
+
+    def update(self, labels: Any, preds: Any) -> None:
+        labels, preds = check_label_shapes(labels, preds, wrap=True)
+        for label, pred in zip(labels, preds, strict=True):
+            truth, guess = self._binary(as_numpy(label), as_numpy(pred))
+            self._counts.count(truth, guess)
+            self._global_counts.count(truth, guess)
+        if self.average == "macro":
+            self._add(self.score(self._counts), 1)
+            self._counts = Counts()
+        else:
+            self._set_totals()
+
+    def _set_totals(self) -> None:
+        here, overall = self._counts, self._global_counts
+        self.num_inst, self.sum_metric = here.total, self.score(here) * here.total
+        self.global_num_inst = overall.total
+        self.global_sum_metric = self.score(overall) * overall.total
+
+    def _binary(self, label: np.ndarray, pred: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        guess = pred.argmax(axis=1)
+        truth = label.astype(np.int32).ravel()
+        check_label_shapes(truth, guess, shape=True)
+        if not np.isin(truth, (0, 1)).all() or pred.shape[1] > 2:
+            found = f"classes {np.unique(truth)[:8].tolist()}, predictions {pred.shape}"
+            raise ParamError(
+                complaint(type(self).__name__, "labels", "two classes, 0 and 1", found)
+            )
+        return truth == 1, guess == 1
+
+
+@register
+class F1(_Binary):
+    """F1 score, the harmonic mean of precision and recall, of a two-class problem."""
+
+    def __init__(
+        self,
+        name: str = "f1",
+        output_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | None = None,
+        average: str = "macro",
+    ) -> None:
+        super().__init__(name, output_names, label_names, average)
+
+    def score(self, counts: Counts) -> float:
+        return counts.f1()
+
+
+@register
+class MCC(_Binary):
+    """Matthews correlation coefficient of a two-class problem, from -1 to 1."""
+
+    def __init__(
+        self,
+        name: str = "mcc",
+        output_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | None = None,
+        average: str = "macro",
+    ) -> None:
+        super().__init__(name, output_names, label_names, average)
+
+    def score(self, counts: Counts) -> float:
+        return counts.mcc()

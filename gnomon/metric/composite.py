@@ -1,0 +1,102 @@
+"""Several metrics as one, and `create`, which makes a metric of a name, a function or a list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gnomon.base import ParamError, complaint
+from gnomon.metric.base import METRICS, EvalMetric, Value, register
+from gnomon.metric.custom import CustomMetric
+
+
+def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
+    """A metric from its name, a function of NumPy arrays (label, pred), or a list of such.
+
+    >>> create("acc").name
+    'accuracy'
+    >>> create(["mse", lambda label, pred: 0.0]).get()[0]
+    ['mse', 'custom(<lambda>)']
+    """
+    if isinstance(metric, EvalMetric):
+        return metric
+    if isinstance(metric, (list, tuple)):
+        children = [create(each, *args, **kwargs) for each in metric]
+        return CompositeEvalMetric(children)
+    if callable(metric) and not isinstance(metric, type):
+        return CustomMetric(metric, *args, **kwargs)
+    if not isinstance(metric, str):
+        expected = "a name, a function, a list of them, or an EvalMetric"
+        raise ParamError(complaint("metric.create", "metric", expected, repr(metric)))
+    if args:
+        return METRICS.get(metric)(*args, **kwargs)
+    return METRICS.create(metric, **kwargs)
+
+
+@register("composite")
+class CompositeEvalMetric(EvalMetric):
+    """Several metrics updated together; their names and values come as lists.
+
+    >>> CompositeEvalMetric(["acc", "ce"]).get()[0]
+    ['accuracy', 'cross-entropy']
+    """
+
+    def __init__(
+        self,
+        metrics: Sequence[Any] | None = None,
+        name: str = "composite",
+        output_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | None = None,
+    ) -> None:
+        self.metrics = [create(each) for each in metrics or ()]
+        super().__init__(name, output_names, label_names, has_global_stats=True)
+
+    def add(self, metric: Any) -> None:
+        """Append a metric, or what `create` makes one of."""
+        self.metrics.append(create(metric))
+
+    def get_metric(self, index: int) -> EvalMetric:
+        """The metric at `index`."""
+        if not -len(self.metrics) <= index < len(self.metrics):
+            expected = f"an index below {len(self.metrics)}"
+            raise ParamError(complaint("CompositeEvalMetric.get_metric", "index", expected, index))
+        return self.metrics[index]
+
+    def update_dict(self, label: Mapping[str, Any], pred: Mapping[str, Any]) -> None:
+        labels = _only(label, self.label_names)
+        preds = _only(pred, self.output_names)
+        for metric in self.metrics:
+            metric.update_dict(labels, preds)
+
+    def update(self, labels: Any, preds: Any) -> None:
+        for metric in self.metrics:
+            metric.update(labels, preds)
+
+    def reset(self) -> None:
+        for metric in self.metrics:
+            metric.reset()
+
+    def reset_local(self) -> None:
+        for metric in self.metrics:
+            metric.reset_local()
+
+    def get(self) -> Value:
+        return _joined([metric.get_name_value() for metric in self.metrics])
+
+    def get_global(self) -> Value:
+        return _joined([metric.get_global_name_value() for metric in self.metrics])
+
+    def get_config(self) -> dict[str, Any]:
+        children = [metric.get_config() for metric in self.metrics]
+        return {**super().get_config(), "metrics": children}
+
+
+def _only(arrays: Mapping[str, Any], names: Sequence[str] | None) -> Mapping[str, Any]:
+    if names is None:
+        return arrays
+    return {name: array for name, array in arrays.items() if name in names}
+
+
+def _joined(pairs: Sequence[Sequence[tuple[str, float]]]) -> Value:
+    flat = [pair for each in pairs for pair in each]
+    return [name for name, _ in flat], [value for _, value in flat]
