@@ -1,0 +1,262 @@
+"""The shape of the code: ranks, cycles and sizes hold, and the checker of them can fail.
+
+A rule that a place must break has a line in EXCEPTIONS with its reason; a line that nothing needs
+fails as well.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+import structure
+from structure import Source
+
+ROOT = Path(__file__).parent.parent
+
+RANKS = {
+    name: rank
+    for rank, names in {
+        0: "base config registry dtype shape context",
+        1: "expr",
+        2: "plan",
+        3: "code",
+        4: "runtime",
+        5: "shadow",
+        6: "engine resource",
+        7: "ops",
+        8: "graph",
+        9: "ndarray autograd symbol executor random operator profiler name attribute",
+        10: "recordio io image metric initializer lr_scheduler",
+        11: "optimizer",
+        12: "kvstore",
+        13: "module model rnn gluon callback monitor visualization test_utils contrib",
+        14: "cli demo compat onnx",
+    }.items()
+    for name in names.split()
+}
+
+FILE, FUNCTION, NESTING, COLUMNS = 500, 60, 3, 100
+
+# (rule, file, what the breach is about) -> why the rule gives way there
+EXCEPTIONS: dict[tuple[str, str, str], str] = {}
+
+PACKAGE = structure.read(ROOT, "gnomon")
+EVERYTHING = PACKAGE + structure.read(ROOT, "tests", "tools", "benchmarks", "examples")
+MODULES = structure.module_names(PACKAGE)
+EXAMPLES = Path(__file__).name  # holds bad examples on purpose
+
+PACKAGE_RULES = {
+    "rank": partial(structure.rank_breaches, ranks=RANKS),
+    "cycle": structure.cycle_breaches,
+}
+FILE_RULES = {
+    "file": partial(structure.length_breaches, cap=FILE),
+    "function": partial(structure.function_breaches, cap=FUNCTION),
+    "nesting": partial(structure.nesting_breaches, cap=NESTING),
+    "columns": partial(structure.column_breaches, cap=COLUMNS),
+    "local import": partial(structure.local_import_breaches, modules=MODULES),
+    "init": structure.init_breaches,
+    "docstring": structure.docstring_breaches,
+}
+
+
+def report(rule: str, breaches) -> None:
+    """Fail with one line for each breach that no exception excuses."""
+    messages = structure.unexcused(rule, breaches, EXCEPTIONS)
+    if messages:
+        pytest.fail(f"{len(messages)} x {rule}:\n" + "\n".join(messages), pytrace=False)
+
+
+@pytest.mark.parametrize("rule", PACKAGE_RULES)
+def test_package(rule):
+    report(rule, PACKAGE_RULES[rule](PACKAGE))
+
+
+@pytest.mark.parametrize("rule", FILE_RULES)
+def test_files(rule):
+    report(rule, (b for source in EVERYTHING for b in FILE_RULES[rule](source)))
+
+
+def test_nothing_is_left_undone():
+    checker = ("tests/structure.py", f"tests/{EXAMPLES}")
+    report(
+        "unfinished",
+        (
+            breach
+            for source in EVERYTHING
+            if source.path not in checker
+            for breach in structure.unfinished_breaches(source)
+        ),
+    )
+
+
+def test_exceptions_name_a_rule_and_give_a_reason():
+    rules = {*PACKAGE_RULES, *FILE_RULES, "unfinished"}
+    assert not [line for line, why in EXCEPTIONS.items() if line[0] not in rules or len(why) < 10]
+
+
+def test_the_sketch_of_the_design_has_all_its_ranks():
+    assert sorted(set(RANKS.values())) == list(range(15))
+    assert len(PACKAGE) > 7
+
+
+# --- the checker can fail -------------------------------------------------------------------
+
+
+def package(**files: str) -> list[Source]:
+    """Sources of a made-up gnomon: `ops__relu` is gnomon/ops/relu.py."""
+    return [Source(f"gnomon/{n.replace('__', '/')}.py", text) for n, text in files.items()]
+
+
+def lines(breaches) -> list[str]:
+    return [str(b) for b in breaches]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("from gnomon.ops import relu", "gnomon.ops.relu of rank 7: only lower ranks"),
+        ("from gnomon.ops.relu import f", "gnomon.ops.relu of rank 7: only lower ranks"),
+        ("import gnomon.ops.relu as r", "gnomon.ops.relu of rank 7: only lower ranks"),
+        ("from ..ops.relu import f", "gnomon.ops.relu of rank 7: only lower ranks"),
+        ("from ..ops import relu", "gnomon.ops.relu of rank 7: only lower ranks"),
+        ("def f():\n    import gnomon.ops.relu", "gnomon.ops.relu of rank 7: only lower ranks"),
+        ("if TYPE_CHECKING:\n    from gnomon.ops.relu import f", "rank 7: only lower ranks"),
+        ("import gnomon", "imports 'gnomon' itself"),
+        ("from gnomon import nd", "imports gnomon.nd, which is no file"),
+        ("import gnomon.nd", "imports gnomon.nd, which is no file"),
+    ],
+)
+def test_rank_is_refused(text, complaint):
+    sources = package(plan__fuse=text, ops__relu="")
+    (found,) = lines(structure.rank_breaches(sources, RANKS))
+    assert found.startswith("gnomon/plan/fuse.py:")
+    assert complaint in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from gnomon.plan import fuse",
+        "from gnomon.plan.fuse import rule",
+        "from gnomon import __version__, dtype",
+        "from .gelu import f",
+        "import numpy, os.path",
+        "from collections import abc",
+    ],
+)
+def test_rank_is_granted(text):
+    sources = package(ops__relu=text, ops__gelu="", plan__fuse="", dtype="")
+    assert not lines(structure.rank_breaches(sources, RANKS))
+
+
+def test_a_file_without_rank_is_found():
+    (found,) = lines(structure.rank_breaches(package(misc=""), RANKS))
+    assert found == "gnomon/misc.py:1: 'misc' has no rank: enter it in RANKS"
+
+
+def test_a_cycle_is_found_and_shown():
+    sources = package(
+        ops__a="from gnomon.ops.b import x",
+        ops__b="from gnomon.ops import c",
+        ops__c="import gnomon.ops.a",
+        ops__d="import gnomon.ops.a",
+        ops____init__="from gnomon.ops.d import y",
+    )
+    (found,) = lines(structure.cycle_breaches(sources))
+    expected = "gnomon.ops.a -> gnomon.ops.b -> gnomon.ops.c -> gnomon.ops.a"
+    assert found == f"gnomon/ops/a.py:1: imports in a cycle: {expected}"
+
+
+def test_importing_for_types_makes_no_cycle():
+    sources = package(
+        ops__a="from gnomon.ops.b import x",
+        ops__b="if TYPE_CHECKING:\n    from gnomon.ops.a import x",
+    )
+    assert not lines(structure.cycle_breaches(sources))
+
+
+def one(rule: str, text: str, path: str = "gnomon/ops/relu.py") -> list[str]:
+    return lines(FILE_RULES[rule](Source(path, text)))
+
+
+def nested(*blocks: str) -> str:
+    """A function whose blocks stand inside each other."""
+    rows = [f"{'    ' * (n + 1)}{block}:" for n, block in enumerate(blocks)]
+    return "\n".join(["class C:", " def f(self):", *rows, "    " * (len(blocks) + 1) + "pass"])
+
+
+def test_nesting_is_measured():
+    assert not one("nesting", nested("if a", "for b in c", "while d"))
+    (found,) = one("nesting", nested("if a", "for b in c", "while d", "with e"))
+    assert found.startswith("gnomon/ops/relu.py:6: function C.f nests 4 blocks, 3 allowed")
+    (found,) = one("nesting", nested("match a", "case b", "if c", "if d", "if e"))
+    assert "nests 4 blocks" in found
+
+
+def test_elif_is_no_deeper_than_if_and_except_than_try():
+    text = "def f():\n if a: pass\n elif b: pass\n elif c: pass\n elif d: pass\n elif e: pass"
+    assert not one("nesting", text)
+    text = nested("if a", "if b", "try") + "\n    except E: pass".replace("    ", " " * 12)
+    assert not one("nesting", text)
+    text = (
+        "def f():\n if a: pass\n else:\n  if b: pass\n  else:\n   if c: pass\n   else:\n    if d: 1"
+    )
+    assert "nests 4 blocks" in one("nesting", text)[0]
+
+
+def test_a_function_within_starts_anew():
+    outer = nested("if a", "if b", "if c").replace("pass", "def g():\n" + " " * 20 + "if d: pass")
+    assert not one("nesting", outer)
+
+
+def test_lengths_are_measured():
+    assert not one("file", "\n" * FILE)
+    assert "501 lines, 500 allowed" in one("file", "\n" * (FILE + 1))[0]
+    body = "    pass\n" * (FUNCTION - 1)
+    assert not one("function", f"def f():\n{body}")
+    (found,) = one("function", f"\nasync def f():\n{body}    pass\n")
+    assert found.startswith("gnomon/ops/relu.py:2: function f has 61 lines, 60 allowed")
+    assert not one("columns", "x" * COLUMNS)
+    assert one("columns", "\n" + "x" * 101) == ["gnomon/ops/relu.py:2: 101 columns, 100 allowed"]
+
+
+@pytest.mark.parametrize(
+    "text", ["from gnomon.plan import fuse", "from . import x", "import gnomon"]
+)
+def test_an_import_in_a_function_is_found(text):
+    assert not one("local import", text)
+    (found,) = one("local import", f"def f():\n    if a:\n        {text}")
+    assert found.startswith("gnomon/ops/relu.py:3: function f imports gnomon")
+
+
+def test_an_init_gives_names_alone():
+    good = '"""D."""\nfrom gnomon.ops.relu import f\n__all__ = sorted(["f"])\nT = {"a": f}\n'
+    good += 'N = "a b".split()\nif TYPE_CHECKING:\n    import x\ndef __getattr__(name): return 1'
+    assert not one("init", good, "gnomon/ops/__init__.py")
+    for bad in ("def f(): pass", "class C: pass", "x = f()", "for a in b: pass", "f = lambda: 1"):
+        assert not one("init", bad)
+        (found,) = one("init", bad, "gnomon/ops/__init__.py")
+        assert "holds public names alone" in found
+
+
+@pytest.mark.parametrize("text", ["x = 1", '"""no full stop"""', '"""a\nb."""'])
+def test_a_file_says_what_it_gives(text):
+    assert one("docstring", text)
+    assert not one("docstring", '"""What it gives."""\n')
+
+
+@pytest.mark.parametrize("text", ["# TODO later", "@pytest.mark.skipif(x)", "pytest.skip('no')"])
+def test_unfinished_work_is_found(text):
+    assert lines(structure.unfinished_breaches(Source("gnomon/a.py", f"x\n{text}")))
+
+
+def test_exceptions_excuse_and_must_be_needed():
+    breaches = list(structure.length_breaches(Source("gnomon/a.py", "\n" * 9), 3))
+    assert len(structure.unexcused("file", breaches, {})) == 1
+    line = ("file", "gnomon/a.py", "file")
+    assert structure.unexcused("file", breaches, {line: "why"}) == []
+    (idle,) = structure.unexcused("file", [], {line: "why"})
+    assert "nothing needs this exception" in idle
