@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gnomon.expr import special
+
 
 class Primitive(NamedTuple):
     """One row: arity, NumPy meaning, whether it gives a bool, whether it only exists in floats."""
@@ -32,6 +34,16 @@ def _divide(a: Any, b: Any) -> Any:
     quotient = np.floor_divide(a, safe)
     fix = (np.remainder(a, safe) != 0) & ((a < 0) != (safe < 0))
     return np.where(zero, np.zeros_like(a), quotient + fix.astype(a.dtype)).astype(a.dtype)
+
+
+def convert(value: Any, dtype: np.dtype[Any]) -> Any:
+    """An array as `dtype`: floats to integers truncate, saturate at the ends, NaN gives 0."""
+    value = np.asarray(value)
+    if value.dtype == dtype or dtype.kind not in "iu" or value.dtype.kind in "iub":
+        return value.astype(dtype, copy=False)
+    info = np.iinfo(dtype)
+    wide = np.nan_to_num(value.astype(np.longdouble), nan=0.0, posinf=info.max, neginf=info.min)
+    return np.clip(np.trunc(wide), info.min, info.max).astype(dtype)
 
 
 def _bits(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,8 +95,30 @@ PRIMITIVES: dict[str, Primitive] = {
     "rint": Primitive(1, np.rint, floats_only=True),  # ties to even
     "copysign": Primitive(2, np.copysign, floats_only=True),
     "exp": Primitive(1, np.exp, floats_only=True),
+    "exp2": Primitive(1, np.exp2, floats_only=True),
+    "expm1": Primitive(1, np.expm1, floats_only=True),
     "log": Primitive(1, np.log, floats_only=True),
+    "log2": Primitive(1, np.log2, floats_only=True),
+    "log10": Primitive(1, np.log10, floats_only=True),
+    "log1p": Primitive(1, np.log1p, floats_only=True),
+    "pow": Primitive(2, np.power, floats_only=True),
+    "cbrt": Primitive(1, np.cbrt, floats_only=True),
+    "sin": Primitive(1, np.sin, floats_only=True),
+    "cos": Primitive(1, np.cos, floats_only=True),
+    "tan": Primitive(1, np.tan, floats_only=True),
+    "arcsin": Primitive(1, np.arcsin, floats_only=True),
+    "arccos": Primitive(1, np.arccos, floats_only=True),
+    "arctan": Primitive(1, np.arctan, floats_only=True),
+    "arctan2": Primitive(2, np.arctan2, floats_only=True),
+    "sinh": Primitive(1, np.sinh, floats_only=True),
+    "cosh": Primitive(1, np.cosh, floats_only=True),
     "tanh": Primitive(1, np.tanh, floats_only=True),
+    "erf": Primitive(1, special.erf, floats_only=True),
+    "erfinv": Primitive(1, special.erfinv, floats_only=True),
+    "gamma": Primitive(1, special.gamma, floats_only=True),
+    "gammaln": Primitive(1, special.gammaln, floats_only=True),
+    "digamma": Primitive(1, special.digamma, floats_only=True),
+    "trigamma": Primitive(1, special.trigamma, floats_only=True),
 }
 
 FOLD_INT: dict[str, Callable[..., Any]] = {

@@ -1,0 +1,22 @@
+"""Every scalar function by name: `fn.exp(x)`, `fn.maximum(a, b)`, `fn.where(c, a, b)`, ...
+
+>>> from gnomon.expr import fn
+>>> fn.sigmoid(0.0)
+0.5
+"""
+
+from __future__ import annotations
+
+from gnomon.base import nearest
+from gnomon.expr.scalar import SCALAR, ScalarFn
+
+
+def __getattr__(name: str) -> ScalarFn:
+    try:
+        return SCALAR[name]
+    except KeyError:
+        raise AttributeError(f"no scalar function {name!r}{nearest(name, SCALAR)}") from None
+
+
+def __dir__() -> list[str]:
+    return sorted(SCALAR)

@@ -1,0 +1,95 @@
+"""Special functions by NumPy and the standard library: what `erf`, `gamma` and the like mean.
+
+Slow and accurate; the compiler has its own vectorised versions, which are held to these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+_EULER = 0.57721566490153286
+
+
+def _elementwise(function: Callable[[float], float]) -> Callable[[Any], Any]:
+    """`function` of floats over arrays: computed in float64, given in the argument's dtype."""
+
+    def over(x: Any) -> Any:
+        x = np.asarray(x)
+        out = np.array([function(float(v)) for v in x.ravel()], np.float64).reshape(x.shape)
+        with np.errstate(over="ignore"):
+            return out.astype(x.dtype) if x.dtype.kind == "f" else out
+
+    return over
+
+
+def _pole_safe(function: Callable[[float], float], at_pole: float) -> Callable[[float], float]:
+    """`function` without exceptions: overflow is inf, 0 and negative integers give `at_pole`."""
+
+    def safe(x: float) -> float:
+        if math.isnan(x) or x == -math.inf:
+            return x if math.isnan(x) else at_pole
+        try:
+            return function(x)
+        except OverflowError:
+            return math.inf
+        except ValueError:
+            return math.copysign(math.inf, x) if x == 0 and math.isnan(at_pole) else at_pole
+
+    return safe
+
+
+def _erfinv(y: float) -> float:
+    """Newton steps on erf, or on erfc near the ends, from Winitzki's starting value."""
+    if not -1.0 < y < 1.0:
+        return math.copysign(math.inf, y) if abs(y) == 1.0 else math.nan
+    t = math.log1p(-y * y)
+    u = 2.0 / (math.pi * 0.147) + 0.5 * t
+    x = math.copysign(math.sqrt(max(math.sqrt(u * u - t / 0.147) - u, 0.0)), y)
+    for _ in range(4):
+        error = (
+            math.erf(x) - y if abs(y) < 0.5 else -math.copysign(math.erfc(abs(x)) - (1 - abs(y)), y)
+        )
+        step = error * 0.5 * math.sqrt(math.pi) * math.exp(x * x)
+        x -= step / (1.0 + x * step)
+    return x
+
+
+def _polygamma(x: float, order: int) -> float:
+    """Digamma (0) or trigamma (1): upward recurrence, then the asymptotic series."""
+    if x == -math.inf or math.isnan(x):
+        return math.nan
+    if x <= 0 and x == math.floor(x):
+        return (
+            math.nan
+            if order == 0 and x != 0
+            else math.copysign(math.inf, -x)
+            if order == 0
+            else math.inf
+        )
+    if x < 0.5:  # reflection: pi / tan and pi / sin of the exact distance to an integer
+        d = x - round(x)
+        if order == 0:
+            return _polygamma(1.0 - x, 0) - math.pi / math.tan(math.pi * d)
+        return (math.pi / math.sin(math.pi * d)) ** 2 - _polygamma(1.0 - x, 1)
+    total = 0.0
+    while x < 12.0:
+        total += 1.0 / (x * x) if order else -1.0 / x
+        x += 1.0
+    r = 1.0 / (x * x)
+    if order:
+        series = r * (1 / 6 + r * (-1 / 30 + r * (1 / 42 + r * (-1 / 30 + r * (5 / 66)))))
+        return total + (1.0 + 0.5 / x + series) / x
+    series = r * (1 / 12 + r * (-1 / 120 + r * (1 / 252 + r * (-1 / 240 + r * (1 / 132)))))
+    return total + math.log(x) - 0.5 / x - series
+
+
+erf = _elementwise(math.erf)
+erfinv = _elementwise(_erfinv)
+gamma = _elementwise(_pole_safe(math.gamma, math.nan))
+gammaln = _elementwise(_pole_safe(math.lgamma, math.inf))
+digamma = _elementwise(lambda x: _polygamma(x, 0))
+trigamma = _elementwise(lambda x: _polygamma(x, 1))
