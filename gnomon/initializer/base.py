@@ -1,0 +1,173 @@
+"""How a parameter's name and attributes choose its initial value.
+
+The attribute `__init__` (JSON `["name", {arguments}]`, what `Variable(init=...)` writes) goes
+first. Without it the end of the name decides: a weight is the initializer's own matter; biases,
+gammas, betas and moving averages have one sensible start. A name that says nothing is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import DTypeError, ParamError, complaint
+from gnomon.registry import Registry
+
+INITIALIZERS: Registry[type[Initializer]] = Registry("initializer", ignore_case=True)
+
+
+class InitDesc(str):
+    """The name of a parameter with its attributes, and the initializer of the whole model.
+
+    >>> desc = InitDesc("fc_bias", {"__init__": '["one", {}]'})
+    >>> desc, desc.attrs
+    ('fc_bias', {'__init__': '["one", {}]'})
+    """
+
+    attrs: Mapping[str, str]
+    global_init: Initializer | None
+
+    def __new__(
+        cls,
+        name: str,
+        attrs: Mapping[str, str] | None = None,
+        global_init: Initializer | None = None,
+    ) -> InitDesc:
+        """Describe the parameter `name`."""
+        self = super().__new__(cls, name)
+        self.attrs = attrs or {}
+        self.global_init = global_init
+        return self
+
+
+# End of a parameter's name -> the method that fills it; the first that fits.
+_BY_SUFFIX = (
+    ("weight", "_init_weight"),
+    ("bias", "_init_bias"),
+    ("gamma", "_init_gamma"),
+    ("beta", "_init_beta"),
+    ("min", "_init_zero"),
+    ("max", "_init_one"),
+    ("moving_mean", "_init_zero"),
+    ("moving_var", "_init_one"),
+    ("running_mean", "_init_zero"),
+    ("running_var", "_init_one"),
+    ("moving_inv_var", "_init_zero"),
+    ("moving_avg", "_init_zero"),
+)
+
+
+class Initializer:
+    """Base of initializers: called with a parameter's name and its array, it fills the array.
+
+    A subclass says how by `_init_weight(name, array)`. Its arguments go to this constructor by
+    name, so that `dumps` can write them down.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._kwargs = kwargs
+        self._verbose = False
+        self._print_func: Callable[[Any], str] = _magnitude
+
+    def set_verbosity(
+        self, verbose: bool = False, print_func: Callable[[Any], str] | None = None
+    ) -> Initializer:
+        """Log every array that is filled, by `print_func(array)` or by its root mean square."""
+        self._verbose = verbose
+        self._print_func = print_func or _magnitude
+        return self
+
+    def dumps(self) -> str:
+        """JSON that `create` makes the same initializer of.
+
+        >>> from gnomon.initializer import Xavier
+        >>> Xavier(magnitude=2).dumps()
+        '["xavier", {"rnd_type": "uniform", "factor_type": "avg", "magnitude": 2}]'
+        """
+        return json.dumps([type(self).__name__.lower(), self._kwargs])
+
+    def __call__(self, desc: str, arr: Any) -> None:
+        """Fill `arr`, which belongs to the parameter `desc` (a plain name, or an InitDesc).
+
+        Raises:
+            ParamError: the name says nothing and there is no `__init__` attribute.
+        """
+        if not isinstance(desc, str):
+            got = type(desc).__name__
+            raise DTypeError(complaint("Initializer", "desc", "a name or an InitDesc", got))
+        described = isinstance(desc, InitDesc)
+        if described and desc.global_init is None:
+            desc.global_init = self
+        stated = desc.attrs.get("__init__") if described else None
+        if stated:
+            create(stated)._init_weight(desc, arr)
+            self._log(desc, stated, arr)
+            return
+        method = self._chosen(desc, arr)
+        method(desc, arr)
+        self._log(desc, type(self).__name__, arr)
+
+    def _chosen(self, name: str, arr: Any) -> Callable[[str, Any], None]:
+        if name.startswith("stn_loc") and not isinstance(name, InitDesc):
+            return self._init_zero if name.endswith("weight") else self._init_loc_bias
+        for suffix, method in _BY_SUFFIX:
+            if name.endswith(suffix):
+                chosen: Callable[[str, Any], None] = getattr(self, method)
+                return chosen
+        return self._init_default
+
+    def _log(self, desc: str, how: str, arr: Any) -> None:
+        if self._verbose:
+            logging.info("Initialized %s as %s: %s", desc, how, self._print_func(arr))
+
+    def _init_weight(self, name: str, arr: Any) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define _init_weight(name, array)")
+
+    def _init_bias(self, _: str, arr: Any) -> None:
+        arr[:] = 0.0
+
+    def _init_gamma(self, _: str, arr: Any) -> None:
+        arr[:] = 1.0
+
+    def _init_beta(self, _: str, arr: Any) -> None:
+        arr[:] = 0.0
+
+    def _init_zero(self, _: str, arr: Any) -> None:
+        arr[:] = 0.0
+
+    def _init_one(self, _: str, arr: Any) -> None:
+        arr[:] = 1.0
+
+    def _init_loc_bias(self, name: str, arr: Any) -> None:
+        if tuple(arr.shape) != (6,):
+            raise ParamError(complaint("Initializer", name, "shape (6,)", arr.shape))
+        arr[:] = np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
+
+    def _init_default(self, name: str, _: Any) -> None:
+        endings = ", ".join(suffix for suffix, _ in _BY_SUFFIX)
+        raise ParamError(
+            f"Initializer: the name {name!r} does not say how to start: expected one that ends in "
+            f"{endings}, or Variable({name!r}, init=...)"
+        )
+
+
+def _magnitude(arr: Any) -> str:
+    return f"{np.sqrt(np.square(arr.asnumpy()).mean()):g}"
+
+
+def register(klass: type[Initializer], *aliases: str) -> type[Initializer]:
+    """Make an initializer class known to `create` by its lower-case name; a decorator."""
+    return INITIALIZERS.register(klass.__name__.lower(), klass, aliases, replace=True)
+
+
+def create(spec: Any, **kwargs: Any) -> Any:
+    """An initializer from its name with arguments, from JSON of `dumps`, or `spec` itself.
+
+    >>> create("xavier", magnitude=2).dumps() == create(create("xavier", magnitude=2).dumps()).dumps()
+    True
+    """
+    return INITIALIZERS.create(spec, **kwargs)
