@@ -1,0 +1,207 @@
+"""What all optimizers share: rates and decays per parameter, update counts, master copies.
+
+State: `num_update` is the largest number of updates any parameter has had; schedulers are asked
+with it. Counts are kept per parameter index and per device (`_set_current_context`), so that
+replicas on several devices count alike. A subclass is two hooks: `create_state` and `update`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gnomon.base import ParamError, complaint
+from gnomon.lr_scheduler import LRScheduler
+from gnomon.registry import Registry
+
+OPTIMIZERS: Registry[type[Optimizer]] = Registry("optimizer", ignore_case=True)
+
+
+class Optimizer:
+    """Base of optimizers.
+
+    Args:
+        rescale_grad: factor on every gradient, 1 / batch size as a rule.
+        param_idx2name: name of the parameter at each index.
+        wd: weight decay; parameters not named `*_weight` or `*_gamma` are free of it.
+        clip_gradient: bound on each element of a gradient, after rescaling; None for none.
+        learning_rate: the rate, or the rate `lr_scheduler` starts from.
+        lr_scheduler: rate by number of updates.
+        sym: symbol whose variables' `lr_mult` and `wd_mult` attributes count.
+        begin_num_update: number of updates done before, in an earlier run.
+        multi_precision: keep a float32 copy of float16 weights and update that.
+        param_dict: things with `lr_mult` and `wd_mult` (Gluon's parameters) by index.
+    """
+
+    opt_registry: ClassVar[Registry[type[Optimizer]]] = OPTIMIZERS
+
+    def __init__(
+        self,
+        rescale_grad: float = 1.0,
+        param_idx2name: Mapping[int, str] | None = None,
+        wd: float = 0.0,
+        clip_gradient: float | None = None,
+        learning_rate: float | None = None,
+        lr_scheduler: LRScheduler | None = None,
+        sym: Any = None,
+        begin_num_update: int = 0,
+        multi_precision: bool = False,
+        param_dict: Mapping[int, Any] | None = None,
+    ) -> None:
+        if not isinstance(param_idx2name or {}, Mapping):
+            expected = "a mapping index -> name"
+            raise ParamError(complaint("Optimizer", "param_idx2name", expected, param_idx2name))
+        self.rescale_grad = rescale_grad
+        self.clip_gradient = clip_gradient
+        self.wd = wd
+        self.lr_scheduler = lr_scheduler
+        self.lr = 0.01 if learning_rate is None and lr_scheduler is None else learning_rate
+        self._start_schedule()
+        self.begin_num_update = begin_num_update
+        self.num_update = begin_num_update
+        self._all_index_update_counts: dict[int, dict[Any, int]] = {0: {}}
+        self._index_update_count = self._all_index_update_counts[0]
+        self.multi_precision = multi_precision
+        self.idx2name = dict(param_idx2name or {})
+        self.param_dict = dict(param_dict or {})
+        self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
+        self.set_lr_mult({})
+        self.set_wd_mult({})
+
+    def _start_schedule(self) -> None:
+        if self.lr_scheduler is None or self.lr is None:
+            return
+        if self.lr_scheduler.base_lr != self.lr:
+            logging.warning(
+                "%s: the schedule starts from learning_rate=%g instead of its base_lr=%g",
+                type(self).__name__,
+                self.lr,
+                self.lr_scheduler.base_lr,
+            )
+        self.lr_scheduler.base_lr = self.lr
+
+    @staticmethod
+    def register(klass: type[Optimizer]) -> type[Optimizer]:
+        """Make an optimizer class known to `create` by its lower-case name; a decorator."""
+        return OPTIMIZERS.register(klass.__name__.lower(), klass, replace=True)
+
+    @staticmethod
+    def create_optimizer(name: str | Optimizer, **kwargs: Any) -> Optimizer:
+        """An optimizer by its name, in any case, with its arguments; or `name` itself.
+
+        Raises:
+            UnknownNameError: there is none of the name.
+            ParamError: it does not take these arguments.
+        """
+        if isinstance(name, Optimizer):
+            return name
+        klass = OPTIMIZERS.get(name)
+        try:
+            return klass(**kwargs)
+        except TypeError as error:
+            raise ParamError(f"optimizer {name!r}: {error}") from error
+
+    def create_state(self, index: Any, weight: Any) -> Any:
+        """The arrays `update` keeps between calls for one weight: None, an NDArray, or a tuple."""
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Change `weight` by `grad`, and `state` with it."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must define update(index, weight, grad, state)"
+        )
+
+    def create_state_multi_precision(self, index: Any, weight: Any) -> Any:
+        """`create_state`, with a float32 copy in front where `multi_precision` asks for one."""
+        if not self._needs_master(weight):
+            return self.create_state(index, weight)
+        master = weight.astype(np.float32)
+        return master, self.create_state(index, master)
+
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """`update`, through the float32 copy where there is one."""
+        if not self._needs_master(weight):
+            self.update(index, weight, grad, state)
+            return
+        master, inner = state
+        self.update(index, master, grad.astype(np.float32), inner)
+        weight[:] = master.astype(weight.dtype)
+
+    def _needs_master(self, weight: Any) -> bool:
+        return bool(self.multi_precision and np.dtype(weight.dtype) == np.float16)
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate now, before multipliers of single parameters."""
+        if self.lr_scheduler is not None:
+            return self.lr_scheduler(self.num_update)
+        return self.lr
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Set the rate; ParamError where a schedule decides it."""
+        if self.lr_scheduler is not None:
+            got = type(self.lr_scheduler).__name__
+            raise ParamError(
+                complaint("Optimizer.set_learning_rate", "lr", "no lr_scheduler that sets it", got)
+            )
+        self.lr = lr
+
+    def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
+        """Factors on the rate by name or index; those not named keep their symbol's, or 1."""
+        self.lr_mult = {**self._attributes("__lr_mult__"), **args_lr_mult}
+
+    def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:
+        """Factors on the decay by name or index; unnamed ones keep their symbol's, or the rule's.
+
+        The rule: 1 for names ending in `_weight` or `_gamma`, else 0.
+        """
+        names = self.idx2name.values()
+        free = {name: 0.0 for name in names if not name.endswith(("_weight", "_gamma"))}
+        self.wd_mult = {**free, **self._attributes("__wd_mult__"), **args_wd_mult}
+
+    def _attributes(self, key: str) -> dict[Any, float]:
+        if not self.sym_info:
+            return {}
+        attrs, arguments = self.sym_info
+        return {n: float(attrs[n][key]) for n in arguments if key in attrs.get(n, {})}
+
+    def _set_current_context(self, device_id: int) -> None:
+        counts = self._all_index_update_counts
+        self._index_update_count = counts.setdefault(device_id, {})
+
+    def _update_count(self, index: Any) -> None:
+        count = self._index_update_count.get(index, self.begin_num_update) + 1
+        self._index_update_count[index] = count
+        self.num_update = max(count, self.num_update)
+
+    def _get_lr(self, index: Any) -> float:
+        return self.learning_rate * self._multiplier(index, "lr_mult", self.lr_mult)
+
+    def _get_wd(self, index: Any) -> float:
+        return self.wd * self._multiplier(index, "wd_mult", self.wd_mult)
+
+    def _multiplier(self, index: Any, attribute: str, table: Mapping[Any, float]) -> float:
+        if index in self.param_dict:
+            return float(getattr(self.param_dict[index], attribute))
+        if index in table:
+            return table[index]
+        return table.get(self.idx2name.get(index), 1.0)
+
+    def _rescaled(self, grad: Any) -> Any:
+        """`grad` times `rescale_grad`, clipped."""
+        return self._clipped(grad * self.rescale_grad)
+
+    def _clipped(self, grad: Any) -> Any:
+        if self.clip_gradient is None:
+            return grad
+        return grad.clip(-self.clip_gradient, self.clip_gradient)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Gluon's parameters and the symbol's attributes belong to the program, not to the state.
+        return {**self.__dict__, "param_dict": {}}
+
+
+register: Callable[[type[Optimizer]], type[Optimizer]] = Optimizer.register
+create = Optimizer.create_optimizer

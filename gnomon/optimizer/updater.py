@@ -1,0 +1,79 @@
+"""The function a key-value store calls on each gradient: an optimizer with its states by key."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from gnomon.base import FormatError, complaint
+from gnomon.optimizer.base import Optimizer
+
+
+class Updater:
+    """`updater(index, grad, weight)` updates `weight` in place, keeping the states it needs.
+
+    States are created when an index is first seen; states that were loaded move to the weight's
+    device when first used. Lists of indices, gradients and weights are updated one by one.
+    """
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self.optimizer = optimizer
+        self.states: dict[Any, Any] = {}
+        self.states_synced: dict[Any, bool] = {}
+
+    def __call__(self, index: Any, grad: Any, weight: Any) -> None:
+        """Update one weight, or lists of them."""
+        if isinstance(index, (list, tuple)):
+            for each in zip(index, grad, weight, strict=True):
+                self(*each)
+            return
+        if index not in self.states:
+            self.states[index] = self.optimizer.create_state_multi_precision(index, weight)
+        elif not self.states_synced[index]:
+            self.states[index] = self.sync_state_context(self.states[index], weight.context)
+        self.states_synced[index] = True
+        self.optimizer.update_multi_precision(index, weight, grad, self.states[index])
+
+    def sync_state_context(self, state: Any, context: Any) -> Any:
+        """`state` with its arrays on the device `context`."""
+        if isinstance(state, (list, tuple)):
+            return type(state)(self.sync_state_context(each, context) for each in state)
+        return state.as_in_context(context) if hasattr(state, "as_in_context") else state
+
+    def get_states(self, dump_optimizer: bool = False) -> bytes:
+        """The states, and the optimizer with its counts where asked, as bytes."""
+        content = (self.states, self.optimizer) if dump_optimizer else self.states
+        return pickle.dumps(content)
+
+    def set_states(self, states: bytes) -> None:
+        """Take over what `get_states` gave.
+
+        Bytes of `get_states` are a pickle: load none that comes from people you do not trust.
+
+        Raises:
+            FormatError: `states` is something else; nothing is changed then.
+        """
+        content = _unpickled(states)
+        optimizer = self.optimizer
+        if isinstance(content, tuple) and len(content) == 2:
+            content, optimizer = content
+        if not isinstance(content, dict) or not isinstance(optimizer, Optimizer):
+            got = type(content).__name__
+            raise FormatError(complaint("Updater.set_states", "states", "saved states", got))
+        self.states = content
+        self.optimizer = optimizer
+        self.states_synced = dict.fromkeys(content, False)
+
+
+def _unpickled(states: bytes) -> Any:
+    try:
+        return pickle.loads(states)
+    except Exception as error:  # a damaged pickle may raise anything
+        raise FormatError(
+            complaint("Updater.set_states", "states", "bytes of get_states", repr(error))
+        ) from error
+
+
+def get_updater(optimizer: Optimizer) -> Updater:
+    """An updater for `optimizer`, with no states yet."""
+    return Updater(optimizer)
