@@ -1,0 +1,136 @@
+"""Reading files that may be broken, and replacing files so that a failure leaves the old one."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import stat
+import struct
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+from gnomon.base import FormatError
+
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
+
+
+class Reader:
+    """A binary stream whose every read is checked against what the stream still has.
+
+    A length that a file claims is compared with the bytes that are left before memory for it is
+    taken, so that a hostile header costs nothing. Each complaint names the file and the offset.
+    """
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        self.stream = stream
+        self.name = name
+        start = stream.tell()
+        self.end = stream.seek(0, io.SEEK_END)
+        self.offset = stream.seek(start)
+
+    @property
+    def left(self) -> int:
+        """Bytes between here and the end."""
+        return self.end - self.offset
+
+    def fail(self, what: str, expected: object, got: object, at: int | None = None) -> FormatError:
+        """The error for `what`, read at offset `at` (default: here), ready to be raised."""
+        offset = self.offset if at is None else at
+        return FormatError(f"{self.name}: offset {offset}: {what}: expected {expected}, got {got}")
+
+    def need(self, nbytes: int, what: str) -> None:
+        """Complain unless `nbytes` more bytes are there."""
+        if nbytes > self.left:
+            raise self.fail(what, f"{nbytes} bytes", f"{self.left} before the end")
+
+    def bytes(self, nbytes: int, what: str) -> bytes:
+        """The next `nbytes` bytes."""
+        self.need(nbytes, what)
+        data = self.stream.read(nbytes)
+        if len(data) != nbytes:  # somebody cut the file while it was read
+            raise self.fail(what, f"{nbytes} bytes", f"{len(data)} before the end")
+        self.offset += nbytes
+        return data
+
+    def into(self, buffer: memoryview, what: str) -> None:
+        """Fill `buffer` from the stream; its size must have been checked by `need` already."""
+        got = 0
+        while got < len(buffer):
+            step = self.stream.readinto(buffer[got:])  # type: ignore[attr-defined]
+            if not step:
+                raise self.fail(what, f"{len(buffer)} bytes", f"{got} before the end")
+            got += step
+        self.offset += got
+
+    def unpack(self, layout: str, what: str) -> tuple[Any, ...]:
+        """The next values of a `struct` layout."""
+        return struct.unpack(layout, self.bytes(struct.calcsize(layout), what))
+
+
+@contextlib.contextmanager
+def reading(source: Source) -> Iterator[Reader]:
+    """A `Reader` over a path, a bytes-like object or an open binary file.
+
+    >>> with reading(b"abcd") as r:
+    ...     r.bytes(2, "tag"), r.left
+    (b'ab', 2)
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    if isinstance(source, str | os.PathLike):
+        with Path(source).open("rb") as stream:
+            yield Reader(stream, os.fspath(source))
+    elif isinstance(source, bytes | bytearray | memoryview):
+        yield Reader(io.BytesIO(source), f"<{memoryview(source).nbytes} bytes>")
+    else:
+        name = str(getattr(source, "name", "<stream>"))
+        yield Reader(source if source.seekable() else io.BytesIO(source.read()), name)
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A new binary file that takes the place of `path` when the block ends without an error.
+
+    Until then, and after an error, whatever stood at `path` is untouched. The new file has the old
+    one's permissions; a link is followed.
+
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with replacing(f"{folder.name}/x") as f:
+    ...     f.write(b"all or nothing")
+    14
+    >>> Path(f"{folder.name}/x").read_bytes()
+    b'all or nothing'
+    >>> folder.cleanup()
+
+    Raises:
+        OSError: the folder is missing, not writable, or the disk is full.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():  # a pipe or /dev/stdout cannot be replaced
+        with target.open("wb") as stream:
+            yield stream
+        return
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).chmod(_permissions(target))
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _permissions(target: Path) -> int:
+    """The mode bits of `target`, or those a file newly made by this process would have."""
+    with contextlib.suppress(FileNotFoundError):
+        return stat.S_IMODE(target.stat().st_mode)
+    mask = os.umask(0)  # reading the mask means setting it
+    os.umask(mask)
+    return 0o666 & ~mask

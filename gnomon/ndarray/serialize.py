@@ -1,0 +1,381 @@
+"""MXNet's binary list of arrays (`.params`): every version read, what MXNet 1.9.1 writes written.
+
+A file is, little-endian throughout:
+
+    uint64 0x112, uint64 0 | uint64 n, n arrays | uint64 m, m names (uint64 length, bytes)
+
+with m = 0 or m = n, and an array one of
+
+    V0  uint32 rank                   rank x uint32                 device, flag, data
+    V1  uint32 0xF993FAC8, int32 rank rank x int64                  device, flag, data
+    V2  uint32 0xF993FAC9, int32 storage, [storage shape,] shape,   device, flag, [aux,] data[, aux]
+    V3  uint32 0xF993FACA, as V2, but rank 0 is a scalar and rank -1 an array without a shape
+
+where a shape is `int32 rank, rank x int64`, the device `int32 type, int32 id`, and `aux` of a
+sparse array is `int32 flag, shape` for each of its index arrays. Up to V2 rank 0 means an array
+without a shape, which ends there. V0's rank stands where the others have their magic number.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from gnomon import dtype as dtypes
+from gnomon.base import DTypeError, ParamError, complaint
+from gnomon.dtype import DType
+from gnomon.files import Reader, Source, reading, replacing
+from gnomon.shape import prod
+
+LIST_MAGIC: Final = 0x112
+V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
+MAX_RANK: Final = 32  # NumPy's own limit was 32 up to 1.26
+DEVICES: Final = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
+CPU: Final = (1, 0)
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sparse:
+    """A sparse array as files hold it: `data` beside the index arrays `aux`.
+
+    `row_sparse`: `aux = (row indices,)`, data of shape `(rows kept, *shape[1:])`. `csr`:
+    `aux = (row starts, column indices)`, data of shape `(values kept,)`.
+    """
+
+    storage: Literal["row_sparse", "csr"]
+    shape: Shape
+    data: Array
+    aux: tuple[Array, ...]
+
+
+Record = Array | Sparse | None  # None: an array that has no shape yet
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def read(source: Source) -> tuple[list[Record], list[str]]:
+    """The arrays and names of an MXNet array file: a path, its bytes or an open binary file.
+
+    The names are empty where the file has none; otherwise there is one for each array.
+
+    >>> arrays, names = read(dumps([np.arange(3.0)], ["arg:w"]))
+    >>> arrays[0], names
+    (array([0., 1., 2.]), ['arg:w'])
+
+    Raises:
+        FormatError: the bytes are not such a file; says the file, offset, what was expected and
+            what stands there. No array is allocated before its size is known to be in the file.
+        OSError: the file cannot be read.
+    """
+    with reading(source) as r:
+        magic, reserved = r.unpack("<QQ", "file header")
+        if magic != LIST_MAGIC:
+            raise r.fail("file header", f"magic number {LIST_MAGIC:#x}", f"{magic:#x}", at=0)
+        if reserved != 0:
+            raise r.fail("reserved word of the file header", 0, reserved, at=8)
+        arrays = [_array(r, f"array {i}") for i in range(_count(r, "number of arrays", 4))]
+        names = [_name(r, f"name {i}") for i in range(_count(r, "number of names", 8))]
+        if names and len(names) != len(arrays):
+            raise r.fail("number of names", f"0 or {len(arrays)}", len(names))
+        if r.left:
+            raise r.fail("end of file", "nothing more", f"{r.left} more bytes")
+    return arrays, names
+
+
+def read_array(source: Source) -> Record:
+    """The one array of a raw stream, such as MXNet's pickles of an NDArray carry.
+
+    >>> read_array(dumps_array(np.float32([[1, 2]])))
+    array([[1., 2.]], dtype=float32)
+
+    Raises:
+        FormatError: as `read`.
+    """
+    with reading(source) as r:
+        array = _array(r, "array")
+        if r.left:
+            raise r.fail("end of array", "nothing more", f"{r.left} more bytes")
+    return array
+
+
+def _count(r: Reader, what: str, least: int) -> int:
+    """A number of things of which each takes `least` bytes or more."""
+    at = r.offset
+    (count,) = r.unpack("<Q", what)
+    if count * least > r.left:
+        raise r.fail(what, f"at most {r.left // least} in {r.left} bytes", count, at)
+    return int(count)
+
+
+def _name(r: Reader, what: str) -> str:
+    length = _count(r, f"length of {what}", 1)
+    at = r.offset
+    raw = r.bytes(length, what)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as e:
+        raise r.fail(what, "UTF-8", f"{raw[:40]!r}", at + e.start) from None
+
+
+def _array(r: Reader, what: str) -> Record:
+    """An array of any version."""
+    at = r.offset
+    (magic,) = r.unpack("<I", f"magic number of {what}")
+    if magic in (V2, V3):
+        return _modern(r, what, np_shape=magic == V3)
+    if magic == V1:
+        shape = _shape(r, what)
+    elif magic <= MAX_RANK:
+        shape = _dims(r, what, magic, "I")
+    else:
+        expected = f"{V1:#x}, {V2:#x}, {V3:#x} or a rank up to {MAX_RANK}"
+        raise r.fail(f"magic number of {what}", expected, f"{magic:#x}", at)
+    return _dense(r, what, shape) if shape else None
+
+
+def _modern(r: Reader, what: str, *, np_shape: bool) -> Record:
+    """An array of V2 or V3, after its magic number."""
+    at = r.offset
+    (storage,) = r.unpack("<i", f"storage type of {what}")
+    if storage not in (0, 1, 2):
+        expected = "0 (dense), 1 (row_sparse) or 2 (csr)"
+        raise r.fail(f"storage type of {what}", expected, storage, at)
+    if storage:
+        return _sparse(r, what, storage)
+    shape = _shape(r, what, unknown=np_shape)
+    if shape is None or -1 in shape or (shape == () and not np_shape):
+        return None
+    return _dense(r, what, shape)
+
+
+def _shape(r: Reader, what: str, *, unknown: bool = False) -> Shape | None:
+    """A shape; with `unknown`, rank -1 (None) and extents of -1 are taken too."""
+    at = r.offset
+    (rank,) = r.unpack("<i", f"rank of {what}")
+    if unknown and rank == -1:
+        return None
+    if not 0 <= rank <= MAX_RANK:
+        raise r.fail(f"rank of {what}", f"0 to {MAX_RANK}", rank, at)
+    return _dims(r, what, rank, "q", least=-1 if unknown else 0)
+
+
+def _dims(r: Reader, what: str, rank: int, code: str, least: int = 0) -> Shape:
+    at = r.offset
+    shape = r.unpack(f"<{rank}{code}", f"shape of {what}")
+    if any(extent < least for extent in shape):
+        raise r.fail(f"shape of {what}", f"extents of {least} or more", shape, at)
+    return shape
+
+
+def _flag(r: Reader, what: str) -> DType:
+    at = r.offset
+    (flag,) = r.unpack("<i", f"dtype of {what}")
+    try:
+        return dtypes.from_flag(flag)
+    except DTypeError:
+        raise r.fail(f"dtype of {what}", "a known dtype's number (0 to 12)", flag, at) from None
+
+
+def _device(r: Reader, what: str) -> None:
+    """The device an array was saved from, which says nothing about where it is wanted now."""
+    at = r.offset
+    kind, _ = r.unpack("<ii", f"device of {what}")
+    if kind not in DEVICES:
+        known = ", ".join(f"{k} ({name})" for k, name in DEVICES.items())
+        raise r.fail(f"device of {what}", f"one of {known}", kind, at)
+
+
+def _dense(r: Reader, what: str, shape: Shape) -> Array:
+    _device(r, what)
+    return _data(r, what, shape, _flag(r, what))
+
+
+def _data(r: Reader, what: str, shape: Shape, dtype: DType) -> Array:
+    """Elements in row-major order."""
+    r.need(prod(shape) * dtype.size, f"data of {what}, {dtype.name} of shape {shape}")
+    try:
+        raw = np.empty(shape, np.uint8 if dtype.kind == "b" else dtype.numpy)
+    except ValueError:  # an extent of 0 beside one that no address space holds
+        raise r.fail(f"shape of {what}", "a shape NumPy can hold", shape) from None
+    r.into(_raw(raw), f"data of {what}")
+    return raw != 0 if dtype.kind == "b" else raw  # a bool that is neither 0 nor 1 breaks NumPy
+
+
+def _sparse(r: Reader, what: str, storage: int) -> Sparse:
+    at = r.offset
+    stored = _shape(r, f"{what}'s stored rows") or ()
+    shape = _shape(r, what) or ()
+    _device(r, what)
+    dtype = _flag(r, what)
+    aux_types = [_index_type(r, f"index {i} of {what}") for i in range(storage)]
+    data = _data(r, what, stored, dtype)
+    aux = tuple(_data(r, f"index {i} of {what}", s, t) for i, (t, s) in enumerate(aux_types))
+    sparse = Sparse("row_sparse" if storage == 1 else "csr", shape, data, aux)
+    if wrong := fault(sparse):
+        raise r.fail(what, wrong, f"{sparse.storage} of shape {shape}, data {stored}", at)
+    return sparse
+
+
+def _index_type(r: Reader, what: str) -> tuple[DType, Shape]:
+    return _flag(r, what), _shape(r, what) or ()
+
+
+def fault(x: Sparse) -> str:
+    """What should hold of a sparse record and does not; empty where nothing is wrong."""
+    if any(index.dtype.kind not in "iu" or index.ndim != 1 for index in x.aux):
+        return "1-D index arrays of integers"
+    return _row_sparse_fault(x) if x.storage == "row_sparse" else _csr_fault(x)
+
+
+def _row_sparse_fault(x: Sparse) -> str:
+    if not x.shape or len(x.aux) != 1 or x.data.shape != (len(x.aux[0]), *x.shape[1:]):
+        return "one row of data for each index, as long as the shape's rows"
+    return "" if _within(x.aux[0], x.shape[0]) else f"row indices from 0 to {x.shape[0] - 1}"
+
+
+def _csr_fault(x: Sparse) -> str:
+    if len(x.shape) != 2 or len(x.aux) != 2 or x.data.shape != x.aux[1].shape:
+        return "two axes, and one column index for each value"
+    starts, columns = x.aux
+    if not _within(columns, x.shape[1]):
+        return f"column indices from 0 to {x.shape[1] - 1}"
+    if len(starts) == 0 and len(columns) == 0:  # MXNet writes an untouched array so
+        return ""
+    if len(starts) != x.shape[0] + 1 or starts[0] != 0 or starts[-1] != len(columns):
+        return f"{x.shape[0] + 1} row starts from 0 to the number of values"
+    return "" if bool((starts[1:] >= starts[:-1]).all()) else "row starts that never fall"
+
+
+def _within(index: Array, size: int) -> bool:
+    return len(index) == 0 or bool(index.min() >= 0 and int(index.max()) < size)
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def write(
+    target: Any,
+    arrays: Sequence[Any],
+    names: Sequence[str] = (),
+    *,
+    device: tuple[int, int] = CPU,
+) -> None:
+    """Write arrays (and names, none or one each) as MXNet 1.9.1 does, byte for byte.
+
+    `target` is a path, replaced only when everything is written, or an open binary file. Dense
+    arrays are V2; a 0-d array or one with no elements, which V2 cannot say, is V3, as MXNet does
+    under its NumPy shapes. `device` is the type and id put down for every array.
+
+    Raises:
+        ParamError: the names do not go with the arrays, or a sparse record is inconsistent.
+        DTypeError: an array of a type the format has no number for.
+        OSError: the file cannot be written; what stood there before still does.
+    """
+    if names and len(names) != len(arrays):
+        raise ParamError(complaint("save", "names", f"none or {len(arrays)}", len(names)))
+    prepared = [_prepare(x, i) for i, x in enumerate(arrays)]
+    encoded = [name.encode() for name in names]
+    if hasattr(target, "write"):
+        _write(target, prepared, encoded, device)
+        return
+    with replacing(target) as stream:
+        _write(stream, prepared, encoded, device)
+
+
+def dumps(arrays: Sequence[Any], names: Sequence[str] = ()) -> bytes:
+    """What `write` would put into a file.
+
+    >>> dumps([])[:2].hex(), len(dumps([], []))
+    ('1201', 32)
+
+    Raises:
+        ParamError, DTypeError: as `write`.
+    """
+    stream = io.BytesIO()
+    write(stream, arrays, names)
+    return stream.getvalue()
+
+
+def dumps_array(array: Any, *, device: tuple[int, int] = CPU) -> bytes:
+    """One array without the list around it, as MXNet pickles an NDArray.
+
+    Raises:
+        ParamError, DTypeError: as `write`.
+    """
+    stream = io.BytesIO()
+    _write_array(stream, _prepare(array, 0), device)
+    return stream.getvalue()
+
+
+def merge(arrays: Sequence[Any] | Mapping[str, Any]) -> tuple[list[Any], list[str]]:
+    """The arrays and names of what `nd.save` takes: a list, or a dict of name to array."""
+    if isinstance(arrays, Mapping):
+        return list(arrays.values()), list(arrays)
+    return list(arrays), []
+
+
+def _prepare(x: Any, position: int) -> Record:
+    """`x` ready to be written: checked, native byte order, contiguous."""
+    if isinstance(x, Sparse):
+        if wrong := fault(x):
+            raise ParamError(complaint("save", f"arrays[{position}]", wrong, x.storage))
+        return Sparse(x.storage, x.shape, _flat(x.data), tuple(map(_flat, x.aux)))
+    return None if x is None else _flat(np.asarray(x))
+
+
+def _flat(array: Array) -> Array:
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    dtypes.of(native.dtype)  # refuses what the format cannot say
+    return np.asarray(native, order="C")
+
+
+def _write(
+    stream: IO[bytes], arrays: Sequence[Record], names: Sequence[bytes], device: tuple[int, int]
+) -> None:
+    stream.write(struct.pack("<QQQ", LIST_MAGIC, 0, len(arrays)))
+    for array in arrays:
+        _write_array(stream, array, device)
+    stream.write(struct.pack("<Q", len(names)))
+    for name in names:
+        stream.write(struct.pack("<Q", len(name)) + name)
+
+
+def _write_array(stream: IO[bytes], x: Record, device: tuple[int, int]) -> None:
+    if x is None:
+        stream.write(struct.pack("<Iii", V2, 0, 0))
+    elif isinstance(x, Sparse):
+        kind = 1 if x.storage == "row_sparse" else 2
+        shapes = _pack_shape(x.data.shape) + _pack_shape(x.shape)
+        stream.write(struct.pack("<Ii", V2, kind) + shapes + struct.pack("<ii", *device))
+        stream.write(_pack_flag(x.data))
+        stream.write(b"".join(_pack_flag(index) + _pack_shape(index.shape) for index in x.aux))
+        for part in (x.data, *x.aux):
+            stream.write(_raw(part))
+    else:
+        version = V2 if x.ndim and x.size else V3
+        stream.write(struct.pack("<Ii", version, 0) + _pack_shape(x.shape))
+        stream.write(struct.pack("<ii", *device) + _pack_flag(x))
+        stream.write(_raw(x))
+
+
+def _raw(array: Array) -> memoryview:
+    """The bytes of a contiguous array, not copied."""
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _pack_flag(array: Array) -> bytes:
+    return struct.pack("<i", dtypes.of(array.dtype).flag)
+
+
+def _pack_shape(shape: Shape) -> bytes:
+    return struct.pack(f"<i{len(shape)}q", len(shape), *shape)
