@@ -289,7 +289,7 @@ def _is_computing(node: ast.AST) -> bool:
 def docstring_breaches(source: Source) -> Iterator[Breach]:
     """Modules whose docstring is missing, or does not open with one sentence of one line."""
     first = (ast.get_docstring(source.tree) or "").split("\n")[0]
-    if source.lines and not re.search(r"[.:]$", first):
+    if source.lines and not re.search(r"[.:`]$", first):
         yield source.breach(1, "docstring", "open the file with one sentence on what it gives")
 
 
