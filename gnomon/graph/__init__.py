@@ -1,0 +1,1 @@
+"""Programs over operators: graphs, and passes that are pure functions of them."""

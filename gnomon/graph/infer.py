@@ -1,0 +1,192 @@
+"""Shapes and dtypes of a whole graph from what is known of some of it, in both directions.
+
+Knowledge travels along the edges until nothing changes: a node is asked again when something it
+reads or gives became better known. Unknown is None; a dimension 0 is not known, as in MXNet.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from gnomon import dtype as dtypes
+from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
+from gnomon.dtype import DType
+from gnomon.graph.node import Entry, Graph, Node
+from gnomon.ops.infer import show_shape
+
+T = TypeVar("T")
+Shape = tuple[int, ...]
+Known = dict[Entry, T]
+
+
+@dataclass(frozen=True)
+class Question(Generic[T]):
+    """What differs between asking for shapes and for dtypes."""
+
+    error: type[GnomonError]
+    ask: Callable[[Any, Sequence[T | None], Sequence[T | None]], tuple[list[Any], ...]]
+    merge: Callable[[T | None, T | None], T | None]  # ValueError when they contradict
+    show: Callable[[T | None], str]
+
+
+def shapes(graph: Graph, given: Mapping[Node, Shape | None] | None = None) -> Known[Shape | None]:
+    """The shape of each entry, as far as it follows from `given` and from `__shape__` attributes.
+
+    Raises:
+        ShapeError: shapes contradict; it names the node, its inputs and what is known of them.
+    """
+    return _settle(_SHAPES, graph, _start(graph, given or {}, shape_attribute))
+
+
+def types(graph: Graph, given: Mapping[Node, DType | None] | None = None) -> Known[DType | None]:
+    """The dtype of each entry, as far as it follows from `given` and from `__dtype__` attributes.
+
+    Raises:
+        DTypeError: dtypes contradict; it names the node, its inputs and what is known of them.
+    """
+    return _settle(_TYPES, graph, _start(graph, given or {}, dtype_attribute))
+
+
+def complete(shape: Shape | None) -> bool:
+    """Whether every dimension is known.
+
+    >>> complete((2, 3)), complete((0, 3)), complete(None)
+    (True, False, False)
+    """
+    return shape is not None and 0 not in shape
+
+
+def shape_attribute(node: Node) -> Shape | None:
+    """The shape that a variable's `__shape__` says; ShapeError where it says none."""
+    text = node.attrs.get("__shape__")
+    if text is None:
+        return None
+    try:
+        value = ast.literal_eval(text.replace("L", ""))
+        shape = tuple(int(d) for d in (value if isinstance(value, (tuple, list)) else (value,)))
+    except (ValueError, SyntaxError, TypeError):
+        where = f"variable {node.name}"
+        raise ShapeError(complaint(where, "__shape__", "a tuple of ints", repr(text))) from None
+    return tuple(max(d, 0) for d in shape) or None
+
+
+def dtype_attribute(node: Node) -> DType | None:
+    """The dtype that a variable's `__dtype__` says: a number of MXNet's, or a name."""
+    text = node.attrs.get("__dtype__")
+    if text is None or text == "-1":
+        return None
+    return dtypes.from_flag(int(text)) if text.lstrip("-").isdigit() else dtypes.of(text)
+
+
+def _start(
+    graph: Graph, given: Mapping[Node, T | None], attribute: Callable[[Node], T | None]
+) -> Known[T | None]:
+    """What is known of the variables: `given` first, then their attributes."""
+    known: Known[T | None] = {}
+    for node in graph.variables:
+        value = given.get(node)
+        known[Entry(node, 0)] = attribute(node) if value is None else value
+    return known
+
+
+def _settle(question: Question[T], graph: Graph, known: Known[T | None]) -> Known[T | None]:
+    """Ask nodes, in order at first, until no answer brings anything new."""
+    queue = deque(n for n in graph.topo if n.op is not None)
+    waiting = set(queue)
+    while queue:
+        node = queue.popleft()
+        waiting.discard(node)
+        for entry in _learn(question, node, known):
+            fresh = [n for n in _neighbours(graph, entry, node) if n not in waiting]
+            waiting.update(fresh)
+            queue.extend(fresh)
+    return known
+
+
+def _neighbours(graph: Graph, entry: Entry, told: Node) -> Iterator[Node]:
+    """The nodes to ask again: all that touch `entry`, `told` itself only if it reads it twice."""
+    readers = graph.consumers.get(entry, [])
+    again = readers.count(told) > 1
+    touching = readers if entry.node.op is None else [entry.node, *readers]
+    return (n for n in dict.fromkeys(touching) if again or n is not told)
+
+
+def _learn(question: Question[T], node: Node, known: Known[T | None]) -> list[Entry]:
+    """Ask one node; the entries of which more is known afterwards."""
+    outputs = node.entries()
+    count = len(node.op.arguments())
+    try:
+        answer = question.ask(
+            node.op, [known.get(e) for e in node.inputs[:count]], [known.get(e) for e in outputs]
+        )
+        changed = []
+        pairs = zip(
+            [*node.inputs[:count], *outputs, *node.inputs[count:]], _flat(answer), strict=True
+        )
+        for entry, value in pairs:
+            merged = question.merge(known.get(entry), value)
+            if merged != known.get(entry):
+                known[entry] = merged
+                changed.append(entry)
+        return changed
+    except (GnomonError, ValueError) as error:
+        raise question.error(_explain(question, node, known, error)) from error
+
+
+def _flat(answer: tuple[list[Any], ...]) -> Iterator[Any]:
+    for part in answer:
+        yield from part
+
+
+def _explain(question: Question[T], node: Node, known: Known[T | None], error: Exception) -> str:
+    """An operator's complaint with the node's name, its inputs and what is known of them."""
+    inputs = [
+        f"{name} ({entry!r}) = {question.show(known.get(entry))}"
+        for name, entry in zip(node.op.inputs(), node.inputs, strict=True)
+    ]
+    return f"node {node.name!r}: {error}; inputs so far: {', '.join(inputs) or 'none'}"
+
+
+def merge_shapes(old: Shape | None, new: Shape | None) -> Shape | None:
+    """What two partly known shapes say together.
+
+    >>> merge_shapes((0, 3), (2, 0)), merge_shapes(None, (2, 0))
+    ((2, 3), (2, 0))
+
+    Raises:
+        ValueError: they contradict.
+    """
+    if old is None or new is None:
+        return old if new is None else tuple(new)
+    if len(old) != len(new) or any(a != b and a and b for a, b in zip(old, new, strict=True)):
+        raise ValueError(f"shapes {old} and {tuple(new)} contradict")
+    return tuple(max(a, b) for a, b in zip(old, new, strict=True))
+
+
+def merge_types(old: DType | None, new: DType | None) -> DType | None:
+    """What two answers about one dtype say together; ValueError when they contradict."""
+    if old is not None and new is not None and old is not new:
+        raise ValueError(f"dtypes {old.name} and {new.name} contradict")
+    return new if old is None else old
+
+
+def _ask_shapes(op: Any, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list[Any], ...]:
+    return op.infer_shape(ins, outs)  # type: ignore[no-any-return]
+
+
+def _ask_types(op: Any, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list[Any], ...]:
+    return op.infer_type(ins, outs)  # type: ignore[no-any-return]
+
+
+def _show_shape(shape: Shape | None) -> str:
+    return show_shape(None if shape is None else tuple(d or -1 for d in shape))
+
+
+_SHAPES: Question[Shape] = Question(ShapeError, _ask_shapes, merge_shapes, _show_shape)
+_TYPES: Question[DType] = Question(
+    DTypeError, _ask_types, merge_types, lambda t: t.name if t else "unknown"
+)
