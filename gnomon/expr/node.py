@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, get_type_hints
 
 import numpy as np
 
@@ -241,10 +241,11 @@ class Map(Expr):
 
     def partial(self, k: int) -> Expr | Number:
         """The derivative with respect to operand `k`; a plain number where it is constant."""
-        grad = self.fn.grad(k)
+        grad, used = self.fn.grad(k).trimmed
         if grad.constant is not None:
             return grad.constant
-        return map_over(grad, (*self.args, self) if grad.uses_value else self.args)
+        operands: tuple[Expr, ...] = (*self.args, self)
+        return map_over(grad, [operands[k] for k in used])
 
 
 class Cast(Expr):
@@ -287,9 +288,8 @@ class Composite(Expr):
         """Field name -> 'one' or 'many' operands, 'size', 'sizes' or 'static'."""
         found = cls.__dict__.get("_roles")
         if found is None:
-            found = {
-                f.name: _ROLES.get(str(f.type).replace(" ", ""), "static") for f in fields(cls)
-            }
+            hints = get_type_hints(cls, include_extras=True)
+            found = {f.name: _role(hints[f.name]) for f in fields(cls)}
             cls._roles = found  # type: ignore[attr-defined]
         return found  # type: ignore[no-any-return]
 
@@ -324,18 +324,28 @@ class Composite(Expr):
         object.__setattr__(new, "dtype", self.dtype)
         return new
 
+    def size_values(self) -> list[int]:
+        """The values of the `Size` and `Sizes` fields, in order."""
+        out: list[int] = []
+        for name, role in self.roles().items():
+            if role == "size":
+                out.append(getattr(self, name))
+            elif role == "sizes":
+                out.extend(getattr(self, name))
+        return out
+
     def static(self) -> tuple[Any, ...]:
         """The fields that are part of a kernel's structure."""
         return tuple(getattr(self, n) for n, role in self.roles().items() if role == "static")
 
 
-_ROLES = {
-    "Expr": "one",
-    "Expr|None": "one",
-    "tuple[Expr,...]": "many",
-    "Size": "size",
-    "Sizes": "sizes",
-}
+def _role(hint: Any) -> str:
+    """What a field of this annotation is; see `Composite`."""
+    if hint == Expr or hint == Expr | None:
+        return "one"
+    if hint == tuple[Expr, ...]:
+        return "many"
+    return {Size: "size", Sizes: "sizes"}.get(hint, "static")
 
 
 class Chainer(Composite):

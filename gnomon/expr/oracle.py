@@ -126,7 +126,9 @@ class _Reader:
         reducer, variables = term.payload
         whole = np.broadcast_shapes(*(b.shape for b in bodies))
         counts = [int(self.arena.extent[v].payload) for v in variables]
-        whole = tuple(counts[variables.index(a)] if a in variables else n for a, n in enumerate(whole))
+        whole = tuple(
+            counts[variables.index(a)] if a in variables else n for a, n in enumerate(whole)
+        )
         moved = [
             np.moveaxis(np.broadcast_to(b, whole), variables, range(len(variables))) for b in bodies
         ]

@@ -58,11 +58,30 @@ def _bits(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _fma(a: Any, b: Any, c: Any) -> Any:
-    a = np.asarray(a)
+    """a * b + c rounded once: float32 by float64, float64 by its product in two parts."""
+    a, b, c = np.asarray(a), np.asarray(b), np.asarray(c)
     if a.dtype == np.float32:
         wide = np.multiply(a, b, dtype=np.float64) + np.asarray(c, np.float64)
         return wide.astype(np.float32)
-    return (np.asarray(a, np.longdouble) * b + c).astype(a.dtype)
+    product = a * b
+    (ah, al), (bh, bl) = _halves(a), _halves(b)
+    low = ((ah * bh - product) + ah * bl + al * bh) + al * bl
+    total = product + c
+    back = total - product
+    exact = total + (((product - (total - back)) + (c - back)) + low)
+    plain = (np.asarray(a, np.longdouble) * b + c).astype(a.dtype)
+    return np.where(np.isfinite(exact), exact, plain)
+
+
+def _halves(x: Any) -> tuple[Any, Any]:
+    scaled = x * 134217729.0  # 2^27 + 1: Veltkamp's splitting
+    high = scaled - (scaled - x)
+    return high, x - high
+
+
+def _scalb(x: Any, n: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return np.ldexp(x, np.nan_to_num(n).astype(np.int32))
 
 
 PRIMITIVES: dict[str, Primitive] = {
@@ -94,6 +113,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "trunc": Primitive(1, np.trunc, floats_only=True),
     "rint": Primitive(1, np.rint, floats_only=True),  # ties to even
     "copysign": Primitive(2, np.copysign, floats_only=True),
+    "scalb": Primitive(2, _scalb, floats_only=True),  # a * 2^b, b integral and |b| < 1.5 bias
     "exp": Primitive(1, np.exp, floats_only=True),
     "exp2": Primitive(1, np.exp2, floats_only=True),
     "expm1": Primitive(1, np.expm1, floats_only=True),

@@ -55,7 +55,9 @@ def _simple(name: str, op: str, start: Callable[[DType], Number]) -> Reducer:
     return Reducer(name, 1, lambda dtype: (start(dtype),), combine)
 
 
-def _arg(name: str, start: Callable[[DType], Number], better: Callable[[Term, Term], Term]) -> Reducer:
+def _arg(
+    name: str, start: Callable[[DType], Number], better: Callable[[Term, Term], Term]
+) -> Reducer:
     """The value and its position; the first of equals wins, and a NaN beats every number."""
 
     def combine(arena: Arena, a: Values, b: Values) -> Values:

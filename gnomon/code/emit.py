@@ -1,0 +1,339 @@
+"""LLVM IR as text: values that know their dtype and lanes, and one instruction after the other.
+
+A `Value` of one lane meets one of many by being spread; nothing else is implicit.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from gnomon import dtype as dt
+from gnomon.base import GnomonError
+from gnomon.dtype import DType
+from gnomon.expr.term import Number
+
+TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "float16": "half",
+    "bfloat16": "bfloat",
+    "bool": "i1",
+    **{f"{u}int{n}": f"i{n}" for u in ("", "u") for n in (8, 16, 32, 64)},
+}
+SUFFIX = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}
+
+
+class Value(NamedTuple):
+    """An operand of an instruction."""
+
+    name: str
+    dtype: DType
+    lanes: int = 1
+
+    @property
+    def type(self) -> str:
+        return type_of(self.dtype, self.lanes)
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name}"
+
+
+def type_of(dtype: DType, lanes: int = 1) -> str:
+    """LLVM's type of a value in a register."""
+    scalar = TYPES[dtype.name]
+    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+def memory_type(dtype: DType, lanes: int = 1) -> str:
+    """LLVM's type of the same in memory, where a bool takes a byte."""
+    scalar = "i8" if dtype.kind == "b" else TYPES[dtype.name]
+    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+def overload(dtype: DType, lanes: int = 1) -> str:
+    """How intrinsics' names spell a type."""
+    scalar = TYPES[dtype.name]
+    scalar = SUFFIX.get(scalar, scalar)
+    return scalar if lanes == 1 else f"v{lanes}{scalar}"
+
+
+def literal(value: Number, dtype: DType) -> str:
+    """A number as LLVM writes it."""
+    if dtype.kind == "f":
+        wide = struct.unpack("<f", struct.pack("<f", value))[0] if dtype.size == 4 else value
+        return f"0x{struct.unpack('<Q', struct.pack('<d', wide))[0]:016X}"
+    if dtype.kind == "b":
+        return "true" if value else "false"
+    return str(int(value))
+
+
+class Emitter:
+    """Lines of one function; declarations and constants gather beside it."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.allocas: list[str] = []
+        self.declared: set[str] = set()
+        self.count = 0
+        self.label = "entry"
+
+    def name(self, stem: str = "t") -> str:
+        self.count += 1
+        return f"%{stem}{self.count}"
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def do(self, text: str, dtype: DType, lanes: int = 1) -> Value:
+        """An instruction and its result."""
+        name = self.name()
+        self.lines.append(f"  {name} = {text}")
+        return Value(name, dtype, lanes)
+
+    def constant(self, value: Number, dtype: DType, lanes: int = 1) -> Value:
+        one = Value(literal(value, dtype), dtype)
+        if lanes == 1:
+            return one
+        return Value(f"splat ({one})", dtype, lanes)
+
+    def index(self, value: int) -> Value:
+        return self.constant(value, dt.int64)
+
+    def spread(self, value: Value, lanes: int) -> Value:
+        """`value` in every lane."""
+        if value.lanes == lanes:
+            return value
+        assert value.lanes == 1, (value, lanes)
+        if not value.name.startswith("%"):
+            return Value(f"splat ({value})", value.dtype, lanes)
+        vector = type_of(value.dtype, lanes)
+        first = self.do(f"insertelement {vector} poison, {value}, i64 0", value.dtype, lanes)
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        return self.do(f"shufflevector {first}, {vector} poison, {zeros}", value.dtype, lanes)
+
+    def lane_numbers(self, lanes: int, dtype: DType = dt.int64) -> Value:
+        scalar = TYPES[dtype.name]
+        inside = ", ".join(f"{scalar} {k}" for k in range(lanes))
+        return Value(f"<{inside}>", dtype, lanes)
+
+    def call(self, intrinsic: str, dtype: DType, *args: Value, types: str = "") -> Value:
+        """An LLVM intrinsic, declared on the way; `types` is the overload suffix when not the result's."""
+        lanes = max(a.lanes for a in args)
+        suffix = types or overload(dtype, lanes)
+        full = f"@llvm.{intrinsic}.{suffix}"
+        result = type_of(dtype, lanes)
+        self.declared.add(f"declare {result} {full}({', '.join(a.type for a in args)})")
+        return self.do(f"call {result} {full}({', '.join(map(str, args))})", dtype, lanes)
+
+    def alloca(self, dtype: DType, lanes: int = 1, stem: str = "acc") -> str:
+        """A place on the stack, which LLVM turns into a register."""
+        name = self.name(stem)
+        self.allocas.append(f"  {name} = alloca {type_of(dtype, lanes)}, align 64")
+        return name
+
+    def start(self, label: str) -> None:
+        """Begin a block."""
+        self.lines.append(f"{label}:")
+        self.label = label
+
+    def fresh(self, stem: str) -> str:
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    @contextmanager
+    def for_range(self, low: Value, high: Value, step: int = 1) -> Iterator[Value]:
+        """A loop over an int64 from `low` to before `high`."""
+        head, body, done = self.fresh("head"), self.fresh("body"), self.fresh("done")
+        before, i, after = self.label, self.name("i"), self.name("next")
+        self.line(f"br label %{head}")
+        self.start(head)
+        at = len(self.lines)
+        inside = self.do(f"icmp slt i64 {i}, {high.name}", dt.bool_)
+        self.line(f"br {inside}, label %{body}, label %{done}")
+        self.start(body)
+        yield Value(i, dt.int64)
+        self.line(f"{after} = add nsw i64 {i}, {step}")
+        latch = self.label
+        self.line(f"br label %{head}")
+        self.lines.insert(at, f"  {i} = phi i64 [ {low.name}, %{before} ], [ {after}, %{latch} ]")
+        self.start(done)
+
+    @contextmanager
+    def when(self, cond: Value) -> Iterator[None]:
+        """A block that runs only where a one-lane bool holds."""
+        body, done = self.fresh("then"), self.fresh("join")
+        self.line(f"br {cond}, label %{body}, label %{done}")
+        self.start(body)
+        yield
+        self.line(f"br label %{done}")
+        self.start(done)
+
+    def convert(self, value: Value, dtype: DType) -> Value:
+        """Conversion by `Arena.cast`'s rule."""
+        src, lanes = value.dtype, value.lanes
+        if src is dtype or TYPES[src.name] == TYPES[dtype.name]:
+            return Value(value.name, dtype, lanes)
+        if dtype.kind == "b":
+            zero = self.constant(0, src, lanes).name
+            kind = "fcmp une" if src.kind == "f" else "icmp ne"
+            return self.do(f"{kind} {value}, {zero}", dtype, lanes)
+        target = type_of(dtype, lanes)
+        if src.kind == "f" and dtype.kind in "iu":
+            types = f"{overload(dtype, lanes)}.{overload(src, lanes)}"
+            sign = "si" if dtype.kind == "i" else "ui"
+            return self.call(f"fpto{sign}.sat", dtype, value, types=types)
+        if src.kind == "f":
+            how = "fpext" if dtype.size > src.size else "fptrunc"
+        elif dtype.kind == "f":
+            how = "sitofp" if src.kind == "i" else "uitofp"
+        elif TYPES[src.name] != "i1" and dtype.size < src.size:
+            how = "trunc"
+        else:
+            how = "sext" if src.kind == "i" else "zext"
+        return self.do(f"{how} {value} to {target}", dtype, lanes)
+
+    def primitive(self, name: str, args: list[Value], dtype: DType) -> Value:
+        """A primitive function on values of one or many lanes."""
+        lanes = max((a.lanes for a in args), default=1)
+        args = [self.spread(a, lanes) if a.lanes != lanes else a for a in args]
+        rule = RULES.get(name)
+        if rule is None:
+            raise GnomonError(f"code: primitive {name!r} has no instruction on this target")
+        return rule(self, args, dtype)
+
+
+Rule = Callable[[Emitter, list[Value], DType], Value]
+
+
+def _both(floats: str, ints: str) -> Rule:
+    def rule(e: Emitter, args: list[Value], dtype: DType) -> Value:
+        op = floats if dtype.kind == "f" else ints
+        return e.do(f"{op} {args[0]}, {args[1].name}", dtype, args[0].lanes)
+
+    return rule
+
+
+def _compare(floats: str, signed: str, unsigned: str) -> Rule:
+    def rule(e: Emitter, args: list[Value], dtype: DType) -> Value:
+        kind = args[0].dtype.kind
+        op = f"fcmp {floats}" if kind == "f" else f"icmp {signed if kind == 'i' else unsigned}"
+        return e.do(f"{op} {args[0]}, {args[1].name}", dt.bool_, args[0].lanes)
+
+    return rule
+
+
+def _intrinsic(name: str) -> Rule:
+    return lambda e, args, dtype: e.call(name, dtype, *args)
+
+
+def _select(e: Emitter, args: list[Value], dtype: DType) -> Value:
+    c, a, b = args
+    return e.do(f"select {c}, {a}, {b}", dtype, a.lanes)
+
+
+def _negate(e: Emitter, args: list[Value], dtype: DType) -> Value:
+    if dtype.kind == "f":
+        return e.do(f"fneg {args[0]}", dtype, args[0].lanes)
+    zero = e.constant(0, dtype, args[0].lanes)
+    return e.do(f"sub {zero}, {args[0].name}", dtype, args[0].lanes)
+
+
+def _absolute(e: Emitter, args: list[Value], dtype: DType) -> Value:
+    if dtype.kind == "f":
+        return e.call("fabs", dtype, args[0])
+    if dtype.kind != "i":
+        return args[0]
+    lanes = args[0].lanes
+    full = f"@llvm.abs.{overload(dtype, lanes)}"
+    e.declared.add(f"declare {type_of(dtype, lanes)} {full}({type_of(dtype, lanes)}, i1)")
+    return e.do(f"call {type_of(dtype, lanes)} {full}({args[0]}, i1 false)", dtype, lanes)
+
+
+def _extreme(floats: str, signed: str, unsigned: str) -> Rule:
+    """The larger (smaller) of two; a NaN on either side wins."""
+
+    def rule(e: Emitter, args: list[Value], dtype: DType) -> Value:
+        a, b = args
+        if dtype.kind != "f":
+            better = e.do(
+                f"icmp {signed if dtype.kind == 'i' else unsigned} {a}, {b.name}", dt.bool_, a.lanes
+            )
+            return _select(e, [better, a, b], dtype)
+        better = e.do(f"fcmp {floats} {a}, {b.name}", dt.bool_, a.lanes)
+        numbers = _select(e, [better, a, b], dtype)
+        nan = e.do(f"fcmp uno {a}, {a.name}", dt.bool_, a.lanes)
+        return _select(e, [nan, a, numbers], dtype)
+
+    return rule
+
+
+def _divide(e: Emitter, args: list[Value], dtype: DType) -> Value:
+    """Floats divide; integers truncate, x/0 is 0 and INT_MIN/-1 wraps, without a trap."""
+    a, b = args
+    lanes = a.lanes
+    if dtype.kind == "f":
+        return e.do(f"fdiv {a}, {b.name}", dtype, lanes)
+    zero, one = e.constant(0, dtype, lanes), e.constant(1, dtype, lanes)
+    none = e.do(f"icmp eq {b}, {zero.name}", dt.bool_, lanes)
+    safe = _select(e, [none, one, b], dtype)
+    if dtype.kind != "i":
+        quotient = e.do(f"udiv {a}, {safe.name}", dtype, lanes)
+        return _select(e, [none, zero, quotient], dtype)
+    minus = e.do(f"icmp eq {b}, {e.constant(-1, dtype, lanes).name}", dt.bool_, lanes)
+    safe = _select(e, [minus, one, safe], dtype)
+    quotient = e.do(f"sdiv {a}, {safe.name}", dtype, lanes)
+    quotient = _select(e, [minus, _negate(e, [a], dtype), quotient], dtype)
+    return _select(e, [none, zero, quotient], dtype)
+
+
+def _shift(op: str) -> Rule:
+    def rule(e: Emitter, args: list[Value], dtype: DType) -> Value:
+        a, b = args
+        shifted = e.do(f"{op} {a}, {b.name}", dtype, a.lanes)
+        if not b.name.startswith("%"):
+            return shifted
+        width = e.constant(8 * dtype.size, dtype, a.lanes)
+        inside = e.do(f"icmp ult {b}, {width.name}", dt.bool_, a.lanes)
+        return _select(e, [inside, shifted, e.constant(0, dtype, a.lanes)], dtype)
+
+    return rule
+
+
+def _bitwise_not(e: Emitter, args: list[Value], dtype: DType) -> Value:
+    ones = e.constant(True if dtype.kind == "b" else -1, dtype, args[0].lanes)
+    return e.do(f"xor {args[0]}, {ones.name}", dtype, args[0].lanes)
+
+
+RULES: dict[str, Rule] = {
+    "add": _both("fadd", "add"),
+    "sub": _both("fsub", "sub"),
+    "mul": _both("fmul", "mul"),
+    "div": _divide,
+    "neg": _negate,
+    "abs": _absolute,
+    "min": _extreme("olt", "slt", "ult"),
+    "max": _extreme("ogt", "sgt", "ugt"),
+    "fma": _intrinsic("fma"),
+    "idiv": _both("fdiv", "udiv"),
+    "imod": _both("frem", "urem"),
+    "lt": _compare("olt", "slt", "ult"),
+    "le": _compare("ole", "sle", "ule"),
+    "eq": _compare("oeq", "eq", "eq"),
+    "ne": _compare("une", "ne", "ne"),
+    "and": _both("and", "and"),
+    "or": _both("or", "or"),
+    "xor": _both("xor", "xor"),
+    "not": _bitwise_not,
+    "shl": _shift("shl"),
+    "lshr": _shift("lshr"),
+    "select": _select,
+    "sqrt": _intrinsic("sqrt"),
+    "floor": _intrinsic("floor"),
+    "ceil": _intrinsic("ceil"),
+    "trunc": _intrinsic("trunc"),
+    "rint": _intrinsic("rint"),
+    "copysign": _intrinsic("copysign"),
+}

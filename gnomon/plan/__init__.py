@@ -1,0 +1,1 @@
+"""In what order: from a statement to a loop nest (rank 2)."""

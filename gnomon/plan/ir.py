@@ -1,0 +1,93 @@
+"""The loop nest: every kind of its parts on one page.
+
+    Kernel   phases, one after the other; each ends before the next begins
+    Phase    rows x inner: for every combination of `rows`, `row` then the inner loop over `body`
+    Let      compute a Term and keep it under its id
+    Fold     loops over a fold's variables; its results are kept under the fold's id
+    Store    dest[offset] saver value
+
+A phase's iterations are independent: they are cut into blocks of at most `block` inner iterations, dealt to threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from gnomon.expr.reducer import Reducer
+from gnomon.expr.term import Arena, Term
+from gnomon.plan.operand import Operand
+
+
+@dataclass(slots=True)
+class Let:
+    """Compute `term` here and keep it."""
+
+    term: Term
+
+
+@dataclass(slots=True)
+class Fold:
+    """Reduce `term`'s bodies over `vars`; `outer[k]` runs inside variable k's loop, before the next loop.
+
+    `vector` tells whether the innermost variable is spread over the lanes, to be joined at the end.
+    """
+
+    term: Term
+    bodies: list[Body]
+    vector: bool
+
+    @property
+    def reducer(self) -> Reducer:
+        reducer: Reducer = self.term.payload[0]
+        return reducer
+
+    @property
+    def vars(self) -> tuple[int, ...]:
+        variables: tuple[int, ...] = self.term.payload[1]
+        return variables
+
+
+@dataclass(slots=True)
+class Put:
+    """`dest[offset] saver value`."""
+
+    dest: Operand
+    saver: str
+    offset: Term
+    value: Term
+
+
+Stmt: TypeAlias = Let | Fold | Put
+Body: TypeAlias = list[Stmt]
+
+
+@dataclass(slots=True)
+class Phase:
+    """One loop nest: `rows` outer variables taken together, `inner` the innermost (None: a single iteration).
+
+    `entry` runs once a task, `row` once a row, `body` once an element (`lanes` at a time when `vector`).
+    `split` tells whether one row may be cut among tasks. `cost` estimates the work of an inner iteration.
+    """
+
+    rows: tuple[int, ...]
+    inner: int | None
+    vector: bool
+    entry: Body = field(default_factory=list)
+    row: Body = field(default_factory=list)
+    body: Body = field(default_factory=list)
+    split: bool = True
+    lanes: int = 1
+    cost: list[tuple[int, Term | None]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Kernel:
+    """Phases, the arguments they take (by slot), and the scratch memory they share (dtype, elements)."""
+
+    arena: Arena
+    phases: list[Phase]
+    operands: list[Operand]
+    scratch: list[tuple[Operand, Term]]
+    args: list[Hashable] = field(default_factory=list)

@@ -1,0 +1,121 @@
+"""Lowering: from statements over Operands to Terms that only read memory at flat offsets.
+
+Index rules are expanded into each other until no `elem` is left; what a `guard` protects is read under its
+condition. Every (Term, mask) is expanded once, and iteratively: expressions may be 10^5 nodes deep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gnomon.expr.index import Index
+from gnomon.expr.term import Arena, Term, compute_dtype
+from gnomon.plan.operand import Abstract, Operand
+from gnomon.plan.terms import with_args
+
+Frame = tuple[Term, Term | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """One value to store: `dest[offset] saver value`."""
+
+    dest: Operand
+    saver: str
+    offset: Term
+    value: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Roots that are computed together, over the variables `vars`, outermost first."""
+
+    vars: tuple[int, ...]
+    roots: tuple[Root, ...]
+
+
+def lower(statements: Abstract, arena: Arena) -> Nest:
+    """The loop variables of the destinations, and what is stored at each."""
+    shape = statements.stores[0][0].shape
+    index = Index([arena.var(n) if n != 1 else 0 for n in shape], arena)
+    expand = Expander(arena)
+    roots = []
+    for dest, saver, value in statements.stores:
+        narrow = compute_dtype(dest.dtype)
+        term = expand(arena.elem(value, index if value.shape else ()))
+        roots.append(Root(dest, saver, offset_of(arena, dest, index), arena.cast(term, narrow)))
+    variables = tuple(i.payload for i in index if i.op == "var")
+    return Nest(variables, tuple(roots))
+
+
+def offset_of(arena: Arena, operand: Operand, index: Sequence[Term]) -> Term:
+    """Elements from the first of `operand` to the one at `index`."""
+    offset = arena.const(0)
+    for i, stride in zip(index, operand.strides, strict=True):
+        offset = offset + i * stride
+    return offset
+
+
+class Expander:
+    """Expands Terms under masks; remembers all it saw."""
+
+    def __init__(self, arena: Arena) -> None:
+        self.arena = arena
+        self.memo: dict[tuple[int, int], Term] = {}
+        self.bodies: dict[int, Term] = {}
+
+    def __call__(self, root: Term, mask: Term | None = None) -> Term:
+        stack: list[Frame] = [(root, mask)]
+        while stack:
+            frame = stack[-1]
+            if key_of(frame) in self.memo:
+                stack.pop()
+                continue
+            needs = self.needs(*frame)
+            waiting = [f for f in needs if key_of(f) not in self.memo]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            self.memo[key_of(frame)] = self.build(*frame, [self.memo[key_of(f)] for f in needs])
+        return self.memo[key_of((root, mask))]
+
+    def needs(self, term: Term, mask: Term | None) -> list[Frame]:
+        """What must be expanded before `term` can be."""
+        if term.op == "elem":
+            return [(self.body(term), mask)]
+        if term.op != "guard":
+            return [(a, mask) for a in term.args]
+        cond, value, other = term.args
+        first = (cond, mask)
+        inside = self.memo.get(key_of(first))
+        if inside is None:
+            return [first]
+        return [first, (value, inside if mask is None else mask & inside), (other, mask)]
+
+    def body(self, term: Term) -> Term:
+        body = self.bodies.get(term.id)
+        if body is None:
+            body = self.bodies[term.id] = term.payload.at(Index(term.args, self.arena))
+        return body
+
+    def build(self, term: Term, mask: Term | None, parts: list[Term]) -> Term:
+        if term.op == "elem":
+            return parts[0]
+        if term.op == "guard":
+            return self.arena.select(*parts)
+        if term.op != "load":
+            return with_args(term, tuple(parts))
+        operand = term.payload
+        offset = offset_of(self.arena, operand, parts[: operand.ndim])
+        masks = [*parts[operand.ndim :], *([] if mask is None or mask.constant else [mask])]
+        where = self.arena.op("and", *masks) if len(masks) == 2 else masks[0] if masks else None
+        args = (offset,) if where is None else (offset, where)
+        return self.arena.make("read", args, term.dtype, operand)
+
+
+def key_of(frame: Frame) -> tuple[int, int]:
+    """A frame as a key."""
+    term, mask = frame
+    return (term.id, -1 if mask is None else mask.id)

@@ -1,0 +1,125 @@
+"""Operands: the leaves of a statement as the compiler sees them, with sizes and strides that are Terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeAlias
+
+from gnomon.dtype import DType
+from gnomon.expr.node import (
+    ANY,
+    JOINED,
+    REVERSED,
+    UNIT,
+    ZERO,
+    Buffer,
+    Cast,
+    Composite,
+    Expr,
+    Map,
+    Scalar,
+    postorder,
+)
+from gnomon.expr.index import Index
+from gnomon.expr.term import Arena, Term, compute_dtype
+from gnomon.plan.statement import Store, Structure
+
+Extent: TypeAlias = "int | Term"
+
+
+class Operand(Buffer):
+    """A leaf by slot: `slot` is ("leaf", k) of a statement or ("scratch", k) of the plan itself."""
+
+    __slots__ = ("slot",)
+
+    def __init__(
+        self, slot: Hashable, shape: Sequence[Any], strides: Sequence[Any], dtype: DType
+    ) -> None:
+        super().__init__(shape, dtype, strides)
+        self.slot = slot
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.slot[0][0]}{self.slot[1]}" if isinstance(self.slot, tuple) else str(self.slot)
+        )
+
+
+class Number(Expr):
+    """A scalar argument by its position among the statement's scalars."""
+
+    __slots__ = ("position",)
+
+    def __init__(self, position: int, dtype: DType) -> None:
+        self.position, self.shape, self.dtype = position, (), dtype
+
+    def at(self, i: Index) -> Term:
+        return i.arena.arg(("scalar", self.position), compute_dtype(self.dtype))
+
+
+class Abstract:
+    """The same statements over Operands: nothing in them depends on a particular call."""
+
+    def __init__(self, stores: Sequence[Store], structure: Structure, arena: Arena) -> None:
+        self.arena, self.structure = arena, structure
+        self.operands = [self.operand(k, b) for k, b in enumerate(structure.buffers)]
+        new: dict[Expr, Expr] = {}
+        for store in stores:
+            for node in postorder([store.value]):
+                if node not in new:
+                    new[node] = self.convert(node, [new[c] for c in node.children])
+        self.stores = [(self.leaf(s.dest), s.saver, new[s.value]) for s in stores]
+
+    def leaf(self, buffer: Buffer) -> Operand:
+        return self.operands[self.structure.slot(buffer)]
+
+    def size(self, n: int) -> Extent:
+        symbol = self.structure.size(n)
+        return self.arena.arg(("dim", symbol[1])) if isinstance(symbol, tuple) else n
+
+    def operand(self, k: int, buffer: Buffer) -> Operand:
+        slot = ("leaf", k)
+        if self.structure.flat:
+            total = 1
+            for extent in buffer.shape:
+                total *= extent
+            return Operand(slot, (self.size(total),), (1,), buffer.dtype)
+        shape = tuple(map(self.size, buffer.shape))
+        return Operand(
+            slot, shape, strides_of(self.arena, slot, shape, buffer.layout), buffer.dtype
+        )
+
+    def convert(self, node: Expr, children: Sequence[Expr]) -> Expr:
+        shape = self.operands[0].shape if self.structure.flat else tuple(map(self.size, node.shape))
+        if isinstance(node, Map):
+            return Map(node.fn, tuple(children), shape, node.dtype)
+        if isinstance(node, Buffer):
+            return self.leaf(node)
+        if isinstance(node, Scalar):
+            return Number(self.structure.positions[id(node)], node.dtype)
+        if isinstance(node, Cast):
+            cast = Cast(children[0], node.dtype)
+            cast.shape = shape
+            return cast
+        assert isinstance(node, Composite)
+        return node.rebuild(iter(children), self.size, shape)
+
+
+def strides_of(
+    arena: Arena, slot: Hashable, shape: Sequence[Extent], layout: Sequence[int]
+) -> tuple[Extent, ...]:
+    """Strides by class: known numbers, products of sizes, or kernel arguments."""
+    fixed: dict[int, Callable[[int, Extent], Extent]] = {
+        UNIT: lambda axis, inner: 1,
+        ZERO: lambda axis, inner: 0,
+        REVERSED: lambda axis, inner: -1,
+        JOINED: lambda axis, inner: inner,
+        ANY: lambda axis, inner: arena.arg(("stride", slot, axis)),
+    }
+    strides: list[Extent] = []
+    inner: Extent = 1
+    for axis in reversed(range(len(shape))):
+        stride = fixed[layout[axis]](axis, inner)
+        strides.append(stride)
+        if layout[axis] != ZERO:
+            inner = stride * shape[axis]
+    return tuple(reversed(strides))

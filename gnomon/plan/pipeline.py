@@ -1,0 +1,40 @@
+"""The pipeline: from statements to loop nests, one named step after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from gnomon.expr.term import Arena
+from gnomon.plan.collapse import collapse
+from gnomon.plan.hoist import Scratch, hoist
+from gnomon.plan.ir import Kernel
+from gnomon.plan.lower import lower
+from gnomon.plan.operand import Abstract
+from gnomon.plan.schedule import order_by_store, schedule
+from gnomon.plan.statement import Store, Structure
+from gnomon.plan.terms import postorder
+
+
+def plan(stores: Sequence[Store], structure: Structure) -> Kernel:
+    """The loop nests of a group of statements; it depends on nothing but `structure.key`."""
+    arena = Arena()
+    scratch = Scratch(arena)
+    statements = Abstract(stores, structure, arena)  # sizes, strides and numbers become arguments
+    nest = lower(statements, arena)  # index rules vanish into index arithmetic
+    nest = order_by_store(nest)  # lanes along the destination's dense axis
+    nest = collapse(nest, arena)  # fewer, longer loops
+    nests = hoist(nest, arena, scratch)  # nothing is reduced more often than needed
+    phases = [schedule(n, arena) for n in nests]
+    kernel = Kernel(arena, phases, statements.operands, scratch.buffers)
+    kernel.args = arguments(kernel)
+    return kernel
+
+
+def arguments(kernel: Kernel) -> list[Hashable]:
+    """Every kernel argument that the nests use, in a fixed order: pointers first."""
+    found: dict[Hashable, None] = {o.slot: None for o in kernel.operands}
+    found.update((o.slot, None) for o, _ in kernel.scratch)
+    for term in kernel.arena.table.values():
+        if term.op == "arg":
+            found[term.payload] = None
+    return list(found)

@@ -1,0 +1,176 @@
+"""Scheduling: a nest becomes a phase. Which variable is spread over the lanes, and where each Term is computed.
+
+Terms go as far out as their variables allow; index arithmetic is left to the printers of code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gnomon.expr.term import Arena, Term, mask_of
+from gnomon.plan.ir import Body, Fold, Let, Phase, Put
+from gnomon.plan.lower import Nest
+from gnomon.plan.terms import affine, index_terms, postorder
+
+SHORT = 16  # a fold of so few elements is not worth spreading over lanes
+COSTS = {"exp": 12, "log": 14, "tanh": 16, "sqrt": 4, "div": 4, "idiv": 8, "imod": 8, "read": 2}
+
+
+def order_by_store(nest: Nest) -> Nest:
+    """The variable along which the first destination is dense becomes the innermost."""
+    root = nest.roots[0]
+    units = [v for v in nest.vars if stride(root.offset, v) == 1]
+    if not units or units[-1] == nest.vars[-1]:
+        return nest
+    return Nest((*(v for v in nest.vars if v != units[-1]), units[-1]), nest.roots)
+
+
+def stride(offset: Term, var: int) -> int | None:
+    """The constant step of `offset` along `var`; None where it is not constant."""
+    form = affine(offset, 1 << var)
+    if form is None:
+        return None
+    factor = form.factors.get(var)
+    constant = 0 if factor is None else factor.constant
+    return None if constant is None else int(constant)
+
+
+def schedule(nest: Nest, arena: Arena) -> Phase:
+    """The loop nest of one phase."""
+    order = postorder([t for r in nest.roots for t in (r.offset, r.value)])
+    inner = nest.vars[-1] if nest.vars else None
+    across = [t for t in order if t.op == "fold" and inner is not None and t.free >> inner & 1]
+    vector = inner is not None and _inner_is_better(inner, across, nest)
+    phase = Phase(nest.vars[:-1], inner, vector)
+    builder = _Builder(arena, phase, index_terms(order))
+    builder.place([t for r in nest.roots for t in (r.offset, r.value)])
+    phase.body.extend(Put(r.dest, r.saver, r.offset, r.value) for r in nest.roots)
+    phase.split = not any(isinstance(s, Fold) for s in phase.row)
+    phase.cost = _costs(order, inner)
+    return phase
+
+
+def _inner_is_better(inner: int, across: Sequence[Term], nest: Nest) -> bool:
+    """Whether lanes along the innermost variable read memory more densely than lanes along the folds."""
+    if not across:
+        return True
+    votes = 0
+    for fold in across:
+        last = fold.payload[1][-1]
+        extent = fold.arena.extent[last].constant
+        short = extent is not None and extent < SHORT
+        for read in (t for t in postorder(fold.args) if t.op == "read"):
+            votes += _density(read.args[0], inner)
+            votes -= -1 if short else _density(read.args[0], last)
+    votes += sum(_density(root.offset, inner) for root in nest.roots)
+    return votes >= 0
+
+
+def _density(offset: Term, var: int) -> int:
+    """1 for a step of one, -2 for any other (a gather), 0 for none."""
+    step = stride(offset, var)
+    return {0: 0, 1: 1}.get(-2 if step is None else step, -2)
+
+
+def _costs(order: Iterable[Term], inner: int | None) -> list[tuple[int, Term | None]]:
+    """Pairs (work, how often for an inner iteration); None: once."""
+    folds: list[tuple[int, Term]] = []
+    once = 4
+    inside: set[int] = set()
+    for term in order:
+        if term.op == "fold":
+            count = term.arena.const(1)
+            for v in term.payload[1]:
+                count = count * term.arena.extent[v]
+            below = [t for t in postorder(term.args) if t.free & mask_of(term.payload[1])]
+            inside.update(t.id for t in below)
+            if not count.free:
+                folds.append((sum(COSTS.get(t.op, 1) for t in below), count))
+            else:
+                once += 1024
+        elif term.id not in inside and inner is not None and term.free >> inner & 1:
+            once += COSTS.get(term.op, 1)
+    return [(once, None), *folds]
+
+
+@dataclass(slots=True)
+class _Scope:
+    """A place in the nest: what runs there, the variable of its loop, the Terms kept so far."""
+
+    mask: int
+    body: Body
+    kept: set[int]
+
+
+class _Builder:
+    def __init__(self, arena: Arena, phase: Phase, index: set[int]) -> None:
+        self.arena, self.phase, self.index = arena, phase, index
+        self.nested = 0
+        inner = 0 if phase.inner is None else 1 << phase.inner
+        self.scopes = [
+            _Scope(0, phase.entry, set()),
+            _Scope(mask_of(phase.rows), phase.row, set()),
+            _Scope(inner, phase.body, set()),
+        ]
+        if phase.inner is None:  # a single iteration: everything in its place there
+            self.scopes = [_Scope(~0, phase.body, set())]
+
+    def scope(self, free: int) -> _Scope:
+        """The outermost place where everything that `free` names is known."""
+        for scope in reversed(self.scopes):
+            if scope.mask & free or scope.mask == -1:
+                return scope
+        return self.scopes[0]
+
+    def place(self, roots: Iterable[Term]) -> None:
+        """Put every Term below `roots` where it belongs, arguments first."""
+        stack = [(root, False) for root in reversed(list(roots))]
+        while stack:
+            term, done = stack.pop()
+            if self.known(term):
+                continue
+            if done:
+                self.put(term)
+                continue
+            stack.append((term, True))
+            if term.op != "fold":
+                stack.extend((a, False) for a in reversed(term.args))
+
+    def known(self, term: Term) -> bool:
+        if term.op in ("const", "arg", "var") or term.id in self.index:
+            return True
+        return any(term.id in scope.kept for scope in self.scopes)
+
+    def put(self, term: Term) -> None:
+        scope = self.scope(term.free)
+        if term.op == "fold":
+            scope.body.append(self.fold(term))
+        elif term.op != "part":
+            scope.body.append(Let(term))
+        scope.kept.add(term.id)
+
+    def fold(self, term: Term) -> Fold:
+        """The loops of `term`; what does not depend on their variables lands outside of them."""
+        variables = term.payload[1]
+        self.index |= index_terms(postorder(term.args))
+        bodies: list[Body] = [[] for _ in variables]
+        home = self.scopes.index(self.scope(term.free))
+        hidden, self.scopes = self.scopes[home + 1 :], self.scopes[: home + 1]
+        for v, body in zip(variables, bodies, strict=True):
+            self.scopes.append(_Scope(1 << v, body, set()))
+        self.nested += 1
+        self.place(term.args)
+        self.nested -= 1
+        self.scopes = self.scopes[: home + 1] + hidden
+        return Fold(term, bodies, self.spread(term))
+
+    def spread(self, term: Term) -> bool:
+        """Whether a fold is spread over lanes: only outside of the vector loop, and where it is long."""
+        inner = self.phase.inner
+        if self.phase.vector and inner is not None and term.free >> inner & 1:
+            return False
+        if self.nested:
+            return False
+        last = self.arena.extent[term.payload[1][-1]].constant
+        return last is None or last >= SHORT

@@ -1,0 +1,177 @@
+"""Statements: what the compiler is given, and what of it decides the code.
+
+A group of `Store`s means: all values are taken first, then all are stored. `Structure` separates what code
+depends on (`key`) from what it is given at each call: the leaves' addresses, sizes, strides and numbers.
+Sizes are told apart by value alone: two axes of one size are one kernel argument. 0 and 1 are part of
+the key, since they mean other code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from gnomon.expr.node import UNIT, Buffer, Cast, Composite, Expr, Map, Scalar
+
+Saver: TypeAlias = Literal["saveto", "plusto", "minusto", "multo", "divto"]
+SAVERS: dict[str, str | None] = {
+    "saveto": None,
+    "plusto": "add",
+    "minusto": "sub",
+    "multo": "mul",
+    "divto": "div",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store:
+    """`dest saver value`, such as `dest += value` for plusto; of one shape and dtype."""
+
+    dest: Buffer
+    saver: Saver
+    value: Expr
+
+
+class Structure:
+    """A group of statements, read once: its `key`, and the leaves in the order of their slots."""
+
+    __slots__ = (
+        "_buffers",
+        "_numbers",
+        "_sizes",
+        "buffers",
+        "dims",
+        "entries",
+        "flat",
+        "key",
+        "positions",
+        "scalars",
+    )
+
+    def __init__(self, stores: Sequence[Store]) -> None:
+        self.buffers: list[Buffer] = []
+        self.scalars: list[Scalar] = []
+        self.positions: dict[int, int] = {}
+        self.dims: list[int] = []
+        self.entries: list[Hashable] = []
+        self.flat = True
+        self._numbers: dict[int, int] = {}
+        self._buffers: dict[Hashable, int] = {}
+        self._sizes: dict[int, int] = {}
+        tail = []
+        for store in stores:
+            self._walk(store.value)
+            self._walk(store.dest)
+            tail.append(
+                (self._numbers[id(store.dest)], store.saver, self._numbers[id(store.value)])
+            )
+        self._flatten()
+        self.key: Hashable = (tuple(self.entries), tuple(tail))
+
+    def slot(self, buffer: Buffer) -> int:
+        """The slot of a leaf."""
+        return self._buffers[identity(buffer)]
+
+    def size(self, n: int) -> Hashable:
+        """What stands for the size `n` in the key: 0 and 1 themselves, else the number of a dimension."""
+        if n in (0, 1):
+            return n
+        found = self._sizes.get(n)
+        if found is None:
+            found = self._sizes[n] = len(self.dims)
+            self.dims.append(n)
+        return ("n", found)
+
+    def _walk(self, root: Expr) -> None:
+        numbers = self._numbers
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if id(node) in numbers:
+                stack.pop()
+                continue
+            children = node.children
+            waiting = [c for c in children if id(c) not in numbers]
+            if waiting:
+                stack.extend(reversed(waiting))
+                continue
+            stack.pop()
+            entry = self._entry(node, tuple([numbers[id(c)] for c in children]))
+            numbers[id(node)] = len(self.entries)
+            self.entries.append(entry)
+
+    def _entry(self, node: Expr, children: tuple[int, ...]) -> Hashable:
+        if isinstance(node, Map):
+            return (node.fn.key, children)
+        if isinstance(node, Buffer):
+            return self._leaf(node)
+        if isinstance(node, Scalar):
+            self.positions[id(node)] = len(self.scalars)
+            self.scalars.append(node)
+            return ("scalar", node.dtype.flag)
+        if isinstance(node, Cast):
+            return ("cast", node.dtype.flag, children)
+        assert isinstance(node, Composite), type(node)
+        self.flat = False
+        shape = tuple(map(self.size, node.shape))
+        return (
+            type(node),
+            node.static(),
+            tuple(map(self.size, node.size_values())),
+            shape,
+            children,
+        )
+
+    def _leaf(self, buffer: Buffer) -> Hashable:
+        who = identity(buffer)
+        slot = self._buffers.get(who)
+        if slot is None:
+            slot = self._buffers[who] = len(self.buffers)
+            self.buffers.append(buffer)
+        if self.flat and (buffer.shape != self.buffers[0].shape or not dense(buffer)):
+            self.flat = False
+        return ("leaf", slot, buffer.dtype.flag)
+
+    def _flatten(self) -> None:
+        """A map of dense arrays of one shape is the same code for every shape."""
+        if self.flat and self.buffers:
+            n = 1
+            for extent in self.buffers[0].shape:
+                n *= extent
+            self.entries.append((self.size(n),))
+            return
+        self.flat = False
+        for buffer in self.buffers:
+            self.entries.append((tuple(map(self.size, buffer.shape)), buffer.layout))
+
+
+def identity(buffer: Buffer) -> Hashable:
+    """Equal for leaves that are the same memory in the same layout."""
+    if buffer.address:
+        return (buffer.address, buffer.shape, buffer.strides, buffer.dtype.flag)
+    return id(buffer)
+
+
+def dense(buffer: Buffer) -> bool:
+    """Whether the elements lie in C order without gaps, as far as the layout class tells."""
+    layout = buffer.layout
+    if not layout or layout == (UNIT,):
+        return True
+    return buffer.contiguous
+
+
+def leaves_of(values: Iterable[Expr]) -> list[Buffer]:
+    """The buffers below `values`, each once."""
+    from_ids: dict[int, Buffer] = {}
+    stack = list(values)
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Buffer):
+            from_ids[id(node)] = node
+        stack.extend(node.children)
+    return list(from_ids.values())

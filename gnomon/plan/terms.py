@@ -1,0 +1,141 @@
+"""Walks over Terms that every pass uses: postorder, rebuilding, affine forms, values on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import NamedTuple
+
+from gnomon import dtype as dt
+from gnomon.expr.primitive import FOLD_INT
+from gnomon.expr.term import Arena, Term
+
+
+def postorder(roots: Iterable[Term]) -> list[Term]:
+    """Every Term below `roots` once, arguments first."""
+    seen: set[int] = set()
+    order: list[Term] = []
+    stack: list[tuple[Term, bool]] = [(root, False) for root in reversed(list(roots))]
+    while stack:
+        term, done = stack.pop()
+        if done:
+            order.append(term)
+        elif term.id not in seen:
+            seen.add(term.id)
+            stack.append((term, True))
+            stack.extend((arg, False) for arg in reversed(term.args) if arg.id not in seen)
+    return order
+
+
+def with_args(term: Term, args: tuple[Term, ...]) -> Term:
+    """`term` over other arguments, simplified anew where it is index arithmetic."""
+    if all(a is b for a, b in zip(term.args, args, strict=True)):
+        return term
+    if term.payload is None and term.op not in ("cast", "bitcast", "guard"):
+        return term.arena.op(term.op, *args)
+    return term.arena.make(term.op, args, term.dtype, term.payload)
+
+
+def rebuild(roots: Iterable[Term], change: Callable[[Term], Term | None]) -> list[Term]:
+    """`roots` with every Term for which `change` gives another exchanged (before its arguments are looked at)."""
+    roots = list(roots)
+    new: dict[int, Term] = {}
+    stack = list(reversed(roots))
+    while stack:
+        term = stack[-1]
+        if term.id in new:
+            stack.pop()
+            continue
+        other = change(term)
+        if other is not None:
+            new[term.id] = other
+            continue
+        waiting = [a for a in term.args if a.id not in new]
+        if waiting:
+            stack.extend(waiting)
+            continue
+        new[term.id] = with_args(term, tuple([new[a.id] for a in term.args]))
+        stack.pop()
+    return [new[root.id] for root in roots]
+
+
+class Affine(NamedTuple):
+    """`rest + sum(factor * variable)`; factors and rest do not depend on the variables asked about."""
+
+    factors: dict[int, Term]
+    rest: Term
+
+
+def affine(root: Term, variables: int) -> Affine | None:
+    """`root` as an affine form in the variables of the mask, or None where it is not one."""
+    arena = root.arena
+    forms: dict[int, Affine | None] = {}
+    for term in postorder([root]):
+        if not term.free & variables:
+            forms[term.id] = Affine({}, term)
+        elif term.op == "var":
+            forms[term.id] = Affine({term.payload: arena.const(1)}, arena.const(0))
+        else:
+            forms[term.id] = _combine(term, [forms.get(a.id) for a in term.args])
+    return forms[root.id]
+
+
+def _combine(term: Term, parts: list[Affine | None]) -> Affine | None:
+    if term.op not in ("add", "sub", "mul", "neg") or term.dtype is not dt.int64 or None in parts:
+        return None
+    a, b = parts[0], parts[-1]
+    assert a is not None and b is not None
+    if term.op == "neg":
+        return Affine({v: -f for v, f in a.factors.items()}, -a.rest)
+    if term.op == "mul":
+        if a.factors and b.factors:
+            return None
+        many, one = (a, b.rest) if a.factors else (b, a.rest)
+        return Affine({v: f * one for v, f in many.factors.items()}, many.rest * one)
+    sign = term.op == "sub"
+    factors = dict(a.factors)
+    for v, f in b.factors.items():
+        mine = factors.get(v)
+        factors[v] = (-f if sign else f) if mine is None else (mine - f if sign else mine + f)
+    rest = a.rest - b.rest if sign else a.rest + b.rest
+    return Affine({v: f for v, f in factors.items() if f.constant != 0}, rest)
+
+
+def from_affine(form: Affine, arena: Arena) -> Term:
+    """The Term of an affine form, in one canonical order."""
+    total = form.rest
+    for v, factor in sorted(form.factors.items()):
+        total = total + arena.make("var", (), dt.int64, v) * factor
+    return total
+
+
+def host_value(root: Term, env: Mapping[Hashable, int]) -> int:
+    """The value of a Term of sizes, given its kernel arguments."""
+    values: dict[int, int] = {}
+    for term in postorder([root]):
+        if term.op == "const":
+            values[term.id] = term.payload
+        elif term.op == "arg":
+            values[term.id] = env[term.payload]
+        else:
+            values[term.id] = FOLD_INT[term.op](*[values[a.id] for a in term.args])
+    return values[root.id]
+
+
+def is_index(term: Term) -> bool:
+    """Whether a Term is cheap arithmetic on variables, sizes and constants alone."""
+    return term.op in ("const", "var") or (
+        term.op == "arg" and isinstance(term.payload, tuple) and term.payload[0] != "scalar"
+    )
+
+
+def index_terms(order: Iterable[Term]) -> set[int]:
+    """The ids of Terms (arguments first) that are arithmetic on variables, sizes and constants."""
+    found: set[int] = set()
+    for term in order:
+        if is_index(term) or (
+            term.args
+            and term.op not in ("read", "load", "fold", "part", "elem")
+            and all(a.id in found for a in term.args)
+        ):
+            found.add(term.id)
+    return found
