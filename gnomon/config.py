@@ -133,9 +133,9 @@ SETTINGS = {
         Setting(
             "gomp",
             bool,
-            True,
+            False,
             ("GNOMON_GOMP",),
-            "Whether kernels share libgomp's threads where it is installed.",
+            "Whether kernels use libgomp's threads, where it is installed, not gnomon's own.",
         ),
         Setting(
             "pool_limit",
