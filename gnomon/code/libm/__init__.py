@@ -1,0 +1,1 @@
+"""Elementary and special functions, written out in the arithmetic that every target has."""
