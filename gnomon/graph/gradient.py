@@ -1,0 +1,237 @@
+"""The backward graph: each operator on a path to a wanted variable gets a node, its gradient.
+
+A gradient node reads what its expression reads, of the gradients of the outputs, the inputs and
+the outputs, and nothing else: what no gradient reads may be freed early. Gradients that come from
+several readers are added up; where none comes, nothing is computed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gnomon.dtype import DType
+from gnomon.expr.node import Buffer, Expr, postorder
+from gnomon.graph.node import Entry, Graph, Node
+from gnomon.ops import registry
+from gnomon.ops.derive import Needs, leaves_of
+
+Shape = tuple[int, ...]
+Shapes = tuple[Shape, ...]
+Types = tuple[DType, ...]
+
+SUM_AT_ONCE = 8  # more gradients than that are added up as they come, to let go of them
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The operator whose outputs are the gradients of the arguments of `op`.
+
+    It reads `needs`; what it does not read is known by shape and dtype alone.
+    """
+
+    op: Any
+    needs: Needs
+    shapes: tuple[Shapes, Shapes]  # of the inputs, of the outputs
+    types: tuple[Types, Types]
+
+    @property
+    def name(self) -> str:
+        """MXNet's name of it."""
+        return f"_backward_{self.op.name}"
+
+    @property
+    def is_expression(self) -> bool:
+        """Whether it can be composed with others; otherwise it runs on data."""
+        return bool(self.op.is_expression)
+
+    @property
+    def num_visible_outputs(self) -> int:
+        """One for each argument of `op`."""
+        return len(self.op.arguments())
+
+    def outputs(self) -> tuple[str, ...]:
+        """`output`, or `output0, output1...`."""
+        count = len(self.op.arguments())
+        return ("output",) if count == 1 else tuple(f"output{k}" for k in range(count))
+
+    def inputs(self) -> tuple[str, ...]:
+        """Names of what it reads: gradients of outputs first, then inputs, then outputs."""
+        ins, outs = self.op.inputs(), self.op.outputs()
+        grads = (f"{outs[k]}_grad" for k in self.needs.out_grads)
+        return (
+            *grads,
+            *(ins[k] for k in self.needs.inputs),
+            *(outs[k] for k in self.needs.outputs),
+        )
+
+    arguments = inputs
+
+    def auxiliary(self) -> tuple[str, ...]:
+        """It changes no state."""
+        return ()
+
+    def parts(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """`inputs` as gradients of outputs, inputs, outputs of `op`; None where nothing is read."""
+        found = iter(inputs)
+        grads: list[Any] = [None] * self.op.num_visible_outputs
+        ins: list[Any] = [None] * len(self.shapes[0])
+        outs: list[Any] = [None] * len(self.shapes[1])
+        for part, numbers in (
+            (grads, self.needs.out_grads),
+            (ins, self.needs.inputs),
+            (outs, self.needs.outputs),
+        ):
+            for k in numbers:
+                part[k] = next(found)
+        return grads, ins, outs
+
+    def apply(self, inputs: Sequence[Any], **context: Any) -> tuple[Expr | None, ...]:
+        """The gradients as expressions, None where an argument has none."""
+        grads, ins, outs = self.parts(inputs)
+        ins = _filled(ins, self.shapes[0], self.types[0])
+        outs = _filled(outs, self.shapes[1], self.types[1])
+        count = len(grads)
+        grads = _filled(grads, self.shapes[1][:count], self.types[1][:count])
+        return tuple(self.op.backward(grads, ins, outs, **context))
+
+
+def _filled(part: Sequence[Any], shapes: Shapes, types: Types) -> list[Any]:
+    """`part` with leaves in place of what is not read: they give shape and dtype alone."""
+    return [Buffer(s, t) if x is None else x for x, s, t in zip(part, shapes, types, strict=True)]
+
+
+@dataclass(frozen=True)
+class Backward:
+    """The gradient's entry of each wanted variable that has one, and the new nodes in order."""
+
+    grads: dict[Node, Entry]
+    nodes: tuple[Node, ...]
+
+
+def backward(
+    graph: Graph,
+    shapes: Mapping[Entry, Shape],
+    types: Mapping[Entry, DType],
+    wrt: Collection[Node],
+    heads: Sequence[Entry],
+    train: bool = True,
+) -> Backward:
+    """The gradients of the variables `wrt`, given that of each output of `graph` by `heads`.
+
+    `shapes` and `types` know every entry of `graph`; `train` says which mode is differentiated. A
+    variable that no gradient reaches is not among the result's.
+    """
+    sums = _Sums(shapes, types, train)
+    for entry, head in zip(graph.outputs, heads, strict=True):
+        sums.receive(entry, head)
+    reached = _reached(graph, wrt)
+    for node in reversed(graph.topo):
+        if node.op is not None and node in reached:
+            _differentiate(node, reached, sums)
+    grads = {n: e for n in wrt if (e := sums.total(Entry(n, 0))) is not None}
+    return Backward(grads, _needed(sums.nodes, grads.values()))
+
+
+def _reached(graph: Graph, wrt: Collection[Node]) -> set[Node]:
+    """The nodes that depend on one of `wrt`, and these themselves."""
+    found = set(wrt)
+    for node in graph.topo:
+        if any(e.node in found for e in node.inputs):
+            found.add(node)
+    return found
+
+
+def _needed(nodes: Sequence[Node], wanted: Collection[Entry]) -> tuple[Node, ...]:
+    """Those of `nodes` that `wanted` depend on, in their order."""
+    used = {e.node for e in wanted}
+    for node in reversed(nodes):
+        if node in used:
+            used.update(e.node for e in node.inputs)
+    return tuple(n for n in nodes if n in used)
+
+
+class _Sums:
+    """What each entry has received so far, and the nodes made for it."""
+
+    def __init__(
+        self, shapes: Mapping[Entry, Shape], types: Mapping[Entry, DType], train: bool
+    ) -> None:
+        self.shapes, self.types, self.train = shapes, types, train
+        self.nodes: list[Node] = []
+        self._received: dict[Entry, list[Entry]] = {}
+
+    def add(self, node: Node) -> Node:
+        """Keep a new node."""
+        self.nodes.append(node)
+        return node
+
+    def receive(self, entry: Entry, grad: Entry) -> None:
+        """`grad` is one reader's share of the gradient of `entry`."""
+        shares = self._received.setdefault(entry, [])
+        shares.append(grad)
+        if len(shares) == SUM_AT_ONCE:
+            shares[:] = [self._sum(entry, shares)]
+
+    def total(self, entry: Entry) -> Entry | None:
+        """The whole gradient of `entry`, None where nothing came."""
+        shares = self._received.get(entry)
+        if shares and len(shares) > 1:
+            shares[:] = [self._sum(entry, shares)]
+        return shares[0] if shares else None
+
+    def zeros(self, entry: Entry) -> Entry:
+        """Zeros like `entry`."""
+        given = {"shape": self.shapes[entry], "dtype": self.types[entry].name}
+        name = f"{entry.node.name}_no_gradient"
+        return Entry(self.add(Node(registry.find("_zeros").parse(given), name)), 0)
+
+    def _sum(self, entry: Entry, shares: Sequence[Entry]) -> Entry:
+        op = registry.find("add_n").parse({"num_args": len(shares)})
+        return Entry(self.add(Node(op, f"{entry.node.name}_gradient_sum", shares)), 0)
+
+
+def _differentiate(node: Node, reached: Collection[Node], sums: _Sums) -> None:
+    """Send what `node` received on to its arguments."""
+    arguments = node.inputs[: len(node.op.arguments())]
+    wanted = tuple(e.node in reached for e in arguments)
+    shapes = _of(sums.shapes, node.inputs), _of(sums.shapes, node.entries())
+    types = _of(sums.types, node.inputs), _of(sums.types, node.entries())
+    count = len(arguments)
+    needs, gives = look(node.op, shapes[0][:count], types[0][:count], wanted, sums.train)
+    grads = [sums.total(e) for e in node.visible()]
+    if not any(gives) or (needs.out_grads and not any(grads)):
+        return
+    reads = [grads[k] or sums.zeros(Entry(node, k)) for k in needs.out_grads]
+    reads += [node.inputs[k] for k in needs.inputs]
+    reads += [Entry(node, k) for k in needs.outputs]
+    op = Gradient(node.op, needs, shapes, types)
+    made = sums.add(Node(op, f"{node.name}_backward", reads, node.attrs))
+    for k, entry in enumerate(arguments):
+        if gives[k]:
+            sums.receive(entry, Entry(made, k))
+
+
+def _of(known: Mapping[Entry, Any], entries: Sequence[Entry]) -> tuple[Any, ...]:
+    return tuple(known[e] for e in entries)
+
+
+@functools.lru_cache(maxsize=4096)
+def look(
+    op: Any, in_shapes: Shapes, in_types: Types, wanted: tuple[bool, ...], train: bool
+) -> tuple[Needs, tuple[bool, ...]]:
+    """What the gradients of the `wanted` arguments read, and which of them there are."""
+    if not op.is_expression:
+        return op.backward_needs(in_shapes, in_types), wanted
+    inputs, outputs = leaves_of(op, in_shapes, in_types)
+    out_grads = [Buffer(o.shape, o.dtype) for o in outputs[: op.num_visible_outputs]]
+    found = op.backward(out_grads, inputs, outputs, train=train)
+    gives = tuple(w and g is not None for w, g in zip(wanted, found, strict=True))
+    read = {id(n) for n in postorder([g for g, given in zip(found, gives, strict=True) if given])}
+    numbers = (
+        tuple(k for k, leaf in enumerate(leaves) if id(leaf) in read)
+        for leaves in (out_grads, inputs, outputs)
+    )
+    return Needs(*numbers), gives

@@ -1,0 +1,66 @@
+"""Graphs as text: a line for each node, and the listing that `debug_str` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gnomon.graph.node import Entry, Graph, Node, states_of
+from gnomon.graph.task import Task
+
+
+def show(graph: Graph, shapes: Mapping[Entry, Any] | None = None) -> str:
+    """A line for each operator: what it gives, what it reads.
+
+    >>> from gnomon.graph.node import variable
+    >>> show(Graph([variable("x")]), {})
+    'x = variable'
+    """
+    return "\n".join(_line(node, shapes or {}) for node in graph.topo)
+
+
+def _line(node: Node, shapes: Mapping[Entry, Any]) -> str:
+    gives = ", ".join(_entry(e, shapes) for e in node.entries())
+    if node.op is None:
+        return f"{gives} = variable"
+    return f"{gives} = {node.op.name}({', '.join(map(repr, node.inputs))})"
+
+
+def _entry(entry: Entry, shapes: Mapping[Entry, Any]) -> str:
+    shape = shapes.get(entry)
+    return repr(entry) if shape is None else f"{entry!r}[{'x'.join(map(str, shape))}]"
+
+
+def show_tasks(tasks: list[Task]) -> str:
+    """A line for each task: its nodes, what it reads and what it makes."""
+    return "\n".join(
+        f"{k:4} {t.name}: {', '.join(map(repr, t.made))} <- {', '.join(map(repr, t.reads))}"
+        for k, t in enumerate(tasks)
+    )
+
+
+def listing(graph: Graph) -> str:
+    """The nodes of `graph` with inputs and attributes, in the form of MXNet's `debug_str`."""
+    lines = ["Symbol Outputs:"]
+    lines += [f"\toutput[{k}]={e.node.name}({e.index})" for k, e in enumerate(graph.outputs)]
+    versions: dict[Node, int] = {}
+    for node in graph.topo:
+        if node.op is None:
+            lines.append(f"Variable:{node.name}")
+        else:
+            lines += _operator(node, versions)
+    return "\n".join(lines) + "\n"
+
+
+def _operator(node: Node, versions: dict[Node, int]) -> list[str]:
+    changed = states_of(node)
+    lines = ["--------------------", f"Op:{node.op.name}, Name={node.name}", "Inputs:"]
+    for k, entry in enumerate(node.inputs):
+        if entry in changed:
+            versions[entry.node] = versions.get(entry.node, 0) + 1
+        version = f" version={versions.get(entry.node, 0)}" if entry.node.op is None else ""
+        lines.append(f"\targ[{k}]={entry.node.name}({entry.index}){version}")
+    if node.attrs:
+        lines.append("Attrs:")
+        lines += [f"\t{key}={value}" for key, value in sorted(node.attrs.items())]
+    return lines
