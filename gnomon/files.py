@@ -46,7 +46,7 @@ class Reader:
         if nbytes > self.left:
             raise self.fail(what, f"{nbytes} bytes", f"{self.left} before the end")
 
-    def bytes(self, nbytes: int, what: str) -> bytes:
+    def take(self, nbytes: int, what: str) -> bytes:
         """The next `nbytes` bytes."""
         self.need(nbytes, what)
         data = self.stream.read(nbytes)
@@ -54,6 +54,16 @@ class Reader:
             raise self.fail(what, f"{nbytes} bytes", f"{len(data)} before the end")
         self.offset += nbytes
         return data
+
+    def skip(self, nbytes: int, what: str) -> bytes:
+        """Pass over `nbytes` bytes, which must be there; gives none of them."""
+        self.need(nbytes, what)
+        self.seek(self.offset + nbytes)
+        return b""
+
+    def seek(self, offset: int) -> None:
+        """Read on at `offset`."""
+        self.offset = self.stream.seek(offset)
 
     def into(self, buffer: memoryview, what: str) -> None:
         """Fill `buffer` from the stream; its size must have been checked by `need` already."""
@@ -67,7 +77,7 @@ class Reader:
 
     def unpack(self, layout: str, what: str) -> tuple[Any, ...]:
         """The next values of a `struct` layout."""
-        return struct.unpack(layout, self.bytes(struct.calcsize(layout), what))
+        return struct.unpack(layout, self.take(struct.calcsize(layout), what))
 
 
 @contextlib.contextmanager
@@ -75,7 +85,7 @@ def reading(source: Source) -> Iterator[Reader]:
     """A `Reader` over a path, a bytes-like object or an open binary file.
 
     >>> with reading(b"abcd") as r:
-    ...     r.bytes(2, "tag"), r.left
+    ...     r.take(2, "tag"), r.left
     (b'ab', 2)
 
     Raises:

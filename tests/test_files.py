@@ -24,9 +24,9 @@ def test_a_short_file_is_reported_with_its_name_and_offset(tmp_path):
     path = tmp_path / "short.bin"
     path.write_bytes(b"abc")
     with reading(path) as r:
-        r.bytes(1, "tag")
+        r.take(1, "tag")
         with pytest.raises(FormatError, match=r"short\.bin: offset 1: body: .*4 bytes, got 2 "):
-            r.bytes(4, "body")
+            r.take(4, "body")
 
 
 def test_a_stream_that_cannot_seek_is_read():
@@ -37,7 +37,7 @@ def test_a_stream_that_cannot_seek_is_read():
             return False
 
     with reading(Pipe(b"abc")) as r:
-        assert (r.name, r.bytes(3, "all")) == ("pipe", b"abc")
+        assert (r.name, r.take(3, "all")) == ("pipe", b"abc")
 
 
 def test_a_file_cut_while_it_is_read_is_reported(tmp_path):
@@ -50,7 +50,7 @@ def test_a_file_cut_while_it_is_read_is_reported(tmp_path):
     with reading(memoryview(b"abc")) as r:
         r.end = 5
         with pytest.raises(FormatError, match="5 bytes, got 3 before the end"):
-            r.bytes(5, "data")
+            r.take(5, "data")
 
 
 def test_a_failing_write_leaves_the_old_file(tmp_path):

@@ -120,7 +120,7 @@ def _count(r: Reader, what: str, least: int) -> int:
 def _name(r: Reader, what: str) -> str:
     length = _count(r, f"length of {what}", 1)
     at = r.offset
-    raw = r.bytes(length, what)
+    raw = r.take(length, what)
     try:
         return raw.decode()
     except UnicodeDecodeError as e:

@@ -3,6 +3,7 @@
 import pickle
 import struct
 import tracemalloc
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -363,3 +364,19 @@ def test_errors_survive_pickling():
     with pytest.raises(FormatError) as caught:
         read(b"")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+# --- golden files -----------------------------------------------------------------------------
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+
+
+def test_the_real_librarys_files_are_read_and_written_byte_for_byte():
+    values, names = read(GOLDEN / "arrays.params")
+    expected = np.load(GOLDEN / "arrays.npz")
+    assert names == expected.files
+    assert all(same(a, expected[n]) for a, n in zip(values, names, strict=True))
+    assert dumps(values, names) == (GOLDEN / "arrays.params").read_bytes()
+    sparse, names = read(GOLDEN / "sparse.params")
+    assert [s.storage for s in sparse] == ["row_sparse", "csr", "csr"]
+    assert dumps(sparse, names) == (GOLDEN / "sparse.params").read_bytes()
