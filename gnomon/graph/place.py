@@ -30,9 +30,7 @@ def place(graph: Graph, default: Context, groups: Mapping[str, Context]) -> dict
             context = next(grouped, default)
         if context.device_type not in COMPUTES:
             expected = f"one of {', '.join(COMPUTES)}"
-            raise DeviceError(
-                f"node {node.name!r}: expected a context of {expected}, got {context}"
-            )
+            raise DeviceError(complaint(f"node {node.name!r}", "ctx", expected, context))
         placed[node] = context
     return placed
 
