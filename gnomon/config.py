@@ -146,6 +146,14 @@ SETTINGS = {
             low=0,
         ),
         Setting(
+            "memory_limit",
+            int,
+            0,
+            ("GNOMON_MEMORY_LIMIT",),
+            "Bytes that all storage of a device may hold together; 0: what the device has.",
+            low=0,
+        ),
+        Setting(
             "hang_report_seconds",
             float,
             0.0,

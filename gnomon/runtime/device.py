@@ -1,0 +1,56 @@
+"""What the runtime asks of a device, and the devices by name."""
+
+from __future__ import annotations
+
+import functools
+from importlib import import_module
+from typing import Protocol
+
+from gnomon.base import DeviceError, complaint
+from gnomon.context import Context
+from gnomon.runtime.jit import HostInfo
+
+_MODULES = {"cpu": "gnomon.runtime.cpu", "null": "gnomon.runtime.null"}
+_SAME_MEMORY = {"cpu_pinned": "cpu", "cpu_shared": "cpu"}
+
+
+class Device(Protocol):
+    """Memory and a place for kernels to run; a device's module has one as `DEVICE`."""
+
+    @property
+    def name(self) -> str:
+        """What `find` calls it."""
+
+    @property
+    def target(self) -> HostInfo | None:
+        """The processor that kernels are compiled for; None: this device runs none."""
+
+    def allocate(self, nbytes: int) -> int:
+        """The address of a new block of at least `nbytes`, aligned to 64 bytes; MemoryError."""
+
+    def release(self, address: int, nbytes: int) -> None:
+        """Gives a block of `allocate` back, with the size that was asked for."""
+
+    def copy(self, dest: int, source: int, nbytes: int) -> None:
+        """Starts a copy between two blocks of this device."""
+
+    def synchronise(self) -> None:
+        """Returns when all work given to the device is done."""
+
+
+@functools.cache
+def find(device: str | Context) -> Device:
+    """The device that a name or a context means.
+
+    >>> find("cpu").name
+    'cpu'
+
+    Raises:
+        DeviceError: this version of gnomon has no such device.
+    """
+    name = device.device_type if isinstance(device, Context) else device
+    module = _MODULES.get(_SAME_MEMORY.get(name, name))
+    if module is None:
+        raise DeviceError(complaint("device", "name", f"one of {', '.join(_MODULES)}", repr(name)))
+    found: Device = import_module(module).DEVICE
+    return found
