@@ -78,7 +78,9 @@ class Load:
         loaded = nd.load(param) if isinstance(param, str) else param
         if not isinstance(loaded, Mapping):
             expected = "named arrays, or a file of them"
-            raise ParamError(complaint("initializer.Load", "param", expected, type(loaded).__name__))
+            raise ParamError(
+                complaint("initializer.Load", "param", expected, type(loaded).__name__)
+            )
         self.param = {re.sub("^(arg|aux):", "", name): value for name, value in loaded.items()}
         self.default_init = default_init
         self.verbose = verbose

@@ -123,7 +123,7 @@ class NDArrayIter(DataIter):
     def _batch(self, array: Any, position: int) -> Any:
         """Rows `cursor : cursor + batch_size`, joined with carried or wrapped-around rows."""
         begin, end = self.cursor, self.cursor + self.batch_size
-        if 0 <= begin and end <= self.num_data:
+        if begin >= 0 and end <= self.num_data:
             return array[begin:end]
         if begin < 0:
             return nd.concat(self._carried[position][1], array[0:end], dim=0)

@@ -4,7 +4,14 @@ from gnomon.metric.base import EvalMetric, check_label_shapes, register
 from gnomon.metric.classify import F1, MCC, Accuracy, TopKAccuracy
 from gnomon.metric.composite import CompositeEvalMetric, create
 from gnomon.metric.custom import CustomMetric, np
-from gnomon.metric.likelihood import Caffe, CrossEntropy, Loss, NegativeLogLikelihood, Perplexity, Torch
+from gnomon.metric.likelihood import (
+    Caffe,
+    CrossEntropy,
+    Loss,
+    NegativeLogLikelihood,
+    Perplexity,
+    Torch,
+)
 from gnomon.metric.regress import MAE, MSE, RMSE, PearsonCorrelation
 
 __all__ = [

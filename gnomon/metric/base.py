@@ -161,4 +161,3 @@ def register(klass: type[EvalMetric] | None = None, *aliases: str) -> Any:
         return lambda cls: register(cls, *names)
     METRICS.register(klass.__name__.lower(), klass, aliases, replace=True)
     return klass
-
