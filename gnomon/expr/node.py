@@ -30,10 +30,9 @@ from gnomon.shape import row_major
 
 Shape: TypeAlias = tuple[int, ...]
 Operand: TypeAlias = "Expr | Number"
-Size: TypeAlias = (
-    int  # a field so annotated is a kernel argument: another value needs no recompiling
-)
-Sizes: TypeAlias = tuple[int, ...]
+# fields so annotated are kernel arguments: another value needs no recompiling
+Size: TypeAlias = Annotated[int, "size"]
+Sizes: TypeAlias = Annotated[tuple[int, ...], "sizes"]
 RVALUE, MAPPER, CHAINER, COMPLEX = 0, 1, 3, 7
 
 
@@ -245,7 +244,11 @@ class Map(Expr):
         if grad.constant is not None:
             return grad.constant
         operands: tuple[Expr, ...] = (*self.args, self)
-        return map_over(grad, [operands[k] for k in used])
+        needed = [operands[k] for k in used]
+        numbers = [e.value for e in needed if isinstance(e, Scalar)]
+        if len(numbers) == len(needed):
+            return Scalar(grad(*map(float, numbers)), self.dtype)
+        return map_over(grad, needed)
 
 
 class Cast(Expr):
@@ -352,6 +355,10 @@ class Chainer(Composite):
     """An element-by-index rule: subclasses define `infer`, `at` and `adjoint`."""
 
     kind = CHAINER
+
+    def view(self, src: Buffer) -> Buffer | None:
+        """This node over the buffer `src` as nothing but other sizes and strides, where it is that."""
+        return None
 
 
 class Call(Composite):

@@ -222,6 +222,10 @@ class Arena:
             simple = self.simplify_index(name, args)
             if simple is not None:
                 return simple
+        if name in ("and", "or") and args[0].dtype is dt.bool_:
+            for known, other in (args, args[::-1]):
+                if known.constant is not None:
+                    return other if known.constant == (name == "and") else known
         if name == "select":
             if args[0].constant is not None:
                 return args[1] if args[0].constant else args[2]
@@ -247,9 +251,12 @@ class Arena:
             if 0 in values:
                 return self.const(0)
             return a if values[1] == 1 else b if values[0] == 1 else None
-        if name == "idiv" and values[1] == 1:
-            return a
-        return self.const(0) if name == "imod" and values[1] == 1 else None
+        within = a.op == "var" and self.extent[a.payload] is b  # a variable is below its extent
+        if name == "idiv":
+            return a if values[1] == 1 else self.const(0) if within else None
+        if name == "imod":
+            return self.const(0) if values[1] == 1 else a if within else None
+        return None
 
 
 def mask_of(variables: Iterable[int]) -> int:

@@ -84,10 +84,14 @@ class Phase:
 
 @dataclass(slots=True)
 class Kernel:
-    """Phases, the arguments they take (by slot), and the scratch memory they share (dtype, elements)."""
+    """Phases, the arguments they take (by slot), and the scratch memory they share (operand, elements).
+
+    `scattered` are the slots that the last phase reads elsewhere than where it stores: a destination must not be one.
+    """
 
     arena: Arena
     phases: list[Phase]
     operands: list[Operand]
     scratch: list[tuple[Operand, Term]]
     args: list[Hashable] = field(default_factory=list)
+    scattered: frozenset[Hashable] = frozenset()

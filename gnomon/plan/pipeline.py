@@ -8,7 +8,7 @@ from gnomon.expr.term import Arena
 from gnomon.plan.collapse import collapse
 from gnomon.plan.hoist import Scratch, hoist
 from gnomon.plan.ir import Kernel
-from gnomon.plan.lower import lower
+from gnomon.plan.lower import Nest, lower
 from gnomon.plan.operand import Abstract
 from gnomon.plan.schedule import order_by_store, schedule
 from gnomon.plan.statement import Store, Structure
@@ -27,7 +27,15 @@ def plan(stores: Sequence[Store], structure: Structure) -> Kernel:
     phases = [schedule(n, arena) for n in nests]
     kernel = Kernel(arena, phases, statements.operands, scratch.buffers)
     kernel.args = arguments(kernel)
+    kernel.scattered = scattered(nests[-1])
     return kernel
+
+
+def scattered(nest: Nest) -> frozenset[Hashable]:
+    """The slots that `nest` reads at other offsets than those at which it stores into them."""
+    stored = {(root.dest.slot, root.offset.id) for root in nest.roots}
+    reads = (t for t in postorder([r.value for r in nest.roots]) if t.op == "read")
+    return frozenset(t.payload.slot for t in reads if (t.payload.slot, t.args[0].id) not in stored)
 
 
 def arguments(kernel: Kernel) -> list[Hashable]:

@@ -41,6 +41,7 @@ class Structure:
         "_numbers",
         "_sizes",
         "buffers",
+        "composite",
         "dims",
         "entries",
         "flat",
@@ -56,6 +57,7 @@ class Structure:
         self.dims: list[int] = []
         self.entries: list[Hashable] = []
         self.flat = True
+        self.composite = False  # whether there is anything but maps of leaves
         self._numbers: dict[int, int] = {}
         self._buffers: dict[Hashable, int] = {}
         self._sizes: dict[int, int] = {}
@@ -113,7 +115,7 @@ class Structure:
         if isinstance(node, Cast):
             return ("cast", node.dtype.flag, children)
         assert isinstance(node, Composite), type(node)
-        self.flat = False
+        self.flat, self.composite = False, True
         shape = tuple(map(self.size, node.shape))
         return (
             type(node),

@@ -12,8 +12,6 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from gnomon import config
-from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.code import cpu
 from gnomon.code.target import Target
 from gnomon.dtype import DType
@@ -22,7 +20,7 @@ from gnomon.expr.term import cast_number, compute_dtype
 from gnomon.plan.ir import Kernel as Nests
 from gnomon.plan.ir import Phase
 from gnomon.plan.pipeline import plan
-from gnomon.plan.statement import SAVERS, Store, Structure
+from gnomon.plan.statement import Store, Structure
 from gnomon.plan.terms import host_value
 from gnomon.runtime import jit, pool, threads
 from gnomon.runtime.native import Block
@@ -144,39 +142,3 @@ class Cache:
 
 
 CACHE = Cache(CAPACITY)
-
-
-def check(store: Store) -> None:
-    """Raises where a statement's parts do not fit: before anything is written."""
-    dest, value = store.dest, store.value
-    if store.saver not in SAVERS:
-        raise ValueError(complaint("store", "saver", f"one of {', '.join(SAVERS)}", store.saver))
-    if value.shape != dest.shape and not isinstance(value, Scalar):
-        raise ShapeError(
-            complaint("assignment", "value", f"shape {dest.shape} of the destination", f"{value!r}")
-        )
-    if value.dtype is not dest.dtype:
-        raise DTypeError(
-            complaint(
-                "assignment", "value", f"dtype {dest.dtype.name} of the destination", f"{value!r}"
-            )
-            + "; convert with tcast"
-        )
-    if any(s == 0 and n > 1 for s, n in zip(dest.strides, dest.shape, strict=True)):
-        raise ShapeError(
-            complaint("assignment", "destination", "distinct elements", f"strides {dest.strides}")
-        )
-
-
-def prepare(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
-    """Steps that carry out a group of statements: all values are taken before anything is stored."""
-    for store in stores:
-        check(store)
-    stores = [s for s in stores if 0 not in s.dest.shape]
-    if not stores:
-        return []
-    structure = Structure(stores)
-    return [CACHE.get(stores, structure).bind(structure, name)]
-
-
-_ = config

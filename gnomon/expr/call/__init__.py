@@ -1,0 +1,26 @@
+"""Work that a library does as a whole: matrix products, convolutions, poolings; one file a family."""
+
+from gnomon.expr.call.conv import (
+    Convolution,
+    ConvolutionData,
+    ConvolutionWeight,
+    convolution,
+)
+from gnomon.expr.call.dot import BatchDot, Dot, batch_dot, dot
+from gnomon.expr.call.pool import AvgPool, MaxPool, MaxPoolGradient, avg_pool, max_pool
+
+__all__ = [
+    "AvgPool",
+    "BatchDot",
+    "Convolution",
+    "ConvolutionData",
+    "ConvolutionWeight",
+    "Dot",
+    "MaxPool",
+    "MaxPoolGradient",
+    "avg_pool",
+    "batch_dot",
+    "convolution",
+    "dot",
+    "max_pool",
+]

@@ -1,0 +1,261 @@
+"""convolution: sums of products of a weight with every window of the data, 1 to 3 spatial axes, in groups.
+
+Data is (N, C, space...), weight (filters, C / groups, kernel...). Strides, padding and dilation are one number
+an axis. The two gradients are calls of their own; a gradient of a gradient is again one of the three.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import DTypeError, ShapeError, complaint
+from gnomon.dtype import DType
+from gnomon.expr.call.dot import dot
+from gnomon.expr.ext import concat, pack_col2patch, reshape, slice_, transpose, unpack_patch2col
+from gnomon.expr.node import Call, Expr
+from gnomon.expr.window import Sizes, places, span, windows
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """Where the windows of a convolution lie."""
+
+    stride: Sizes
+    pad: Sizes
+    dilate: Sizes
+    groups: int
+
+    def __hash__(self) -> int:
+        return hash((self.stride, self.pad, self.dilate, self.groups))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Geometry) and vars(self) == vars(other)
+
+
+@dataclass(frozen=True, eq=False)
+class Convolution(Call):
+    """The convolution of `data` with `weight`: (N, filters, places...)."""
+
+    data: Expr
+    weight: Expr
+    how: Geometry
+
+    def infer(self) -> tuple[Sizes, DType]:
+        data, weight, how = self.data, self.weight, self.how
+        if data.ndim != weight.ndim or not 3 <= data.ndim <= 5:
+            raise ShapeError(
+                complaint("convolution", "weight", f"the rank of {data!r}, 3 to 5", f"{weight!r}")
+            )
+        if data.dtype is not weight.dtype:
+            raise DTypeError(
+                complaint("convolution", "weight", f"dtype {data.dtype.name}", f"{weight!r}")
+            )
+        if data.shape[1] != weight.shape[1] * how.groups or weight.shape[0] % how.groups:
+            expected = f"(filters, {data.shape[1]} / groups {how.groups}, kernel...)"
+            raise ShapeError(complaint("convolution", "weight", expected, f"{weight!r}"))
+        reach = span(weight.shape[2:], how.dilate)
+        sizes = places(data.shape[2:], reach, how.stride, how.pad)
+        if min(sizes) < 1:
+            expected = f"sizes of at least the window's {reach}"
+            raise ShapeError(
+                complaint("convolution", "data", expected, f"{data!r} with padding {how.pad}")
+            )
+        return (data.shape[0], weight.shape[0], *sizes), data.dtype
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        to_data = ConvolutionData(g, self.weight, self.how, self.data.shape[2:])
+        to_weight = ConvolutionWeight(self.data, g, self.how, self.weight.shape[2:])
+        return (self.data, to_data), (self.weight, to_weight)
+
+    def reference(self, *operands: Array) -> Array:
+        x, w = operands
+        seen = patches(x, self.how, w.shape[2:], self.shape[2:])
+        w = w.reshape(self.how.groups, -1, *w.shape[1:])
+        axes = "abc"[: x.ndim - 2], "xyz"[: x.ndim - 2]
+        out = np.einsum(f"ngi{axes[0]}{axes[1]},goi{axes[1]}->ngo{axes[0]}", seen, w)
+        return out.reshape(self.shape)
+
+    def fallback(self) -> Expr:
+        """Patches as columns, and a matrix product for each group."""
+        n, filters, *_ = self.shape
+        data, weight = flat_space(self.data), flat_space(self.weight)
+        how = flat_geometry(self.how)
+        kernel, groups = weight.shape[2:], how.groups
+        parts = []
+        for k in range(groups):
+            columns = unpack_patch2col(
+                channels(data, k, groups), kernel, how.stride, how.dilate, how.pad
+            )
+            rows = reshape(share(weight, k, groups), (filters // groups, columns.shape[0]))
+            parts.append(dot(rows, columns))
+        whole = concat(parts, 0) if groups > 1 else parts[0]
+        apart = reshape(whole, (filters, n, whole.shape[1] // n))
+        return reshape(transpose(apart, (1, 0, 2)), self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class ConvolutionData(Call):
+    """What the data of a convolution receives: `grad` spread over the windows; also a deconvolution."""
+
+    grad: Expr
+    weight: Expr
+    how: Geometry
+    space: Sizes
+
+    def infer(self) -> tuple[Sizes, DType]:
+        channels = self.weight.shape[1] * self.how.groups
+        return (self.grad.shape[0], channels, *self.space), self.grad.dtype
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        to_grad = Convolution(g, self.weight, self.how)
+        to_weight = ConvolutionWeight(g, self.grad, self.how, self.weight.shape[2:])
+        return (self.grad, to_grad), (self.weight, to_weight)
+
+    def reference(self, *operands: Array) -> Array:
+        g, w = operands
+        groups, kernel = self.how.groups, w.shape[2:]
+        g = g.reshape(g.shape[0], groups, -1, *g.shape[2:])
+        w = w.reshape(groups, -1, *w.shape[1:])
+        axes = "abc"[: len(kernel)], "xyz"[: len(kernel)]
+        cols = np.einsum(f"ngo{axes[0]},goi{axes[1]}->ngi{axes[0]}{axes[1]}", g, w)
+        cols = cols.reshape(self.shape[0], self.shape[1], *cols.shape[3:])
+        return fold_patches(cols, self.how, kernel, self.space)
+
+    def fallback(self) -> Expr:
+        """A matrix product for each group, and its columns added into the image."""
+        n, filters = self.grad.shape[:2]
+        weight, how, groups = flat_space(self.weight), flat_geometry(self.how), self.how.groups
+        grad = flat_space(self.grad)
+        space = self.space if len(self.space) == 2 else (1, *self.space)
+        parts = []
+        for k in range(groups):
+            rows = share(weight, k, groups)
+            rows = reshape(rows, (rows.shape[0], rows.shape[1] * rows.shape[2] * rows.shape[3]))
+            mine = transpose(channels(grad, k, groups), (1, 0, 2, 3))
+            mine = reshape(mine, (filters // groups, n * grad.shape[2] * grad.shape[3]))
+            image = (n, weight.shape[1], *space)
+            columns = dot(rows, mine, transpose_a=True)
+            parts.append(
+                pack_col2patch(columns, image, weight.shape[2:], how.stride, how.dilate, how.pad)
+            )
+        return reshape(concat(parts, 1) if groups > 1 else parts[0], self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class ConvolutionWeight(Call):
+    """What the weight of a convolution receives."""
+
+    data: Expr
+    grad: Expr
+    how: Geometry
+    kernel: Sizes
+
+    def infer(self) -> tuple[Sizes, DType]:
+        inner = self.data.shape[1] // self.how.groups
+        return (self.grad.shape[1], inner, *self.kernel), self.data.dtype
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        to_data = ConvolutionData(self.grad, g, self.how, self.data.shape[2:])
+        return (self.data, to_data), (self.grad, Convolution(self.data, g, self.how))
+
+    def reference(self, *operands: Array) -> Array:
+        x, g = operands
+        seen = patches(x, self.how, self.kernel, g.shape[2:])
+        g = g.reshape(g.shape[0], self.how.groups, -1, *g.shape[2:])
+        axes = "abc"[: len(self.kernel)], "xyz"[: len(self.kernel)]
+        out = np.einsum(f"ngi{axes[0]}{axes[1]},ngo{axes[0]}->goi{axes[1]}", seen, g)
+        return out.reshape(self.shape)
+
+    def fallback(self) -> Expr:
+        """A matrix product of the gradient with the patches as columns, for each group."""
+        n, filters = self.grad.shape[:2]
+        data, grad, how = flat_space(self.data), flat_space(self.grad), flat_geometry(self.how)
+        kernel = self.kernel if len(self.kernel) == 2 else (1, *self.kernel)
+        groups, parts = self.how.groups, []
+        for k in range(groups):
+            columns = unpack_patch2col(
+                channels(data, k, groups), kernel, how.stride, how.dilate, how.pad
+            )
+            mine = transpose(channels(grad, k, groups), (1, 0, 2, 3))
+            mine = reshape(mine, (filters // groups, n * grad.shape[2] * grad.shape[3]))
+            parts.append(dot(mine, columns, transpose_b=True))
+        return reshape(concat(parts, 0) if groups > 1 else parts[0], self.shape)
+
+
+def convolution(
+    data: Expr, weight: Expr, stride: Sizes, pad: Sizes, dilate: Sizes, groups: int = 1
+) -> Convolution:
+    """`weight` laid on every window of `data`.
+
+    >>> from gnomon.expr.node import Buffer
+    >>> convolution(Buffer((1, 3, 8, 8)), Buffer((4, 3, 3, 3)), (1, 1), (1, 1), (1, 1)).shape
+    (1, 4, 8, 8)
+
+    Raises:
+        ShapeError: the weight does not fit the data, or the window is larger than the padded data.
+        DTypeError: the operands' dtypes differ.
+    """
+    return Convolution(data, weight, Geometry(tuple(stride), tuple(pad), tuple(dilate), groups))
+
+
+def patches(x: Array, how: Geometry, kernel: Sizes, counts: Sizes) -> Array:
+    """Windows in NumPy, by group: (N, groups, C / groups, places..., kernel...)."""
+    seen = windows(x, kernel, how.stride, how.pad, how.dilate, counts, 0.0)
+    return seen.reshape(x.shape[0], how.groups, -1, *seen.shape[2:])
+
+
+def fold_patches(cols: Array, how: Geometry, kernel: Sizes, space: Sizes) -> Array:
+    """Windows (N, C, places..., kernel...) added back to where they came from."""
+    n, c = cols.shape[:2]
+    counts = cols.shape[2 : 2 + len(kernel)]
+    padded = [
+        max(s + 2 * p, (m - 1) * t + w)
+        for s, p, m, t, w in zip(
+            space, how.pad, counts, how.stride, span(kernel, how.dilate), strict=True
+        )
+    ]
+    out = np.zeros((n, c, *padded), cols.dtype)
+    for k in np.ndindex(*kernel):
+        where = tuple(
+            slice(a * d, a * d + (m - 1) * t + 1, t)
+            for a, d, m, t in zip(k, how.dilate, counts, how.stride, strict=True)
+        )
+        out[(slice(None), slice(None), *where)] += cols[(..., *k)]
+    inside = tuple(slice(p, p + s) for p, s in zip(how.pad, space, strict=True))
+    return out[(slice(None), slice(None), *inside)]
+
+
+def flat_space(e: Expr) -> Expr:
+    """`e` with at least two spatial axes: one more of size 1 in front of a single one."""
+    return e if e.ndim != 3 else reshape(e, (*e.shape[:2], 1, e.shape[2]))
+
+
+def flat_geometry(how: Geometry) -> Geometry:
+    """The geometry for `flat_space`."""
+    if len(how.stride) != 1:
+        return how
+    return Geometry((1, *how.stride), (0, *how.pad), (1, *how.dilate), how.groups)
+
+
+def channels(e: Expr, k: int, groups: int) -> Expr:
+    """Group `k` of the channels of `e`."""
+    return _piece(e, 1, k, groups)
+
+
+def share(weight: Expr, k: int, groups: int) -> Expr:
+    """The filters of group `k`."""
+    return _piece(weight, 0, k, groups)
+
+
+def _piece(e: Expr, axis: int, k: int, groups: int) -> Expr:
+    if groups == 1:
+        return e
+    size = e.shape[axis] // groups
+    begin = [k * size if a == axis else 0 for a in range(e.ndim)]
+    end = [(k + 1) * size if a == axis else n for a, n in enumerate(e.shape)]
+    return slice_(e, begin, end)

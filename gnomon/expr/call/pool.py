@@ -1,0 +1,328 @@
+"""max_pool, avg_pool: the largest element and the mean of every window, 1 to 3 spatial axes.
+
+Of several largest elements the first takes the gradient. With `full` the last window may hang over the padding;
+what lies beyond the padding is never counted in a mean, the padding itself where `counted` says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnomon import dtype as dt
+from gnomon.base import ShapeError, complaint
+from gnomon.dtype import DType
+from gnomon.expr.ext import pool
+from gnomon.expr.index import Index
+from gnomon.expr.node import Call, Chainer, Expr
+from gnomon.expr.reducer import ARGMAX, SUM
+from gnomon.expr.term import Term
+from gnomon.expr.window import Sizes, places, windows
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Where the windows of a pooling lie."""
+
+    kernel: Sizes
+    stride: Sizes
+    pad: Sizes
+    full: bool = False
+
+    def counts(self, space: Sizes) -> Sizes:
+        """How many windows there are along each axis."""
+        return places(space, self.kernel, self.stride, self.pad, self.full)
+
+
+def infer_pool(name: str, data: Expr, window: Window) -> tuple[Sizes, DType]:
+    """Shape and dtype of a pooling of `data`; raises where the window does not fit."""
+    rank = len(window.kernel)
+    if data.ndim != rank + 2 or {len(window.stride), len(window.pad)} != {rank}:
+        raise ShapeError(complaint(name, "data", f"{rank + 2} axes as {window}", f"{data!r}"))
+    counts = window.counts(data.shape[2:])
+    if min(counts, default=1) < 1 or any(
+        p >= k for p, k in zip(window.pad, window.kernel, strict=True)
+    ):
+        raise ShapeError(complaint(name, "kernel", f"a window that fits {data!r}", f"{window}"))
+    return (*data.shape[:2], *counts), data.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class MaxPool(Call):
+    """The largest element of every window."""
+
+    data: Expr
+    window: Window
+
+    def infer(self) -> tuple[Sizes, DType]:
+        return infer_pool("max_pool", self.data, self.window)
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        return ((self.data, MaxPoolGradient(self.data, self, g, self.window)),)
+
+    def reference(self, *operands: Array) -> Array:
+        return seen(operands[0], self.window, -np.inf).max(axis=tuple(range(-self.rank, 0)))
+
+    @property
+    def rank(self) -> int:
+        """The number of spatial axes."""
+        return len(self.window.kernel)
+
+    def fallback(self) -> Expr:
+        """The same as an expression that a loop nest computes."""
+        w = self.window
+        return pool(self.data, "max", w.kernel, w.stride, w.pad, w.full)
+
+
+@dataclass(frozen=True, eq=False)
+class MaxPoolGradient(Call):
+    """What the data of a max_pool receives: each window's gradient goes to its first largest element."""
+
+    data: Expr
+    pooled: Expr
+    grad: Expr
+    window: Window
+
+    def infer(self) -> tuple[Sizes, DType]:
+        return self.data.shape, self.data.dtype
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        return ((self.grad, Chosen(g, Winner(self.data, self.window), self.window)),)
+
+    def reference(self, *operands: Array) -> Array:
+        x, _, g = operands
+        w = self.window
+        inside = seen(x, w, -np.inf)
+        counts = g.shape[2:]
+        first = inside.reshape(*g.shape, -1).argmax(axis=-1)
+        out = np.zeros_like(x)
+        for place in np.ndindex(*g.shape):
+            k = np.unravel_index(first[place], w.kernel)
+            at = tuple(
+                c * s - p + o for c, s, p, o in zip(place[2:], w.stride, w.pad, k, strict=True)
+            )
+            out[(*place[:2], *at)] += g[place]
+        assert len(counts) == len(w.kernel)
+        return out
+
+    def fallback(self) -> Expr:
+        """The same as expressions: the winner of every window, and what each element won."""
+        return Won(self.grad, Winner(self.data, self.window), self.window, self.data.shape[2:])
+
+
+@dataclass(frozen=True, eq=False)
+class Winner(Chainer):
+    """The position within its window, in row-major order, of the first largest element."""
+
+    data: Expr
+    window: Window
+
+    def infer(self) -> tuple[Sizes, DType]:
+        return infer_pool("max_pool", self.data, self.window)[0], dt.int64
+
+    def at(self, i: Index) -> Term:
+        w, space = self.window, self.data.shape[2:]
+
+        def value(k: Index) -> Term:
+            at = [x * s + o - p for x, s, o, p in zip(i[2:], w.stride, k, w.pad, strict=True)]
+            inside = i.arena.const(True, dt.bool_)
+            for x, n in zip(at, space, strict=True):
+                inside = inside & (x >= 0) & (x < n)
+            return i.guard(inside, i.elem(self.data, (*i[:2], *at)), -float("inf"))
+
+        return i.fold(ARGMAX, list(w.kernel), value)
+
+
+@dataclass(frozen=True, eq=False)
+class Won(Chainer):
+    """For every element of the data, the sum of `grad` over the windows that it is the winner of."""
+
+    grad: Expr
+    winner: Expr
+    window: Window
+    space: Sizes
+
+    def infer(self) -> tuple[Sizes, DType]:
+        return (*self.grad.shape[:2], *self.space), self.grad.dtype
+
+    def at(self, i: Index) -> Term:
+        w = self.window
+        counts = self.grad.shape[2:]
+        # along each axis at most this many windows hold an element
+        most = [-(-k // s) for k, s in zip(w.kernel, w.stride, strict=True)]
+
+        def value(back: Index) -> Term:
+            place, within = [], i.arena.const(0)
+            inside = i.arena.const(True, dt.bool_)
+            for x, b, k, s, p, n in zip(
+                i[2:], back, w.kernel, w.stride, w.pad, counts, strict=True
+            ):
+                at = (x + p) // s - b
+                offset = x + p - at * s
+                inside = inside & (at >= 0) & (at < n) & (offset < k)
+                place.append(at)
+                within = within * k + offset
+            here = (*i[:2], *place)
+            won = inside & i.guard(inside, i.elem(self.winner, here), -1).eq(within)
+            return i.guard(won, i.elem(self.grad, here), 0)
+
+        return i.fold(SUM, most, value)
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        return ((self.grad, Chosen(g, self.winner, self.window)),)
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen(Chainer):
+    """For every window, the element of `data` at the position that `winner` names."""
+
+    data: Expr
+    winner: Expr
+    window: Window
+
+    def infer(self) -> tuple[Sizes, DType]:
+        return self.winner.shape, self.data.dtype
+
+    def at(self, i: Index) -> Term:
+        w = self.window
+        within = i.elem(self.winner, i)
+        at = []
+        for x, k, s, p in reversed(list(zip(i[2:], w.kernel, w.stride, w.pad, strict=True))):
+            at.append(x * s + within % k - p)
+            within = within // k
+        return i.elem(self.data, (*i[:2], *reversed(at)))
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        return ((self.data, Won(g, self.winner, self.window, self.data.shape[2:])),)
+
+
+@dataclass(frozen=True, eq=False)
+class AvgPool(Call):
+    """The mean of every window; `counted` says whether padding counts as elements."""
+
+    data: Expr
+    window: Window
+    counted: bool
+
+    def infer(self) -> tuple[Sizes, DType]:
+        return infer_pool("avg_pool", self.data, self.window)
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        spread = Spread(g / self.sizes(), self.window, self.data.shape[2:])
+        return ((self.data, spread),)
+
+    def sizes(self) -> Expr:
+        """How many elements each window counts, in the shape of the result."""
+        return WindowSize(self.shape, self.data.shape[2:], self.window, self.counted, self.dtype)
+
+    def reference(self, *operands: Array) -> Array:
+        x = operands[0]
+        w, rank = self.window, len(self.window.kernel)
+        total = seen(x, w, 0.0).sum(axis=tuple(range(-rank, 0)))
+        border = tuple(p if self.counted else 0 for p in w.pad)
+        ones = np.ones(
+            (1, 1, *(n + 2 * b for n, b in zip(x.shape[2:], border, strict=True))), x.dtype
+        )
+        pad = tuple(p - b for p, b in zip(w.pad, border, strict=True))
+        unit = (1,) * rank
+        size = windows(ones, w.kernel, w.stride, pad, unit, self.shape[2:], 0.0)
+        return total / size.sum(axis=tuple(range(-rank, 0)))
+
+    def fallback(self) -> Expr:
+        """The same as an expression that a loop nest computes."""
+        w = self.window
+        return pool(self.data, "sum", w.kernel, w.stride, w.pad, w.full) / self.sizes()
+
+
+@dataclass(frozen=True, eq=False)
+class WindowSize(Chainer):
+    """How many elements each window of a mean counts."""
+
+    result: Sizes
+    space: Sizes
+    window: Window
+    counted: bool
+    of: DType
+
+    def infer(self) -> tuple[Sizes, DType]:
+        return self.result, self.of
+
+    def at(self, i: Index) -> Term:
+        w, arena = self.window, i.arena
+        count = arena.const(1)
+        for x, n, k, s, p in zip(i[2:], self.space, w.kernel, w.stride, w.pad, strict=True):
+            border = p if self.counted else 0
+            start = x * s - p
+            stop = arena.op("min", start + k, start.like(n + border))
+            count = count * (stop - arena.op("max", start, start.like(-border)))
+        return arena.cast(count, self.of if self.of.size > 2 else dt.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread(Chainer):
+    """For every element of the data, the sum of `grad` over the windows that hold it."""
+
+    grad: Expr
+    window: Window
+    space: Sizes
+
+    def infer(self) -> tuple[Sizes, DType]:
+        return (*self.grad.shape[:2], *self.space), self.grad.dtype
+
+    def at(self, i: Index) -> Term:
+        w = self.window
+        counts = self.grad.shape[2:]
+        most = [-(-k // s) for k, s in zip(w.kernel, w.stride, strict=True)]
+
+        def value(back: Index) -> Term:
+            place = []
+            inside = i.arena.const(True, dt.bool_)
+            for x, b, k, s, p, n in zip(
+                i[2:], back, w.kernel, w.stride, w.pad, counts, strict=True
+            ):
+                at = (x + p) // s - b
+                inside = inside & (at >= 0) & (at < n) & (x + p - at * s < k)
+                place.append(at)
+            return i.guard(inside, i.elem(self.grad, (*i[:2], *place)), 0)
+
+        return i.fold(SUM, most, value)
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        w = self.window
+        return ((self.grad, pool(g, "sum", w.kernel, w.stride, w.pad, w.full)),)
+
+
+def seen(x: Array, w: Window, fill: float) -> Array:
+    """The windows of a pooling in NumPy."""
+    unit = (1,) * len(w.kernel)
+    return windows(x, w.kernel, w.stride, w.pad, unit, w.counts(x.shape[2:]), fill)
+
+
+def max_pool(data: Expr, kernel: Sizes, stride: Sizes, pad: Sizes, full: bool = False) -> MaxPool:
+    """The largest element of every window of `data` (N, C, space...).
+
+    >>> from gnomon.expr.node import Buffer
+    >>> max_pool(Buffer((1, 2, 8, 8)), (2, 2), (2, 2), (0, 0)).shape
+    (1, 2, 4, 4)
+
+    Raises:
+        ShapeError: the window does not fit the data.
+    """
+    return MaxPool(data, Window(tuple(kernel), tuple(stride), tuple(pad), full))
+
+
+def avg_pool(
+    data: Expr,
+    kernel: Sizes,
+    stride: Sizes,
+    pad: Sizes,
+    full: bool = False,
+    count_include_pad: bool = True,
+) -> AvgPool:
+    """The mean of every window of `data` (N, C, space...); raises as `max_pool` does."""
+    window = Window(tuple(kernel), tuple(stride), tuple(pad), full)
+    return AvgPool(data, window, count_include_pad)

@@ -1,0 +1,165 @@
+"""Cutting: statements with calls in them become a sequence of calls on buffers and groups without calls.
+
+What a call reads is brought into buffers, what it gives goes straight to the destination where nothing else
+needs that memory, else into a temporary. Temporaries have no address: the runtime gives them memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gnomon.expr.node import Buffer, Call, Expr, Map, Scalar, postorder
+from gnomon.expr.rewrite import substitute
+from gnomon.plan.statement import Store, identity
+from gnomon.plan.view import views
+
+
+@dataclass(frozen=True, slots=True)
+class Invoke:
+    """`dest saver scale * call`, the operands of the call being buffers."""
+
+    call: Call
+    dest: Buffer
+    saver: str
+    scale: float
+
+
+Piece: TypeAlias = "Invoke | list[Store]"
+
+
+def cut(stores: Sequence[Store], supported: Callable[[Call], bool]) -> list[Piece]:
+    """The pieces that carry out `stores`, in order; unsupported calls as their fallback expressions."""
+    stores = views(stores)
+    cutter = _Cutter(stores, supported)
+    for _ in range(10_000):
+        call = cutter.next_call()
+        if call is None:
+            break
+        cutter.take(call)
+    else:
+        raise RecursionError("a call's fallback leads back to itself")
+    return [*cutter.pieces, *sequence([s for s in cutter.stores if s is not None])]
+
+
+class _Cutter:
+    def __init__(self, stores: Sequence[Store], supported: Callable[[Call], bool]) -> None:
+        self.stores: list[Store | None] = list(stores)
+        self.supported = supported
+        self.pieces: list[Piece] = []
+
+    def next_call(self) -> Call | None:
+        """An innermost call: none of its operands contains another."""
+        values = [s.value for s in self.stores if s is not None]
+        return next((n for n in postorder(values) if isinstance(n, Call)), None)
+
+    def take(self, call: Call) -> None:
+        """Carry out `call`, or put its fallback in its place."""
+        if not self.supported(call):
+            fallback = getattr(call, "fallback", None)
+            if fallback is None:
+                raise TypeError(f"{type(call).__name__} has neither a library here nor a fallback")
+            self.replace(call, fallback())
+            return
+        operands = [self.operand(e) for e in call.children]
+        ready = call.rebuild(iter(operands), int, call.shape)
+        k = self.root(call)
+        if k is not None:
+            store = self.stores[k]
+            assert store is not None
+            self.pieces.append(Invoke(ready, store.dest, store.saver, scale_of(store.value)))
+            self.stores[k] = None
+            return
+        result = Buffer(call.shape, call.dtype)
+        self.pieces.append(Invoke(ready, result, "saveto", 1.0))
+        self.replace(call, result)
+
+    def replace(self, old: Expr, new: Expr) -> None:
+        kept = [s for s in self.stores if s is not None]
+        values = substitute([s.value for s in kept], {old: new})
+        again = views([Store(s.dest, s.saver, v) for s, v in zip(kept, values, strict=True)])
+        fresh = iter(again)
+        self.stores = [None if s is None else next(fresh) for s in self.stores]
+
+    def operand(self, e: Expr) -> Buffer:
+        """`e` as a buffer: itself, or a temporary that a piece before fills."""
+        if isinstance(e, Buffer):
+            return e
+        temporary = Buffer(e.shape, e.dtype)
+        self.pieces.append([Store(temporary, "saveto", e)])
+        return temporary
+
+    def root(self, call: Call) -> int | None:
+        """The statement that is `dest = scale * call` and may be stored at once, if there is one."""
+        users = [k for k, s in enumerate(self.stores) if s is not None and core(s.value) is call]
+        if len(users) != 1:
+            return None
+        (k,) = users
+        store = self.stores[k]
+        assert store is not None
+        if store.saver not in ("saveto", "plusto", "minusto") or not store.dest.contiguous:
+            return None
+        others = [s.value for j, s in enumerate(self.stores) if s is not None and j != k]
+        alive = [n for n in postorder([*others, *call.children]) if isinstance(n, Buffer)]
+        inside = any(n is call for n in postorder(others))
+        return None if inside or any(overlap(store.dest, b) for b in alive) else k
+
+
+def core(value: Expr) -> Expr:
+    """`value` without a scalar factor."""
+    if isinstance(value, Map) and value.fn.name == "mul":
+        a, b = value.args
+        if isinstance(b, Scalar):
+            return a
+        if isinstance(a, Scalar):
+            return b
+    return value
+
+
+def scale_of(value: Expr) -> float:
+    """The scalar factor that `core` left out."""
+    if core(value) is value:
+        return 1.0
+    assert isinstance(value, Map)
+    return next(float(a.value) for a in value.args if isinstance(a, Scalar))
+
+
+def sequence(stores: Sequence[Store]) -> list[Piece]:
+    """Groups of one shape, in an order in which no group overwrites what a later one reads."""
+    groups: dict[tuple[int, ...], list[Store]] = {}
+    for store in stores:
+        groups.setdefault(store.dest.shape, []).append(store)
+    if len(groups) < 2:
+        return list(groups.values())
+    before: list[Piece] = []
+    rest = list(groups.values())
+    for number, group in enumerate(rest):
+        written = [s.dest for earlier in rest[:number] for s in earlier]
+        for k, store in enumerate(group):
+            read = [n for n in postorder([store.value]) if isinstance(n, Buffer)]
+            if any(overlap(w, b) for w in written for b in read):
+                temporary = Buffer(store.dest.shape, store.dest.dtype)
+                before.append([Store(temporary, "saveto", store.value)])
+                group[k] = Store(store.dest, store.saver, temporary)
+    return [*before, *rest]
+
+
+def overlap(a: Buffer, b: Buffer) -> bool:
+    """Whether the memory of two buffers may have bytes in common."""
+    if not a.address or not b.address:
+        return identity(a) == identity(b)
+    (a0, a1), (b0, b1) = reach(a), reach(b)
+    return a0 < b1 and b0 < a1
+
+
+def reach(buffer: Buffer) -> tuple[int, int]:
+    """The first byte of a buffer and the one after its last."""
+    low = high = 0
+    for n, s in zip(buffer.shape, buffer.strides, strict=True):
+        if n == 0:
+            return buffer.address, buffer.address
+        low += min(0, (n - 1) * s)
+        high += max(0, (n - 1) * s)
+    size = buffer.dtype.size
+    return buffer.address + low * size, buffer.address + (high + 1) * size

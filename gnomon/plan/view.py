@@ -1,0 +1,73 @@
+"""Views: chainers over data in memory that are nothing but other sizes and strides become buffers.
+
+A reshape, which would cost divisions as an index rule, moves through maps to the leaves, and from the root to the
+destination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gnomon.expr.ext.reshape import Reshape
+from gnomon.expr.node import Buffer, Cast, Chainer, Expr, Map, Scalar, postorder
+from gnomon.expr.rewrite import with_children
+from gnomon.plan.statement import Store
+
+
+def views(stores: Sequence[Store]) -> list[Store]:
+    """The same statements with as few index rules as can be."""
+    stores = [unshaped(s) for s in stores]
+    new: dict[Expr, Expr] = {}
+    for node in postorder([s.value for s in stores]):
+        new[node] = viewed(with_children(node, [new[c] for c in node.children]))
+    return [Store(s.dest, s.saver, new[s.value]) for s in stores]
+
+
+def unshaped(store: Store) -> Store:
+    """A reshaped value stored into a dense destination is the value stored into it reshaped."""
+    dest, value = store.dest, store.value
+    while isinstance(value, Reshape) and dest.contiguous:
+        dest, value = reshaped(dest, value.src.shape), value.src
+    return store if value is store.value else Store(dest, store.saver, value)
+
+
+def viewed(node: Expr) -> Expr:
+    """`node` as a buffer where it is a view of one; reshapes sunk below maps."""
+    if isinstance(node, Reshape):
+        return sunk(node)
+    if isinstance(node, Chainer) and len(node.children) == 1:
+        (src,) = node.children
+        if isinstance(src, Buffer):
+            return node.view(src) or node
+    return node
+
+
+def sunk(root: Reshape) -> Expr:
+    """The reshape of maps as the maps of reshapes, down to what is not a map."""
+    shape = root.shape
+    order = [n for n in postorder([root.src]) if n.shape == root.src.shape or isinstance(n, Scalar)]
+    new: dict[Expr, Expr] = {}
+    for node in order:
+        new[node] = _sunk_one(node, new, shape)
+    return new[root.src]
+
+
+def _sunk_one(node: Expr, new: dict[Expr, Expr], shape: Sequence[int]) -> Expr:
+    if isinstance(node, Scalar):
+        return node
+    if isinstance(node, Map) and node.args:
+        return Map(node.fn, tuple(new[a] for a in node.args), tuple(shape), node.dtype)
+    if isinstance(node, Cast):
+        return Cast(new[node.src], node.dtype)
+    if isinstance(node, Reshape):
+        return (
+            _sunk_one(node.src, new, shape) if node.src in new else Reshape(node.src, tuple(shape))
+        )
+    if isinstance(node, Buffer) and node.contiguous:
+        return reshaped(node, shape)
+    return Reshape(node, tuple(shape))
+
+
+def reshaped(buffer: Buffer, shape: Sequence[int]) -> Buffer:
+    """A dense buffer seen in another shape."""
+    return Buffer(shape, buffer.dtype, None, buffer.address, buffer, buffer.device)

@@ -1,0 +1,116 @@
+"""From statements to steps: checked, cut at calls, safe against overlap, with memory for what lies between.
+
+A group of `Store`s means that all values are taken before anything is stored. A destination that is also
+read is written in place where every element is read just where it is stored; otherwise the values go through a
+temporary. Temporaries come from the pool and live as long as the steps that use them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gnomon.base import DTypeError, ShapeError, complaint
+from gnomon.expr.node import Buffer, Call, Scalar
+from gnomon.plan.cut import Invoke, Piece, cut, overlap
+from gnomon.plan.statement import SAVERS, Store, Structure, identity
+from gnomon.runtime import calls, pool
+from gnomon.runtime.kernel import CACHE, Kernel, size_of
+from gnomon.runtime.program import Step
+
+__all__ = ["Store", "check", "kernels", "prepare"]
+
+
+def prepare(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
+    """Steps that carry out a group of statements, in order.
+
+    Raises:
+        ShapeError, DTypeError: a value does not fit its destination; nothing has been written.
+    """
+    for store in stores:
+        check(store)
+    stores = [s for s in stores if 0 not in s.dest.shape]
+    if not stores:
+        return []
+    structure = Structure(stores)
+    if not structure.composite:
+        return _group(stores, structure, name)
+    steps: list[Step] = []
+    for piece in cut(stores, calls.supported):
+        place(piece)
+        if isinstance(piece, Invoke):
+            steps.extend(calls.steps(piece))
+        else:
+            steps.extend(_group(piece, Structure(piece), name))
+    return steps
+
+
+def kernels(stores: Sequence[Store]) -> list[Kernel | Call]:
+    """What `prepare` would run: kernels and calls, for looking at."""
+    for store in stores:
+        check(store)
+    found: list[Kernel | Call] = []
+    for piece in cut(stores, calls.supported):
+        if isinstance(piece, Invoke):
+            found.append(piece.call)
+        else:
+            found.append(CACHE.get(piece, Structure(piece)))
+    return found
+
+
+def check(store: Store) -> None:
+    """Raises where a statement's parts do not fit: before anything is written."""
+    dest, value = store.dest, store.value
+    if store.saver not in SAVERS:
+        expected = f"one of {', '.join(SAVERS)}"
+        raise ValueError(complaint("assignment", "saver", expected, store.saver))
+    if value.shape != dest.shape and not isinstance(value, Scalar):
+        expected = f"shape {dest.shape} of the destination"
+        raise ShapeError(complaint("assignment", "value", expected, f"{value!r}"))
+    if value.dtype is not dest.dtype:
+        expected = f"dtype {dest.dtype.name} of the destination"
+        message = complaint("assignment", "value", expected, f"{value!r}")
+        raise DTypeError(f"{message}; convert with tcast")
+    repeated = any(s == 0 and n > 1 for s, n in zip(dest.strides, dest.shape, strict=True))
+    if repeated and 0 not in dest.shape:
+        expected = "elements that do not share memory"
+        raise ShapeError(
+            complaint("assignment", "destination", expected, f"strides {dest.strides}")
+        )
+
+
+def place(piece: Piece) -> None:
+    """Memory for the destinations of `piece` that have none yet."""
+    dests = [piece.dest] if isinstance(piece, Invoke) else [s.dest for s in piece]
+    for dest in dests:
+        if not dest.address:
+            storage = pool.allocate(max(1, size_of(dest)), dest.device)
+            dest.address, dest.owner = storage.address, storage
+
+
+def _group(stores: Sequence[Store], structure: Structure, name: str) -> list[Step]:
+    kernel = CACHE.get(stores, structure)
+    if not clashes(stores, structure, kernel):
+        return [kernel.bind(structure, name)]
+    values = [Store(Buffer(s.dest.shape, s.dest.dtype), "saveto", s.value) for s in stores]
+    place(values)
+    results = [Store(s.dest, s.saver, v.dest) for s, v in zip(stores, values, strict=True)]
+    steps: list[Step] = []
+    for group in (values, *([r] for r in results)):
+        own = Structure(group)
+        steps.append(CACHE.get(group, own).bind(own, name))
+    return steps
+
+
+def clashes(stores: Iterable[Store], structure: Structure, kernel: Kernel) -> bool:
+    """Whether storing in place would overwrite what is still to be read, or another destination."""
+    dests = [s.dest for s in stores]
+    slots = {structure.slot(d) for d in dests}
+    if any(("leaf", slot) in kernel.nests.scattered for slot in slots):
+        return True
+    if len(slots) < len(dests):
+        return True
+    return any(
+        overlap(dest, other) and identity(dest) != identity(other)
+        for dest in dests
+        for other in structure.buffers
+    )
