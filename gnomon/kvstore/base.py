@@ -1,0 +1,102 @@
+"""What every key-value store does, and how one is chosen by name."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from gnomon.base import GnomonError, ParamError, complaint, nearest
+from gnomon.registry import Registry
+
+STORES: Registry[Any] = Registry("kvstore", ignore_case=True)
+
+
+class KVStoreBase(ABC):
+    """Base of stores: what training loops call, whatever is behind it.
+
+    Subclasses registered by `KVStoreBase.register` are found by `create` under their own name.
+    """
+
+    OPTIMIZER = "optimizer"
+
+    @staticmethod
+    def register(klass: type[KVStoreBase]) -> type[KVStoreBase]:
+        """Make a store class known to `create` by its lower-case name; a decorator."""
+        STORES.register(klass.__name__.lower(), lambda name: klass(), replace=True)
+        return klass
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Whether the store can do `capability`: `optimizer` is to update weights itself."""
+        if capability.lower() != KVStoreBase.OPTIMIZER:
+            raise ParamError(
+                complaint("KVStore.is_capable", "capability", "'optimizer'", repr(capability))
+            )
+        return False
+
+    @property
+    @abstractmethod
+    def type(self) -> str:
+        """The name the store was created by."""
+
+    @property
+    @abstractmethod
+    def rank(self) -> int:
+        """This worker's number, from 0."""
+
+    @property
+    @abstractmethod
+    def num_workers(self) -> int:
+        """How many workers share the store."""
+
+    @abstractmethod
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """Store `value` under the new `key`, and copy it into `out`."""
+
+    @abstractmethod
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """Push `value`, then pull into `out`, or into `value` where `out` is None."""
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        """Update the stored arrays by `optimizer` at every push."""
+        raise GnomonError(f"kvstore {self.type!r} does not update weights")
+
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        """Write the optimizer's states to a file."""
+        raise GnomonError(f"kvstore {self.type!r} does not update weights")
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Read the optimizer's states from a file."""
+        raise GnomonError(f"kvstore {self.type!r} does not update weights")
+
+
+def create(name: str = "local") -> Any:
+    """A store by its kind: `local` and `device` sum over the devices of this process.
+
+    >>> store = create("local")
+    >>> store.type, store.rank, store.num_workers
+    ('local', 0, 1)
+
+    Raises:
+        ParamError: there is no such kind.
+        GnomonError: the kind needs what is not installed.
+    """
+    if not isinstance(name, str):
+        raise ParamError(complaint("kvstore.create", "name", "a string", type(name).__name__))
+    kind = name.lower()
+    if kind in STORES:
+        return STORES.get(kind)(kind)
+    if kind.startswith("dist") or kind in ("p3", "horovod", "byteps"):
+        raise GnomonError(
+            f"kvstore.create: {name!r} joins several processes, and this version has no transport "
+            "between processes; 'local' and 'device' join the devices of one process"
+        )
+    if kind == "nccl":
+        raise GnomonError(
+            "kvstore.create: 'nccl' joins NVIDIA GPUs, and this version computes on processors "
+            "alone; 'local' and 'device' join the devices of one process"
+        )
+    expected = "one of " + ", ".join(STORES.names())
+    raise ParamError(
+        complaint("kvstore.create", "name", expected, repr(name) + nearest(kind, STORES.names()))
+    )

@@ -1,0 +1,215 @@
+"""The store of one process: sums over its devices, and updates weights if told how.
+
+State: `_stored` maps a key to its array, which lives on the first device it was seen on and is
+never handed out, only copied. `push` sums the values of a key and gives the sum to the updater, or
+makes it the new content where there is none; `pull` copies the content. Both are pushed to the
+engine and return at once; what a pull writes is ordered after the pushes before it by the arrays'
+variables, and `priority` says which goes first of what is ready. Everything is checked before
+anything is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from gnomon import ndarray as nd
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError, complaint
+from gnomon.kvstore.base import STORES, KVStoreBase
+from gnomon.kvstore.transfer import copy, total
+from gnomon.optimizer import Optimizer, get_updater
+
+Key = int | str
+UpdateFunction = Callable[[Key, Any, Any], None]
+KINDS = (
+    "local",
+    "device",
+    "local_update_cpu",
+    "local_allreduce_cpu",
+    "local_allreduce_device",
+)
+
+
+class KVStore(KVStoreBase):
+    """Arrays by key (int or str): `init` once, `push` values to be summed, `pull` copies.
+
+    Keys may be lists, with a list of values; a value may be a list of arrays, one per device.
+
+    >>> import gnomon as mx
+    >>> store, out = mx.kv.create("local"), mx.nd.zeros((2,))
+    >>> store.init(3, mx.nd.ones((2,)))
+    >>> store.push(3, [mx.nd.ones((2,)), mx.nd.ones((2,)) * 4])
+    >>> store.pull(3, out=out)
+    >>> out.asnumpy().tolist()
+    [5.0, 5.0]
+    """
+
+    def __init__(self, kind: str = "local") -> None:
+        self._kind = kind
+        self._stored: dict[Key, Any] = {}
+        self._updater: UpdateFunction | None = None
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        KVStoreBase.is_capable(capability)
+        return True
+
+    @property
+    def type(self) -> str:
+        return self._kind
+
+    @property
+    def rank(self) -> int:
+        return 0
+
+    @property
+    def num_workers(self) -> int:
+        return 1
+
+    def barrier(self) -> None:
+        """Wait for all workers: this process is the only one."""
+
+    _barrier = barrier
+
+    def init(self, key: Any, value: Any) -> None:
+        """Store copies of the values under new keys; ParamError where a key exists already."""
+        pairs = [
+            (each, array)
+            for each, arrays in grouped("init", key, value).items()
+            for array in arrays
+        ]
+        seen = set(self._stored)
+        for each, _ in pairs:
+            if each in seen:
+                raise ParamError(complaint("KVStore.init", "key", "a new key", repr(each)))
+            seen.add(each)
+        self._stored.update({each: array.copy() for each, array in pairs})
+
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+        """Sum each key's values; update the stored array by the sum, or replace it."""
+        groups = grouped("push", key, value)
+        self._check("push", groups, same_dtype=True)
+        for each, values in groups.items():
+            if values:
+                self._push(each, values, priority)
+
+    def _push(self, key: Key, values: list[Any], priority: int) -> None:
+        stored = self._stored[key]
+        if self._updater is None:
+            copy(total(values, stored, priority), [stored], priority)
+            return
+        self._updater(key, total(values, stored, priority), stored)
+
+    def pull(
+        self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
+    ) -> None:
+        """Copy the stored arrays into `out`: an array per key, or a list of arrays per key."""
+        if out is None:
+            raise ParamError(complaint("KVStore.pull", "out", "arrays to copy into", out))
+        groups = grouped("pull", key, out)
+        self._check("pull", groups, same_dtype=False)
+        for each, arrays in groups.items():
+            copy(self._stored[each], arrays, priority)
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        self.push(key, value, priority)
+        self.pull(key, value if out is None else out, priority)
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        self.init(key, value)
+        self.pull(key, out, priority)
+
+    def row_sparse_pull(
+        self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
+    ) -> None:
+        """Copy chosen rows of the stored arrays into row-sparse `out`."""
+        for arrays in grouped("row_sparse_pull", key, out).values():
+            for array in arrays:
+                stype = getattr(array, "stype", "default")
+                expected = "row_sparse arrays"
+                raise GnomonError(complaint("KVStore.row_sparse_pull", "out", expected, stype))
+
+    def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
+        """Compress what goes between processes; a store of one process has nothing to."""
+        raise GnomonError(f"kvstore {self.type!r} sends nothing that could be compressed")
+
+    def set_updater(self, updater: UpdateFunction) -> None:
+        """Let `updater(key, sum, stored)` change the stored array at every push."""
+        self._updater = updater
+
+    _set_updater = set_updater
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        """Update the stored arrays by `optimizer` at every push."""
+        if not isinstance(optimizer, Optimizer):
+            got = type(optimizer).__name__
+            raise ParamError(complaint("KVStore.set_optimizer", "optimizer", "an Optimizer", got))
+        self._updater = get_updater(optimizer)
+
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        Path(fname).write_bytes(self._states("save").get_states(dump_optimizer))
+
+    def load_optimizer_states(self, fname: str) -> None:
+        self._states("load").set_states(Path(fname).read_bytes())
+
+    def _states(self, verb: str) -> Any:
+        if not hasattr(self._updater, "get_states"):
+            raise GnomonError(
+                f"KVStore.{verb}_optimizer_states: there is no optimizer; call set_optimizer first"
+            )
+        return self._updater
+
+    def _check(self, where: str, groups: dict[Key, list[Any]], same_dtype: bool) -> None:
+        for key, arrays in groups.items():
+            if key not in self._stored:
+                known = sorted(map(repr, self._stored))[:8]
+                raise UnknownNameError(
+                    complaint(
+                        f"KVStore.{where}", "key", f"one of those in init ({known})", repr(key)
+                    )
+                )
+            for array in arrays:
+                self._check_array(where, key, array, same_dtype)
+
+    def _check_array(self, where: str, key: Key, array: Any, same_dtype: bool) -> None:
+        stored = self._stored[key]
+        argument = f"value of key {key!r}" if where == "push" else f"out of key {key!r}"
+        if tuple(array.shape) != tuple(stored.shape):
+            raise ShapeError(complaint(f"KVStore.{where}", argument, stored.shape, array.shape))
+        if same_dtype and array.dtype != stored.dtype:
+            raise DTypeError(complaint(f"KVStore.{where}", argument, stored.dtype, array.dtype))
+
+
+def grouped(where: str, keys: Any, values: Any) -> dict[Key, list[Any]]:
+    """Each key with all arrays that belong to it, in order; the three ways of writing them.
+
+    Raises:
+        ParamError: keys of another type, or not as many values as keys.
+        DTypeError: a value that is no NDArray.
+    """
+    where = f"KVStore.{where}"
+    if not isinstance(keys, (list, tuple)):
+        keys, values = [keys], [values]
+    if not isinstance(values, (list, tuple)) or len(values) != len(keys):
+        got = len(values) if isinstance(values, (list, tuple)) else type(values).__name__
+        raise ParamError(complaint(where, "values", f"{len(keys)} values, one per key", got))
+    groups: dict[Key, list[Any]] = {}
+    for key, value in zip(keys, values, strict=True):
+        if not isinstance(key, (int, str)) or isinstance(key, bool):
+            raise ParamError(complaint(where, "key", "an int or a string", type(key).__name__))
+        arrays = value if isinstance(value, (list, tuple)) else [value]
+        _check_arrays(where, key, arrays)
+        groups.setdefault(key, []).extend(arrays)
+    return groups
+
+
+def _check_arrays(where: str, key: Key, arrays: Iterable[Any]) -> None:
+    for array in arrays:
+        if not isinstance(array, nd.NDArray):
+            got = type(array).__name__
+            raise DTypeError(complaint(where, f"value of key {key!r}", "an NDArray", got))
+
+
+for _kind in KINDS:
+    STORES.register(_kind, KVStore)
