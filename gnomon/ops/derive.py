@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gnomon.dtype import DType
-from gnomon.expr import Buffer, Expr
 from gnomon.expr.diff import vjp
+from gnomon.expr.node import Buffer, Cast, Expr, Map, postorder
+from gnomon.expr.rewrite import substitute
 
 if TYPE_CHECKING:
     from gnomon.ops.op import Op
@@ -25,3 +26,86 @@ class Needs:
     out_grads: tuple[int, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+
+
+def gradient(
+    op: Op,
+    out_grads: Sequence[Expr | None],
+    inputs: Sequence[Expr],
+    outputs: Sequence[Expr | None],
+    context: Mapping[str, Any],
+) -> tuple[Expr | None, ...]:
+    """The gradient of each argument by differentiating `op.forward`.
+
+    Where the gradient contains an output's own expression, the stored output stands for it.
+    """
+    # stand-ins: one buffer may be two arguments, and each needs its own share
+    stand_ins = [Buffer(x.shape, x.dtype) for x in inputs]
+    values = op.apply(stand_ins, **context)
+    told = [(v, g) for v, g in zip(values, out_grads) if g is not None]
+    arguments = stand_ins[: len(op.arguments())]
+    grads = vjp([v for v, _ in told], [g for _, g in told], arguments)
+    stored = {v: o for v, o in zip(values, outputs) if o is not None}
+    replace: dict[Expr, Expr] = {**stored, **dict(zip(stand_ins, inputs, strict=True))}
+    found = iter(substitute([g for g in grads if g is not None], replace))
+    return tuple(None if g is None else next(found) for g in grads)
+
+
+@functools.lru_cache(maxsize=4096)
+def needs(op: Op, in_shapes: Shapes, in_types: DTypes) -> Needs:
+    """What the gradient of `op` on arguments of these shapes and dtypes reads."""
+    inputs, outputs = leaves_of(op, in_shapes, in_types)
+    out_grads = [Buffer(o.shape, o.dtype) for o in outputs[: op.num_visible_outputs]]
+    grads = op.backward(out_grads, inputs, outputs, train=True)
+    read = {id(n) for n in postorder([g for g in grads if g is not None])}
+    return Needs(_among(read, out_grads), _among(read, inputs), _among(read, outputs))
+
+
+def _among(read: set[int], leaves: Iterable[Expr]) -> tuple[int, ...]:
+    return tuple(k for k, leaf in enumerate(leaves) if id(leaf) in read)
+
+
+def leaves_of(op: Op, in_shapes: Shapes, in_types: DTypes) -> tuple[list[Buffer], list[Buffer]]:
+    """Buffers without memory for the inputs (arguments, then states) and for the outputs."""
+    args, outs, states = op.infer_shape(in_shapes, zero_unknown=False)
+    arg_types, out_types, state_types = op.infer_type(in_types)
+    inputs = [_leaf(s, t) for s, t in zip([*args, *states], [*arg_types, *state_types])]
+    return inputs, [_leaf(s, t) for s, t in zip(outs, out_types)]
+
+
+def _leaf(shape: tuple[int, ...] | None, dtype: DType | None) -> Buffer:
+    assert shape is not None and dtype is not None, "inference of complete inputs is complete"
+    return Buffer(shape, dtype)
+
+
+@functools.lru_cache(maxsize=4096)
+def inplace(op: Op, in_shapes: Shapes, in_types: DTypes) -> tuple[tuple[int, int], ...]:
+    """Pairs (input, output): the input is read at the output's own index alone, by no other output."""
+    inputs, _ = leaves_of(op, in_shapes, in_types)
+    values = op.apply(inputs, train=True, random=StandInRandom())
+    readers = [{id(n) for n in postorder([v])} for v in values]
+    pairs = []
+    for k, value in enumerate(values):
+        elsewhere = _read_elsewhere(value)
+        for j, x in enumerate(inputs):
+            alone = [r for r in range(len(values)) if id(x) in readers[r]] == [k]
+            fits = x.shape == value.shape and x.dtype.size == value.dtype.size
+            if alone and fits and id(x) not in elsewhere:
+                pairs.append((j, k))
+    return tuple(pairs)
+
+
+def _read_elsewhere(value: Expr) -> set[int]:
+    """Ids of the nodes that `value` reads by way of anything but a map."""
+    moved = [c for n in postorder([value]) if not isinstance(n, (Map, Cast)) for c in n.children]
+    return {id(n) for n in postorder(moved)}
+
+
+class StandInRandom:
+    """Draws of the right shape without values, for looking at an expression's structure."""
+
+    def uniform(self, shape: tuple[int, ...], dtype: DType) -> Expr:
+        """A leaf in place of a draw."""
+        return Buffer(shape, dtype)
+
+    normal = uniform

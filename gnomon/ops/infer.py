@@ -96,6 +96,16 @@ class Shapes(Facts[Shape]):
         """`axis` of `name` counted from the front; ShapeError when it has no such axis."""
         return normal_axis(self.where, axis, len(self.need(name)) + extra)
 
+    def alike(self, names: Sequence[str], rank: int, but: int) -> None:
+        """State that `names` have `rank` axes and equal sizes along all of them except `but`."""
+        free = (UNKNOWN,) * rank
+        for name in names:
+            self[name] = free
+        for _ in range(2):
+            for name, after in zip(names, (*names[1:], names[0])):
+                shape = self.need(name)
+                self[after] = (*shape[:but], UNKNOWN, *shape[but + 1 :])
+
 
 class Types(Facts[DType]):
     """Dtypes known so far."""

@@ -21,10 +21,10 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
-from gnomon.expr import Expr
+from gnomon.expr.node import Expr
 from gnomon.ops import derive, infer, registry
-from gnomon.ops import param as params
 from gnomon.ops.infer import Shape, Shapes, Types
+from gnomon.ops.param import Param, declared, parse_fields, show
 
 C = TypeVar("C", bound="type[Op]")
 Maybe = Sequence[Any]
@@ -42,11 +42,11 @@ class Op:
     output_names: ClassVar[tuple[str, ...]] = ("output",)
     aux_names: ClassVar[tuple[str, ...]] = ()
     variadic: ClassVar[str | None] = None
-    fields: ClassVar[Mapping[str, params.Param]] = {}
+    fields: ClassVar[Mapping[str, Param]] = {}
     is_expression: ClassVar[bool] = False
 
     def __init__(self, **given: Any) -> None:
-        values = params.parse(self.name, self.fields, given)
+        values = parse_fields(self.name, self.fields, given)
         self.__dict__.update(values)
         self.__dict__["_given"] = given
         self.__dict__["_key"] = (type(self), *values.items())
@@ -69,7 +69,7 @@ class Op:
 
     def attrs(self) -> dict[str, str]:
         """The parameters that were given, as the strings MXNet's files hold."""
-        return {k: params.show(v) for k, v in self._given.items()}
+        return {k: show(v) for k, v in self._given.items()}
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise GnomonError(f"{self.name}: an operator is frozen, '{name}' cannot be set")
@@ -125,7 +125,8 @@ class Op:
         """The outputs as expressions of the inputs, arguments first, then states.
 
         Methods ask for context by keyword-only parameters: `train` (bool), `random` (an object
-        with `.uniform(shape, dtype)` and `.normal(shape, dtype)`); others are not passed on.
+        with `.uniform(shape, dtype)` and `.normal(shape, dtype)`), `out_shapes` (what inference
+        found for the outputs, where parameters may leave it open); others are not passed on.
         """
         raise GnomonError(f"{self.name}: works on data (run), it has no expression")
 
@@ -205,6 +206,10 @@ class Op:
         """Pairs (input, output) where the output may overwrite the input."""
         return derive.inplace(self, tuple(in_shapes), tuple(in_types))
 
+    def resources(self, in_shapes: Sequence[Shape], backward: bool = False) -> list[Any]:
+        """What it needs beside its data: a list of ResourceRequest."""
+        return []
+
     # Operators that work on data instead ----------------------------------------------------
 
     def run(self, ctx: Any, in_data: Maybe, req: Maybe, out_data: Maybe, aux: Maybe) -> None:
@@ -259,7 +264,7 @@ def op(
 
 def describe(cls: type[Op]) -> None:
     """Read off `cls` what the record holds beside its names: fields, and who asks for context."""
-    cls.fields = params.declared(cls)
+    cls.fields = declared(cls)
     cls.is_expression = cls.forward is not Op.forward
     for method in ("forward", "backward"):
         if method in vars(cls):

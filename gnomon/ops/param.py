@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import inspect
-import math
 import operator
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from gnomon import dtype as dtypes
-from gnomon.base import DTypeError, ParamError, complaint
+from gnomon.base import DTypeError, ParamError, complaint, nearest
 
 REQUIRED = inspect.Parameter.empty
 
@@ -172,10 +172,8 @@ class Param:
         return low_ok and (self.high is None or number <= self.high)
 
     def _refuse(self, where: str, value: Any) -> ParamError:
-        expected = self.expected()
-        near = difflib.get_close_matches(str(value), [str(c) for c in self.choices], 1)
-        expected += f" (nearest: {near[0]!r})" if near else ""
-        return ParamError(complaint(where, self.name, expected, repr(value)))
+        got = repr(value) + nearest(str(value), map(str, self.choices))
+        return ParamError(complaint(where, self.name, self.expected(), got))
 
 
 def param(
@@ -198,6 +196,8 @@ def declared(owner: type) -> dict[str, Param]:
     found: dict[str, Param] = {}
     for base in reversed(owner.__mro__):
         own = {k: v for k, v in vars(base).items() if isinstance(v, Param)}
+        for name in [n for n in found if n in vars(base)]:
+            del found[name]  # declared anew, or set to a fixed value
         hints = typing.get_type_hints(base) if own else {}
         for name, field in own.items():
             field.name, field.kind = name, kind_of(hints.get(name, Any))
@@ -205,14 +205,16 @@ def declared(owner: type) -> dict[str, Param]:
     return found
 
 
-def parse(where: str, fields: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
+def parse_fields(where: str, fields: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
     """Every field's value, from `given` (values or strings) and the defaults.
 
     ParamError for an unknown name, a missing field and a value that is not allowed.
     """
     for name in given:
         if name not in fields:
-            raise ParamError(complaint(where, name, _known(fields, name), repr(given[name])))
+            expected = "one of the parameters " + ", ".join(fields) if fields else "no parameters"
+            got = repr(given[name]) + nearest(name, fields)
+            raise ParamError(complaint(where, name, expected, got))
     values: dict[str, Any] = {}
     for name, field in fields.items():
         if name in given:
@@ -220,14 +222,37 @@ def parse(where: str, fields: Mapping[str, Param], given: Mapping[str, Any]) -> 
         elif field.required:
             raise ParamError(complaint(where, name, field.describe(), "nothing"))
         else:
-            values[name] = field.default if field.default is None else field.kind.parse(field.default)
+            values[name] = (
+                field.default if field.default is None else field.kind.parse(field.default)
+            )
     return values
 
 
-def _known(fields: Mapping[str, Param], name: str) -> str:
-    near = difflib.get_close_matches(name, fields, 1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
-    return ("one of the parameters " + ", ".join(fields) if fields else "no parameters") + hint
+class Parameter:
+    """A parameter structure on its own: a class whose fields are declared with `param`.
+
+    >>> class Size(Parameter):
+    ...     kernel: Dims = param(low=1)
+    ...     no_bias: bool = param(False)
+    >>> Size(kernel="(3, 3)").kernel, Size(kernel=3).as_strings()
+    ((3, 3), {'kernel': '(3,)', 'no_bias': 'False'})
+    """
+
+    fields: ClassVar[Mapping[str, Param]] = {}
+
+    def __init_subclass__(cls) -> None:
+        cls.fields = declared(cls)
+
+    def __init__(self, **given: Any) -> None:
+        self.__dict__.update(parse_fields(type(self).__name__, self.fields, given))
+
+    def values(self) -> dict[str, Any]:
+        """Every field's value."""
+        return {name: getattr(self, name) for name in self.fields}
+
+    def as_strings(self) -> dict[str, str]:
+        """Every field's value as MXNet's files hold it."""
+        return {name: show(value) for name, value in self.values().items()}
 
 
 def show(value: Any) -> str:
@@ -243,18 +268,8 @@ def show(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         inner = ", ".join(show(v) for v in value)
         return f"({inner},)" if len(value) == 1 else f"({inner})"
-    if isinstance(value, bool) or value is None:
-        return str(value)
-    return _show_number(value)
-
-
-def _show_number(value: Any) -> str:
-    """Numbers as Python prints them: NumPy's scalars print their type from version 2 on."""
-    try:
-        return str(operator.index(value))
-    except TypeError:
-        pass
-    try:
-        return str(float(value)) if math.isfinite(float(value)) else str(float(value))
-    except (TypeError, ValueError):
-        return dtypes.of(value).name if isinstance(value, type) else str(value)
+    if isinstance(value, type):
+        return dtypes.of(value).name
+    if isinstance(value, np.generic):  # NumPy 2 prints its type, too
+        value = value.item()
+    return str(value)

@@ -1,0 +1,154 @@
+"""Operators without inputs: constants, ranges, the identity matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.dtype import DType, from_flag, int64
+from gnomon.expr import ext, fn
+from gnomon.expr.node import Expr, Number, Scalar, cast
+from gnomon.ops.infer import Shape, Shapes, Types, from_border, show_shape
+from gnomon.ops.op import Op, op
+from gnomon.ops.param import Dims, param
+
+NUMBERS = ("bfloat16", "float16", "float32", "float64", "int32", "int64", "int8", "uint8")
+ANY = ("bool", *NUMBERS)
+
+
+Known = Sequence[Shape] | None
+
+
+def full(shape: tuple[int, ...], value: Number, dtype: DType) -> Expr:
+    """`value` everywhere."""
+    return ext.broadcast_to(Scalar(value, dtype), shape)
+
+
+class Created(Op):
+    """What the operators without inputs have in common: shape, dtype and place are parameters.
+
+    A shape may be left open (0, or None for all of it); then the graph says what it has become.
+    """
+
+    ctx: str = param("", doc="Where the array is made.")
+    dtype: DType = param("float32", choices=ANY, doc="Dtype of the output.")
+
+    def size(self) -> Shape | None:
+        """The shape of the output, as far as the parameters say it."""
+        return from_border(self.shape, zero_unknown=True)
+
+    def made(self, out_shapes: Known) -> Shape:
+        """The shape of the output: what was inferred, else what the parameters say."""
+        shape = out_shapes[0] if out_shapes else self.size() or self.shape
+        if shape is None or min(shape, default=0) < 0:
+            raise ShapeError(complaint(self.name, "shape", "every size", show_shape(shape)))
+        return shape
+
+    def shapes(self, s: Shapes) -> None:
+        s["output"] = self.size()
+
+    def types(self, t: Types) -> None:
+        t["output"] = self.dtype
+
+
+class Filled(Created):
+    """One value everywhere."""
+
+    shape: Dims = param((), doc="Shape of the output.")
+    fill = 0
+
+    def forward(self, *, out_shapes: Known = None) -> Expr:
+        return full(self.made(out_shapes), self.fill, self.dtype)
+
+
+@op("_zeros", inputs=())
+class Zeros(Filled):
+    """Zeros."""
+
+
+@op("_ones", inputs=())
+class Ones(Filled):
+    """Ones."""
+
+    fill = 1
+
+
+@op("_zeros_without_dtype", inputs=())
+class ZerosWithoutDtype(Created):
+    """Zeros whose dtype is a number of MXNet's, or -1 for float32."""
+
+    shape: Dims | None = param(None, doc="Shape of the output.")
+    dtype: int = param(-1, doc="Number of the dtype, -1 for the default.")
+
+    def types(self, t: Types) -> None:
+        t["output"] = self.real()
+
+    def real(self) -> DType:
+        """The dtype the number stands for."""
+        return from_flag(max(self.dtype, 0))
+
+    def forward(self, *, out_shapes: Known = None) -> Expr:
+        return full(self.made(out_shapes), 0, self.real())
+
+
+@op("_full", inputs=())
+class Full(Created):
+    """One number everywhere."""
+
+    shape: Dims | None = param(None, doc="Shape of the output.")
+    value: float = param(doc="The number.")
+
+    def forward(self, *, out_shapes: Known = None) -> Expr:
+        return full(self.made(out_shapes), like(self.value, self.dtype), self.dtype)
+
+
+def like(number: float, dtype: DType) -> float | int:
+    """`number` as `dtype` takes it: integers lose the fraction."""
+    return number if dtype.kind == "f" else int(number)
+
+
+@op("_arange", inputs=())
+class Arange(Created):
+    """Numbers from `start` (included) to `stop` (excluded) in steps, each `repeat` times."""
+
+    start: float = param(doc="First number; the end, counted from 0, where `stop` is None.")
+    stop: float | None = param(None, doc="End of the numbers.")
+    step: float = param(1.0, doc="Distance of neighbours.")
+    repeat: int = param(1, low=1, doc="How often each number comes.")
+    infer_range: bool = param(False, doc="Take the length from what the output goes into.")
+    dtype: DType = param("float32", choices=NUMBERS, doc="Dtype of the output.")
+    shape = None
+
+    def check(self) -> None:
+        if self.step == 0:
+            raise ParamError(complaint(self.name, "step", "not 0", self.step))
+
+    def size(self) -> Shape | None:
+        if self.infer_range:
+            return None
+        first, last = (0.0, self.start) if self.stop is None else (self.start, self.stop)
+        return (max(math.ceil((last - first) / self.step), 0) * self.repeat,)
+
+    def forward(self, *, out_shapes: Known = None) -> Expr:
+        first = 0.0 if self.stop is None else self.start
+        count = ext.iota(self.made(out_shapes), 0, int64)
+        number = cast(count / self.repeat if self.repeat > 1 else count, self.dtype)
+        return number * like(self.step, self.dtype) + like(first, self.dtype)
+
+
+@op("_eye", inputs=())
+class Eye(Created):
+    """Ones on the `k`-th diagonal, zeros elsewhere."""
+
+    N: int = param(low=0, doc="Rows.")
+    M: int = param(0, low=0, doc="Columns; as many as rows where 0.")
+    k: int = param(0, doc="Which diagonal: above the main one where positive.")
+    dtype: DType = param("float32", choices=NUMBERS[1:], doc="Dtype of the output.")
+
+    def size(self) -> Shape:
+        return (self.N, self.M or self.N)
+
+    def forward(self) -> Expr:
+        row, column = (ext.iota(self.size(), axis, int64) for axis in (0, 1))
+        return cast(fn.eq(column - row, self.k), self.dtype)

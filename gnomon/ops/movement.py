@@ -1,0 +1,295 @@
+"""Operators that move elements along axes: transposition, slices, repetition, stretching."""
+
+from __future__ import annotations
+
+from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.expr import ext
+from gnomon.expr.node import Expr
+from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types, normal_axes, normal_axis, show_shape
+from gnomon.ops.op import Op, op
+from gnomon.ops.param import Dims, OptionalDims, param
+from gnomon.ops.reshape import known_output
+
+
+@op("transpose")
+class Transpose(Op):
+    """The axes in the order `axes`."""
+
+    axes: Dims = param((), doc="The order of the axes; reversed where empty.")
+
+    def order(self, ndim: int) -> tuple[int, ...]:
+        """The axes of the input in the order of the output's."""
+        if not self.axes:
+            return tuple(reversed(range(ndim)))
+        order = tuple(normal_axis(self.name, a, ndim) for a in self.axes)
+        if sorted(order) != list(range(ndim)):
+            expected = f"each of {ndim} axes once"
+            raise ShapeError(complaint(self.name, "axes", expected, self.axes))
+        return order
+
+    def shapes(self, s: Shapes) -> None:
+        known = s["data"] or s.need("output")
+        order = self.order(len(known))
+        if s["data"] is not None:
+            s["output"] = tuple(s.need("data")[a] for a in order)
+        output = s.need("output")
+        s["data"] = tuple(output[order.index(a)] for a in range(len(order)))
+
+    def forward(self, data: Expr) -> Expr:
+        return ext.transpose(data, self.order(data.ndim))
+
+
+@op("SwapAxis", aliases=("swapaxes",))
+class SwapAxis(Op):
+    """Two axes in each other's place."""
+
+    dim1: int = param(0, doc="One axis.")
+    dim2: int = param(0, doc="The other axis.")
+
+    def order(self, ndim: int) -> list[int]:
+        """The axes of the input in the order of the output's."""
+        order = list(range(ndim))
+        a, b = (normal_axis(self.name, d, ndim) for d in (self.dim1, self.dim2))
+        order[a], order[b] = b, a
+        return order
+
+    def shapes(self, s: Shapes) -> None:
+        for one, other in (("data", "output"), ("output", "data")):
+            shape = s[one]
+            if shape is not None:
+                s[other] = tuple(shape[a] for a in self.order(len(shape)))
+
+    def forward(self, data: Expr) -> Expr:
+        return ext.transpose(data, self.order(data.ndim))
+
+
+@op("reverse", aliases=("flip",))
+class Reverse(Op):
+    """Mirrored along axes."""
+
+    axis: Dims = param(doc="The axes.")
+
+    def forward(self, data: Expr) -> Expr:
+        for axis in normal_axes(self.name, self.axis, data.ndim):
+            data = ext.flip(data, axis)
+        return data
+
+
+@op("slice", aliases=("crop", "_sparse_slice"))
+class Slice(Op):
+    """From `begin` to before `end` in steps, an axis an entry; bounds outside are clipped."""
+
+    begin: OptionalDims = param(doc="First positions; None: from the start.")
+    end: OptionalDims = param(doc="Positions after the last; None: to the end.")
+    step: OptionalDims = param((), doc="Steps, 1 where missing; negative ones go backwards.")
+
+    def check(self) -> None:
+        if 0 in self.step:
+            raise ParamError(complaint(self.name, "step", "no 0", self.step))
+        if len(self.begin) != len(self.end) or len(self.step) > len(self.begin):
+            expected = f"as many entries as begin, {len(self.begin)}"
+            raise ParamError(complaint(self.name, "end", expected, self.end))
+
+    @property
+    def steps(self) -> OptionalDims:
+        """As many steps as there are bounds."""
+        return (*self.step, *[None] * (len(self.begin) - len(self.step)))
+
+    def shapes(self, s: Shapes) -> None:
+        data = s.need("data")
+        if len(self.begin) > len(data):
+            raise s.refuse("data", f"at least {len(self.begin)} axes", f"shape {data}")
+        bounds = zip(self.begin, self.end, self.steps, strict=True)
+        cut = [
+            d if d == UNKNOWN else len(range(*slice(*b).indices(d)))
+            for d, b in zip(data, bounds, strict=False)
+        ]
+        s["output"] = (*cut, *data[len(cut) :])
+
+    def forward(self, data: Expr) -> Expr:
+        return ext.slice_(data, self.begin, self.end, self.steps)
+
+
+@op("slice_axis")
+class SliceAxis(Op):
+    """From `begin` to before `end` along one axis."""
+
+    axis: int = param(doc="The axis.")
+    begin: int = param(doc="First position; from the end where negative.")
+    end: int | None = param(doc="Position after the last; None: to the end.")
+
+    def bounds(self, shape: Shape) -> tuple[int, int, int]:
+        """The axis, the first position and the one after the last."""
+        axis = normal_axis(self.name, self.axis, len(shape))
+        size = shape[axis]
+        begin = self.begin + size if self.begin < 0 else self.begin
+        end = size if self.end is None else self.end + size if self.end < 0 else self.end
+        if not 0 <= begin < end <= size:
+            expected = f"a part of the {size} elements along axis {axis}"
+            raise ShapeError(complaint(self.name, "begin", expected, (self.begin, self.end)))
+        return axis, begin, end
+
+    def shapes(self, s: Shapes) -> None:
+        data = s.need("data")
+        axis = s.axis("data", self.axis)
+        size = UNKNOWN
+        if data[axis] != UNKNOWN:
+            _, begin, end = self.bounds(data)
+            size = end - begin
+        s["output"] = (*data[:axis], size, *data[axis + 1 :])
+
+    def forward(self, data: Expr) -> Expr:
+        axis, begin, end = self.bounds(data.shape)
+        return along(data, axis, begin, end)
+
+
+def along(data: Expr, axis: int, begin: int, end: int) -> Expr:
+    """`data` from `begin` to before `end` along `axis`."""
+    first, last = [0] * data.ndim, list(data.shape)
+    first[axis], last[axis] = begin, end
+    return ext.slice_(data, first, last)
+
+
+@op("slice_like", inputs=("data", "shape_like"))
+class SliceLike(Op):
+    """The first elements of `data`, as many along `axes` as `shape_like` has."""
+
+    axes: Dims = param((), doc="Which axes are cut; all where empty.")
+
+    def shapes(self, s: Shapes) -> None:
+        data, like = s.need("data"), s.need("shape_like")
+        axes = normal_axes(self.name, self.axes or range(len(data)), len(data))
+        if any(a >= len(like) or like[a] > data[a] != UNKNOWN for a in axes):
+            expected = f"sizes within {show_shape(data)} along {axes}"
+            raise s.refuse("shape_like", expected, show_shape(like))
+        s["output"] = tuple(like[a] if a in axes else d for a, d in enumerate(data))
+
+    def types(self, t: Types) -> None:
+        t.same("data", "output")
+
+    def forward(self, data: Expr, shape_like: Expr) -> Expr:
+        shape = known_output(self, data, shape_like)
+        return ext.slice_(data, (0,) * len(shape), shape)
+
+
+@op("tile")
+class Tile(Op):
+    """The whole repeated along each axis."""
+
+    reps: Dims = param(low=1, doc="How often along each axis; shorter ones count from the right.")
+
+    def stretched(self, shape: Shape) -> tuple[Shape, Shape]:
+        """Input shape and repetitions, both with ones in front for the same number of axes."""
+        rank = max(len(self.reps), len(shape))
+        return (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(self.reps)) + self.reps
+
+    def shapes(self, s: Shapes) -> None:
+        shape, reps = self.stretched(s.need("data"))
+        s["output"] = tuple(d * r if d != UNKNOWN else d for d, r in zip(shape, reps, strict=True))
+
+    def forward(self, data: Expr) -> Expr:
+        shape, reps = self.stretched(data.shape)
+        apart = tuple(d for pair in zip((1,) * len(shape), shape, strict=True) for d in pair)
+        wide = tuple(d for pair in zip(reps, shape, strict=True) for d in pair)
+        return ext.reshape(
+            ext.broadcast_to(ext.reshape(data, apart), wide), known_output(self, data)
+        )
+
+
+@op("repeat")
+class Repeat(Op):
+    """Each element several times in a row."""
+
+    repeats: int = param(low=0, doc="How often.")
+    axis: int | None = param(None, doc="Along which axis; all elements in a row where None.")
+
+    def shapes(self, s: Shapes) -> None:
+        data = s.need("data")
+        if self.axis is None:
+            size = 1
+            for d in data:
+                size = UNKNOWN if UNKNOWN in (size, d) else size * d
+            s["output"] = (size if size == UNKNOWN else size * self.repeats,)
+            return
+        axis = s.axis("data", self.axis)
+        size = data[axis] * self.repeats if data[axis] != UNKNOWN else UNKNOWN
+        s["output"] = (*data[:axis], size, *data[axis + 1 :])
+
+    def forward(self, data: Expr) -> Expr:
+        shape = data.shape
+        at = len(shape) if self.axis is None else normal_axis(self.name, self.axis, len(shape)) + 1
+        thin = ext.reshape(data, (*shape[:at], 1, *shape[at:]))
+        wide = ext.broadcast_to(thin, (*shape[:at], self.repeats, *shape[at:]))
+        return ext.reshape(wide, known_output(self, data))
+
+
+@op("broadcast_to")
+class BroadcastTo(Op):
+    """Axes of size 1 stretched to `shape`."""
+
+    shape: Dims = param((), doc="The new shape; 0 keeps a size.")
+
+    def shapes(self, s: Shapes) -> None:
+        data = s.need("data")
+        if len(data) != len(self.shape):
+            raise s.refuse("data", f"{len(self.shape)} axes", f"shape {show_shape(data)}")
+        s["output"] = stretch_to(s, tuple(n or d for d, n in zip(data, self.shape, strict=True)))
+
+    def forward(self, data: Expr) -> Expr:
+        return ext.broadcast_to(data, known_output(self, data))
+
+
+def stretch_to(s: Shapes, shape: Shape) -> Shape:
+    """`shape`, once it is certain that the first input stretches to it."""
+    name = s.names[0]
+    data = s.need(name)
+    if any(d not in (1, UNKNOWN) and UNKNOWN != n != d for d, n in zip(data, shape, strict=True)):
+        raise s.refuse(name, f"a shape that stretches to {show_shape(shape)}", show_shape(data))
+    return shape
+
+
+@op("broadcast_axis", aliases=("broadcast_axes",))
+class BroadcastAxis(Op):
+    """Axes of size 1 stretched to `size`."""
+
+    axis: Dims = param((), doc="Which axes.")
+    size: Dims = param((), doc="Their new sizes.")
+
+    def check(self) -> None:
+        if len(self.axis) != len(self.size):
+            expected = f"as many as axes, {len(self.axis)}"
+            raise ParamError(complaint(self.name, "size", expected, self.size))
+
+    def shapes(self, s: Shapes) -> None:
+        new = list(s.need("data"))
+        for a, n in zip(self.axis, self.size, strict=True):
+            new[s.axis("data", a)] = n
+        s["output"] = stretch_to(s, tuple(new))
+
+    def forward(self, data: Expr) -> Expr:
+        return ext.broadcast_to(data, known_output(self, data))
+
+
+@op("broadcast_like", inputs=("lhs", "rhs"))
+class BroadcastLike(Op):
+    """Axes of size 1 of `lhs` stretched to the sizes of `rhs`."""
+
+    lhs_axes: Dims | None = param(None, doc="Which axes of `lhs`; all where None.")
+    rhs_axes: Dims | None = param(None, doc="The axes of `rhs` they are stretched to.")
+
+    def shapes(self, s: Shapes) -> None:
+        lhs, rhs = s.need("lhs"), s.need("rhs")
+        left = range(len(lhs)) if self.lhs_axes is None else self.lhs_axes
+        right = range(len(rhs)) if self.rhs_axes is None else self.rhs_axes
+        if len(left) != len(right):
+            raise s.refuse("rhs", f"{len(left)} axes as lhs", f"shape {show_shape(rhs)}")
+        new = list(lhs)
+        for a, b in zip(left, right, strict=True):
+            new[s.axis("lhs", a)] = rhs[s.axis("rhs", b)]
+        s["output"] = stretch_to(s, tuple(new))
+
+    def types(self, t: Types) -> None:
+        t.same("lhs", "output")
+
+    def forward(self, lhs: Expr, rhs: Expr) -> Expr:
+        return ext.broadcast_to(lhs, known_output(self, lhs, rhs))

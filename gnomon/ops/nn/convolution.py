@@ -1,0 +1,94 @@
+"""Convolution: sums of products of `weight` with every window of `data`."""
+
+from __future__ import annotations
+
+from gnomon.base import ParamError, complaint
+from gnomon.expr import call, ext
+from gnomon.expr.node import Expr
+from gnomon.ops.infer import UNKNOWN, Shapes
+from gnomon.ops.nn import window
+from gnomon.ops.op import Op, op
+from gnomon.ops.param import Dims, param
+
+TUNE = ("fastest", "limited_workspace", "off")
+LAYOUTS = ("NCDHW", "NCHW", "NCW", "NDHWC", "NHWC")
+
+
+@op("Convolution", inputs=("data", "weight", "bias"))
+class Convolution(Op):
+    """`weight` laid on every window of `data`, in 1, 2 or 3 dimensions, plus `bias`."""
+
+    kernel: Dims = param(low=1, doc="Size of the window: (w), (h, w) or (d, h, w).")
+    stride: Dims = param((), low=1, doc="Distance of neighbouring windows; 1 where empty.")
+    dilate: Dims = param((), low=1, doc="Distance of a window's elements; 1 where empty.")
+    pad: Dims = param((), low=0, doc="Zeros around the data; none where empty.")
+    num_filter: int = param(low=1, doc="Channels of the output.")
+    num_group: int = param(1, low=1, doc="Groups of channels that see each other.")
+    workspace: int = param(1024, low=0, doc="No meaning here.")
+    no_bias: bool = param(False, doc="There is no `bias`.")
+    cudnn_tune: str | None = param(None, choices=TUNE, doc="No meaning here.")
+    cudnn_off: bool = param(False, doc="No meaning here.")
+    layout: str | None = param(None, choices=LAYOUTS, doc="Order of the axes; channels first if None.")
+
+    def check(self) -> None:
+        if not 1 <= len(self.kernel) <= 3:
+            raise ParamError(complaint(self.name, "kernel", "1, 2 or 3 numbers", self.kernel))
+        window.per_axis(self, "stride", 1, len(self.kernel))
+        window.per_axis(self, "dilate", 1, len(self.kernel))
+        window.per_axis(self, "pad", 0, len(self.kernel))
+        if self.num_filter % self.num_group:
+            expected = f"a multiple of num_group, {self.num_group}"
+            raise ParamError(complaint(self.name, "num_filter", expected, self.num_filter))
+        if self.layout and len(self.layout) != len(self.kernel) + 2:
+            expected = f"a layout of {len(self.kernel) + 2} axes"
+            raise ParamError(complaint(self.name, "layout", expected, self.layout))
+
+    def arguments(self) -> tuple[str, ...]:
+        return ("data", "weight") if self.no_bias else ("data", "weight", "bias")
+
+    @property
+    def order(self) -> window.Sizes:
+        """The axes of `data` in the order N, C, space."""
+        return window.channels_first(self.layout or window.DEFAULT_LAYOUT[len(self.kernel)])
+
+    @property
+    def places(self) -> tuple[window.Sizes, window.Sizes, window.Sizes]:
+        """Stride, pad and dilate, one number an axis."""
+        n = len(self.kernel)
+        stride, pad = window.per_axis(self, "stride", 1, n), window.per_axis(self, "pad", 0, n)
+        return stride, pad, window.per_axis(self, "dilate", 1, n)
+
+    def shapes(self, s: Shapes) -> None:
+        if not self.no_bias:
+            s["bias"] = (self.num_filter,)
+        back = window.inverse(self.order)
+        n, c, *space = window.ordered(s.rank("data", len(self.kernel) + 2), self.order)
+        if c != UNKNOWN and c % self.num_group:
+            raise s.refuse("data", f"channels in {self.num_group} groups", f"{c} channels")
+        inner = UNKNOWN if c == UNKNOWN else c // self.num_group
+        s["weight"] = window.ordered((self.num_filter, inner, *self.kernel), back)
+        inner = window.ordered(s.need("weight"), self.order)[1]
+        sizes = self.output_sizes(s, space)
+        s["output"] = window.ordered((n, self.num_filter, *sizes), back)
+        n = window.ordered(s.need("output"), self.order)[0]
+        c = UNKNOWN if inner == UNKNOWN else inner * self.num_group
+        s["data"] = window.ordered((n, c, *space), back)
+
+    def output_sizes(self, s: Shapes, space: list[int]) -> list[int]:
+        """Spatial sizes of the output; ShapeError where the window does not fit."""
+        stride, pad, dilate = self.places
+        spans = window.reach(self.kernel, dilate)
+        for size, span, p in zip(space, spans, pad, strict=True):
+            if size != UNKNOWN and size + 2 * p < span:
+                expected = f"sizes of at least the window's, {spans}"
+                raise s.refuse("data", expected, f"{tuple(space)} with padding {pad}")
+        rows = zip(space, spans, stride, pad, strict=True)
+        return [window.places(*row) for row in rows]
+
+    def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
+        order = self.order
+        x, w = window.turned(data, order), window.turned(weight, order)
+        y = call.convolution(x, w, *self.places, self.num_group)
+        if bias is not None:
+            y = y + ext.broadcast_axis(bias, y.shape, 1)
+        return window.turned(y, window.inverse(order))

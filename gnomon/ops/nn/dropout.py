@@ -1,0 +1,55 @@
+"""Dropout: elements set to 0 at random while training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.expr import ext, fn
+from gnomon.expr.node import Expr
+from gnomon.ops.create import full
+from gnomon.ops.infer import Shape, Shapes, normal_axes
+from gnomon.ops.op import Op, op
+from gnomon.ops.param import Dims, param
+
+
+@op("Dropout", outputs=("output", "mask"))
+class Dropout(Op):
+    """Each element 0 with probability `p`, the others divided by `1 - p`; data itself outside training."""
+
+    p: float = param(0.5, low=0, high=1, doc="How likely an element is dropped.")
+    mode: str = param("training", choices=("always", "training"), doc="When elements are dropped.")
+    axes: Dims = param((), doc="Axes along which all elements share one fate.")
+    cudnn_off: bool | None = param(False, doc="No meaning here.")
+
+    @property
+    def num_visible_outputs(self) -> int:
+        return 1
+
+    def mask_shape(self, data: Shape) -> Shape:
+        """`data` with size 1 along the shared axes."""
+        shared = normal_axes(self.name, self.axes, len(data))
+        return tuple(1 if a in shared else d for a, d in enumerate(data))
+
+    def shapes(self, s: Shapes) -> None:
+        s.same("data", "output")
+        s["mask"] = self.mask_shape(s.need("data"))
+
+    def drops(self, train: bool) -> bool:
+        """Whether anything is dropped."""
+        return self.p > 0 and (train or self.mode == "always")
+
+    def forward(
+        self, data: Expr, *, train: bool = False, random: Any = None
+    ) -> tuple[Expr, Expr]:
+        shape = self.mask_shape(data.shape)
+        if not self.drops(train):
+            return fn.identity(data), full(shape, 1, data.dtype)
+        scale = 1 / (1 - self.p) if self.p < 1 else 0.0
+        mask = fn.lt(random.uniform(shape, data.dtype), 1 - self.p) * scale
+        return data * ext.broadcast_to(mask, data.shape), mask
+
+    def backward(
+        self, out_grads: Any, inputs: Any, outputs: Any, *, train: bool = True
+    ) -> tuple[Expr]:
+        g = out_grads[0]
+        return (g * ext.broadcast_to(outputs[1], g.shape),) if self.drops(train) else (g,)

@@ -1,0 +1,135 @@
+"""LayerNorm, InstanceNorm, GroupNorm, L2Normalization and LRN: normalization within a sample."""
+
+from __future__ import annotations
+
+from gnomon.base import ParamError, complaint
+from gnomon.expr import ext, fn
+from gnomon.expr.node import Expr
+from gnomon.ops.infer import Shapes, normal_axis
+from gnomon.ops.movement import along
+from gnomon.ops.nn.softmax import spread
+from gnomon.ops.op import Op, op
+from gnomon.ops.param import param
+from gnomon.ops.reduce import Axes, joined, mean_and_variance, total
+
+INPUTS = ("data", "gamma", "beta")
+
+
+def normalized(x: Expr, axes: Axes, eps: float) -> tuple[Expr, Expr, Expr]:
+    """`x` with mean 0 and variance 1 over `axes`, the mean and the standard deviation."""
+    center, variance = mean_and_variance(x, axes)
+    deviation = fn.sqrt(variance + eps)
+    return (x - spread(center, x)) / spread(deviation, x), center, deviation
+
+
+@op("LayerNorm", inputs=INPUTS, outputs=("output", "mean", "std"))
+class LayerNorm(Op):
+    """Mean 0 and variance 1 along an axis, then times `gamma` plus `beta`, one an element of it."""
+
+    axis: int = param(-1, doc="The axis.")
+    eps: float = param(1e-5, doc="Added to the variance.")
+    output_mean_var: bool = param(False, doc="Show the outputs `mean` and `std`.")
+
+    @property
+    def num_visible_outputs(self) -> int:
+        return 3 if self.output_mean_var else 1
+
+    def shapes(self, s: Shapes) -> None:
+        s.same("data", "output")
+        data = s.need("data")
+        axis = s.axis("data", self.axis)
+        s["gamma"] = s["beta"] = (data[axis],)
+        s["mean"] = s["std"] = joined(data, (axis,), True)
+
+    def forward(self, data: Expr, gamma: Expr, beta: Expr) -> tuple[Expr, ...]:
+        axis = normal_axis(self.name, self.axis, data.ndim)
+        y, center, deviation = normalized(data, (axis,), self.eps)
+        scale, shift = (ext.broadcast_axis(v, data.shape, axis) for v in (gamma, beta))
+        return y * scale + shift, center, deviation
+
+
+@op("InstanceNorm", inputs=INPUTS)
+class InstanceNorm(Op):
+    """Each channel of each sample with mean 0 and variance 1, then times `gamma` plus `beta`."""
+
+    eps: float = param(0.001, doc="Added to the variance.")
+
+    def shapes(self, s: Shapes) -> None:
+        s.same("data", "output")
+        data = s.need("data")
+        s["gamma"] = s["beta"] = (data[s.axis("data", 1)],)
+
+    def forward(self, data: Expr, gamma: Expr, beta: Expr) -> Expr:
+        y, _, _ = normalized(data, tuple(range(2, data.ndim)), self.eps)
+        scale, shift = (ext.broadcast_axis(v, data.shape, 1) for v in (gamma, beta))
+        return y * scale + shift
+
+
+@op("GroupNorm", inputs=INPUTS, outputs=("output", "mean", "std"))
+class GroupNorm(Op):
+    """Each group of channels of each sample with mean 0 and variance 1, then `gamma` and `beta`."""
+
+    num_groups: int = param(1, low=1, doc="How many groups the channels are parted into.")
+    eps: float = param(1e-5, doc="Added to the variance.")
+    output_mean_var: bool = param(False, doc="Show the outputs `mean` and `std`.")
+
+    @property
+    def num_visible_outputs(self) -> int:
+        return 3 if self.output_mean_var else 1
+
+    def shapes(self, s: Shapes) -> None:
+        s.same("data", "output")
+        data = s.need("data")
+        channels = data[s.axis("data", 1)]
+        if channels > 0 and channels % self.num_groups:
+            raise s.refuse("data", f"channels in {self.num_groups} groups", f"shape {data}")
+        s["gamma"] = s["beta"] = (channels,)
+        s["mean"] = s["std"] = (data[0], self.num_groups)
+
+    def forward(self, data: Expr, gamma: Expr, beta: Expr) -> tuple[Expr, ...]:
+        n, c, *rest = data.shape
+        groups = ext.reshape(data, (n, self.num_groups, c // self.num_groups, *rest))
+        y, center, deviation = normalized(groups, tuple(range(2, groups.ndim)), self.eps)
+        scale, shift = (ext.broadcast_axis(v, data.shape, 1) for v in (gamma, beta))
+        sizes = (n, self.num_groups)
+        output = ext.reshape(y, data.shape) * scale + shift
+        return output, ext.reshape(center, sizes), ext.reshape(deviation, sizes)
+
+
+@op("L2Normalization")
+class L2Normalization(Op):
+    """Divided by the root of the sum of squares over the axes that `mode` names."""
+
+    eps: float = param(1e-10, doc="Added to the sum.")
+    mode: str = param(
+        "instance",
+        choices=("channel", "instance", "spatial"),
+        doc="All axes but the first, axis 1, or the axes from 2 on.",
+    )
+
+    def forward(self, data: Expr) -> Expr:
+        ndim = data.ndim
+        named = {"instance": range(1, ndim), "channel": (1,), "spatial": range(2, ndim)}
+        length = fn.sqrt(total(data * data, tuple(named[self.mode])) + self.eps)
+        return data / spread(length, data)
+
+
+@op("LRN")
+class LRN(Op):
+    """Divided by a power of the mean square over `nsize` neighbouring channels."""
+
+    nsize: int = param(low=1, doc="How many channels.")
+    alpha: float = param(1e-4, doc="Weight of the mean square.")
+    beta: float = param(0.75, doc="The power.")
+    knorm: float = param(2.0, doc="What is added to the mean square.")
+
+    def forward(self, data: Expr) -> Expr:
+        if data.ndim < 2:
+            raise ParamError(complaint(self.name, "data", "at least 2 axes", data.shape))
+        reach = (self.nsize - 1) // 2
+        rest = [0] * (data.ndim - 2)
+        squares = ext.pad(data * data, [0, reach, *rest], [0, reach, *rest])
+        near = along(squares, 1, 0, data.shape[1])
+        for k in range(1, 2 * reach + 1):
+            near = near + along(squares, 1, k, k + data.shape[1])
+        return data * fn.power(near * (self.alpha / self.nsize) + self.knorm, -self.beta)

@@ -1,0 +1,110 @@
+"""Pooling: the maximum, mean, sum or p-norm of every window."""
+
+from __future__ import annotations
+
+from gnomon.base import ParamError, complaint
+from gnomon.expr import call, ext, fn
+from gnomon.expr.node import Expr
+from gnomon.ops.infer import UNKNOWN, Shapes
+from gnomon.ops.nn import window
+from gnomon.ops.op import Op, op
+from gnomon.ops.param import Dims, param
+
+LAYOUTS = ("NCDHW", "NCHW", "NCW", "NDHWC", "NHWC", "NWC")
+
+
+@op("Pooling")
+class Pooling(Op):
+    """What `pool_type` makes of every window of `data`, in 1, 2 or 3 dimensions."""
+
+    kernel: Dims = param((), low=1, doc="Size of the window: (w), (h, w) or (d, h, w).")
+    pool_type: str = param("max", choices=("avg", "lp", "max", "sum"), doc="What is made of it.")
+    global_pool: bool = param(False, doc="One window over everything; kernel, stride, pad are unused.")
+    cudnn_off: bool = param(False, doc="No meaning here.")
+    pooling_convention: str = param(
+        "valid",
+        choices=("full", "same", "valid"),
+        doc="Whether sizes are rounded down (valid) or up (full, same).",
+    )
+    stride: Dims = param((), low=1, doc="Distance of neighbouring windows; 1 where empty.")
+    pad: Dims = param((), low=0, doc="Elements around the data; none where empty.")
+    p_value: int | None = param(None, choices=(1, 2, 3), doc="The p of lp.")
+    count_include_pad: bool | None = param(None, doc="Whether avg counts padding; it does if None.")
+    layout: str | None = param(None, choices=LAYOUTS, doc="Order of the axes; channels first if None.")
+
+    def check(self) -> None:
+        if self.pool_type == "lp" and self.p_value is None:
+            raise ParamError(complaint(self.name, "p_value", "1, 2 or 3 for lp", None))
+        if self.global_pool:
+            return
+        if not 1 <= len(self.kernel) <= 3:
+            raise ParamError(complaint(self.name, "kernel", "1, 2 or 3 numbers", self.kernel))
+        window.per_axis(self, "stride", 1, len(self.kernel))
+        pad = window.per_axis(self, "pad", 0, len(self.kernel))
+        if any(p >= k for p, k in zip(pad, self.kernel, strict=True)):
+            raise ParamError(complaint(self.name, "pad", f"less than kernel, {self.kernel}", pad))
+
+    def order(self, ndim: int) -> window.Sizes:
+        """The axes of `data` in the order N, C, space."""
+        return window.channels_first(self.layout or window.DEFAULT_LAYOUT[ndim - 2])
+
+    def windows(self, space: window.Sizes) -> tuple[window.Sizes, window.Sizes, window.Sizes]:
+        """Kernel, stride and pad for data of these spatial sizes."""
+        n = len(space)
+        if self.global_pool:
+            return space, (1,) * n, (0,) * n
+        stride, pad = window.per_axis(self, "stride", 1, n), window.per_axis(self, "pad", 0, n)
+        return self.kernel, stride, pad
+
+    @property
+    def full(self) -> bool:
+        """Whether a last window may hang over the end."""
+        return self.pooling_convention != "valid"
+
+    def shapes(self, s: Shapes) -> None:
+        ranks = (3, 4, 5) if self.global_pool else (len(self.kernel) + 2,)
+        data = s.rank("data", *ranks)
+        order = self.order(len(data))
+        n, c, *space = window.ordered(data, order)
+        rows = zip(space, *self.windows(tuple(space)), strict=True)
+        sizes = [1 if self.global_pool else self.places(s, *row) for row in rows]
+        s["output"] = window.ordered((n, c, *sizes), window.inverse(order))
+        n, c, *_ = window.ordered(s.need("output"), order)
+        s["data"] = window.ordered((n, c, *space), window.inverse(order))
+
+    def places(self, s: Shapes, size: int, kernel: int, stride: int, pad: int) -> int:
+        """How many windows there are along an axis."""
+        if size == UNKNOWN:
+            return UNKNOWN
+        if size + 2 * pad < kernel:
+            expected = f"sizes of at least the window's, {self.kernel}"
+            raise s.refuse("data", expected, f"{size} with padding {pad}")
+        over = stride - 1 if self.full else 0
+        return (size + 2 * pad - kernel + over) // stride + 1
+
+    def forward(self, data: Expr) -> Expr:
+        order = self.order(data.ndim)
+        x = window.turned(data, order)
+        kernel, stride, pad = self.windows(x.shape[2:])
+        return window.turned(self.pooled(x, kernel, stride, pad), window.inverse(order))
+
+    def pooled(
+        self, x: Expr, kernel: window.Sizes, stride: window.Sizes, pad: window.Sizes
+    ) -> Expr:
+        """The pooling of data with channels first."""
+        if self.pool_type == "max":
+            return call.max_pool(x, kernel, stride, pad, self.full)
+        if self.pool_type == "avg":
+            counted = self.count_include_pad is not False
+            return call.avg_pool(x, kernel, stride, pad, self.full, counted)
+        if self.pool_type == "sum":
+            return self.sums(x, kernel, stride, pad)
+        p = self.p_value or 1
+        powers = fn.power(fn.abs(x), p)
+        return fn.power(self.sums(powers, kernel, stride, pad), 1 / p)
+
+    def sums(
+        self, x: Expr, kernel: window.Sizes, stride: window.Sizes, pad: window.Sizes
+    ) -> Expr:
+        """The sum of every window."""
+        return ext.pool(x, "sum", kernel, stride, pad, self.full)

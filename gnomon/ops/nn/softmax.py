@@ -1,0 +1,172 @@
+"""softmax, log_softmax and softmin along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.base import ParamError, complaint
+from gnomon.dtype import DType, int64
+from gnomon.expr import ext, fn
+from gnomon.expr.node import Expr, cast
+from gnomon.ops.infer import Shapes, Types, normal_axis
+from gnomon.ops.op import Op, op
+from gnomon.ops.param import param
+from gnomon.ops.random import FLOATS
+from gnomon.ops.reduce import Axes, total
+
+LOWEST = float("-inf")
+
+
+def spread(small: Expr, like: Expr) -> Expr:
+    """`small`, whose joined axes have size 1, stretched to the shape of `like`."""
+    return ext.broadcast_to(small, like.shape)
+
+
+def shifted(x: Expr, axes: Axes) -> Expr:
+    """`x` less its maximum over `axes`, so that exp cannot overflow."""
+    return x - spread(ext.reduce(x, "max", axes, keepdims=True), x)
+
+
+def softmax(x: Expr, axes: Axes) -> Expr:
+    """exp(x), divided by its sum over `axes`."""
+    powers = fn.exp(shifted(x, axes))
+    return powers / spread(total(powers, axes), x)
+
+
+def softmax_gradient(y: Expr, g: Expr, axes: Axes) -> Expr:
+    """The gradient of `softmax` from its output."""
+    return y * (g - spread(total(g * y, axes), y))
+
+
+def log_softmax(x: Expr, axes: Axes) -> Expr:
+    """The logarithm of `softmax`."""
+    away = shifted(x, axes)
+    return away - spread(fn.log(total(fn.exp(away), axes)), x)
+
+
+class Softmax(Op):
+    """What the three share: axis, temperature, dtype, and lengths beyond which all is 0."""
+
+    axis: int = param(-1, doc="The axis.")
+    temperature: float | None = param(None, doc="What `data` is divided by.")
+    dtype: DType | None = param(None, choices=FLOATS, doc="Dtype of the output; of `data` if None.")
+    use_length: bool | None = param(False, doc="There is an input `length`.")
+    sign = 1
+
+    def check(self) -> None:
+        if self.temperature == 0:
+            raise ParamError(complaint(self.name, "temperature", "not 0", 0))
+
+    def arguments(self) -> tuple[str, ...]:
+        return ("data", "length") if self.use_length else ("data",)
+
+    def shapes(self, s: Shapes) -> None:
+        s.same("data", "output")
+        if self.use_length:
+            data = s.need("data")
+            axis = s.axis("data", self.axis)
+            s["length"] = (*data[:axis], *data[axis + 1 :])
+
+    def types(self, t: Types) -> None:
+        t["output"] = self.dtype or t["data"]
+        t["data"] = None if self.dtype else t["output"]
+
+    @property
+    def factor(self) -> float:
+        """What `data` is multiplied by."""
+        return self.sign / (self.temperature or 1.0)
+
+    def logits(self, data: Expr, length: Expr | None) -> Expr:
+        """`data` in the output's dtype, scaled, and -inf beyond `length`."""
+        x = cast(data, self.dtype or data.dtype)
+        x = x * self.factor if self.factor != 1 else x
+        return x if length is None else fn.where(self.inside(x, length), x, LOWEST)
+
+    def inside(self, x: Expr, length: Expr) -> Expr:
+        """1 at the first `length` elements along the axis, else 0, in the dtype of `x`."""
+        axis = normal_axis(self.name, self.axis, x.ndim)
+        place = ext.iota(x.shape, axis, int64)
+        ends = ext.reshape(cast(length, int64), (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+        return cast(fn.lt(place, ext.broadcast_to(ends, x.shape)), x.dtype)
+
+    def forward(self, data: Expr, length: Expr | None = None) -> Expr:
+        axes = (normal_axis(self.name, self.axis, data.ndim),)
+        x = self.logits(data, length)
+        y = self.values(x, axes)
+        return y if length is None else fn.where(self.inside(x, length), y, 0)
+
+    def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[Expr | None, ...]:
+        g, y, data = out_grads[0], outputs[0], inputs[0]
+        axes = (normal_axis(self.name, self.axis, y.ndim),)
+        if len(inputs) > 1:
+            g = fn.where(self.inside(y, inputs[1]), g, 0)
+        found = self.gradient(y, g, axes)
+        if len(inputs) > 1:
+            found = fn.where(self.inside(y, inputs[1]), found, 0)
+        found = found * self.factor if self.factor != 1 else found
+        return (cast(found, data.dtype), None)[: len(inputs)]
+
+    def values(self, x: Expr, axes: Axes) -> Expr:
+        """Hook: the output for scaled data."""
+        return softmax(x, axes)
+
+    def gradient(self, y: Expr, g: Expr, axes: Axes) -> Expr:
+        """Hook: the gradient of scaled data from the output."""
+        return softmax_gradient(y, g, axes)
+
+
+@op("softmax", inputs=("data", "length"))
+class SoftmaxPlain(Softmax):
+    """exp(x), divided by its sum along an axis."""
+
+
+@op("softmin", inputs=("data", "length"))
+class Softmin(Softmax):
+    """exp(-x), divided by its sum along an axis."""
+
+    sign = -1
+
+
+@op("log_softmax", inputs=("data", "length"))
+class LogSoftmax(Softmax):
+    """The logarithm of softmax along an axis."""
+
+    def values(self, x: Expr, axes: Axes) -> Expr:
+        return log_softmax(x, axes)
+
+    def gradient(self, y: Expr, g: Expr, axes: Axes) -> Expr:
+        return g - fn.exp(y) * spread(total(g, axes), y)
+
+
+@op("SoftmaxActivation")
+class SoftmaxActivation(Op):
+    """Softmax over axis 1 (`channel`), or over all axes but the first (`instance`)."""
+
+    mode: str = param("instance", choices=("channel", "instance"), doc="Which axes.")
+
+    def axes(self, ndim: int) -> Axes:
+        """The axes that share one sum."""
+        return (1,) if self.mode == "channel" else tuple(range(1, ndim))
+
+    def forward(self, data: Expr) -> Expr:
+        return softmax(data, self.axes(data.ndim))
+
+    def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[Expr]:
+        y = outputs[0]
+        return (softmax_gradient(y, out_grads[0], self.axes(y.ndim)),)
+
+
+@op("softmax_cross_entropy", inputs=("data", "label"))
+class SoftmaxCrossEntropy(Op):
+    """The sum over rows of -log softmax at the label's place."""
+
+    def shapes(self, s: Shapes) -> None:
+        s["label"] = s.rank("data", 2)[:1]
+        s["output"] = (1,)
+
+    def types(self, t: Types) -> None:
+        t.same("data", "output")
+
+    def forward(self, data: Expr, label: Expr) -> Expr:
+        chosen = ext.pick(log_softmax(data, (1,)), cast(label, int64))
+        return -ext.reshape(total(chosen, (0,)), (1,))

@@ -1,0 +1,56 @@
+"""UpSampling: larger images, by nearest neighbour or by a learned bilinear kernel."""
+
+from __future__ import annotations
+
+from gnomon.expr import ext
+from gnomon.expr.node import Expr
+from gnomon.ops.infer import UNKNOWN, Shapes
+from gnomon.ops.op import Op, op
+from gnomon.ops.param import param
+
+
+@op("UpSampling", variadic="num_args")
+class UpSampling(Op):
+    """Every input enlarged to `scale` times the first, joined along the channels or added up."""
+
+    scale: int = param(low=1, doc="How many times larger the first input becomes.")
+    num_filter: int = param(0, low=0, doc="No meaning for nearest neighbours.")
+    sample_type: str = param(choices=("nearest",), doc="How values between are found.")
+    multi_input_mode: str = param("concat", choices=("concat", "sum"), doc="What joins the inputs.")
+    num_args: int = param(1, low=1, doc="How many inputs there are.")
+    workspace: int = param(512, low=0, doc="No meaning here.")
+
+    def shapes(self, s: Shapes) -> None:
+        first = s.rank("arg0", 4)
+        space = tuple(d if d == UNKNOWN else d * self.scale for d in first[2:])
+        channels = [s.rank(name, 4)[1] for name in self.arguments()]
+        for name in self.arguments():
+            self.fits(s, name, space)
+        joint = UNKNOWN if UNKNOWN in channels else sum(channels)
+        joint = channels[0] if self.multi_input_mode == "sum" else joint
+        s["output"] = (first[0], joint, *space)
+
+    def fits(self, s: Shapes, name: str, space: tuple[int, ...]) -> None:
+        """Refuse an input whose sizes do not divide the output's."""
+        shape = s.rank(name, 4)
+        if any(UNKNOWN not in (d, n) and (d == 0 or n % d) for d, n in zip(shape[2:], space)):
+            raise s.refuse(name, f"sizes that divide {space}", f"shape {shape}")
+
+    def forward(self, *args: Expr) -> Expr:
+        height, width = (d * self.scale for d in args[0].shape[2:])
+        wide = [enlarged(x, height // x.shape[2], width // x.shape[3]) for x in args]
+        if self.multi_input_mode == "concat":
+            return ext.concat(wide, 1) if len(wide) > 1 else wide[0]
+        total = wide[0]
+        for x in wide[1:]:
+            total = total + x
+        return total
+
+
+def enlarged(x: Expr, rows: int, columns: int) -> Expr:
+    """Every element of the last two axes `rows` by `columns` times."""
+    n, c, h, w = x.shape
+    apart = ext.reshape(x, (n, c, h, 1, w, 1))
+    return ext.reshape(
+        ext.broadcast_to(apart, (n, c, h, rows, w, columns)), (n, c, h * rows, w * columns)
+    )

@@ -1,0 +1,275 @@
+"""The classic interface: an operator as a property (its meaning) and an object that does the work.
+
+`OperatorProperty` says names, shapes, dtypes, dependencies and resources; the `Operator` it creates
+works on TBlobs the system allocated. `register_op_property` makes an operator of a property that a
+user writes; `property_of` shows any registered operator through the same interface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
+
+from gnomon.base import GnomonError, ShapeError, complaint
+from gnomon.dtype import DType
+from gnomon.ops import registry
+from gnomon.ops.derive import Needs
+from gnomon.ops.infer import Shape
+from gnomon.ops.op import Op, describe
+from gnomon.ops.param import Parameter
+from gnomon.ops.requests import check_requests
+
+Blobs = Sequence[Any]
+Requests = Sequence[Any]
+P = TypeVar("P", bound="type[OperatorProperty]")
+
+
+@dataclass(slots=True)
+class OpContext:
+    """What an operator is told beside its data.
+
+    `state` is kept from a node's forward to its backward; `requested` are the resources asked for.
+    """
+
+    is_train: bool = False
+    run_ctx: Any = None
+    requested: Sequence[Any] = ()
+    dev_mask: int = 1
+    state: dict[str, Any] = field(default_factory=dict)
+
+
+class Operator:
+    """What does the work, made by a property for one node on one device."""
+
+    def forward(
+        self, ctx: OpContext, in_data: Blobs, req: Requests, out_data: Blobs, aux_states: Blobs
+    ) -> None:
+        """Store the outputs as `req` says (see `assign_dispatch`)."""
+        raise GnomonError(f"{type(self).__name__}: says nothing of forward")
+
+    def backward(
+        self,
+        ctx: OpContext,
+        out_grad: Blobs,
+        in_data: Blobs,
+        out_data: Blobs,
+        req: Requests,
+        in_grad: Blobs,
+        aux_states: Blobs,
+    ) -> None:
+        """Store the gradients as `req` says; what was not declared as a dependency is None."""
+        raise GnomonError(f"{type(self).__name__}: has no gradient")
+
+
+class OperatorProperty:
+    """What an operator is, apart from how it is done.
+
+    A subclass with `parameters` (a `Parameter` structure) has its fields in `self.param`.
+    """
+
+    parameters: ClassVar[type[Parameter] | None] = None
+    param: Any = None
+
+    def init(self, kwargs: Mapping[str, Any]) -> None:
+        """Take the parameters, as values or strings; ParamError for what is not allowed."""
+        structure = self.parameters or Parameter
+        self.param = structure(**kwargs)
+
+    def get_params(self) -> dict[str, str]:
+        """The parameters as strings."""
+        return self.param.as_strings() if self.param is not None else {}
+
+    def list_arguments(self) -> list[str]:
+        """Names of the inputs."""
+        return ["data"]
+
+    def list_outputs(self) -> list[str]:
+        """Names of all outputs."""
+        return ["output"]
+
+    def list_auxiliary_states(self) -> list[str]:
+        """Names of the states."""
+        return []
+
+    def num_outputs(self) -> int:
+        """How many outputs there are."""
+        return len(self.list_outputs())
+
+    def num_visible_outputs(self) -> int:
+        """How many of them a caller sees."""
+        return self.num_outputs()
+
+    def infer_shape(
+        self, in_shape: list[Any]
+    ) -> tuple[list[Any], list[Any], list[Any]] | bool:
+        """Shapes of inputs, outputs and states; False when not enough is known.
+
+        None is an unknown shape, 0 an unknown size. ShapeError names argument and shapes.
+        """
+        if not in_shape or in_shape[0] is None:
+            return False
+        shape = tuple(in_shape[0])
+        outs = [shape] * self.num_outputs()
+        return [shape] * len(in_shape), outs, [shape] * len(self.list_auxiliary_states())
+
+    def infer_type(self, in_type: list[Any]) -> tuple[list[Any], list[Any], list[Any]] | bool:
+        """Dtypes of inputs, outputs and states; False when not enough is known."""
+        known = next((t for t in in_type if t is not None), None)
+        if known is None:
+            return False
+        states = [known] * len(self.list_auxiliary_states())
+        return [known] * len(in_type), [known] * self.num_outputs(), states
+
+    def forward_resource(self, in_shape: list[Any]) -> list[Any]:
+        """What forward needs beside its data: a list of ResourceRequest."""
+        return []
+
+    def backward_resource(self, in_shape: list[Any]) -> list[Any]:
+        """What backward needs beside its data: a list of ResourceRequest."""
+        return []
+
+    def declare_backward_dependency(
+        self, out_grad: list[int], in_data: list[int], out_data: list[int]
+    ) -> list[int]:
+        """Those of the given numbers that backward reads; all of them by default."""
+        return [*out_grad, *in_data, *out_data]
+
+    def forward_inplace_option(
+        self, in_data: list[int], out_data: list[Any]
+    ) -> list[tuple[int, Any]]:
+        """Pairs that may share memory: a hint, the system decides."""
+        return []
+
+    def backward_inplace_option(
+        self, out_grad: list[int], in_data: list[int], out_data: list[int], in_grad: list[Any]
+    ) -> list[tuple[int, Any]]:
+        """Pairs that may share memory: a hint, the system decides."""
+        return []
+
+    def create_operator(self, ctx: Any) -> Operator:
+        """The object that does the work on device `ctx`."""
+        raise GnomonError(f"{type(self).__name__}: says nothing of create_operator")
+
+
+class PropertyOp(Op):
+    """A user's property as an operator record."""
+
+    made_from: ClassVar[type[OperatorProperty]]
+
+    def __init__(self, **given: Any) -> None:
+        structure = self.made_from.parameters
+        values = structure(**given).values() if structure else dict(given)
+        meaning = self.made_from()
+        meaning.init(given)
+        self.__dict__.update(values)
+        self.__dict__.update(_given=given, meaning=meaning)
+        self.__dict__["_key"] = (type(self), *sorted(self.attrs().items()))
+
+    def arguments(self) -> tuple[str, ...]:
+        return tuple(self.meaning.list_arguments())
+
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(self.meaning.list_outputs())
+
+    def auxiliary(self) -> tuple[str, ...]:
+        return tuple(self.meaning.list_auxiliary_states())
+
+    @property
+    def num_visible_outputs(self) -> int:
+        return int(self.meaning.num_visible_outputs())
+
+    def infer_shape(
+        self,
+        in_shapes: Sequence[Shape | None],
+        out_shapes: Sequence[Shape | None] | None = None,
+        *,
+        zero_unknown: bool = True,
+    ) -> tuple[list[Shape | None], list[Shape | None], list[Shape | None]]:
+        found = self.meaning.infer_shape(list(in_shapes))
+        return self._inferred(found, in_shapes, out_shapes, ShapeError)
+
+    def infer_type(
+        self, in_types: Sequence[DType | None], out_types: Sequence[DType | None] | None = None
+    ) -> tuple[list[DType | None], list[DType | None], list[DType | None]]:
+        return self._inferred(self.meaning.infer_type(list(in_types)), in_types, out_types, GnomonError)
+
+    def _inferred(
+        self, found: Any, ins: Sequence[Any], outs: Sequence[Any] | None, error: type[GnomonError]
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        names = (self.arguments(), self.outputs(), self.auxiliary())
+        if not found:
+            return list(ins), list(outs or [None] * len(names[1])), [None] * len(names[2])
+        parts = [list(part) for part in (*found, *([],) * (3 - len(found)))]
+        if [len(p) for p in parts] != [len(n) for n in names]:
+            expected = f"{[len(n) for n in names]} of inputs, outputs and states"
+            raise error(complaint(self.name, "infer", expected, [len(p) for p in parts]))
+        return parts[0], parts[1], parts[2]
+
+    def backward_needs(
+        self, in_shapes: Sequence[Shape], in_types: Sequence[DType], **context: Any
+    ) -> Needs:
+        groups = _numbered(self.num_visible_outputs, len(self.arguments()), len(self.outputs()))
+        asked = set(self.meaning.declare_backward_dependency(*map(list, groups)))
+        return Needs(*(tuple(k for k, n in enumerate(g) if n in asked) for g in groups))
+
+    def inplace(
+        self, in_shapes: Sequence[Shape], in_types: Sequence[DType]
+    ) -> tuple[tuple[int, int], ...]:
+        ins, outs = list(range(len(self.arguments()))), list(range(len(self.outputs())))
+        return tuple(self.meaning.forward_inplace_option(ins, outs))
+
+    def resources(self, in_shapes: Sequence[Shape], backward: bool = False) -> list[Any]:
+        meaning = self.meaning
+        ask = meaning.backward_resource if backward else meaning.forward_resource
+        return list(ask(list(in_shapes)))
+
+    def run(self, ctx: Any, in_data: Blobs, req: Requests, out_data: Blobs, aux: Blobs) -> None:
+        check_requests(self.name, req, out_data)
+        self._operator(ctx).forward(ctx, in_data, req, out_data, aux)
+
+    def run_backward(
+        self,
+        ctx: Any,
+        out_grad: Blobs,
+        in_data: Blobs,
+        out_data: Blobs,
+        req: Requests,
+        in_grad: Blobs,
+        aux: Blobs,
+    ) -> None:
+        check_requests(self.name, req, in_grad)
+        self._operator(ctx).backward(ctx, out_grad, in_data, out_data, req, in_grad, aux)
+
+    def _operator(self, ctx: OpContext) -> Operator:
+        """The node's own object, made once."""
+        if "operator" not in ctx.state:
+            ctx.state["operator"] = self.meaning.create_operator(ctx.run_ctx)
+        made: Operator = ctx.state["operator"]
+        return made
+
+
+def _numbered(*counts: int) -> list[range]:
+    """Numbers for so many things of each group, all different."""
+    groups, start = [], 0
+    for count in counts:
+        groups.append(range(start, start + count))
+        start += count
+    return groups
+
+
+def register_op_property(name: str) -> Callable[[P], P]:
+    """Register the property below as the operator `name`; its docstring becomes the operator's."""
+
+    def declare(property_type: P) -> P:
+        parts = {"__doc__": property_type.__doc__, "made_from": property_type}
+        cls: type[Op] = type(name, (PropertyOp,), parts)
+        cls.name = name
+        describe(cls)
+        structure = property_type.parameters
+        cls.fields = structure.fields if structure else {}
+        cls.is_expression = False
+        registry.register(cls)
+        return property_type
+
+    return declare

@@ -1,0 +1,123 @@
+"""Operators that draw random numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.base import ParamError, complaint
+from gnomon.dtype import DType, float32, float64, int32
+from gnomon.expr import fn
+from gnomon.expr.node import Expr, cast
+from gnomon.ops.create import Created, Known
+from gnomon.ops.infer import Types
+from gnomon.ops.op import Op, op
+from gnomon.ops.param import Dims, param
+
+FLOATS = ("float16", "float32", "float64")
+
+
+class Drawn(Created):
+    """What draws without inputs share."""
+
+    shape: Dims | None = param(None, doc="Shape of the output.")
+    dtype: DType | None = param(None, choices=FLOATS, doc="Dtype of the output; float32 if None.")
+
+    def types(self, t: Types) -> None:
+        t["output"] = self.dtype or float32
+
+
+def check_range(op: Op, low: str, high: str) -> None:
+    """Refuse a range that ends before it begins."""
+    if getattr(op, low) > getattr(op, high):
+        expected = f"at least {low}, {getattr(op, low)}"
+        raise ParamError(complaint(op.name, high, expected, getattr(op, high)))
+
+
+def number_of(op: Op) -> DType:
+    """The dtype of the only output of `op`, which has no inputs."""
+    found = op.infer_type([])[1][0]
+    assert found is not None
+    return found
+
+
+@op("_random_uniform", inputs=(), aliases=("random_uniform", "uniform"))
+class RandomUniform(Drawn):
+    """Numbers from `low` (included) to `high` (excluded), all equally likely."""
+
+    low: float = param(0.0, doc="Least number.")
+    high: float = param(1.0, doc="End of the numbers.")
+
+    def check(self) -> None:
+        check_range(self, "low", "high")
+
+    def forward(self, *, random: Any, out_shapes: Known = None) -> Expr:
+        return random.uniform(self.made(out_shapes), number_of(self)) * (self.high - self.low) + self.low
+
+
+@op("_random_normal", inputs=(), aliases=("random_normal", "normal"))
+class RandomNormal(Drawn):
+    """Numbers of a normal distribution."""
+
+    loc: float = param(0.0, doc="Mean.")
+    scale: float = param(1.0, low=0, doc="Standard deviation.")
+
+    def forward(self, *, random: Any, out_shapes: Known = None) -> Expr:
+        return random.normal(self.made(out_shapes), number_of(self)) * self.scale + self.loc
+
+
+@op("_random_exponential", inputs=(), aliases=("random_exponential",))
+class RandomExponential(Drawn):
+    """Numbers of an exponential distribution."""
+
+    lam: float = param(1.0, doc="Rate: one divided by the mean.")
+
+    def forward(self, *, random: Any, out_shapes: Known = None) -> Expr:
+        return -fn.log1p(-random.uniform(self.made(out_shapes), number_of(self))) / self.lam
+
+
+@op("_random_randint", inputs=(), aliases=("random_randint",))
+class RandomInt(Drawn):
+    """Integers from `low` (included) to `high` (excluded), all equally likely."""
+
+    low: int = param(doc="Least number.")
+    high: int = param(doc="End of the numbers.")
+    dtype: DType | None = param(None, choices=("int32", "int64"), doc="Dtype; int32 if None.")
+
+    def check(self) -> None:
+        check_range(self, "low", "high")
+
+    def types(self, t: Types) -> None:
+        t["output"] = self.dtype or int32
+
+    def forward(self, *, random: Any, out_shapes: Known = None) -> Expr:
+        share = random.uniform(self.made(out_shapes), float64) * float(self.high - self.low)
+        return cast(fn.floor(share), number_of(self)) + self.low
+
+
+@op("_random_uniform_like")
+class RandomUniformLike(Op):
+    """Numbers from `low` to `high` in the shape and dtype of `data`."""
+
+    low: float = param(0.0, doc="Least number.")
+    high: float = param(1.0, doc="End of the numbers.")
+
+    def forward(self, data: Expr, *, random: Any) -> Expr:
+        return random.uniform(data.shape, data.dtype) * (self.high - self.low) + self.low
+
+    def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[None]:
+        return (None,)
+
+
+@op("_random_normal_like")
+class RandomNormalLike(Op):
+    """Numbers of a normal distribution in the shape and dtype of `data`."""
+
+    loc: float = param(0.0, doc="Mean.")
+    scale: float = param(1.0, low=0, doc="Standard deviation.")
+
+    def forward(self, data: Expr, *, random: Any) -> Expr:
+        return random.normal(data.shape, data.dtype) * self.scale + self.loc
+
+    def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[None]:
+        return (None,)
+

@@ -1,0 +1,170 @@
+"""The generic test of an operator: values, gradients, inference and requests of any instance.
+
+    check(find("tanh")(), [np.linspace(-2, 2, 7)], reference=np.tanh)
+
+Values come from the oracle, so a failure here is the declaration's fault and not the compiler's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gnomon import dtype as dt
+from gnomon.dtype import DType
+from gnomon.expr.node import Buffer, Expr
+from gnomon.expr.oracle import evaluate
+from gnomon.ops.op import Op
+
+Array = np.ndarray[Any, Any]
+Arrays = Sequence[Array]
+STEP = 1e-6
+
+
+def leaf(array: Array) -> Buffer:
+    """A buffer over the memory of `array`, which must be dense."""
+    dense = np.ascontiguousarray(array).reshape(array.shape)
+    return Buffer(dense.shape, dt.of(dense.dtype), address=dense.ctypes.data, owner=dense)
+
+
+class FixedRandom:
+    """Draws that are the same each time: what `forward` asks for, in the order it asks."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.generator = np.random.default_rng(seed)
+
+    def uniform(self, shape: tuple[int, ...], dtype: DType) -> Expr:
+        """Numbers from 0 to 1."""
+        return leaf(self.generator.uniform(size=shape).astype(dtype.numpy))
+
+    def normal(self, shape: tuple[int, ...], dtype: DType) -> Expr:
+        """Numbers of the normal distribution."""
+        return leaf(self.generator.normal(size=shape).astype(dtype.numpy))
+
+
+def forward(op: Op, inputs: Arrays, train: bool = False) -> list[Array]:
+    """Every output of `op` on arguments and states, by the oracle."""
+    values = op.apply([leaf(x) for x in inputs], train=train, random=FixedRandom())
+    return [evaluate(v) for v in values]
+
+
+def backward(
+    op: Op, inputs: Arrays, out_grads: Sequence[Array | None], train: bool = False
+) -> list[Array | None]:
+    """The gradient of every argument of `op`, by the oracle."""
+    outputs = [leaf(y) for y in forward(op, inputs, train)]
+    heads = [None if g is None else leaf(g) for g in out_grads]
+    grads = op.backward(heads, [leaf(x) for x in inputs], outputs, train=train)
+    return [None if g is None else evaluate(g) for g in grads]
+
+
+def check(
+    op: Op,
+    inputs: Arrays,
+    reference: Callable[..., Any] | None = None,
+    *,
+    differentiable: Sequence[int] | None = None,
+    train: bool = False,
+    tolerance: float = 1e-5,
+) -> None:
+    """Everything that holds for any operator, in float64: AssertionError says what does not.
+
+    `reference` gives the outputs by NumPy; `differentiable` are the arguments whose gradient is
+    compared with finite differences (by default all of floating dtype, none if empty).
+    """
+    wide = [x.astype(np.float64) if x.dtype.kind == "f" else x for x in inputs]
+    check_inference(op, inputs, train)
+    if reference is not None:
+        check_values(op, wide, reference(*wide), train, tolerance)
+    check_gradient(op, wide, differentiable, train, tolerance)
+
+
+def check_values(
+    op: Op, inputs: Arrays, expected: Any, train: bool = False, tolerance: float = 1e-5
+) -> None:
+    """The visible outputs are `expected` (one array, or a sequence of them)."""
+    several = isinstance(expected, (tuple, list))
+    wanted = list(expected) if several else [expected]
+    found = forward(op, inputs, train)[: op.num_visible_outputs]
+    assert len(found) == len(wanted), f"{op!r}: {len(found)} outputs, expected {len(wanted)}"
+    for name, y, w in zip(op.outputs(), found, wanted, strict=False):
+        message = f"{op!r}: output {name}"
+        np.testing.assert_allclose(y, w, tolerance, tolerance, err_msg=message, strict=True)
+
+
+def check_inference(op: Op, inputs: Arrays, train: bool = False) -> None:
+    """Inference says the shapes and dtypes that the expressions have, of gradients as well."""
+    n = len(op.arguments())
+    shapes, kinds = [x.shape for x in inputs], [dt.of(x.dtype) for x in inputs]
+    found = op.infer_shape(shapes[:n], zero_unknown=False), op.infer_type(kinds[:n])
+    for which, told, given in zip(("shape", "dtype"), found, (shapes, kinds), strict=True):
+        assert [*told[0], *told[2]] == given, f"{op!r}: {which}s {told[0]}, {told[2]} of {given}"
+    values = op.apply([leaf(x) for x in inputs], train=train, random=FixedRandom())
+    told_of = list(zip(found[0][1], found[1][1], strict=True))
+    told_by = [(v.shape, v.dtype) for v in values]
+    assert told_of == told_by, f"{op!r}: inferred {told_of}, the expressions have {told_by}"
+    grads = op.backward(values[: op.num_visible_outputs], [leaf(x) for x in inputs], values, train=train)
+    assert len(grads) == n, f"{op!r}: {len(grads)} gradients of {n} arguments"
+    for name, x, g in zip(op.arguments(), inputs, grads, strict=False):
+        same = g is None or (g.shape, g.dtype) == (x.shape, dt.of(x.dtype))
+        assert same, f"{op!r}: gradient of {name} is {g!r}"
+    check_partial(op, shapes[:n])
+
+
+def check_partial(op: Op, shapes: Sequence[tuple[int, ...]]) -> None:
+    """Knowing less never infers anything else."""
+    if any(0 in s for s in shapes):
+        return
+    whole = op.infer_shape(shapes)
+    for k, shape in enumerate(shapes):
+        for less in [None, *((*shape[:a], 0, *shape[a + 1 :]) for a in range(len(shape)))]:
+            part = op.infer_shape([*shapes[:k], less, *shapes[k + 1 :]])
+            for told, full in zip(sum(part, []), sum(whole, []), strict=True):
+                assert told is None or full is None or _agree(told, full), (
+                    f"{op!r}: with {op.arguments()[k]} {less} inferred {told}, else {full}"
+                )
+
+
+def _agree(told: tuple[int, ...], full: tuple[int, ...]) -> bool:
+    return len(told) == len(full) and all(a in (0, b) for a, b in zip(told, full, strict=True))
+
+
+def check_gradient(
+    op: Op,
+    inputs: Arrays,
+    which: Sequence[int] | None = None,
+    train: bool = False,
+    tolerance: float = 1e-5,
+) -> None:
+    """The gradients are what finite differences say; a gradient of None must be 0."""
+    arguments = range(len(op.arguments()))
+    which = [k for k in arguments if inputs[k].dtype.kind == "f"] if which is None else which
+    if not which:
+        return
+    generator = np.random.default_rng(1)
+    outputs = forward(op, inputs, train)[: op.num_visible_outputs]
+    heads = [generator.normal(size=y.shape).astype(y.dtype) for y in outputs]
+    grads = backward(op, inputs, heads, train)
+    for k in which:
+        numeric = finite_difference(op, list(inputs), heads, k, train)
+        found = np.zeros_like(numeric) if grads[k] is None else grads[k]
+        message = f"{op!r}: gradient of {op.arguments()[k]}"
+        np.testing.assert_allclose(found, numeric, tolerance, 10 * tolerance, err_msg=message)
+
+
+def finite_difference(op: Op, inputs: list[Array], heads: Arrays, k: int, train: bool) -> Array:
+    """What a small change of each element of input `k` does to the outputs weighted by `heads`."""
+
+    def weighted(x: Array) -> float:
+        ys = forward(op, [*inputs[:k], x, *inputs[k + 1 :]], train)
+        return float(sum((y * g).sum() for y, g in zip(ys, heads, strict=False)))
+
+    numeric = np.zeros(inputs[k].shape)
+    for place in np.ndindex(inputs[k].shape):
+        up, down = inputs[k].copy(), inputs[k].copy()
+        up[place] += STEP
+        down[place] -= STEP
+        numeric[place] = (weighted(up) - weighted(down)) / (2 * STEP)
+    return numeric

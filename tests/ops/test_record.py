@@ -1,0 +1,149 @@
+"""The operator record: what a declaration gives without saying it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gnomon import dtype
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError
+from gnomon.expr import fn
+from gnomon.expr.node import Buffer
+from gnomon.ops import Op, find, op, param
+from gnomon.ops.derive import Needs
+
+F = dtype.float32
+
+
+@op("_test_scaled", inputs=("data", "shift", "seen"), aux=("seen",), aliases=("_test_alias",))
+class Scaled(Op):
+    """`data` times `factor` plus `shift`; `seen` counts the calls."""
+
+    factor: float = param(2.0, low=0)
+    plain: bool = param(False)
+
+    def forward(self, data, shift, seen, *, train=False):
+        return data * self.factor + shift if train else fn.identity(data)
+
+    def updates(self, inputs, aux, outputs, train=True):
+        return {0: aux[0] + 1} if train else {}
+
+
+@op("_test_product", inputs=("lhs", "rhs"))
+class Product(Op):
+    """The product."""
+
+    def forward(self, lhs, rhs):
+        return lhs * rhs
+
+
+@op("_test_tanh")
+class Tanh(Op):
+    """The tangent."""
+
+    def forward(self, data):
+        return fn.tanh(data)
+
+
+def test_an_instance_has_its_parameters_and_prints_those_given():
+    scaled = Scaled(factor="3")
+    assert (scaled.factor, scaled.plain) == (3.0, False)
+    assert scaled.attrs() == {"factor": "3"}
+    assert repr(scaled) == "_test_scaled(factor=3)"
+    assert Scaled.parse({"factor": 3, "plain": "True"}).attrs() == {"factor": "3", "plain": "True"}
+
+
+def test_equal_operators_are_equal_and_parsed_once():
+    assert Scaled(factor=3) == Scaled(factor="3.0") != Scaled(factor=4)
+    assert hash(Scaled(factor=3)) == hash(Scaled(factor="3"))
+    assert Scaled.parse({"factor": 3}) is Scaled.parse({"factor": 3})
+    assert Scaled.parse({"factor": 3.0}).attrs() == {"factor": "3.0"}
+    assert Scaled() != Product()
+
+
+def test_an_operator_is_frozen_and_names_what_it_lacks():
+    with pytest.raises(GnomonError, match="frozen, 'factor'"):
+        Scaled().factor = 3
+    with pytest.raises(AttributeError, match="_test_scaled: no parameter or method 'facto'"):
+        _ = Scaled().facto
+    with pytest.raises(ParamError, match="_test_scaled: argument 'factr'.*did you mean 'factor'"):
+        Scaled.parse({"factr": 1})
+    with pytest.raises(ParamError, match="expected float >= 0, got -1"):
+        Scaled(factor=-1)
+
+
+def test_names_of_inputs_outputs_and_states():
+    scaled = Scaled()
+    assert scaled.arguments() == ("data", "shift")
+    assert scaled.auxiliary() == ("seen",)
+    assert scaled.inputs() == ("data", "shift", "seen")
+    assert (scaled.outputs(), scaled.num_visible_outputs) == (("output",), 1)
+    assert scaled.is_expression
+
+
+def test_the_registry_finds_by_name_and_alias():
+    assert find("_test_scaled") is find("_test_alias") is Scaled
+    with pytest.raises(UnknownNameError, match="operator '_test_scale' is not registered; did you"):
+        find("_test_scale")
+    with pytest.raises(ParamError, match="'_test_alias' is registered already"):
+        op("_test_other", aliases=("_test_alias",))(type("Other", (Op,), {}))
+
+
+def test_context_reaches_those_who_ask_and_no_others():
+    x, b, n = Buffer((3,)), Buffer((3,)), Buffer((3,))
+    assert Scaled().forward(x, b, n, train=True, random=None).children
+    assert Scaled().apply([x, b, n], train=False, unheard="of")[0].children == (x,)
+    assert Product().apply([x, b], train=True)[0].shape == (3,)
+
+
+def test_shapes_are_inferred_in_both_directions():
+    assert Product().infer_shape([(2, 3), None]) == ([(2, 3)] * 2, [(2, 3)], [])
+    assert Product().infer_shape([None, None], [(2, 3)]) == ([(2, 3)] * 2, [(2, 3)], [])
+    assert Product().infer_shape([(2, 0), (0, 3)]) == ([(2, 3)] * 2, [(2, 3)], [])
+    assert Product().infer_shape([None, None]) == ([None, None], [None], [])
+    assert Product().infer_shape([(), (0, 4)]) == ([(0, 4)] * 2, [(0, 4)], [])
+    assert Product().infer_shape([(0, 4)] * 2, zero_unknown=False)[1] == [(0, 4)]
+    assert Scaled().infer_shape([(2,), None])[2] == [(2,)]
+
+
+def test_contradictions_name_argument_and_both():
+    with pytest.raises(ShapeError) as error:
+        Product().infer_shape([(2, 3), (2, 4)])
+    assert str(error.value) == "_test_product: argument 'rhs': expected shape (2, 3), got (2, 4)"
+    with pytest.raises(ShapeError, match=r"'rhs': expected shape \(2, \?\), got \(2,\)"):
+        Product().infer_shape([(2, 0), (2,)])
+    with pytest.raises(DTypeError, match="'rhs': expected dtype float32, got int32"):
+        Product().infer_type([F, dtype.int32])
+    with pytest.raises(ShapeError, match="expected 2 of them: lhs, rhs, got 1"):
+        Product().infer_shape([(2, 3)])
+
+
+def test_dtypes_are_inferred_in_both_directions():
+    assert Product().infer_type([F, None]) == ([F, F], [F], [])
+    assert Product().infer_type([None, None], [F]) == ([F, F], [F], [])
+    assert Product().infer_type([None, None]) == ([None, None], [None], [])
+
+
+def test_the_gradient_reads_what_it_needs():
+    assert Product().backward_needs([(3,)] * 2, [F] * 2) == Needs((0,), (0, 1), ())
+    assert Tanh().backward_needs([(3,)], [F]) == Needs((0,), (), (0,))
+    assert Scaled().backward_needs([(3,)] * 2, [F] * 2) == Needs((0,), (), ())
+
+
+def test_one_buffer_may_be_two_arguments():
+    x, g, y = Buffer((3,)), Buffer((3,)), Buffer((3,))
+    left, right = Product().backward([g], [x, x], [y])
+    assert left.children == right.children == (g, x)
+
+
+def test_outputs_may_overwrite_what_is_read_at_the_same_place():
+    assert Product().inplace([(3,)] * 2, [F] * 2) == ((0, 0), (1, 0))
+    assert Tanh().inplace([(3,)], [F]) == ((0, 0),)
+
+
+def test_what_is_missing_says_so():
+    empty = op("_test_empty")(type("Empty", (Op,), {}))
+    assert not empty.is_expression
+    with pytest.raises(GnomonError, match="_test_empty: works on data"):
+        empty().forward(None)
+    with pytest.raises(GnomonError, match="_test_tanh: is an expression"):
+        Tanh().run(None, [], [], [], [])
