@@ -1,0 +1,121 @@
+"""Every operator gives what the real library gave: forward, backward, write and add.
+
+The records are made by `tests/golden/make.py`; this runner knows nothing of any operator and uses
+the public names alone: a symbol, bound and run, and the function of the same name on arrays.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from golden.inputs import draw, initial
+
+import gnomon as mx
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+RECORDS = json.loads((GOLDEN / "operators.json").read_text())
+ARRAYS = np.load(GOLDEN / "operators.npz")
+TOLERANCE = {"float16": (2e-2, 2e-3), "float32": (1e-4, 2e-5), "float64": (1e-8, 1e-9)}
+TRAINED = ("BatchNorm", "Dropout")  # what they do depends on the mode, which mx.nd has from outside
+
+RECORDED = {}
+for key in ARRAYS.files:
+    number, _, what = key.partition("/")
+    RECORDED.setdefault(int(number), {})[what] = ARRAYS[key]
+
+records = pytest.mark.parametrize("number", range(len(RECORDS)), ids=[r["id"] for r in RECORDS])
+
+
+def inputs(record):
+    """The arrays of a record by name."""
+    types = record.get("dtypes", {})
+    return {
+        name: draw(f"{record['id']}:{name}", spec, types.get(name, record["dtype"]))
+        for name, spec in record["inputs"].items()
+    }
+
+
+def settings(record):
+    """The parameters as a user writes them."""
+    attrs = record.get("attrs", {})
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in attrs.items()}
+
+
+def function(namespace, name):
+    return getattr(namespace, name, None) or getattr(namespace._internal, name)
+
+
+def array(values):
+    return mx.nd.array(values, dtype=values.dtype)
+
+
+def check(what, ours, theirs):
+    """Shape, dtype and values agree."""
+    assert ours.shape == theirs.shape, what
+    assert ours.dtype == theirs.dtype, what
+    if theirs.dtype.name not in TOLERANCE:
+        assert np.array_equal(ours, theirs), what
+        return
+    relative, absolute = TOLERANCE[theirs.dtype.name]
+    np.testing.assert_allclose(ours, theirs, relative, absolute, err_msg=what)
+
+
+def run(record, values, before, request):
+    """The executor after one forward and backward, its gradients starting from `before`."""
+    symbol = function(mx.sym, record["op"])(*map(mx.sym.Variable, values), **settings(record))
+    aux = symbol.list_auxiliary_states()
+    bound = symbol.bind(
+        mx.cpu(),
+        {k: array(v) for k, v in values.items() if k not in aux},
+        args_grad={k: array(v) for k, v in before.items()},
+        grad_req=dict.fromkeys(before, request) or "null",
+        aux_states={k: array(values[k]) for k in aux},
+    )
+    outputs = bound.forward(is_train=record["train"])
+    if before:
+        specs = record.get("heads") or [["n", list(o.shape)] for o in outputs]
+        names = [f"{record['id']}:head{k}" for k in range(len(outputs))]
+        heads = [draw(n, s, o.dtype) for n, s, o in zip(names, specs, outputs, strict=True)]
+        bound.backward([array(h) for h in heads])
+    return bound
+
+
+def compare(bound, recorded, before, request):
+    """Outputs, gradients and auxiliary states against the record."""
+    for k, output in enumerate(bound.outputs):
+        check(f"output {k}", output.asnumpy(), recorded[f"out{k}"])
+    for name, start in before.items():
+        expected = recorded[f"grad:{name}"]
+        if request == "add":
+            expected = (start + expected).astype(start.dtype)
+        check(f"gradient of {name}, {request}", bound.grad_dict[name].asnumpy(), expected)
+    for name, state in bound.aux_dict.items():
+        check(f"state {name}", state.asnumpy(), recorded[f"aux:{name}"])
+
+
+@records
+def test_symbol(number):
+    record, recorded = RECORDS[number], RECORDED[number]
+    if record.get("mode") == "update":
+        return
+    values = inputs(record)
+    names = record.get("grad", [])
+    for request in ("write", "add") if names else ("null",):
+        before = {k: initial(values[k].shape, values[k].dtype) for k in names}
+        compare(run(record, values, before, request), recorded, before, request)
+
+
+@records
+def test_imperative(number):
+    record, recorded = RECORDS[number], RECORDED[number]
+    arrays = {k: array(v) for k, v in inputs(record).items()}
+    operator = function(mx.nd, record["op"])
+    if record.get("mode") == "update":
+        operator(*arrays.values(), out=arrays["weight"], **settings(record))
+        for name in arrays.keys() - {"grad"}:
+            check(name, arrays[name].asnumpy(), recorded[f"aux:{name}"])
+    elif not (record["train"] and record["op"] in TRAINED):
+        outputs = operator(*arrays.values(), **settings(record))
+        for k, output in enumerate(outputs if isinstance(outputs, list) else [outputs]):
+            check(f"output {k}", output.asnumpy(), recorded[f"out{k}"])
