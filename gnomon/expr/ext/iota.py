@@ -1,0 +1,46 @@
+"""iota: every element is its own position along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gnomon import dtype as dt
+from gnomon.dtype import DType
+from gnomon.expr.axes import normal_axis
+from gnomon.expr.index import Index
+from gnomon.expr.node import Chainer, Expr, Sizes
+from gnomon.expr.term import Term, compute_dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Iota(Chainer):
+    """The index along `axis`, in the dtype `of`."""
+
+    to: Sizes
+    axis: tuple[int]  # in a tuple, because a plain number would be a kernel argument
+    of: DType
+
+    def infer(self) -> tuple[tuple[int, ...], DType]:
+        return self.to, self.of
+
+    def at(self, i: Index) -> Term:
+        return i.arena.cast(i[self.axis[0]], compute_dtype(self.of))
+
+
+def iota(shape: Sequence[int], axis: int = 0, dtype: DType = dt.int64) -> Expr:
+    """0, 1, 2, ... along `axis` of `shape`.
+
+    >>> iota((2, 3), 1).shape
+    (2, 3)
+
+    Raises:
+        ShapeError: there is no such axis.
+    """
+    return Iota(tuple(shape), (normal_axis("iota", axis, len(shape)),), dtype)
+
+
+def cases() -> Iterator[Expr]:
+    """What the generic tests try."""
+    yield iota((2, 3), 1)
+    yield iota((4,), 0, dt.float32)

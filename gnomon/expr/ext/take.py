@@ -1,0 +1,212 @@
+"""take, take_grad, pick, one_hot: elements by the value of an index.
+
+An index outside is taken as the nearest one inside: nothing is ever read or written elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gnomon import dtype as dt
+from gnomon.base import DTypeError, ShapeError, complaint
+from gnomon.dtype import DType
+from gnomon.expr.ext.reduce import broadcast_to
+from gnomon.expr.ext.reshape import reshape
+from gnomon.expr.index import Index
+from gnomon.expr.node import Buffer, Chainer, Expr, Size
+from gnomon.expr.reducer import SUM
+from gnomon.expr.term import Term, compute_dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Take(Chainer):
+    """Row `index[i]` of `src` at each i."""
+
+    src: Expr
+    index: Expr
+
+    def infer(self) -> tuple[tuple[int, ...], DType]:
+        check_index("take", self.index)
+        if not self.src.shape or (self.src.shape[0] == 0 and 0 not in self.index.shape):
+            raise ShapeError(complaint("take", "src", "rows to take", f"{self.src!r}"))
+        return (*self.index.shape, *self.src.shape[1:]), self.src.dtype
+
+    def at(self, i: Index) -> Term:
+        m = self.index.ndim
+        row = clipped(i, i.elem(self.index, i[:m]), self.src.shape[0])
+        return i.elem(self.src, (row, *i[m:]))
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        return ((self.src, TakeGrad(self.index, g, self.src.shape[0])),)
+
+
+@dataclass(frozen=True, eq=False)
+class TakeGrad(Chainer):
+    """Row r is the sum of `grad` wherever `index` is r."""
+
+    index: Expr
+    grad: Expr
+    rows: Size
+
+    def infer(self) -> tuple[tuple[int, ...], DType]:
+        check_index("take_grad", self.index)
+        m = self.index.ndim
+        if self.grad.shape[:m] != self.index.shape:
+            expected = f"a shape that begins as {self.index!r}"
+            raise ShapeError(complaint("take_grad", "grad", expected, f"{self.grad!r}"))
+        return (self.rows, *self.grad.shape[m:]), self.grad.dtype
+
+    def at(self, i: Index) -> Term:
+        def body(k: Index) -> Term:
+            row = clipped(i, i.elem(self.index, k), self.rows)
+            return i.guard(row.eq(i[0]), i.elem(self.grad, (*k, *i[1:])), 0)
+
+        return i.fold(SUM, list(self.index.shape), body)
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        return ((self.grad, Take(g, self.index)),)
+
+
+@dataclass(frozen=True, eq=False)
+class Pick(Chainer):
+    """The element of every row of `src` that `index` names."""
+
+    src: Expr
+    index: Expr
+
+    def infer(self) -> tuple[tuple[int, ...], DType]:
+        check_index("pick", self.index)
+        if not self.src.shape or self.index.shape != self.src.shape[:-1]:
+            expected = f"the shape of {self.src!r} without its last axis"
+            raise ShapeError(complaint("pick", "index", expected, f"{self.index!r}"))
+        if self.src.shape[-1] == 0 and 0 not in self.index.shape:
+            raise ShapeError(complaint("pick", "src", "rows that are not empty", f"{self.src!r}"))
+        return self.index.shape, self.src.dtype
+
+    def at(self, i: Index) -> Term:
+        column = clipped(i, i.elem(self.index, i), self.src.shape[-1])
+        return i.elem(self.src, (*i, column))
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        return ((self.src, Place(self.index, g, self.src.shape[-1])),)
+
+
+@dataclass(frozen=True, eq=False)
+class Place(Chainer):
+    """Rows of `width` that are 0 but for one element, at `index`, of `value`."""
+
+    index: Expr
+    value: Expr
+    width: Size
+
+    def infer(self) -> tuple[tuple[int, ...], DType]:
+        return (*self.index.shape, self.width), self.value.dtype
+
+    def at(self, i: Index) -> Term:
+        column = clipped(i, i.elem(self.index, i[:-1]), self.width)
+        return i.guard(column.eq(i[-1]), i.elem(self.value, i[:-1]), 0)
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        return ((self.value, Pick(g, self.index)),)
+
+
+@dataclass(frozen=True, eq=False)
+class OneHot(Chainer):
+    """Rows of `width` that are 0 but for a 1 at `index`; all 0 where it is outside."""
+
+    index: Expr
+    width: Size
+    of: DType
+
+    def infer(self) -> tuple[tuple[int, ...], DType]:
+        check_index("one_hot", self.index)
+        return (*self.index.shape, self.width), self.of
+
+    def at(self, i: Index) -> Term:
+        here = i.arena.cast(i.elem(self.index, i[:-1]), dt.int64).eq(i[-1])
+        return i.arena.cast(here, compute_dtype(self.of))
+
+
+def check_index(where: str, index: Expr) -> None:
+    """A DTypeError unless `index` holds integers."""
+    if index.dtype.kind not in "iu":
+        expected = "integers: cast it first"
+        raise DTypeError(complaint(where, "index", expected, f"{index!r}"))
+
+
+def clipped(i: Index, value: Term, size: int) -> Term:
+    """`value` as an index from 0 to `size` - 1."""
+    value = i.arena.cast(value, dt.int64)
+    last = value.like(size) - 1
+    return i.arena.op("max", i.arena.op("min", value, last), i.arena.const(0))
+
+
+def take(src: Expr, index: Expr) -> Expr:
+    """The rows of `src` that the integers of `index` name.
+
+    >>> take(Buffer((9, 4)), Buffer((2, 3), dt.int64)).shape
+    (2, 3, 4)
+
+    Raises:
+        ShapeError: `src` has no rows.
+        DTypeError: `index` holds no integers.
+    """
+    return Take(src, index)
+
+
+def take_grad(index: Expr, grad: Expr, rows: int) -> Expr:
+    """What `take` sends back: `rows` rows, each the sum of `grad` where `index` names it.
+
+    >>> take_grad(Buffer((2, 3), dt.int64), Buffer((2, 3, 4)), 9).shape
+    (9, 4)
+    """
+    return TakeGrad(index, grad, rows)
+
+
+def pick(src: Expr, index: Expr) -> Expr:
+    """The element of each row (along the last axis) of `src` that the integers of `index` name.
+
+    >>> pick(Buffer((5, 3)), Buffer((5,), dt.int32)).shape
+    (5,)
+
+    Raises:
+        ShapeError: `index` has not one number a row.
+        DTypeError: `index` holds no integers.
+    """
+    return Pick(src, index)
+
+
+def one_hot(index: Expr, width: int, dtype: DType = dt.float32) -> Expr:
+    """Rows of `width`: 1 at the place that the integers of `index` name, else 0.
+
+    >>> one_hot(Buffer((5,), dt.int32), 10).shape
+    (5, 10)
+
+    Raises:
+        DTypeError: `index` holds no integers.
+    """
+    return OneHot(index, width, dtype)
+
+
+def mat_fill_row_element(src: Expr, value: Expr, index: Expr) -> Expr:
+    """`src` with the element of each row that `index` names replaced by that of `value`.
+
+    >>> rows, index = Buffer((5, 3)), Buffer((5,), dt.int64)
+    >>> mat_fill_row_element(rows, Buffer((5,)), index).shape
+    (5, 3)
+    """
+    hit = one_hot(index, src.shape[-1], src.dtype)
+    wide = broadcast_to(reshape(value, (*value.shape, 1)), src.shape)
+    return src + hit * (wide - src)
+
+
+def cases() -> Iterator[Expr]:
+    """What the generic tests try."""
+    yield take(Buffer((4, 3)), Buffer((2, 5), dt.int64))
+    yield take(Buffer((4,)), Buffer((), dt.int32))
+    yield take_grad(Buffer((6,), dt.int64), Buffer((6, 2)), 4)
+    yield pick(Buffer((5, 3)), Buffer((5,), dt.int32))
+    yield Place(Buffer((5,), dt.int64), Buffer((5,)), 3)
+    yield one_hot(Buffer((2, 3), dt.int64), 4)
+    yield mat_fill_row_element(Buffer((5, 3)), Buffer((5,)), Buffer((5,), dt.int64))

@@ -1,0 +1,80 @@
+"""transpose, swapaxis: the axes in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gnomon.base import ShapeError, complaint
+from gnomon.dtype import DType
+from gnomon.expr.axes import normal_axis
+from gnomon.expr.index import Index
+from gnomon.expr.node import Buffer, Chainer, Expr
+from gnomon.expr.term import Term
+from gnomon.expr.view import view_of
+
+
+@dataclass(frozen=True, eq=False)
+class Transpose(Chainer):
+    """Axis k of the result is axis `axes[k]` of `src`."""
+
+    src: Expr
+    axes: tuple[int, ...]
+
+    def infer(self) -> tuple[tuple[int, ...], DType]:
+        if sorted(self.axes) != list(range(self.src.ndim)):
+            expected = f"every axis of {self.src!r} once"
+            raise ShapeError(complaint("transpose", "axes", expected, self.axes))
+        return tuple(self.src.shape[a] for a in self.axes), self.src.dtype
+
+    @property
+    def inverse(self) -> tuple[int, ...]:
+        """The axes that undo this."""
+        return tuple(self.axes.index(a) for a in range(len(self.axes)))
+
+    def at(self, i: Index) -> Term:
+        return i.elem(self.src, [i[k] for k in self.inverse])
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        return ((self.src, transpose(g, self.inverse)),)
+
+    def view(self, src: Buffer) -> Buffer | None:
+        strides = [src.strides[a] for a in self.axes]
+        return view_of(src, self.shape, strides)
+
+
+def transpose(src: Expr, axes: Sequence[int] | None = None) -> Expr:
+    """`src` with its axes reversed, or in the order `axes`.
+
+    >>> transpose(Buffer((2, 3, 4)), (0, 2, 1)).shape
+    (2, 4, 3)
+
+    Raises:
+        ShapeError: `axes` does not name every axis once.
+    """
+    if axes is None:
+        axes = range(src.ndim)[::-1]
+    order = tuple(normal_axis("transpose", a, src.ndim) for a in axes)
+    if isinstance(src, Transpose) and len(order) == src.ndim:  # e.T.T is e
+        return transpose(src.src, [src.axes[a] for a in order])
+    return src if order == tuple(range(src.ndim)) else Transpose(src, order)
+
+
+def swapaxis(src: Expr, a: int, b: int) -> Expr:
+    """`src` with axes `a` and `b` exchanged.
+
+    >>> swapaxis(Buffer((2, 3, 4)), 0, -1).shape
+    (4, 3, 2)
+    """
+    a, b = (normal_axis("swapaxis", x, src.ndim) for x in (a, b))
+    order = list(range(src.ndim))
+    order[a], order[b] = b, a
+    return transpose(src, order)
+
+
+def cases() -> Iterator[Expr]:
+    """What the generic tests try."""
+    yield transpose(Buffer((2, 3)))
+    yield transpose(Buffer((2, 3, 4)), (2, 0, 1))
+    yield transpose(transpose(Buffer((2, 3, 4)), (1, 2, 0)), (0, 2, 1))
+    yield swapaxis(Buffer((2, 3, 4, 1)), 1, -1)
