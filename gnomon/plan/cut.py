@@ -1,7 +1,7 @@
 """Cutting: statements with calls in them become a sequence of calls on buffers and groups without calls.
 
 What a call reads is brought into buffers, what it gives goes straight to the destination where nothing else
-needs that memory, else into a temporary. Temporaries have no address: the runtime gives them memory.
+needs that memory, else into a temporary.
 """
 
 from __future__ import annotations
@@ -29,10 +29,18 @@ class Invoke:
 Piece: TypeAlias = "Invoke | list[Store]"
 
 
-def cut(stores: Sequence[Store], supported: Callable[[Call], bool]) -> list[Piece]:
-    """The pieces that carry out `stores`, in order; unsupported calls as their fallback expressions."""
+Temporary: TypeAlias = Callable[[Expr], Buffer]
+
+
+def cut(
+    stores: Sequence[Store], supported: Callable[[Call], bool], temporary: Temporary
+) -> list[Piece]:
+    """The pieces that carry out `stores`, in order; unsupported calls as their fallback expressions.
+
+    `temporary(e)` gives a buffer with memory for the value of `e`.
+    """
     stores = views(stores)
-    cutter = _Cutter(stores, supported)
+    cutter = _Cutter(stores, supported, temporary)
     for _ in range(10_000):
         call = cutter.next_call()
         if call is None:
@@ -40,13 +48,16 @@ def cut(stores: Sequence[Store], supported: Callable[[Call], bool]) -> list[Piec
         cutter.take(call)
     else:
         raise RecursionError("a call's fallback leads back to itself")
-    return [*cutter.pieces, *sequence([s for s in cutter.stores if s is not None])]
+    rest = [s for s in cutter.stores if s is not None]
+    return [*cutter.pieces, *sequence(rest, temporary)]
 
 
 class _Cutter:
-    def __init__(self, stores: Sequence[Store], supported: Callable[[Call], bool]) -> None:
+    def __init__(
+        self, stores: Sequence[Store], supported: Callable[[Call], bool], temporary: Temporary
+    ) -> None:
         self.stores: list[Store | None] = list(stores)
-        self.supported = supported
+        self.supported, self.temporary = supported, temporary
         self.pieces: list[Piece] = []
 
     def next_call(self) -> Call | None:
@@ -71,7 +82,7 @@ class _Cutter:
             self.pieces.append(Invoke(ready, store.dest, store.saver, scale_of(store.value)))
             self.stores[k] = None
             return
-        result = Buffer(call.shape, call.dtype)
+        result = self.temporary(call)
         self.pieces.append(Invoke(ready, result, "saveto", 1.0))
         self.replace(call, result)
 
@@ -86,9 +97,9 @@ class _Cutter:
         """`e` as a buffer: itself, or a temporary that a piece before fills."""
         if isinstance(e, Buffer):
             return e
-        temporary = Buffer(e.shape, e.dtype)
-        self.pieces.append([Store(temporary, "saveto", e)])
-        return temporary
+        value = self.temporary(e)
+        self.pieces.append([Store(value, "saveto", e)])
+        return value
 
     def root(self, call: Call) -> int | None:
         """The statement that is `dest = scale * call` and may be stored at once, if there is one."""
@@ -125,7 +136,7 @@ def scale_of(value: Expr) -> float:
     return next(float(a.value) for a in value.args if isinstance(a, Scalar))
 
 
-def sequence(stores: Sequence[Store]) -> list[Piece]:
+def sequence(stores: Sequence[Store], temporary: Temporary) -> list[Piece]:
     """Groups of one shape, in an order in which no group overwrites what a later one reads."""
     groups: dict[tuple[int, ...], list[Store]] = {}
     for store in stores:
@@ -139,9 +150,9 @@ def sequence(stores: Sequence[Store]) -> list[Piece]:
         for k, store in enumerate(group):
             read = [n for n in postorder([store.value]) if isinstance(n, Buffer)]
             if any(overlap(w, b) for w in written for b in read):
-                temporary = Buffer(store.dest.shape, store.dest.dtype)
-                before.append([Store(temporary, "saveto", store.value)])
-                group[k] = Store(store.dest, store.saver, temporary)
+                value = temporary(store.value)
+                before.append([Store(value, "saveto", store.value)])
+                group[k] = Store(store.dest, store.saver, value)
     return [*before, *rest]
 
 

@@ -38,7 +38,8 @@ def viewed(node: Expr) -> Expr:
     if isinstance(node, Chainer) and len(node.children) == 1:
         (src,) = node.children
         if isinstance(src, Buffer):
-            return node.view(src) or node
+            found = node.view(src)
+            return node if found is None else found
     return node
 
 

@@ -1,21 +1,111 @@
 """Calls: which library carries out which `Call` node, and the steps that do.
 
-A table from node types to makers; a maker gives None where the library is missing or does not do
-this case, and the planner takes the node's fallback expression.
+A table from node types to a pair (does the library do this case, the steps); where it does not, or is missing, the
+planner takes the node's fallback expression.
 """
 
 from __future__ import annotations
 
-from gnomon.expr.node import Call
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from gnomon.expr.call import BatchDot, Dot
+from gnomon.expr.node import Buffer, Call
 from gnomon.plan.cut import Invoke
+from gnomon.runtime import blas
 from gnomon.runtime.program import Step
+from gnomon.runtime.scratch import copied
+
+FACTORS = {"saveto": (1.0, 0.0), "plusto": (1.0, 1.0), "minusto": (-1.0, 1.0)}
+
+
+class Maker(NamedTuple):
+    """How a kind of call is carried out."""
+
+    supported: Callable[[Any], bool]
+    steps: Callable[[Invoke], list[Step]]
 
 
 def supported(call: Call) -> bool:
     """Whether a library on this machine carries out `call`."""
-    return False
+    maker = MAKERS.get(type(call))
+    return maker is not None and maker.supported(call)
 
 
 def steps(invoke: Invoke) -> list[Step]:
     """The steps of a supported call on buffers with memory."""
-    raise AssertionError(invoke)
+    return MAKERS[type(invoke.call)].steps(invoke)
+
+
+class Matrix(NamedTuple):
+    """How BLAS reads the last two axes of a buffer: row distance, and whether it is stored transposed."""
+
+    distance: int
+    turned: bool
+
+
+def matrix(buffer: Buffer) -> Matrix | None:
+    """`buffer` as BLAS takes it; None where neither of its last two axes is dense."""
+    (rows, columns), (row, column) = buffer.shape[-2:], buffer.strides[-2:]
+    if (column == 1 or columns == 1) and (rows == 1 or row >= columns):
+        return Matrix(max(row if rows > 1 else columns, columns, 1), False)
+    if (row == 1 or rows == 1) and (columns == 1 or column >= rows):
+        return Matrix(max(column if columns > 1 else rows, rows, 1), True)
+    return None
+
+
+def dot_supported(call: Dot) -> bool:
+    """Products of floats that are not empty."""
+    return blas.supports(call.dtype) and 0 not in (*call.a.shape, *call.b.shape)
+
+
+def dot_steps(invoke: Invoke) -> list[Step]:
+    """A product by BLAS; the operands' strides become its transposition flags."""
+    call, dest = invoke.call, invoke.dest
+    assert isinstance(call, Dot)
+    pairs = [dense(call.a), dense(call.b)]
+    (a, left), (b, right) = [p[:2] for p in pairs]
+    before = [step for p in pairs for step in p[2]]
+    m, n = dest.shape[-2:]
+    inner = call.a.shape[-2 if call.transpose_a else -1]
+    factor, beta = FACTORS[invoke.saver]
+    batch = call.shape[0] if isinstance(call, BatchDot) else 1
+    strides = (a.strides[0], b.strides[0], dest.strides[0]) if batch > 1 else None
+    step = blas.gemm_step(
+        call.dtype,
+        m,
+        n,
+        inner,
+        a.address,
+        b.address,
+        dest.address,
+        transpose_a=call.transpose_a != left.turned,
+        transpose_b=call.transpose_b != right.turned,
+        alpha=factor * invoke.scale,
+        beta=beta,
+        lda=left.distance,
+        ldb=right.distance,
+        ldc=max(dest.strides[-2] if m > 1 else n, n),
+        batch=batch,
+        strides=strides,
+        keep=(a, b, dest),
+    )
+    return [*before, step]
+
+
+def dense(operand: Any) -> tuple[Buffer, Matrix, list[Step]]:
+    """An operand that BLAS can read: itself, or a copy that a step before makes."""
+    assert isinstance(operand, Buffer)
+    found = matrix(operand)
+    if found is not None:
+        return operand, found, []
+    copy, making = copied(operand)
+    made = matrix(copy)
+    assert made is not None
+    return copy, made, making
+
+
+MAKERS: dict[type[Call], Maker] = {
+    Dot: Maker(dot_supported, dot_steps),
+    BatchDot: Maker(dot_supported, dot_steps),
+}

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gnomon.base import DTypeError, ShapeError, complaint
-from gnomon.expr.node import Buffer, Call, Scalar
-from gnomon.plan.cut import Invoke, Piece, cut, overlap
+from gnomon.expr.node import Call, Scalar
+from gnomon.plan.cut import Invoke, cut, overlap
 from gnomon.plan.statement import SAVERS, Store, Structure, identity
-from gnomon.runtime import calls, pool
-from gnomon.runtime.kernel import CACHE, Kernel, size_of
+from gnomon.runtime import calls
+from gnomon.runtime.kernel import CACHE, Kernel
 from gnomon.runtime.program import Step
+from gnomon.runtime.scratch import temporary
 
 __all__ = ["Store", "check", "kernels", "prepare"]
 
@@ -35,8 +36,7 @@ def prepare(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
     if not structure.composite:
         return _group(stores, structure, name)
     steps: list[Step] = []
-    for piece in cut(stores, calls.supported):
-        place(piece)
+    for piece in cut(stores, calls.supported, temporary):
         if isinstance(piece, Invoke):
             steps.extend(calls.steps(piece))
         else:
@@ -49,7 +49,7 @@ def kernels(stores: Sequence[Store]) -> list[Kernel | Call]:
     for store in stores:
         check(store)
     found: list[Kernel | Call] = []
-    for piece in cut(stores, calls.supported):
+    for piece in cut(stores, calls.supported, temporary):
         if isinstance(piece, Invoke):
             found.append(piece.call)
         else:
@@ -78,21 +78,11 @@ def check(store: Store) -> None:
         )
 
 
-def place(piece: Piece) -> None:
-    """Memory for the destinations of `piece` that have none yet."""
-    dests = [piece.dest] if isinstance(piece, Invoke) else [s.dest for s in piece]
-    for dest in dests:
-        if not dest.address:
-            storage = pool.allocate(max(1, size_of(dest)), dest.device)
-            dest.address, dest.owner = storage.address, storage
-
-
 def _group(stores: Sequence[Store], structure: Structure, name: str) -> list[Step]:
     kernel = CACHE.get(stores, structure)
     if not clashes(stores, structure, kernel):
         return [kernel.bind(structure, name)]
-    values = [Store(Buffer(s.dest.shape, s.dest.dtype), "saveto", s.value) for s in stores]
-    place(values)
+    values = [Store(temporary(s.dest), "saveto", s.value) for s in stores]
     results = [Store(s.dest, s.saver, v.dest) for s, v in zip(stores, values, strict=True)]
     steps: list[Step] = []
     for group in (values, *([r] for r in results)):

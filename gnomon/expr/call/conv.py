@@ -17,6 +17,7 @@ from gnomon.expr.call.dot import dot
 from gnomon.expr.ext import concat, pack_col2patch, reshape, slice_, transpose, unpack_patch2col
 from gnomon.expr.node import Call, Expr
 from gnomon.expr.window import Sizes, places, span, windows
+from gnomon.shape import prod
 
 Array = np.ndarray[Any, Any]
 
@@ -82,17 +83,11 @@ class Convolution(Call):
 
     def fallback(self) -> Expr:
         """Patches as columns, and a matrix product for each group."""
-        n, filters, *_ = self.shape
-        data, weight = flat_space(self.data), flat_space(self.weight)
-        how = flat_geometry(self.how)
-        kernel, groups = weight.shape[2:], how.groups
-        parts = []
+        n, filters = self.shape[:2]
+        groups, parts = self.how.groups, []
         for k in range(groups):
-            columns = unpack_patch2col(
-                channels(data, k, groups), kernel, how.stride, how.dilate, how.pad
-            )
-            rows = reshape(share(weight, k, groups), (filters // groups, columns.shape[0]))
-            parts.append(dot(rows, columns))
+            columns = patch_columns(channels(self.data, k, groups), self.weight.shape[2:], self.how)
+            parts.append(dot(rows(share(self.weight, k, groups)), columns))
         whole = concat(parts, 0) if groups > 1 else parts[0]
         apart = reshape(whole, (filters, n, whole.shape[1] // n))
         return reshape(transpose(apart, (1, 0, 2)), self.shape)
@@ -128,22 +123,14 @@ class ConvolutionData(Call):
 
     def fallback(self) -> Expr:
         """A matrix product for each group, and its columns added into the image."""
-        n, filters = self.grad.shape[:2]
-        weight, how, groups = flat_space(self.weight), flat_geometry(self.how), self.how.groups
-        grad = flat_space(self.grad)
-        space = self.space if len(self.space) == 2 else (1, *self.space)
-        parts = []
+        how, groups, parts = self.how, self.how.groups, []
+        image = (self.shape[0], self.weight.shape[1], *self.space)
         for k in range(groups):
-            rows = share(weight, k, groups)
-            rows = reshape(rows, (rows.shape[0], rows.shape[1] * rows.shape[2] * rows.shape[3]))
-            mine = transpose(channels(grad, k, groups), (1, 0, 2, 3))
-            mine = reshape(mine, (filters // groups, n * grad.shape[2] * grad.shape[3]))
-            image = (n, weight.shape[1], *space)
-            columns = dot(rows, mine, transpose_a=True)
-            parts.append(
-                pack_col2patch(columns, image, weight.shape[2:], how.stride, how.dilate, how.pad)
-            )
-        return reshape(concat(parts, 1) if groups > 1 else parts[0], self.shape)
+            mine = filter_rows(channels(self.grad, k, groups))
+            columns = dot(rows(share(self.weight, k, groups)), mine, transpose_a=True)
+            kernel = self.weight.shape[2:]
+            parts.append(pack_col2patch(columns, image, kernel, how.stride, how.dilate, how.pad))
+        return concat(parts, 1) if groups > 1 else parts[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,16 +160,10 @@ class ConvolutionWeight(Call):
 
     def fallback(self) -> Expr:
         """A matrix product of the gradient with the patches as columns, for each group."""
-        n, filters = self.grad.shape[:2]
-        data, grad, how = flat_space(self.data), flat_space(self.grad), flat_geometry(self.how)
-        kernel = self.kernel if len(self.kernel) == 2 else (1, *self.kernel)
         groups, parts = self.how.groups, []
         for k in range(groups):
-            columns = unpack_patch2col(
-                channels(data, k, groups), kernel, how.stride, how.dilate, how.pad
-            )
-            mine = transpose(channels(grad, k, groups), (1, 0, 2, 3))
-            mine = reshape(mine, (filters // groups, n * grad.shape[2] * grad.shape[3]))
+            columns = patch_columns(channels(self.data, k, groups), self.kernel, self.how)
+            mine = filter_rows(channels(self.grad, k, groups))
             parts.append(dot(mine, columns, transpose_b=True))
         return reshape(concat(parts, 0) if groups > 1 else parts[0], self.shape)
 
@@ -230,16 +211,20 @@ def fold_patches(cols: Array, how: Geometry, kernel: Sizes, space: Sizes) -> Arr
     return out[(slice(None), slice(None), *inside)]
 
 
-def flat_space(e: Expr) -> Expr:
-    """`e` with at least two spatial axes: one more of size 1 in front of a single one."""
-    return e if e.ndim != 3 else reshape(e, (*e.shape[:2], 1, e.shape[2]))
+def patch_columns(data: Expr, kernel: Sizes, how: Geometry) -> Expr:
+    """The windows of `data` as columns."""
+    return unpack_patch2col(data, kernel, how.stride, how.dilate, how.pad)
 
 
-def flat_geometry(how: Geometry) -> Geometry:
-    """The geometry for `flat_space`."""
-    if len(how.stride) != 1:
-        return how
-    return Geometry((1, *how.stride), (0, *how.pad), (1, *how.dilate), how.groups)
+def rows(weight: Expr) -> Expr:
+    """Each filter as a row."""
+    return reshape(weight, (weight.shape[0], prod(weight.shape[1:])))
+
+
+def filter_rows(grad: Expr) -> Expr:
+    """(N, filters, places...) as a row for each filter."""
+    order = (1, 0, *range(2, grad.ndim))
+    return reshape(transpose(grad, order), (grad.shape[1], prod(grad.shape) // grad.shape[1]))
 
 
 def channels(e: Expr, k: int, groups: int) -> Expr:

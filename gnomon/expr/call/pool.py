@@ -97,7 +97,6 @@ class MaxPoolGradient(Call):
         x, _, g = operands
         w = self.window
         inside = seen(x, w, -np.inf)
-        counts = g.shape[2:]
         first = inside.reshape(*g.shape, -1).argmax(axis=-1)
         out = np.zeros_like(x)
         for place in np.ndindex(*g.shape):
@@ -105,8 +104,8 @@ class MaxPoolGradient(Call):
             at = tuple(
                 c * s - p + o for c, s, p, o in zip(place[2:], w.stride, w.pad, k, strict=True)
             )
-            out[(*place[:2], *at)] += g[place]
-        assert len(counts) == len(w.kernel)
+            if all(0 <= a < n for a, n in zip(at, x.shape[2:], strict=True)):
+                out[(*place[:2], *at)] += g[place]
         return out
 
     def fallback(self) -> Expr:
