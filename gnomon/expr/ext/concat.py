@@ -19,10 +19,10 @@ class Concat(Chainer):
     """`parts` one after another along `axis`."""
 
     parts: tuple[Expr, ...]
-    axis: tuple[int]  # in a tuple, because a plain number would be a kernel argument
+    axis: int
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
-        first, (axis,) = self.parts[0], self.axis
+        first, axis = self.parts[0], self.axis
         for k, part in enumerate(self.parts):
             if part.dtype is not first.dtype:
                 expected = f"dtype {first.dtype.name} as {first!r}"
@@ -35,7 +35,7 @@ class Concat(Chainer):
         return (*first.shape[:axis], total, *first.shape[axis + 1 :]), first.dtype
 
     def at(self, i: Index) -> Term:
-        (axis,) = self.axis
+        axis = self.axis
         starts = [i.arena.const(0)]
         for part in self.parts[:-1]:
             starts.append(starts[-1] + part.shape[axis])
@@ -46,7 +46,7 @@ class Concat(Chainer):
         return value
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
-        (axis,) = self.axis
+        axis = self.axis
         pairs, start = [], 0
         for part in self.parts:
             whole: list[int | None] = [None] * axis
@@ -69,7 +69,7 @@ def concat(parts: Sequence[Expr], axis: int) -> Expr:
     if not parts:
         raise ShapeError(complaint("concat", "parts", "at least one", len(parts)))
     axis = normal_axis("concat", axis, parts[0].ndim)
-    return parts[0] if len(parts) == 1 else Concat(tuple(parts), (axis,))
+    return parts[0] if len(parts) == 1 else Concat(tuple(parts), axis)
 
 
 def cases() -> Iterator[Expr]:

@@ -18,14 +18,14 @@ class Iota(Chainer):
     """The index along `axis`, in the dtype `of`."""
 
     to: Sizes
-    axis: tuple[int]  # in a tuple, because a plain number would be a kernel argument
+    axis: int
     of: DType
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
         return self.to, self.of
 
     def at(self, i: Index) -> Term:
-        return i.arena.cast(i[self.axis[0]], compute_dtype(self.of))
+        return i.arena.cast(i[self.axis], compute_dtype(self.of))
 
 
 def iota(shape: Sequence[int], axis: int = 0, dtype: DType = dt.int64) -> Expr:
@@ -37,7 +37,7 @@ def iota(shape: Sequence[int], axis: int = 0, dtype: DType = dt.int64) -> Expr:
     Raises:
         ShapeError: there is no such axis.
     """
-    return Iota(tuple(shape), (normal_axis("iota", axis, len(shape)),), dtype)
+    return Iota(tuple(shape), normal_axis("iota", axis, len(shape)), dtype)
 
 
 def cases() -> Iterator[Expr]:
