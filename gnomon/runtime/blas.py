@@ -220,13 +220,13 @@ def gemm_step(
         raise DTypeError(
             complaint("gemm_step", "dtype", "float32 or float64 with OpenBLAS", of.name)
         )
+    for argument, size in (("m", m), ("n", n), ("k", k), ("batch", batch)):
+        if not 0 <= size < _LIMIT:
+            raise ParamError(complaint("gemm_step", argument, "a size from 0 to 2**31 - 1", size))
     rows = ((k, m) if transpose_a else (m, k), (n, k) if transpose_b else (k, n), (m, n))
     lda = _distance("lda", lda, *rows[0])
     ldb = _distance("ldb", ldb, *rows[1])
     ldc = _distance("ldc", ldc, *rows[2])
-    for argument, size in (("m", m), ("n", n), ("k", k), ("batch", batch)):
-        if not 0 <= size < _LIMIT:
-            raise ParamError(complaint("gemm_step", argument, "a size from 0 to 2**31 - 1", size))
     sa, sb, sc = strides or (rows[0][0] * lda, rows[1][0] * ldb, rows[2][0] * ldc)
     product = _Product(
         of, m, n, k, transpose_a, transpose_b, alpha, beta, lda, ldb, ldc, batch, sa, sb, sc
@@ -237,9 +237,10 @@ def gemm_step(
 
 
 def _distance(argument: str, given: int | None, rows: int, columns: int) -> int:
-    """Elements from row to row; whatever came where there is only one row."""
+    """Elements from row to row; whatever came where there is only one row, or nothing in it."""
     least = max(1, columns)
-    distance = least if given is None else given
-    if rows > 1 and not least <= distance < _LIMIT:
-        raise ParamError(complaint("gemm_step", argument, f"at least {least} elements", distance))
-    return distance if rows > 1 else least
+    if given is None or rows <= 1 or not columns:
+        return least
+    if not least <= given < _LIMIT:
+        raise ParamError(complaint("gemm_step", argument, f"at least {least} elements", given))
+    return given
