@@ -34,6 +34,8 @@ Operand: TypeAlias = "Expr | Number"
 Size: TypeAlias = Annotated[int, "size"]
 Sizes: TypeAlias = Annotated[tuple[int, ...], "sizes"]
 RVALUE, MAPPER, CHAINER, COMPLEX = 0, 1, 3, 7
+# how later stages print an expression: entered by `gnomon.runtime.look`, which knows them
+STAGES: dict[str, Callable[[Any], str]] = {}
 
 
 class Expr:
@@ -70,6 +72,26 @@ class Expr:
     def ndim(self) -> int:
         """The number of axes."""
         return len(self.shape)
+
+    def tree(self) -> str:
+        """The expression as an indented tree, shared parts once."""
+        return tree(self)
+
+    def plan(self) -> str:
+        """The phases and loops that a fresh dense destination would get, as text."""
+        return STAGES["plan"](self)
+
+    def loop(self) -> str:
+        """The loop nests of `plan` with what they compute, as readable pseudo-C."""
+        return STAGES["loop"](self)
+
+    def llvm(self) -> str:
+        """The LLVM IR of the kernel, optimised."""
+        return STAGES["llvm"](self)
+
+    def asm(self) -> str:
+        """The machine code of the kernel, as assembly."""
+        return STAGES["asm"](self)
 
     def _map(self, fn: ScalarFn, args: Sequence[Operand]) -> Map:
         return map_over(fn, args)
@@ -463,3 +485,33 @@ def postorder(roots: Sequence[Expr]) -> list[Expr]:
                 (child, False) for child in reversed(node.children) if id(child) not in seen
             )
     return order
+
+
+def tree(root: Expr) -> str:
+    """`root` as an indented tree; a part that occurs again is named by its number.
+
+    >>> x = Buffer((3,), dt.float32)
+    >>> print(tree(x * x + 1.0))
+    #3 add 3 float32
+      #1 mul 3 float32
+        #0 Buffer 3 float32
+        #0
+      #2 Scalar scalar float32 = 1.0
+    """
+    numbers = {id(node): k for k, node in enumerate(postorder([root]))}
+    shown: set[int] = set()
+    lines: list[str] = []
+    stack: list[tuple[Expr, int]] = [(root, 0)]
+    while stack:
+        node, depth = stack.pop()
+        head = f"{'  ' * depth}#{numbers[id(node)]}"
+        if id(node) in shown:
+            lines.append(head)
+            continue
+        shown.add(id(node))
+        name = node.fn.name if isinstance(node, Map) else type(node).__name__
+        value = f" = {node.value!r}" if isinstance(node, Scalar) else ""
+        sizes = "x".join(map(str, node.shape)) or "scalar"
+        lines.append(f"{head} {name} {sizes} {node.dtype.name}{value}")
+        stack.extend((child, depth + 1) for child in reversed(node.children))
+    return "\n".join(lines)

@@ -189,6 +189,8 @@ class Arena:
         """The results of `reducer` over new variables of these extents."""
         index = tuple(self.var(n) for n in extents)
         body = tuple(bodies(index))
+        if not index:  # a single element is its own reduction
+            return body
         return self.parts(reducer, tuple(v.payload for v in index), body)
 
     def parts(

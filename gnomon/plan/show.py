@@ -1,0 +1,168 @@
+"""Loop nests as readable pseudo-C, and as an outline of their phases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from gnomon.expr.term import Arena, Term
+from gnomon.plan.ir import Body, Fold, Kernel, Let, Phase, Put
+
+SYMBOLS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "idiv": "/",
+    "imod": "%",
+    "lt": "<",
+    "le": "<=",
+    "eq": "==",
+    "ne": "!=",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "shl": "<<",
+    "lshr": ">>",
+}
+SAVES = {"saveto": "=", "plusto": "+=", "minusto": "-=", "multo": "*=", "divto": "/="}
+INDENT = "  "
+
+
+def outline(kernel: Kernel) -> str:
+    """One line a phase: its loops, what is vectorised, what may be cut among threads."""
+    printer = _Printer(kernel)
+    lines = []
+    for number, phase in enumerate(kernel.phases):
+        loops = [f"{printer.var(v)} < {printer.extent(v)}" for v in phase.rows]
+        if phase.inner is not None:
+            how = " in lanes" if phase.vector else ""
+            loops.append(f"{printer.var(phase.inner)} < {printer.extent(phase.inner)}{how}")
+        cut = "cut anywhere" if phase.split else "cut between rows"
+        stores = ", ".join(f"{p.dest!r} {p.saver}" for p in puts(phase.body))
+        lines.append(f"phase {number}: for {', '.join(loops) or 'once'}; {cut}; {stores}")
+    for operand, size in kernel.scratch:
+        lines.append(f"scratch {operand!r}: {printer.text(size)} of {operand.dtype.name}")
+    return "\n".join(lines)
+
+
+def loops(kernel: Kernel) -> str:
+    """The whole kernel as pseudo-C; n0, n1, ... are sizes, a0, a1, ... numbers."""
+    return "\n".join(line for phase in kernel.phases for line in _Printer(kernel).phase(phase))
+
+
+def puts(body: Body) -> Iterator[Put]:
+    """The stores of a body."""
+    return (stmt for stmt in body if isinstance(stmt, Put))
+
+
+class _Printer:
+    def __init__(self, kernel: Kernel) -> None:
+        self.arena: Arena = kernel.arena
+        self.names: dict[int, str] = {}
+        self.uses: Counter[int] = Counter()
+        self.inline: set[int] = set()
+
+    def phase(self, phase: Phase) -> Iterator[str]:
+        self.count(phase)
+        yield from self.body(phase.entry, 0)
+        depth = 0
+        for v in phase.rows:
+            yield f"{INDENT * depth}parallel for {self.head(v)}"
+            depth += 1
+        yield from self.body(phase.row, depth)
+        if phase.inner is not None:
+            kind = "" if phase.rows else "parallel "
+            lanes = "vector " if phase.vector else ""
+            yield f"{INDENT * depth}{kind}{lanes}for {self.head(phase.inner)}"
+            depth += 1
+        yield from self.body(phase.body, depth)
+
+    def count(self, phase: Phase) -> None:
+        """How often each kept value is used: those used once are printed where they are."""
+        for stmt in _walk([*phase.entry, *phase.row, *phase.body]):
+            if isinstance(stmt, Let):
+                self.uses.update(a.id for a in stmt.term.args)
+            elif isinstance(stmt, Fold):
+                self.uses.update(a.id for a in stmt.term.args)
+            else:
+                self.uses.update((stmt.value.id, stmt.offset.id))
+
+    def head(self, v: int) -> str:
+        return f"{self.var(v)} in 0..{self.extent(v)}:"
+
+    def var(self, v: int) -> str:
+        return "ijkl"[v] if v < 4 else f"i{v}"
+
+    def extent(self, v: int) -> str:
+        return self.text(self.arena.extent[v])
+
+    def body(self, body: Body, depth: int) -> Iterator[str]:
+        pad = INDENT * depth
+        for stmt in body:
+            if isinstance(stmt, Let):
+                if self.uses[stmt.term.id] > 1 or len(self.expression(stmt.term)) > 60:
+                    text = self.expression(stmt.term)
+                    yield f"{pad}{self.named(stmt.term)} = {text}"
+            elif isinstance(stmt, Fold):
+                yield from self.fold(stmt, depth)
+            else:
+                place = f"{stmt.dest!r}[{self.text(stmt.offset)}]"
+                yield f"{pad}{place} {SAVES[stmt.saver]} {self.text(stmt.value)}"
+
+    def fold(self, fold: Fold, depth: int) -> Iterator[str]:
+        name = self.names.setdefault(fold.term.id, f"r{len(self.names)}")
+        yield f"{INDENT * depth}{name} = {fold.reducer.name} of nothing"
+        for k, v in enumerate(fold.vars):
+            lanes = "vector " if fold.vector and k == len(fold.vars) - 1 else ""
+            yield f"{INDENT * (depth + k)}{lanes}for {self.head(v)}"
+            yield from self.body(fold.bodies[k], depth + k + 1)
+        values = ", ".join(self.text(a) for a in fold.term.args)
+        yield f"{INDENT * (depth + len(fold.vars))}{name} = {fold.reducer.name}({name}, {values})"
+
+    def named(self, term: Term) -> str:
+        return self.names.setdefault(term.id, f"t{len(self.names)}")
+
+    def text(self, term: Term) -> str:
+        return self.names.get(term.id) or self.expression(term)
+
+    def expression(self, term: Term) -> str:
+        op, args = term.op, term.args
+        if op == "const":
+            return f"{term.payload}"
+        if op == "arg":
+            return _argument(term.payload)
+        if op == "var":
+            return self.var(term.payload)
+        if op == "part":
+            suffix = f".{term.payload}" if args[0].payload[0].arity > 1 else ""
+            return f"{self.text(args[0])}{suffix}"
+        if op == "read":
+            place = f"{term.payload!r}[{self.text(args[0])}]"
+            return place if len(args) == 1 else f"({place} if {self.text(args[1])})"
+        parts = [self.text(a) for a in args]
+        if op in SYMBOLS:
+            return f"({parts[0]} {SYMBOLS[op]} {parts[1]})"
+        if op == "cast":
+            return f"{term.dtype.name}({parts[0]})"
+        if op == "select":
+            return f"({parts[1]} if {parts[0]} else {parts[2]})"
+        return f"{op}({', '.join(parts)})"
+
+
+def _argument(slot: object) -> str:
+    if isinstance(slot, tuple) and slot[0] == "dim":
+        return f"n{slot[1]}"
+    if isinstance(slot, tuple) and slot[0] == "scalar":
+        return f"a{slot[1]}"
+    if isinstance(slot, tuple) and slot[0] == "stride":
+        return f"{slot[1][0][0]}{slot[1][1]}.stride{slot[2]}"
+    return str(slot)
+
+
+def _walk(body: Body) -> Iterator[Let | Fold | Put]:
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, Fold):
+            for inner in stmt.bodies:
+                yield from _walk(inner)
