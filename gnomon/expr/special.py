@@ -50,9 +50,8 @@ def _erfinv(y: float) -> float:
     u = 2.0 / (math.pi * 0.147) + 0.5 * t
     x = math.copysign(math.sqrt(max(math.sqrt(u * u - t / 0.147) - u, 0.0)), y)
     for _ in range(4):
-        error = (
-            math.erf(x) - y if abs(y) < 0.5 else -math.copysign(math.erfc(abs(x)) - (1 - abs(y)), y)
-        )
+        tail = (1 - abs(y)) - math.erfc(abs(x))  # |erf(x)| - |y|, exact near the ends
+        error = math.erf(x) - y if abs(y) < 0.5 else math.copysign(1.0, y) * tail
         step = error * 0.5 * math.sqrt(math.pi) * math.exp(x * x)
         x -= step / (1.0 + x * step)
     return x

@@ -229,7 +229,7 @@ class AvgPool(Call):
         pad = tuple(p - b for p, b in zip(w.pad, border, strict=True))
         unit = (1,) * rank
         size = windows(ones, w.kernel, w.stride, pad, unit, self.shape[2:], 0.0)
-        return total / size.sum(axis=tuple(range(-rank, 0)))
+        return total / np.maximum(size.sum(axis=tuple(range(-rank, 0))), 1)
 
     def fallback(self) -> Expr:
         """The same as an expression that a loop nest computes."""
@@ -258,6 +258,7 @@ class WindowSize(Chainer):
             start = x * s - p
             stop = arena.op("min", start + k, start.like(n + border))
             count = count * (stop - arena.op("max", start, start.like(-border)))
+        count = arena.op("max", count, count.like(1))  # a window beyond the end: the mean is 0
         return arena.cast(count, self.of if self.of.size > 2 else dt.float32)
 
 
