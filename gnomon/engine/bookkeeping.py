@@ -1,0 +1,175 @@
+"""The books: which job holds or awaits which variable, and what happens when one is done.
+
+State, all of it under one lock: `pending` counts the jobs that are pushed and not done, `settled`
+those that are done; `failures` are exceptions that nobody was told of; `open` are asynchronous
+jobs whose function has returned. A job is *waiting* until it holds all its variables, then
+*ready*, then *done*.
+
+An interrupt (Ctrl-C) can come between any two instructions of the main thread, in an entry of
+these books too. Each step can be made twice, so `_withdraw` puts the books right from what stands
+in them. The lock can be taken twice by one thread, for a finaliser or signal handler that pushes
+in the middle of an entry: its work is put off to the entry's end.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gnomon.engine.failure import Failure
+from gnomon.engine.job import (
+    DONE,
+    INLINE,
+    NEW,
+    READY,
+    WAIT,
+    WAITING,
+    Job,
+)
+from gnomon.engine.thread import ThreadState
+
+if TYPE_CHECKING:
+    from _thread import LockType
+
+    from gnomon.engine.bulk import Bulk
+
+
+class Bookkeeping(ABC):
+    """Admission and settlement of jobs; an engine says where they run."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        """Begin with empty books and no thread known."""
+        self._lock = threading.RLock()
+        self._pending = 0
+        self._settled = 0
+        self._ready: deque[Job] = deque()
+        self._bulk: Bulk | None = None  # what a bulk scope holds back
+        self._sleepers: list[LockType] = []  # gates of those who wait for everything
+        self._failures: list[Failure] = []
+        self._poisoned = False  # whether any function ever failed
+        self._open: set[Job] = set()
+        self._deferred: deque[Callable[[], None]] = deque()
+        self._local = threading.local()
+        self._states: weakref.WeakSet[ThreadState] = weakref.WeakSet()
+
+    @abstractmethod
+    def _dispatch(self, job: Job) -> None:
+        """Send a ready job to where it runs, and mark it ready. Lock held."""
+
+    def _state(self) -> ThreadState:
+        """What is known of this thread."""
+        try:
+            state: ThreadState = self._local.state
+        except AttributeError:
+            state = self._local.state = ThreadState()
+            with self._lock:
+                self._states.add(state)
+        return state
+
+    # --- entries; the lock is held --------------------------------------------------------------
+
+    def _admit(self, job: Job) -> bool:
+        """Enter a job with its variables; whether it holds all of them at once."""
+        blockers = 0
+        try:
+            job.state = WAITING
+            self._pending += 1
+            if job.operator is not None:
+                job.operator.active += 1
+            for var in job.const:
+                if var.writer is None and not var.queue:
+                    var.readers.add(job)
+                else:
+                    blockers += 1
+                    var.enqueue(job, False)
+            for var in job.mutate:
+                if var.writer is None and not var.readers and not var.queue:
+                    var.writer = job
+                else:
+                    blockers += 1
+                    var.enqueue(job, True)
+        except BaseException:
+            self._withdraw(job)
+            raise
+        job.blockers = blockers
+        return not blockers
+
+    def _settle(self, job: Job, backlog: deque[Job] | None = None) -> None:
+        """A job is done: it leaves its variables, and who may run now is sent on its way.
+
+        Inline jobs go to `backlog` where there is one: this thread runs them next.
+        """
+        try:
+            self._leave(job)
+            if self._ready:
+                self._dispatch_ready(backlog)
+        except BaseException:
+            self._withdraw(job)
+            raise
+        if not self._pending and self._sleepers:
+            self._wake_sleepers()
+
+    def _leave(self, job: Job) -> None:
+        """Take a job out of its variables and count it as done."""
+        ready = self._ready
+        for var in job.const:
+            var.readers.discard(job)
+            if var.queue and not var.readers:
+                var.promote(ready)
+        for var in job.mutate:
+            if var.writer is job:
+                var.version += 1
+                var.writer = None
+            if var.queue:
+                var.promote(ready)
+        if job.state != DONE:
+            job.state = DONE
+            self._pending -= 1
+            self._settled += 1
+            if job.operator is not None:
+                job.operator.leave()
+
+    def _dispatch_ready(self, backlog: deque[Job] | None) -> None:
+        """Send every job that nothing blocks any more to where it runs."""
+        ready = self._ready
+        while ready:
+            job = ready[0]
+            if job.state == WAITING:
+                if job.kind == WAIT:
+                    self._leave(job)
+                    job.open_gate()
+                elif job.kind == INLINE and backlog is not None:
+                    job.state = READY
+                    backlog.append(job)
+                else:
+                    self._dispatch(job)
+            ready.popleft()
+
+    def _wake_sleepers(self) -> None:
+        """Nothing is pending: wake those who wait for that."""
+        while self._sleepers:
+            self._sleepers.pop().release()
+
+    def _withdraw(self, job: Job) -> None:
+        """Take out a job at whose entry an interrupt came, and put its neighbours right."""
+        if job.state == NEW:
+            return
+        near: set[Job] = set()
+        for var in (*job.const, *job.mutate):
+            var.remove(job)
+            var.promote(self._ready)
+            near |= var.users()
+        self._leave(job)
+        for other in near:
+            blocked = sum(var.awaited_by(other) for var in (*other.const, *other.mutate))
+            other.blockers = blocked
+            if other.state == WAITING and not blocked:
+                self._ready.append(other)
+        self._dispatch_ready(None)

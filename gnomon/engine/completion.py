@@ -1,0 +1,38 @@
+"""`on_complete`: what an asynchronous function calls, once, when its work is done."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from gnomon.base import EngineError
+from gnomon.engine.job import DONE, Job
+
+
+class Completion:
+    """Ends one asynchronous job when called, from any thread.
+
+    `on_complete(error)` ends it as failed. A second call is an EngineError for the caller. One that
+    is forgotten altogether, so that nobody can call it any more, fails its job by itself.
+    """
+
+    __slots__ = ("_called", "_finish", "_job")
+
+    def __init__(self, finish: Callable[[Job, BaseException | None], None], job: Job) -> None:
+        self._finish = finish
+        self._job = job
+        self._called = False
+
+    def __call__(self, error: BaseException | None = None) -> None:
+        self._called = True
+        self._finish(self._job, error)
+
+    def __repr__(self) -> str:
+        return f"on_complete of {self._job!r}"
+
+    def __del__(self) -> None:
+        if self._called or self._job.state == DONE:
+            return
+        error = EngineError("the function let go of its on_complete without calling it")
+        # A collector runs this anywhere, in the middle of the engine too: hence another thread.
+        threading.Thread(target=self, args=(error,), daemon=True).start()

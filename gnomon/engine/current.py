@@ -1,0 +1,54 @@
+"""The process's engine, made on first use as the setting `engine_type` says."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager
+
+from gnomon import config
+from gnomon.engine.engine import Engine
+from gnomon.engine.naive import NaiveEngine
+from gnomon.engine.threaded import ThreadedEngine, ThreadedEnginePerDevice
+
+KINDS: dict[str, type[Engine]] = {
+    kind.__name__: kind for kind in (NaiveEngine, ThreadedEngine, ThreadedEnginePerDevice)
+}
+
+_making = threading.Lock()
+
+
+class _Process:
+    """What this process has."""
+
+    engine: Engine | None = None
+
+
+def create(kind: str | None = None) -> Engine:
+    """A new engine of the kind named, or of the one that the settings name."""
+    return KINDS[kind or config.get("engine_type")]()
+
+
+def get() -> Engine:
+    """The engine of this process.
+
+    >>> get() is get()
+    True
+    """
+    return _Process.engine or use(None)
+
+
+def use(engine: Engine | None) -> Engine:
+    """Make `engine` the process's; None keeps the present one, made now if there is none."""
+    with _making:
+        _Process.engine = engine or _Process.engine or create()
+        return _Process.engine
+
+
+def bulk(size: int) -> AbstractContextManager[None]:
+    """A scope in which up to `size` of this thread's synchronous pushes become one."""
+    return get().bulk(size)
+
+
+def set_bulk_size(size: int) -> int:
+    """Join up to `size` of this thread's synchronous pushes to one; returns the size before."""
+    return get().set_bulk_size(size)

@@ -1,0 +1,251 @@
+"""The engine's face: variables, operators and pushes, the same for every kind of engine."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from gnomon.base import EngineError, complaint
+from gnomon.context import Context
+from gnomon.engine.execution import Observer
+from gnomon.engine.failure import push_site
+from gnomon.engine.job import (
+    ASYNC,
+    INLINE,
+    KINDS,
+    SYNC,
+    Function,
+    Job,
+    Operator,
+    RunContext,
+    check_variables,
+    name_of,
+)
+from gnomon.engine.lifecycle import Lifecycle
+from gnomon.engine.var import Var
+
+Vars = Sequence[Var]
+
+
+class Engine(Lifecycle):
+    """Runs functions in the order that their declared reads and writes demand.
+
+    Two functions that write a common variable run in push order; a reader sees every write pushed
+    before it and none pushed after; everything else may run at the same time. `ctx` says which
+    device's workers run the function; `copy=True` gives it to the workers that only copy.
+    Priorities order what is ready: higher first.
+
+    A function that raises poisons the variables it writes. What reads a poisoned variable does not
+    run and poisons what it writes in turn; the wait for any of them raises an EngineError whose
+    cause is the function's exception. Once that was raised, a function that only writes the
+    variable runs again and heals it.
+    """
+
+    # --- variables ------------------------------------------------------------------------------
+
+    def new_variable(self, name: str | None = None) -> Var:
+        """A tag for any resource; `name` shows in reports."""
+        return Var(name)
+
+    new_var = new_variable
+
+    def delete_variable(self, var: Var) -> None:
+        """Refuse `var` from now on; what was pushed with it still runs."""
+        check_variables("delete_variable", (), (var,))
+        self._flush()
+        var.deleted = True
+
+    def push_delete(
+        self, fn: Callable[[RunContext], object], ctx: Context | None, var: Var
+    ) -> None:
+        """Run `fn(run_ctx)` when nobody uses `var` any more; refuse the variable from now on.
+
+        It runs even where the variable is poisoned: resources must be freed.
+        """
+        check_variables("push_delete", (), (var,))
+        self._check_function("push_delete", fn)
+        job = Job(fn, SYNC, (), (var,), ctx, site=push_site(1))
+        job.cleanup = True
+        self._push(job)
+        var.deleted = True
+
+    # --- pushes ---------------------------------------------------------------------------------
+
+    def push_sync(
+        self,
+        fn: Callable[[RunContext], object],
+        ctx: Context | None = None,
+        const_vars: Vars = (),
+        mutate_vars: Vars = (),
+        priority: int = 0,
+        name: str | None = None,
+        copy: bool = False,
+    ) -> None:
+        """Have `fn(run_ctx)` run on a worker; returns at once.
+
+        >>> from gnomon import engine
+        >>> e = engine.get()
+        >>> box, told = e.new_variable(), []
+        >>> e.push_sync(lambda run_ctx: told.append("written"), mutate_vars=[box])
+        >>> e.wait_for_var(box)
+        >>> told
+        ['written']
+
+        Raises:
+            EngineError: a variable is listed twice, or both read and written, or was deleted.
+        """
+        const, mutate = check_variables("push_sync", const_vars, mutate_vars)
+        self._check_function("push_sync", fn)
+        self._push(Job(fn, SYNC, const, mutate, ctx, priority, name, copy, push_site(1)))
+
+    def push_async(
+        self,
+        fn: Callable[[RunContext, Callable[..., None]], object],
+        ctx: Context | None = None,
+        const_vars: Vars = (),
+        mutate_vars: Vars = (),
+        priority: int = 0,
+        name: str | None = None,
+        copy: bool = False,
+    ) -> None:
+        """Have `fn(run_ctx, on_complete)` begun on a worker; it is done when `on_complete()` is.
+
+        `on_complete` may be called from any thread, once; `on_complete(error)` says that it failed.
+
+        Raises:
+            EngineError: a variable is listed twice, or both read and written, or was deleted.
+        """
+        const, mutate = check_variables("push_async", const_vars, mutate_vars)
+        self._check_function("push_async", fn)
+        self._push(Job(fn, ASYNC, const, mutate, ctx, priority, name, copy, push_site(1)))
+
+    def push_inline(
+        self,
+        fn: Callable[[RunContext], object],
+        ctx: Context | None = None,
+        const_vars: Vars = (),
+        mutate_vars: Vars = (),
+        priority: int = 0,
+        name: str | None = None,
+    ) -> None:
+        """Run `fn(run_ctx)` here if it is ready now, else on whatever thread makes it ready.
+
+        For gnomon's own short kernels, which neither block nor call back into user code.
+
+        Raises:
+            EngineError: a variable is listed twice, or both read and written, or was deleted.
+        """
+        const, mutate = check_variables("push_inline", const_vars, mutate_vars)
+        self._push_inline(Job(fn, INLINE, const, mutate, ctx, priority, name))
+
+    # --- operators ------------------------------------------------------------------------------
+
+    def new_operator(
+        self,
+        fn: Function,
+        const_vars: Vars = (),
+        mutate_vars: Vars = (),
+        name: str | None = None,
+        kind: str = "async",
+        copy: bool = False,
+    ) -> Operator:
+        """A function with its variables, checked once, to be pushed many times.
+
+        `kind` says how it is called: 'async' `fn(run_ctx, on_complete)`, 'sync' `fn(run_ctx)` on a
+        worker, 'inline' `fn(run_ctx)` as by `push_inline`, 'brief' an inline kernel of a few
+        microseconds, which may run under the engine's lock as by `run_brief`.
+
+        Raises:
+            EngineError: no such kind; a variable is listed twice, or both read and written, or was
+                deleted.
+        """
+        const, mutate = check_variables("new_operator", const_vars, mutate_vars)
+        self._check_function("new_operator", fn)
+        if kind not in KINDS:
+            expected = "one of " + ", ".join(KINDS)
+            raise EngineError(complaint("new_operator", "kind", expected, repr(kind)))
+        return Operator(fn, KINDS[kind], const, mutate, name or name_of(fn), copy)
+
+    def push(self, operator: Operator, ctx: Context | None = None, priority: int = 0) -> None:
+        """Push a prepared operator; as often as wanted, before the last push is done too.
+
+        Raises:
+            EngineError: the operator, or one of its variables, was deleted.
+        """
+        if operator.deleted:
+            raise EngineError(f"push: operator {operator.name!r} was deleted")
+        const, mutate = operator.const, operator.mutate
+        for var in const:
+            if var.deleted:
+                raise _deleted(var, operator)
+        for var in mutate:
+            if var.deleted:
+                raise _deleted(var, operator)
+        if operator.brief and self.run_brief(operator.fn, const, mutate, ctx):
+            return
+        job = Job(operator.fn, operator.kind, const, mutate, ctx, priority, operator.name)
+        job.copy = operator.copy
+        job.operator = operator
+        if operator.kind == INLINE:
+            self._push_inline(job)
+        else:
+            job.site = push_site(1)
+            self._push(job)
+
+    # --- scopes and settings --------------------------------------------------------------------
+
+    def set_bulk_size(self, size: int) -> int:
+        """Join up to `size` of this thread's synchronous pushes to one; returns the size before.
+
+        What is joined is handed over when `size` is reached, at any other call of this engine by
+        any thread, and at the end of the scope: nobody can tell but by the time.
+        """
+        if not isinstance(size, int) or size < 0:
+            expected = "an integer of at least 0"
+            raise EngineError(complaint("set_bulk_size", "size", expected, repr(size)))
+        state = self._state()
+        before, state.bulk_size = state.bulk_size, size
+        self._flush()
+        return before
+
+    @contextmanager
+    def bulk(self, size: int) -> Iterator[None]:
+        """A scope in which up to `size` of this thread's synchronous pushes become one."""
+        before = self.set_bulk_size(size)
+        try:
+            yield
+        finally:
+            self.set_bulk_size(before)
+
+    def observe(self, observer: Observer | None) -> None:
+        """Have `observer(name, ctx, begin, end)` told of each function, in `perf_counter` seconds.
+
+        It runs on the function's thread; None ends it.
+        """
+        self._observer = observer
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Wait until nothing is pending and end the engine's threads; a push starts new ones."""
+
+    # --- what a kind of engine does -------------------------------------------------------------
+
+    @abstractmethod
+    def _push(self, job: Job) -> None:
+        """Take in a user's function."""
+
+    @abstractmethod
+    def _push_inline(self, job: Job) -> None:
+        """Take in a short kernel."""
+
+    def _check_function(self, where: str, fn: Any) -> None:
+        """Refuse what cannot be called."""
+        if not callable(fn):
+            raise EngineError(complaint(where, "fn", "a function", repr(fn)))
+
+
+def _deleted(var: Var, operator: Operator) -> EngineError:
+    """The complaint about a prepared operator one of whose variables is gone."""
+    return EngineError(f"push: {var!r} of operator {operator.name!r} was deleted")

@@ -1,0 +1,146 @@
+"""Execution: a ready job's function is called, and what it raises becomes a failure.
+
+The lock is not held while a function runs, but for `run_brief`, whose kernels are shorter than the
+entries they spare.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from gnomon.base import EngineError
+from gnomon.context import Context, cpu
+from gnomon.engine.bookkeeping import Bookkeeping
+from gnomon.engine.completion import Completion
+from gnomon.engine.failure import Failure, describe_site, push_site
+from gnomon.engine.job import ASYNC, BULK, DONE, INLINE, Function, Job, RunContext
+from gnomon.engine.thread import ThreadState
+from gnomon.engine.var import Var
+
+Observer = Callable[[str, Context, float, float], None]
+
+_CPU = cpu(0)
+_KEPT_FAILURES = 1000  # a program that never waits must not keep every traceback
+
+
+class Execution(Bookkeeping):
+    """Calls the functions of ready jobs, on whatever thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._observer: Observer | None = None
+        self._contexts: dict[tuple[int, int], RunContext] = {}
+        self._cpu_context = RunContext(_CPU)
+
+    def _run_context(self, ctx: Context | None) -> RunContext:
+        """The run context of a device, made once."""
+        if ctx is None:
+            return self._cpu_context
+        key = ctx.device_typeid, ctx.device_id
+        found = self._contexts.get(key)
+        if found is None:
+            found = self._contexts[key] = RunContext(ctx)
+        return found
+
+    def run_brief(
+        self, fn: Function, const: Iterable[Var], mutate: Iterable[Var], ctx: Context | None = None
+    ) -> bool:
+        """Run a kernel of a few microseconds here, if nobody is in its way; whether it ran.
+
+        It runs under the engine's lock, which spares all entries in the books: half a microsecond
+        instead of two. A variable may be both read and written, and listed more than once. Where
+        it answers False, nothing happened: push.
+        """
+        if self._observer is not None or self._bulk is not None:
+            return False
+        with self._lock:
+            for var in const:
+                if var.writer is not None or var.queue or var.failure is not None:
+                    return False
+            for var in mutate:
+                if var.readers or var.writer is not None or var.queue or var.failure is not None:
+                    return False
+            try:
+                fn(self._cpu_context if ctx is None else self._run_context(ctx))
+            except BaseException as exception:
+                failed = Job(fn, INLINE, (), tuple(mutate))
+                self._fail(failed, exception).raise_interrupt()
+            for var in mutate:
+                var.version += 1
+        return True
+
+    def _execute(self, job: Job, state: ThreadState) -> bool:
+        """Run a ready job's function here; False where its `on_complete` is still to come."""
+        job.outer = state.job
+        state.job = job
+        try:
+            if job.kind == BULK:
+                for part in job.parts:
+                    self._execute(part, state)
+            elif self._poisoned and (failure := job.inherited()) is not None:
+                job.poison(failure)
+            elif self._observer is not None:
+                return self._observed(job, self._observer)
+            else:
+                return self._call(job)
+        except BaseException as exception:
+            self._fail(job, exception)
+        finally:
+            state.job = job.outer
+        return True
+
+    def _call(self, job: Job) -> bool:
+        """Call a job's function; whether the job is finished with that."""
+        run = self._cpu_context if job.ctx is None else self._run_context(job.ctx)
+        if job.kind == ASYNC:
+            with self._lock:
+                self._open.add(job)
+            job.fn(run, Completion(self._complete, job))
+            return False
+        job.fn(run)
+        if self._poisoned:
+            job.heal()
+        return True
+
+    def _observed(self, job: Job, observer: Observer) -> bool:
+        """Call a job's function and tell the observer its name, device, begin and end."""
+        begin = time.perf_counter()
+        try:
+            return self._call(job)
+        finally:
+            observer(job.name, job.ctx or _CPU, begin, time.perf_counter())
+
+    def _fail(self, job: Job, exception: BaseException) -> Failure:
+        """Poison what a job writes with what its function raised."""
+        failure = Failure(exception, job.name, job.site or push_site(1))
+        with self._lock:
+            self._poisoned = True
+            self._open.discard(job)
+            if job.state != DONE:  # else its on_complete came first, and the variables are gone
+                job.poison(failure)
+            if len(self._failures) < _KEPT_FAILURES:
+                self._failures.append(failure)
+        return failure
+
+    def _complete(self, job: Job, error: BaseException | None) -> None:
+        """An asynchronous function's `on_complete`, from whatever thread."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._deferred.append(lambda: self._complete(job, error))
+            return
+        with self._lock:
+            if job.state == DONE:
+                message = f"on_complete of {job.name!r} was called, but the function had ended"
+                raise EngineError(f"{message}\n  {describe_site(job.site)}")
+            if error is not None:
+                self._fail(job, error)
+            elif self._poisoned:
+                job.heal()
+            self._open.discard(job)
+            self._settle(job)
+        self._after_entry()
+
+    def _after_entry(self) -> None:
+        """Do what must not be done under the lock, or was put off while it was held."""
+        while self._deferred:
+            self._deferred.popleft()()

@@ -1,0 +1,226 @@
+"""Records of work: the operator (what to run, prepared once) and the job (one push of it)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from gnomon.base import EngineError, complaint
+from gnomon.engine.failure import Failure, Site
+from gnomon.engine.var import Var
+
+if TYPE_CHECKING:
+    from _thread import LockType
+
+    from gnomon.context import Context
+
+Function = Callable[..., Any]
+
+SYNC: Final = 0  # fn(run_ctx), on a worker
+ASYNC: Final = 1  # fn(run_ctx, on_complete), on a worker; done when on_complete is called
+INLINE: Final = 2  # fn(run_ctx), short: on the pushing thread where it is ready at the push
+WAIT: Final = 3  # no function: somebody sleeps on `gate` until the job's turn comes
+BULK: Final = 4  # `parts`: synchronous jobs, one after another on one worker
+
+NEW: Final = 0
+WAITING: Final = 1  # blocked by others on at least one variable
+READY: Final = 2  # holds all its variables: in a lane, running, or open until on_complete
+DONE: Final = 3
+
+BRIEF: Final = 5  # inline, and so short that it may run under the engine's lock
+
+KINDS: Final = {"sync": SYNC, "async": ASYNC, "inline": INLINE, "brief": BRIEF}
+
+
+class RunContext:
+    """What a function learns when it runs: its device, and the device's stream if it has any."""
+
+    __slots__ = ("ctx", "stream")
+
+    def __init__(self, ctx: Context, stream: object = None) -> None:
+        self.ctx = ctx
+        self.stream = stream
+
+    def get_stream(self) -> object:
+        """The stream that the function's work belongs on; None on the processor."""
+        return self.stream
+
+
+class Operator:
+    """A function with its dependency record, built once and pushed many times.
+
+    Made by `engine.new_operator`. `active` counts its pushes that are not finished.
+    """
+
+    __slots__ = (
+        "active",
+        "brief",
+        "const",
+        "copy",
+        "deleted",
+        "fn",
+        "gates",
+        "kind",
+        "mutate",
+        "name",
+    )
+
+    def __init__(
+        self,
+        fn: Function,
+        kind: int,
+        const: tuple[Var, ...],
+        mutate: tuple[Var, ...],
+        name: str,
+        copy: bool,
+    ) -> None:
+        self.fn = fn
+        self.kind = INLINE if kind == BRIEF else kind
+        self.const = const
+        self.mutate = mutate
+        self.name = name
+        self.copy = copy
+        self.active = 0
+        self.deleted = False
+        self.brief = kind == BRIEF
+        self.gates: list[LockType] = []  # of those who wait until no push is active
+
+    def __repr__(self) -> str:
+        return f"Operator({self.name})"
+
+    def leave(self) -> None:
+        """One push is done; after the last, wake those who wait for that."""
+        self.active -= 1
+        while self.gates and not self.active:
+            self.gates.pop().release()
+
+
+class Job:
+    """One push: what runs, on which variables, who pushed it, and how far it is."""
+
+    __slots__ = (
+        "blockers",
+        "cleanup",
+        "const",
+        "copy",
+        "ctx",
+        "failure",
+        "fn",
+        "gate",
+        "kind",
+        "label",
+        "mutate",
+        "operator",
+        "outer",
+        "parts",
+        "priority",
+        "site",
+        "state",
+    )
+
+    def __init__(
+        self,
+        fn: Any,
+        kind: int,
+        const: tuple[Var, ...],
+        mutate: tuple[Var, ...],
+        ctx: Context | None = None,
+        priority: int = 0,
+        label: str | None = None,
+        copy: bool = False,
+        site: Site | None = None,
+    ) -> None:
+        self.fn = fn
+        self.kind = kind
+        self.const = const
+        self.mutate = mutate
+        self.ctx = ctx
+        self.priority = priority
+        self.label = label
+        self.copy = copy
+        self.site = site
+        self.blockers = 0
+        self.state = NEW
+        self.failure: Failure | None = None
+        self.gate: LockType | None = None
+        self.operator: Operator | None = None
+        self.outer: Job | None = None  # the job in whose function this one runs, on one thread
+        self.parts: Sequence[Job] = ()
+        self.cleanup = False  # frees a resource: runs on poisoned variables too
+
+    @property
+    def name(self) -> str:
+        """The name to show: the given one, or the function's."""
+        return self.label or name_of(self.fn)
+
+    def __repr__(self) -> str:
+        return f"Job({self.name}, {('new', 'waiting', 'ready', 'done')[self.state]})"
+
+    def poison(self, failure: Failure) -> None:
+        """Mark all that this job writes as not computed."""
+        self.failure = failure
+        for var in self.mutate:
+            var.failure = failure
+
+    def heal(self) -> None:
+        """Mark all that this job wrote as computed."""
+        for var in self.mutate:
+            var.failure = None
+
+    def open_gate(self) -> None:
+        """Done: wake the thread that waits for this job, where there is one."""
+        self.state = DONE
+        if self.gate is not None and self.gate.locked():
+            self.gate.release()
+
+    def inherited(self) -> Failure | None:
+        """The failure that keeps this job from running: of what it reads, or writes unreported."""
+        if self.cleanup:
+            return None
+        for var in self.const:
+            if var.failure is not None:
+                return var.failure
+        for var in self.mutate:
+            if var.failure is not None and not var.failure.reported:
+                return var.failure
+        return None
+
+
+def name_of(fn: Function | None) -> str:
+    """A function's own name, or how it prints."""
+    return "nothing" if fn is None else getattr(fn, "__qualname__", None) or repr(fn)
+
+
+def check_variables(
+    where: str, const: Sequence[Var], mutate: Sequence[Var]
+) -> tuple[tuple[Var, ...], tuple[Var, ...]]:
+    """Both lists as tuples, once they are known to be variables, live and each named once.
+
+    Raises:
+        EngineError: a variable is listed twice, or both read and written, or deleted, or none.
+    """
+    try:
+        const, mutate = tuple(const), tuple(mutate)
+        listed = {*const, *mutate}
+        for var in listed:
+            if var.deleted:
+                raise EngineError(f"{where}: {var!r} was deleted")
+    except (TypeError, AttributeError):
+        got = f"const_vars={const!r}, mutate_vars={mutate!r}"
+        raise EngineError(complaint(where, "const_vars", "lists of variables", got)) from None
+    if len(listed) != len(const) + len(mutate):
+        raise EngineError(_twice(where, const, mutate))
+    return const, mutate
+
+
+def _twice(where: str, const: tuple[Var, ...], mutate: tuple[Var, ...]) -> str:
+    """The complaint about a variable that stands in the lists more than once."""
+    for var in mutate:
+        if var in const:
+            expected = "each variable either read or written"
+            return complaint(where, "mutate_vars", expected, f"{var!r} in both lists")
+    argument, listed = (
+        ("const_vars", const) if len(set(const)) < len(const) else ("mutate_vars", mutate)
+    )
+    var = next(v for v in listed if listed.count(v) > 1)
+    return complaint(where, argument, "each variable once", f"{var!r} twice")

@@ -1,0 +1,137 @@
+"""Fork and exit: what becomes of pending work when the process is doubled or ends.
+
+Fork. The forking thread holds every engine's books while the process is doubled. The parent goes on
+as before. The child has one thread and none of the work: its engine begins with empty books and
+new workers when they are needed; what a pending function would have written is poisoned there,
+since the parent computes it, not the child.
+
+Exit. Work that is ready or runs is waited for, so that nothing pushed is lost; every ten seconds
+without an end of anything are reported. Where all that is left waits for an `on_complete` that
+did not come for `_PATIENCE` seconds, it is dropped with a report; Ctrl-C drops at once. Failures
+that nobody waited for are logged.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import weakref
+
+from gnomon.base import EngineError
+from gnomon.engine.failure import Failure
+from gnomon.engine.job import DONE
+from gnomon.engine.report import reachable
+from gnomon.engine.thread import shut_gate
+from gnomon.engine.waiting import Waiting
+
+log = logging.getLogger("gnomon.engine")
+
+_PATIENCE = 5.0
+_REPORT_PERIODS = 2  # of _PATIENCE, between two reports of work that runs long
+
+
+class Lifecycle(Waiting):
+    """The part of an engine that lives through forks and ends with the interpreter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        _engines.add(self)
+
+    def hold(self) -> None:
+        """Before a fork: nobody else may be in the middle of an entry."""
+        self._lock.acquire()
+
+    def let_go(self) -> None:
+        """After a fork, in the parent."""
+        self._lock.release()
+
+    def restart(self) -> None:
+        """After a fork, in the child: empty books, and no variable held by the parent's work."""
+        running = self._state().running()
+        jobs = reachable([*self._roots(), *running])
+        for job in jobs:
+            job.state = DONE
+            for var in (*job.const, *job.mutate):
+                var.readers.clear()
+                var.writer = var.queue = None
+            if job not in running:
+                error = EngineError("it was pending in the parent when the process forked")
+                failure = Failure(error, job.name, job.site)
+                failure.reported = True  # what the child writes anew is good
+                job.poison(failure)
+        self._clear()
+        self._poisoned = bool(jobs)
+
+    def finish(self) -> None:
+        """At the interpreter's exit: wait for the work, or drop it with a report."""
+        try:
+            self._flush()
+            self._outwait()
+        except KeyboardInterrupt:
+            log.warning("interrupted at exit; dropped:\n%s", self.report())
+        untold = [failure for failure in self._failures if not failure.reported]
+        for failure in untold:
+            log.error("nobody waited for this: %s", failure.error())
+
+    def _outwait(self) -> None:
+        """Sleep until nothing is pending or nothing more is to be expected."""
+        periods = 0
+        while self._pending and self._state().job is None:
+            settled, gate = self._settled, shut_gate()
+            with self._lock:
+                self._sleepers.append(gate)
+                if not self._pending:
+                    self._wake_sleepers()
+            self._before_sleep(self._state())
+            if gate.acquire(timeout=_PATIENCE) or settled != self._settled:
+                periods = 0
+            elif not self._is_busy():
+                log.warning("dropped at exit, after %g s of nothing:\n%s", _PATIENCE, self.report())
+                return
+            elif (periods := periods + 1) % _REPORT_PERIODS == 0:
+                log.warning("the exit waits for:\n%s", self.report())
+
+    def _is_busy(self) -> bool:
+        """Whether any thread runs, or is about to run, a function."""
+        with self._lock:
+            return any(state.job for state in self._states) or bool(self._waiting_to_run())
+
+
+_engines: weakref.WeakSet[Lifecycle] = weakref.WeakSet()
+_forking = threading.Lock()  # two threads may fork at once
+_held: list[Lifecycle] = []
+
+
+def _before_fork() -> None:
+    _forking.acquire()
+    _held.extend(_engines)
+    for engine in _held:
+        engine.hold()
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop().let_go()
+    _forking.release()
+
+
+def _after_fork_in_child() -> None:
+    while _held:
+        _held.pop().restart()
+    _forking.release()
+
+
+def _at_exit() -> None:
+    for engine in list(_engines):
+        engine.finish()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )
+atexit.register(_at_exit)

@@ -1,0 +1,89 @@
+"""The naive engine: each function runs to its end on the pushing thread, before the push returns.
+
+For debugging: a breakpoint or a traceback shows the place that pushed. An exception is raised at
+the push, as it is; what the function writes is poisoned all the same. The guarantees between
+threads are the other engines': a push sleeps until its function's turn comes.
+
+A push within a running function runs at once too, unless that function holds one of the variables:
+then it runs right after it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from gnomon.engine.engine import Engine
+from gnomon.engine.job import ASYNC, DONE, READY, Job
+from gnomon.engine.thread import ThreadState, shut_gate
+
+
+class NaiveEngine(Engine):
+    """Runs everything where it is pushed, one after another."""
+
+    def _push(self, job: Job) -> None:
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._deferred.append(lambda: self._push(job))
+            return
+        state = self._state()
+        job.gate = shut_gate()
+        try:
+            with self._lock:
+                admitted = self._admit(job)
+                if admitted:
+                    job.state = READY
+            if not admitted and self._holds_one(state, job):
+                state.backlog.append(job)
+                return
+            if not admitted:
+                self._sleep(job.gate, state)
+            self._run(job, state)
+        except BaseException:
+            with self._lock:
+                self._withdraw(job)
+            raise
+        while state.job is None and state.backlog:
+            late = state.backlog.popleft()
+            assert late.gate is not None
+            self._sleep(late.gate, state)
+            self._run(late, state)
+
+    _push_inline = _push
+
+    def _holds_one(self, state: ThreadState, job: Job) -> bool:
+        """Whether a function running on this thread holds a variable that `job` needs."""
+        return any(state.holds(var) for var in (*job.const, *job.mutate))
+
+    def _run(self, job: Job, state: ThreadState) -> None:
+        """Run a ready job to its end and raise what it raised."""
+        if self._execute(job, state):
+            with self._lock:
+                self._settle(job)
+        elif job.state != DONE:
+            assert job.gate is not None
+            self._sleep(job.gate, state)
+        failure = job.failure
+        if failure is None:
+            return
+        told, failure.reported = failure.reported, True
+        raise failure.error() if told else failure.exception
+
+    def _settle(self, job: Job, backlog: deque[Job] | None = None) -> None:
+        super()._settle(job, backlog)
+        if job.kind == ASYNC:
+            job.open_gate()
+
+    def _dispatch(self, job: Job) -> None:
+        job.state = READY
+        if job.gate is not None and job.gate.locked():
+            job.gate.release()
+
+    def run_brief(self, *kernel: object) -> bool:
+        """Never: here an error is raised at its push, which the brief way is too brief for."""
+        return False
+
+    def _flush(self) -> None:
+        """Nothing is ever held back."""
+
+    def stop(self) -> None:
+        """Wait until no thread runs a function."""
+        self.wait_for_all()

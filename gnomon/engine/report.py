@@ -1,0 +1,52 @@
+"""What waits on what, in words: for whoever waits so long that something must be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gnomon.engine.failure import describe_site
+from gnomon.engine.job import ASYNC, WAITING, Job
+from gnomon.engine.var import Var
+
+_SHOWN = 20
+
+
+def reachable(roots: Iterable[Job]) -> list[Job]:
+    """The jobs that share variables with `roots`, directly or through others, each once."""
+    found = dict.fromkeys(roots)
+    work = list(found)
+    while work:
+        job = work.pop()
+        for var in (*job.const, *job.mutate):
+            fresh = [user for user in var.users() if user not in found]
+            found.update(dict.fromkeys(fresh))
+            work += fresh
+    return list(found)
+
+
+def describe(jobs: Iterable[Job], pending: int) -> str:
+    """One paragraph per unfinished job: what it is, what it waits for, where it was pushed."""
+    listed = sorted(jobs, key=lambda job: job.state == WAITING)
+    lines = [_describe(job) for job in listed[:_SHOWN]]
+    if pending > len(lines):
+        lines.append(f"... and {pending - len(lines)} more")
+    return "\n".join(lines)
+
+
+def _describe(job: Job) -> str:
+    """One unfinished job."""
+    if job.state == WAITING:
+        awaited = [v for v in (*job.const, *job.mutate) if v.awaited_by(job)]
+        how = "waits for " + "; ".join(_holders(v) for v in awaited)
+    elif job.kind == ASYNC:
+        how = "has begun, and its on_complete was not called"
+    else:
+        how = "is ready or runs"
+    return f"{job.name!r} {how}\n  {describe_site(job.site)}"
+
+
+def _holders(var: Var) -> str:
+    """A variable and who holds it."""
+    names = sorted({repr(j.name) for j in ({var.writer} if var.writer else var.readers)})
+    how = "written" if var.writer else "read"
+    return f"{var!r}, {how} by {', '.join(names)}"

@@ -1,0 +1,47 @@
+"""What the engine knows of a thread: what runs on it, and what it has to do next."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _thread import LockType
+
+    from gnomon.engine.job import Job
+    from gnomon.engine.lane import Lane
+    from gnomon.engine.var import Var
+
+
+def shut_gate() -> LockType:
+    """A lock that is taken: whoever acquires it sleeps until somebody releases it."""
+    gate = threading.Lock()
+    gate.acquire()
+    return gate
+
+
+class ThreadState:
+    """One thread, as one engine sees it."""
+
+    __slots__ = ("__weakref__", "backlog", "bouncing", "bulk_size", "gate", "job", "lane")
+
+    def __init__(self) -> None:
+        self.job: Job | None = None  # what runs on it now; `job.outer` is what that runs in
+        self.lane: Lane | None = None  # a worker's
+        self.backlog: deque[Job] = deque()  # inline jobs it made ready, to be run next
+        self.bouncing = False  # whether it works that backlog off
+        self.bulk_size = 0
+        self.gate = shut_gate()
+
+    def running(self) -> list[Job]:
+        """The jobs whose functions are on the thread's stack, the innermost first."""
+        jobs, job = [], self.job
+        while job is not None:
+            jobs.append(job)
+            job = job.outer
+        return jobs
+
+    def holds(self, var: Var) -> bool:
+        """Whether a function that runs on this thread has declared `var`."""
+        return any(var in job.const or var in job.mutate for job in self.running())

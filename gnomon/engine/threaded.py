@@ -1,0 +1,293 @@
+"""The threaded engines: users' functions on workers, gnomon's short kernels where they are ready.
+
+Policy, and why. Handing 50 us of work to a worker while the pushing thread is busy in Python costs
+12 to 18 ms of latency, whatever the interpreter's switch interval. So a short kernel that is ready
+at its push runs on the pushing thread, without a detour through a queue; what its end makes ready
+runs next on the same thread if it is such a kernel too (a loop over a backlog, never a recursion),
+else it goes to its lane. A user's function may block or take long and always goes to a worker.
+
+A worker takes the lock once per function: it settles the one it ran and takes the next. Threads
+are daemons, so that a function that never returns cannot keep the interpreter from ending;
+`lifecycle.py` waits for the work itself.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from gnomon import config
+from gnomon.base import EngineError
+from gnomon.context import Context, cpu
+from gnomon.engine.bulk import Bulk, is_plain
+from gnomon.engine.engine import Engine
+from gnomon.engine.failure import push_site
+from gnomon.engine.job import READY, WAITING, Job
+from gnomon.engine.lane import Lane
+from gnomon.engine.thread import ThreadState
+
+Key = tuple[int, int, bool]  # device type and number, whether for copies
+
+_CPU = cpu(0)
+_COPY_WORKERS = 1
+_DEVICE_WORKERS = 2  # a device works by itself; these only start its work
+
+
+class ThreadedEngine(Engine):
+    """One set of workers for everything; `workers` of them, `config.cpu_workers` by default."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._workers = workers
+        super().__init__()
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._lane: Lane | None = None  # the processor's, of ordinary work
+        self._lanes: dict[Key, Lane] = {}
+        self._hiring: list[Lane] = []  # lanes that lack threads
+        self._bulking = False  # whether any thread ever asked for bulk
+
+    # --- pushes ---------------------------------------------------------------------------------
+
+    def _push(self, job: Job) -> None:
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            self._deferred.append(lambda: self._push(job))
+            return
+        try:
+            with self._lock:
+                if self._bulking and self._collected(job):
+                    return
+                if self._admit(job):
+                    self._dispatch(job)
+        except BaseException:
+            self._abandon(job)
+            raise
+        if self._hiring or self._deferred:
+            self._after_entry()
+
+    def _abandon(self, job: Job) -> None:
+        """An interrupt ended a push: unless the job is on its way already, it never was."""
+        with self._lock:
+            if job.state == WAITING:
+                self._withdraw(job)
+
+    def _push_inline(self, job: Job) -> None:
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            job.site = push_site(1)
+            self._deferred.append(lambda: self._push_inline(job))
+            return
+        state = self._state()
+        outer, bouncing = state.job, state.bouncing
+        try:
+            with self._lock:
+                if self._bulk is not None:
+                    self._hand_over_bulk()
+                if not self._admit(job):
+                    job.site = push_site(1)
+                    return
+                job.state = READY
+            if bouncing:
+                state.backlog.append(job)
+            else:
+                self._bounce(job, state)
+        except BaseException:
+            state.job, state.bouncing = outer, bouncing
+            self._give_away(job, state)
+            raise
+        if self._hiring or self._deferred:
+            self._after_entry()
+
+    def _bounce(self, job: Job, state: ThreadState) -> None:
+        """Run a ready inline job here, then those that it makes ready, and so on."""
+        backlog = state.backlog
+        state.bouncing = True
+        while True:
+            self._execute(job, state)
+            with self._lock:
+                self._settle(job, backlog)
+            if job.failure is not None:
+                job.failure.raise_interrupt()
+            if not backlog:
+                break
+            job = backlog.popleft()
+        state.bouncing = False
+
+    def _give_away(self, job: Job, state: ThreadState) -> None:
+        """An interrupt ended this thread's work: others do the rest."""
+        with self._lock:
+            self._withdraw(job)
+            while state.backlog and not state.bouncing:
+                self._dispatch(state.backlog.popleft())
+        self._after_entry()
+
+    # --- bulk -----------------------------------------------------------------------------------
+
+    def _collected(self, job: Job) -> bool:
+        """Whether a job was put into a bulk. Lock held."""
+        state = self._state()
+        if self._bulk is not None and not self._bulk.accepts(job, state):
+            self._hand_over_bulk()
+        if state.bulk_size < 2 or not is_plain(job):
+            return False
+        if self._bulk is None:
+            self._bulk = Bulk(state)
+        self._bulk.jobs.append(job)
+        if self._bulk.full:
+            self._hand_over_bulk()
+        return True
+
+    def _hand_over_bulk(self) -> None:
+        """Push the open bulk as one job. Lock held."""
+        bulk, self._bulk = self._bulk, None
+        if bulk is not None:
+            job = bulk.joined()
+            if self._admit(job):
+                self._dispatch(job)
+
+    def _flush(self) -> None:
+        if self._bulk is not None:
+            with self._lock:
+                self._hand_over_bulk()
+            self._after_entry()
+
+    def set_bulk_size(self, size: int) -> int:
+        before = super().set_bulk_size(size)
+        self._bulking = True
+        return before
+
+    # --- lanes and workers ----------------------------------------------------------------------
+
+    def _lane_of(self, job: Job) -> Lane:
+        """The lane a job belongs to: here one for all. Lock held."""
+        lane = self._lane
+        if lane is None:
+            lane = self._lane = self._lane_at(_CPU, False)
+        return lane
+
+    def _dispatch(self, job: Job) -> None:
+        self._lane_of(job).put(job)
+
+    def _lane_at(self, ctx: Context, copy: bool) -> Lane:
+        """The lane of a device; a new one gets threads when the lock is released. Lock held."""
+        key = ctx.device_typeid, ctx.device_id, copy
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = self._new_lane(ctx, copy)
+            self._hiring.append(lane)
+        return lane
+
+    def _new_lane(self, ctx: Context, copy: bool) -> Lane:
+        """A lane without threads."""
+        if copy:
+            return Lane(f"{ctx} copy", _COPY_WORKERS)
+        if ctx.device_type == "gpu":
+            return Lane(str(ctx), _DEVICE_WORKERS)
+        return Lane(str(ctx), self._workers or config.get("cpu_workers"))
+
+    def _after_entry(self) -> None:
+        while self._hiring:
+            self._hire(self._hiring.pop())
+        super()._after_entry()
+
+    def _hire(self, lane: Lane) -> None:
+        """Start the threads that a lane lacks."""
+        while True:
+            with self._lock:
+                if lane.missing <= 0:
+                    return
+                lane.threads += 1
+                name = f"gnomon {lane.name} #{lane.threads}"
+            try:
+                threading.Thread(target=self._serve, args=(lane,), name=name, daemon=True).start()
+            except RuntimeError as error:
+                lane.threads -= 1
+                if lane.threads:
+                    return  # the ones there are will do
+                raise EngineError(f"the engine cannot start a thread: {error}") from error
+
+    def _serve(self, lane: Lane) -> None:
+        """A worker's life: settle what it ran, take what is next, sleep when there is nothing."""
+        state = self._state()
+        state.lane = lane
+        lock = self._lock
+        done: Job | None = None
+        while True:
+            with lock:
+                if lane.orphaned:
+                    return
+                if done is not None:
+                    self._settle(done)
+                job = lane.take()
+                if job is None and not self._rest(lane, state):
+                    return
+                if lane.idle and not lane.waking:
+                    lane.wake()
+            if self._hiring or self._deferred:
+                self._after_entry()
+            if job is None:
+                state.gate.acquire()
+                with lock:
+                    lane.awake(state.gate)
+                done = None
+            else:
+                done = job if self._execute(job, state) else None
+
+    def _rest(self, lane: Lane, state: ThreadState) -> bool:
+        """Nothing to do: whether to sleep, or to end as one too many. Lock held."""
+        if lane.closed or lane.missing < 0:
+            lane.threads -= 1
+            if lane.closed and not lane.threads:
+                lane.ended.release()
+            return False
+        lane.idle.append(state.gate)
+        return True
+
+    def stop(self) -> None:
+        self.wait_for_all()
+        with self._lock:
+            lanes, self._lanes, self._lane = list(self._lanes.values()), {}, None
+            lanes = [lane for lane in lanes if lane.threads]
+            for lane in lanes:
+                lane.close()
+        for lane in lanes:
+            lane.ended.acquire()
+
+    # --- sleeping -------------------------------------------------------------------------------
+
+    def _before_sleep(self, state: ThreadState) -> None:
+        """Do the inline jobs this thread put off, see that all lanes move, give up its place."""
+        while state.backlog:
+            job = state.backlog.popleft()
+            self._execute(job, state)
+            with self._lock:
+                self._settle(job)
+        with self._lock:
+            if state.lane is not None and state.job is not None:
+                state.lane.blocked += 1
+                if state.lane.missing > 0:
+                    self._hiring.append(state.lane)
+            for lane in self._lanes.values():
+                lane.wake()
+        self._after_entry()
+
+    def _after_sleep(self, state: ThreadState) -> None:
+        if state.lane is not None and state.job is not None:
+            with self._lock:
+                state.lane.blocked -= 1
+
+    def _waiting_to_run(self) -> list[Job]:
+        return [job for lane in self._lanes.values() for job in lane.jobs()]
+
+    def restart(self) -> None:
+        """After a fork, in the child: the parent's workers are none of this process's."""
+        for lane in self._lanes.values():
+            lane.orphaned = True
+        super().restart()
+
+
+class ThreadedEnginePerDevice(ThreadedEngine):
+    """Workers of its own for each device, and others for copies: they never wait for each other."""
+
+    def _lane_of(self, job: Job) -> Lane:
+        if job.ctx is None and not job.copy:
+            return super()._lane_of(job)
+        return self._lane_at(job.ctx or _CPU, job.copy)

@@ -1,0 +1,89 @@
+"""A versioned variable: who may touch a resource, in push order.
+
+States: *free* (nobody), *read* (`readers` holds jobs), *written* (`writer` is a job). A job that
+the state does not admit queues, and while anybody queues every later job queues behind it: a
+reader sees each write pushed before it and none pushed after. When the last holder leaves, the
+head of the queue enters: one writer, or all readers up to the next writer. A writer that leaves
+makes the next `version`.
+
+All of it happens under the engine's lock; the variable itself has none.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gnomon.engine.failure import Failure
+    from gnomon.engine.job import Job
+
+
+class Var:
+    """A light tag for any resource; make one with `engine.new_variable()`.
+
+    `version` counts the writes that are finished. A variable belongs to the engine that it is
+    used with first: two engines do not see each other's functions.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "deleted",
+        "failure",
+        "name",
+        "queue",
+        "readers",
+        "version",
+        "writer",
+    )
+
+    def __init__(self, name: str | None = None) -> None:
+        self.readers: set[Job] = set()
+        self.writer: Job | None = None
+        self.queue: deque[tuple[Job, bool]] | None = None  # (job, whether it writes)
+        self.version = 0
+        self.failure: Failure | None = None
+        self.deleted = False
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Var({self.name or hex(id(self))}, version {self.version})"
+
+    def enqueue(self, job: Job, writes: bool) -> None:
+        """Put a job that is not admitted at the end of the queue."""
+        if self.queue is None:
+            self.queue = deque()
+        self.queue.append((job, writes))
+
+    def promote(self, ready: deque[Job]) -> None:
+        """Admit who may enter from the head of the queue; `ready` gets jobs nothing blocks now."""
+        queue = self.queue
+        while queue and self.writer is None:
+            job, writes = queue[0]
+            if not writes:
+                self.readers.add(job)
+            elif self.readers:
+                return
+            else:
+                self.writer = job
+            queue.popleft()
+            job.blockers -= 1
+            if not job.blockers:
+                ready.append(job)
+
+    def remove(self, job: Job) -> None:
+        """Take a job out wherever it is; harmless where it is not."""
+        self.readers.discard(job)
+        if self.writer is job:
+            self.writer = None
+        if self.queue:
+            self.queue = deque(entry for entry in self.queue if entry[0] is not job)
+
+    def awaited_by(self, job: Job) -> bool:
+        """Whether a job queues here."""
+        return any(queued is job for queued, _ in self.queue or ())
+
+    def users(self) -> set[Job]:
+        """Every job that holds the variable or queues for it."""
+        found = {job for job, _ in self.queue or ()} | self.readers
+        return found | {self.writer} if self.writer is not None else found

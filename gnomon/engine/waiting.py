@@ -1,0 +1,173 @@
+"""Waits: for one variable, for everything, for one operator's pushes; and telling who hangs.
+
+A wait sleeps on a lock that Python can interrupt, so Ctrl-C ends it; what it waited for goes on. In
+a function that runs on the engine, a wait for a variable that the function itself declared returns
+at once (the function holds it already); a wait for everything is refused, as it would never end.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gnomon import config
+from gnomon.base import EngineError, complaint
+from gnomon.engine.execution import Execution
+from gnomon.engine.failure import push_site
+from gnomon.engine.job import DONE, WAIT, Job, Operator
+from gnomon.engine.report import describe, reachable
+from gnomon.engine.thread import ThreadState, shut_gate
+from gnomon.engine.var import Var
+
+if TYPE_CHECKING:
+    from _thread import LockType
+
+log = logging.getLogger("gnomon.engine")
+
+
+class Waiting(Execution):
+    """The engine's waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._hooks: list[Callable[[], None]] = []
+
+    @abstractmethod
+    def _flush(self) -> None:
+        """Push what a bulk scope holds back."""
+
+    def on_wait_all(self, hook: Callable[[], None]) -> None:
+        """Have `hook()` called at the start of every `wait_for_all`, to push what is held back."""
+        self._hooks.append(hook)
+
+    def wait_for_var(self, var: Var, write: bool = False) -> None:
+        """Sleep until every write of `var` pushed so far is done; with `write`, every read too.
+
+        Raises:
+            EngineError: a function that the variable's value depends on failed, as did this wait
+                each time until something writes the variable again.
+        """
+        if not isinstance(var, Var):
+            raise EngineError(complaint("wait_for_var", "var", "a variable", repr(var)))
+        self._refuse_in_entry("wait_for_var")
+        self._flush()
+        state = self._state()
+        if (var.writer is not None or var.queue or write) and not state.holds(var):
+            const, mutate = ((), (var,)) if write else ((var,), ())
+            job = Job(None, WAIT, const, mutate, label="wait_for_var", site=push_site(1))
+            job.gate = shut_gate()
+            with self._lock:
+                if self._admit(job):
+                    self._settle(job)
+                    job.open_gate()
+            self._sleep(job.gate, state)
+        failure = var.failure
+        if failure is not None:
+            failure.reported = True
+            raise failure.error()
+
+    def wait_for_all(self) -> None:
+        """Sleep until nothing is pending.
+
+        Raises:
+            EngineError: a function failed and nobody was told yet; or the caller is a function of
+                this engine, which would wait for itself.
+        """
+        self._refuse_in_entry("wait_for_all")
+        state = self._state()
+        if state.job is not None:
+            name = state.job.name
+            raise EngineError(
+                f"wait_for_all: called in function {name!r}: it would wait for itself"
+            )
+        for hook in self._hooks:
+            hook()
+        self._flush()
+        self._drain(state)
+        self._raise_first_failure()
+
+    def delete_operator(self, operator: Operator) -> None:
+        """Forbid further pushes of `operator`, and sleep until the present ones are done.
+
+        Raises:
+            EngineError: called in the operator's own function.
+        """
+        state = self._state()
+        self._flush()
+        if any(job.operator is operator for job in state.running()):
+            raise EngineError(f"delete_operator: called in function {operator.name!r} itself")
+        gate = shut_gate()
+        with self._lock:
+            operator.deleted = True
+            if not operator.active:
+                return
+            operator.gates.append(gate)
+        self._sleep(gate, state)
+
+    def _drain(self, state: ThreadState) -> None:
+        """Sleep until nothing is pending."""
+        while self._pending:
+            gate = shut_gate()
+            with self._lock:
+                self._sleepers.append(gate)
+                if not self._pending:
+                    self._wake_sleepers()
+            self._sleep(gate, state)
+
+    def _raise_first_failure(self) -> None:
+        """Raise the first failure nobody was told of, with the number of the others."""
+        with self._lock:
+            untold = [failure for failure in self._failures if not failure.reported]
+            self._failures.clear()
+        for failure in untold:
+            failure.reported = True
+        if untold:
+            error = untold[0].error()
+            if len(untold) > 1:
+                error.add_note(f"{len(untold) - 1} more functions failed independently")
+            raise error
+
+    def _refuse_in_entry(self, where: str) -> None:
+        """A finaliser or signal handler in the middle of an entry cannot wait for its end."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            raise EngineError(f"{where}: called by a finaliser or signal handler within the engine")
+
+    def _sleep(self, gate: LockType, state: ThreadState) -> None:
+        """Sleep until `gate` opens; report what hangs when nothing was done for long."""
+        self._before_sleep(state)
+        try:
+            period = config.get("hang_report_seconds")
+            settled = self._settled
+            while not gate.acquire(timeout=period or -1):
+                if settled == self._settled:
+                    log.warning("nothing was done for %g s:\n%s", period, self.report())
+                settled = self._settled
+        finally:
+            self._after_sleep(state)
+
+    def _before_sleep(self, state: ThreadState) -> None:
+        """Do what this thread still owes others before it sleeps."""
+
+    def _after_sleep(self, state: ThreadState) -> None:
+        """The thread is back from its sleep."""
+
+    def report(self) -> str:
+        """What is not done, what it waits for, and where it was pushed, as text."""
+        with self._lock:
+            return describe(self._unfinished(), self._pending)
+
+    def _unfinished(self) -> list[Job]:
+        """Every job that is not done and can be reached. Lock held."""
+        jobs = reachable(self._roots())
+        return [job for job in jobs if job.state != DONE and job.kind != WAIT]
+
+    def _roots(self) -> list[Job]:
+        """The jobs that hold all their variables: they run, are open, or lie ready. Lock held."""
+        own = [job for state in self._states for job in (*state.running(), *state.backlog)]
+        return [*own, *self._open, *self._waiting_to_run()]
+
+    def _waiting_to_run(self) -> list[Job]:
+        """The ready jobs that lie somewhere until a thread takes them. Lock held."""
+        return []

@@ -1,0 +1,313 @@
+"""Fork, exit with work pending, Ctrl-C: no hang and no loss, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import traceback
+
+import pytest
+
+from gnomon import engine
+from gnomon.base import EngineError
+
+
+def run(program: str, interrupt_after: str | None = None, limit: float = 30) -> tuple[int, str]:
+    """Run a Python program; Ctrl-C it once it printed the line `interrupt_after`."""
+    child = subprocess.Popen(
+        [sys.executable, "-u", "-c", textwrap.dedent(program)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    lines = []
+    while interrupt_after is not None and (line := child.stdout.readline()):
+        lines.append(line)
+        if line.strip() == interrupt_after:
+            time.sleep(0.1)
+            child.send_signal(signal.SIGINT)
+            break
+    try:
+        rest, _ = child.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        pytest.fail("the process hangs: " + "".join(lines) + child.communicate()[0])
+    return child.returncode, "".join(lines) + rest
+
+
+def in_child(function) -> None:
+    """Run `function` in a forked child, which must end well within ten seconds."""
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            function()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    for _ in range(1000):
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            assert status == 0
+            return
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    pytest.fail("the child hangs")
+
+
+# --- fork -----------------------------------------------------------------------------------
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+
+
+def use(one: engine.Engine) -> None:
+    """Use every part of an engine."""
+    var, out, seen = one.new_variable(), one.new_variable(), []
+    one.push_sync(lambda ctx: seen.append(1), None, (), [var])
+    one.push_inline(lambda ctx: seen.append(2), None, [var], [out])
+    one.push_async(lambda ctx, done: (seen.append(3), done()), None, (), [out])
+    one.wait_for_var(out)
+    one.wait_for_all()
+    assert seen == [1, 2, 3]
+
+
+def test_a_child_has_a_fresh_engine(any_engine):
+    use(any_engine)
+    in_child(lambda: use(any_engine))
+    use(any_engine)
+
+
+def test_pending_work_stays_with_the_parent(threaded):
+    busy, queued, free, go = (threaded.new_variable(name) for name in ("b", "q", "f")), 0, 0, 0
+    busy, queued, free = busy
+    go, seen = threading.Event(), []
+    threaded.push_sync(lambda ctx: seen.append(go.wait(10)), None, [free], [busy], name="slow")
+    threaded.push_sync(lambda ctx: seen.append("queued"), None, [busy], [queued])
+    threaded.push_async(lambda ctx, done: seen.append(done), None, (), ())
+
+    def child():
+        threaded.wait_for_all()  # nothing is pending here
+        for var in (busy, queued):
+            with pytest.raises(EngineError, match="pending in the parent when the process forked"):
+                threaded.wait_for_var(var)
+            threaded.push_sync(lambda ctx: None, None, (), [var])
+            threaded.wait_for_var(var)
+        threaded.push_sync(lambda ctx: None, None, (), [free])
+        threaded.wait_for_all()
+        use(threaded)
+
+    in_child(child)
+    go.set()
+    threaded.wait_for_var(queued)
+    assert True in seen
+    assert "queued" in seen
+    next(done for done in seen if callable(done))()
+    threaded.wait_for_all()
+
+
+def test_a_fork_in_the_midst_of_pushes(threaded):
+    stop, var = threading.Event(), threaded.new_variable()
+
+    def pusher():
+        while not stop.is_set():
+            threaded.push_sync(lambda ctx: None, None, (), [var])
+            threaded.push_inline(lambda ctx: None, None, [var])
+            threaded.wait_for_var(var)
+
+    threads = [threading.Thread(target=pusher) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(10):
+        in_child(lambda: use(threaded))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    threaded.wait_for_all()
+
+
+def test_a_function_may_fork(threaded):
+    threaded.push_sync(lambda ctx: in_child(lambda: use(threaded)))
+    threaded.push_inline(lambda ctx: in_child(lambda: use(threaded)))
+    threaded.wait_for_all()
+    use(threaded)
+
+
+# --- exit -----------------------------------------------------------------------------------
+
+HEAD = """
+    import threading, time
+    from gnomon import engine
+    e = engine.get()
+    v = e.new_variable("v")
+"""
+
+
+def test_work_pending_at_exit_is_done():
+    code, out = run(
+        HEAD
+        + """
+    for i in range(3):
+        e.push_sync(lambda ctx, i=i: (time.sleep(0.05), print("done", i)), None, (), [v])
+    """
+    )
+    assert (code, out.split("\n")[:3]) == (0, ["done 0", "done 1", "done 2"])
+
+
+def test_asynchronous_work_is_waited_for_at_exit():
+    code, out = run(
+        HEAD
+        + """
+    def fetch(ctx, done):
+        threading.Timer(0.2, lambda: (print("fetched"), done())).start()
+    e.push_async(fetch, None, (), [v])
+    e.push_sync(lambda ctx: print("parsed"), None, [v])
+    """
+    )
+    assert (code, out.split()) == (0, ["fetched", "parsed"])
+
+
+def test_a_callback_that_never_comes_does_not_keep_the_interpreter():
+    code, out = run(
+        HEAD
+        + """
+    kept = []
+    e.push_async(lambda ctx, done: kept.append(done), None, (), [v], name="fetch")
+    e.push_sync(lambda ctx: print("never"), None, [v], name="parse")
+    print("leaving")
+    """
+    )
+    assert code == 0
+    assert "'fetch' has begun, and its on_complete was not called" in out
+    assert "'parse' waits for Var(v, version 0)" in out
+    assert "never\n" not in out
+
+
+def test_a_failure_nobody_waited_for_is_told_at_exit():
+    code, out = run(HEAD + "    e.push_sync(lambda ctx: 1 // 0, None, (), [v], name='divide')")
+    assert code == 0
+    assert "nobody waited for this: function 'divide' failed: ZeroDivisionError" in out
+
+
+def test_an_engine_used_by_exit_handlers():
+    code, out = run(
+        """
+    import atexit
+    atexit.register(lambda: (e.push_inline(lambda ctx: print("late")), e.wait_for_all()))
+    from gnomon import engine
+    e = engine.get()
+    e.push_sync(lambda ctx: print("early"))
+    """
+    )
+    assert (code, out.split()) == (0, ["early", "late"])
+
+
+def test_a_thread_that_pushes_while_the_interpreter_ends():
+    code, out = run(
+        HEAD
+        + """
+    def pusher():
+        while True:
+            e.push_sync(lambda ctx: None, None, (), [v])
+            e.push_inline(lambda ctx: None, None, [v])
+            time.sleep(0.0001)
+    threading.Thread(target=pusher, daemon=True).start()
+    time.sleep(0.1)
+    """
+    )
+    assert (code, out) == (0, "")
+
+
+# --- Ctrl-C ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wait", ["e.wait_for_var(v)", "e.wait_for_all()"])
+def test_ctrl_c_ends_a_wait_and_the_work_goes_on(wait):
+    code, out = run(
+        HEAD
+        + f"""
+    go = threading.Event()
+    e.push_sync(lambda ctx: (go.wait(20), print("done")), None, (), [v])
+    try:
+        print("waiting")
+        {wait}
+    except KeyboardInterrupt:
+        print("interrupted")
+    go.set()
+    e.wait_for_all()
+    e.push_sync(lambda ctx: print("and on"), None, (), [v])
+    e.wait_for_var(v)
+    """,
+        "waiting",
+    )
+    assert (code, out.split("\n")[:4]) == (0, ["waiting", "interrupted", "done", "and on"])
+
+
+def test_ctrl_c_ends_the_program():
+    code, out = run(
+        HEAD
+        + """
+    e.push_sync(lambda ctx: time.sleep(0.3), None, (), [v])
+    print("waiting")
+    e.wait_for_all()
+    """,
+        "waiting",
+    )
+    assert code == -signal.SIGINT
+    assert "KeyboardInterrupt" in out
+
+
+STORM = """
+    import signal, sys, itertools
+    from gnomon.engine import ThreadedEngine
+    sys.setswitchinterval(1e-4)
+    e = ThreadedEngine(2)
+    variables = [e.new_variable() for _ in range(4)]
+    def step(i):
+        a, b, c = variables[i % 4], variables[(i + 1) % 4], variables[(i + 2) % 4]
+        e.push_sync(lambda ctx: None, None, [a], [b])
+        e.push_inline(lambda ctx: None, None, [b], [c])
+        e.push_sync(lambda ctx: None, None, [c, b], [a], priority=i % 3 - 1)
+        e.push_inline(lambda ctx: None, None, (), [a])
+        if i % 50 == 0:
+            e.wait_for_var(b)
+    armed, interrupts = False, 0
+    def interrupt(*args):
+        global armed
+        if armed:
+            armed = False
+            raise KeyboardInterrupt
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 1e-3, 7e-4)
+    end = time.monotonic() + 3
+    for i in itertools.count():
+        if time.monotonic() > end:
+            break
+        try:
+            armed = True
+            step(i)
+            armed = False
+        except KeyboardInterrupt:
+            interrupts += 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    e.wait_for_all()
+    for v in variables:
+        e.push_sync(lambda ctx: None, None, (), [v])
+        e.push_inline(lambda ctx: None, None, (), [v])
+        e.wait_for_var(v)
+        assert not v.readers and v.writer is None and not v.queue
+    e.wait_for_all()
+    print("pushes", i > 1000, "interrupts", interrupts > 100, e.report() == "")
+"""
+
+
+def test_ctrl_c_at_any_instruction_leaves_the_books_right():
+    code, out = run(HEAD + STORM, limit=60)
+    assert (code, out.split("\n")[-2]) == (0, "pushes True interrupts True True")

@@ -1,0 +1,201 @@
+"""Random functions over shared variables, from many threads, against a serial replay.
+
+Each variable stands for a list that its writers append to. A function records the lists' lengths
+as it runs; the replay says what lengths its place in the order of pushes demands. Dependants of a
+failing function must not run, and everything else must.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from dataclasses import dataclass, field
+
+import pytest
+
+from gnomon import engine
+from gnomon.base import EngineError
+
+VARIABLES, PUSHERS = 12, 3
+
+
+class Injected(Exception):
+    """A failure made on purpose."""
+
+
+@dataclass
+class Call:
+    """One pushed function: what it declared, whether it fails, and what it saw."""
+
+    number: int
+    const: list[int]
+    mutate: list[int]
+    how: str
+    fails: bool
+    seen: list[int] | None = None
+
+
+@dataclass
+class Program:
+    """Pushes random functions, in an order that a lock of its own makes known."""
+
+    engine: engine.Engine
+    failing: float = 0.0
+    calls: list[Call] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self):
+        self.variables = [self.engine.new_variable(f"v{i}") for i in range(VARIABLES)]
+        self.lists = [[] for _ in range(VARIABLES)]
+        self.inside = [0] * VARIABLES  # how many writers are in; -n: readers
+        self.errors = []
+
+    def run(self, call: Call):
+        """The body of every function."""
+        for i in call.mutate:
+            if self.inside[i]:
+                self.errors.append((call, "a writer beside another function"))
+            self.inside[i] = 1
+        call.seen = [len(self.lists[i]) for i in (*call.const, *call.mutate)]
+        if random.random() < 0.01:
+            time.sleep(0)
+        if call.fails:
+            self.leave(call)
+            raise Injected(call.number)
+        for i in call.mutate:
+            self.lists[i].append(call.number)
+        self.leave(call)
+
+    def leave(self, call: Call):
+        for i in call.mutate:
+            self.inside[i] = 0
+
+    def run_async(self, call: Call, on_complete):
+        """The same, ended from another thread half of the time."""
+        if call.number % 2:
+            self.run(call)
+            on_complete()
+            return
+        threading.Thread(target=self.elsewhere, args=(call, on_complete)).start()
+
+    def elsewhere(self, call: Call, on_complete):
+        try:
+            self.run(call)
+        except Injected as error:
+            on_complete(error)
+        else:
+            on_complete()
+
+    def push(self, rng: random.Random, ways: str):
+        chosen = rng.sample(range(VARIABLES), rng.randint(1, 4))
+        cut = rng.randint(0, len(chosen) - 1)
+        how = rng.choices("sia", [6, 6, 1])[0] if ways == "sia" else rng.choice(ways)
+        with self.lock:
+            fails = rng.random() < self.failing
+            call = Call(len(self.calls), chosen[:cut], chosen[cut:], how, fails)
+            self.calls.append(call)
+            lists = ([self.variables[i] for i in side] for side in (call.const, call.mutate))
+            if how == "s":
+                priority = rng.choice((0, 0, 0, 3, -3))
+                self.engine.push_sync(lambda ctx: self.run(call), None, *lists, priority)
+            elif how == "i":
+                self.engine.push_inline(lambda ctx: self.run(call), None, *lists)
+            else:
+                body = lambda ctx, done: self.run_async(call, done)  # noqa: E731
+                self.engine.push_async(body, None, *lists)
+
+    def pusher(self, seed: int, count: int, ways: str):
+        rng = random.Random(seed)
+        for _ in range(count):
+            self.push(rng, ways)
+
+    def push_from_threads(self, count: int, ways: str = "sia"):
+        threads = [
+            threading.Thread(target=self.pusher, args=(seed, count, ways))
+            for seed in range(PUSHERS)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def replay(self):
+        """What every call should have seen: None where a failure kept it from running."""
+        lists = [[] for _ in range(VARIABLES)]
+        poisoned = [False] * VARIABLES
+        for call in self.calls:
+            touched = (*call.const, *call.mutate)
+            kept = any(poisoned[i] for i in touched)
+            expected = None if kept else [len(lists[i]) for i in touched]
+            assert call.seen == expected, call
+            for i in call.mutate:
+                poisoned[i] |= kept or call.fails
+                if not (kept or call.fails):
+                    lists[i].append(call.number)
+        assert lists == self.lists
+        assert not self.errors
+        return poisoned
+
+
+@pytest.mark.parametrize("failing", [0.0, 0.0005])
+def test_against_a_serial_replay(threaded, failing):
+    program = Program(threaded, failing)
+    program.push_from_threads(6000)
+    try:
+        threaded.wait_for_all()
+    except EngineError:
+        assert failing
+    poisoned = program.replay()
+    assert any(poisoned) == bool(failing)
+    for var, is_poisoned in zip(program.variables, poisoned, strict=True):
+        assert (var.failure is not None) == is_poisoned
+        assert not var.readers
+        assert var.writer is None
+        assert not var.queue
+    assert threaded.report() == ""
+
+
+def test_the_naive_engine_against_the_same_replay():
+    program = Program(engine.NaiveEngine())
+    program.push_from_threads(300)
+    program.engine.wait_for_all()
+    program.replay()
+
+
+def test_waits_in_the_midst(threaded):
+    program = Program(threaded)
+    stop = threading.Event()
+
+    def waiter():
+        while not stop.is_set():
+            for var in program.variables:
+                threaded.wait_for_var(var)
+            threaded.wait_for_all()
+
+    threads = [threading.Thread(target=waiter) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    program.push_from_threads(1500)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    threaded.wait_for_all()
+    program.replay()
+
+
+def test_bulk_scopes_of_many_threads(threaded):
+    program = Program(threaded, 0.001)
+
+    def pusher(seed):
+        with threaded.bulk(1 + 4 * seed):
+            program.pusher(seed, 1500, "ssi")
+
+    threads = [threading.Thread(target=pusher, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with pytest.raises(EngineError):
+        threaded.wait_for_all()
+    program.replay()
