@@ -9,7 +9,7 @@ from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.dtype import DType, from_flag, int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, Number, Scalar, cast
-from gnomon.ops.infer import Shape, Shapes, Types, from_border, show_shape
+from gnomon.ops.infer import Shape, Shapes, Types, from_border, show_shape, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
 
@@ -135,6 +135,43 @@ class Arange(Created):
         count = ext.iota(self.made(out_shapes), 0, int64)
         number = cast(count / self.repeat if self.repeat > 1 else count, self.dtype)
         return number * like(self.step, self.dtype) + like(first, self.dtype)
+
+
+class Told(Op):
+    """What operators that tell of an array's shape share."""
+
+    def types(self, t: Types) -> None:
+        t["output"] = int64
+
+    def listed(self, numbers: Sequence[int]) -> Expr:
+        """`numbers` as an array."""
+        place = ext.iota((len(numbers),), 0, int64)
+        found = place * 0
+        for k, n in enumerate(numbers):
+            found = fn.where(fn.eq(place, k), n, found)
+        return found
+
+
+@op("shape_array")
+class ShapeArray(Told):
+    """The sizes of `data`, one an axis."""
+
+    def shapes(self, s: Shapes) -> None:
+        s["output"] = (len(s.need("data")),)
+
+    def forward(self, data: Expr) -> Expr:
+        return self.listed(data.shape)
+
+
+@op("size_array")
+class SizeArray(Told):
+    """The number of elements of `data`."""
+
+    def shapes(self, s: Shapes) -> None:
+        s["output"] = (1,)
+
+    def forward(self, data: Expr) -> Expr:
+        return self.listed((times(data.shape),))
 
 
 @op("_eye", inputs=())

@@ -128,7 +128,7 @@ class SplitV2(Op):
         if data[axis] == UNKNOWN:
             return
         bounds = self.bounds(data[axis])
-        for name, begin, end in zip(self.outputs(), bounds, bounds[1:], strict=True):
+        for name, begin, end in zip(self.outputs(), bounds, bounds[1:], strict=False):
             kept = () if self.squeeze_axis else (end - begin,)
             s[name] = (*data[:axis], *kept, *data[axis + 1 :])
 

@@ -45,6 +45,11 @@ class Op:
     fields: ClassVar[Mapping[str, Param]] = {}
     is_expression: ClassVar[bool] = False
 
+    def __init_subclass__(cls) -> None:
+        for method in ("forward", "backward"):
+            if method in vars(cls):
+                setattr(cls, method, _with_context(vars(cls)[method]))
+
     def __init__(self, **given: Any) -> None:
         values = parse_fields(self.name, self.fields, given)
         self.__dict__.update(values)
@@ -263,12 +268,9 @@ def op(
 
 
 def describe(cls: type[Op]) -> None:
-    """Read off `cls` what the record holds beside its names: fields, and who asks for context."""
+    """Read off `cls` what the record holds beside its names: fields, and whether it is computed."""
     cls.fields = declared(cls)
     cls.is_expression = cls.forward is not Op.forward
-    for method in ("forward", "backward"):
-        if method in vars(cls):
-            setattr(cls, method, _with_context(vars(cls)[method]))
 
 
 def _with_context(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gnomon.base import ShapeError, complaint
 from gnomon.expr import ext
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types, known, normal_axes, show_shape, times
+from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types, Undetermined, known, normal_axes, show_shape, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
 
@@ -167,6 +167,8 @@ class Squeeze(SameElements):
     def shapes(self, s: Shapes) -> None:
         data = s.need("data")
         if self.axis is None:
+            if UNKNOWN in data:
+                raise Undetermined("data")
             s["output"] = tuple(d for d in data if d != 1) or (1,)
             return
         axes = normal_axes(self.name, self.axis, len(data))

@@ -228,7 +228,7 @@ def test_a_shape_left_open_comes_from_the_graph():
     assert zeros.infer_shape([])[1] == [(0, 3)]
     assert zeros.infer_shape([], [(2, 3)])[1] == [(2, 3)]
     assert zeros.apply([], out_shapes=[(2, 3)])[0].shape == (2, 3)
-    with pytest.raises(GnomonError, match="_zeros: argument 'shape'"):
+    with pytest.raises(GnomonError, match="_full: argument 'shape'"):
         find("_full")(value=1).apply([])
     arange = find("_arange")(start=0, infer_range=True)
     assert arange.apply([], out_shapes=[(4,)])[0].shape == (4,)

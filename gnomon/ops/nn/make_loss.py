@@ -29,5 +29,5 @@ class MakeLoss(Op):
         if self.normalization == "valid":
             counted = total(fn.gt(data, self.valid_thresh), tuple(range(data.ndim)))
             return (ext.broadcast_to(self.grad_scale / fn.maximum(counted, 1), data.shape),)
-        share = data.shape[0] if self.normalization == "batch" else 1
+        share = data.shape[0] if self.normalization == "batch" and data.ndim > 1 else 1
         return (full(data.shape, self.grad_scale / max(share, 1), data.dtype),)

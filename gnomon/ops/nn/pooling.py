@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ml_dtypes
+
 from gnomon.base import ParamError, complaint
+from gnomon.dtype import DType
 from gnomon.expr import call, ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.infer import UNKNOWN, Shapes
@@ -11,6 +14,11 @@ from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
 
 LAYOUTS = ("NCDHW", "NCHW", "NCW", "NDHWC", "NHWC", "NWC")
+
+
+def lowest(dtype: DType) -> float:
+    """The least finite number of `dtype`."""
+    return float(ml_dtypes.finfo(dtype.numpy).min)
 
 
 @op("Pooling")
@@ -93,7 +101,9 @@ class Pooling(Op):
     ) -> Expr:
         """The pooling of data with channels first."""
         if self.pool_type == "max":
-            return call.max_pool(x, kernel, stride, pad, self.full)
+            largest = call.max_pool(x, kernel, stride, pad, self.full)
+            # a window that hangs over the end may hold nothing
+            return fn.maximum(largest, lowest(x.dtype)) if self.full else largest
         if self.pool_type == "avg":
             counted = self.count_include_pad is not False
             return call.avg_pool(x, kernel, stride, pad, self.full, counted)

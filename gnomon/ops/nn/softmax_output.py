@@ -61,7 +61,7 @@ class SoftmaxOutput(Op):
         axes = self.axes(y.ndim)
         # one label for each place, with size 1 where classes lie
         places = tuple(1 if a in axes else d for a, d in enumerate(y.shape))
-        label = ext.reshape(label, places)
+        label = ext.reshape(first(label, times(places)), places)
         away = y - self.target(y, spread(label, y), axes)
         if self.use_ignore:
             away = fn.where(fn.ne(spread(label, y), self.ignore_label), away, 0)
@@ -94,6 +94,12 @@ class SoftmaxOutput(Op):
         elif self.grad_scale != divisor:
             away = away * (self.grad_scale / divisor)
         return away * out_grads[0] if self.out_grad else away
+
+
+def first(label: Expr, count: int) -> Expr:
+    """The first `count` labels in a row: joined classes take no more than one a sample."""
+    flat = ext.reshape(label, (times(label.shape),))
+    return flat if flat.shape == (count,) else ext.slice_(flat, (0,), (count,))
 
 
 def class_numbers(y: Expr, axes: Axes) -> Expr:
