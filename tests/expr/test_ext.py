@@ -13,9 +13,11 @@ from gnomon import dtype as dt
 from gnomon.base import DTypeError, GnomonError, ShapeError
 from gnomon.expr import ext
 from gnomon.expr.diff import vjp
+from gnomon.expr.ext.philox import rounds
 from gnomon.expr.ext.take import Place
 from gnomon.expr.node import Buffer, Cast, Composite, Expr, Map, Scalar, map_over, postorder
-from gnomon.expr.oracle import evaluate
+from gnomon.expr.oracle import _Reader, evaluate
+from gnomon.expr.term import Arena
 
 
 def modules():
@@ -237,6 +239,9 @@ ERRORS = [
     (lambda: ext.unpack_patch2col(V, (2, 2), (1, 1)), ShapeError, "2 spatial axes"),
     (lambda: ext.unpack_patch2col(Buffer((1, 2, 2)), (3, 3), (1, 1)), ShapeError, "room"),
     (lambda: ext.pack_col2patch(V, (1, 4, 4), (2, 2), (2, 2)), ShapeError, "columns"),
+    (lambda: ext.philox(V, (2,), "uniform"), DTypeError, "seed and position"),
+    (lambda: ext.philox(IDS, (2,), "levy"), GnomonError, "one of uniform"),
+    (lambda: ext.philox(IDS, (2,), "normal", dt.int32), DTypeError, "a floating type"),
     (lambda: ext.implicit_dot(V, V), ShapeError, "implicit_dot"),
 ]
 
@@ -267,3 +272,43 @@ def test_a_view_is_the_same_elements():
 
 def test_place_is_the_adjoint_of_pick():
     assert Place(IDS, Buffer((2,)), 5).shape == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("counter", "key", "words"),
+    [  # the published answers of Random123
+        ((0, 0), 0, (0xFF1DAE59, 0x6CD10DF2)),
+        ((0xFFFFFFFF, 0xFFFFFFFF), 0xFFFFFFFF, (0x2C3F628B, 0xAB4FD7AD)),
+        ((0x243F6A88, 0x85A308D3), 0x13198A2E, (0xDD7CE038, 0xF62A4C12)),
+    ],
+)
+def test_philox_gives_the_published_words(counter, key, words):
+    arena = Arena()
+    left, right, k = (arena.const(v, dt.uint64) for v in (*counter, key))
+    got = rounds((left, right), k)
+    reader = _Reader(arena, {})
+    assert tuple(int(reader.value(g).item()) for g in got) == words
+
+
+def test_random_numbers_have_the_moments_of_their_distribution():
+    state = Buffer((2,), dt.int64)
+    for dtype in (dt.float32, dt.float64):
+        u, n = (ext.philox(state, (100, 1000), kind, dtype) for kind in ("uniform", "normal"))
+        u, n = (evaluate(e, {state: np.array([2**40 + 17, 5])}).astype(float) for e in (u, n))
+        assert u.min() >= 0
+        assert u.max() < 1
+        assert abs(u.mean() - 0.5) < 0.005
+        assert abs(u.var() - 1 / 12) < 0.002
+        assert abs(n.mean()) < 0.015
+        assert abs(n.var() - 1) < 0.02
+        assert abs((n**4).mean() - 3) < 0.15
+        assert abs(np.corrcoef(n.ravel()[:-1], n.ravel()[1:])[0, 1]) < 0.02
+
+
+def test_a_position_further_on_is_the_rest_of_the_same_sequence():
+    state = Buffer((2,), dt.int64)
+    e = ext.philox(state, (8,), "uniform")
+    first, later = (evaluate(e, {state: np.array([3, p])}) for p in (0, 5))
+    np.testing.assert_array_equal(first[5:], later[:3])
+    other = evaluate(e, {state: np.array([4, 0])})
+    assert not np.any(other == first)

@@ -6,6 +6,7 @@ from gnomon.expr.ext.flip import flip
 from gnomon.expr.ext.implicit_dot import implicit_dot
 from gnomon.expr.ext.iota import iota
 from gnomon.expr.ext.patch import pack_col2patch, unpack_patch2col
+from gnomon.expr.ext.philox import philox
 from gnomon.expr.ext.pool import pool, unpool
 from gnomon.expr.ext.reduce import arg_reduce, broadcast_to, reduce
 from gnomon.expr.ext.reshape import reshape
@@ -26,6 +27,7 @@ __all__ = [
     "one_hot",
     "pack_col2patch",
     "pad",
+    "philox",
     "pick",
     "pool",
     "reduce",
