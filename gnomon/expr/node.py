@@ -294,7 +294,7 @@ class Cast(Expr):
         return ((self.src, cast(g, self.src.dtype)),) if self.src.dtype.kind == "f" else ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Composite(Expr):
     """A node declared by its fields: `Expr` and `tuple[Expr, ...]` are operands, `Size` and `Sizes` are
     kernel arguments, anything else is part of the kernel's structure and must be hashable."""

@@ -24,11 +24,28 @@ def views(stores: Sequence[Store]) -> list[Store]:
 
 
 def unshaped(store: Store) -> Store:
-    """A reshaped value stored into a dense destination is the value stored into it reshaped."""
+    """A reshaped value, scaled or not, in a dense destination is the value stored into it reshaped."""
     dest, value = store.dest, store.value
-    while isinstance(value, Reshape) and dest.contiguous:
-        dest, value = reshaped(dest, value.src.shape), value.src
+    while dest.contiguous:
+        inner = reshaped_inside(value)
+        if inner is None:
+            break
+        dest, value = reshaped(dest, inner.shape), inner
     return store if value is store.value else Store(dest, store.saver, value)
+
+
+def reshaped_inside(value: Expr) -> Expr | None:
+    """What `value` is a reshape of: `x` of a reshape of x, and of that combined with numbers."""
+    if isinstance(value, Reshape):
+        return value.src
+    if not isinstance(value, Map):
+        return None
+    operands = [a for a in value.args if not isinstance(a, Scalar)]
+    if len(operands) != 1 or not isinstance(operands[0], Reshape):
+        return None
+    src = operands[0].src
+    args = tuple(a if isinstance(a, Scalar) else src for a in value.args)
+    return Map(value.fn, args, src.shape, value.dtype)
 
 
 def viewed(node: Expr) -> Expr:

@@ -22,7 +22,7 @@ from gnomon.shape import prod
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Geometry:
     """Where the windows of a convolution lie."""
 
@@ -38,7 +38,7 @@ class Geometry:
         return isinstance(other, Geometry) and vars(self) == vars(other)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Convolution(Call):
     """The convolution of `data` with `weight`: (N, filters, places...)."""
 
@@ -93,7 +93,7 @@ class Convolution(Call):
         return reshape(transpose(apart, (1, 0, 2)), self.shape)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ConvolutionData(Call):
     """What the data of a convolution receives: `grad` spread over the windows; also a deconvolution."""
 
@@ -133,7 +133,7 @@ class ConvolutionData(Call):
         return concat(parts, 1) if groups > 1 else parts[0]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ConvolutionWeight(Call):
     """What the weight of a convolution receives."""
 

@@ -15,7 +15,7 @@ from gnomon.expr.node import Call, Expr
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dot(Call):
     """`op(a) @ op(b)` of matrices, op being the transposition where a flag says so."""
 
@@ -57,7 +57,7 @@ class Dot(Call):
         return ImplicitDot(self.a, self.b, self.transpose_a, self.transpose_b)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BatchDot(Dot):
     """The product of every matrix of `a` with that of `b` at the same place of the first axis."""
 

@@ -51,7 +51,7 @@ def infer_pool(name: str, data: Expr, window: Window) -> tuple[Sizes, DType]:
     return (*data.shape[:2], *counts), data.dtype
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MaxPool(Call):
     """The largest element of every window."""
 
@@ -78,7 +78,7 @@ class MaxPool(Call):
         return pool(self.data, "max", w.kernel, w.stride, w.pad, w.full)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MaxPoolGradient(Call):
     """What the data of a max_pool receives: each window's gradient goes to its first largest element."""
 
@@ -113,7 +113,7 @@ class MaxPoolGradient(Call):
         return Won(self.grad, Winner(self.data, self.window), self.window, self.data.shape[2:])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Winner(Chainer):
     """The position within its window, in row-major order, of the first largest element."""
 
@@ -136,7 +136,7 @@ class Winner(Chainer):
         return i.fold(ARGMAX, list(w.kernel), value)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Won(Chainer):
     """For every element of the data, the sum of `grad` over the windows that it is the winner of."""
 
@@ -175,7 +175,7 @@ class Won(Chainer):
         return ((self.grad, Chosen(g, self.winner, self.window)),)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Chosen(Chainer):
     """For every window, the element of `data` at the position that `winner` names."""
 
@@ -199,7 +199,7 @@ class Chosen(Chainer):
         return ((self.data, Won(g, self.winner, self.window, self.data.shape[2:])),)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AvgPool(Call):
     """The mean of every window; `counted` says whether padding counts as elements."""
 
@@ -237,7 +237,7 @@ class AvgPool(Call):
         return pool(self.data, "sum", w.kernel, w.stride, w.pad, w.full) / self.sizes()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WindowSize(Chainer):
     """How many elements each window of a mean counts."""
 
@@ -262,7 +262,7 @@ class WindowSize(Chainer):
         return arena.cast(count, self.of if self.of.size > 2 else dt.float32)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Spread(Chainer):
     """For every element of the data, the sum of `grad` over the windows that hold it."""
 

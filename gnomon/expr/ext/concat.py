@@ -14,7 +14,7 @@ from gnomon.expr.node import Buffer, Chainer, Expr
 from gnomon.expr.term import Term
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Concat(Chainer):
     """`parts` one after another along `axis`."""
 

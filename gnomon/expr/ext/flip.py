@@ -13,7 +13,7 @@ from gnomon.expr.term import Term
 from gnomon.expr.view import view_of
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Flip(Chainer):
     """`src` mirrored along `axes`; its own inverse, so its own adjoint."""
 

@@ -13,7 +13,7 @@ from gnomon.expr.reducer import SUM
 from gnomon.expr.term import Term
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ImplicitDot(Chainer):
     """`op(a) @ op(b)` of matrices, or of every pair of matrices along a common first axis."""
 

@@ -13,7 +13,7 @@ from gnomon.expr.node import Chainer, Expr, Sizes
 from gnomon.expr.term import Term, compute_dtype
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Iota(Chainer):
     """The index along `axis`, in the dtype `of`."""
 

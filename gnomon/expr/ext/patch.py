@@ -39,7 +39,7 @@ class Patch:
         return places(tuple(space), span(self.kernel, self.dilate), self.stride, self.pad)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Unpack(Chainer):
     """(C, kernel..., N, places...) of `src` (N, C, space...)."""
 
@@ -70,7 +70,7 @@ class Unpack(Chainer):
         return ((self.src, Pack(g, self.patch, self.src.shape[2:])),)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pack(Chainer):
     """(N, C, space...): sums of the elements of `src` (C, kernel..., N, places...) from there."""
 

@@ -66,7 +66,7 @@ def unit(word: Term, dtype: DType) -> Term:
 KINDS: dict[str, Callable[[Words, DType], Term]] = {"uniform": uniform, "normal": normal}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Philox(Chainer):
     """Element n is number `state[1] + n` of the sequence of the seed `state[0]`."""
 

@@ -36,7 +36,7 @@ class Windows:
         return places(tuple(space), self.kernel, self.stride, self.pad, self.full)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pool(Chainer):
     """`reducer` over every window of `src`."""
 
@@ -82,7 +82,7 @@ class Pool(Chainer):
         return ((self.src, Unpool(src, pooled, g, self.windows, self.src.shape[front:])),)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Unpool(Chainer):
     """For every element the sum of `grad` over its windows, or those whose extreme it is."""
 

@@ -24,7 +24,7 @@ from gnomon.expr.view import view_of
 Pairs = tuple[tuple[Expr, Expr], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Broadcast(Chainer):
     """`src` repeated along the axes `along` of the shape `to`; axes meet from the right."""
 
@@ -54,7 +54,7 @@ class Broadcast(Chainer):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Reduce(Chainer):
     """`reducer` over `axes` of `src`: its value, or the position where it has two results."""
 

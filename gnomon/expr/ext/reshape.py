@@ -15,7 +15,7 @@ from gnomon.shape import prod
 Groups = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Reshape(Chainer):
     """`src` under the shape `to`; `groups` pairs runs of its axes with runs of the result's."""
 

@@ -21,7 +21,7 @@ from gnomon.expr.view import view_of
 Bounds = Sequence["int | None"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Slice(Chainer):
     """Element i of an axis of the result is element `begin + i * step` of `src`."""
 
@@ -54,7 +54,7 @@ class Slice(Chainer):
         return view_of(src, self.shape, strides, 0 if 0 in self.shape else offset)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pad(Chainer):
     """`src` inside a tensor of `value`: its first element at `before`, the others `step` apart."""
 

@@ -19,7 +19,7 @@ from gnomon.expr.reducer import SUM
 from gnomon.expr.term import Term, compute_dtype
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Take(Chainer):
     """Row `index[i]` of `src` at each i."""
 
@@ -41,7 +41,7 @@ class Take(Chainer):
         return ((self.src, TakeGrad(self.index, g, self.src.shape[0])),)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TakeGrad(Chainer):
     """Row r is the sum of `grad` wherever `index` is r."""
 
@@ -68,7 +68,7 @@ class TakeGrad(Chainer):
         return ((self.grad, Take(g, self.index)),)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pick(Chainer):
     """The element of every row of `src` that `index` names."""
 
@@ -92,7 +92,7 @@ class Pick(Chainer):
         return ((self.src, Place(self.index, g, self.src.shape[-1])),)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Place(Chainer):
     """Rows of `width` that are 0 but for one element, at `index`, of `value`."""
 
@@ -111,7 +111,7 @@ class Place(Chainer):
         return ((self.value, Pick(g, self.index)),)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OneHot(Chainer):
     """Rows of `width` that are 0 but for a 1 at `index`; all 0 where it is outside."""
 

@@ -14,7 +14,7 @@ from gnomon.expr.term import Term
 from gnomon.expr.view import view_of
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Transpose(Chainer):
     """Axis k of the result is axis `axes[k]` of `src`."""
 

@@ -1,0 +1,56 @@
+"""Assignment: the one place where something is computed, and the rules that the tensor layer is strict about.
+
+A library product stands alone or scaled, over data or transposed data: it is worth a loop of its own, so it should be
+seen to be one. Inside larger expressions `implicit_dot` computes the same in their loop.
+"""
+
+from __future__ import annotations
+
+from gnomon.base import GnomonError, complaint
+from gnomon.expr.ext.reshape import Reshape
+from gnomon.expr.ext.transpose import Transpose
+from gnomon.expr.node import Buffer, Call, Expr, Operand, as_expr, postorder
+from gnomon.plan.cut import core
+from gnomon.plan.statement import Saver, Store
+from gnomon.runtime.prepare import prepare
+
+saveto: Saver = "saveto"
+plusto: Saver = "plusto"
+minusto: Saver = "minusto"
+multo: Saver = "multo"
+divto: Saver = "divto"
+
+
+def assign(dest: Buffer, saver: Saver, value: Operand) -> None:
+    """`dest saver value`, computed now, in one loop without temporaries.
+
+    Raises:
+        ShapeError, DTypeError: the value does not fit; the destination is untouched.
+        GnomonError: a product inside a larger expression, or stored by `*=` or `/=`.
+    """
+    e = as_expr(value, dest.dtype)
+    if e.children:
+        check_products(e, saver)
+    for step in prepare([Store(dest, saver, e)], "assignment"):
+        step.run()
+
+
+def check_products(e: Expr, saver: Saver) -> None:
+    """Raises where a library's product stands elsewhere than alone, or over more than data."""
+    root = core(e)
+    root = root.src if isinstance(root, Reshape) else root
+    if isinstance(root, Call):
+        if saver in (multo, divto):
+            raise GnomonError(f"{saver} takes no {root!r}; implicit_dot gives the same as a map")
+        for operand in root.children:
+            data = operand.src if isinstance(operand, Transpose) else operand
+            if not isinstance(data, Buffer):
+                expected = "a tensor or its .T (implicit_dot takes any expression)"
+                raise GnomonError(complaint("dot", "operand", expected, f"{operand!r}"))
+        return
+    for node in postorder([e]):
+        if isinstance(node, Call):
+            raise GnomonError(
+                f"{node!r} stands inside a larger expression; dot stands alone or scaled, "
+                "implicit_dot goes anywhere"
+            )

@@ -1,0 +1,157 @@
+"""The words of the tensor language that are not tensors: scalars, maps, products, types, plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gnomon import dtype as dt
+from gnomon.base import ShapeError, complaint
+from gnomon.expr.call import BatchDot, Dot
+from gnomon.expr.ext import reshape, transpose
+from gnomon.expr.ext.transpose import Transpose
+from gnomon.expr.index import Index
+from gnomon.expr.node import Buffer, Expr, Map, Operand, Scalar, cast, postorder
+from gnomon.expr.oracle import evaluate
+from gnomon.expr.scalar import SCALAR, ScalarFn
+from gnomon.expr.term import Number
+from gnomon.shape import prod
+
+kRValue, kMapper, kChainer, kComplex = 0, 1, 3, 7
+kDevCPU, kDevGPU = 1, 2
+
+
+def scalar(x: Number, dtype: Any = dt.default_real) -> Scalar:
+    """The number `x` as an expression that fits any shape; another value never recompiles."""
+    return Scalar(x, dt.of(dtype))
+
+
+def tcast(dtype: Any, e: Expr) -> Expr:
+    """`e` converted: floats to integers truncate toward zero and saturate, NaN gives 0."""
+    return cast(e, dt.of(dtype))
+
+
+def exp_type(e: Expr) -> int:
+    """The bitwise or of the kinds of all parts: kRValue, kMapper, kChainer, kComplex.
+
+    >>> x = Buffer((2, 2))
+    >>> exp_type(x), exp_type(x + 1.0), exp_type(transpose(x) + x)
+    (0, 1, 3)
+    """
+    mask = 0
+    for node in postorder([e]):
+        mask |= node.kind
+    return mask
+
+
+def F(op: ScalarFn | str) -> Callable[..., Map]:
+    """The scalar operator `op`, or the built-in of that name, to be mapped over expressions.
+
+    >>> F("maximum")(Buffer((3,)), 0.0)
+    <Map 3 float32>
+    """
+    found = SCALAR[op] if isinstance(op, str) else op
+    return lambda *operands: make_exp(found, *operands)
+
+
+def make_exp(op: ScalarFn, *operands: Operand) -> Map:
+    """`op` mapped over one to three expressions; raises where shapes or dtypes differ."""
+    result: Map = op(*operands)
+    return result
+
+
+def dot(left: Expr, right: Expr) -> Expr:
+    """The product of matrices, of a vector with a matrix, or the outer product `dot(v1.T, v2)`.
+
+    Operands are tensors or their `.T`; `scale * dot(a, b)` stays one call of BLAS.
+
+    >>> dot(Buffer((2, 3)), transpose(Buffer((4, 3)))).shape, dot(Buffer((3,)), Buffer((3, 5))).shape
+    ((2, 4), (5,))
+
+    Raises:
+        ShapeError: the shapes do not fit.
+    """
+    if left.ndim == right.ndim == 2:
+        return Dot(left, right)
+    if left.ndim == 1 and right.ndim == 2:
+        product = Dot(row(left), right)
+        return reshape(product, product.shape[1:])
+    if isinstance(left, Transpose) and left.ndim == right.ndim == 1:
+        return Dot(row(left.src), row(right), transpose_a=True)
+    expected = "two matrices, a vector and a matrix, or v1.T and v2"
+    raise ShapeError(complaint("dot", "left, right", expected, f"{left!r}, {right!r}"))
+
+
+def row(vector: Expr) -> Expr:
+    """A vector as a matrix of one row, over the same memory."""
+    if not isinstance(vector, Buffer):
+        return reshape(vector, (1, *vector.shape))
+    (n,), (step,) = vector.shape, vector.strides
+    strides = (n * step, step)
+    return Buffer((1, n), vector.dtype, strides, vector.address, vector, vector.device)
+
+
+def batch_dot(
+    left: Expr, right: Expr, transpose_left: bool = False, transpose_right: bool = False
+) -> Expr:
+    """The product of every matrix of `left` with that of `right`; ShapeError where they do not fit."""
+    return BatchDot(left, right, transpose_left, transpose_right)
+
+
+class Plan:
+    """What to compute at an index: an expression seen as (rows, last axis).
+
+    >>> import numpy as np
+    >>> x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    >>> from gnomon.shadow.tensor import Tensor
+    >>> make_plan(Tensor(x) * 10.0).eval(1, 2)
+    50.0
+    """
+
+    __slots__ = ("exp", "rows", "width")
+
+    def __init__(self, exp: Expr) -> None:
+        self.exp = exp
+        self.width = exp.shape[-1] if exp.shape else 1
+        self.rows = prod(exp.shape[:-1])
+
+    def eval(self, y: int, x: int) -> Any:
+        """The element in row `y` at position `x`, as a Python number."""
+        return evaluate(_At(self.exp, self.index(y, x))).item()
+
+    def reval(self, y: int, x: int) -> np.ndarray[Any, Any]:
+        """A 0-d view of the element: what an assignment writes to; TypeError but for tensors."""
+        if not isinstance(self.exp, Buffer):
+            raise TypeError(f"{self.exp!r} is not a destination")
+        view: np.ndarray[Any, Any] = self.exp.numpy()[(*self.index(y, x), ...)]
+        return view
+
+    def index(self, y: int, x: int) -> tuple[int, ...]:
+        """The index of an element of the expression."""
+        if not (0 <= y < self.rows and 0 <= x < self.width):
+            raise IndexError(f"({y}, {x}) lies outside of {self.rows} rows of {self.width}")
+        outer = tuple(int(k) for k in np.unravel_index(y, self.exp.shape[:-1] or (1,)))
+        return (*outer, x) if len(self.exp.shape) > 1 else (x,) * len(self.exp.shape)
+
+
+class _At(Expr):
+    """One element of an expression."""
+
+    __slots__ = ("src", "where")
+
+    def __init__(self, src: Expr, where: tuple[int, ...]) -> None:
+        self.src, self.where, self.shape, self.dtype = src, where, (), src.dtype
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.src,)
+
+    def at(self, i: Index) -> Any:
+        return i.elem(self.src, self.where)
+
+
+def make_plan(e: Expr) -> Plan:
+    """The plan of `e`."""
+    return Plan(e)

@@ -1,0 +1,256 @@
+"""Tensor: a handle on somebody's memory, which expressions read and assignments write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from gnomon import dtype as dt
+from gnomon.base import DTypeError, ShapeError, complaint
+from gnomon.dtype import DType
+from gnomon.expr.ext.transpose import Transpose, transpose
+from gnomon.expr.node import UNIT, ZERO, Buffer, Expr, Operand
+from gnomon.runtime import look
+from gnomon.shadow.assign import assign, divto, minusto, multo, plusto, saveto
+from gnomon.shadow.stream import Stream
+from gnomon.shape import Shape, prod
+
+Array = np.ndarray[Any, Any]
+
+
+class Tensor(Buffer):
+    """Data with a shape and a stride for each axis; it never frees what it did not make.
+
+    `data` is anything with `__dlpack__`, `__array_interface__` or the buffer protocol; nothing is copied, and the
+    owner lives as long as the tensor. `t[:] = e`, `t += e`, `-=`, `*=`, `/=` compute.
+
+    >>> import numpy as np
+    >>> t = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+    >>> t[:] = t * 2.0 + 1.0
+    >>> t.numpy()
+    array([[ 1.,  3.,  5.],
+           [ 7.,  9., 11.]], dtype=float32)
+
+    Raises:
+        DTypeError: a dtype gnomon does not compute with.
+        ShapeError: `shape` or `strides` do not fit the data, or elements are not at whole strides.
+    """
+
+    __slots__ = ("stream_",)
+
+    def __init__(
+        self,
+        data: Any,
+        shape: Sequence[int] | None = None,
+        strides: Sequence[int] | None = None,
+        device: str = "cpu",
+        stream: Stream | None = None,
+    ) -> None:
+        array = as_array(data)
+        if not array.flags.writeable:
+            raise ShapeError(complaint("Tensor", "data", "writeable memory", "a read-only array"))
+        element = array.dtype.itemsize
+        if any(s % element for s in array.strides) or not array.flags.aligned:
+            raise ShapeError(complaint("Tensor", "data", "aligned, whole strides", array.strides))
+        steps = tuple(s // element for s in array.strides)
+        if shape is not None or strides is not None:
+            shape, steps = laid_out(array, shape, strides)
+        super().__init__(
+            array.shape if shape is None else shape,
+            dt.of(array.dtype),
+            steps,
+            array.ctypes.data,
+            array,
+            device,
+        )
+        self.stream_ = stream
+
+    @classmethod
+    def from_address(
+        cls,
+        address: int,
+        shape: Sequence[int],
+        dtype: Any = dt.default_real,
+        strides: Sequence[int] | None = None,
+        owner: Any = None,
+    ) -> Tensor:
+        """A tensor over raw memory. Unsafe: nothing checks that the memory is there, or stays."""
+        return cls.of(Buffer(shape, dt.of(dtype), strides, address, owner))
+
+    @classmethod
+    def of(cls, buffer: Buffer) -> Tensor:
+        """The same memory as a Tensor."""
+        made = object.__new__(Tensor)
+        Buffer.__init__(
+            made, buffer.shape, buffer.dtype, buffer.strides, buffer.address, buffer, buffer.device
+        )
+        made.stream_ = getattr(buffer, "stream_", None)
+        return made
+
+    # -- what it is -----------------------------------------------------------------------------
+
+    @property
+    def dptr_(self) -> int:
+        """The address of the first element."""
+        return self.address
+
+    @property
+    def shape_(self) -> Shape:
+        """The shape."""
+        return Shape(self.shape)
+
+    @property
+    def stride_(self) -> int:
+        """Elements from one row to the next, padding included; ShapeError where rows are not dense."""
+        last = self.layout[-1] if self.layout else UNIT
+        if last not in (UNIT, ZERO):
+            raise ShapeError(complaint("stride_", "layout", "a dense last axis", self.strides))
+        if self.ndim < 2:
+            return self.shape[-1] if self.shape else 1
+        return self.strides[-2] if self.shape[-2] > 1 else self.shape[-1]
+
+    def size(self, axis: int) -> int:
+        """The extent of an axis."""
+        return self.shape[axis]
+
+    def mem_size(self, startdim: int = 0) -> int:
+        """Elements spanned by the axes from `startdim` on, padding of rows included."""
+        return prod(self.shape[startdim:-1]) * self.stride_
+
+    def check_contiguous(self) -> bool:
+        """Whether the elements lie in C order without gaps."""
+        return self.contiguous
+
+    @property
+    def T(self) -> Expr:
+        """The axes in reverse order, as an expression; of a vector, the column that `dot` knows."""
+        return transpose(self) if self.ndim != 1 else Transpose(self, (0,))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a 0-d tensor has no length")
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        array = self.numpy()
+        return np.array(array, dtype) if copy or dtype not in (None, array.dtype) else array
+
+    def __repr__(self) -> str:
+        sizes = "x".join(map(str, self.shape)) or "scalar"
+        return f"<{type(self).__name__} {sizes} {self.dtype.name}>"
+
+    # -- views ----------------------------------------------------------------------------------
+
+    def view(self, shape: Sequence[int], strides: Sequence[int] | None, offset: int = 0) -> Tensor:
+        """Other sizes and strides over the same memory."""
+        address = self.address + offset * self.dtype.size
+        return Tensor.of(Buffer(shape, self.dtype, strides, address, self, self.device))
+
+    def __getitem__(self, key: int | slice) -> Any:
+        """`t[i]`: one rank less, a number at the last; `t[a:b]`: rows."""
+        if not self.shape:
+            raise IndexError("a 0-d tensor has no axis to index")
+        n, step = self.shape[0], self.strides[0]
+        if isinstance(key, slice):
+            rows = range(n)[key]
+            if key == slice(None):
+                return self
+            start = rows.start * step if len(rows) else 0
+            return self.view(
+                (len(rows), *self.shape[1:]), (step * rows.step, *self.strides[1:]), start
+            )
+        where = range(n)[key]
+        found = self.view(self.shape[1:], self.strides[1:], where * step)
+        return found if found.shape else found.numpy()[()]
+
+    def slice(self, begin: int, end: int) -> Tensor:
+        """Rows `begin` to before `end`."""
+        part: Tensor = self[begin:end]
+        return part
+
+    def flat_to_1d(self) -> Tensor:
+        """All elements as one axis; ShapeError where they are not contiguous."""
+        return self._flat((prod(self.shape),))
+
+    def flat_to_2d(self) -> Tensor:
+        """All axes but the last joined; rows may be padded."""
+        if self.ndim >= 2 and not self.contiguous:
+            outer = Buffer(
+                self.shape[:-1], self.dtype, [s // (self.stride_ or 1) for s in self.strides[:-1]]
+            )
+            if not outer.contiguous:
+                raise ShapeError(
+                    complaint("flat_to_2d", "self", "rows at one distance", self.strides)
+                )
+            return self.view((prod(self.shape[:-1]), self.shape[-1]), (self.stride_, 1))
+        return self._flat((prod(self.shape[:-1]), self.shape[-1] if self.shape else 1))
+
+    def _flat(self, shape: tuple[int, ...]) -> Tensor:
+        if not self.contiguous:
+            raise ShapeError(complaint("flatten", "self", "a contiguous tensor", self.strides))
+        return self.view(shape, None)
+
+    # -- assignment -----------------------------------------------------------------------------
+
+    def assign(self, value: Operand, saver: Any = saveto) -> Self:
+        """Store `value` here; gives the tensor itself."""
+        assign(self, saver, value)
+        return self
+
+    def __setitem__(self, key: int | slice, value: Operand) -> None:
+        if isinstance(key, slice):
+            self[key].assign(value)
+            return
+        where = range(self.shape[0])[key]
+        self.view(self.shape[1:], self.strides[1:], where * self.strides[0]).assign(value)
+
+    def __iadd__(self, value: Operand) -> Self:
+        return self.assign(value, plusto)
+
+    def __isub__(self, value: Operand) -> Self:
+        return self.assign(value, minusto)
+
+    def __imul__(self, value: Operand) -> Self:
+        return self.assign(value, multo)
+
+    def __itruediv__(self, value: Operand) -> Self:
+        return self.assign(value, divto)
+
+    def explain(self, e: Expr, saver: Any = saveto, stage: str = "loop") -> str:
+        """What would run for `self saver e`: its 'plan', 'loop', 'llvm' or 'asm'."""
+        return look.explain([look.Store(self, saver, e)], stage)
+
+
+def as_array(data: Any) -> Array:
+    """`data` as a NumPy array over the same memory."""
+    if isinstance(data, np.ndarray):
+        return data
+    if hasattr(data, "__dlpack__"):
+        return np.from_dlpack(data)
+    if hasattr(data, "__array_interface__"):
+        return np.asarray(data)
+    try:
+        return np.asarray(memoryview(data))
+    except TypeError:
+        expected = "an array, a buffer, or an object with __array_interface__ or __dlpack__"
+        got = f"a {type(data).__name__}; TensorContainer makes new memory"
+        raise DTypeError(complaint("Tensor", "data", expected, got)) from None
+
+
+def laid_out(
+    array: Array, shape: Sequence[int] | None, strides: Sequence[int] | None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Another shape and strides over dense data, which must hold all of them."""
+    sizes = tuple(array.shape if shape is None else shape)
+    steps = tuple(strides) if strides is not None else Buffer(sizes).strides
+    if not array.flags.c_contiguous or len(steps) != len(sizes):
+        expected = "a dense array, and one stride an axis"
+        raise ShapeError(complaint("Tensor", "data", expected, (array.strides, sizes, steps)))
+    reach = sum((n - 1) * s for n, s in zip(sizes, steps, strict=True) if n)
+    low = sum((n - 1) * s for n, s in zip(sizes, steps, strict=True) if n and s < 0)
+    if 0 not in sizes and (low < 0 or reach - low >= array.size):
+        expected = f"sizes and strides within {array.size} elements"
+        raise ShapeError(complaint("Tensor", "shape, strides", expected, (sizes, steps)))
+    return sizes, steps
