@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from gnomon.expr.derivative import TWO_OVER_ROOT_PI, best_derivative
 from gnomon.expr.formula import ROUNDING, Formula, Operand, Sym, Tape, prim, select, write
 from gnomon.expr.primitive import PRIMITIVES, convert
 from gnomon.expr.term import Arena, Number, Term
+
+if TYPE_CHECKING:
+    from gnomon.expr.node import Expr
 
 
 class ScalarFn:
@@ -172,6 +175,12 @@ class ScalarFn:
             raise GnomonError(complaint(f"{self.name}.set_grad", "fn", expected, fn))
         self._grads[k], self.overridden = fn, True
         return fn
+
+    @overload
+    def __call__(self, first: Expr, /, *rest: Any) -> Expr: ...
+
+    @overload
+    def __call__(self, *args: Any) -> Any: ...
 
     def __call__(self, *args: Any) -> Any:
         """Of expressions an expression; of numbers (as floats) or arrays the value."""
