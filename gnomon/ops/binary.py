@@ -1,7 +1,7 @@
 """Element-wise operators of two inputs: a row gives every form of one.
 
-The forms of `sub`, say, are `elemwise_sub` (equal shapes), `broadcast_sub` (axes of 1 are stretched),
-`_minus_scalar` (a number on the right) and `_rminus_scalar` (a number on the left).
+The forms of `sub`, say, are `elemwise_sub` (equal shapes), `broadcast_sub` (axes of 1 are
+stretched), `_minus_scalar` (a number on the right) and `_rminus_scalar` (a number on the left).
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def binary(
     """
     plain, word = plain or f"_{name}", word or name
     title = "".join(part.capitalize() for part in word.split("_"))
-    forms = Forms(plain, f"broadcast_{name}", f"_{word}_scalar", f"_r{word}_scalar" if swap else None)
+    forms = Forms(
+        plain, f"broadcast_{name}", f"_{word}_scalar", f"_r{word}_scalar" if swap else None
+    )
     FORMS[name] = forms
     _declare(forms.elemwise, Elemwise, function, f"{doc} Shapes are equal.", _ELEMWISE.get(name))
     also = _BROADCAST.get(name, ())
@@ -97,7 +99,7 @@ def stretched(s: Shapes, lhs: Shape, rhs: Shape) -> Shape:
 
 
 def _stretch(s: Shapes, a: int, b: int) -> int:
-    if a == 1 or b == 1 or a == b:
+    if 1 in (a, b) or a == b:
         return a if b == 1 else b
     if UNKNOWN in (a, b):  # a size other than 1 on one side decides
         return max(a, b)
@@ -151,7 +153,11 @@ class GradAdd(Elemwise):
     function = staticmethod(lambda a, b: a + b)
 
 
-@op("add_n", variadic="num_args", aliases=("ElementWiseSum", "_sparse_add_n", "_sparse_ElementWiseSum"))
+@op(
+    "add_n",
+    variadic="num_args",
+    aliases=("ElementWiseSum", "_sparse_add_n", "_sparse_ElementWiseSum"),
+)
 class AddN(Op):
     """The sum of all inputs, which have one shape."""
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.dtype import DType, from_flag, int64
 from gnomon.expr import ext, fn
-from gnomon.expr.node import Expr, Number, Scalar, cast
+from gnomon.expr.node import Expr, Scalar, cast
+from gnomon.expr.term import Number
 from gnomon.ops.infer import Shape, Shapes, Types, from_border, show_shape, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
@@ -32,7 +33,6 @@ class Created(Op):
     """
 
     ctx: str = param("", doc="Where the array is made.")
-    dtype: DType = param("float32", choices=ANY, doc="Dtype of the output.")
 
     def size(self) -> Shape | None:
         """The shape of the output, as far as the parameters say it."""
@@ -49,12 +49,18 @@ class Created(Op):
         s["output"] = self.size()
 
     def types(self, t: Types) -> None:
-        t["output"] = self.dtype
+        t["output"] = self.real()
+
+    def real(self) -> DType:
+        """The dtype of the output."""
+        found: DType = self.dtype
+        return found
 
 
 class Filled(Created):
     """One value everywhere."""
 
+    dtype: DType = param("float32", choices=ANY, doc="Dtype of the output.")
     shape: Dims = param((), doc="Shape of the output.")
     fill = 0
 
@@ -81,9 +87,6 @@ class ZerosWithoutDtype(Created):
     shape: Dims | None = param(None, doc="Shape of the output.")
     dtype: int = param(-1, doc="Number of the dtype, -1 for the default.")
 
-    def types(self, t: Types) -> None:
-        t["output"] = self.real()
-
     def real(self) -> DType:
         """The dtype the number stands for."""
         return from_flag(max(self.dtype, 0))
@@ -97,6 +100,7 @@ class Full(Created):
     """One number everywhere."""
 
     shape: Dims | None = param(None, doc="Shape of the output.")
+    dtype: DType = param("float32", choices=ANY, doc="Dtype of the output.")
     value: float = param(doc="The number.")
 
     def forward(self, *, out_shapes: Known = None) -> Expr:

@@ -42,10 +42,10 @@ def gradient(
     # stand-ins: one buffer may be two arguments, and each needs its own share
     stand_ins = [Buffer(x.shape, x.dtype) for x in inputs]
     values = op.apply(stand_ins, **context)
-    told = [(v, g) for v, g in zip(values, out_grads) if g is not None]
+    told = [(v, g) for v, g in zip(values, out_grads, strict=False) if g is not None]
     arguments = stand_ins[: len(op.arguments())]
     grads = vjp([v for v, _ in told], [g for _, g in told], arguments)
-    stored = {v: o for v, o in zip(values, outputs) if o is not None}
+    stored = {v: o for v, o in zip(values, outputs, strict=False) if o is not None}
     replace: dict[Expr, Expr] = {**stored, **dict(zip(stand_ins, inputs, strict=True))}
     found = iter(substitute([g for g in grads if g is not None], replace))
     return tuple(None if g is None else next(found) for g in grads)
@@ -69,8 +69,8 @@ def leaves_of(op: Op, in_shapes: Shapes, in_types: DTypes) -> tuple[list[Buffer]
     """Buffers without memory for the inputs (arguments, then states) and for the outputs."""
     args, outs, states = op.infer_shape(in_shapes, zero_unknown=False)
     arg_types, out_types, state_types = op.infer_type(in_types)
-    inputs = [_leaf(s, t) for s, t in zip([*args, *states], [*arg_types, *state_types])]
-    return inputs, [_leaf(s, t) for s, t in zip(outs, out_types)]
+    inputs = map(_leaf, [*args, *states], [*arg_types, *state_types])
+    return list(inputs), list(map(_leaf, outs, out_types))
 
 
 def _leaf(shape: tuple[int, ...] | None, dtype: DType | None) -> Buffer:
@@ -80,7 +80,7 @@ def _leaf(shape: tuple[int, ...] | None, dtype: DType | None) -> Buffer:
 
 @functools.lru_cache(maxsize=4096)
 def inplace(op: Op, in_shapes: Shapes, in_types: DTypes) -> tuple[tuple[int, int], ...]:
-    """Pairs (input, output): the input is read at the output's own index alone, by no other output."""
+    """Pairs (input, output): only that output reads the input, and only at its own index."""
     inputs, _ = leaves_of(op, in_shapes, in_types)
     values = op.apply(inputs, train=True, random=StandInRandom())
     readers = [{id(n) for n in postorder([v])} for v in values]

@@ -8,7 +8,7 @@ Inside rules a dimension that is not known is -1; at the border MXNet's 0 stands
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
@@ -16,6 +16,7 @@ from gnomon.dtype import DType
 T = TypeVar("T")
 Shape = tuple[int, ...]
 UNKNOWN = -1
+F = TypeVar("F", bound="Facts[Any]")
 
 
 class Undetermined(Exception):
@@ -80,9 +81,10 @@ class Shapes(Facts[Shape]):
         new = tuple(int(d) for d in new)
         if old is None:
             return new
-        if len(old) != len(new) or any(a != b and min(a, b) >= 0 for a, b in zip(old, new)):
+        pairs = list(zip(old, new, strict=False))
+        if len(old) != len(new) or any(a != b and UNKNOWN not in (a, b) for a, b in pairs):
             raise self.refuse(name, f"shape {show_shape(new)}", show_shape(old))
-        return tuple(max(a, b) for a, b in zip(old, new))
+        return tuple(max(a, b) for a, b in pairs)
 
     def rank(self, name: str, *ranks: int) -> Shape:
         """The shape of `name`, checked to have one of `ranks` axes."""
@@ -102,7 +104,7 @@ class Shapes(Facts[Shape]):
         for name in names:
             self[name] = free
         for _ in range(2):
-            for name, after in zip(names, (*names[1:], names[0])):
+            for name, after in zip(names, (*names[1:], names[0]), strict=True):
                 shape = self.need(name)
                 self[after] = (*shape[:but], UNKNOWN, *shape[but + 1 :])
 
@@ -118,7 +120,7 @@ class Types(Facts[DType]):
         return new
 
 
-def settle(facts: Facts[T], rule: Callable[[Facts[T]], None]) -> bool:
+def settle(facts: F, rule: Callable[[F], None]) -> bool:
     """Run `rule` until it learns nothing more; whether it ran to its end the last time."""
     while True:
         before = facts.state()

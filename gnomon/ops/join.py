@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
@@ -91,7 +93,7 @@ class SliceChannel(Op):
 
 def parts(data: Expr, axis: int, bounds: list[int], squeeze: bool) -> tuple[Expr, ...]:
     """`data` cut along `axis` at `bounds`, the ends included; without the axis if `squeeze`."""
-    pieces = [along(data, axis, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+    pieces = [along(data, axis, a, b) for a, b in pairwise(bounds)]
     if squeeze:
         pieces = [ext.reshape(p, p.shape[:axis] + p.shape[axis + 1 :]) for p in pieces]
     return tuple(pieces)

@@ -62,7 +62,10 @@ class BatchDot(Product):
         *_, _, n = self.turned(rhs, self.transpose_b)
         s["rhs"] = (*batch, *self.turned((k, n), self.transpose_b))
         rhs = s.need("rhs")
-        s["lhs"] = (*rhs[:-2], *self.turned((m, self.turned(rhs, self.transpose_b)[-2]), self.transpose_a))
+        s["lhs"] = (
+            *rhs[:-2],
+            *self.turned((m, self.turned(rhs, self.transpose_b)[-2]), self.transpose_a),
+        )
         s["output"] = (*s.need("lhs")[:-2], m, n)
 
     @staticmethod

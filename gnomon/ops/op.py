@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
@@ -28,6 +28,16 @@ from gnomon.ops.param import Param, declared, parse_fields, show
 
 C = TypeVar("C", bound="type[Op]")
 Maybe = Sequence[Any]
+
+
+class Draws(Protocol):
+    """What an operator that asks for `random` is given: each call draws anew."""
+
+    def uniform(self, shape: Shape, dtype: DType) -> Expr:
+        """Numbers from 0 (included) to 1 (excluded)."""
+
+    def normal(self, shape: Shape, dtype: DType) -> Expr:
+        """Numbers of the normal distribution with mean 0 and deviation 1."""
 
 
 class Op:
@@ -65,7 +75,7 @@ class Op:
         """
         try:
             kinds = tuple(map(type, given.values()))
-            return _parsed(cls, tuple(given.items()), kinds)  # type: ignore[return-value]
+            return cast("Self", _parsed(cast("Any", cls), tuple(given.items()), kinds))
         except TypeError:  # a list among the values has no hash
             return cls(**given)
 
@@ -129,9 +139,9 @@ class Op:
     def forward(self, *inputs: Any, **context: Any) -> Expr | tuple[Expr, ...]:
         """The outputs as expressions of the inputs, arguments first, then states.
 
-        Methods ask for context by keyword-only parameters: `train` (bool), `random` (an object
-        with `.uniform(shape, dtype)` and `.normal(shape, dtype)`), `out_shapes` (what inference
-        found for the outputs, where parameters may leave it open); others are not passed on.
+        Methods ask for context by keyword-only parameters: `train` (bool), `random` (see
+        `Draws`), `out_shapes` (what inference found for the outputs, where parameters may leave
+        it open); others are not passed on.
         """
         raise GnomonError(f"{self.name}: works on data (run), it has no expression")
 
@@ -141,14 +151,13 @@ class Op:
         """New values of the states by their index; by default states stay."""
         return {}
 
-    def backward(
-        self, out_grads: Maybe, inputs: Maybe, outputs: Maybe, **context: Any
-    ) -> tuple[Expr | None, ...]:
+    def backward(self, *parts: Any, **context: Any) -> tuple[Expr | None, ...]:
         """The gradient of each argument (None: there is none); by default derived from `forward`.
 
-        `out_grads` has one entry a visible output, `inputs` the arguments and then the states,
-        `outputs` every output.
+        Called as `backward(out_grads, inputs, outputs, **context)`: `out_grads` has one entry a
+        visible output, `inputs` the arguments and then the states, `outputs` every output.
         """
+        out_grads, inputs, outputs = parts
         return derive.gradient(self, out_grads, inputs, outputs, context)
 
     # What follows from it -------------------------------------------------------------------
@@ -236,9 +245,9 @@ class Op:
 
 
 @functools.lru_cache(maxsize=4096)
-def _parsed(cls: type[Op], items: tuple[tuple[str, Any], ...], kinds: tuple[type, ...]) -> Op:
+def _parsed(cls: Any, items: tuple[tuple[str, Any], ...], kinds: tuple[type, ...]) -> Op:
     """`kinds` keeps 1, 1.0 and True apart, which are equal as keys and differ as attributes."""
-    return cls(**dict(items))
+    return cast("Op", cls(**dict(items)))
 
 
 def op(

@@ -205,7 +205,9 @@ def declared(owner: type) -> dict[str, Param]:
     return found
 
 
-def parse_fields(where: str, fields: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
+def parse_fields(
+    where: str, fields: Mapping[str, Param], given: Mapping[str, Any]
+) -> dict[str, Any]:
     """Every field's value, from `given` (values or strings) and the defaults.
 
     ParamError for an unknown name, a missing field and a value that is not allowed.

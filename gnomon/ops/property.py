@@ -100,9 +100,7 @@ class OperatorProperty:
         """How many of them a caller sees."""
         return self.num_outputs()
 
-    def infer_shape(
-        self, in_shape: list[Any]
-    ) -> tuple[list[Any], list[Any], list[Any]] | bool:
+    def infer_shape(self, in_shape: list[Any]) -> tuple[list[Any], list[Any], list[Any]] | bool:
         """Shapes of inputs, outputs and states; False when not enough is known.
 
         None is an unknown shape, 0 an unknown size. ShapeError names argument and shapes.
@@ -192,7 +190,9 @@ class PropertyOp(Op):
     def infer_type(
         self, in_types: Sequence[DType | None], out_types: Sequence[DType | None] | None = None
     ) -> tuple[list[DType | None], list[DType | None], list[DType | None]]:
-        return self._inferred(self.meaning.infer_type(list(in_types)), in_types, out_types, GnomonError)
+        return self._inferred(
+            self.meaning.infer_type(list(in_types)), in_types, out_types, GnomonError
+        )
 
     def _inferred(
         self, found: Any, ins: Sequence[Any], outs: Sequence[Any] | None, error: type[GnomonError]

@@ -9,8 +9,7 @@ from gnomon.dtype import DType, float32, float64, int32
 from gnomon.expr import fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.create import Created, Known
-from gnomon.ops.infer import Types
-from gnomon.ops.op import Op, op
+from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import Dims, param
 
 FLOATS = ("float16", "float32", "float64")
@@ -22,8 +21,8 @@ class Drawn(Created):
     shape: Dims | None = param(None, doc="Shape of the output.")
     dtype: DType | None = param(None, choices=FLOATS, doc="Dtype of the output; float32 if None.")
 
-    def types(self, t: Types) -> None:
-        t["output"] = self.dtype or float32
+    def real(self) -> DType:
+        return self.dtype or float32
 
 
 def check_range(op: Op, low: str, high: str) -> None:
@@ -31,13 +30,6 @@ def check_range(op: Op, low: str, high: str) -> None:
     if getattr(op, low) > getattr(op, high):
         expected = f"at least {low}, {getattr(op, low)}"
         raise ParamError(complaint(op.name, high, expected, getattr(op, high)))
-
-
-def number_of(op: Op) -> DType:
-    """The dtype of the only output of `op`, which has no inputs."""
-    found = op.infer_type([])[1][0]
-    assert found is not None
-    return found
 
 
 @op("_random_uniform", inputs=(), aliases=("random_uniform", "uniform"))
@@ -50,8 +42,10 @@ class RandomUniform(Drawn):
     def check(self) -> None:
         check_range(self, "low", "high")
 
-    def forward(self, *, random: Any, out_shapes: Known = None) -> Expr:
-        return random.uniform(self.made(out_shapes), number_of(self)) * (self.high - self.low) + self.low
+    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
+        return (
+            random.uniform(self.made(out_shapes), self.real()) * (self.high - self.low) + self.low
+        )
 
 
 @op("_random_normal", inputs=(), aliases=("random_normal", "normal"))
@@ -61,8 +55,8 @@ class RandomNormal(Drawn):
     loc: float = param(0.0, doc="Mean.")
     scale: float = param(1.0, low=0, doc="Standard deviation.")
 
-    def forward(self, *, random: Any, out_shapes: Known = None) -> Expr:
-        return random.normal(self.made(out_shapes), number_of(self)) * self.scale + self.loc
+    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
+        return random.normal(self.made(out_shapes), self.real()) * self.scale + self.loc
 
 
 @op("_random_exponential", inputs=(), aliases=("random_exponential",))
@@ -71,8 +65,8 @@ class RandomExponential(Drawn):
 
     lam: float = param(1.0, doc="Rate: one divided by the mean.")
 
-    def forward(self, *, random: Any, out_shapes: Known = None) -> Expr:
-        return -fn.log1p(-random.uniform(self.made(out_shapes), number_of(self))) / self.lam
+    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
+        return -fn.log1p(-random.uniform(self.made(out_shapes), self.real())) / self.lam
 
 
 @op("_random_randint", inputs=(), aliases=("random_randint",))
@@ -86,12 +80,12 @@ class RandomInt(Drawn):
     def check(self) -> None:
         check_range(self, "low", "high")
 
-    def types(self, t: Types) -> None:
-        t["output"] = self.dtype or int32
+    def real(self) -> DType:
+        return self.dtype or int32
 
-    def forward(self, *, random: Any, out_shapes: Known = None) -> Expr:
+    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
         share = random.uniform(self.made(out_shapes), float64) * float(self.high - self.low)
-        return cast(fn.floor(share), number_of(self)) + self.low
+        return cast(fn.floor(share), self.real()) + self.low
 
 
 @op("_random_uniform_like")
@@ -101,7 +95,7 @@ class RandomUniformLike(Op):
     low: float = param(0.0, doc="Least number.")
     high: float = param(1.0, doc="End of the numbers.")
 
-    def forward(self, data: Expr, *, random: Any) -> Expr:
+    def forward(self, data: Expr, *, random: Draws) -> Expr:
         return random.uniform(data.shape, data.dtype) * (self.high - self.low) + self.low
 
     def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[None]:
@@ -115,9 +109,8 @@ class RandomNormalLike(Op):
     loc: float = param(0.0, doc="Mean.")
     scale: float = param(1.0, low=0, doc="Standard deviation.")
 
-    def forward(self, data: Expr, *, random: Any) -> Expr:
+    def forward(self, data: Expr, *, random: Draws) -> Expr:
         return random.normal(data.shape, data.dtype) * self.scale + self.loc
 
     def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[None]:
         return (None,)
-

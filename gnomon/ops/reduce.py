@@ -63,9 +63,7 @@ def without_nan(data: Expr, instead: int) -> Expr:
     return fn.where(fn.eq(data, data), data, instead)
 
 
-def reduction(
-    name: str, join: Callable[[Expr, Axes], Expr], doc: str, *aliases: str
-) -> type[Op]:
+def reduction(name: str, join: Callable[[Expr, Axes], Expr], doc: str, *aliases: str) -> type[Op]:
     """Declare the operator that joins axes by `join`."""
 
     class Row(Reduction):
@@ -94,12 +92,14 @@ reduction(
     lambda data, axes: ext.reduce(without_nan(data, 1), "prod", axes, keepdims=True),
     "The product without NaN over axes.",
 )
-reduction("_square_sum", lambda data, axes: total(data * data, axes), "The sum of squares over axes.")
+reduction(
+    "_square_sum", lambda data, axes: total(data * data, axes), "The sum of squares over axes."
+)
 
 
 @op("norm", aliases=("_sparse_norm",))
 class Norm(Reduction):
-    """The sum of absolute values (`ord` 1) or the root of the sum of squares (`ord` 2) over axes."""
+    """The sum of absolute values (`ord` 1), or the root of the sum of squares (`ord` 2)."""
 
     ord: int = param(2, choices=(1, 2), doc="Which norm.")
     axis: Dims | None = param(None, doc="Axes to join; all of them where None or empty.")

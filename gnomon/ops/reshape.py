@@ -5,7 +5,17 @@ from __future__ import annotations
 from gnomon.base import ShapeError, complaint
 from gnomon.expr import ext
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types, Undetermined, known, normal_axes, show_shape, times
+from gnomon.ops.infer import (
+    UNKNOWN,
+    Shape,
+    Shapes,
+    Types,
+    Undetermined,
+    known,
+    normal_axes,
+    show_shape,
+    times,
+)
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
 

@@ -86,7 +86,7 @@ ROLES = (OutputGrad, OutputValue, Input0, Input1)
 
 
 class SimpleOp:
-    """A registration under way: every method says one thing more and gives the registration back."""
+    """A registration under way: every method says one thing more and gives it back."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -136,7 +136,9 @@ class SimpleOp:
 
     def set_enable_scalar(self, enable: bool = True, default: float = 1.0) -> Self:
         """Give the operator a parameter `scalar`, which comes as `env.scalar`."""
-        return self._enable("scalar", enable, {"scalar": Param(default, name="scalar", kind=kind_of(float))})
+        return self._enable(
+            "scalar", enable, {"scalar": Param(default, name="scalar", kind=kind_of(float))}
+        )
 
     def set_enable_kwargs(self, enable: bool = True) -> Self:
         """Let the operator take any keyword arguments, which come as `env.kwargs`."""

@@ -8,6 +8,7 @@ Values come from the oracle, so a failure here is the declaration's fault and no
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from gnomon import dtype as dt
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.oracle import evaluate
+from gnomon.ops.infer import Shape
 from gnomon.ops.op import Op
 
 Array = np.ndarray[Any, Any]
@@ -35,11 +37,11 @@ class FixedRandom:
     def __init__(self, seed: int = 0) -> None:
         self.generator = np.random.default_rng(seed)
 
-    def uniform(self, shape: tuple[int, ...], dtype: DType) -> Expr:
+    def uniform(self, shape: Shape, dtype: DType) -> Expr:
         """Numbers from 0 to 1."""
         return leaf(self.generator.uniform(size=shape).astype(dtype.numpy))
 
-    def normal(self, shape: tuple[int, ...], dtype: DType) -> Expr:
+    def normal(self, shape: Shape, dtype: DType) -> Expr:
         """Numbers of the normal distribution."""
         return leaf(self.generator.normal(size=shape).astype(dtype.numpy))
 
@@ -98,14 +100,16 @@ def check_inference(op: Op, inputs: Arrays, train: bool = False) -> None:
     """Inference says the shapes and dtypes that the expressions have, of gradients as well."""
     n = len(op.arguments())
     shapes, kinds = [x.shape for x in inputs], [dt.of(x.dtype) for x in inputs]
-    found = op.infer_shape(shapes[:n], zero_unknown=False), op.infer_type(kinds[:n])
-    for which, told, given in zip(("shape", "dtype"), found, (shapes, kinds), strict=True):
-        assert [*told[0], *told[2]] == given, f"{op!r}: {which}s {told[0]}, {told[2]} of {given}"
+    sizes, types = op.infer_shape(shapes[:n], zero_unknown=False), op.infer_type(kinds[:n])
+    assert sizes[0] + sizes[2] == shapes, f"{op!r}: inferred {sizes} of {shapes}"
+    assert types[0] + types[2] == kinds, f"{op!r}: inferred {types} of {kinds}"
     values = op.apply([leaf(x) for x in inputs], train=train, random=FixedRandom())
-    told_of = list(zip(found[0][1], found[1][1], strict=True))
+    told_of = list(zip(sizes[1], types[1], strict=True))
     told_by = [(v.shape, v.dtype) for v in values]
     assert told_of == told_by, f"{op!r}: inferred {told_of}, the expressions have {told_by}"
-    grads = op.backward(values[: op.num_visible_outputs], [leaf(x) for x in inputs], values, train=train)
+    grads = op.backward(
+        values[: op.num_visible_outputs], [leaf(x) for x in inputs], values, train=train
+    )
     assert len(grads) == n, f"{op!r}: {len(grads)} gradients of {n} arguments"
     for name, x, g in zip(op.arguments(), inputs, grads, strict=False):
         same = g is None or (g.shape, g.dtype) == (x.shape, dt.of(x.dtype))
@@ -113,21 +117,23 @@ def check_inference(op: Op, inputs: Arrays, train: bool = False) -> None:
     check_partial(op, shapes[:n])
 
 
-def check_partial(op: Op, shapes: Sequence[tuple[int, ...]]) -> None:
+def check_partial(op: Op, shapes: Sequence[Shape]) -> None:
     """Knowing less never infers anything else."""
     if any(0 in s for s in shapes):
         return
     whole = op.infer_shape(shapes)
     for k, shape in enumerate(shapes):
-        for less in [None, *((*shape[:a], 0, *shape[a + 1 :]) for a in range(len(shape)))]:
+        lesser: list[Shape | None] = [None]
+        lesser += [(*shape[:a], 0, *shape[a + 1 :]) for a in range(len(shape))]
+        for less in lesser:
             part = op.infer_shape([*shapes[:k], less, *shapes[k + 1 :]])
-            for told, full in zip(sum(part, []), sum(whole, []), strict=True):
-                assert told is None or full is None or _agree(told, full), (
-                    f"{op!r}: with {op.arguments()[k]} {less} inferred {told}, else {full}"
-                )
+            agree = all(map(_agree, chain(*part), chain(*whole)))
+            assert agree, f"{op!r}: with {op.arguments()[k]} {less} inferred {part}, else {whole}"
 
 
-def _agree(told: tuple[int, ...], full: tuple[int, ...]) -> bool:
+def _agree(told: Shape | None, full: Shape | None) -> bool:
+    if told is None or full is None:
+        return True
     return len(told) == len(full) and all(a in (0, b) for a, b in zip(told, full, strict=True))
 
 
@@ -145,11 +151,12 @@ def check_gradient(
         return
     generator = np.random.default_rng(1)
     outputs = forward(op, inputs, train)[: op.num_visible_outputs]
-    heads = [generator.normal(size=y.shape).astype(y.dtype) for y in outputs]
+    heads = [np.asarray(generator.normal(size=y.shape), y.dtype) for y in outputs]
     grads = backward(op, inputs, heads, train)
     for k in which:
         numeric = finite_difference(op, list(inputs), heads, k, train)
-        found = np.zeros_like(numeric) if grads[k] is None else grads[k]
+        grad = grads[k]
+        found = np.zeros_like(numeric) if grad is None else grad
         message = f"{op!r}: gradient of {op.arguments()[k]}"
         np.testing.assert_allclose(found, numeric, tolerance, 10 * tolerance, err_msg=message)
 

@@ -1,4 +1,4 @@
-"""Element-wise operators of one input: a row each gives operator, gradient, documentation and test."""
+"""Element-wise operators of one input: a row gives operator, gradient and documentation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DTYPES = ("bfloat16", "bool", "float16", "float32", "float64", "int32", "int64",
 def unary(
     name: str, function: Callable[[Any], Expr], doc: str, *aliases: str, sparse: bool = True
 ) -> type[Op]:
-    """Declare the operator that maps `function`; most also have a name with `_sparse_` before it."""
+    """Declare the operator that maps `function`; most have a second name `_sparse_...`."""
 
     class Unary(Op):
         def forward(self, data: Expr) -> Expr:

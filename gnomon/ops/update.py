@@ -26,9 +26,7 @@ class Update(Op):
     def forward(self, weight: Expr, grad: Expr, *states: Expr) -> Expr:
         return self.new(weight, grad, *states)[0]
 
-    def updates(
-        self, inputs: Any, aux: Any, outputs: Any, train: bool = True
-    ) -> dict[int, Expr]:
+    def updates(self, inputs: Any, aux: Any, outputs: Any, train: bool = True) -> dict[int, Expr]:
         return dict(enumerate(self.new(*inputs, *aux)[1:]))
 
     def new(self, weight: Expr, grad: Expr, *states: Expr) -> tuple[Expr, ...]:
@@ -38,14 +36,17 @@ class Update(Op):
     def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[None, ...]:
         return (None,) * len(self.arguments())
 
-    def scaled(self, grad: Expr) -> Expr:
-        """The gradient, scaled and clipped."""
-        g = grad * self.rescale_grad
+    def clipped(self, g: Expr) -> Expr:
+        """`g` within the bound."""
         return g if self.clip_gradient < 0 else fn.clip(g, -self.clip_gradient, self.clip_gradient)
 
     def decayed(self, weight: Expr, grad: Expr) -> Expr:
         """The scaled and clipped gradient with weight decay."""
-        return self.scaled(grad) + weight * self.wd
+        return self.clipped(grad * self.rescale_grad) + weight * self.wd
+
+    def decayed_first(self, weight: Expr, grad: Expr) -> Expr:
+        """The scaled gradient with weight decay, then clipped."""
+        return self.clipped(grad * self.rescale_grad + weight * self.wd)
 
 
 @op("sgd_update", inputs=("weight", "grad"), aliases=("_sparse_sgd_update",))
@@ -96,9 +97,7 @@ class MultiPrecision(Update):
     def forward(self, weight: Expr, grad: Expr, *states: Expr) -> Expr:
         return cast(self.wide(grad, states)[0], weight.dtype)
 
-    def updates(
-        self, inputs: Any, aux: Any, outputs: Any, train: bool = True
-    ) -> dict[int, Expr]:
+    def updates(self, inputs: Any, aux: Any, outputs: Any, train: bool = True) -> dict[int, Expr]:
         weight, *states = self.wide(inputs[1], aux)
         return dict(enumerate([*states, weight]))
 
@@ -146,14 +145,10 @@ class AdamUpdate(Update):
     lazy_update: bool = param(True, doc="Leave rows without gradient alone, in row-sparse storage.")
 
     def new(self, weight: Expr, grad: Expr, *states: Expr) -> tuple[Expr, ...]:
-        g = self.clipped(grad * self.rescale_grad + weight * self.wd)
+        g = self.decayed_first(weight, grad)
         mean = states[0] * self.beta1 + g * (1 - self.beta1)
         var = states[1] * self.beta2 + g * g * (1 - self.beta2)
         return weight - mean * self.lr / (fn.sqrt(var) + self.epsilon), mean, var
-
-    def clipped(self, g: Expr) -> Expr:
-        """`g` within the bound."""
-        return g if self.clip_gradient < 0 else fn.clip(g, -self.clip_gradient, self.clip_gradient)
 
 
 @op("signsgd_update", inputs=("weight", "grad"))
@@ -165,16 +160,15 @@ class SignSgdUpdate(Update):
 
 
 @op("rmsprop_update", inputs=("weight", "grad", "n"), aux=("n",))
-class RmsPropUpdate(AdamUpdate):
+class RmsPropUpdate(Update):
     """The weight moved by the gradient over the root of a running mean of its square."""
 
     gamma1: float = param(0.95, doc="How much of the mean square stays.")
     epsilon: float = param(1e-8, doc="Added to the mean square.")
     clip_weights: float = param(-1.0, doc="Bound of the weights; none if not positive.")
-    beta1 = beta2 = lazy_update = None
 
     def new(self, weight: Expr, grad: Expr, *states: Expr) -> tuple[Expr, ...]:
-        g = self.clipped(grad * self.rescale_grad + weight * self.wd)
+        g = self.decayed_first(weight, grad)
         n = states[0] * self.gamma1 + g * g * (1 - self.gamma1)
         w = weight - g * self.lr / fn.sqrt(n + self.epsilon)
         bound = self.clip_weights

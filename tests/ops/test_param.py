@@ -93,7 +93,7 @@ def test_what_is_not_allowed_is_named(field, given, says):
 
 
 def test_unknown_and_missing_fields_are_named():
-    with pytest.raises(ParamError, match="one of the parameters count, ratio.*mean 'ratio'"):
+    with pytest.raises(ParamError, match=r"one of the parameters count, ratio.*mean 'ratio'"):
         Everything(count=1, ration=2)
     with pytest.raises(ParamError, match="'count': expected int >= 1 and <= 9, required"):
         Everything()

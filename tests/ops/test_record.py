@@ -67,7 +67,7 @@ def test_an_operator_is_frozen_and_names_what_it_lacks():
         Scaled().factor = 3
     with pytest.raises(AttributeError, match="_test_scaled: no parameter or method 'facto'"):
         _ = Scaled().facto
-    with pytest.raises(ParamError, match="_test_scaled: argument 'factr'.*did you mean 'factor'"):
+    with pytest.raises(ParamError, match=r"_test_scaled: argument 'factr'.*did you mean 'factor'"):
         Scaled.parse({"factr": 1})
     with pytest.raises(ParamError, match="expected float >= 0, got -1"):
         Scaled(factor=-1)

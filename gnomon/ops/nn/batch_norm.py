@@ -1,4 +1,4 @@
-"""BatchNorm: each channel shifted and scaled to mean 0 and variance 1, then by `beta` and `gamma`."""
+"""BatchNorm: each channel with mean 0 and variance 1, then times `gamma` plus `beta`."""
 
 from __future__ import annotations
 
@@ -67,9 +67,7 @@ class BatchNorm(Op):
         y = y if self.fix_gamma else y * self.each(gamma, x)
         return cast(y + self.each(beta, x), data.dtype), center, spread
 
-    def updates(
-        self, inputs: Any, aux: Any, outputs: Any, train: bool = True
-    ) -> dict[int, Expr]:
+    def updates(self, inputs: Any, aux: Any, outputs: Any, train: bool = True) -> dict[int, Expr]:
         if not self.batch(train):
             return {}
         _, center, spread = outputs

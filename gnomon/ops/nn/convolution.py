@@ -28,7 +28,9 @@ class Convolution(Op):
     no_bias: bool = param(False, doc="There is no `bias`.")
     cudnn_tune: str | None = param(None, choices=TUNE, doc="No meaning here.")
     cudnn_off: bool = param(False, doc="No meaning here.")
-    layout: str | None = param(None, choices=LAYOUTS, doc="Order of the axes; channels first if None.")
+    layout: str | None = param(
+        None, choices=LAYOUTS, doc="Order of the axes; channels first if None."
+    )
 
     def check(self) -> None:
         if not 1 <= len(self.kernel) <= 3:
@@ -88,7 +90,7 @@ class Convolution(Op):
     def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
         order = self.order
         x, w = window.turned(data, order), window.turned(weight, order)
-        y = call.convolution(x, w, *self.places, self.num_group)
+        y: Expr = call.convolution(x, w, *self.places, self.num_group)
         if bias is not None:
             y = y + ext.broadcast_axis(bias, y.shape, 1)
         return window.turned(y, window.inverse(order))

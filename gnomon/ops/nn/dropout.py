@@ -8,13 +8,13 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.create import full
 from gnomon.ops.infer import Shape, Shapes, normal_axes
-from gnomon.ops.op import Op, op
+from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import Dims, param
 
 
 @op("Dropout", outputs=("output", "mask"))
 class Dropout(Op):
-    """Each element 0 with probability `p`, the others divided by `1 - p`; data itself outside training."""
+    """Each element 0 with probability `p`, the others divided by `1 - p`, in training."""
 
     p: float = param(0.5, low=0, high=1, doc="How likely an element is dropped.")
     mode: str = param("training", choices=("always", "training"), doc="When elements are dropped.")
@@ -39,11 +39,12 @@ class Dropout(Op):
         return self.p > 0 and (train or self.mode == "always")
 
     def forward(
-        self, data: Expr, *, train: bool = False, random: Any = None
+        self, data: Expr, *, train: bool = False, random: Draws | None = None
     ) -> tuple[Expr, Expr]:
         shape = self.mask_shape(data.shape)
         if not self.drops(train):
             return fn.identity(data), full(shape, 1, data.dtype)
+        assert random is not None, "training is given a source of numbers"
         scale = 1 / (1 - self.p) if self.p < 1 else 0.0
         mask = fn.lt(random.uniform(shape, data.dtype), 1 - self.p) * scale
         return data * ext.broadcast_to(mask, data.shape), mask

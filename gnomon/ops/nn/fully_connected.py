@@ -35,7 +35,7 @@ class FullyConnected(Op):
     def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
         kept = data.shape[:1] if self.flatten else data.shape[:-1]
         rows = ext.reshape(data, (times(kept), weight.shape[1]))
-        product = call.dot(rows, weight, transpose_b=True)
+        product: Expr = call.dot(rows, weight, transpose_b=True)
         if bias is not None:
             product = product + ext.broadcast_axis(bias, product.shape, 1)
         return ext.reshape(product, (*kept, self.num_hidden))

@@ -9,7 +9,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.create import full
 from gnomon.ops.infer import Shapes
-from gnomon.ops.op import Op, op
+from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import param
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -52,7 +52,12 @@ class LeakyReLU(Op):
             s["gamma"] = (data[1] if len(data) > 1 else 1,)
 
     def forward(
-        self, data: Expr, gamma: Expr | None = None, *, train: bool = False, random: Any = None
+        self,
+        data: Expr,
+        gamma: Expr | None = None,
+        *,
+        train: bool = False,
+        random: Draws | None = None,
     ) -> Expr | tuple[Expr, ...]:
         if self.act_type == "rrelu":
             slopes = self.slopes(data, train, random)
@@ -74,10 +79,11 @@ class LeakyReLU(Op):
         each = gamma if gamma.shape == (size,) else ext.broadcast_to(gamma, (size,))
         return fn.where(data > 0, data, data * ext.broadcast_axis(each, data.shape, axis))
 
-    def slopes(self, data: Expr, train: bool, random: Any) -> Expr:
+    def slopes(self, data: Expr, train: bool, random: Draws | None) -> Expr:
         """The slope of each element below 0."""
         if not train:
             return full(data.shape, (self.lower_bound + self.upper_bound) / 2, data.dtype)
+        assert random is not None, "training is given a source of numbers"
         span = self.upper_bound - self.lower_bound
         return random.uniform(data.shape, data.dtype) * span + self.lower_bound
 

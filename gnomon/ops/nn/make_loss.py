@@ -19,7 +19,9 @@ class MakeLoss(Op):
 
     grad_scale: float = param(1.0, doc="The gradient.")
     valid_thresh: float = param(0.0, doc="What counts as valid lies above.")
-    normalization: str = param("null", choices=NORMALIZATIONS, doc="What the gradient is divided by.")
+    normalization: str = param(
+        "null", choices=NORMALIZATIONS, doc="What the gradient is divided by."
+    )
 
     def forward(self, data: Expr) -> Expr:
         return fn.identity(data)

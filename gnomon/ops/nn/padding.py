@@ -32,7 +32,9 @@ class Pad(Op):
     def shapes(self, s: Shapes) -> None:
         data = s.rank("data", len(self.widths))
         for d, (a, b) in zip(data, self.widths, strict=True):
-            if self.mode != "constant" and UNKNOWN != d <= max(a, b) - (self.mode == "edge") * max(a, b):
+            if self.mode != "constant" and UNKNOWN != d <= max(a, b) - (self.mode == "edge") * max(
+                a, b
+            ):
                 raise s.refuse("data", f"sizes above pad_width, {self.pad_width}", f"shape {data}")
         rows = zip(data, self.widths, strict=True)
         s["output"] = tuple(d if d == UNKNOWN else d + a + b for d, (a, b) in rows)

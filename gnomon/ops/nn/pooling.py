@@ -18,7 +18,7 @@ LAYOUTS = ("NCDHW", "NCHW", "NCW", "NDHWC", "NHWC", "NWC")
 
 def lowest(dtype: DType) -> float:
     """The least finite number of `dtype`."""
-    return float(ml_dtypes.finfo(dtype.numpy).min)
+    return float(ml_dtypes.finfo(dtype.numpy).min)  # type: ignore[no-untyped-call]
 
 
 @op("Pooling")
@@ -27,7 +27,9 @@ class Pooling(Op):
 
     kernel: Dims = param((), low=1, doc="Size of the window: (w), (h, w) or (d, h, w).")
     pool_type: str = param("max", choices=("avg", "lp", "max", "sum"), doc="What is made of it.")
-    global_pool: bool = param(False, doc="One window over everything; kernel, stride, pad are unused.")
+    global_pool: bool = param(
+        False, doc="One window over everything; kernel, stride, pad are unused."
+    )
     cudnn_off: bool = param(False, doc="No meaning here.")
     pooling_convention: str = param(
         "valid",
@@ -38,7 +40,9 @@ class Pooling(Op):
     pad: Dims = param((), low=0, doc="Elements around the data; none where empty.")
     p_value: int | None = param(None, choices=(1, 2, 3), doc="The p of lp.")
     count_include_pad: bool | None = param(None, doc="Whether avg counts padding; it does if None.")
-    layout: str | None = param(None, choices=LAYOUTS, doc="Order of the axes; channels first if None.")
+    layout: str | None = param(
+        None, choices=LAYOUTS, doc="Order of the axes; channels first if None."
+    )
 
     def check(self) -> None:
         if self.pool_type == "lp" and self.p_value is None:
@@ -113,8 +117,6 @@ class Pooling(Op):
         powers = fn.power(fn.abs(x), p)
         return fn.power(self.sums(powers, kernel, stride, pad), 1 / p)
 
-    def sums(
-        self, x: Expr, kernel: window.Sizes, stride: window.Sizes, pad: window.Sizes
-    ) -> Expr:
+    def sums(self, x: Expr, kernel: window.Sizes, stride: window.Sizes, pad: window.Sizes) -> Expr:
         """The sum of every window."""
         return ext.pool(x, "sum", kernel, stride, pad, self.full)

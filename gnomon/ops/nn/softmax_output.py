@@ -29,7 +29,9 @@ class SoftmaxOutput(Op):
     multi_output: bool = param(False, doc="Classes along axis 1, a label for every other place.")
     use_ignore: bool = param(False, doc="No gradient where the label is `ignore_label`.")
     preserve_shape: bool = param(False, doc="Classes along the last axis.")
-    normalization: str = param("null", choices=NORMALIZATIONS, doc="What the gradient is divided by.")
+    normalization: str = param(
+        "null", choices=NORMALIZATIONS, doc="What the gradient is divided by."
+    )
     out_grad: bool = param(False, doc="Multiply by the gradient from above.")
     smooth_alpha: float = param(0.0, low=0, high=1, doc="Share of the label given to the others.")
 

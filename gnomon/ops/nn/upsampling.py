@@ -33,7 +33,8 @@ class UpSampling(Op):
     def fits(self, s: Shapes, name: str, space: tuple[int, ...]) -> None:
         """Refuse an input whose sizes do not divide the output's."""
         shape = s.rank(name, 4)
-        if any(UNKNOWN not in (d, n) and (d == 0 or n % d) for d, n in zip(shape[2:], space)):
+        pairs = zip(shape[2:], space, strict=True)
+        if any(UNKNOWN not in (d, n) and (d == 0 or n % d) for d, n in pairs):
             raise s.refuse(name, f"sizes that divide {space}", f"shape {shape}")
 
     def forward(self, *args: Expr) -> Expr:
