@@ -1,0 +1,303 @@
+"""The loops every module has: fit, score, predict, over what the subclass says about one batch.
+
+States, in this order, each needing the ones before: *bound* (`binded`: shapes known, memory taken),
+*params_initialized*, *optimizer_initialized*. `bind`, `init_params` and `init_optimizer` lead from
+one to the next; asking for something too early is an error that names the missing call.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gnomon import metric as metrics
+from gnomon import ndarray as nd
+from gnomon.base import DTypeError, GnomonError, ParamError, complaint
+from gnomon.initializer import Uniform
+from gnomon.io import DataBatch, DataIter
+from gnomon.model import BatchEndParam, read_params, save_params
+from gnomon.module.abstract import Computation
+
+BatchCallback = Callable[[BatchEndParam], object]
+EpochCallback = Callable[[int, Any, dict[str, Any], dict[str, Any]], object]
+
+
+class BaseModule(Computation):
+    """Base of modules: a machine with parameters that takes batches and learns from them."""
+
+    def __init__(self, logger: Any = logging) -> None:
+        self.logger = logger
+        self.binded = False
+        self.for_training = False
+        self.inputs_need_grad = False
+        self.params_initialized = False
+        self.optimizer_initialized = False
+        self._symbol: Any = None
+
+    @property
+    def symbol(self) -> Any:
+        """The network."""
+        return self._symbol
+
+    def _need(self, where: str, *states: str) -> None:
+        """Raise unless the module has reached `states`."""
+        calls = {
+            "binded": "bind",
+            "params_initialized": "init_params",
+            "optimizer_initialized": "init_optimizer",
+        }
+        for state in states:
+            if not getattr(self, state):
+                raise GnomonError(f"{type(self).__name__}.{where}: call {calls[state]} first")
+
+    # Parameters
+
+    def set_params(
+        self,
+        arg_params: dict[str, Any] | None,
+        aux_params: dict[str, Any] | None,
+        allow_missing: bool = False,
+        force_init: bool = True,
+        allow_extra: bool = False,
+    ) -> None:
+        """Copy the given arrays into the parameters and auxiliary states of their names."""
+        self.init_params(
+            initializer=None,
+            arg_params=arg_params,
+            aux_params=aux_params,
+            allow_missing=allow_missing,
+            force_init=force_init,
+            allow_extra=allow_extra,
+        )
+
+    def save_params(self, fname: str) -> None:
+        """Write parameters and auxiliary states to a file."""
+        save_params(fname, *self.get_params())
+
+    def load_params(self, fname: str) -> None:
+        """Read parameters and auxiliary states from a file; FormatError if it holds others."""
+        self.set_params(*read_params(fname))
+
+    # One batch
+
+    def forward_backward(self, data_batch: Any) -> None:
+        """Compute outputs and gradients of one batch."""
+        self.forward(data_batch, is_train=True)
+        self.backward()
+
+    def prepare(self, data_batch: Any, sparse_row_id_fn: Any = None) -> None:
+        """Get ready for a batch before it is used; modules that need nothing do nothing."""
+
+    # Loops
+
+    def score(
+        self,
+        eval_data: DataIter,
+        eval_metric: Any,
+        num_batch: int | None = None,
+        batch_end_callback: Any = None,
+        score_end_callback: Any = None,
+        reset: bool = True,
+        epoch: int = 0,
+        sparse_row_id_fn: Any = None,
+    ) -> list[tuple[str, float]]:
+        """(name, value) of the metric over the data, or over its first `num_batch` batches."""
+        self._need("score", "binded", "params_initialized")
+        eval_metric = metrics.create(eval_metric)
+        if reset:
+            eval_data.reset()
+        eval_metric.reset()
+        nbatch = 0
+        for nbatch, batch in _first(eval_data, num_batch):
+            self.prepare(batch, sparse_row_id_fn)
+            self.forward(batch, is_train=False)
+            self._measure(eval_metric, batch)
+            _call(batch_end_callback, epoch, nbatch - 1, eval_metric, locals())
+        _call(score_end_callback, epoch, nbatch, eval_metric, locals())
+        return eval_metric.get_global_name_value()
+
+    def _measure(self, eval_metric: Any, batch: Any) -> None:
+        if isinstance(batch, list):
+            self.update_metric(eval_metric, [each.label for each in batch], pre_sliced=True)
+        else:
+            self.update_metric(eval_metric, batch.label)
+
+    def iter_predict(
+        self,
+        eval_data: DataIter,
+        num_batch: int | None = None,
+        reset: bool = True,
+        sparse_row_id_fn: Any = None,
+    ) -> Iterator[tuple[list[Any], int, DataBatch]]:
+        """For each batch its outputs without padding, its number, and the batch."""
+        self._need("iter_predict", "binded", "params_initialized")
+        if reset:
+            eval_data.reset()
+        for count, batch in _first(eval_data, num_batch):
+            self.prepare(batch, sparse_row_id_fn)
+            self.forward(batch, is_train=False)
+            pad = batch.pad or 0
+            yield [out[0 : out.shape[0] - pad] for out in self.get_outputs()], count - 1, batch
+
+    def predict(
+        self,
+        eval_data: Any,
+        num_batch: int | None = None,
+        merge_batches: bool = True,
+        reset: bool = True,
+        always_output_list: bool = False,
+        sparse_row_id_fn: Any = None,
+    ) -> Any:
+        """The outputs for all data: an array (or a list where the network has several outputs).
+
+        `eval_data` is a data iterator, or one array that is taken as a batch. Without
+        `merge_batches`, a list with the outputs of each batch.
+        """
+        self._need("predict", "binded", "params_initialized")
+        if isinstance(eval_data, (nd.NDArray, np.ndarray)):
+            array = eval_data if isinstance(eval_data, nd.NDArray) else nd.array(eval_data)
+            self.forward(DataBatch([array]), is_train=False)
+            return self.get_outputs()[0]
+        if not isinstance(eval_data, DataIter):
+            expected, got = "a DataIter or an array", type(eval_data).__name__
+            raise DTypeError(complaint("Module.predict", "eval_data", expected, got))
+        batches = [
+            [out.copy() for out in outputs]
+            for outputs, _, _ in self.iter_predict(eval_data, num_batch, reset, sparse_row_id_fn)
+        ]
+        if not batches or not merge_batches:
+            return batches
+        if len({len(outputs) for outputs in batches}) > 1:
+            raise GnomonError("Module.predict: batches differ in outputs: use merge_batches=False")
+        merged = [nd.concat(*parts, dim=0) for parts in zip(*batches, strict=True)]
+        return merged[0] if len(merged) == 1 and not always_output_list else merged
+
+    def fit(
+        self,
+        train_data: DataIter,
+        eval_data: DataIter | None = None,
+        eval_metric: Any = "acc",
+        epoch_end_callback: Any = None,
+        batch_end_callback: Any = None,
+        kvstore: Any = "local",
+        optimizer: Any = "sgd",
+        optimizer_params: Any = (("learning_rate", 0.01),),
+        eval_end_callback: Any = None,
+        eval_batch_end_callback: Any = None,
+        initializer: Any = Uniform(0.01),  # noqa: B008
+        arg_params: dict[str, Any] | None = None,
+        aux_params: dict[str, Any] | None = None,
+        allow_missing: bool = False,
+        force_rebind: bool = False,
+        force_init: bool = False,
+        begin_epoch: int = 0,
+        num_epoch: int | None = None,
+        validation_metric: Any = None,
+        monitor: Any = None,
+        sparse_row_id_fn: Any = None,
+    ) -> None:
+        """Train on `train_data` from `begin_epoch` up to `num_epoch`, scoring `eval_data` between.
+
+        Binds, initializes parameters and optimizer as far as that is not done yet.
+        `batch_end_callback` gets a BatchEndParam; `epoch_end_callback` the epoch, the symbol,
+        arg_params and aux_params. Both may be lists.
+        """
+        if num_epoch is None:
+            raise ParamError(complaint("Module.fit", "num_epoch", "the number of epochs", None))
+        metric = metrics.create(eval_metric)
+        check = metric if validation_metric is None else metrics.create(validation_metric)
+        self.bind(
+            data_shapes=train_data.provide_data,
+            label_shapes=train_data.provide_label,
+            for_training=True,
+            force_rebind=force_rebind,
+        )
+        if monitor is not None:
+            self.install_monitor(monitor)
+        self.init_params(initializer, arg_params, aux_params, allow_missing, force_init)
+        self.init_optimizer(kvstore, optimizer, optimizer_params)
+        for epoch in range(begin_epoch, num_epoch):
+            values = self._fit_epoch(
+                train_data, metric, epoch, batch_end_callback, monitor, sparse_row_id_fn
+            )
+            self._log(epoch, "Train", values)
+            params = self._synchronized()
+            for callback in _as_list(epoch_end_callback):
+                callback(epoch, self.symbol, *params)
+            if eval_data is not None:
+                scored = self.score(
+                    eval_data,
+                    check,
+                    score_end_callback=eval_end_callback,
+                    batch_end_callback=eval_batch_end_callback,
+                    epoch=epoch,
+                )
+                self._log(epoch, "Validation", scored)
+            train_data.reset()
+
+    def _fit_epoch(
+        self,
+        train_data: DataIter,
+        eval_metric: Any,
+        epoch: int,
+        batch_end_callback: Any,
+        monitor: Any,
+        sparse_row_id_fn: Any,
+    ) -> list[tuple[str, float]]:
+        """Train on every batch once; the metric's values, read before the last callback."""
+        begin = time.time()
+        eval_metric.reset()
+        values: list[tuple[str, float]] = []
+        batches, nbatch = iter(train_data), 0
+        data_batch = next(batches, None)
+        while data_batch is not None:
+            if monitor is not None:
+                monitor.tic()
+            self.prepare(data_batch, sparse_row_id_fn)
+            self.forward_backward(data_batch)
+            self.update()
+            self._measure(eval_metric, data_batch)
+            # Not earlier: an iterator may reuse the arrays of the batch before.
+            following = next(batches, None)
+            if monitor is not None:
+                monitor.toc_print()
+            if following is None:
+                # The last callback may reset the metric.
+                values = eval_metric.get_global_name_value()
+            _call(batch_end_callback, epoch, nbatch, eval_metric, locals())
+            data_batch, nbatch = following, nbatch + 1
+        self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - begin)
+        return values
+
+    def _synchronized(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The parameters after an epoch, made equal on all devices."""
+        params = self.get_params()
+        self.set_params(*params)
+        return params
+
+    def _log(self, epoch: int, what: str, values: list[tuple[str, float]]) -> None:
+        for name, value in values:
+            self.logger.info("Epoch[%d] %s-%s=%f", epoch, what, name, value)
+
+
+def _first(source: Iterable[Any], limit: int | None) -> Iterator[tuple[int, Any]]:
+    """Pairs of a count from 1 and a batch, up to `limit` of them."""
+    for count, batch in enumerate(source, 1):
+        if limit is not None and count > limit:
+            return
+        yield count, batch
+
+
+def _as_list(callbacks: Any) -> Sequence[Callable[..., object]]:
+    if callbacks is None:
+        return []
+    return callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]
+
+
+def _call(callbacks: Any, epoch: int, nbatch: int, eval_metric: Any, scope: dict[str, Any]) -> None:
+    for callback in _as_list(callbacks):
+        callback(BatchEndParam(epoch, nbatch, eval_metric, scope))

@@ -1,0 +1,378 @@
+"""One executor per device, each with its part of every batch.
+
+State: `execs` are the executors for the shapes bound last; `_bound` keeps those of other shapes,
+which share all parameters, so that going back and forth between two batch sizes binds once each.
+`slices[i]` is the part of the batch that device `i` works on. The lists `param_arrays`,
+`grad_arrays`, `aux_arrays`, `data_arrays`, `label_arrays` hold, per name, one array per device.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gnomon import ndarray as nd
+from gnomon.base import GnomonError, ParamError, ShapeError, complaint
+from gnomon.context import cpu
+from gnomon.io import DataDesc
+
+GROUP = "DataParallelExecutorGroup"
+KEPT_SHAPES = 8
+
+
+def split_batch(batch_size: int, work_load: Sequence[float]) -> list[slice]:
+    """Rows of a batch for each device, in proportion to its work load.
+
+    >>> split_batch(10, [1, 1, 1])
+    [slice(0, 3, None), slice(3, 6, None), slice(6, 10, None)]
+    """
+    total = sum(work_load)
+    counts = [round(load * batch_size / total) for load in work_load]
+    counts[-1] += batch_size - sum(counts)
+    ends = [min(sum(counts[: i + 1]), batch_size) for i in range(len(counts))]
+    slices = [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
+    if any(part.start >= part.stop for part in slices):
+        expected = f"at least a row for each of {len(slices)} devices"
+        raise ShapeError(complaint("split_batch", "batch_size", expected, batch_size))
+    return slices
+
+
+class DataParallelExecutorGroup:
+    """Executors of one symbol on several devices, fed with slices of each batch."""
+
+    def __init__(
+        self,
+        symbol: Any,
+        contexts: Sequence[Any],
+        workload: Sequence[float] | None,
+        data_shapes: Sequence[DataDesc],
+        label_shapes: Sequence[DataDesc] | None,
+        param_names: Sequence[str],
+        for_training: bool,
+        inputs_need_grad: bool,
+        shared_group: DataParallelExecutorGroup | None = None,
+        logger: Any = logging,
+        fixed_param_names: Sequence[str] | None = None,
+        grad_req: Any = "write",
+        state_names: Sequence[str] | None = None,
+        group2ctxs: Any = None,
+    ) -> None:
+        self.symbol = symbol
+        self.contexts = list(contexts)
+        self.workload = list(workload or [1] * len(self.contexts))
+        self.arg_names = symbol.list_arguments()
+        self.aux_names = symbol.list_auxiliary_states()
+        self.output_names = symbol.list_outputs()
+        self.param_names = list(param_names)
+        self.state_names = list(state_names or [])
+        self.for_training = for_training
+        self.inputs_need_grad = inputs_need_grad
+        self.logger = logger
+        self.shared_group = shared_group
+        self.group2ctxs = _per_device(group2ctxs, len(self.contexts))
+        self.grad_req = self._requests(
+            grad_req, [desc.name for desc in data_shapes], set(fixed_param_names or [])
+        )
+        layouts = (symbol[name].attr("__layout__") for name in self.output_names)
+        self.output_layouts = [DataDesc.get_batch_axis(layout) for layout in layouts]
+        self._bound: OrderedDict[Any, list[Any]] = OrderedDict()
+        self.shared_data_arrays: list[dict[str, Any]] = (
+            [{} for _ in self.contexts] if shared_group is None else shared_group.shared_data_arrays
+        )
+        self._monitor: Any = None
+        self.bind_exec(data_shapes, label_shapes, shared_group)
+
+    def _requests(
+        self, grad_req: Any, data_names: Sequence[str], fixed: set[str]
+    ) -> dict[str, str]:
+        """What to do with the gradient of each argument."""
+        named = dict(zip(self.arg_names, grad_req, strict=True)) if _listed(grad_req) else grad_req
+        requests = {}
+        for name in self.arg_names:
+            wanted = named.get(name, "write") if isinstance(named, Mapping) else named
+            is_param = name in self.param_names and name not in fixed
+            is_input = name in data_names and self.inputs_need_grad
+            requests[name] = wanted if self.for_training and (is_param or is_input) else "null"
+        return requests
+
+    # Binding
+
+    def bind_exec(
+        self,
+        data_shapes: Sequence[DataDesc],
+        label_shapes: Sequence[DataDesc] | None,
+        shared_group: DataParallelExecutorGroup | None = None,
+        reshape: bool = False,
+    ) -> None:
+        """Bind, or with `reshape` rebind, to inputs of these shapes."""
+        batch_size, slices = self.decide_slices([*data_shapes, *(label_shapes or ())])
+        key = tuple((d.name, tuple(d.shape)) for d in [*data_shapes, *(label_shapes or ())])
+        if not reshape:
+            self._bound.clear()
+        if key not in self._bound:
+            self._bound[key] = [
+                self._bind_one(i, part, data_shapes, label_shapes, shared_group)
+                for i, part in enumerate(slices)
+            ]
+        self._bound.move_to_end(key)
+        self.execs = self._bound[key]
+        self.batch_size, self.slices = batch_size, slices
+        self.data_shapes, self.label_shapes = list(data_shapes), list(label_shapes or [])
+        if len(self._bound) > KEPT_SHAPES:
+            self._bound.popitem(last=False)
+        self._collect_arrays()
+        if self._monitor is not None:
+            self.install_monitor(self._monitor)
+
+    def reshape(
+        self, data_shapes: Sequence[DataDesc], label_shapes: Sequence[DataDesc] | None
+    ) -> None:
+        """Rebind to inputs of other shapes, keeping the parameters."""
+        if list(data_shapes) == self.data_shapes and list(label_shapes or []) == self.label_shapes:
+            return
+        self.bind_exec(data_shapes, label_shapes, reshape=True)
+
+    def decide_slices(self, data_shapes: Sequence[DataDesc]) -> tuple[int, list[slice]]:
+        """Batch size and the devices' parts of it; ShapeError when inputs differ in batch size."""
+        batch_size = None
+        for desc in data_shapes:
+            axis = DataDesc.get_batch_axis(desc.layout)
+            if axis < 0 or not desc.shape:
+                continue
+            size = desc.shape[axis]
+            if batch_size not in (None, size):
+                expected = f"batch size {batch_size} on axis {axis}"
+                raise ShapeError(complaint(GROUP, desc.name, expected, desc.shape))
+            batch_size = size
+        if batch_size is None:
+            raise ShapeError(complaint(GROUP, "data_shapes", "an input with a batch axis", None))
+        return batch_size, split_batch(batch_size, self.workload)
+
+    def _bind_one(
+        self,
+        device: int,
+        part: slice,
+        data_shapes: Sequence[DataDesc],
+        label_shapes: Sequence[DataDesc] | None,
+        shared_group: DataParallelExecutorGroup | None,
+    ) -> Any:
+        inputs = [*data_shapes, *(label_shapes or ())]
+        shapes = {desc.name: _sliced_shape(desc, part) for desc in inputs}
+        if self._bound:
+            base = next(reversed(self._bound.values()))[device]
+            # Without labels, their shapes follow from the data's.
+            partial = not label_shapes
+            return base.reshape(partial_shaping=partial, allow_up_sizing=True, **shapes)
+        sharing = {}
+        if shared_group is not None:
+            sharing = {
+                "shared_exec": shared_group.execs[device],
+                "shared_arg_names": self.param_names,
+                "shared_buffer": shared_group.shared_data_arrays[device],
+            }
+        return self.symbol.simple_bind(
+            ctx=self.contexts[device],
+            grad_req=self.grad_req,
+            type_dict={desc.name: desc.dtype for desc in inputs},
+            group2ctx=self.group2ctxs[device],
+            **sharing,
+            **shapes,
+        )
+
+    def _collect_arrays(self) -> None:
+        params = [name for name in self.arg_names if name in self.param_names]
+        self.param_arrays = self._arrays("arg_dict", params)
+        self.grad_arrays = self._arrays("grad_dict", params)
+        self.aux_arrays = self._arrays("aux_dict", self.aux_names)
+        self.state_arrays = self._arrays("arg_dict", self.state_names)
+        self.data_arrays = self._arrays("arg_dict", [desc.name for desc in self.data_shapes])
+        labels = [desc.name for desc in self.label_shapes if desc.name in self.arg_names]
+        self.label_arrays = self._arrays("arg_dict", labels)
+
+    def _arrays(self, table: str, names: Sequence[str]) -> list[list[Any]]:
+        return [[getattr(each, table).get(name) for each in self.execs] for name in names]
+
+    # Parameters
+
+    def set_params(
+        self,
+        arg_params: Mapping[str, Any],
+        aux_params: Mapping[str, Any],
+        allow_extra: bool = False,
+    ) -> None:
+        """Copy parameters and auxiliary states to all devices."""
+        for each in self.execs:
+            each.copy_params_from(arg_params, aux_params, allow_extra_params=allow_extra)
+
+    def get_params(self, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any]) -> None:
+        """Copy the mean over the devices into the given arrays."""
+        params = [name for name in self.arg_names if name in self.param_names]
+        for name, copies in zip(params, self.param_arrays, strict=True):
+            _mean_into(copies, arg_params[name])
+        for name, copies in zip(self.aux_names, self.aux_arrays, strict=True):
+            _mean_into(copies, aux_params[name])
+
+    # Running
+
+    def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
+        """Copy the batch to the devices and compute the outputs."""
+        _load("data", data_batch.data, self.data_shapes, self.data_arrays, self.slices)
+        if data_batch.label and self.label_shapes:
+            labels = self._arrays("arg_dict", [desc.name for desc in self.label_shapes])
+            _load("label", data_batch.label, self.label_shapes, labels, self.slices)
+        for each in self.execs:
+            each.forward(is_train=self.for_training if is_train is None else is_train)
+
+    def backward(self, out_grads: Any = None) -> None:
+        """Compute the gradients, given those of the outputs unless these are losses."""
+        if not self.for_training:
+            raise GnomonError("Module.backward: bind with for_training=True to train")
+        if out_grads is None:
+            out_grads = []
+        out_grads = list(out_grads) if _listed(out_grads) else [out_grads]
+        whole = len(self.execs) == 1
+        for each, part in zip(self.execs, self.slices, strict=True):
+            pairs = zip(out_grads, self.output_layouts, strict=False)
+            grads = [g if whole else _sliced(g, axis, part, each) for g, axis in pairs]
+            each.backward(out_grads=grads or None)
+
+    def get_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """(name, shape) of each output for the whole batch."""
+        shapes = []
+        for i, (name, axis) in enumerate(zip(self.output_names, self.output_layouts, strict=True)):
+            shape = list(self.execs[0].outputs[i].shape)
+            if axis >= 0 and shape:
+                shape[axis] = sum(each.outputs[i].shape[axis] for each in self.execs)
+            shapes.append((name, tuple(shape)))
+        return shapes
+
+    def get_outputs(
+        self, merge_multi_context: bool = True, begin: int = 0, end: int | None = None
+    ) -> list[Any]:
+        """Outputs `begin` to `end`, joined over the devices, or a list per device for each."""
+        chosen = range(len(self.output_names))[begin:end]
+        outputs = [[each.outputs[i] for each in self.execs] for i in chosen]
+        if not merge_multi_context:
+            return outputs
+        axes = self.output_layouts[begin:end]
+        return [_joined(parts, axis) for parts, axis in zip(outputs, axes, strict=True)]
+
+    def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
+        """Gradients of the data inputs, joined over the devices."""
+        if not self.inputs_need_grad:
+            raise GnomonError("Module.get_input_grads: bind with inputs_need_grad=True")
+        grads = self._arrays("grad_dict", [desc.name for desc in self.data_shapes])
+        if not merge_multi_context:
+            return grads
+        axes = [DataDesc.get_batch_axis(desc.layout) for desc in self.data_shapes]
+        return [_joined(parts, axis) for parts, axis in zip(grads, axes, strict=True)]
+
+    def get_states(self, merge_multi_context: bool = True) -> list[Any]:
+        """States, joined over the devices."""
+        if not merge_multi_context:
+            return self.state_arrays
+        return [_joined(parts, 0) for parts in self.state_arrays]
+
+    def set_states(self, states: Any = None, value: Any = None) -> None:
+        """Copy `states` (a list per device for each) or one number into the states."""
+        if (states is None) == (value is None):
+            raise ParamError(
+                complaint("Module.set_states", "states", "either states or a value", states)
+            )
+        for i, arrays in enumerate(self.state_arrays):
+            for device, array in enumerate(arrays):
+                array[:] = value if states is None else states[i][device]
+
+    def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool) -> None:
+        """Count each device's outputs against its part of the labels."""
+        names = [desc.name for desc in self.label_shapes]
+        axes = [DataDesc.get_batch_axis(desc.layout) for desc in self.label_shapes]
+        for i, (each, part) in enumerate(zip(self.execs, self.slices, strict=True)):
+            mine = labels[i] if pre_sliced else labels or []
+            if not pre_sliced and len(self.execs) > 1:
+                mine = [_cut(a, axis, part) for a, axis in zip(mine, axes, strict=True)]
+            outputs = OrderedDict(zip(self.output_names, each.outputs, strict=True))
+            eval_metric.update_dict(OrderedDict(zip(names, mine, strict=False)), outputs)
+
+    def install_monitor(self, mon: Any) -> None:
+        """Let a Monitor watch all executors."""
+        self._monitor = mon
+        for each in self.execs:
+            mon.install(each)
+
+
+def _listed(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
+def _per_device(group2ctxs: Any, count: int) -> list[Any]:
+    """A mapping group -> device for each device from the ways of writing them."""
+    if group2ctxs is None:
+        return [None] * count
+    if isinstance(group2ctxs, Mapping):
+        spread = {name: c if _listed(c) else [c] * count for name, c in group2ctxs.items()}
+        return [{name: c[i % len(c)] for name, c in spread.items()} for i in range(count)]
+    if len(group2ctxs) != count:
+        raise ParamError(complaint("Module", "group2ctxs", f"{count} mappings", len(group2ctxs)))
+    return list(group2ctxs)
+
+
+def _sliced_shape(desc: DataDesc, part: slice) -> tuple[int, ...]:
+    shape = list(desc.shape)
+    axis = DataDesc.get_batch_axis(desc.layout)
+    if axis >= 0 and shape:
+        shape[axis] = part.stop - part.start
+    return tuple(shape)
+
+
+def _cut(array: Any, axis: int, part: slice) -> Any:
+    if axis < 0:
+        return array
+    if axis == 0:
+        return array[part]
+    return nd.slice_axis(array, axis=axis, begin=part.start, end=part.stop)
+
+
+def _sliced(array: Any, axis: int, part: slice, executor: Any) -> Any:
+    return _cut(array, axis, part).as_in_context(executor.outputs[0].context)
+
+
+def _joined(parts: Sequence[Any], axis: int) -> Any:
+    if len(parts) == 1 or axis < 0:
+        return parts[0]
+    home = parts[0].context
+    return nd.concat(*[part.as_in_context(home) for part in parts], dim=axis)
+
+
+def _load(
+    argument: str,
+    arrays: Sequence[Any],
+    descs: Sequence[DataDesc],
+    targets: Sequence[Sequence[Any]],
+    slices: Sequence[slice],
+) -> None:
+    """Copy each array of a batch, or each device's part of it, into the bound arrays."""
+    if len(arrays) != len(descs):
+        names = [desc.name for desc in descs]
+        raise ParamError(complaint("Module.forward", argument, f"arrays for {names}", len(arrays)))
+    for array, desc, copies in zip(arrays, descs, targets, strict=True):
+        if copies[0] is None:  # a label that only metrics look at
+            continue
+        if len(copies) == 1:
+            array.copyto(copies[0])
+            continue
+        axis = DataDesc.get_batch_axis(desc.layout)
+        for part, copy in zip(slices, copies, strict=True):
+            _cut(array, axis, part).copyto(copy)
+
+
+def _mean_into(copies: Sequence[Any], target: Any) -> None:
+    if len(copies) == 1:
+        copies[0].copyto(target)
+        return
+    total = copies[0].as_in_context(cpu())
+    for each in copies[1:]:
+        total = total + each.as_in_context(cpu())
+    (total / len(copies)).copyto(target)

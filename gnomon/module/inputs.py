@@ -1,0 +1,74 @@
+"""Names and shapes of a module's inputs, checked against its symbol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gnomon.base import ParamError, ShapeError, complaint, nearest
+from gnomon.io import DataDesc
+
+PARAMETER_ENDINGS = ("_weight", "_bias", "_gamma", "_beta")
+
+
+def known_names(argument: str, names: Sequence[str] | None, arguments: Sequence[str]) -> list[str]:
+    """`names` as a list; ParamError where the symbol has no argument of one of them."""
+    for name in names or ():
+        if name not in arguments:
+            inputs = [each for each in arguments if not each.endswith(PARAMETER_ENDINGS)]
+            got = repr(name) + nearest(name, arguments)
+            raise ParamError(
+                complaint("Module", argument, f"arguments of the symbol, like {inputs}", got)
+            )
+    return list(names or ())
+
+
+def work_loads(loads: Sequence[float] | None, devices: int) -> list[float]:
+    """One load for each device, equal ones by default."""
+    if devices < 1:
+        raise ParamError(complaint("Module", "context", "at least one device", "none"))
+    if loads is not None and len(loads) != devices:
+        raise ParamError(complaint("Module", "work_load_list", f"{devices} numbers", loads))
+    return list(loads or [1] * devices)
+
+
+def described(
+    argument: str, shapes: Any, names: Sequence[str], optional: bool = False
+) -> list[DataDesc] | None:
+    """The shapes as DataDescs in the order of `names`, which they must match.
+
+    Optional ones may be left out, and may hold names that the symbol does not have.
+    """
+    descs = [each if isinstance(each, DataDesc) else DataDesc(*each) for each in shapes or ()]
+    if optional and not descs:
+        return None
+    given = {desc.name: desc for desc in descs}
+    if sorted(given) != sorted(names) and not (optional and given.keys() >= set(names)):
+        raise ParamError(complaint("Module.bind", argument, f"shapes for {list(names)}", descs))
+    for desc in descs:
+        if any(not isinstance(size, int) or size < 0 for size in desc.shape):
+            raise ShapeError(complaint("Module.bind", desc.name, "a shape of ints", desc.shape))
+    return descs
+
+
+def resized(descs: Sequence[DataDesc], arrays: Sequence[Any]) -> list[DataDesc]:
+    """The same inputs with the shapes of `arrays`."""
+    if len(descs) != len(arrays):
+        names = [desc.name for desc in descs]
+        raise ParamError(
+            complaint(
+                "Module.forward", "data_batch", f"arrays for {names}", f"{len(arrays)} arrays"
+            )
+        )
+    return [
+        DataDesc(desc.name, tuple(array.shape), desc.dtype, desc.layout)
+        for desc, array in zip(descs, arrays, strict=True)
+    ]
+
+
+def fits(descs: Sequence[DataDesc] | None, arrays: Sequence[Any]) -> bool:
+    """Whether `arrays` have the shapes described."""
+    return len(descs or ()) == len(arrays) and all(
+        tuple(desc.shape) == tuple(array.shape)
+        for desc, array in zip(descs or (), arrays, strict=True)
+    )

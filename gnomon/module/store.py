@@ -1,0 +1,86 @@
+"""How parameters are updated: by the store itself, or by updaters beside it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gnomon import kvstore as kv
+from gnomon.base import ParamError, complaint
+
+# Larger parameters are updated where they are, not on the store, which has one device.
+LARGEST_ON_STORE = 1 << 24
+
+
+def choose_store(kvstore: Any, num_device: int, arg_params: Mapping[str, Any]) -> tuple[Any, bool]:
+    """The store for training (None where one device needs none), and whether it updates."""
+    if kvstore is None:
+        return None, False
+    wanted = os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1") != "0"
+    if isinstance(kvstore, kv.KVStoreBase):
+        return kvstore, wanted and kvstore.is_capable("optimizer")
+    if not isinstance(kvstore, str):
+        expected = "a KVStore, its name, or None"
+        raise ParamError(complaint("Module.init_optimizer", "kvstore", expected, repr(kvstore)))
+    if num_device == 1 and "dist" not in kvstore:
+        return None, False
+    store = kv.create(kvstore)
+    if kvstore == "local":
+        largest = max((math.prod(param.shape) for param in arg_params.values()), default=0)
+        wanted = wanted and largest <= LARGEST_ON_STORE
+    return store, wanted and store.is_capable("optimizer")
+
+
+def start_store(
+    store: Any,
+    names: Sequence[str],
+    param_arrays: Sequence[Sequence[Any]],
+    arg_params: Mapping[str, Any],
+    update_on_store: bool,
+) -> None:
+    """Put the parameters into the store, first layer first."""
+    for index, (name, arrays) in enumerate(zip(names, param_arrays, strict=True)):
+        if name in arg_params:
+            store.init(name, arg_params[name])
+        if update_on_store:
+            store.pull(name, out=arrays, priority=-index)
+
+
+def update_on_store(
+    store: Any,
+    names: Sequence[str],
+    param_arrays: Sequence[Sequence[Any]],
+    grad_arrays: Sequence[Sequence[Any]],
+) -> None:
+    """Push every gradient to the store, which updates, and pull the parameter back."""
+    for index, (name, params, grads) in enumerate(
+        zip(names, param_arrays, grad_arrays, strict=True)
+    ):
+        if grads[0] is not None:
+            store.push(name, grads, priority=-index)
+            store.pull(name, out=params, priority=-index)
+
+
+def update_beside_store(
+    store: Any,
+    updater: Any,
+    names: Sequence[str],
+    param_arrays: Sequence[Sequence[Any]],
+    grad_arrays: Sequence[Sequence[Any]],
+) -> None:
+    """Sum gradients over the devices through the store, if any, and update on each device.
+
+    Parameter `i` on device `k` of `n` has the updater's index `i * n + k`.
+    """
+    for index, (name, params, grads) in enumerate(
+        zip(names, param_arrays, grad_arrays, strict=True)
+    ):
+        if grads[0] is None:
+            continue
+        if store is not None:
+            store.push(name, grads, priority=-index)
+            store.pull(name, out=grads, priority=-index)
+        for device, (param, grad) in enumerate(zip(params, grads, strict=True)):
+            updater(index * len(params) + device, grad, param)
