@@ -2,7 +2,7 @@
 
 Run by hand, in a virtual environment with numpy==1.23.5 and mxnet==1.9.1 (Python 3.11 or older):
 
-    MXNET_SUBGRAPH_BACKEND=NONE python tests/golden/make.py [files|operators|networks|symbols|facts]
+    MXNET_SUBGRAPH_BACKEND=NONE python tests/golden/make.py [files|operators|networks|graphs|facts]
 
 The subgraph setting is not optional: without it this version gives wrong results for some networks.
 `NOTES.md` says what was found at the edges, and where gnomon differs on purpose.
@@ -13,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-PARTS = ("files", "operators", "networks", "symbols", "facts")
+PARTS = ("files", "operators", "networks", "graphs", "facts")
 
 
 def main() -> None:
