@@ -2,7 +2,7 @@
 
 Composed expressions are stored by one kernel, and what lay between them needs no memory. A task
 is composed into its reader when it makes one value, which nothing else reads and nobody outside
-wants, and every element is read once. Values without operands (zeros) go into every reader.
+wants, and every element is read once. Zeros and views (a reshape) go into every reader.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from gnomon.expr.node import Call, Expr, postorder
 from gnomon.expr.rewrite import substitute
 from gnomon.graph.node import Entry
-from gnomon.graph.task import Buffers, Task, read_elsewhere
+from gnomon.graph.task import Buffers, Task, read_elsewhere, seen_through
 
 LARGEST = 24  # nodes in one task: beyond that kernels become slow to compile, not faster
 LEAVES = 24
@@ -62,14 +62,17 @@ def _parts(
             continue
         nodes, leaves = nodes + len(part.nodes), leaves + len(part.reads)
         once = readers[entry] == 1 and id(buffers[entry]) not in elsewhere
-        if _constant(part) or (once and nodes <= LARGEST and leaves <= LEAVES):
+        if (once and nodes <= LARGEST and leaves <= LEAVES) or _free(part, readers[entry]):
             parts.append(part)
     return parts
 
 
-def _constant(part: Task) -> bool:
-    """Whether a task has no operands, so that computing it twice costs nothing."""
-    return not part.reads and not any(isinstance(n, Call) for n in postorder(_values(part)))
+def _free(part: Task, readers: int) -> bool:
+    """Whether a task costs its readers nothing: it has no operands, or shows an entry as it is."""
+    if not part.reads:
+        return not any(isinstance(n, Call) for n in postorder(_values(part)))
+    seen = seen_through(_values(part)[0])
+    return seen is not None and (readers == 1 or seen[1].contiguous)
 
 
 def _values(task: Task) -> list[Expr]:

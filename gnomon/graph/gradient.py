@@ -105,10 +105,15 @@ def _filled(part: Sequence[Any], shapes: Shapes, types: Types) -> list[Any]:
 
 @dataclass(frozen=True)
 class Backward:
-    """The gradient's entry of each wanted variable that has one, and the new nodes in order."""
+    """The gradient's entry of each wanted variable that has one, and the new nodes in order.
+
+    `shapes` and `types` know the entries of the new nodes.
+    """
 
     grads: dict[Node, Entry]
     nodes: tuple[Node, ...]
+    shapes: dict[Entry, Shape]
+    types: dict[Entry, DType]
 
 
 def backward(
@@ -132,7 +137,7 @@ def backward(
         if node.op is not None and node in reached:
             _differentiate(node, reached, sums)
     grads = {n: e for n in wrt if (e := sums.total(Entry(n, 0))) is not None}
-    return Backward(grads, _needed(sums.nodes, grads.values()))
+    return Backward(grads, _needed(sums.nodes, grads.values()), sums.new_shapes, sums.new_types)
 
 
 def _reached(graph: Graph, wrt: Collection[Node]) -> set[Node]:
@@ -161,11 +166,15 @@ class _Sums:
     ) -> None:
         self.shapes, self.types, self.train = shapes, types, train
         self.nodes: list[Node] = []
+        self.new_shapes: dict[Entry, Shape] = {}
+        self.new_types: dict[Entry, DType] = {}
         self._received: dict[Entry, list[Entry]] = {}
 
-    def add(self, node: Node) -> Node:
-        """Keep a new node."""
+    def add(self, node: Node, like: Sequence[Entry]) -> Node:
+        """Keep a new node, whose outputs are like these entries."""
         self.nodes.append(node)
+        for entry, other in zip(node.entries(), like, strict=True):
+            self.new_shapes[entry], self.new_types[entry] = self.shapes[other], self.types[other]
         return node
 
     def receive(self, entry: Entry, grad: Entry) -> None:
@@ -186,11 +195,12 @@ class _Sums:
         """Zeros like `entry`."""
         given = {"shape": self.shapes[entry], "dtype": self.types[entry].name}
         name = f"{entry.node.name}_no_gradient"
-        return Entry(self.add(Node(registry.find("_zeros").parse(given), name)), 0)
+        return Entry(self.add(Node(registry.find("_zeros").parse(given), name), [entry]), 0)
 
     def _sum(self, entry: Entry, shares: Sequence[Entry]) -> Entry:
         op = registry.find("add_n").parse({"num_args": len(shares)})
-        return Entry(self.add(Node(op, f"{entry.node.name}_gradient_sum", shares)), 0)
+        node = Node(op, f"{entry.node.name}_gradient_sum", shares)
+        return Entry(self.add(node, [entry]), 0)
 
 
 def _differentiate(node: Node, reached: Collection[Node], sums: _Sums) -> None:
@@ -208,7 +218,7 @@ def _differentiate(node: Node, reached: Collection[Node], sums: _Sums) -> None:
     reads += [node.inputs[k] for k in needs.inputs]
     reads += [Entry(node, k) for k in needs.outputs]
     op = Gradient(node.op, needs, shapes, types)
-    made = sums.add(Node(op, f"{node.name}_backward", reads, node.attrs))
+    made = sums.add(Node(op, f"{node.name}_backward", reads, node.attrs), arguments)
     for k, entry in enumerate(arguments):
         if gives[k]:
             sums.receive(entry, Entry(made, k))

@@ -7,6 +7,7 @@ reads or gives became better known. Unknown is None; a dimension 0 is not known,
 from __future__ import annotations
 
 import ast
+import functools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ def _start(
     graph: Graph, given: Mapping[Node, T | None], attribute: Callable[[Node], T | None]
 ) -> Known[T | None]:
     """What is known of the variables: `given` first, then their attributes."""
-    known: Known[T | None] = {}
+    known: Known[T | None] = {e: None for n in graph.topo for e in n.entries()}
     for node in graph.variables:
         value = given.get(node)
         known[Entry(node, 0)] = attribute(node) if value is None else value
@@ -97,10 +98,11 @@ def _settle(question: Question[T], graph: Graph, known: Known[T | None]) -> Know
     """Ask nodes, in order at first, until no answer brings anything new."""
     queue = deque(n for n in graph.topo if n.op is not None)
     waiting = set(queue)
+    ask = functools.cache(question.ask)  # deep networks ask the same of many nodes
     while queue:
         node = queue.popleft()
         waiting.discard(node)
-        for entry in _learn(question, node, known):
+        for entry in _learn(question, ask, node, known):
             fresh = [n for n in _neighbours(graph, entry, node) if n not in waiting]
             waiting.update(fresh)
             queue.extend(fresh)
@@ -115,21 +117,22 @@ def _neighbours(graph: Graph, entry: Entry, told: Node) -> Iterator[Node]:
     return (n for n in dict.fromkeys(touching) if again or n is not told)
 
 
-def _learn(question: Question[T], node: Node, known: Known[T | None]) -> list[Entry]:
+def _learn(
+    question: Question[T], ask: Callable[..., Any], node: Node, known: Known[T | None]
+) -> list[Entry]:
     """Ask one node; the entries of which more is known afterwards."""
     outputs = node.entries()
     count = len(node.op.arguments())
     try:
-        answer = question.ask(
-            node.op, [known.get(e) for e in node.inputs[:count]], [known.get(e) for e in outputs]
-        )
+        ins, outs = (tuple([known[e] for e in es]) for es in (node.inputs[:count], outputs))
+        answer = ask(node.op, ins, outs)
         changed = []
         pairs = zip(
             [*node.inputs[:count], *outputs, *node.inputs[count:]], _flat(answer), strict=True
         )
         for entry, value in pairs:
-            merged = question.merge(known.get(entry), value)
-            if merged != known.get(entry):
+            merged = question.merge(known[entry], value)
+            if merged != known[entry]:
                 known[entry] = merged
                 changed.append(entry)
         return changed
@@ -145,7 +148,7 @@ def _flat(answer: tuple[list[Any], ...]) -> Iterator[Any]:
 def _explain(question: Question[T], node: Node, known: Known[T | None], error: Exception) -> str:
     """An operator's complaint with the node's name, its inputs and what is known of them."""
     inputs = [
-        f"{name} ({entry!r}) = {question.show(known.get(entry))}"
+        f"{name} ({entry!r}) = {question.show(known[entry])}"
         for name, entry in zip(node.op.inputs(), node.inputs, strict=True)
     ]
     return f"node {node.name!r}: {error}; inputs so far: {', '.join(inputs) or 'none'}"

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gnomon.dtype import DType
-from gnomon.expr.node import Buffer, Cast, Expr, Map, postorder
+from gnomon.expr.node import Buffer, Cast, Chainer, Expr, Map, postorder
+from gnomon.expr.rewrite import with_children
 from gnomon.graph.node import Entry, Node
+from gnomon.plan.view import viewed
 
 Shape = tuple[int, ...]
 Context = Callable[[Node], Mapping[str, Any]]
@@ -97,6 +99,27 @@ def read_elsewhere(value: Expr) -> set[int]:
     """
     moved = [c for n in postorder([value]) if not isinstance(n, (Map, Cast)) for c in n.children]
     return {id(n) for n in postorder(moved)}
+
+
+def seen_through(value: Expr) -> tuple[Buffer, Buffer] | None:
+    """The buffer that `value` is a view of, and `value` as that view; None if it computes.
+
+    A view is a buffer in another shape or with other strides: no data moves.
+    """
+    steps = []
+    while not isinstance(value, Buffer):
+        moves = isinstance(value, Chainer) and len(value.children) == 1
+        if not moves and not (isinstance(value, Map) and value.fn.name == "identity"):
+            return None
+        steps.append(value)
+        value = value.children[0]
+    source = seen = value
+    for step in reversed(steps):
+        found = seen if isinstance(step, Map) else viewed(with_children(step, [seen]))
+        if not isinstance(found, Buffer):
+            return None
+        seen = found
+    return source, seen
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,104 @@
+"""Inference: both directions, partial knowledge, errors that name what is known."""
+
+import pytest
+
+from gnomon import dtype
+from gnomon.base import DTypeError, ShapeError
+from gnomon.graph import infer
+from gnomon.graph.node import Entry, Graph, Node, variable
+from gnomon.ops import registry
+
+
+def node(name, op_name, *inputs, **params):
+    return Entry(Node(registry.find(op_name).parse(params), name, inputs))
+
+
+def layer():
+    names = ("data", "fc_weight", "fc_bias")
+    data, weight, bias = map(variable, names)
+    return data, weight, bias, node("fc", "FullyConnected", data, weight, bias, num_hidden=4)
+
+
+def test_forwards():
+    data, weight, bias, fc = layer()
+    known = infer.shapes(Graph([fc]), {data.node: (2, 3)})
+    assert [known[e] for e in (data, weight, bias, fc)] == [(2, 3), (4, 3), (4,), (2, 4)]
+
+
+def test_backwards():
+    a, b = variable("a"), variable("b")
+    total = node("s", "elemwise_add", a, b)
+    known = infer.shapes(Graph([node("t", "relu", total)]), {b.node: (5, 6)})
+    assert known[a] == known[total] == (5, 6)
+
+
+def test_what_is_partly_known_is_completed():
+    a, b = variable("a"), variable("b")
+    graph = Graph([node("s", "elemwise_add", a, b)])
+    known = infer.shapes(graph, {a.node: (0, 3), b.node: (2, 0)})
+    assert known[a] == known[b] == known[graph.outputs[0]] == (2, 3)
+
+
+def test_nothing_is_known_of_nothing():
+    data, _, _, fc = layer()
+    known = infer.shapes(Graph([fc]))
+    assert known[data] is None
+    assert not infer.complete(known[fc])
+
+
+def test_attributes_say_shapes_and_dtypes_and_what_is_given_wins():
+    x = variable("x", __shape__="(2, 3)", __dtype__="2")
+    graph = Graph([node("r", "relu", x)])
+    assert infer.shapes(graph)[graph.outputs[0]] == (2, 3)
+    assert infer.types(graph)[graph.outputs[0]] is dtype.float16
+    assert infer.shapes(graph, {x.node: (4, 3)})[graph.outputs[0]] == (4, 3)
+    assert infer.types(graph, {x.node: dtype.float64})[graph.outputs[0]] is dtype.float64
+
+
+@pytest.mark.parametrize("text", ["(2,", "x", "(2.5, 'a')", "{}"])
+def test_a_bad_shape_attribute_is_refused(text):
+    x = variable("x", __shape__=text)
+    with pytest.raises(ShapeError, match="variable x: argument '__shape__'"):
+        infer.shapes(Graph([x]))
+
+
+def test_a_contradiction_names_node_inputs_and_shapes():
+    data, weight, _, fc = layer()
+    with pytest.raises(ShapeError) as caught:
+        infer.shapes(Graph([fc]), {data.node: (2, 3), weight.node: (4, 7)})
+    text = str(caught.value)
+    for part in ("node 'fc'", "FullyConnected", "weight", "(4, 7)", "(4, 3)", "data", "(2, 3)"):
+        assert part in text
+
+
+def test_a_contradiction_of_dtypes_names_node_inputs_and_dtypes():
+    a, b = variable("a"), variable("b")
+    graph = Graph([node("s", "elemwise_add", a, b)])
+    with pytest.raises(DTypeError) as caught:
+        infer.types(graph, {a.node: dtype.float32, b.node: dtype.float16})
+    for part in ("node 's'", "elemwise_add", "float32", "float16", "rhs (b)"):
+        assert part in str(caught.value)
+
+
+def test_a_state_of_another_shape_is_refused():
+    x, gamma, beta, mean, var = map(variable, ["x", "gamma", "beta", "mean", "var"])
+    graph = Graph([node("bn", "BatchNorm", x, gamma, beta, mean, var)])
+    assert infer.shapes(graph, {x.node: (2, 3, 4)})[mean] == (3,)
+    with pytest.raises(ShapeError, match="node 'bn'"):
+        infer.shapes(graph, {x.node: (2, 3, 4), mean.node: (5,)})
+
+
+def test_an_entry_read_twice_learns_from_both_places():
+    x = variable("x")
+    graph = Graph([node("s", "dot", x, x)])
+    known = infer.shapes(graph, {x.node: (3, 3)})
+    assert known[graph.outputs[0]] == (3, 3)
+
+
+def test_a_long_chain_is_inferred_backwards():
+    entry = first = variable("x")
+    for k in range(20_000):
+        entry = node(f"n{k}", "relu", entry)
+    other = variable("y")
+    graph = Graph([node("s", "elemwise_add", entry, other)])
+    assert infer.shapes(graph, {other.node: (2, 3)})[first] == (2, 3)
