@@ -127,6 +127,8 @@ def check_partial(op: Op, shapes: Sequence[Shape]) -> None:
         lesser += [(*shape[:a], 0, *shape[a + 1 :]) for a in range(len(shape))]
         for less in lesser:
             part = op.infer_shape([*shapes[:k], less, *shapes[k + 1 :]])
+            if less is None:  # where several shapes are allowed, one is the default
+                part[0][k] = None
             agree = all(map(_agree, chain(*part), chain(*whole)))
             assert agree, f"{op!r}: with {op.arguments()[k]} {less} inferred {part}, else {whole}"
 

@@ -21,7 +21,7 @@ class SoftmaxOutput(Op):
     """Softmax of `data`; backward gives `softmax - label` whatever comes from above.
 
     Classes lie along all axes but the first, along axis 1 with `multi_output`, along the last one
-    with `preserve_shape`. A label of the shape of `data` is a distribution, any other names classes.
+    with `preserve_shape`. A label of the shape of `data` is a distribution, others name classes.
     """
 
     grad_scale: float = param(1.0, doc="What the gradient is multiplied by.")
