@@ -33,7 +33,8 @@ class ScalarFn:
     """A function of `arity` scalars, given by its formula.
 
     `derivatives` declares the partial derivatives, one function of symbols `(arguments..., value)`
-    each; without it they are derived. `integral` says that integers pass unchanged.
+    each; without it they are derived. `integral` says that integers pass unchanged. `of` is the
+    function whose value is the last argument, of a derivative that uses it.
 
     >>> SCALAR["hypot"](3.0, 4.0)
     5.0
@@ -48,14 +49,19 @@ class ScalarFn:
         derivatives: Sequence[Callable[..., Operand]] | None = None,
         integral: bool = False,
         doc: str = "",
-        uses_value: bool = False,
+        of: ScalarFn | None = None,
     ) -> None:
         self.name, self.body, self.arity = name, body, body.arity
-        self.integral, self.uses_value = integral, uses_value
+        self.integral, self.of = integral, of
         self.derivatives = derivatives
         self.__name__, self.__doc__ = name, doc or type(self).__doc__
         self._grads: dict[int, ScalarFn] = {}
         self.overridden = False
+
+    @property
+    def uses_value(self) -> bool:
+        """Whether the last argument is the value of the function that this is a derivative of."""
+        return self.of is not None
 
     @property
     def formula(self) -> Formula | None:
@@ -113,6 +119,8 @@ class ScalarFn:
     def terms(self, arena: Arena, args: Sequence[Term]) -> Term:
         """The value as a Term of the arguments' dtype."""
         dtype = args[-1].dtype
+        if self.integral and dtype.kind != "f":
+            return args[0]
         work = self.working(dtype)
         machine = _TermMachine(arena, work)
         value = self.body.replay([arena.cast(a, work) for a in args], machine)
@@ -132,6 +140,8 @@ class ScalarFn:
         """The value over arrays of one dtype, which broadcast: the function's meaning."""
         weak = [a if isinstance(a, int | float) else np.asarray(a) for a in args]
         dtype = dt.of(np.result_type(*weak))
+        if self.integral and dtype.kind != "f":
+            return np.asarray(args[0])
         work = self.working(dtype).numpy
         machine = _NumpyMachine(work)
         with np.errstate(all="ignore"):
@@ -143,8 +153,9 @@ class ScalarFn:
     def grad(self, k: int) -> ScalarFn:
         """The partial derivative with respect to argument `k`: a function of the same arguments.
 
-        Where `uses_value` is set on what comes back, it takes one argument more: this function's
-        value. `constant` and `trimmed` say which of them it really needs.
+        Where `uses_value` is set on what comes back, it takes one argument more, this function's
+        value, and computes that itself where it is left out. `constant` and `trimmed` say which
+        arguments it really needs.
         """
         self._check_argument(k)
         if k not in self._grads:
@@ -159,11 +170,11 @@ class ScalarFn:
         name = f"{self.name}.grad({k})"
         if self.derivatives is None:
             body, by_value = best_derivative(self.body, k)
-            return ScalarFn(name, body, uses_value=by_value)
+            return ScalarFn(name, body, of=self if by_value else None)
         rule = self.derivatives[k]
         body = write(self.arity + 1, rule, simplify=True)
         if self.arity in body.used():
-            return ScalarFn(name, body, uses_value=True)
+            return ScalarFn(name, body, of=self)
         # without the value: the same body over one argument less
         return ScalarFn(name, write(self.arity, lambda *x: rule(*x, x[0]), simplify=True))
 
@@ -184,6 +195,8 @@ class ScalarFn:
 
     def __call__(self, *args: Any) -> Any:
         """Of expressions an expression; of numbers (as floats) or arrays the value."""
+        if self.of is not None and len(args) == self.arity - 1:
+            args = (*args, self.of(*args))
         if len(args) != self.arity:
             raise TypeError(f"{self.name} takes {self.arity} arguments, got {len(args)}")
         for arg in args:

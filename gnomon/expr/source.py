@@ -1,0 +1,89 @@
+"""The source of a Python function: its syntax tree in its file, and errors that point into it."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import linecache
+import types
+from typing import NoReturn
+
+from gnomon.base import GnomonError
+
+ALLOWED = (
+    "numbers, arguments, local names, + - * / // % **, comparisons (also chained), and, or, not, "
+    "if / elif / else, conditional expressions, return, and calls of abs, min, max, round, float, "
+    "int, bool, functions of math and NumPy, and other operators"
+)
+
+
+class OperatorError(GnomonError, SyntaxError):
+    """Python that a scalar operator cannot be made of; says where it stands and what can."""
+
+    __str__ = GnomonError.__str__
+
+
+class Source:
+    """The syntax tree of a function, found in its file."""
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self.code = function.__code__
+        self.file = self.code.co_filename
+        try:
+            self.lines, _ = inspect.findsource(function)
+        except (OSError, IndexError):
+            raise OperatorError(
+                f"{self.file}, line {self.code.co_firstlineno}: the source of {function.__name__} "
+                "cannot be read; an operator is made from source, so write it in a file or notebook"
+            ) from None
+        self.node = self.find(function.__name__)
+
+    def find(self, name: str) -> ast.FunctionDef | ast.Lambda:
+        """The node of the function: by its first line, and for lambdas by its columns."""
+        found: list[ast.FunctionDef | ast.Lambda] = []
+        for node in ast.walk(_parsed("".join(self.lines))):
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+                if first == self.code.co_firstlineno:
+                    found.append(node)
+            elif isinstance(node, ast.Lambda) and name == "<lambda>" and self.covers(node):
+                found = [node]  # the walk goes inward: the innermost stays
+        if len(found) != 1:
+            where = f"{self.file}, line {self.code.co_firstlineno}"
+            raise OperatorError(f"{where}: the source of {name} does not match what runs")
+        return found[0]
+
+    def covers(self, node: ast.Lambda) -> bool:
+        """Whether the instructions of the code all stand inside the body of a lambda."""
+        body = node.body
+        low, high = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
+        spans = [(a, c, b, d) for a, b, c, d in self.code.co_positions() if d]
+        return all(low <= (a, c) and (b, d) <= high for a, c, b, d in spans) and bool(spans)
+
+    def arguments(self) -> list[str]:
+        """The names of the arguments; they must be plain ones."""
+        a = self.node.args
+        if a.vararg or a.kwarg or a.kwonlyargs or a.defaults:
+            self.refuse(self.node, "arguments with defaults, *, or keywords")
+        names = [arg.arg for arg in (*a.posonlyargs, *a.args)]
+        if not names:
+            self.refuse(self.node, "an operator without arguments")
+        return names
+
+    def refuse(self, node: ast.AST, what: str, instead: str = f"Allowed: {ALLOWED}.") -> NoReturn:
+        """An error at `node`, with its source line."""
+        line = getattr(node, "lineno", self.code.co_firstlineno)
+        text = (
+            self.lines[line - 1] if line <= len(self.lines) else linecache.getline(self.file, line)
+        )
+        column = getattr(node, "col_offset", 0)
+        raise OperatorError(
+            f"{self.file}, line {line}: {what} cannot be compiled in an operator\n"
+            f"    {text.rstrip()}\n    {' ' * column}^\n{instead}"
+        )
+
+
+@functools.lru_cache(maxsize=16)
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
