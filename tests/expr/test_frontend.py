@@ -19,7 +19,7 @@ SLOPE = 0.25
 
 def relu6(x):
     """A docstring."""
-    assert_nothing: float
+    pass  # noqa: PIE790
     return min(max(x, 0), 6)
 
 
