@@ -1,0 +1,97 @@
+"""Statistics of what goes through a network, for finding where it goes wrong.
+
+State: *active* between a `tic` that starts a watched batch and its `toc`. While active, `queue`
+gathers (batch number, name, statistic) of every output whose name fits the pattern.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from gnomon import ndarray as nd
+from gnomon.base import DTypeError, complaint
+
+Record = tuple[int, str, str]
+
+
+def root_mean_square(array: Any) -> Any:
+    """The norm of an array divided by the root of its size, shape (1,)."""
+    return nd.norm(array) / math.sqrt(array.size)
+
+
+class Monitor:
+    """Watches executors at every `interval`-th batch.
+
+    Args:
+        interval: batches from one that is watched to the next.
+        stat_func: NDArray -> the NDArray(s) to show; default: norm / sqrt(size).
+        pattern: regular expression that names must match from their start.
+        sort: whether results come sorted by name, not by time.
+        monitor_all: whether inputs of operators are watched as well as outputs.
+    """
+
+    def __init__(
+        self,
+        interval: int,
+        stat_func: Callable[[Any], Any] | None = None,
+        pattern: str = ".*",
+        sort: bool = False,
+        monitor_all: bool = False,
+    ) -> None:
+        self.interval = interval
+        self.stat_func = stat_func or root_mean_square
+        self.re_pattern = re.compile(pattern)
+        self.sort = sort
+        self.monitor_all = monitor_all
+        self.activated = False
+        self.queue: list[tuple[int, str, Any]] = []
+        self.step = 0
+        self.exes: list[Any] = []
+
+    def stat_helper(self, name: str, array: Any) -> None:
+        """What executors call with each output."""
+        if self.activated and self.re_pattern.match(name):
+            self.queue.append((self.step, name, self.stat_func(array)))
+
+    def install(self, exe: Any) -> None:
+        """Watch an executor."""
+        exe.set_monitor_callback(self.stat_helper, self.monitor_all)
+        self.exes.append(exe)
+
+    def tic(self) -> None:
+        """Begin a batch; it is watched if its turn has come."""
+        if self.step % self.interval == 0:
+            self.queue = []
+            self.activated = True
+        self.step += 1
+
+    def toc(self) -> list[Record]:
+        """End a batch; (number, name, statistic as text) of what was seen if it was watched."""
+        if not self.activated:
+            return []
+        for exe in self.exes:
+            for name, array in [*exe.arg_dict.items(), *exe.aux_dict.items()]:
+                self.stat_helper(name, array)
+        self.activated = False
+        seen = sorted(self.queue, key=lambda record: record[1]) if self.sort else self.queue
+        self.queue = []
+        return [(step, name, _text(statistic)) for step, name, statistic in seen]
+
+    def toc_print(self) -> None:
+        """End a batch and log what was seen."""
+        for step, name, text in self.toc():
+            logging.info("Batch: %7d %-30s %s", step, name, text)
+
+
+def _text(statistic: Any) -> str:
+    arrays = statistic if isinstance(statistic, list) else [statistic]
+    for array in arrays:
+        if not isinstance(array, nd.NDArray):
+            expected, got = "an NDArray or a list of them", type(array).__name__
+            raise DTypeError(complaint("Monitor", "stat_func", expected, got))
+    values = [array.asscalar() if array.size == 1 else array.asnumpy() for array in arrays]
+    return "".join(f"{value}\t" for value in values)

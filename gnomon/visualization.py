@@ -1,0 +1,242 @@
+"""A network as a table (`print_summary`) and as a drawing (`plot_network`)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gnomon import symbol as sym
+from gnomon.base import DTypeError, GnomonError, ParamError, complaint
+
+try:
+    import graphviz
+except ImportError:
+    graphviz = None
+
+Shapes = Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a symbol's JSON: its operator (`null` for variables), attributes and inputs."""
+
+    name: str
+    op: str
+    attrs: Mapping[str, str]
+    inputs: tuple[int, ...]
+    first: bool = field(default=False)  # the first in the file: the data, as a rule
+
+    @property
+    def shown(self) -> bool:
+        """Whether the table has a row for it."""
+        return self.first or self.op != "null"
+
+
+def _nodes(where: str, symbol: Any) -> list[Node]:
+    if not isinstance(symbol, sym.Symbol):
+        raise DTypeError(complaint(where, "symbol", "a Symbol", type(symbol).__name__))
+    return [
+        Node(
+            node["name"],
+            node["op"],
+            node.get("attrs", {}),
+            tuple(entry[0] for entry in node["inputs"]),
+            number == 0,
+        )
+        for number, node in enumerate(json.loads(symbol.tojson())["nodes"])
+    ]
+
+
+def _output_shapes(where: str, symbol: Any, shape: Shapes | None) -> dict[str, tuple[int, ...]]:
+    """Shape of every output in the network by its name; none without `shape`."""
+    if shape is None:
+        return {}
+    internals = symbol.get_internals()
+    _, shapes, _ = internals.infer_shape(**shape)
+    if shapes is None:
+        raise ParamError(
+            complaint(where, "shape", "shapes that settle those of all layers", dict(shape))
+        )
+    return dict(zip(internals.list_outputs(), map(tuple, shapes), strict=True))
+
+
+def _shape_of(node: Node, shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """Shape of a node's (first) output without the batch axis."""
+    names = [node.name] if node.op == "null" else [f"{node.name}_output", f"{node.name}_output0"]
+    return next((shapes[name][1:] for name in names if name in shapes), ())
+
+
+def print_summary(
+    symbol: Any,
+    shape: Shapes | None = None,
+    line_length: int = 120,
+    positions: Sequence[float] = (0.44, 0.64, 0.74, 1.0),
+) -> None:
+    """Print a row per layer: name, output shape, number of parameters, layers before it.
+
+    Args:
+        symbol: the network.
+        shape: shapes of the inputs by name; without them there are no shapes and numbers.
+        line_length: characters in a line.
+        positions: ends of the columns as parts of the line.
+
+    >>> import gnomon as mx
+    >>> net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    >>> print_summary(net, {"data": (1, 4)}, line_length=60)
+    ____________________________________________________________
+    Layer (type)              Output ShaParam Previous Layer
+    ============================================================
+    data(null)                4           0
+    ____________________________________________________________
+    fc(FullyConnected)        3           15    data
+    ============================================================
+    Total params: 15
+    ____________________________________________________________
+    """
+    nodes = _nodes("print_summary", symbol)
+    shapes = _output_shapes("print_summary", symbol, shape)
+    auxiliary = set(symbol.list_auxiliary_states())
+    ends = [int(line_length * part) if part <= 1 else int(part) for part in positions]
+    total = 0
+    print("_" * line_length)
+    print(_row(["Layer (type)", "Output Shape", "Param #", "Previous Layer"], ends))
+    print("=" * line_length)
+    rows = [node for node in nodes if node.shown]
+    for node in rows:
+        count = sum(_sizes(node, nodes, shapes, auxiliary))
+        total += count
+        before = [nodes[i].name for i in node.inputs if nodes[i].shown]
+        out = "x".join(map(str, _shape_of(node, shapes)))
+        print(_row([f"{node.name}({node.op})", out, count, *before[:1]], ends))
+        for name in before[1:]:
+            print(_row(["", "", "", name], ends))
+        print(("=" if node is rows[-1] else "_") * line_length)
+    print(f"Total params: {total}")
+    print("_" * line_length)
+
+
+def _sizes(
+    node: Node,
+    nodes: Sequence[Node],
+    shapes: Mapping[str, tuple[int, ...]],
+    auxiliary: set[str],
+) -> Iterator[int]:
+    """Sizes of the parameters among a node's inputs: variables that are no data or label."""
+    for entry in map(nodes.__getitem__, node.inputs):
+        is_data = entry.op != "null" or entry.first or entry.name in auxiliary
+        if not is_data and entry.name.startswith(f"{node.name}_") and entry.name in shapes:
+            yield 0 if entry.name.endswith("_label") else math.prod(shapes[entry.name])
+
+
+def _row(fields: Sequence[Any], ends: Sequence[int]) -> str:
+    """The fields in columns that end at `ends`, cut where they are too long."""
+    line = ""
+    for text, end in zip([*fields, ""][: len(ends)], ends, strict=False):
+        line = f"{line}{text}"[:end].ljust(end)
+    return line.ljust(ends[-1])
+
+
+# The drawing
+
+COLOURS = {
+    "null": "#8dd3c7",
+    "Convolution": "#fb8072",
+    "Deconvolution": "#fb8072",
+    "FullyConnected": "#fb8072",
+    "BatchNorm": "#bebada",
+    "Activation": "#ffffb3",
+    "LeakyReLU": "#ffffb3",
+    "Pooling": "#80b1d3",
+    "Concat": "#fdb462",
+    "Flatten": "#fdb462",
+    "Reshape": "#fdb462",
+    "Softmax": "#b3de69",
+}
+OTHER_COLOUR = "#fccde5"
+WEIGHTS = (
+    "_weight",
+    "_bias",
+    "_beta",
+    "_gamma",
+    "_moving_var",
+    "_moving_mean",
+    "_running_var",
+    "_running_mean",
+)
+
+
+def plot_network(
+    symbol: Any,
+    title: str = "plot",
+    save_format: str = "pdf",
+    shape: Shapes | None = None,
+    dtype: Any = None,
+    node_attrs: Mapping[str, str] | None = None,
+    hide_weights: bool = True,
+) -> Any:
+    """A `graphviz.Digraph` of the network, which `render()` draws.
+
+    Args:
+        symbol: the network.
+        title: name of the file that `render` writes.
+        save_format: its format.
+        shape: shapes of the inputs by name; edges then show shapes.
+        dtype: dtypes of the inputs by name; shapes do not depend on them.
+        node_attrs: graphviz attributes for every node.
+        hide_weights: leave parameters out.
+
+    Raises:
+        GnomonError: the package graphviz is not installed.
+    """
+    if graphviz is None:
+        raise GnomonError(
+            "plot_network: the package graphviz is not installed: pip install 'gnomon[viz]'"
+        )
+    nodes = _nodes("plot_network", symbol)
+    shapes = _output_shapes("plot_network", symbol, shape)
+    dot = graphviz.Digraph(name=title, format=save_format)
+    style = {
+        "shape": "box",
+        "fixedsize": "true",
+        "width": "1.3",
+        "height": "0.8034",
+        "style": "filled",
+        **(node_attrs or {}),
+    }
+    shown = {
+        node.name: node
+        for node in nodes
+        if not (hide_weights and node.op == "null" and node.name.endswith(WEIGHTS))
+    }
+    for node in shown.values():
+        form = {"shape": "oval"} if node.op == "null" else {}
+        colour = COLOURS.get(node.op, OTHER_COLOUR)
+        dot.node(name=node.name, label=_label(node), fillcolor=colour, **{**style, **form})
+    for node in shown.values():
+        for source in map(nodes.__getitem__, node.inputs):
+            if source.name in shown:
+                label = "x".join(map(str, _shape_of(source, shapes)))
+                dot.edge(node.name, source.name, dir="back", arrowtail="open", label=label)
+    return dot
+
+
+def _label(node: Node) -> str:
+    """What stands in a node's box: for the common layers their main parameters."""
+    attrs = node.attrs
+
+    def size(key: str, default: str = "1") -> str:
+        return attrs.get(key, default).strip("()[]").replace(" ", "").replace(",", "x")
+
+    if node.op in ("Convolution", "Deconvolution"):
+        return f"{node.op}\n{size('kernel')}/{size('stride')}, {attrs['num_filter']}"
+    if node.op == "FullyConnected":
+        return f"FullyConnected\n{attrs['num_hidden']}"
+    if node.op in ("Activation", "LeakyReLU"):
+        return f"{node.op}\n{attrs.get('act_type', 'leaky')}"
+    if node.op == "Pooling":
+        kind = attrs.get("pool_type", "max")
+        return f"Pooling\n{kind}, {size('kernel')}/{size('stride')}"
+    return node.name
