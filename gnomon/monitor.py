@@ -93,5 +93,6 @@ def _text(statistic: Any) -> str:
         if not isinstance(array, nd.NDArray):
             expected, got = "an NDArray or a list of them", type(array).__name__
             raise DTypeError(complaint("Monitor", "stat_func", expected, got))
-    values = [array.asscalar() if array.size == 1 else array.asnumpy() for array in arrays]
-    return "".join(f"{value}\t" for value in values)
+    values = (array.asnumpy() for array in arrays)
+    # str, not a format: 0.33333334 where float32 means that, not its seventeen digits.
+    return "".join(str(v.ravel()[0] if v.size == 1 else v) + "\t" for v in values)
