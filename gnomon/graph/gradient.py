@@ -29,11 +29,13 @@ SUM_AT_ONCE = 8  # more gradients than that are added up as they come, to let go
 class Gradient:
     """The operator whose outputs are the gradients of the arguments of `op`.
 
-    It reads `needs`; what it does not read is known by shape and dtype alone.
+    It reads `needs`; what it does not read is known by shape and dtype alone. `gives` says which
+    of the gradients there are.
     """
 
     op: Any
     needs: Needs
+    gives: tuple[bool, ...]
     shapes: tuple[Shapes, Shapes]  # of the inputs, of the outputs
     types: tuple[Types, Types]
 
@@ -95,7 +97,8 @@ class Gradient:
         outs = _filled(outs, self.shapes[1], self.types[1])
         count = len(grads)
         grads = _filled(grads, self.shapes[1][:count], self.types[1][:count])
-        return tuple(self.op.backward(grads, ins, outs, **context))
+        found = self.op.backward(grads, ins, outs, **context)
+        return tuple(g if given else None for g, given in zip(found, self.gives, strict=True))
 
 
 def _filled(part: Sequence[Any], shapes: Shapes, types: Types) -> list[Any]:
@@ -217,7 +220,7 @@ def _differentiate(node: Node, reached: Collection[Node], sums: _Sums) -> None:
     reads = [grads[k] or sums.zeros(Entry(node, k)) for k in needs.out_grads]
     reads += [node.inputs[k] for k in needs.inputs]
     reads += [Entry(node, k) for k in needs.outputs]
-    op = Gradient(node.op, needs, shapes, types)
+    op = Gradient(node.op, needs, gives, shapes, types)
     made = sums.add(Node(op, f"{node.name}_backward", reads, node.attrs), arguments)
     for k, entry in enumerate(arguments):
         if gives[k]:
@@ -234,7 +237,9 @@ def look(
 ) -> tuple[Needs, tuple[bool, ...]]:
     """What the gradients of the `wanted` arguments read, and which of them there are."""
     if not op.is_expression:
-        return op.backward_needs(in_shapes, in_types), wanted
+        needs, count = op.backward_needs(in_shapes, in_types), len(in_shapes)
+        states = tuple(range(count, count + len(op.auxiliary())))
+        return Needs(needs.out_grads, (*needs.inputs, *states), needs.outputs), wanted
     inputs, outputs = leaves_of(op, in_shapes, in_types)
     out_grads = [Buffer(o.shape, o.dtype) for o in outputs[: op.num_visible_outputs]]
     found = op.backward(out_grads, inputs, outputs, train=train)

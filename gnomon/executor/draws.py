@@ -1,0 +1,57 @@
+"""Random numbers in programs: each draw has a state of its own that every run begins anew.
+
+States: a program's draws are fixed when it is laid out; `reserve` takes positions of the device's
+generator, when a run is *called*; `put` writes them where the kernels read them, when it *runs*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gnomon import dtype as dtypes
+from gnomon.context import Context
+from gnomon.dtype import DType
+from gnomon.expr.ext import philox
+from gnomon.expr.node import Buffer, Expr
+from gnomon.resource import generator
+from gnomon.shape import prod
+
+Positions = list[tuple[int, int]]
+
+
+class Draws:
+    """What operators of one program ask for random numbers."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx = ctx
+        self._counts: list[int] = []
+        self._states: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def uniform(self, shape: Sequence[int], dtype: DType = dtypes.float32) -> Expr:
+        """Numbers in [0, 1)."""
+        return philox(self._state(prod(shape)), shape, "uniform", dtype)
+
+    def normal(self, shape: Sequence[int], dtype: DType = dtypes.float32) -> Expr:
+        """Normal numbers of mean 0 and variance 1."""
+        return philox(self._state(prod(shape)), shape, "normal", dtype)
+
+    def _state(self, count: int) -> Buffer:
+        held = np.zeros(2, np.int64)
+        self._counts.append(count)
+        self._states.append(held)
+        return Buffer((2,), dtypes.int64, None, held.__array_interface__["data"][0], held)
+
+    def reserve(self) -> Positions:
+        """Positions for one run, which nobody else gets."""
+        source = generator(self.ctx)
+        return [source.reserve(count) for count in self._counts]
+
+    def put(self, positions: Positions) -> None:
+        """Let the kernels that run from now on draw at `positions`."""
+        for state, position in zip(self._states, positions, strict=True):
+            state[:] = position

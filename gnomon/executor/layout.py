@@ -1,0 +1,241 @@
+"""The layout of a bound graph: which tasks in which order, and where every value lives.
+
+Nothing is allocated or compiled here. The steps, one function each: gradient graph, expressions,
+deliveries (what goes to the caller's arrays), fusion, splitting off calls, memory plan.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from gnomon import config
+from gnomon.dtype import DType
+from gnomon.executor.draws import Draws
+from gnomon.expr.node import Buffer
+from gnomon.graph import memory
+from gnomon.graph.fuse import fuse
+from gnomon.graph.gradient import Backward, backward
+from gnomon.graph.node import Entry, Graph, Node, states_of
+from gnomon.graph.share import aliases, sharings
+from gnomon.graph.show import show_tasks
+from gnomon.graph.split import split
+from gnomon.graph.task import Buffers, Context, Task, express, lives, used_entries
+from gnomon.ops.create import full
+from gnomon.runtime import calls
+from gnomon.shape import prod
+
+Shape = tuple[int, ...]
+
+
+class Delivery(NamedTuple):
+    """A value that is stored into an array of the caller, by `saver`."""
+
+    entry: Entry
+    dest: Buffer
+    saver: str
+
+
+@dataclass(frozen=True)
+class Network:
+    """A graph with everything known of it, and the caller's arrays as buffers.
+
+    `grads` holds the wanted gradients with their savers; `heads` the gradients of the outputs,
+    whose buffers need memory only where a gradient reads them.
+    """
+
+    graph: Graph
+    shapes: Mapping[Entry, Shape]
+    types: Mapping[Entry, DType]
+    inputs: Mapping[Node, Buffer]
+    outputs: Sequence[Buffer]
+    grads: Mapping[Node, tuple[Buffer, str]]
+    heads: Mapping[Entry, Buffer]
+
+
+class Mode(NamedTuple):
+    """What a program does: train or predict, with a backward pass or without, fused or not."""
+
+    train: bool
+    differentiate: bool
+    fuse: bool = True
+
+
+@dataclass
+class Layout:
+    """Tasks, the first `forward` of which are the forward pass, and a place for each value."""
+
+    mode: Mode
+    buffers: Buffers
+    draws: Draws
+    tasks: list[Task] = field(default_factory=list)
+    forward: int = 0
+    stores: dict[Entry, Delivery] = field(default_factory=dict)
+    homes: set[Entry] = field(default_factory=set)
+    aliases: Mapping[Entry, Entry] = field(default_factory=dict)
+    plan: memory.Plan = field(default_factory=lambda: memory.plan([]))
+    updates_in_forward: bool = False
+    heads: frozenset[Entry] = frozenset()
+
+
+def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
+    """The layout of `net` for one mode."""
+    back = _differentiated(net, mode)
+    known = {**net.shapes, **back.shapes}, {**net.types, **back.types}
+    layout = Layout(mode, Buffers(*known), draws)
+    for node, buffer in net.inputs.items():
+        layout.buffers.put(Entry(node, 0), buffer)
+    for head, buffer in net.heads.items():
+        layout.buffers.put(head, buffer)
+    nodes = [n for n in net.graph.topo if n.op is not None]
+    outputs = [
+        Delivery(e, b, "saveto") for e, b in zip(net.graph.outputs, net.outputs, strict=True)
+    ]
+    grads = [Delivery(back.grads[n], *net.grads[n]) for n in net.grads if n in back.grads]
+    _settle_homes(layout, nodes, outputs)
+    _settle_homes(layout, back.nodes, grads)
+    early, late = _updates(layout, nodes)
+    used = used_entries([*nodes, *back.nodes], (d.entry for d in (*outputs, *grads)))
+    used.update(e for t in (*early, *late) for e in t.reads)
+    context = _context(layout, known[0])
+    forward = [*express(nodes, layout.buffers, used, context), *early]
+    behind = [*late, *express(back.nodes, layout.buffers, used, context)]
+    behind += _zeros(layout, net, back)
+    forward = _delivered(layout, forward, outputs)
+    behind = _delivered(layout, behind, grads)
+    read_later = {e for t in behind for e in t.reads}
+    layout.heads = frozenset(read_later & net.heads.keys())
+    forward = _finished(layout, forward, read_later)
+    layout.tasks = [*forward, *_finished(layout, behind, ())]
+    layout.forward = len(forward)
+    _plan(layout, frozenset(Entry(n, 0) for n in net.graph.arguments))
+    _show(layout)
+    return layout
+
+
+def _differentiated(net: Network, mode: Mode) -> Backward:
+    if not mode.differentiate:
+        return Backward({}, (), {}, {})
+    wrt, heads = list(net.grads), list(net.heads)
+    return backward(net.graph, net.shapes, net.types, wrt, heads, mode.train)
+
+
+def _settle_homes(layout: Layout, nodes: Collection[Node], wanted: Iterable[Delivery]) -> None:
+    """Let values that are delivered by writing live in the caller's arrays from the start."""
+    made = set(nodes)
+    for entry, dest, saver in wanted:
+        if saver == "saveto" and entry.node in made and entry not in layout.homes:
+            layout.homes.add(entry)
+            layout.buffers.put(entry, dest)
+
+
+def _context(layout: Layout, shapes: Mapping[Entry, Shape]) -> Context:
+    """What operators may ask for while they say their expressions."""
+
+    def context(node: Node) -> Mapping[str, Any]:
+        out_shapes = [shapes[e] for e in node.entries()]
+        return {"train": layout.mode.train, "random": layout.draws, "out_shapes": out_shapes}
+
+    return context
+
+
+def _updates(layout: Layout, nodes: Iterable[Node]) -> tuple[list[Task], list[Task]]:
+    """Tasks that change states: those of the forward pass, and those of the backward pass.
+
+    As in MXNet, what an operator updates only while training (BatchNorm's moving averages) changes
+    in the backward pass, what it always updates in the forward pass.
+    """
+    early: list[Task] = []
+    late: list[Task] = []
+    for node in nodes:
+        if not (node.op.is_expression and node.op.auxiliary()):
+            continue
+        always = _update(layout, node, train=False)
+        layout.updates_in_forward |= bool(always)
+        early += always
+        if not always and layout.mode.train and layout.mode.differentiate:
+            late += _update(layout, node, train=True)
+    return early, late
+
+
+def _update(layout: Layout, node: Node, train: bool) -> list[Task]:
+    states = states_of(node)
+    count = len(node.inputs) - len(states)
+    inputs, aux, outputs = (
+        [layout.buffers[e] for e in entries]
+        for entries in (node.inputs[:count], states, node.entries())
+    )
+    found = node.op.updates(inputs, aux, outputs, train=train)
+    values = {}
+    for number, value in found.items():
+        entry = Entry(Node(None, f"{states[number].node.name}_update"), 0)
+        values[entry] = value
+        layout.stores[entry] = Delivery(states[number], aux[number], "saveto")
+    if not values:
+        return []
+    return [Task((node,), values, layout.buffers.read_by(values.values()), tuple(values))]
+
+
+def _zeros(layout: Layout, net: Network, back: Backward) -> list[Task]:
+    """Tasks that write zeros into wanted gradients that nothing reaches."""
+    tasks = []
+    for node, (dest, saver) in net.grads.items():
+        if layout.mode.differentiate and node not in back.grads and saver == "saveto":
+            entry = Entry(Node(None, f"{node.name}_no_gradient"), 0)
+            layout.stores[entry] = Delivery(entry, dest, saver)
+            tasks.append(Task((node,), {entry: full(dest.shape, 0, dest.dtype)}, (), (entry,)))
+    return tasks
+
+
+def _delivered(layout: Layout, tasks: list[Task], wanted: Iterable[Delivery]) -> list[Task]:
+    """`tasks` and, after the one that makes it, a task for each value delivered elsewhere too."""
+    after: dict[Entry, list[Task]] = {}
+    for delivery in wanted:
+        entry, dest, _ = delivery
+        if layout.buffers[entry] is dest:
+            continue
+        goal = Entry(Node(None, f"{entry!r}_delivered"), 0)
+        layout.stores[goal] = delivery
+        task = Task((entry.node,), {goal: layout.buffers[entry]}, (entry,), (goal,))
+        after.setdefault(entry, []).append(task)
+    found: list[Task] = []
+    for task in tasks:
+        found.append(task)
+        for entry in task.made:
+            found += after.pop(entry, ())
+    return [*(t for ts in after.values() for t in ts), *found]  # variables first: they are ready
+
+
+def _finished(layout: Layout, tasks: list[Task], read_later: Collection[Entry]) -> list[Task]:
+    """`tasks` of one pass, fused and with calls split off."""
+    kept = {*layout.homes, *layout.stores, *read_later}
+    if layout.mode.fuse:
+        tasks = fuse(tasks, layout.buffers, kept)
+    return split(tasks, layout.buffers, calls.supported)
+
+
+def _plan(layout: Layout, arguments: frozenset[Entry]) -> None:
+    """Decide which values are views of arguments, and places for all that have none yet."""
+    buffers, tasks = layout.buffers, layout.tasks
+    outside = {*layout.homes, *layout.stores}
+    layout.aliases = aliases(tasks, buffers, arguments, outside)
+    life = lives(tasks)
+    values = [
+        memory.Value(e, size_of(buffers[e]), born, life.dies[e])
+        for e, born in life.born.items()
+        if e not in outside and e not in layout.aliases
+    ]
+    layout.plan = memory.plan(values, sharings(tasks, buffers))
+
+
+def size_of(buffer: Buffer) -> int:
+    """The bytes of a dense array."""
+    return prod(buffer.shape) * buffer.dtype.size
+
+
+def _show(layout: Layout) -> None:
+    if config.get("debug") >= 3:
+        print(f"{layout.mode}: {layout.plan.total} bytes", file=sys.stderr)
+        print(show_tasks(layout.tasks), file=sys.stderr)

@@ -1,0 +1,129 @@
+"""Programs: the tasks of a layout as steps on memory, joined to segments that run as a whole.
+
+A segment is what the engine is given: a native program (kernels and library calls without the
+interpreter between them), or one operator that runs on data. It knows which of the caller's
+buffers it reads and writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from gnomon.executor.arena import Arena
+from gnomon.executor.layout import Layout
+from gnomon.executor.opaque import DataTask
+from gnomon.expr.node import Buffer
+from gnomon.graph.node import Entry
+from gnomon.graph.share import same_bytes
+from gnomon.graph.task import Task
+from gnomon.plan.statement import Store
+from gnomon.runtime.prepare import prepare
+from gnomon.runtime.program import Program, Step
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Work that is done as a whole; `native` runs without the interpreter."""
+
+    run: Callable[[], None]
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    name: str
+    native: bool
+    program: Program | None = None
+
+
+@dataclass(frozen=True)
+class Passes:
+    """The segments of a forward and of a backward pass."""
+
+    forward: tuple[Segment, ...]
+    backward: tuple[Segment, ...]
+
+
+def place(layout: Layout, arena: Arena) -> None:
+    """Give every buffer of `layout` that is its own an address in `arena`, or its source's."""
+    block = arena.reserve(layout.plan.total)
+    for key, where in layout.plan.places.items():
+        assert isinstance(key, Entry)
+        buffer = layout.buffers[key]
+        buffer.address, buffer.owner = block.address + where.offset, block
+    for entry, source in layout.aliases.items():
+        buffer, shown = layout.buffers[entry], layout.buffers[source]
+        buffer.address, buffer.owner = shown.address, shown
+
+
+def build(layout: Layout, states: dict[object, object], apart: bool = False) -> Passes:
+    """The compiled passes; with `apart`, each task is a segment of its own.
+
+    `states` keeps what operators on data hand from forward to backward.
+    """
+    tasks = layout.tasks
+    cut = layout.forward
+    return Passes(
+        tuple(_segments(layout, tasks[:cut], states, apart, "forward")),
+        tuple(_segments(layout, tasks[cut:], states, apart, "backward")),
+    )
+
+
+def _segments(
+    layout: Layout, tasks: Sequence[Task], states: dict[object, object], apart: bool, name: str
+) -> Iterable[Segment]:
+    numbered = list(enumerate(tasks))
+    runs = groupby(numbered, key=lambda kt: (kt[1].is_expression, kt[0] if apart else -1))
+    for (native, _), group in runs:
+        part = [task for _, task in group]
+        if native:
+            yield _native(layout, part, part[0].name if apart else name)
+        else:
+            yield from (_on_data(layout, task, states) for task in part)
+
+
+def _native(layout: Layout, tasks: Sequence[Task], name: str) -> Segment:
+    """Tasks of expressions as one native program."""
+    steps = [step for task in tasks for step in steps_of(layout, task)]
+    program = Program(steps, name)
+    return Segment(program.run, *_touched(layout, tasks), name, native=True, program=program)
+
+
+def _on_data(layout: Layout, task: Task, states: dict[object, object]) -> Segment:
+    """An operator that runs on data."""
+    work = DataTask(task.nodes[0], layout.buffers, layout.mode.train, states)
+    return Segment(work.run, *_touched(layout, [task], work.states), task.name, native=False)
+
+
+def steps_of(layout: Layout, task: Task) -> list[Step]:
+    """The steps that store what `task` makes; none for a view that lies where it belongs."""
+    stores = []
+    for entry, value in task.values.items():
+        delivery = layout.stores.get(entry)
+        dest = layout.buffers[entry] if delivery is None else delivery.dest
+        saver = "saveto" if delivery is None else delivery.saver
+        source = same_bytes(value)
+        lies_there = source is not None and source.address == dest.address
+        if not (lies_there and saver == "saveto" and dest.contiguous):
+            stores.append(Store(dest, saver, value))  # type: ignore[arg-type]
+    return prepare(stores, task.name)
+
+
+def _touched(
+    layout: Layout, tasks: Sequence[Task], changed: Sequence[Buffer] = ()
+) -> tuple[tuple[Buffer, ...], tuple[Buffer, ...]]:
+    """The caller's buffers that `tasks` read, and those they write."""
+    planned = layout.plan.places
+    reads: dict[int, Buffer] = {}
+    writes = {id(b): b for b in changed}
+    for task in tasks:
+        for entry in task.reads:
+            source = layout.aliases.get(entry, entry)
+            if source not in planned:
+                reads[id(layout.buffers[source])] = layout.buffers[source]
+        for entry in task.made:
+            delivery = layout.stores.get(entry)
+            if delivery is not None:
+                writes[id(delivery.dest)] = delivery.dest
+            elif entry in layout.homes:
+                writes[id(layout.buffers[entry])] = layout.buffers[entry]
+    return tuple(reads.values()), tuple(writes.values())

@@ -1,0 +1,144 @@
+"""What a function made from an operator looks like: its signature, documentation and namespace.
+
+The `nd` and the `sym` functions are both made with this file: a closure takes any arguments,
+`sort` tells which of them are inputs and which parameters, and `__signature__` and `__doc__`
+say what the declaration says. Nothing is generated as text.
+
+    def function(*args, **kwargs):
+        inputs, named, params = sort(cls, args, kwargs, is_array)
+        ...
+    dress(function, cls, "NDArray", tail)
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gnomon.base import complaint
+from gnomon.ops.op import Op
+
+ANY_KIND = inspect.Parameter.POSITIONAL_OR_KEYWORD
+NAMESPACES = ("contrib", "linalg", "random", "image", "sparse")
+
+
+class Required:
+    """Stands as default for parameters that must be given, since optional inputs come before."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+REQUIRED = Required()
+
+
+def home(name: str) -> tuple[str, str]:
+    """The namespace a registered name belongs to ('' is the top) and its name there.
+
+    >>> home("FullyConnected"), home("_contrib_box_iou"), home("_plus_scalar")
+    (('', 'FullyConnected'), ('contrib', 'box_iou'), ('_internal', '_plus_scalar'))
+    """
+    for space in NAMESPACES:
+        if name.startswith(f"_{space}_"):
+            return space, name[len(space) + 2 :]
+    return ("_internal" if name.startswith("_") else ""), name
+
+
+def sort(
+    cls: type[Op],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    is_array: Callable[[Any], bool],
+) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+    """The arguments of a call as inputs in order, inputs by name, and parameters.
+
+    None among the inputs means 'not given'.
+
+    Raises:
+        TypeError: an input that is no array, an argument given twice, too many of them.
+    """
+    if cls.variadic is not None:
+        return _sort_many(cls, args, kwargs, is_array)
+    names = (*cls.input_names, *cls.fields)
+    if len(args) > len(names):
+        expected = f"at most {len(names)} ({', '.join(names)})"
+        raise TypeError(complaint(cls.name, "args", expected, f"{len(args)} positional arguments"))
+    given = dict(zip(names, args, strict=False))
+    twice = given.keys() & kwargs.keys()
+    if twice:
+        raise TypeError(f"{cls.name}: argument {min(twice)!r} is given twice")
+    given.update(kwargs)
+    inputs = [given.pop(n, None) for n in cls.input_names]
+    for name, value in zip(cls.input_names, inputs, strict=True):
+        if value is not None and not is_array(value):
+            raise TypeError(complaint(cls.name, name, "an array or symbol", f"{value!r:.60}"))
+    while inputs and inputs[-1] is None:
+        inputs.pop()
+    return inputs, {}, given
+
+
+def _sort_many(
+    cls: type[Op],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    is_array: Callable[[Any], bool],
+) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+    """The same for operators whose number of inputs varies; it is counted where not given."""
+    for k, value in enumerate(args):
+        if not is_array(value):
+            raise TypeError(complaint(cls.name, f"arg{k}", "an array or symbol", f"{value!r:.60}"))
+    named = {k: v for k, v in kwargs.items() if is_array(v)}
+    params = {k: v for k, v in kwargs.items() if k not in named}
+    if cls.variadic in cls.fields:
+        params.setdefault(str(cls.variadic), len(args) + len(named))
+    return list(args), named, params
+
+
+def signature(cls: type[Op], tail: Sequence[inspect.Parameter] = ()) -> inspect.Signature:
+    """The signature of a function that applies `cls`: inputs, parameters, then `tail`.
+
+    >>> from gnomon.ops import registry
+    >>> signature(registry.find("Activation"))
+    <Signature (data=None, act_type=<required>)>
+    """
+    own = [n for n in cls.fields if n != cls.variadic]
+    kind: Any = ANY_KIND
+    inputs = [inspect.Parameter(n, kind, default=None) for n in cls.input_names]
+    if cls.variadic is not None:
+        kind = inspect.Parameter.KEYWORD_ONLY
+        inputs = [inspect.Parameter(cls.input_names[0], inspect.Parameter.VAR_POSITIONAL)]
+        tail = [p.replace(kind=kind) if p.kind is ANY_KIND else p for p in tail]
+    fields = [inspect.Parameter(n, kind, default=_default(cls, n)) for n in own]
+    return inspect.Signature([*inputs, *fields, *tail])
+
+
+def _default(cls: type[Op], name: str) -> Any:
+    field = cls.fields[name]
+    return REQUIRED if field.required else field.default
+
+
+def document(cls: type[Op], array: str) -> str:
+    """The documentation of such a function: the declaration's, then each argument in a line."""
+    lines = [inspect.getdoc(cls) or cls.name, "", "Parameters", "----------"]
+    if cls.variadic is not None:
+        lines += [f"{cls.input_names[0]} : {array}[]", "    The inputs, any number of them."]
+    else:
+        lines += [f"{name} : {array}" for name in cls.input_names]
+    for name, field in cls.fields.items():
+        if name != cls.variadic:
+            lines += [f"{name} : {field.describe()}", *([f"    {field.doc}"] if field.doc else [])]
+    count = len(cls.output_names)
+    returns = f"{array} or list of {array}" if count > 1 else array
+    return "\n".join([*lines, "", "Returns", "-------", returns])
+
+
+def dress(
+    function: Any, cls: type[Op], name: str, module: str, array: str, tail: Sequence[Any] = ()
+) -> Any:
+    """`function` with the name, signature and documentation of what it does."""
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = module
+    function.__signature__ = signature(cls, tail)
+    function.__doc__ = document(cls, array)
+    return function

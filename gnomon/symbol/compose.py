@@ -1,0 +1,101 @@
+"""Composition: nodes made of an operator and what it reads, missing inputs as new variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gnomon.attribute import AttrScope
+from gnomon.base import ParamError, complaint, nearest
+from gnomon.graph.legacy import hidden_key, initial
+from gnomon.graph.node import Entry, Graph, Node, rebuilt
+from gnomon.name import NameManager
+from gnomon.ops.op import Op
+
+
+def make(
+    cls: type[Op],
+    hint: str,
+    inputs: Sequence[Entry | None],
+    named: Mapping[str, Entry],
+    params: Mapping[str, Any],
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+) -> Node:
+    """A node that applies `cls` to `inputs` in order and `named` by name.
+
+    What is missing becomes a variable named after the node: `fc1_weight`. `params` may hold
+    attributes of the user too (`__these__`); `hint` begins an automatic name.
+
+    Raises:
+        ParamError: unknown parameters or inputs, values out of range.
+    """
+    users = AttrScope.current.get(attr)
+    given = {k: v for k, v in params.items() if not is_attribute(k)}
+    given.update((k, v) for k, v in users.items() if not is_attribute(hidden_key(k)))
+    op = cls.parse(given)
+    attrs = op.attrs()
+    attrs.update((k, str(v)) for k, v in params.items() if is_attribute(k))
+    attrs.update(attributes(cls.name, {k: v for k, v in users.items() if k not in given}))
+    name = NameManager.current.get(name, hint.lower())
+    return Node(op, name, _filled(op, name, attrs, inputs, named), attrs)
+
+
+def is_attribute(key: str) -> bool:
+    """Whether a key names an attribute of the user, not an operator's parameter.
+
+    >>> is_attribute("__lr_mult__"), is_attribute("kernel")
+    (True, False)
+    """
+    return key.startswith("__") and key.endswith("__")
+
+
+def attributes(where: str, given: Mapping[str, Any]) -> dict[str, str]:
+    """Attributes under the keys that files hold them by; ParamError when one is no string."""
+    for key, value in given.items():
+        if not isinstance(value, str):
+            raise ParamError(complaint(where, key, "a string as attribute", repr(value)))
+    return {hidden_key(k): v for k, v in given.items()}
+
+
+def _filled(
+    op: Op,
+    name: str,
+    attrs: Mapping[str, str],
+    inputs: Sequence[Entry | None],
+    named: Mapping[str, Entry],
+) -> list[Entry]:
+    """An entry for each input of `op`; automatic variables get the node's attributes."""
+    names = op.inputs()
+    known = ", ".join(names) or "no inputs"
+    if len(inputs) > len(names):
+        raise ParamError(complaint(op.name, "args", f"{len(names)} inputs ({known})", len(inputs)))
+    given = {n: e for n, e in zip(names, inputs, strict=False) if e is not None}
+    for key, entry in named.items():
+        if key not in names or key in given:
+            what = "given twice" if key in given else "a symbol" + nearest(key, names)
+            raise ParamError(complaint(op.name, key, f"one of the inputs {known}", what))
+        given[key] = entry
+    return [
+        given[n]
+        if n in given
+        else Entry(Node(None, f"{name}_{n}", (), {**attrs, **initial(op.name, n)}), 0)
+        for n in names
+    ]
+
+
+def replaced(graph: Graph, where: str, by: Mapping[str, Entry]) -> Graph:
+    """A copy of `graph` with the entries `by` in place of the variables of those names.
+
+    Raises:
+        ParamError: a name that no variable has.
+    """
+    found: dict[Node, Entry] = {}
+    for name, entry in by.items():
+        nodes = [n for n in graph.variables if n.name == name]
+        if not nodes:
+            names = [n.name for n in graph.variables]
+            expected = f"one of the inputs {', '.join(names)}{nearest(name, names)}"
+            raise ParamError(complaint(where, name, expected, "a symbol"))
+        found.update(dict.fromkeys(nodes, entry))
+    return rebuilt(graph, found)

@@ -1,0 +1,91 @@
+"""`infer_shape` and `infer_type` of symbols: the graph's inference with MXNet's arguments."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gnomon import dtype as dtypes
+from gnomon.base import ParamError, complaint, nearest
+from gnomon.graph import infer
+from gnomon.graph.node import Entry, Graph, Node
+
+Shapes = tuple[list[tuple[int, ...]] | None, ...]
+Types = tuple[list[Any] | None, ...]
+
+
+def given_by(
+    graph: Graph, where: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[Node, Any]:
+    """What was given of each variable: arguments by position, or variables by name.
+
+    Raises:
+        ParamError: both at once, too many, or a name that no variable has.
+    """
+    if args and kwargs:
+        raise ParamError(complaint(where, "args", "positional or named ones", "both"))
+    if len(args) > len(graph.arguments):
+        expected = f"at most {len(graph.arguments)} arguments"
+        raise ParamError(complaint(where, "args", expected, len(args)))
+    found = {n: v for n, v in zip(graph.arguments, args, strict=False) if v is not None}
+    names = {n.name for n in graph.variables}
+    for name, value in kwargs.items():
+        if name not in names:
+            expected = f"one of {', '.join(sorted(names))}{nearest(name, names)}"
+            raise ParamError(complaint(where, name, expected, repr(value)))
+    found.update((n, kwargs[n.name]) for n in graph.variables if kwargs.get(n.name) is not None)
+    return found
+
+
+def shapes(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any], partial: bool) -> Shapes:
+    """Shapes of arguments, outputs and states; three None where they are not all known."""
+    given = {n: shape(n.name, s) for n, s in given_by(graph, "infer_shape", args, kwargs).items()}
+    known = infer.shapes(graph, given)
+    return _answer(graph, known, infer.complete, lambda s: s or (), "shape", partial)
+
+
+def types(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any], partial: bool) -> Types:
+    """NumPy types of arguments, outputs and states; three None where they are not all known."""
+    found = given_by(graph, "infer_type", args, kwargs)
+    known = infer.types(graph, {n: dtypes.of(t) for n, t in found.items()})
+    scalar: Callable[[Any], Any] = lambda t: None if t is None else t.numpy.type  # noqa: E731
+    return _answer(graph, known, lambda t: t is not None, scalar, "dtype", partial)
+
+
+def shape(name: str, given: Any) -> tuple[int, ...] | None:
+    """A shape as inference takes it: nothing known of () and of None.
+
+    Raises:
+        TypeError: it is no tuple of integers.
+    """
+    if not isinstance(given, (tuple, list)) or not all(_is_size(d) for d in given):
+        raise TypeError(complaint("infer_shape", name, "a tuple of ints", f"{given!r:.60}"))
+    return tuple(max(int(d), 0) for d in given) or None
+
+
+def _is_size(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _answer(
+    graph: Graph,
+    known: Mapping[Entry, Any],
+    complete: Callable[[Any], bool],
+    show: Callable[[Any], Any],
+    what: str,
+    partial: bool,
+) -> tuple[list[Any] | None, ...]:
+    """What is known of arguments, outputs and states, as three lists."""
+    variables = [Entry(n, 0) for n in graph.variables]
+    parts = (
+        [Entry(n, 0) for n in graph.arguments],
+        graph.outputs,
+        [Entry(n, 0) for n in graph.auxiliary],
+    )
+    if not partial and not all(complete(known.get(e)) for part in parts for e in part):
+        unknown = [f"{e!r}: {show(known.get(e))}" for e in variables if not complete(known.get(e))]
+        hint = "; ".join(unknown[:10]) or "none, the outputs are"
+        warnings.warn(f"cannot decide the {what} of these inputs: {hint}", stacklevel=4)
+        return None, None, None
+    return tuple([show(known.get(e)) for e in part] for part in parts)
