@@ -54,6 +54,7 @@ class Op:
     variadic: ClassVar[str | None] = None
     fields: ClassVar[Mapping[str, Param]] = {}
     is_expression: ClassVar[bool] = False
+    is_random: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         for method in ("forward", "backward"):
@@ -277,9 +278,10 @@ def op(
 
 
 def describe(cls: type[Op]) -> None:
-    """Read off `cls` what the record holds beside its names: fields, and whether it is computed."""
+    """Read off `cls` what the record holds beside its names: fields, and what `forward` is."""
     cls.fields = declared(cls)
     cls.is_expression = cls.forward is not Op.forward
+    cls.is_random = "random" in inspect.signature(cls.forward).parameters
 
 
 def _with_context(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from gnomon.base import GnomonError, complaint
+from gnomon.expr.node import Buffer, Operand, as_expr
+from gnomon.plan.statement import Saver, Store
+from gnomon.runtime.prepare import prepare
+from gnomon.shadow import TBlob
 
 
 class OpReqType(enum.IntEnum):
@@ -24,10 +28,43 @@ kWriteInplace = OpReqType.kWriteInplace
 kAddTo = OpReqType.kAddTo
 
 #: how each request stores; a null request does not
-SAVERS = {kWriteTo: "saveto", kWriteInplace: "saveto", kAddTo: "plusto"}
+SAVERS: dict[OpReqType, Saver] = {kWriteTo: "saveto", kWriteInplace: "saveto", kAddTo: "plusto"}
 
 
 def check_requests(where: str, req: Sequence[Any], data: Sequence[Any]) -> None:
     """GnomonError unless there is one request for each place to write to."""
     if len(req) != len(data):
         raise GnomonError(complaint(where, "req", f"{len(data)} requests", f"{len(req)}"))
+
+
+def assign_dispatch(out: TBlob | Buffer, req: OpReqType | int, exp: Operand) -> None:
+    """Store `exp` in `out` as `req` says: not at all, written, or added.
+
+    >>> import numpy as np
+    >>> from gnomon.shadow import Tensor
+    >>> out = Tensor(np.ones(3, np.float32))
+    >>> assign_dispatch(out, kAddTo, out * 2.0)
+    >>> assign_dispatch(out, kNullOp, out * 5.0)
+    >>> out.numpy()
+    array([3., 3., 3.], dtype=float32)
+
+    Raises:
+        ShapeError, DTypeError: `exp` does not fit; `out` is untouched.
+    """
+    assign_all([out], [req], [exp])
+
+
+def assign_all(
+    outs: Sequence[TBlob | Buffer | None],
+    requests: Sequence[OpReqType | int],
+    values: Sequence[Operand],
+) -> None:
+    """`assign_dispatch` of several at once: all values are taken before anything is stored."""
+    stores = []
+    for out, request, value in zip(outs, requests, values, strict=True):
+        saver = SAVERS.get(OpReqType(request))
+        if saver is not None and out is not None:
+            dest = out.tensor if isinstance(out, TBlob) else out
+            stores.append(Store(dest, saver, as_expr(value, dest.dtype)))
+    for step in prepare(stores, "assign_dispatch"):
+        step.run()

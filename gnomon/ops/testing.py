@@ -17,8 +17,12 @@ from gnomon import dtype as dt
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.oracle import evaluate
+from gnomon.ops.classic import RecordOperator
 from gnomon.ops.infer import Shape
 from gnomon.ops.op import Op
+from gnomon.ops.property import OpContext
+from gnomon.ops.requests import OpReqType, kAddTo, kNullOp, kWriteInplace, kWriteTo
+from gnomon.shadow import TBlob
 
 Array = np.ndarray[Any, Any]
 Arrays = Sequence[Array]
@@ -177,3 +181,74 @@ def finite_difference(op: Op, inputs: list[Array], heads: Arrays, k: int, train:
         down[place] -= STEP
         numeric[place] = (weighted(up) - weighted(down)) / (2 * STEP)
     return numeric
+
+
+def check_storing(
+    op: Op,
+    inputs: Arrays,
+    train: bool = False,
+    tolerance: float = 1e-6,
+    requests: Sequence[OpReqType] = tuple(OpReqType),
+) -> None:
+    """Compiled code stores outputs and gradients as `requests` say, by default each of the four.
+
+    This is the check of the compiler on this operator: it is held to the oracle.
+    """
+    outputs = forward(op, inputs, train)
+    heads = [np.ones_like(y) for y in outputs[: op.num_visible_outputs]]
+    grads = backward(op, inputs, heads, train)
+    zeros = [np.zeros_like(x) for x in inputs[: len(grads)]]
+    grads = [z if g is None else g for g, z in zip(grads, zeros, strict=True)]
+    for request in requests:
+        found = stored_outputs(op, inputs, request, train)
+        _compare(f"{op!r}: outputs, {request.name}", request, found, outputs, tolerance)
+        found = stored_gradients(op, inputs, outputs, heads, request, train)
+        _compare(f"{op!r}: gradients, {request.name}", request, found, grads, tolerance)
+
+
+def _compare(
+    what: str, request: OpReqType, found: Arrays, values: Sequence[Any], tolerance: float
+) -> None:
+    for y, value in zip(found, values, strict=True):
+        before = np.ones_like(value)
+        told = {kNullOp: before, kAddTo: before + value}.get(request, value)
+        np.testing.assert_allclose(y, told, tolerance, tolerance, err_msg=what)
+
+
+def stored_outputs(op: Op, inputs: Arrays, request: OpReqType, train: bool) -> list[Array]:
+    """What lies in the outputs, which held 1, after a forward with `request` for each."""
+    n = len(op.arguments())
+    shapes, kinds = [x.shape for x in inputs[:n]], [dt.of(x.dtype) for x in inputs[:n]]
+    outs, types = op.infer_shape(shapes, zero_unknown=False)[1], op.infer_type(kinds)[1]
+    held = [x.copy() for x in inputs]
+    told = [np.ones(s or (), t.numpy) for s, t in zip(outs, types, strict=True) if t]
+    if request is kWriteInplace:
+        for i, o in op.inplace(tuple(shapes), tuple(kinds))[:1]:
+            told[o] = held[i].view(told[o].dtype)
+    data = [TBlob(x) for x in held]
+    context = OpContext(train, requested=(_Resource(),))
+    requests = [request] * len(told)
+    blobs = [TBlob(y) for y in told]
+    RecordOperator(op).forward(context, data[:n], requests, blobs, data[n:])
+    return told
+
+
+def stored_gradients(
+    op: Op, inputs: Arrays, outputs: Arrays, heads: Arrays, request: OpReqType, train: bool
+) -> list[Array]:
+    """What lies in the gradients, which held 1, after a backward with `request` for each."""
+    n = len(op.arguments())
+    told = [np.ones_like(x) for x in inputs[:n]]
+    data, outs, given = ([TBlob(x.copy()) for x in part] for part in (inputs, outputs, heads))
+    grads = [TBlob(g) for g in told]
+    requests = [kWriteTo if request is kWriteInplace else request] * n
+    context = OpContext(train)
+    RecordOperator(op).backward(context, given, data[:n], outs, requests, grads, data[n:])
+    return told
+
+
+class _Resource:
+    """Gives the same numbers as the oracle was given."""
+
+    def get_random(self) -> FixedRandom:
+        return FixedRandom()

@@ -11,7 +11,15 @@ from gnomon.dtype import float16, float32
 from gnomon.expr.oracle import evaluate
 from gnomon.ops import find
 from gnomon.ops.derive import Needs
-from gnomon.ops.testing import FixedRandom, backward, check, forward, leaf
+from gnomon.ops.testing import (
+    FixedRandom,
+    backward,
+    check,
+    check_gradient,
+    check_values,
+    forward,
+    leaf,
+)
 
 F = float32
 
@@ -39,7 +47,6 @@ RECORDS = [
     *map(act, ("relu", "sigmoid", "softrelu", "softsign", "tanh")),
     *(record("LeakyReLU", (7,), act_type=kind) for kind in ("elu", "gelu", "leaky", "selu")),
     record("LeakyReLU", (2, 3, 2), (3,), act_type="prelu"),
-    record("LeakyReLU", (2, 3, 2), (1,), act_type="prelu"),
     record("LeakyReLU", (5, 3), act_type="rrelu"),
     record("LeakyReLU", (5, 3), act_type="rrelu", train=True),
     record("Dropout", (5, 7), p=0.3, reference=lambda x: x),
@@ -133,6 +140,13 @@ def test_gradients(example):
         differentiable=example.differentiable,
         train=example.train,
     )
+
+
+def test_one_slope_may_serve_all_channels():
+    op, x = find("LeakyReLU")(act_type="prelu"), np.linspace(-1, 2, 12).reshape(2, 3, 2)
+    assert op.infer_shape([(2, 3, 2), (1,)])[0] == [(2, 3, 2), (1,)]
+    check_values(op, [x, np.array([0.1])], np.where(x > 0, x, 0.1 * x))
+    check_gradient(op, [x, np.array([0.1])])
 
 
 def test_softmax_output_gives_the_gradient_of_its_cross_entropy():
