@@ -107,6 +107,10 @@ _KINDS: Mapping[Any, Kind] = {
 }
 
 
+# known in every declaration, wherever it stands
+_NAMES = {"Dims": Dims, "OptionalDims": OptionalDims, "Floats": Floats, "DType": dtypes.DType}
+
+
 def kind_of(annotation: Any) -> Kind:
     """The kind a field's annotation stands for: int, float, Dims, `int | None`, ...
 
@@ -198,7 +202,7 @@ def declared(owner: type) -> dict[str, Param]:
         own = {k: v for k, v in vars(base).items() if isinstance(v, Param)}
         for name in [n for n in found if n in vars(base)]:
             del found[name]  # declared anew, or set to a fixed value
-        hints = typing.get_type_hints(base) if own else {}
+        hints = typing.get_type_hints(base, localns=_NAMES) if own else {}
         for name, field in own.items():
             field.name, field.kind = name, kind_of(hints.get(name, Any))
             found[name] = field
