@@ -1,0 +1,95 @@
+"""The command `gnomon`: a demonstration, and an examination of the machine.
+
+Exit codes: 0 done, 1 failed (the reason goes to stderr), 2 wrong arguments, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from gnomon import __version__, demo, doctor
+from gnomon.base import GnomonError
+
+
+def positive(text: str) -> int:
+    """A number of at least 1, for argparse.
+
+    >>> positive("12")
+    12
+    """
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
+    return number
+
+
+def _demo(options: argparse.Namespace) -> int:
+    if options.check is None:
+        folder = options.out or demo.default_folder()
+        return demo.train(
+            options.epochs, options.batch_size, options.seed, folder, time.process_time()
+        )
+    prefix, epoch = options.check
+    correct = demo.check(prefix, positive(epoch), options.batch_size)
+    if options.json:
+        print(json.dumps({"correct": correct, "of": demo.HELD_OUT}))
+    else:
+        print(f"held out {correct / demo.HELD_OUT:.2%} ({correct} of {demo.HELD_OUT})")
+    return 0
+
+
+def _doctor(_: argparse.Namespace) -> int:
+    return doctor.examine()
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    top = argparse.ArgumentParser(prog="gnomon", description=__doc__.splitlines()[0])
+    top.add_argument("--version", action="version", version=f"gnomon {__version__}")
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    train = commands.add_parser("demo", help="train a LeNet on real handwritten digits")
+    train.add_argument("--epochs", type=positive, default=12, help="default: %(default)s")
+    train.add_argument("--batch-size", type=positive, default=30, help="default: %(default)s")
+    train.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+    train.add_argument(
+        "--out", type=Path, metavar="DIR", help=f"checkpoint's folder: {demo.default_folder()}"
+    )
+    train.add_argument(
+        "--check",
+        nargs=2,
+        metavar=("PREFIX", "EPOCH"),
+        help="only load a checkpoint and count what it gets right",
+    )
+    train.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
+    train.set_defaults(run=_demo)
+
+    examine = commands.add_parser("doctor", help="tell what this machine offers and lacks")
+    examine.set_defaults(run=_doctor)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; gives its exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+    except (GnomonError, OSError, argparse.ArgumentTypeError) as error:
+        print(f"gnomon: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("gnomon: interrupted", file=sys.stderr)
+        return 130
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

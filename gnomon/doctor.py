@@ -1,0 +1,116 @@
+"""`gnomon doctor`: what this machine offers gnomon, and what it lacks."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+
+from gnomon import __version__, config, shadow
+from gnomon.dtype import float32
+from gnomon.runtime import blas, dnn, jit, threads
+
+GOOD, POOR, BAD = "ok", "--", "!!"
+Finding = tuple[str, str]
+
+# The vector extensions that matter to speed, narrowest first.
+EXTENSIONS = ("sse2", "avx", "avx2", "fma", "avx512f", "avx512bf16", "amx-tile", "neon", "sve")
+
+
+def _python() -> Finding:
+    found = f"{platform.python_version()} ({platform.python_implementation()})"
+    return (GOOD if sys.version_info >= (3, 11) else BAD), f"{found}, {sys.executable}"
+
+
+def _system() -> Finding:
+    return GOOD, f"{platform.system()} {platform.release()}, {platform.machine()}"
+
+
+def _numpy() -> Finding:
+    return GOOD, np.__version__
+
+
+def _llvmlite() -> Finding:
+    return GOOD, f"{llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
+
+
+def _processor() -> Finding:
+    host = jit.host()
+    known = [name for name in EXTENSIONS if name in host.features]
+    return GOOD, f"{host.cpu}, vectors of {host.vector_bytes * 8} bits: {' '.join(known)}"
+
+
+def _threads() -> Finding:
+    count = threads.num_threads()
+    whose = {"libgomp": "libgomp's", "own": "gnomon's own"}.get(threads.kind(), threads.kind())
+    return GOOD, f"{count}, {whose} pool, on {os.cpu_count()} processors"
+
+
+def _blas() -> Finding:
+    if not blas.supports(float32):
+        return POOR, "none: matrix products are compiled; pip install scipy-openblas32"
+    return GOOD, f"OpenBLAS {metadata.version('scipy-openblas32')}"
+
+
+def _onednn() -> Finding:
+    reason = dnn.why_not()
+    if reason:
+        return POOR, f"not used: {reason}; convolutions go through matrix products"
+    return GOOD, "used for convolution and pooling"
+
+
+def _cache() -> Finding:
+    folder = Path(config.get("cache_dir"))
+    existing = next(each for each in (folder, *folder.parents) if each.exists())
+    if os.access(existing, os.W_OK):
+        return GOOD, str(folder)
+    return POOR, f"{folder}: {existing} cannot be written"
+
+
+def _compiler() -> Finding:
+    """Compile and run an expression, and compare with NumPy."""
+    values = np.linspace(-2, 2, 1001, dtype=np.float32)
+    source, result = shadow.Tensor(values), shadow.Tensor(np.zeros_like(values))
+    result[:] = shadow.F.tanh(source) * 2.0 + source
+    error = float(np.abs(result.numpy() - (np.tanh(values) * 2 + values)).max())
+    if error > 1e-5:
+        return BAD, f"an expression came out wrong by {error:g}"
+    return GOOD, "an expression was compiled and came out right"
+
+
+CHECKS: dict[str, Callable[[], Finding]] = {
+    "Python": _python,
+    "system": _system,
+    "NumPy": _numpy,
+    "llvmlite": _llvmlite,
+    "processor": _processor,
+    "threads": _threads,
+    "BLAS": _blas,
+    "oneDNN": _onednn,
+    "cache folder": _cache,
+    "compiler": _compiler,
+}
+
+
+def examine() -> int:
+    """Print a line per check; 0 when gnomon can work, 1 when it cannot."""
+    print(f"gnomon {__version__} in {Path(__file__).parent}")
+    worst = 0
+    for name, check in CHECKS.items():
+        try:
+            mark, text = check()
+        except Exception as error:  # whatever is broken is what the user wants to know
+            mark, text = BAD, f"{type(error).__name__}: {error}"
+        worst = max(worst, int(mark == BAD))
+        print(f"{mark} {name:<13}{text}")
+    for variable in sorted(v for row in config.SETTINGS.values() for v in row.env):
+        if os.environ.get(variable):
+            print(f"   {variable}={os.environ[variable]}")
+    return worst
