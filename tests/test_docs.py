@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import linecache
 import re
 import tomllib
 from collections.abc import Iterator
@@ -49,9 +50,20 @@ def blocks(text: str) -> Iterator[Block]:
         yield Block(text.count("\n", 0, fence.start(2)), fence[2], shown)
 
 
+def show_source(page: Path, text: str) -> None:
+    """Let a page's code read its own source: the page without what is not Python."""
+    lines = [""] * text.count("\n")
+    for block in blocks(text):
+        code = block.code.splitlines()
+        lines[block.line : block.line + len(code)] = code
+    held = [line + "\n" for line in lines]
+    linecache.cache[str(page)] = (len(text), None, held, str(page))
+
+
 def run(page: Path, text: str) -> None:
     """Execute a page; AssertionError where it prints something else than it shows."""
     namespace = {"__name__": "__main__"}
+    show_source(page, text)
     for block in blocks(text):
         code = compile("\n" * block.line + block.code, str(page), "exec")
         printed = io.StringIO()
