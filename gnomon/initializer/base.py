@@ -1,8 +1,9 @@
 """How a parameter's name and attributes choose its initial value.
 
-The attribute `__init__` (JSON `["name", {arguments}]`, what `Variable(init=...)` writes) goes
-first. Without it the end of the name decides: a weight is the initializer's own matter; biases,
-gammas, betas and moving averages have one sensible start. A name that says nothing is an error.
+The attribute `__init__` (JSON `["name", {arguments}]`, what `Variable(init=...)` writes, and what
+operators give their auxiliary states) goes first. Without it the end of the name decides: a weight
+is the initializer's own matter; biases, gammas and betas have one sensible start. A name that says
+nothing is an error. A plain string, without attributes, says more by convention: moving averages.
 """
 
 from __future__ import annotations
@@ -45,20 +46,21 @@ class InitDesc(str):
 
 
 # End of a parameter's name -> the method that fills it; the first that fits.
-_BY_SUFFIX = (
-    ("weight", "_init_weight"),
-    ("bias", "_init_bias"),
-    ("gamma", "_init_gamma"),
-    ("beta", "_init_beta"),
-    ("min", "_init_zero"),
-    ("max", "_init_one"),
-    ("moving_mean", "_init_zero"),
-    ("moving_var", "_init_one"),
-    ("running_mean", "_init_zero"),
-    ("running_var", "_init_one"),
-    ("moving_inv_var", "_init_zero"),
-    ("moving_avg", "_init_zero"),
-)
+_BY_SUFFIX = {
+    "weight": "_init_weight",
+    "bias": "_init_bias",
+    "gamma": "_init_gamma",
+    "beta": "_init_beta",
+    "min": "_init_zero",
+    "max": "_init_one",
+}
+_BY_SUFFIX_OF_PLAIN_NAMES = {
+    **_BY_SUFFIX,
+    "moving_mean": "_init_zero",
+    "moving_var": "_init_one",
+    "moving_inv_var": "_init_zero",
+    "moving_avg": "_init_zero",
+}
 
 
 class Initializer:
@@ -112,9 +114,11 @@ class Initializer:
         self._log(desc, type(self).__name__, arr)
 
     def _chosen(self, name: str, arr: Any) -> Callable[[str, Any], None]:
-        if name.startswith("stn_loc") and not isinstance(name, InitDesc):
+        plain = not isinstance(name, InitDesc)
+        if plain and name.startswith("stn_loc"):
             return self._init_zero if name.endswith("weight") else self._init_loc_bias
-        for suffix, method in _BY_SUFFIX:
+        table = _BY_SUFFIX_OF_PLAIN_NAMES if plain else _BY_SUFFIX
+        for suffix, method in table.items():
             if name.endswith(suffix):
                 chosen: Callable[[str, Any], None] = getattr(self, method)
                 return chosen
@@ -148,7 +152,7 @@ class Initializer:
         arr[:] = np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0])
 
     def _init_default(self, name: str, _: Any) -> None:
-        endings = ", ".join(suffix for suffix, _ in _BY_SUFFIX)
+        endings = ", ".join(_BY_SUFFIX)
         raise ParamError(
             f"Initializer: the name {name!r} does not say how to start: expected one that ends in "
             f"{endings}, or Variable({name!r}, init=...)"
