@@ -50,7 +50,8 @@ class DataTask:
         made = [self.buffers[e] for e in self.node.entries()]
         context = self._context(self.forward_name, op, gradient.shapes[0][:count], backward=True)
         write, skip = OpReqType.kWriteTo, OpReqType.kNullOp
-        requests = [write if given else skip for given in gradient.gives]
+        gives = gradient.gives or (True,) * count
+        requests = [write if given else skip for given in gives]
         states = ins[count:]
         blobs = list(map(TBlob, made))
         op.run_backward(context, grads, ins[:count], outs, requests, blobs, states)

@@ -30,14 +30,14 @@ class Gradient:
     """The operator whose outputs are the gradients of the arguments of `op`.
 
     It reads `needs`; what it does not read is known by shape and dtype alone. `gives` says which
-    of the gradients there are.
+    of the gradients there are (empty: all).
     """
 
     op: Any
     needs: Needs
-    gives: tuple[bool, ...]
     shapes: tuple[Shapes, Shapes]  # of the inputs, of the outputs
     types: tuple[Types, Types]
+    gives: tuple[bool, ...] = ()
 
     @property
     def name(self) -> str:
@@ -98,7 +98,8 @@ class Gradient:
         count = len(grads)
         grads = _filled(grads, self.shapes[1][:count], self.types[1][:count])
         found = self.op.backward(grads, ins, outs, **context)
-        return tuple(g if given else None for g, given in zip(found, self.gives, strict=True))
+        gives = self.gives or (True,) * len(found)
+        return tuple(g if given else None for g, given in zip(found, gives, strict=True))
 
 
 def _filled(part: Sequence[Any], shapes: Shapes, types: Types) -> list[Any]:
@@ -220,7 +221,7 @@ def _differentiate(node: Node, reached: Collection[Node], sums: _Sums) -> None:
     reads = [grads[k] or sums.zeros(Entry(node, k)) for k in needs.out_grads]
     reads += [node.inputs[k] for k in needs.inputs]
     reads += [Entry(node, k) for k in needs.outputs]
-    op = Gradient(node.op, needs, gives, shapes, types)
+    op = Gradient(node.op, needs, shapes, types, gives)
     made = sums.add(Node(op, f"{node.name}_backward", reads, node.attrs), arguments)
     for k, entry in enumerate(arguments):
         if gives[k]:

@@ -61,6 +61,21 @@ def complete(shape: Shape | None) -> bool:
     return shape is not None and 0 not in shape
 
 
+def given_shape(where: str, name: str, given: Any) -> Shape | None:
+    """A shape that a caller gives of `name`: () says nothing, 0 is an unknown dimension.
+
+    Raises:
+        TypeError: it is no tuple of integers.
+    """
+    if not isinstance(given, (tuple, list)) or not all(map(_is_size, given)):
+        raise TypeError(complaint(where, name, "a tuple of ints", f"{given!r:.60}"))
+    return tuple(max(int(d), 0) for d in given) or None
+
+
+def _is_size(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
 def shape_attribute(node: Node) -> Shape | None:
     """The shape that a variable's `__shape__` says; ShapeError where it says none."""
     text = node.attrs.get("__shape__")

@@ -198,7 +198,7 @@ def test_a_reshape_moves_nothing():
     flat = node("flat", "Flatten", node("e", "exp", x))
     out = node("out", "sum", flat, axis=1)
     bound = Bound([out], {"x": floats(4, 3, 2)})
-    assert not any("flat" == t.name for t in bound.layout(False, False).tasks)
+    assert not any(t.name == "flat" for t in bound.layout(False, False).tasks)
     bound.run(train=False)
     expected = np.exp(bound.inputs["x"]).reshape(4, 6).sum(1)
     np.testing.assert_allclose(bound.outputs[0], expected, rtol=1e-5)
@@ -216,10 +216,13 @@ def test_several_outputs_and_one_unused():
     np.testing.assert_array_equal(grad, [[1, 1, 0, 0, 1, 1]] * 2)
 
 
+KINDS = ["tanh", "sigmoid", "add", "mul", "flip", "turn", "dot", "softmax", "sum"]
+
+
 def random_graph(rng, count):
     leaves = [variable("a"), variable("b"), variable("c")]
     pool = list(leaves)
-    shape = {e: (4, 6) for e in leaves}
+    shape = dict.fromkeys(leaves, (4, 6))
     for k in range(count):
         kind = rng.choice(
             ["tanh", "sigmoid", "add", "mul", "flip", "turn", "dot", "softmax", "sum"]

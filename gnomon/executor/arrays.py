@@ -1,0 +1,77 @@
+"""The border to NDArray: what an executor asks of arrays, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gnomon import dtype as dtypes
+from gnomon import ndarray as nd
+from gnomon.base import ShapeError, complaint
+from gnomon.context import Context
+from gnomon.dtype import DType
+from gnomon.engine import Var
+from gnomon.expr.node import Buffer
+from gnomon.shape import prod
+
+Shape = tuple[int, ...]
+
+
+def buffer(array: Any) -> Buffer:
+    """The memory of an array as an expression's leaf; what is pending on it is computed."""
+    found: Buffer = array._buffer()
+    return found
+
+
+def var(array: Any) -> Var:
+    """The engine variable of an array."""
+    found: Var = array._var
+    return found
+
+
+def is_array(value: Any) -> bool:
+    """Whether `value` is an NDArray."""
+    return isinstance(value, nd.NDArray)
+
+
+def zeros(shape: Shape, ctx: Context, dtype: DType) -> Any:
+    """A new array of zeros."""
+    return nd.zeros(shape, ctx, dtype.name)
+
+
+def dtype_of(array: Any) -> DType:
+    """The dtype of an array."""
+    return dtypes.of(array.dtype)
+
+
+def check(where: str, name: str, dest: Any, value: Any) -> None:
+    """Raises ShapeError where `value`, an array of any kind, does not fit into `dest`."""
+    shape = tuple(np.shape(value)) if not is_array(value) else value.shape
+    if shape != dest.shape:
+        raise ShapeError(complaint(where, name, f"shape {dest.shape}", f"shape {shape}"))
+
+
+def assign(dest: Any, value: Any) -> None:
+    """Copy `value`, an NDArray or anything NumPy takes, into the array `dest`."""
+    if value is not dest:
+        dest[:] = value if is_array(value) else np.asarray(value)
+
+
+def unique(where: str, names: Sequence[str], arrays: Sequence[Any]) -> dict[str, Any]:
+    """`arrays` by name.
+
+    Raises:
+        ValueError: two of one name.
+    """
+    found = dict(zip(names, arrays, strict=True))
+    if len(found) < len(names):
+        twice = sorted({n for n in names if list(names).count(n) > 1})
+        raise ValueError(f"{where}: the names {', '.join(twice)} stand for several arrays")
+    return found
+
+
+def head(array: Any, shape: Shape) -> Any:
+    """The first elements of `array`, in another shape, in the same memory."""
+    return array.reshape((-1,))[: prod(shape)].reshape(shape)

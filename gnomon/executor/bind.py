@@ -1,0 +1,236 @@
+"""Binding: which arrays a symbol computes on, found among what the caller gave or made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from gnomon import dtype as dtypes
+from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.context import Context
+from gnomon.dtype import DType
+from gnomon.executor import arrays
+from gnomon.executor.executor import SAVERS, Bound, Executor
+from gnomon.graph import infer, verify
+from gnomon.graph.node import Entry, Graph, Node
+from gnomon.graph.place import place
+from gnomon.shape import prod
+
+Shape = tuple[int, ...]
+Groups = Mapping[str, Context]
+
+
+class Arrays(NamedTuple):
+    """What `bind` is given: arrays and requests, as lists in order or as dicts by name."""
+
+    args: Any
+    args_grad: Any
+    grad_req: Any
+    aux_states: Any
+
+
+class Wanted(NamedTuple):
+    """What `simple_bind` is given: requests, and dtypes and shapes by name."""
+
+    grad_req: Any
+    types: Mapping[str, Any]
+    storage: Mapping[str, str]
+    shapes: Mapping[str, Any]
+
+
+@dataclass
+class Shared:
+    """Arrays that may be used again: another executor's, and those of a table that grows."""
+
+    executor: Executor | None = None
+    names: Sequence[str] | None = None
+    buffer: dict[str, Any] | None = field(default=None)
+
+
+def bind(
+    symbol: Any, ctx: Context, given: Arrays, groups: Groups, shared: Executor | None
+) -> Executor:
+    """An executor on the arrays given; see `Symbol.bind`."""
+    graph = symbol._graph
+    _check_context("bind", ctx)
+    place(graph, ctx, groups)
+    names = [n.name for n in graph.arguments]
+    args = _in_order("bind", "args", names, given.args, optional=False)
+    states = [n.name for n in graph.auxiliary]
+    aux = _in_order("bind", "aux_states", states, given.aux_states or {}, optional=False)
+    grads = _in_order("bind", "args_grad", names, given.args_grad or {}, optional=True)
+    requests = requested("bind", names, given.grad_req)
+    grads = [g if requests[k] != "null" else None for k, g in enumerate(grads)]
+    requests = ["null" if g is None else r for g, r in zip(grads, requests, strict=True)]
+    return _bound(symbol, ctx, groups, Bound(args, grads, aux, requests), shared)
+
+
+def simple_bind(
+    symbol: Any, ctx: Context, wanted: Wanted, groups: Groups, shared: Shared
+) -> Executor:
+    """An executor on new arrays; see `Symbol.simple_bind`."""
+    graph = symbol._graph
+    _check_context("simple_bind", ctx)
+    placed = place(graph, ctx, groups)
+    shapes, types = _inferred(graph, wanted)
+    names = [n.name for n in graph.arguments]
+    requests = requested("simple_bind", names, wanted.grad_req)
+    pool = _Pool(shared)
+    args, grads = [], []
+    for node, request in zip(graph.arguments, requests, strict=True):
+        spec = shapes[Entry(node, 0)], placed[node], types[Entry(node, 0)]
+        args.append(pool.argument(node.name, *spec, is_given=node.name in wanted.shapes))
+        grads.append(None if request == "null" else pool.gradient(node.name, *spec))
+    aux = [
+        pool.state(n.name, shapes[Entry(n, 0)], placed[n], types[Entry(n, 0)])
+        for n in graph.auxiliary
+    ]
+    return _bound(symbol, ctx, groups, Bound(args, grads, aux, requests), shared.executor)
+
+
+def _bound(
+    symbol: Any, ctx: Context, groups: Groups, bound: Bound, shared: Executor | None
+) -> Executor:
+    arena = None if shared is None else shared.arena
+    return Executor(symbol, ctx, bound, dict(groups), arena)
+
+
+def _check_context(where: str, ctx: Any) -> None:
+    if not isinstance(ctx, Context):
+        raise TypeError(complaint(where, "ctx", "a context such as cpu()", repr(ctx)))
+
+
+def _in_order(where: str, what: str, names: Sequence[str], given: Any, optional: bool) -> list[Any]:
+    """The array of each name, from a list in order or a dict; None where `optional` ones lack.
+
+    Raises:
+        ParamError: too few or too many in a list, a name that is missing.
+        TypeError: neither list nor dict, or something else than arrays in it.
+    """
+    if isinstance(given, Mapping):
+        lacking = [n for n in names if n not in given]
+        if lacking and not optional:
+            expected = f"an array for each of {', '.join(names)}"
+            raise ParamError(complaint(where, what, expected, f"none for {', '.join(lacking)}"))
+        found = [given.get(n) for n in names]
+    elif isinstance(given, (list, tuple)):
+        if len(given) != len(names):
+            expected = f"{len(names)} arrays ({', '.join(names)})"
+            raise ParamError(complaint(where, what, expected, len(given)))
+        found = list(given)
+    else:
+        raise TypeError(complaint(where, what, "a list or a dict of arrays", f"{given!r:.60}"))
+    for name, array in zip(names, found, strict=True):
+        if not (arrays.is_array(array) or (array is None and optional)):
+            raise TypeError(complaint(where, f"{what}[{name}]", "an NDArray", f"{array!r:.60}"))
+    return found
+
+
+def requested(where: str, names: Sequence[str], given: Any) -> list[str]:
+    """The request of each argument: 'write', 'add' or 'null'.
+
+    Raises:
+        ParamError: another word, or a list of another length.
+    """
+    if isinstance(given, str):
+        found = [given] * len(names)
+    elif isinstance(given, Mapping):
+        found = [given.get(n, "null") for n in names]
+    elif isinstance(given, (list, tuple)) and len(given) == len(names):
+        found = list(given)
+    else:
+        expected = f"a word, a dict, or a list of {len(names)}"
+        raise ParamError(complaint(where, "grad_req", expected, repr(given)))
+    for name, word in zip(names, found, strict=True):
+        if word not in ("null", *SAVERS):
+            expected = f"'write', 'add' or 'null' for {name}"
+            raise ParamError(complaint(where, "grad_req", expected, repr(word)))
+    return found
+
+
+def _inferred(graph: Graph, wanted: Wanted) -> tuple[dict[Entry, Shape], dict[Entry, DType]]:
+    """Every shape and dtype; what no dtype follows for is float32.
+
+    Raises:
+        GnomonError: shapes stay unknown.
+    """
+    given = {
+        n: infer.given_shape("simple_bind", n.name, wanted.shapes[n.name])
+        for n in graph.variables
+        if wanted.shapes.get(n.name) is not None
+    }
+    shapes = infer.shapes(graph, given)
+    kinds: dict[Node, DType | None] = {
+        n: dtypes.of(wanted.types[n.name]) for n in graph.variables if n.name in wanted.types
+    }
+    types = infer.types(graph, kinds)
+    for node in graph.arguments:
+        if types[Entry(node, 0)] is None:
+            kinds[node] = dtypes.float32
+            types = infer.types(graph, kinds)
+    verify.check_complete(graph, shapes, types, "simple_bind")
+    return shapes, types  # type: ignore[return-value]
+
+
+class _Pool:
+    """Arrays for `simple_bind`: the shared executor's, those of the shared table, or new ones."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
+
+    def argument(self, name: str, shape: Shape, ctx: Context, dtype: DType, is_given: bool) -> Any:
+        """The array of an argument; those whose shapes are given are no parameters."""
+        other, names = self.shared.executor, self.shared.names
+        if names is not None:
+            is_given = name not in names
+        if other is not None and not is_given:
+            found = self._of(other.arg_dict, name, shape, dtype, must=names is not None)
+            if found is not None:
+                return found
+        return self._tabled(name, shape, ctx, dtype)
+
+    def gradient(self, name: str, shape: Shape, ctx: Context, dtype: DType) -> Any:
+        """The array of a gradient."""
+        other, names = self.shared.executor, self.shared.names
+        if other is not None and (names is None or name in names):
+            found = self._of(other.grad_dict, name, shape, dtype, must=False)
+            if found is not None:
+                return found
+        return arrays.zeros(shape, ctx, dtype)
+
+    def state(self, name: str, shape: Shape, ctx: Context, dtype: DType) -> Any:
+        """The array of a state."""
+        other = self.shared.executor
+        found = None
+        if other is not None:
+            found = self._of(other.aux_dict, name, shape, dtype, must=False)
+        return arrays.zeros(shape, ctx, dtype) if found is None else found
+
+    def _of(
+        self, table: Mapping[str, Any], name: str, shape: Shape, dtype: DType, must: bool
+    ) -> Any:
+        """The array called `name` in another executor, where it fits."""
+        array = table.get(name)
+        if array is None:
+            return None
+        if array.shape == shape and arrays.dtype_of(array) is dtype:
+            return array
+        if must:
+            got = f"shape {array.shape}, {arrays.dtype_of(array).name} in shared_exec"
+            raise ShapeError(complaint("simple_bind", name, f"shape {shape}, {dtype.name}", got))
+        return None
+
+    def _tabled(self, name: str, shape: Shape, ctx: Context, dtype: DType) -> Any:
+        """The start of a large enough array of the shared table, or a new array, entered there."""
+        table = self.shared.buffer
+        found = None if table is None else table.get(name)
+        if found is not None and arrays.dtype_of(found) is dtype:
+            if found.shape == shape:
+                return found
+            if found.size >= prod(shape):
+                return arrays.head(found, shape)
+        made = arrays.zeros(shape, ctx, dtype)
+        if table is not None:
+            table[name] = made
+        return made

@@ -1,0 +1,366 @@
+"""`Executor`: a symbol bound to arrays, computed forwards and backwards.
+
+States: programs are made when first needed, one for each mode (train or predict, with a backward
+pass or without), and kept. All of them work in one arena, which knows whose forward pass left its
+values there: `backward` computes the forward pass again where another one, or a backward pass, came
+between. The arrays are fixed at binding; what changes is their contents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from gnomon.base import GnomonError, ParamError, ShapeError, complaint, nearest
+from gnomon.context import Context
+from gnomon.engine import Var
+from gnomon.executor import arrays, monitor, report
+from gnomon.executor.arena import Arena
+from gnomon.executor.layout import Mode, Network
+from gnomon.executor.run import Run
+from gnomon.expr.node import Buffer
+from gnomon.graph import infer, verify
+from gnomon.graph.node import Entry, Graph, variable
+from gnomon.shape import prod
+
+SAVERS = {"write": "saveto", "add": "plusto"}
+
+
+class Bound(NamedTuple):
+    """The arrays of an executor, in the order of the symbol's lists, and requests."""
+
+    args: list[Any]
+    grads: list[Any]
+    aux: list[Any]
+    requests: list[str]
+
+
+class Executor:
+    """A symbol on arrays; made by `Symbol.bind` and `Symbol.simple_bind`.
+
+    >>> import gnomon as mx
+    >>> x = mx.sym.Variable("x")
+    >>> e = (x * x).simple_bind(mx.cpu(), x=(2,))
+    >>> e.forward(is_train=True, x=mx.nd.array([2, 3]))[0].asnumpy()
+    array([4., 9.], dtype=float32)
+    >>> e.backward(mx.nd.ones((2,)))
+    >>> e.grad_dict["x"].asnumpy()
+    array([4., 6.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        symbol: Any,
+        ctx: Context,
+        bound: Bound,
+        groups: Mapping[str, Context],
+        arena: Arena | None = None,
+    ) -> None:
+        self._symbol, self._ctx, self._group2ctx = symbol, ctx, groups
+        self.arg_arrays, self.grad_arrays, self.aux_arrays, self._grad_req = bound
+        self.arena = arena or Arena(ctx)
+        self._net, self.outputs, self._variables = _network(symbol._graph, ctx, bound)
+        self._heads: dict[Entry, Any] = {}
+        self._runs: dict[Mode, Run] = {}
+        self._last: Mode | None = None
+        self._monitor: Callable[[str, Any], object] | None = None
+        self._monitor_all = False
+        self._run(Mode(self._differentiates, self._differentiates))
+
+    # arrays by name -------------------------------------------------------------------------
+
+    @property
+    def arg_dict(self) -> dict[str, Any]:
+        """The arguments by name."""
+        return arrays.unique("arg_dict", self._symbol.list_arguments(), self.arg_arrays)
+
+    @property
+    def grad_dict(self) -> dict[str, Any]:
+        """The gradients by name of their arguments; None where none is wanted."""
+        return arrays.unique("grad_dict", self._symbol.list_arguments(), self.grad_arrays)
+
+    @property
+    def aux_dict(self) -> dict[str, Any]:
+        """The states by name."""
+        names = self._symbol.list_auxiliary_states()
+        return arrays.unique("aux_dict", names, self.aux_arrays)
+
+    @property
+    def output_dict(self) -> dict[str, Any]:
+        """The outputs by name."""
+        return arrays.unique("output_dict", self._symbol.list_outputs(), self.outputs)
+
+    # computing ------------------------------------------------------------------------------
+
+    def forward(self, is_train: bool = False, **kwargs: Any) -> list[Any]:
+        """Compute the outputs; arrays given by name are copied into the arguments first.
+
+        Returns at once where the engine is asynchronous; the arrays are always the same ones.
+
+        Raises:
+            TypeError: an argument of another name.
+            ShapeError: an array of another shape; nothing is written.
+        """
+        self._take(kwargs)
+        self._last = Mode(bool(is_train), bool(is_train) and self._differentiates)
+        if self._monitor is not None:
+            self._last = self._last._replace(fuse=False)
+        run = self._run(self._last)
+        if self._monitor is None:
+            run.forward()
+        else:
+            monitor.forward(run, self._monitor, self._monitor_all)
+        self.arena.content = run
+        return list(self.outputs)
+
+    def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
+        """Compute the gradients, given those of the outputs: an array, a list, or a dict by name.
+
+        Losses need none. The mode is that of the last `forward`.
+
+        Raises:
+            GnomonError: a gradient of an output is needed and not given.
+            ShapeError: one of another shape; nothing is written.
+        """
+        if not self._differentiates:
+            return
+        last = self._last or Mode(bool(is_train), True)
+        run = self._run(last._replace(differentiate=True))
+        self._take_heads(run, out_grads)
+        if self.arena.content is not run:
+            self._forward_again(run)
+        if self._monitor is None:
+            run.backward()
+        else:
+            monitor.backward(run, self._monitor, self._monitor_all)
+        self.arena.content = None  # what backward has read last may be overwritten
+
+    def _forward_again(self, run: Run) -> None:
+        if run.layout.updates_in_forward:
+            raise GnomonError(
+                "backward: other work came after forward, and computing forward again would change "
+                "states twice: call forward(is_train=True) right before backward"
+            )
+        run.forward(again=True)
+
+    @property
+    def _differentiates(self) -> bool:
+        return bool(self._net.grads)
+
+    def _run(self, mode: Mode) -> Run:
+        """The program for `mode`, made now if it is not."""
+        run = self._runs.get(mode)
+        if run is None:
+            run = self._runs[mode] = Run(self._net, mode, self.arena, self._variables)
+            for entry in run.layout.heads:
+                self._make_head(entry)
+        return run
+
+    def _make_head(self, entry: Entry) -> None:
+        """Memory for the gradient of an output that some gradient reads."""
+        if entry in self._heads:
+            return
+        leaf = self._net.heads[entry]
+        array = self._heads[entry] = arrays.zeros(leaf.shape, self._ctx, leaf.dtype)
+        leaf.address, leaf.owner = arrays.buffer(array).address, array
+        self._variables[id(leaf)] = arrays.var(array)
+
+    def _take(self, given: Mapping[str, Any]) -> None:
+        if not given:
+            return
+        table = self.arg_dict
+        for name in given:
+            if name not in table:
+                expected = f"one of {', '.join(table)}{nearest(name, table)}"
+                raise TypeError(complaint("forward", name, expected, "an array"))
+        for name, value in given.items():
+            arrays.check("forward", name, table[name], value)
+        for name, value in given.items():
+            arrays.assign(table[name], value)
+
+    def _take_heads(self, run: Run, given: Any) -> None:
+        heads = list(self._net.heads)
+        names = self._symbol.list_outputs()
+        values = _listed(names, given)
+        for k, entry in enumerate(heads):
+            if entry in run.layout.heads and values[k] is None:
+                text = "no gradient given, and the operator is no loss"
+                raise GnomonError(f"backward: output {names[k]!r}: {text}: pass it as out_grads")
+        taken = [(names[k], self._heads.get(e), values[k]) for k, e in enumerate(heads)]
+        for name, head, value in taken:
+            if head is not None and value is not None:
+                arrays.check("backward", f"out_grads[{name}]", head, value)
+        for _, head, value in taken:
+            if head is not None and value is not None:
+                arrays.assign(head, value)
+
+    # other shapes, other values -------------------------------------------------------------
+
+    def reshape(
+        self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any
+    ) -> Executor:
+        """An executor for inputs of other shapes, with the same parameters and working memory.
+
+        Arrays that get smaller look at the memory of this executor's; `allow_up_sizing` allows new
+        ones. Arguments whose shapes follow and are not given may change with `partial_shaping`.
+
+        Raises:
+            ParamError: an argument of another name.
+            ShapeError: shapes that contradict, or change without permission.
+        """
+        shapes, _, aux_shapes = self._symbol.infer_shape(**kwargs)
+        if shapes is None:
+            raise ShapeError(complaint("reshape", "kwargs", "enough shapes to infer all", kwargs))
+        names = self._symbol.list_arguments()
+        rules = (allow_up_sizing, partial_shaping, kwargs)
+        args = [
+            self._resized(*row, *rules) for row in zip(names, self.arg_arrays, shapes, strict=True)
+        ]
+        grads = [
+            None if g is None else self._resized(n, g, s, *rules)
+            for n, g, s in zip(names, self.grad_arrays, shapes, strict=True)
+        ]
+        states = zip(self._symbol.list_auxiliary_states(), self.aux_arrays, aux_shapes, strict=True)
+        aux = [self._resized(*row, *rules) for row in states]
+        bound = Bound(args, grads, aux, self._grad_req)
+        return Executor(self._symbol, self._ctx, bound, self._group2ctx, self.arena)
+
+    def _resized(
+        self,
+        name: str,
+        array: Any,
+        shape: tuple[int, ...],
+        allow_up_sizing: bool,
+        partial_shaping: bool,
+        given: Mapping[str, Any],
+    ) -> Any:
+        """`array` for `shape`: itself, its first elements, or a new one."""
+        if array.shape == shape:
+            return array
+        if not (partial_shaping or name in given):
+            expected = f"shape {array.shape}, or partial_shaping=True"
+            raise ShapeError(complaint("reshape", name, expected, f"shape {shape} by inference"))
+        if prod(shape) <= array.size:
+            return arrays.head(array, shape)
+        if not allow_up_sizing:
+            expected = f"at most {array.size} elements, or allow_up_sizing=True"
+            raise ShapeError(complaint("reshape", name, expected, f"shape {shape}"))
+        return arrays.zeros(shape, array.context, arrays.dtype_of(array))
+
+    def copy_params_from(
+        self,
+        arg_params: Mapping[str, Any],
+        aux_params: Mapping[str, Any] | None = None,
+        allow_extra_params: bool = False,
+    ) -> None:
+        """Copy arrays by name into arguments and states.
+
+        Raises:
+            ParamError: a name that is none of them, unless `allow_extra_params`.
+            ShapeError: an array of another shape. Nothing is written in either case.
+        """
+        pairs = []
+        for what, table, given in (
+            ("arg_params", self.arg_dict, arg_params),
+            ("aux_params", self.aux_dict, aux_params or {}),
+        ):
+            for name, value in given.items():
+                if name in table:
+                    arrays.check("copy_params_from", f"{what}[{name}]", table[name], value)
+                    pairs.append((table[name], value))
+                elif not allow_extra_params:
+                    expected = f"one of {', '.join(table) or 'none'}{nearest(name, table)}"
+                    raise ParamError(complaint("copy_params_from", what, expected, repr(name)))
+        for dest, value in pairs:
+            arrays.assign(dest, value)
+
+    # looking inside -------------------------------------------------------------------------
+
+    def set_monitor_callback(
+        self, callback: Callable[[str, Any], object] | None, monitor_all: bool = False
+    ) -> None:
+        """Have `callback(name, array)` told of every output of every operator, as it is made.
+
+        With `monitor_all` of every input too. Operators are not fused then. None ends it.
+
+        Raises:
+            TypeError: `callback` cannot be called.
+        """
+        if callback is not None and not callable(callback):
+            expected = "a function of name and array"
+            raise TypeError(complaint("set_monitor_callback", "callback", expected, repr(callback)))
+        self._monitor, self._monitor_all = callback, monitor_all
+
+    def memory_plan(self, is_train: bool | None = None) -> report.MemoryPlan:
+        """The life and place of each value, for training (the default where gradients are wanted)
+        or for prediction; `print` shows it as a table and a picture."""
+        train = self._differentiates if is_train is None else is_train
+        run = self._run(Mode(train, train and self._differentiates))
+        return report.memory_plan(run.layout)
+
+    def debug_str(self) -> str:
+        """The operators in order, and the memory they work in."""
+        run = self._run(Mode(self._differentiates, self._differentiates))
+        return report.debug_str(self._net.graph, run.layout)
+
+    def get_optimized_symbol(self) -> Any:
+        """The symbol: what passes change lies below symbols."""
+        return self._symbol
+
+
+def _listed(names: Sequence[str], given: Any) -> list[Any]:
+    """The gradient given of each output, None where there is none.
+
+    Raises:
+        TypeError: neither array, nor list, nor dict.
+        ParamError: too many, or a name that is no output.
+    """
+    if given is None:
+        return [None] * len(names)
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in names:
+                expected = f"one of {', '.join(names)}{nearest(name, names)}"
+                raise ParamError(complaint("backward", "out_grads", expected, repr(name)))
+        return [given.get(n) for n in names]
+    values = list(given) if isinstance(given, (list, tuple)) else [given]
+    if not all(v is None or arrays.is_array(v) for v in values):
+        raise TypeError(complaint("backward", "out_grads", "NDArrays", f"{given!r:.60}"))
+    if len(values) > len(names):
+        raise ParamError(complaint("backward", "out_grads", f"at most {len(names)}", len(values)))
+    return values + [None] * (len(names) - len(values))
+
+
+def _network(graph: Graph, ctx: Context, bound: Bound) -> tuple[Network, list[Any], dict[int, Var]]:
+    """The bound graph, its output arrays, and the engine variables of all arrays by buffer.
+
+    Raises:
+        ShapeError, DTypeError: arrays that do not go together.
+    """
+    tables = [
+        *zip(graph.arguments, bound.args, strict=True),
+        *zip(graph.auxiliary, bound.aux, strict=True),
+    ]
+    shapes: Any = infer.shapes(graph, {n: a.shape for n, a in tables})
+    types: Any = infer.types(graph, {n: arrays.dtype_of(a) for n, a in tables})
+    verify.check_complete(graph, shapes, types, "bind")
+    variables: dict[int, Var] = {}
+
+    def leaf(array: Any) -> Buffer:
+        found = arrays.buffer(array)
+        variables[id(found)] = arrays.var(array)
+        return found
+
+    outputs = [arrays.zeros(shapes[e], ctx, types[e]) for e in graph.outputs]
+    grads = {}
+    wanted = zip(graph.arguments, bound.args, bound.grads, bound.requests, strict=True)
+    for node, array, grad, request in wanted:
+        if grad is not None:
+            arrays.check("bind", f"args_grad[{node.name}]", array, grad)
+            grads[node] = leaf(grad), SAVERS[request]
+    heads = {
+        variable(f"{e.node.name}_head_gradient"): Buffer(shapes[e], types[e]) for e in graph.outputs
+    }
+    inputs = {n: leaf(a) for n, a in tables}
+    net = Network(graph, shapes, types, inputs, [leaf(o) for o in outputs], grads, heads)
+    return net, outputs, variables
