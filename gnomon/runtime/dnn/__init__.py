@@ -1,0 +1,37 @@
+"""Convolution, pooling and matrix products by oneDNN, where it is installed."""
+
+from gnomon.runtime.dnn.convolution import (
+    convolution_backward_data,
+    convolution_backward_weight,
+    convolution_forward,
+)
+from gnomon.runtime.dnn.geometry import Convolution
+from gnomon.runtime.dnn.layout import CHOSEN, PLAIN, Layout
+from gnomon.runtime.dnn.library import Refused, available, why_not
+from gnomon.runtime.dnn.matmul import matmul
+from gnomon.runtime.dnn.pooling import (
+    Pooling,
+    pooling_backward,
+    pooling_forward,
+    winner_bytes,
+)
+from gnomon.runtime.dnn.stage import DnnStep
+
+__all__ = [
+    "CHOSEN",
+    "PLAIN",
+    "Convolution",
+    "DnnStep",
+    "Layout",
+    "Pooling",
+    "Refused",
+    "available",
+    "convolution_backward_data",
+    "convolution_backward_weight",
+    "convolution_forward",
+    "matmul",
+    "pooling_backward",
+    "pooling_forward",
+    "why_not",
+    "winner_bytes",
+]

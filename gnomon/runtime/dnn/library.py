@@ -1,0 +1,293 @@
+"""oneDNN's C interface: the library, memory descriptors, primitives; every handle has an owner.
+
+The library runs on one thread here: primitives are made and executed under an OpenMP thread count
+of 1, and the pool of gnomon shares the work (see stage.py). It is loaded when first asked for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.metadata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from gnomon import config
+from gnomon import dtype as dtypes
+from gnomon.base import DeviceError, GnomonError
+from gnomon.dtype import DType
+
+_PACKAGE = "onednn-cpu-gomp"
+_OPENMP = 2
+_TYPE = {dtypes.float16: 1, dtypes.bfloat16: 2, dtypes.float32: 3}
+_ANY = 1
+_CPU = 1
+_IN_ORDER = 1
+_SCRATCHPAD_BY_USER = 1
+_RELU = 0x20
+_Dims = ctypes.c_int64 * 12
+
+STATUS = (
+    "success", "out of memory", "invalid arguments", "unimplemented", "last implementation reached",
+    "runtime error", "not required", "invalid graph", "invalid graph operation", "invalid shape",
+    "invalid data type",
+)  # fmt: skip
+
+# the number of an operand as argument of an execution, and in a query of a descriptor
+ARGUMENT = {"src": 1, "dst": 17, "weights": 33, "bias": 41, "workspace": 64, "scratchpad": 80,
+            "diff_src": 129, "diff_dst": 145, "diff_weights": 161, "diff_bias": 169}  # fmt: skip
+_QUERY = {"src": 129, "diff_src": 130, "weights": 131, "diff_weights": 132, "dst": 133,
+          "diff_dst": 134, "workspace": 135, "scratchpad": 136}  # fmt: skip
+_QUERY_NAME, _QUERY_AXES = 8, 256
+
+
+class Library:
+    """The loaded library, an engine and a stream for the processor."""
+
+    def __init__(self, dnnl: ctypes.CDLL, gomp: ctypes.CDLL) -> None:
+        self.dnnl, self.gomp = dnnl, gomp
+        dnnl.dnnl_primitive_desc_query_md.restype = ctypes.c_void_p
+        dnnl.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
+        self.engine = _new(dnnl.dnnl_engine_create, _CPU, ctypes.c_size_t(0))
+        self.stream = _new(dnnl.dnnl_stream_create, self.engine, _IN_ORDER)
+
+
+class _Version(ctypes.Structure):
+    _fields_ = [("numbers", ctypes.c_int * 3), ("hash", ctypes.c_char_p),
+                ("runtimes", ctypes.c_uint * 2)]  # fmt: skip
+
+
+class Refused(GnomonError):
+    """oneDNN does not do this."""
+
+
+def _check(status: int) -> None:
+    if status:
+        word = STATUS[status] if status < len(STATUS) else str(status)
+        raise Refused(f"oneDNN: {word}")
+
+
+def _new(create: Any, *arguments: Any) -> ctypes.c_void_p:
+    handle = ctypes.c_void_p()
+    _check(create(ctypes.byref(handle), *arguments))
+    return handle
+
+
+def why_not() -> str:
+    """Why oneDNN is not used, or an empty string when it is."""
+    if not config.get("onednn"):
+        return "the setting 'onednn' is off"
+    found = _load()
+    return found if isinstance(found, str) else ""
+
+
+def available() -> bool:
+    """Whether oneDNN is installed with the libgomp it needs, and the setting `onednn` is on."""
+    return not why_not()
+
+
+def library() -> Library:
+    """The library; DeviceError with the reason where it is not available."""
+    found = _load()
+    if isinstance(found, str):
+        raise DeviceError(f"oneDNN is not available: {found}")
+    return found
+
+
+@functools.cache
+def _load() -> Library | str:
+    try:
+        gomp = ctypes.CDLL("libgomp.so.1")
+    except OSError as error:
+        return f"libgomp is missing ({error})"
+    try:
+        dnnl = ctypes.CDLL(_file())
+    except OSError as error:
+        return f"the library of package {_PACKAGE} cannot be loaded ({error})"
+    dnnl.dnnl_version.restype = ctypes.POINTER(_Version)
+    version = dnnl.dnnl_version().contents
+    if version.numbers[0] != 3 or version.runtimes[0] != _OPENMP:
+        return f"version {list(version.numbers)}, runtime {version.runtimes[0]}: expected 3, OpenMP"
+    return Library(dnnl, gomp)
+
+
+def _file() -> str:
+    """The path of the wheel's library, or the name of the system's."""
+    name = "libdnnl.so.3"
+    try:
+        files = importlib.metadata.files(_PACKAGE) or []
+    except importlib.metadata.PackageNotFoundError:
+        return name
+    return next((str(f.locate()) for f in files if f.name == name), name)
+
+
+@contextmanager
+def one_thread() -> Iterator[Library]:
+    """A scope in which oneDNN, called from this thread, counts on one OpenMP thread."""
+    found = library()
+    before = found.gomp.omp_get_max_threads()
+    found.gomp.omp_set_num_threads(1)
+    try:
+        yield found
+    finally:
+        found.gomp.omp_set_num_threads(before)
+
+
+class Owned:
+    """A handle that is destroyed with its object."""
+
+    __slots__ = ("_destroy", "handle")
+
+    def __init__(self, handle: ctypes.c_void_p, destroy: Any) -> None:
+        self.handle = handle
+        self._destroy = destroy
+
+    @property
+    def address(self) -> int:
+        """The handle as an integer."""
+        return self.handle.value or 0
+
+    def __del__(self) -> None:
+        self._destroy(self.handle)
+
+
+class Description(Owned):
+    """A memory descriptor: dimensions, type and layout of an operand."""
+
+    __slots__ = ()
+
+    def __init__(self, handle: ctypes.c_void_p) -> None:
+        super().__init__(handle, library().dnnl.dnnl_memory_desc_destroy)
+
+    @classmethod
+    def plain(
+        cls, shape: Sequence[int], strides: Sequence[int], dtype: DType = dtypes.float32
+    ) -> Description:
+        """Elements of `dtype` with these strides, in elements."""
+        create = library().dnnl.dnnl_memory_desc_create_with_strides
+        return cls(_new(create, len(shape), _Dims(*shape), _TYPE[dtype], _Dims(*strides)))
+
+    @classmethod
+    def open(cls, shape: Sequence[int]) -> Description:
+        """float32 in the layout that a primitive chooses."""
+        create = library().dnnl.dnnl_memory_desc_create_with_tag
+        return cls(_new(create, len(shape), _Dims(*shape), _TYPE[dtypes.float32], _ANY))
+
+    @classmethod
+    def borrowed(cls, address: int) -> Description:
+        """A copy of a descriptor that a primitive owns."""
+        create = library().dnnl.dnnl_memory_desc_clone
+        return cls(_new(create, ctypes.c_void_p(address)))
+
+    def part(self, shape: Sequence[int], start: Sequence[int]) -> Description:
+        """A block of this operand; Refused where the layout has no such block."""
+        create = library().dnnl.dnnl_memory_desc_create_submemory
+        return Description(_new(create, self.handle, _Dims(*shape), _Dims(*start)))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions."""
+        dnnl, axes, dims = library().dnnl, ctypes.c_int(), ctypes.POINTER(ctypes.c_int64)()
+        dnnl.dnnl_memory_desc_query(self.handle, _QUERY_AXES, ctypes.byref(axes))
+        dnnl.dnnl_memory_desc_query(self.handle, _QUERY_AXES + 1, ctypes.byref(dims))
+        return tuple(dims[: axes.value])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the operand takes, padding included."""
+        size: int = library().dnnl.dnnl_memory_desc_get_size(self.handle)
+        return size
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Description):
+            return NotImplemented
+        return bool(library().dnnl.dnnl_memory_desc_equal(self.handle, other.handle))
+
+    def __hash__(self) -> int:
+        return hash(self.nbytes)
+
+
+class Primitive(Owned):
+    """A computation ready to run: its implementation's name and its operands' descriptors."""
+
+    __slots__ = ("description", "name", "operands")
+
+    def __init__(self, handle: ctypes.c_void_p, description: Owned) -> None:
+        dnnl = library().dnnl
+        super().__init__(handle, dnnl.dnnl_primitive_destroy)
+        self.description = description
+        name = ctypes.c_char_p()
+        dnnl.dnnl_primitive_desc_query(description.handle, _QUERY_NAME, 0, ctypes.byref(name))
+        self.name = (name.value or b"").decode()
+        self.operands: dict[str, Description] = {}
+        for operand, query in _QUERY.items():
+            found = dnnl.dnnl_primitive_desc_query_md(description.handle, query, 0)
+            if found:
+                self.operands[operand] = Description.borrowed(found)
+
+
+def primitive(create: str, *arguments: Any) -> Primitive:
+    """The primitive that `describe` with these arguments describes."""
+    description = describe(create, *arguments)
+    return Primitive(_new(library().dnnl.dnnl_primitive_create, description.handle), description)
+
+
+def attributes(relu: bool = False, add: bool = False) -> Owned:
+    """Attributes of a primitive: scratch memory is given by the caller; if asked, what was in the
+    destination is added, and relu follows."""
+    dnnl = library().dnnl
+    made = Owned(_new(dnnl.dnnl_primitive_attr_create), dnnl.dnnl_primitive_attr_destroy)
+    _check(dnnl.dnnl_primitive_attr_set_scratchpad_mode(made.handle, _SCRATCHPAD_BY_USER))
+    if relu or add:
+        after = Owned(_new(dnnl.dnnl_post_ops_create), dnnl.dnnl_post_ops_destroy)
+        zero, one = ctypes.c_float(0), ctypes.c_float(1)
+        if add:
+            _check(dnnl.dnnl_post_ops_append_sum(after.handle, one, 0, 0))
+        if relu:
+            _check(dnnl.dnnl_post_ops_append_eltwise(after.handle, _RELU, zero, zero))
+        _check(dnnl.dnnl_primitive_attr_set_post_ops(made.handle, after.handle))
+    return made
+
+
+def describe(create: str, *arguments: Any) -> Owned:
+    """A primitive's descriptor by the library's function `create`; Refused where it has none.
+
+    Sequences of integers become dimension arrays, `Owned` objects their handles.
+    """
+    dnnl = library().dnnl
+    made = _new(getattr(dnnl, create), *(_argument(a) for a in arguments))
+    return Owned(made, dnnl.dnnl_primitive_desc_destroy)
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, Owned):
+        return value.handle
+    return _Dims(*value) if isinstance(value, tuple) else value
+
+
+@functools.lru_cache(maxsize=1024)
+def reorder(source: Description, dest: Description) -> Primitive:
+    """The copy from one layout to another."""
+    with one_thread() as found:
+        engine = found.engine
+        name = "dnnl_reorder_primitive_desc_create"
+        return primitive(name, source, engine, dest, engine, attributes())
+
+
+def memory(description: Description) -> Owned:
+    """A memory object without an address yet."""
+    found = library()
+    made = _new(found.dnnl.dnnl_memory_create, description.handle, found.engine, None)
+    return Owned(made, found.dnnl.dnnl_memory_destroy)
+
+
+@functools.lru_cache(maxsize=256)
+def total(elements: int, terms: int) -> Primitive:
+    """The sum of `terms` rows of as many elements."""
+    flat = Description.plain((elements,), (1,))
+    scales = (ctypes.c_float * terms)(*[1.0] * terms)
+    sources = (ctypes.c_void_p * terms)(*[flat.address] * terms)
+    with one_thread() as found:
+        create = "dnnl_sum_primitive_desc_create"
+        return primitive(create, found.engine, flat, terms, scales, sources, attributes())
