@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr import fn
 from gnomon.expr.ext import pool
 from gnomon.expr.index import Index
 from gnomon.expr.node import Call, Chainer, Expr
@@ -36,6 +38,13 @@ class Window:
     def counts(self, space: Sizes) -> Sizes:
         """How many windows there are along each axis."""
         return places(space, self.kernel, self.stride, self.pad, self.full)
+
+
+def lowest(dtype: DType) -> float | int:
+    """What a window gives that holds nothing, or -inf only: the least finite number, as oneDNN."""
+    if dtype.kind != "f":
+        return dtype.limits[0]
+    return float(ml_dtypes.finfo(dtype.numpy).min)  # type: ignore[no-untyped-call]
 
 
 def infer_pool(name: str, data: Expr, window: Window) -> tuple[Sizes, DType]:
@@ -65,7 +74,8 @@ class MaxPool(Call):
         return ((self.data, MaxPoolGradient(self.data, self, g, self.window)),)
 
     def reference(self, *operands: Array) -> Array:
-        return seen(operands[0], self.window, -np.inf).max(axis=tuple(range(-self.rank, 0)))
+        largest = seen(operands[0], self.window, -np.inf).max(axis=tuple(range(-self.rank, 0)))
+        return np.maximum(largest, lowest(self.dtype)).astype(operands[0].dtype)
 
     @property
     def rank(self) -> int:
@@ -75,7 +85,8 @@ class MaxPool(Call):
     def fallback(self) -> Expr:
         """The same as an expression that a loop nest computes."""
         w = self.window
-        return pool(self.data, "max", w.kernel, w.stride, w.pad, w.full)
+        largest = pool(self.data, "max", w.kernel, w.stride, w.pad, w.full)
+        return fn.maximum(largest, lowest(self.dtype))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
