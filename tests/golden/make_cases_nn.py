@@ -1,5 +1,6 @@
 """Records of layers: fully connected, convolution, pooling, activations, normalisation."""
 
+import numpy as np
 from make_case import case, d, floats, i, n, u, v
 
 TWO = ("float32", "float64")
@@ -103,6 +104,13 @@ def poolings():
     case("Pooling", {"data": low}, {"kernel": [2]}, tag="max of -inf", grad=False)
 
 
+def selu_slope(values, heads, outputs, gradients):
+    """What MXNet gives below 0 is no derivative of what it computes."""
+    x = values["data"].astype("f8")
+    slope = np.where(x > 0, 1, 1.6732632423543772 * np.exp(np.minimum(x, 0)))
+    return {"data": (heads[0] * slope * 1.0507009873554805).astype(values["data"].dtype)}
+
+
 def activations():
     """Every type of Activation and the deterministic ones of LeakyReLU."""
     for kind in ("relu", "sigmoid", "tanh", "softrelu", "softsign"):
@@ -110,8 +118,10 @@ def activations():
         edge = {"data": v(0.0, -0.0, 100.0, -100.0, 1e-8)}
         case("Activation", edge, {"act_type": kind}, tag=f"{kind} edges")
     for kind in ("leaky", "elu", "selu", "gelu"):
-        floats("LeakyReLU", {"data": n(3, 5)}, {"act_type": kind}, tag=kind)
-        case("LeakyReLU", {"data": v(0.0, 3.0, -3.0)}, {"act_type": kind}, tag=f"{kind} edges")
+        ours = selu_slope if kind == "selu" else None
+        floats("LeakyReLU", {"data": n(3, 5)}, {"act_type": kind}, tag=kind, ours=ours)
+        edge = {"data": v(0.0, 3.0, -3.0)}
+        case("LeakyReLU", edge, {"act_type": kind}, tag=f"{kind} edges", ours=ours)
     case("LeakyReLU", {"data": n(3, 5)}, {"act_type": "leaky", "slope": 0.1}, tag="slope")
     for tag, shape in (("one", 1), ("channels", 3)):
         inputs = {"data": n(2, 3, 4), "gamma": u(0.1, 0.5, shape)}

