@@ -134,6 +134,13 @@ class Emitter:
         self.allocas.append(f"  {name} = alloca {type_of(dtype, lanes)}, align 64")
         return name
 
+    @contextmanager
+    def at_entry(self) -> Iterator[None]:
+        """What is written inside stands at the function's entry."""
+        before, self.lines = self.lines, self.allocas
+        yield
+        self.lines = before
+
     def start(self, label: str) -> None:
         """Begin a block."""
         self.lines.append(f"{label}:")

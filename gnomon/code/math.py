@@ -8,14 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gnomon.code.libm import exponential, logarithm
+from gnomon.code.libm import exponential, logarithm, trigonometric
 from gnomon.code.libm.kit import Kit, scalb
 from gnomon.expr.term import Term
 
 RULES: dict[str, Callable[..., Term]] = {
+    "arccos": trigonometric.arccos,
+    "arcsin": trigonometric.arcsin,
+    "arctan": trigonometric.arctan,
+    "arctan2": trigonometric.arctan2,
+    "cos": trigonometric.cos,
+    "cospi": trigonometric.cospi,
+    "cosh": exponential.cosh,
     "exp": exponential.exp,
+    "exp2": exponential.exp2,
+    "expm1": exponential.expm1,
     "log": logarithm.log,
+    "log10": logarithm.log10,
+    "log1p": logarithm.log1p,
+    "log2": logarithm.log2,
     "scalb": scalb,
+    "sin": trigonometric.sin,
+    "sinh": exponential.sinh,
+    "sinpi": trigonometric.sinpi,
+    "tan": trigonometric.tan,
     "tanh": exponential.tanh,
 }
 

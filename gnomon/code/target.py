@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gnomon.plan.ir import Body, Fold, Let, Phase
+from gnomon.expr.term import Term
+from gnomon.plan.ir import Body, Fold, Let, Phase, Put
 from gnomon.plan.terms import postorder
 
 
@@ -14,6 +15,7 @@ class Target:
 
     name: str
     vector_bytes: int
+    segment: int = 1000  # statements that one function may have: compilers are not linear
 
     def lanes(self, phase: Phase) -> int:
         """How many elements of the widest dtype of a phase a register holds."""
@@ -51,12 +53,10 @@ def _index(name: str) -> bool:
     return name == "int64"
 
 
-def _roots(body: Body) -> list:  # type: ignore[type-arg]
+def _roots(body: Body) -> list[Term]:
     roots = []
     for stmt in body:
-        if isinstance(stmt, Let):
-            roots.append(stmt.term)
-        elif isinstance(stmt, Fold):
+        if isinstance(stmt, Let) or isinstance(stmt, Fold):
             roots.append(stmt.term)
         else:
             roots.append(stmt.value)

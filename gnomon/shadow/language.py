@@ -10,7 +10,7 @@ import numpy as np
 from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
 from gnomon.expr.call import BatchDot, Dot
-from gnomon.expr.ext import reshape, transpose
+from gnomon.expr.ext import reshape
 from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr, Map, Operand, Scalar, cast, postorder

@@ -9,7 +9,6 @@ import numpy as np
 
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, ShapeError, complaint
-from gnomon.dtype import DType
 from gnomon.expr.ext.transpose import Transpose, transpose
 from gnomon.expr.node import UNIT, ZERO, Buffer, Expr, Operand
 from gnomon.runtime import look

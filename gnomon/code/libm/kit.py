@@ -10,9 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from gnomon import dtype as dt
 from gnomon.dtype import DType
-from gnomon.expr.primitive import PRIMITIVES
 from gnomon.expr.term import Arena, Number, Term
 
 INF, NAN = math.inf, math.nan
@@ -77,6 +78,11 @@ class Kit:
             value = self.fma(value, x, c)
         return value
 
+    def odd(self, x: Term, single: Sequence[Number], double: Sequence[Number]) -> Term:
+        """x + x^3 p(x^2): an odd function beside x."""
+        z = x * x
+        return self.fma(x * z, self.poly(z, self.pick(single, double)), x)
+
     def select(self, cond: Term, yes: Term | Number, no: Term | Number) -> Term:
         """`yes` where `cond` holds, else `no`."""
         return self.op("select", cond, yes, no)
@@ -125,10 +131,13 @@ class Kit:
         """x * 2^n for integral n; denormal and infinite results are right."""
         return self.op("scalb", x, n) if "scalb" in self.has else scalb(self, x, n)
 
-    def call(self, name: str, *args: Term) -> Term:
-        """A transcendental primitive, for the caller of `expand` to expand in turn."""
-        assert name in PRIMITIVES
-        return self.op(name, *args)
+    def rare(self, cond: Term, slow: Term, fast: Term) -> Term:
+        """`slow` where `cond` holds, which is seldom, else `fast`; a target may branch around `slow`."""
+        return self.op("rare" if "rare" in self.has else "select", cond, slow, fast)
+
+    def rest(self, high: float, low: float) -> float:
+        """What the format leaves out of the number high + low."""
+        return float(high - float(np.float32(high)) + low) if self.single else low
 
     def pick(self, single: Sequence[Number], double: Sequence[Number]) -> Sequence[Number]:
         """The table of this format."""

@@ -1,0 +1,151 @@
+"""Statements and loops inside a function: vector loops, folds, stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gnomon import dtype as dt
+from gnomon.code.emit import Value
+from gnomon.code.values import Arguments, Values
+from gnomon.expr.reducer import Reducer
+from gnomon.expr.term import Arena
+from gnomon.plan.ir import Body, Fold, Let, Put
+from gnomon.plan.statement import SAVERS
+
+
+class LoopWriter(Values):
+    """Writes the statements of a loop nest; `long` lanes in the main loop, `short` ones in tails."""
+
+    def __init__(self, arena: Arena, arguments: Arguments, short: int, long: int) -> None:
+        super().__init__(arena, arguments)
+        self.short, self.long = short, long
+
+    def vector_loop(
+        self, var: int, start: Value, stop: Value, tail: int, body: Callable[[], None]
+    ) -> None:
+        """Whole vectors first, then what is left, `tail` masked lanes at a time."""
+        e, lanes = self.e, self.long
+        whole = self.int("and", self.int("sub", stop, start), e.index(-lanes))
+        middle = self.int("add", start, whole)
+        with e.for_range(start, middle, lanes) as i, self.over(var, i, lanes, None):
+            body()
+        self.masked_loop(var, middle, stop, tail, body)
+
+    def masked_loop(
+        self, var: int, start: Value, stop: Value, lanes: int, body: Callable[[], None]
+    ) -> None:
+        """`lanes` iterations at a time, those that there are."""
+        e = self.e
+        with e.for_range(start, stop, lanes) as i:
+            left = e.convert(self.int("sub", stop, i), dt.int32)
+            numbers = e.lane_numbers(lanes, dt.int32)
+            mask = e.primitive("lt", [numbers, left], dt.bool_)
+            with self.over(var, i, lanes, mask):
+                body()
+
+    # -- statements -----------------------------------------------------------------------------
+
+    def body(self, body: Body) -> None:
+        for stmt in body:
+            if isinstance(stmt, Let):
+                self.value(stmt.term)
+            elif isinstance(stmt, Fold):
+                self.fold(stmt)
+            else:
+                self.put(stmt)
+
+    def put(self, put: Put) -> None:
+        value = self.value(put.value)
+        update = SAVERS[put.saver]
+        if update is not None:
+            old = self.e.convert(self.fetch(put.dest, put.offset, None, True), value.dtype)
+            value = self.e.primitive(update, [old, value], value.dtype)
+        self.store(put.dest, put.offset, self.e.convert(value, put.dest.dtype))
+
+    def fold(self, fold: Fold) -> None:
+        term, reducer = fold.term, fold.reducer
+        across = self.vec is not None and bool(term.free >> self.vec & 1)
+        lanes = self.long if fold.vector else self.lanes if across else 1
+        dtypes = reducer.dtypes(tuple(a.dtype for a in term.args))
+        starts = [
+            self.e.constant(s, d, lanes)
+            for s, d in zip(reducer.start(term.args[0].dtype), dtypes, strict=True)
+        ]
+        places = [self.e.alloca(d, lanes) for d in dtypes]
+        for place, start in zip(places, starts, strict=True):
+            self.e.line(f"store {start}, ptr {place}")
+        outer = self.vec, self.lanes, self.mask
+        if fold.vector:
+            self.vec, self.lanes, self.mask = None, 1, None
+        self.fold_loops(fold, 0, lambda: self.accumulate(fold, places, starts))
+        self.vec, self.lanes, self.mask = outer
+        results = [
+            self.e.do(f"load {s.type}, ptr {place}", s.dtype, s.lanes)
+            for place, s in zip(places, starts, strict=True)
+        ]
+        for k, result in enumerate(self.join(reducer, results)):
+            self.scopes[-1][("part", term.id, k)] = (
+                result if fold.vector or lanes == 1 else results[k]
+            )
+
+    def fold_loops(self, fold: Fold, depth: int, innermost: Callable[[], None]) -> None:
+        var, last = fold.vars[depth], depth == len(fold.vars) - 1
+
+        def inside() -> None:
+            self.body(fold.bodies[depth])
+            if last:
+                innermost()
+            else:
+                self.fold_loops(fold, depth + 1, innermost)
+
+        start, stop = self.e.index(0), self.extent(var)
+        if last and fold.vector:
+            self.vector_loop(var, start, stop, self.long, inside)
+            return
+        with self.e.for_range(start, stop) as i, self.scope():
+            self.base[var] = i
+            inside()
+
+    def accumulate(self, fold: Fold, places: Sequence[str], starts: Sequence[Value]) -> None:
+        """One step of a fold; lanes beyond the end take the neutral element."""
+        new = []
+        for arg, start in zip(fold.term.args, starts, strict=True):
+            value = self.e.spread(self.value(arg), start.lanes)
+            if fold.vector and self.mask is not None:
+                value = self.e.primitive("select", [self.mask, value, start], value.dtype)
+            new.append(value)
+        old = [
+            self.e.do(f"load {s.type}, ptr {place}", s.dtype, s.lanes)
+            for place, s in zip(places, starts, strict=True)
+        ]
+        for place, result in zip(places, self.combine(fold.reducer, old, new), strict=True):
+            self.e.line(f"store {result}, ptr {place}")
+
+    def combine(self, reducer: Reducer, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
+        """The reducer's formula on values."""
+        arena = self.arena
+        left = tuple(arena.arg(("left", k), v.dtype) for k, v in enumerate(a))
+        right = tuple(arena.arg(("right", k), v.dtype) for k, v in enumerate(b))
+        with self.scope():
+            for term, value in zip((*left, *right), (*a, *b), strict=True):
+                self.scopes[-1][term.id] = value
+            return [self.value(t) for t in reducer.combine(arena, left, right)]
+
+    def join(self, reducer: Reducer, values: list[Value]) -> list[Value]:
+        """All lanes into one, halves upon halves."""
+        while values[0].lanes > 1:
+            half = values[0].lanes // 2
+            low = [self.part(v, range(half)) for v in values]
+            high = [self.part(v, range(half, 2 * half)) for v in values]
+            values = self.combine(reducer, low, high)
+        return values
+
+    def part(self, value: Value, lanes: range) -> Value:
+        if len(lanes) == 1:
+            return self.e.do(f"extractelement {value}, i64 {lanes[0]}", value.dtype)
+        return self.shuffle(value, lanes)
+
+    def shuffle(self, value: Value, lanes: Sequence[int]) -> Value:
+        picks = ", ".join(f"i32 {k}" for k in lanes)
+        text = f"shufflevector {value}, {value.type} poison, <{len(lanes)} x i32> <{picks}>"
+        return self.e.do(text, value.dtype, len(lanes))

@@ -1,0 +1,162 @@
+"""Segments: a body of very many statements as several functions, called one after the other for each vector.
+
+Compilers take more than linear time over a function. What one segment computes and another needs passes through
+memory on the caller's stack, `live`, that stays in the first-level cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from gnomon import dtype as dt
+from gnomon.code.emit import Value, type_of
+from gnomon.code.loops import LoopWriter
+from gnomon.code.values import Arguments
+from gnomon.expr.term import Arena, Term
+from gnomon.plan.ir import Body, Fold, Phase, Put, Stmt
+
+SLOT_BYTES = 512  # of the widest value: 64 lanes of 8 bytes
+
+
+def statements(body: Body) -> int:
+    """How many statements a body has, those of its folds included."""
+    return sum(1 for _ in _each(body))
+
+
+def _each(body: Body) -> Iterator[Stmt]:
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, Fold):
+            for inner in stmt.bodies:
+                yield from _each(inner)
+
+
+class Segments:
+    """The pieces of one body: which statements, and which values cross between them."""
+
+    def __init__(
+        self, arena: Arena, arguments: Arguments, phase: Phase, number: int, size: int
+    ) -> None:
+        self.arena, self.arguments, self.number = arena, arguments, number
+        body = phase.body
+        self.pieces = [body[k : k + size] for k in range(0, len(body), size)]
+        everything = _each([*phase.entry, *phase.row, *body])
+        self.computed = {s.term.id for s in everything if not isinstance(s, Put)}
+        self.crossing = self._crossing()
+        self.functions: list[str] = []
+        self.declared: set[str] = set()
+
+    def _crossing(self) -> dict[Hashable, None]:
+        """Keys of the values that a segment needs and does not compute, in a fixed order."""
+        home = {
+            stmt.term.id: k
+            for k, piece in enumerate(self.pieces)
+            for stmt in _each(piece)
+            if not isinstance(stmt, Put)
+        }
+        found: dict[Hashable, None] = {}
+        for k, piece in enumerate(self.pieces):
+            for term in self._needs(piece):
+                whole = term.args[0] if term.op == "part" else term
+                if home.get(whole.id, -1) != k:
+                    key = ("part", whole.id, term.payload) if term.op == "part" else term.id
+                    found[key] = None
+        return found
+
+    def _needs(self, piece: Body) -> Iterator[Term]:
+        """The computed Terms that the statements of a segment ask for."""
+        seen: set[int] = set()
+        for stmt in _each(piece):
+            stack = [stmt.value, stmt.offset] if isinstance(stmt, Put) else list(stmt.term.args)
+            while stack:
+                term = stack.pop()
+                if term.id in seen:
+                    continue
+                seen.add(term.id)
+                if term.op == "part" or term.id in self.computed:
+                    yield term
+                else:
+                    stack.extend(term.args)
+
+    def run(self, caller: LoopWriter) -> None:
+        """Write the calls into `caller`, and the functions they call."""
+        e = caller.e
+        live = e.name("live")
+        count = len(self.crossing) + len(caller.base) + 2
+        e.allocas.append(f"  {live} = alloca [{count * SLOT_BYTES} x i8], align 64")
+        places = {key: k for k, key in enumerate(self.crossing)}
+        kept = Kept(live, places, {})
+        for key in self.crossing:
+            value = next((s[key] for s in reversed(caller.scopes) if key in s), None)
+            if value is not None:
+                kept.store(caller, key, value)
+        for var, base in caller.base.items():
+            kept.store(caller, ("base", var), base)
+        assert caller.mask is not None
+        kept.store(caller, "mask", caller.mask)
+        for k, piece in enumerate(self.pieces):
+            name = f"@phase{self.number}_{k}"
+            e.line(f"call void {name}(ptr %b, ptr {live})")
+            self.functions.append(self.write(name, piece, caller, kept))
+
+    def write(self, name: str, piece: Body, caller: LoopWriter, kept: Kept) -> str:
+        """One segment as a function of the block and the shared memory."""
+        writer = SegmentWriter(self.arena, self.arguments, caller, kept)
+        writer.body(piece)
+        for key in self.crossing:
+            value = writer.scopes[-1].get(key)
+            if value is not None and key not in kept.kinds:
+                writer.kept.store(writer, key, value)
+        self.declared |= writer.e.declared
+        head = f"define internal void {name}(ptr %b, ptr %live) noinline #0 {{"
+        return "\n".join([head, "entry:", *writer.e.allocas, *writer.e.lines, "  ret void", "}"])
+
+
+class Kept:
+    """Values in the shared memory: the number of their slot, their dtype and lanes."""
+
+    def __init__(
+        self, live: str, places: dict[Hashable, int], kinds: dict[Hashable, tuple[dt.DType, int]]
+    ) -> None:
+        self.live, self.places, self.kinds = live, places, kinds
+
+    def place(self, writer: LoopWriter, key: Hashable) -> str:
+        slot = self.places.setdefault(key, len(self.places))
+        text = f"getelementptr i8, ptr {self.live}, i64 {slot * SLOT_BYTES}"
+        return writer.e.do(text, dt.int64).name
+
+    def store(self, writer: LoopWriter, key: Hashable, value: Value) -> None:
+        place = self.place(writer, key)
+        writer.e.line(f"store {value}, ptr {place}")
+        self.kinds[key] = (value.dtype, value.lanes)
+
+    def load(self, writer: LoopWriter, key: Hashable) -> Value:
+        dtype, lanes = self.kinds[key]
+        with writer.e.at_entry():
+            place = self.place(writer, key)
+            return writer.e.do(f"load {type_of(dtype, lanes)}, ptr {place}", dtype, lanes)
+
+
+class SegmentWriter(LoopWriter):
+    """Writes a segment; what it does not find comes from the shared memory."""
+
+    def __init__(self, arena: Arena, arguments: Arguments, caller: LoopWriter, kept: Kept) -> None:
+        super().__init__(arena, arguments, caller.short, caller.long)
+        self.kept = Kept("%live", kept.places, kept.kinds)
+        self.arrived = set(kept.kinds)
+        self.base = {var: self.kept.load(self, ("base", var)) for var in caller.base}
+        self.mask = self.kept.load(self, "mask")
+        self.vec, self.lanes = caller.vec, caller.lanes
+
+    def known(self, term: Term, base: bool) -> Value | None:
+        found = super().known(term, base)
+        key = self.key(term, base)
+        if found is None and key in self.arrived:
+            found = self.scopes[0][key] = self.kept.load(self, key)
+        return found
+
+    def result(self, part: Term) -> Value:
+        key = ("part", part.args[0].id, part.payload)
+        if key in self.arrived and key not in self.scopes[0]:
+            self.scopes[0][key] = self.kept.load(self, key)
+        return super().result(part)

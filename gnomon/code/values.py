@@ -1,0 +1,283 @@
+"""Values of Terms inside a function: computed where they are first asked for, kept while their scope lasts.
+
+A Term that depends on the variable spread over lanes has a value a lane; with `base`, its value in the first
+lane is meant, which is what addresses are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+
+from gnomon import dtype as dt
+from gnomon.code import math
+from gnomon.code.emit import RULES, Emitter, Value, memory_type, overload, type_of
+from gnomon.dtype import DType
+from gnomon.expr.term import Arena, Term
+from gnomon.plan.operand import Operand
+from gnomon.plan.schedule import stride
+
+
+class Arguments:
+    """Where a kernel's arguments lie in its block, and their dtypes."""
+
+    def __init__(self, arena: Arena, first: int, keys: Sequence[Hashable]) -> None:
+        self.slots = {key: first + k for k, key in enumerate(keys)}
+        self.dtypes = {t.payload: t.dtype for t in arena.table.values() if t.op == "arg"}
+
+
+class Values:
+    """The state of one function that is being written; `%b` is its argument block."""
+
+    def __init__(self, arena: Arena, arguments: Arguments) -> None:
+        self.arena, self.arguments = arena, arguments
+        self.e = Emitter()
+        self.scopes: list[dict[Hashable, Value]] = [{}]
+        self.base: dict[int, Value] = {}
+        self.vec: int | None = None
+        self.lanes = 1
+        self.mask: Value | None = None
+        self.nothing: str | None = None
+
+    # -- loops and scopes -----------------------------------------------------------------------
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is computed inside is forgotten at the end."""
+        self.scopes.append({})
+        yield
+        self.scopes.pop()
+
+    @contextmanager
+    def over(self, var: int, base: Value, lanes: int, mask: Value | None) -> Iterator[None]:
+        """`lanes` iterations of `var` at once from `base`, those of `mask`."""
+        before = self.vec, self.lanes, self.mask
+        self.vec, self.lanes, self.mask = var, lanes, mask
+        self.base[var] = base
+        with self.scope():
+            yield
+        self.vec, self.lanes, self.mask = before
+
+    # -- values ---------------------------------------------------------------------------------
+
+    def argument(self, key: Hashable) -> Value:
+        """A kernel argument, loaded at the function's entry when it is first asked for."""
+        found = self.scopes[0].get(key)
+        if found is None:
+            with self.e.at_entry():
+                slot = self.arguments.slots[key]
+                place = self.e.do(f"getelementptr i64, ptr %b, i64 {slot}", dt.int64).name
+                if isinstance(key, tuple) and key[0] in ("leaf", "scratch"):
+                    found = self.e.do(f"load ptr, ptr {place}", dt.int64)
+                else:
+                    found = self.load(place, self.arguments.dtypes[key])
+            self.scopes[0][key] = found
+        return found
+
+    def value(self, root: Term, base: bool = False) -> Value:
+        """The value of a Term here; with `base`, of its first lane alone (for addresses)."""
+        found = self.known(root, base)
+        if found is not None:
+            return found
+        stack = [root]
+        while stack:
+            term = stack[-1]
+            if self.known(term, base) is not None:
+                stack.pop()
+                continue
+            waiting = [a for a in self.needs(term) if self.known(a, base) is None]
+            if waiting:
+                stack.extend(reversed(waiting))
+                continue
+            stack.pop()
+            self.scopes[-1][self.key(term, base)] = self.compute(term, base)
+        result = self.known(root, base)
+        assert result is not None
+        return result
+
+    def needs(self, term: Term) -> tuple[Term, ...]:
+        """The Terms that `compute` asks for; folds and reads find their own."""
+        return () if term.op in ("part", "read") else term.args
+
+    def key(self, term: Term, base: bool) -> Hashable:
+        one_lane = base and self.vec is not None and term.free >> self.vec & 1
+        return ("base", term.id) if one_lane else term.id
+
+    def known(self, term: Term, base: bool) -> Value | None:
+        key = self.key(term, base)
+        for scope in reversed(self.scopes):
+            if key in scope:
+                return scope[key]
+        return None
+
+    def compute(self, term: Term, base: bool) -> Value:
+        op, e = term.op, self.e
+        if op == "const":
+            return e.constant(term.payload, term.dtype)
+        if op == "arg":
+            return self.argument(term.payload)
+        if op == "var":
+            return self.variable(term.payload, base)
+        if op == "part":
+            return self.result(term)
+        if op == "read":
+            mask = term.args[1] if len(term.args) == 2 else None
+            return self.fetch(term.payload, term.args[0], mask, False, term)
+        args = [self.value(a, base) for a in term.args]
+        if op == "cast":
+            return e.convert(args[0], term.dtype)
+        if op == "bitcast":
+            target = type_of(term.dtype, args[0].lanes)
+            return e.do(f"bitcast {args[0]} to {target}", term.dtype, args[0].lanes)
+        if op not in RULES:
+            return self.value(math.expand(term), base)
+        return e.primitive(op, args, term.dtype)
+
+    def variable(self, var: int, base: bool) -> Value:
+        start = self.base[var]
+        if var != self.vec or base or self.lanes == 1:
+            return start
+        return self.e.primitive("add", [start, self.e.lane_numbers(self.lanes)], dt.int64)
+
+    def result(self, part: Term) -> Value:
+        key = ("part", part.args[0].id, part.payload)
+        return next(scope[key] for scope in reversed(self.scopes) if key in scope)
+
+    # -- memory ---------------------------------------------------------------------------------
+
+    def fetch(
+        self,
+        operand: Operand,
+        offset: Term,
+        where: Term | None,
+        whole: bool,
+        term: Term | None = None,
+    ) -> Value:
+        """Elements of `operand`: one for all lanes, a vector in a row, or a gather."""
+        free = offset.free if term is None else term.free
+        if self.vec is None or not (whole or free >> self.vec & 1):
+            return self.fetch_one(operand, offset, where)
+        mask = self.mask
+        if where is not None:
+            inside = self.e.spread(self.value(where), self.lanes)
+            mask = inside if mask is None else self.e.primitive("and", [mask, inside], dt.bool_)
+        step = stride(offset, self.vec) if offset.free >> self.vec & 1 else None
+        if step == 1:
+            return self.vector(operand, self.value(offset, True), mask)
+        if step == -1:
+            first = self.int("sub", self.value(offset, True), self.e.index(self.lanes - 1))
+            back = range(self.lanes - 1, -1, -1)
+            turned = None if mask is None else self.shuffle(mask, back)
+            return self.shuffle(self.vector(operand, first, turned), back)
+        return self.gather(operand, offset, mask)
+
+    def fetch_one(self, operand: Operand, offset: Term, where: Term | None) -> Value:
+        place = self.address(operand, self.value(offset, True))
+        if where is not None:
+            allowed = self.value(where)
+            safe = f"select {allowed}, ptr {place}, ptr {self.somewhere()}"
+            place = self.e.do(safe, dt.int64).name
+        return self.load(place, operand.dtype)
+
+    def somewhere(self) -> str:
+        """Memory that may always be read."""
+        if self.nothing is None:
+            self.nothing = "%nothing"
+            self.e.allocas += ["  %nothing = alloca i64", "  store i64 0, ptr %nothing"]
+        return self.nothing
+
+    def address(self, operand: Operand, offset: Value) -> str:
+        pointer = self.argument(operand.slot).name
+        element = memory_type(operand.dtype)
+        kind = dt.int64
+        return self.e.do(
+            f"getelementptr {element}, ptr {pointer}, {offset}", kind, offset.lanes
+        ).name
+
+    def load(self, place: str, dtype: DType, lanes: int = 1) -> Value:
+        text = f"load {memory_type(dtype, lanes)}, ptr {place}, align {dtype.size}"
+        return self.from_memory(self.e.do(text, in_memory(dtype), lanes), dtype)
+
+    def from_memory(self, value: Value, dtype: DType) -> Value:
+        return (
+            self.e.convert(value, dtype)
+            if dtype.kind == "b"
+            else Value(*value[:1], dtype, value.lanes)
+        )
+
+    def vector(self, operand: Operand, first: Value, mask: Value | None) -> Value:
+        """`lanes` elements in a row from `first`."""
+        dtype, lanes = operand.dtype, self.lanes
+        place = self.address(operand, first)
+        if mask is None:
+            return self.load(place, dtype, lanes)
+        stored, kind = in_memory(dtype), memory_type(dtype, lanes)
+        name = f"@llvm.masked.load.{overload(stored, lanes)}.p0"
+        self.e.declared.add(f"declare {kind} {name}(ptr, i32, <{lanes} x i1>, {kind})")
+        text = f"call {kind} {name}(ptr {place}, i32 {dtype.size}, {mask}, {kind} zeroinitializer)"
+        return self.from_memory(self.e.do(text, stored, lanes), dtype)
+
+    def gather(self, operand: Operand, offset: Term, mask: Value | None) -> Value:
+        dtype, lanes = operand.dtype, self.lanes
+        places = self.address(operand, self.e.spread(self.value(offset), lanes))
+        allowed = mask or self.e.constant(True, dt.bool_, lanes)
+        stored, kind = in_memory(dtype), memory_type(dtype, lanes)
+        name = f"@llvm.masked.gather.{overload(stored, lanes)}.v{lanes}p0"
+        self.e.declared.add(f"declare {kind} {name}(<{lanes} x ptr>, i32, <{lanes} x i1>, {kind})")
+        args = f"<{lanes} x ptr> {places}, i32 {dtype.size}, {allowed}, {kind} zeroinitializer"
+        return self.from_memory(self.e.do(f"call {kind} {name}({args})", stored, lanes), dtype)
+
+    def store(self, operand: Operand, offset: Term, value: Value) -> None:
+        stored = in_memory(operand.dtype)
+        if operand.dtype.kind == "b":
+            value = self.e.do(
+                f"zext {value} to {type_of(stored, value.lanes)}", stored, value.lanes
+            )
+        if self.vec is None:
+            place = self.address(operand, self.value(offset, True))
+            self.e.line(f"store {value}, ptr {place}, align {operand.dtype.size}")
+            return
+        value = self.e.spread(value, self.lanes)
+        step = stride(offset, self.vec)
+        if step == 1:
+            self.store_vector(operand, self.value(offset, True), value)
+        else:
+            self.scatter(operand, offset, value)
+
+    def store_vector(self, operand: Operand, first: Value, value: Value) -> None:
+        place, size = self.address(operand, first), operand.dtype.size
+        if self.mask is None:
+            self.e.line(f"store {value}, ptr {place}, align {size}")
+            return
+        name = f"@llvm.masked.store.{overload(value.dtype, value.lanes)}.p0"
+        self.e.declared.add(f"declare void {name}({value.type}, ptr, i32, <{value.lanes} x i1>)")
+        self.e.line(f"call void {name}({value}, ptr {place}, i32 {size}, {self.mask})")
+
+    def scatter(self, operand: Operand, offset: Term, value: Value) -> None:
+        lanes, size = value.lanes, operand.dtype.size
+        places = self.address(operand, self.e.spread(self.value(offset), lanes))
+        allowed = self.mask or self.e.constant(True, dt.bool_, lanes)
+        name = f"@llvm.masked.scatter.{overload(value.dtype, lanes)}.v{lanes}p0"
+        pointers = f"<{lanes} x ptr>"
+        self.e.declared.add(f"declare void {name}({value.type}, {pointers}, i32, <{lanes} x i1>)")
+        self.e.line(f"call void {name}({value}, {pointers} {places}, i32 {size}, {allowed})")
+
+    # -- integers -------------------------------------------------------------------------------
+
+    def extent(self, var: int) -> Value:
+        return self.value(self.arena.extent[var], True)
+
+    def slot(self, number: int) -> Value:
+        place = self.e.do(f"getelementptr i64, ptr %b, i64 {number}", dt.int64).name
+        return self.load(place, dt.int64)
+
+    def int(self, op: str, a: Value, b: Value) -> Value:
+        return self.e.do(f"{op} {a}, {b.name}", dt.int64)
+
+    def smaller(self, a: Value, b: Value) -> Value:
+        return self.e.primitive("min", [a, b], dt.int64)
+
+
+def in_memory(dtype: DType) -> DType:
+    """The dtype whose register type is `dtype`'s type in memory."""
+    return dt.uint8 if dtype.kind == "b" else dtype
