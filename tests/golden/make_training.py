@@ -1,0 +1,22 @@
+"""training.json: updates, schedules, batches, short trainings and summaries."""
+
+import json
+import sys
+from pathlib import Path
+
+import mxnet as mx
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from golden import training
+
+
+def make(folder) -> None:
+    """Write them."""
+    found = {
+        "optimizers": {name: training.optimize(mx, name) for name in training.OPTIMIZERS},
+        "schedules": {name: training.schedule(mx, name) for name in training.SCHEDULES},
+        "iterators": {name: training.iterate(mx, name) for name in training.ITERATORS},
+        "fits": {name: training.fit(mx, name) for name in training.FITS},
+        "summaries": {name: training.summarize(mx, name) for name in training.SUMMARIES},
+    }
+    (folder / "training.json").write_text(json.dumps(found) + "\n")

@@ -1,0 +1,186 @@
+"""Training put to the same test in the real library and in gnomon; `mx` is either of them.
+
+Every function gives plain lists and numbers that JSON can hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import Any
+
+import numpy as np
+
+from .inputs import draw
+
+# --- optimizers -----------------------------------------------------------------------------
+
+# name -> optimizer and arguments; two weights, one of which is free of decay by its name
+OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "sgd": ("sgd", {"learning_rate": 0.1, "wd": 0.1}),
+    "sgd momentum": ("sgd", {"learning_rate": 0.1, "momentum": 0.9, "wd": 0.1}),
+    "sgd clipped": ("sgd", {"momentum": 0.9, "clip_gradient": 0.3, "rescale_grad": 0.5}),
+    "sgd clipped decay": ("sgd", {"wd": 0.1, "clip_gradient": 0.3, "rescale_grad": 2.0}),
+    "nag": ("nag", {"learning_rate": 0.1, "momentum": 0.9, "clip_gradient": 0.3}),
+    "nag plain": ("nag", {"learning_rate": 0.1, "wd": 0.1}),
+    "signum": ("signum", {"momentum": 0.9, "wd": 0.1, "wd_lh": 0.01, "clip_gradient": 0.3}),
+    "signum plain": ("signum", {"momentum": 0.0, "wd": 0.1}),
+    "adam": ("adam", {"learning_rate": 0.01, "wd": 0.1, "clip_gradient": 0.3}),
+    "adam betas": ("adam", {"beta1": 0.5, "beta2": 0.9, "epsilon": 1e-3, "rescale_grad": 0.5}),
+    "adagrad": ("adagrad", {"learning_rate": 0.1, "wd": 0.1, "clip_gradient": 0.3}),
+    "adagrad eps": ("adagrad", {"eps": 1e-2, "rescale_grad": 0.5}),
+    "rmsprop": ("rmsprop", {"learning_rate": 0.01, "wd": 0.1, "clip_gradient": 0.3}),
+    "rmsprop centred": ("rmsprop", {"centered": True, "gamma1": 0.5, "wd": 0.1}),
+    "rmsprop bounded": ("rmsprop", {"learning_rate": 0.1, "clip_weights": 0.5}),
+    "test": ("test", {"rescale_grad": 0.5}),
+}
+NAMES = {0: "fc_weight", 1: "fc_bias"}
+SHAPES = {0: (2, 3), 1: (5,)}
+STEPS = 5
+
+
+def optimize(mx: Any, name: str) -> list[Any]:
+    """Two weights after some updates by the same gradients."""
+    kind, settings = OPTIMIZERS[name]
+    updater = mx.optimizer.get_updater(mx.optimizer.create(kind, param_idx2name=NAMES, **settings))
+    weights = {i: mx.nd.array(draw(f"w{i}", ["n", s])) for i, s in SHAPES.items()}
+    for step in range(STEPS):
+        for i, shape in SHAPES.items():
+            updater(i, mx.nd.array(draw(f"g{i}{step}", ["n", shape])), weights[i])
+    return [weight.asnumpy().tolist() for weight in weights.values()]
+
+
+# --- schedules ------------------------------------------------------------------------------
+
+WARM = {"warmup_steps": 3, "warmup_begin_lr": 0.01}
+SCHEDULES: dict[str, tuple[str, dict[str, Any]]] = {
+    "factor": ("FactorScheduler", {"step": 4, "factor": 0.5, "base_lr": 1.0}),
+    "factor stops": ("FactorScheduler", {"step": 1, "factor": 0.1, "stop_factor_lr": 1e-3}),
+    "factor warm": ("FactorScheduler", {"step": 4, "factor": 0.5, "base_lr": 1.0, **WARM}),
+    "steps": ("MultiFactorScheduler", {"step": [2, 9, 12], "factor": 0.3, "base_lr": 1.0}),
+    "poly": ("PolyScheduler", {"max_update": 15, "base_lr": 1.0, "final_lr": 0.1}),
+    "poly warm": ("PolyScheduler", {"max_update": 15, "base_lr": 1.0, "pwr": 1, **WARM}),
+    "cosine": ("CosineScheduler", {"max_update": 15, "base_lr": 1.0, "final_lr": 0.1}),
+    "cosine constant": (
+        "CosineScheduler",
+        {"max_update": 15, "base_lr": 1.0, "warmup_mode": "constant", **WARM},
+    ),
+}
+ASKED = (0, 1, 2, 3, 4, 5, 8, 9, 10, 13, 14, 15, 16, 20)
+
+
+def schedule(mx: Any, name: str) -> list[float]:
+    """The rates at some numbers of updates."""
+    kind, settings = SCHEDULES[name]
+    scheduler = getattr(mx.lr_scheduler, kind)(**settings)
+    return [float(scheduler(number)) for number in ASKED]
+
+
+# --- iterators ------------------------------------------------------------------------------
+
+ITERATORS = {
+    f"{rows} rows by {size}, {handle}{', shuffled' * shuffle}": (rows, size, handle, shuffle)
+    for rows, size in ((7, 3), (6, 3), (5, 4), (3, 2))
+    for handle in ("pad", "discard", "roll_over")
+    for shuffle in (False, True)
+}
+
+
+def iterate(mx: Any, name: str) -> list[Any]:
+    """Labels and padding of every batch of three epochs."""
+    rows, size, handle, shuffle = ITERATORS[name]
+    np.random.seed(5)
+    batches = mx.io.NDArrayIter(
+        np.arange(2 * rows).reshape(rows, 2), np.arange(rows), size, shuffle, handle
+    )
+    epochs = []
+    for _ in range(3):
+        epochs.append([[b.label[0].asnumpy().tolist(), b.pad] for b in batches])
+        batches.reset()
+    return epochs
+
+
+# --- modules --------------------------------------------------------------------------------
+
+# name -> number of devices, store, optimizer, its arguments
+FITS: dict[str, tuple[int, str | None, str, dict[str, Any]]] = {
+    "one device": (1, "local", "sgd", {"learning_rate": 0.1, "momentum": 0.9, "wd": 1e-2}),
+    "one device, no store": (1, None, "sgd", {"learning_rate": 0.2}),
+    "two devices": (2, "local", "sgd", {"learning_rate": 0.1, "momentum": 0.9}),
+    "two devices, no updates on the store": (2, "device", "nag", {"learning_rate": 0.1}),
+}
+
+
+def perceptron(sym: Any) -> Any:
+    """A network small enough to write down what becomes of it."""
+    net = sym.FullyConnected(sym.Variable("data"), num_hidden=6, name="fc1")
+    net = sym.Activation(net, act_type="tanh", name="tanh1")
+    net = sym.FullyConnected(net, num_hidden=3, name="fc2")
+    return sym.SoftmaxOutput(net, name="softmax")
+
+
+def fit(mx: Any, name: str) -> dict[str, Any]:
+    """Metrics after each batch of two epochs, and the parameters and predictions at the end."""
+    devices, store, optimizer, settings = FITS[name]
+    points = draw("points", ["n", (22, 4)])
+    labels = points[:, :3].argmax(axis=1).astype("float32")
+    batches = mx.io.NDArrayIter(points, labels, 8)
+    module = mx.mod.Module(perceptron(mx.sym), context=[mx.cpu(i) for i in range(devices)])
+    start = {
+        "fc1_weight": ["u", (6, 4), -0.8, 0.8],
+        "fc1_bias": ["u", (6,), -0.1, 0.1],
+        "fc2_weight": ["u", (3, 6), -0.8, 0.8],
+        "fc2_bias": ["z", (3,)],
+    }
+    seen: list[Any] = []
+    module.fit(
+        batches,
+        eval_metric=["acc", "ce"],
+        kvstore=store,
+        optimizer=optimizer,
+        optimizer_params=settings,
+        arg_params={key: mx.nd.array(draw(key, spec)) for key, spec in start.items()},
+        aux_params={},
+        num_epoch=2,
+        batch_end_callback=lambda param: seen.append(
+            [param.epoch, param.nbatch, list(map(float, param.eval_metric.get()[1]))]
+        ),
+    )
+    params, _ = module.get_params()
+    return {
+        "seen": seen,
+        "params": {key: value.asnumpy().tolist() for key, value in sorted(params.items())},
+        "predicted": module.predict(batches).asnumpy().tolist(),
+        "score": [float(value) for _, value in module.score(batches, ["acc", "ce"])],
+    }
+
+
+# --- summaries ------------------------------------------------------------------------------
+
+
+def branching(sym: Any) -> Any:
+    """A network with branches, auxiliary states, no bias, and a name too long for its column."""
+    net = sym.Convolution(sym.Variable("data"), kernel=(3, 3), num_filter=8, name="conv1")
+    net = sym.BatchNorm(net, name="bn")
+    net = sym.Activation(net, act_type="relu", name="relu1")
+    net = sym.Pooling(net, kernel=(2, 2), stride=(2, 2), pool_type="max", name="pool1")
+    net = sym.Flatten(net, name="flat")
+    left = sym.FullyConnected(net, num_hidden=10, name="left", no_bias=True)
+    right = sym.FullyConnected(net, num_hidden=10, name="right")
+    long = "a_rather_long_name_for_a_layer_that_does_not_fit_into_its_column"
+    net = sym.Dropout(sym.Concat(left, right, name=long), name="drop")
+    return sym.SoftmaxOutput(sym.elemwise_add(net, net, name="twice"), name="softmax")
+
+
+SUMMARIES: dict[str, dict[str, Any]] = {
+    "wide": {},
+    "narrow": {"line_length": 80, "positions": [0.4, 0.6, 0.8, 1.0]},
+}
+
+
+def summarize(mx: Any, name: str) -> str:
+    """What `print_summary` prints."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        mx.viz.print_summary(branching(mx.sym), {"data": (2, 1, 8, 8)}, **SUMMARIES[name])
+    return text.getvalue()

@@ -1,0 +1,162 @@
+"""Iterators: names, shapes, wrapping, joining, prefetching, and what they refuse."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon.io import DataBatch, DataDesc, DataIter, NDArrayIter, PrefetchingIter, ResizeIter
+
+
+def five(**kwargs):
+    return NDArrayIter(np.arange(10).reshape(5, 2), np.arange(5), 2, **kwargs)
+
+
+def labels(batches):
+    return [batch.label[0].asnumpy().tolist() for batch in batches]
+
+
+def test_descriptions_are_tuples_of_name_and_shape():
+    desc = DataDesc("data", (1, 2), "float64", "NT")
+    assert desc == ("data", (1, 2))
+    assert repr(desc) == "DataDesc[data,(1, 2),float64,NT]"
+    assert [DataDesc.get_batch_axis(x) for x in (None, "NCHW", "TNC", "TC")] == [0, 0, 1, -1]
+    assert DataDesc.get_list([("a", (1,))], None)[0].dtype is np.float32
+    with pytest.raises(TypeError, match="types"):
+        DataDesc.get_list([("a", (1,))], [("b", "int32")])
+
+
+def test_names_of_several_arrays():
+    zeros = np.zeros((4, 2))
+    several = NDArrayIter([zeros, zeros], batch_size=2)
+    assert [d.name for d in several.provide_data] == ["_0_data", "_1_data"]
+    assert several.provide_label == []
+    named = NDArrayIter({"z": zeros, "b": np.zeros((4, 3))}, {"y": np.zeros(4)}, 2)
+    assert named.provide_data == [("b", (2, 3)), ("z", (2, 2))]
+    assert named.provide_label == [("y", (2,))]
+    assert str(next(named)) == "DataBatch: data shapes: [(2, 3), (2, 2)] label shapes: [(2,)]"
+
+
+def test_a_batch_may_be_larger_than_the_data():
+    batch = NDArrayIter(np.arange(2), batch_size=5).next()
+    assert batch.data[0].asnumpy().tolist() == [0, 1, 0, 1, 0]
+    assert batch.pad == 3
+
+
+def test_arrays_are_batched_without_copies():
+    data = mx.nd.zeros((4, 2))
+    batch = NDArrayIter(data, batch_size=2).next()
+    data[:] = 7
+    assert batch.data[0].asnumpy().tolist() == [[7, 7], [7, 7]]
+
+
+def test_shuffling_keeps_rows_together_and_the_source_as_it_is():
+    source = mx.nd.array(np.arange(40).reshape(20, 2))
+    before = source.asnumpy()
+    np.random.seed(1)
+    batches = list(NDArrayIter(source, np.arange(20) * 2, 5, shuffle=True))
+    rows = np.concatenate([b.data[0].asnumpy() for b in batches])
+    assert rows[:, 0].tolist() == [x for b in labels(batches) for x in b]
+    assert sorted(rows[:, 0]) == before[:, 0].tolist()
+    assert (source.asnumpy() == before).all()
+
+
+def test_hard_reset_forgets_what_rolled_over():
+    batches = five(last_batch_handle="roll_over")
+    assert labels(batches) == [[0, 1], [2, 3]]
+    batches.hard_reset()
+    assert labels(batches) == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"data": []}, "at least one array"),
+        ({"data": "x"}, "got str"),
+        ({"data": np.zeros((4, 2)), "label": np.zeros(3)}, "4 rows"),
+        ({"data": np.zeros((0, 2))}, "at least one row"),
+        ({"data": np.zeros(4), "batch_size": 0}, "batch_size"),
+        ({"data": np.zeros(4), "last_batch_handle": "drop"}, "roll_over"),
+        ({"data": {"a": object()}}, "'a'"),
+    ],
+)
+def test_refused_arguments(wrong, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        NDArrayIter(**wrong)
+
+
+def test_batches_hold_lists():
+    with pytest.raises(TypeError, match="list of NDArrays"):
+        DataBatch(mx.nd.zeros((2,)))
+
+
+def test_resized_epochs():
+    resized = ResizeIter(five(), 4)
+    for _ in range(2):
+        assert labels(resized) == [[0, 1], [2, 3], [4, 0], [0, 1]]
+        resized.reset()
+    going_on = ResizeIter(five(), 2, reset_internal=False)
+    seen = []
+    for _ in range(3):
+        seen.append(labels(going_on))
+        going_on.reset()
+    assert seen == [[[0, 1], [2, 3]], [[4, 0], [0, 1]], [[2, 3], [4, 0]]]
+
+
+def test_prefetching_joins_and_renames():
+    joined = PrefetchingIter(
+        [five(), five()],
+        rename_data=[{"data": "a"}, {"data": "b"}],
+        rename_label=[{"softmax_label": "x"}, {"softmax_label": "y"}],
+    )
+    assert [d.name for d in joined.provide_data] == ["a", "b"]
+    assert [d.name for d in joined.provide_label] == ["x", "y"]
+    assert joined.batch_size == 2
+    for _ in range(2):
+        batches = list(joined)
+        assert [b.pad for b in batches] == [0, 0, 1]
+        assert [b.label[1].asnumpy().tolist() for b in batches] == [[0, 1], [2, 3], [4, 0]]
+        joined.reset()
+
+
+class Flaky(DataIter):
+    """Gives a batch, then fails once, on whatever thread it is asked."""
+
+    provide_data = (DataDesc("data", (1,)),)
+
+    def __init__(self):
+        super().__init__(1)
+        self.calls = 0
+        self.threads = set()
+
+    def next(self):
+        self.calls += 1
+        self.threads.add(threading.current_thread())
+        if self.calls == 2:
+            raise OSError("the disk is gone")
+        return DataBatch([mx.nd.array([self.calls])])
+
+
+def test_errors_reach_whoever_asks():
+    source = Flaky()
+    ahead = PrefetchingIter(source)
+    assert ahead.next().data[0].asnumpy().tolist() == [1]
+    with pytest.raises(OSError, match="disk is gone"):
+        ahead.next()
+    ahead.reset()
+    assert ahead.next().data[0].asnumpy().tolist() == [3]
+    assert threading.main_thread() not in source.threads
+
+
+def test_sources_that_end_at_different_times_are_an_error():
+    joined = PrefetchingIter([five(), NDArrayIter(np.zeros((2, 2)), batch_size=2)])
+    joined.next()
+    with pytest.raises(mx.GnomonError, match=r"\[1\] ended before"):
+        joined.next()
+
+
+@pytest.mark.parametrize("wrong", [{"iters": []}, {"iters": [None], "rename_data": [{}, {}]}])
+def test_prefetching_refuses(wrong):
+    with pytest.raises(ValueError, match="PrefetchingIter"):
+        PrefetchingIter(**wrong)

@@ -1,0 +1,148 @@
+"""Metrics: sums since the last reset, names, composition, user functions, refusals."""
+
+import math
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon import metric as metrics
+
+LABELS = [mx.nd.array([0, 1, 1])]
+SCORES = [mx.nd.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]])]
+
+
+def test_local_and_global_values():
+    acc = metrics.create("acc")
+    assert math.isnan(acc.get()[1])
+    acc.update(LABELS, SCORES)
+    acc.reset_local()
+    assert math.isnan(acc.get()[1])
+    assert acc.get_global() == ("accuracy", 2 / 3)
+    acc.update([mx.nd.array([1])], [mx.nd.array([[0, 1]])])
+    assert acc.get() == ("accuracy", 1.0)
+    assert acc.get_global_name_value() == [("accuracy", 0.75)]
+    acc.reset()
+    assert math.isnan(acc.get_global()[1])
+
+
+@pytest.mark.parametrize("name", ["f1", "mcc", "pearsonr", "perplexity", "mae", "ce"])
+def test_every_metric_starts_and_restarts_undefined(name):
+    kwargs = {"ignore_label": None} if name == "perplexity" else {}
+    metric = metrics.create(name, **kwargs)
+    update = (LABELS, SCORES)
+    if name in ("pearsonr", "mae"):
+        update = ([mx.nd.array([1.0, 2, 4])], [mx.nd.array([1.0, 3, 4])])
+    assert math.isnan(metric.get()[1])
+    metric.update(*update)
+    first = metric.get()[1]
+    metric.reset()
+    assert math.isnan(metric.get()[1])
+    metric.update(*update)
+    assert metric.get()[1] == first
+
+
+def test_correlation_of_all_batches_is_that_of_their_union():
+    rng = np.random.default_rng(0)
+    label, pred = rng.normal(size=40) + 5, rng.normal(size=40)
+    pred += label
+    metric = metrics.create("pearsonr", average="micro")
+    for part in (slice(0, 7), slice(7, 30), slice(30, 40)):
+        metric.update([mx.nd.array(label[part])], [mx.nd.array(pred[part])])
+    assert metric.get()[1] == pytest.approx(np.corrcoef(label, pred)[0, 1], rel=1e-6)
+
+
+def test_names_choose_outputs_and_labels():
+    labels = {"a": LABELS[0], "b": mx.nd.array([0, 0, 0])}
+    preds = {"x": SCORES[0], "y": SCORES[0]}
+    chosen = metrics.create("acc", label_names=["b"], output_names=["x"])
+    chosen.update_dict(labels, preds)
+    assert chosen.get()[1] == 2 / 3
+    both = metrics.create("acc")
+    both.update_dict(labels, preds)
+    assert both.num_inst == 6
+    with pytest.raises(ValueError, match="nothing"):
+        metrics.create("acc", label_names=["nothing"]).update_dict(labels, preds)
+
+
+def test_composition():
+    both = metrics.create(["acc", "ce"])
+    both.add("mse")
+    assert [both.get_metric(i).name for i in range(3)] == ["accuracy", "cross-entropy", "mse"]
+    with pytest.raises(ValueError, match="index below 3"):
+        both.get_metric(3)
+    assert [each["metric"] for each in both.get_config()["metrics"]] == [
+        "Accuracy",
+        "CrossEntropy",
+        "MSE",
+    ]
+
+
+def test_functions_of_users():
+    worst = metrics.np(lambda label, pred: np.abs(label - pred).max(), name="worst")
+    worst.update([mx.nd.array([1, 2])], [mx.nd.array([1, 5])])
+    assert worst.get() == ("worst", 3.0)
+    counted = metrics.create(lambda label, pred: (label.sum(), label.size))
+    counted.update([mx.nd.array([1, 2])], [mx.nd.array([0, 0])])
+    assert counted.get() == ("custom(<lambda>)", 1.5)
+    with pytest.raises(mx.GnomonError, match="no config"):
+        counted.get_config()
+    first = metrics.CustomMetric(lambda label, pred: 1.0, allow_extra_outputs=True)
+    first.update(LABELS, SCORES * 2)
+    assert first.num_inst == 1
+
+
+def test_metrics_of_users():
+    @metrics.register("halves")
+    class Half(metrics.EvalMetric):
+        """Counts half of each update."""
+
+        def __init__(self, name="half"):
+            super().__init__(name)
+
+        def update(self, labels, preds):
+            self.sum_metric += 1
+            self.num_inst += 2
+
+    half = metrics.create("halves")
+    half.update(None, None)
+    assert half.get() == half.get_global() == ("half", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "preds", "words"),
+    [
+        ("acc", [[0, 1]], [[[1, 0], [0, 1], [1, 0]]], "shape"),
+        ("acc", [[0], [1]], [[[1, 0]]], "number of arrays 2"),
+        ("ce", [[0, 5]], [[[1, 0], [1, 0]]], "below 2"),
+        ("ce", [[0]], [[[1, 0], [1, 0]]], "1 labels"),
+        ("f1", [[0, 2]], [[[1, 0], [1, 0]]], "two classes"),
+        ("mse", [[0, 2]], [[[1, 0, 0], [1, 0, 0], [0, 0, 0]]], "MSE"),
+        ("perplexity", [[0, 2]], [[[1, 0, 0]]], "2 rows"),
+    ],
+)
+def test_refused_arrays(name, labels, preds, words):
+    kwargs = {"ignore_label": None} if name == "perplexity" else {}
+    metric = metrics.create(name, **kwargs)
+    with pytest.raises(ValueError, match=words):
+        metric.update([mx.nd.array(a) for a in labels], [mx.nd.array(a) for a in preds])
+    assert metric.num_inst == 0
+
+
+@pytest.mark.parametrize("spec", ["acuracy", 3, '["acc"'])
+def test_refused_names(spec):
+    with pytest.raises(mx.GnomonError, match="metric"):
+        metrics.create(spec)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: metrics.TopKAccuracy(top_k=1),
+        lambda: metrics.F1(average="all"),
+        lambda: metrics.PearsonCorrelation(average="all"),
+    ],
+)
+def test_refused_settings(make):
+    with pytest.raises(ValueError, match="expected"):
+        make()
