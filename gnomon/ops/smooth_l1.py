@@ -19,10 +19,9 @@ def smooth_l1_loss(x: float, square: float) -> float:
     """Half the square of `sx` inside 1/s^2, |x| - 0.5/s^2 outside; `square` is s^2."""
     if x > 1.0 / square:
         return x - 0.5 / square
-    elif x < -1.0 / square:
+    if x < -1.0 / square:
         return -x - 0.5 / square
-    else:
-        return 0.5 * square * x * x
+    return 0.5 * square * x * x
 
 
 @shadow.op
@@ -30,10 +29,9 @@ def smooth_l1_gradient(x: float, square: float) -> float:
     """`s^2 x` inside 1/s^2, the sign of x outside."""
     if x > 1.0 / square:
         return 1.0
-    elif x < -1.0 / square:
+    if x < -1.0 / square:
         return -1.0
-    else:
-        return square * x
+    return square * x
 
 
 def forward(data: Expr, env: EnvArguments) -> Expr:
@@ -43,8 +41,8 @@ def forward(data: Expr, env: EnvArguments) -> Expr:
 
 def backward(out_grad: OutputGrad, in0: Input0, env: EnvArguments) -> Expr:
     """The gradient of `data`."""
-    slope: Expr = smooth_l1_gradient(in0.data, env.scalar**2)
-    return slope * out_grad.data
+    gradient: Expr = out_grad.data * smooth_l1_gradient(in0.data, env.scalar**2)
+    return gradient
 
 
 (

@@ -125,7 +125,7 @@ def test_a_property_is_an_operator_like_any_other():
     assert op == classic()
     with pytest.raises(ShapeError, match="weight: expected"):
         op.infer_shape([X, (1, 2, 3, 4)])
-    with pytest.raises(ParamError, match="ConvolutionParam: argument 'num_filters'.*'num_filter'"):
+    with pytest.raises(ParamError, match=r"ConvolutionParam: argument 'num_filters'.*'num_filter'"):
         find("_test_convolution")(num_filters=4, kernel=3)
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ml_dtypes
-
 from gnomon.base import ParamError, complaint
-from gnomon.dtype import DType
 from gnomon.expr import call, ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.infer import UNKNOWN, Shapes
@@ -14,11 +11,6 @@ from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
 
 LAYOUTS = ("NCDHW", "NCHW", "NCW", "NDHWC", "NHWC", "NWC")
-
-
-def lowest(dtype: DType) -> float:
-    """The least finite number of `dtype`."""
-    return float(ml_dtypes.finfo(dtype.numpy).min)  # type: ignore[no-untyped-call]
 
 
 @op("Pooling")
@@ -105,9 +97,7 @@ class Pooling(Op):
     ) -> Expr:
         """The pooling of data with channels first."""
         if self.pool_type == "max":
-            largest = call.max_pool(x, kernel, stride, pad, self.full)
-            # a window that hangs over the end may hold nothing
-            return fn.maximum(largest, lowest(x.dtype)) if self.full else largest
+            return call.max_pool(x, kernel, stride, pad, self.full)
         if self.pool_type == "avg":
             counted = self.count_include_pad is not False
             return call.avg_pool(x, kernel, stride, pad, self.full, counted)
