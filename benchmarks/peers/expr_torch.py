@@ -1,0 +1,58 @@
+"""Worker: expressions by PyTorch, `expr_torch.py eager` or `expr_torch.py compile`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import torch
+import work
+from protocol import Step, serve
+
+torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)))
+ETA, LAM = float(work.ETA), float(work.LAM)
+F = torch.nn.functional
+
+
+def sgd(g: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """In place: by itself as two passes, compiled as one."""
+    if sys.argv[1] == "compile":
+        return w.copy_(-ETA * (g + LAM * w))
+    return torch.add(g, w, alpha=LAM, out=w).mul_(-ETA)
+
+
+FORMULAS = {
+    "sgd": sgd,
+    "add": lambda x, y: x + y,
+    "mixed": lambda b, c, d: b * torch.maximum(c, b) + d / (1 + b.abs()) - c,
+    "activations": lambda x: F.gelu(x) + x.sigmoid() + x.tanh() + x.exp(),
+    "tanh": lambda x: x.tanh(),
+    "exp": lambda x: x.exp(),
+    "smooth_l1": lambda x: torch.where(x.abs() < 1, 0.5 * x * x, x.abs() - 0.5),
+    "transpose": lambda x: x.T.contiguous(),
+    "argmax": lambda x: x.argmax(),
+    "sum 0": lambda x: x.sum(0),
+    "sum 1": lambda x: x.sum(1),
+    "softmax": lambda x: x.softmax(1),
+}
+
+
+def setup(row: str, n: int) -> tuple[Step, Step, dict[str, Any]]:
+    """The step of a row, and its result's probe."""
+    a = {k: torch.from_numpy(v) for k, v in work.arrays(row, n).items()}
+    operands = [a[k] for k in work.ROWS[row].operands]
+    formula = FORMULAS[row]
+    if sys.argv[1] == "compile":
+        torch._dynamo.reset()
+        formula = torch.compile(formula)
+
+    @torch.no_grad()
+    def step() -> torch.Tensor:
+        return formula(*operands)
+
+    return step, lambda: None, {"probe": work.probe(step().numpy())}
+
+
+if __name__ == "__main__":
+    serve(f"PyTorch {torch.__version__} {sys.argv[1]}", setup)
