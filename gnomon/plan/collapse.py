@@ -109,7 +109,7 @@ class Joint:
             if term.op == "var" or blocked:
                 blocked = True
                 return term
-            if term.op != "read" or len(term.args) == 2 and term.args[1].free & self.both:
+            if term.op != "read" or (len(term.args) == 2 and term.args[1].free & self.both):
                 return None
             offset = self.offset(term.args[0])
             blocked = blocked or offset is None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
 from gnomon.dtype import DType
+from gnomon.expr.index import Index
 from gnomon.expr.node import (
     ANY,
     JOINED,
@@ -20,7 +21,6 @@ from gnomon.expr.node import (
     Scalar,
     postorder,
 )
-from gnomon.expr.index import Index
 from gnomon.expr.term import Arena, Term, compute_dtype
 from gnomon.plan.statement import Store, Structure
 
