@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from gnomon.expr.call import BatchDot, Dot
 from gnomon.expr.node import Buffer, Call
 from gnomon.plan.cut import Invoke
-from gnomon.runtime import blas
+from gnomon.runtime import blas, neural
 from gnomon.runtime.program import Step
 from gnomon.runtime.scratch import copied
 
@@ -108,4 +108,5 @@ def dense(operand: Any) -> tuple[Buffer, Matrix, list[Step]]:
 MAKERS: dict[type[Call], Maker] = {
     Dot: Maker(dot_supported, dot_steps),
     BatchDot: Maker(dot_supported, dot_steps),
+    **dict.fromkeys(neural.OPERANDS, Maker(neural.supported, neural.steps)),
 }
