@@ -99,15 +99,15 @@ def run(record, values, before, request):
 def compare(bound, recorded, before, request, coarse):
     """Outputs, gradients and auxiliary states against the record."""
     for k, output in enumerate(bound.outputs):
-        check(record, f"output {k}", output.asnumpy(), recorded[f"out{k}"], coarse)
+        check(f"output {k}", output.asnumpy(), recorded[f"out{k}"], coarse)
     for name, start in before.items():
         expected = recorded[f"grad:{name}"]
         if request == "add":
             expected = (start + expected).astype(start.dtype)
         found = bound.grad_dict[name].asnumpy()
-        check(record, f"gradient of {name}, {request}", found, expected, coarse)
+        check(f"gradient of {name}, {request}", found, expected, coarse)
     for name, state in bound.aux_dict.items():
-        check(record, f"state {name}", state.asnumpy(), recorded[f"aux:{name}"], coarse)
+        check(f"state {name}", state.asnumpy(), recorded[f"aux:{name}"], coarse)
 
 
 @records(lambda record: not in_place(record))
@@ -129,8 +129,8 @@ def test_imperative(number):
     if in_place(record):
         operator(*arrays.values(), out=arrays["weight"], **settings(record))
         for name in arrays.keys() - {"grad"}:
-            check(record, name, arrays[name].asnumpy(), recorded[f"aux:{name}"])
+            check(name, arrays[name].asnumpy(), recorded[f"aux:{name}"])
         return
     outputs = operator(*arrays.values(), **settings(record))
     for k, output in enumerate(outputs if isinstance(outputs, list) else [outputs]):
-        check(record, f"output {k}", output.asnumpy(), recorded[f"out{k}"])
+        check(f"output {k}", output.asnumpy(), recorded[f"out{k}"])
