@@ -220,13 +220,7 @@ def gemm_step(
         raise DTypeError(
             complaint("gemm_step", "dtype", "float32 or float64 with OpenBLAS", of.name)
         )
-    for argument, size in (("m", m), ("n", n), ("k", k), ("batch", batch)):
-        if not 0 <= size < _LIMIT:
-            raise ParamError(complaint("gemm_step", argument, "a size from 0 to 2**31 - 1", size))
-    rows = ((k, m) if transpose_a else (m, k), (n, k) if transpose_b else (k, n), (m, n))
-    lda = _distance("lda", lda, *rows[0])
-    ldb = _distance("ldb", ldb, *rows[1])
-    ldc = _distance("ldc", ldc, *rows[2])
+    rows, (lda, ldb, ldc) = check_sizes(m, n, k, batch, transpose_a, transpose_b, (lda, ldb, ldc))
     sa, sb, sc = strides or (rows[0][0] * lda, rows[1][0] * ldb, rows[2][0] * ldc)
     product = _Product(
         of, m, n, k, transpose_a, transpose_b, alpha, beta, lda, ldb, ldc, batch, sa, sb, sc
@@ -234,6 +228,31 @@ def gemm_step(
     step = GemmStep(code, product, name, keep)
     step.bind(a, b, c)
     return step
+
+
+def check_sizes(
+    m: int,
+    n: int,
+    k: int,
+    batch: int,
+    transpose_a: bool,
+    transpose_b: bool,
+    distances: tuple[int | None, int | None, int | None],
+) -> tuple[tuple[tuple[int, int], ...], tuple[int, int, int]]:
+    """A, B and C as stored, (rows, columns) of each, and the elements from row to row of each.
+
+    Raises:
+        ParamError: as `gemm_step` says.
+    """
+    for argument, size in (("m", m), ("n", n), ("k", k), ("batch", batch)):
+        if not 0 <= size < _LIMIT:
+            raise ParamError(complaint("gemm_step", argument, "a size from 0 to 2**31 - 1", size))
+    stored = ((k, m) if transpose_a else (m, k), (n, k) if transpose_b else (k, n), (m, n))
+    a, b, c = (
+        _distance(f"ld{letter}", given, *shape)
+        for letter, given, shape in zip("abc", distances, stored, strict=True)
+    )
+    return stored, (a, b, c)
 
 
 def _distance(argument: str, given: int | None, rows: int, columns: int) -> int:

@@ -186,12 +186,13 @@ class Program(Step):
     __slots__ = ("_table", "steps")
 
     def __init__(self, steps: Iterable[Step], name: str = "program") -> None:
-        self.steps = tuple(_flat(steps))
+        given = tuple(steps)
+        self.steps = tuple(_flat(given))
         self._table = Block([len(self.steps), 0, *_triples(self.steps)])
         super().__init__(
             _runner().address("run"),
             self._table.address,
-            keep=self.steps,
+            keep=given,
             name=name,
             bytes=sum(step.bytes for step in self.steps),
             flops=sum(step.flops for step in self.steps),

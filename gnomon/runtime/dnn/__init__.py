@@ -8,7 +8,7 @@ from gnomon.runtime.dnn.convolution import (
 from gnomon.runtime.dnn.geometry import Convolution
 from gnomon.runtime.dnn.layout import CHOSEN, PLAIN, Layout
 from gnomon.runtime.dnn.library import Refused, available, why_not
-from gnomon.runtime.dnn.matmul import matmul
+from gnomon.runtime.dnn.matmul import matmul, supports_matmul
 from gnomon.runtime.dnn.pooling import (
     Pooling,
     pooling_backward,
@@ -32,6 +32,7 @@ __all__ = [
     "matmul",
     "pooling_backward",
     "pooling_forward",
+    "supports_matmul",
     "why_not",
     "winner_bytes",
 ]

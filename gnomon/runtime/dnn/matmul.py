@@ -1,4 +1,4 @@
-"""Matrix products by oneDNN: float32, and the 16-bit floating types where the processor has them."""
+"""Matrix products by oneDNN: float32, and 16-bit floating types where the processor has them."""
 
 from __future__ import annotations
 
@@ -10,88 +10,133 @@ from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.runtime import threads
 from gnomon.runtime.dnn.geometry import pieces
-from gnomon.runtime.dnn.library import Description, Primitive, attributes, one_thread, primitive
+from gnomon.runtime.dnn.library import (
+    Description,
+    Primitive,
+    Refused,
+    attributes,
+    available,
+    one_thread,
+    primitive,
+)
 from gnomon.runtime.dnn.stage import Arena, DnnStep, Phase, Place, Task
+
+Run = tuple[int, int]  # the first of some, and how many
 
 _GRAIN = 1_000_000  # multiply-adds below which another thread does not pay
 _TYPES = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
 
 
 @functools.lru_cache(maxsize=512)
-def _primitive(a: Description, b: Description, c: Description, accumulate: bool) -> Primitive:
+def _primitive(
+    a: Description, b: Description, c: Description, alpha: float, beta: float
+) -> Primitive:
     with one_thread() as found:
         create = "dnnl_matmul_primitive_desc_create"
-        return primitive(create, found.engine, a, b, None, c, attributes(add=accumulate))
+        after = attributes(alpha=alpha, beta=beta)
+        return primitive(create, found.engine, a, b, None, c, after)
+
+
+def supports_matmul(dtype: DType) -> bool:
+    """Whether `matmul` takes this dtype here."""
+    return dtype in _TYPES and available() and _supported(dtype)
+
+
+@functools.cache
+def _supported(dtype: DType) -> bool:
+    one = Description.plain((1, 1), (1, 1), dtype)
+    try:
+        return bool(_primitive(one, one, one, 1.0, 0.0))
+    except Refused:
+        return False
 
 
 def matmul(
+    dtype: Any,
     m: int,
     n: int,
     k: int,
     *,
-    dtype: Any = "float32",
-    batch: int = 1,
     transpose_a: bool = False,
     transpose_b: bool = False,
-    accumulate: bool = False,
-    name: str = "matmul",
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    lda: int | None = None,
+    ldb: int | None = None,
+    ldc: int | None = None,
+    batch: int = 1,
+    strides: tuple[int, int, int] | None = None,
+    name: str = "dot",
 ) -> DnnStep:
-    """out (m, n) = op(a) (m, k) op(b) (k, n), where op may transpose, `batch` times.
+    """C = alpha op(A) op(B) + beta C, as `blas.gemm_step` says, without degenerate sizes.
 
-    Operands to bind: `a`, `b`, `out`, all plain and of `dtype`; with `accumulate` the product is
-    added to `out`.
+    Operands to bind: `a`, `b`, `c`.
 
     Raises:
-        DTypeError: not float32, bfloat16 or float16.
+        DTypeError: `supports_matmul(dtype)` is false.
         ParamError: a size below 1.
-        DeviceError: oneDNN is not available.
-        Refused: this processor does not have the type.
     """
     of = dtypes.of(dtype)
-    if of not in _TYPES:
-        raise DTypeError(complaint("matmul", "dtype", f"one of {_TYPES}", of.name))
+    if not supports_matmul(of):
+        raise DTypeError(complaint("matmul", "dtype", "a type oneDNN has here", of.name))
     for argument, size in (("m", m), ("n", n), ("k", k), ("batch", batch)):
         if size < 1:
             raise ParamError(complaint("matmul", argument, "at least 1", size))
-    a = _Matrix(1, of, m, k, transpose_a)
-    b = _Matrix(2, of, k, n, transpose_b)
-    c = _Matrix(3, of, m, n, False)
-    arena = Arena()
-    tasks = []
-    for matrix, (row, rows), (column, columns) in _cut(m, n, k, batch):
+    sa, sb, sc = strides or (None, None, None)
+    a = _Matrix(1, of, (m, k), transpose_a, lda, sa)
+    b = _Matrix(2, of, (k, n), transpose_b, ldb, sb)
+    c = _Matrix(3, of, (m, n), False, ldc, sc)
+    arena, tasks = Arena(), []
+    for matrices, rows, columns in _cut(m, n, k, batch):
         operands = {
-            "src": a.part(matrix, row, rows, 0, k),
-            "weights": b.part(matrix, 0, k, column, columns),
-            "dst": c.part(matrix, row, rows, column, columns),
+            "src": a.part(matrices, rows, (0, k)),
+            "weights": b.part(matrices, (0, k), columns),
+            "dst": c.part(matrices, rows, columns),
         }
-        what = _primitive(*(place.description for place in operands.values()), accumulate)
-        task = Task(arena)
-        task.run(what, operands)
-        tasks.append(task)
+        what = _primitive(*(place.description for place in operands.values()), alpha, beta)
+        tasks.append(Task(arena))
+        tasks[-1].run(what, operands)
     moved = of.size * batch * (m * k + k * n + m * n)
     phase = Phase(name, tasks, moved, 2 * m * n * k * batch)
-    return DnnStep(name, ("a", "b", "out"), [phase], arena, what.name)
+    return DnnStep(name, ("a", "b", "c"), [phase], arena, what.name)
 
 
-def _cut(m: int, n: int, k: int, batch: int) -> list[tuple[int, tuple[int, int], tuple[int, int]]]:
-    """For each task: which matrix, which rows and which columns of the result."""
-    parts = max(1, min(threads.num_threads(), m * n * k // _GRAIN)) if batch == 1 else 1
+def _cut(m: int, n: int, k: int, batch: int) -> list[tuple[Run, Run, Run]]:
+    """For each task: which matrices, which rows and which columns of the result."""
+    parts = max(1, min(threads.num_threads(), batch * m * n * k // _GRAIN))
+    if batch > 1:
+        return [(matrices, (0, m), (0, n)) for matrices in pieces(batch, min(batch, parts))]
     if m >= n:
-        cuts = [(rows, (0, n)) for rows in pieces(m, min(m, parts))]
-    else:
-        cuts = [((0, m), columns) for columns in pieces(n, min(n, parts))]
-    return [(matrix, *cut) for matrix in range(batch) for cut in cuts]
+        return [((0, 1), rows, (0, n)) for rows in pieces(m, min(m, parts))]
+    return [((0, 1), (0, m), columns) for columns in pieces(n, min(n, parts))]
 
 
 class _Matrix:
     """An operand: (rows, columns) as the product sees it, the other way round in memory or not."""
 
-    def __init__(self, number: int, dtype: DType, rows: int, columns: int, turned: bool) -> None:
-        self.number, self.dtype, self.size = number, dtype, rows * columns
-        self.steps = (1, rows) if turned else (columns, 1)
+    def __init__(
+        self,
+        number: int,
+        dtype: DType,
+        shape: tuple[int, int],
+        turned: bool,
+        distance: int | None,
+        stride: int | None,
+    ) -> None:
+        rows, columns = shape[::-1] if turned else shape
+        distance = columns if distance is None or rows == 1 else distance
+        self.number, self.dtype = number, dtype
+        self.stride = rows * distance if stride is None else stride
+        self.steps = (1, distance) if turned else (distance, 1)
 
-    def part(self, matrix: int, row: int, rows: int, column: int, columns: int) -> Place:
-        """These rows and columns of one matrix of the batch."""
-        description = Description.plain((rows, columns), self.steps, self.dtype)
-        start = matrix * self.size + row * self.steps[0] + column * self.steps[1]
+    def part(self, matrices: Run, rows: Run, columns: Run) -> Place:
+        """These rows and columns of these matrices of a batch; one matrix has two axes only."""
+        first, count = matrices
+        shape: tuple[int, ...] = (rows[1], columns[1])
+        steps: tuple[int, ...] = self.steps
+        if count > 1:
+            shape = (count if self.stride else 1, *shape)
+            steps = (self.stride or shape[1] * shape[2], *steps)
+        start = first * self.stride + rows[0] * self.steps[0] + columns[0] * self.steps[1]
+        description = Description.plain(shape, steps, self.dtype)
         return Place(description, self.number, start * self.dtype.size)

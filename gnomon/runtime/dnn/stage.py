@@ -279,13 +279,16 @@ class DnnStep(Program):
         self._addresses = Addresses(len(self.operands), arena.size)
         super().__init__([phase.step(self._addresses) for phase in phases], name)
 
-    def bind(self, **addresses: int) -> None:
-        """From now on the operands named are at these addresses.
+    def bind(self, *addresses: int, **named: int) -> None:
+        """From now on the operands, in the order of `operands` or by name, are at these addresses.
 
         Raises:
-            ParamError: the step has no operand of that name.
+            ParamError: the step has no operand of that name, or not so many.
         """
-        for name, address in addresses.items():
+        if len(addresses) > len(self.operands):
+            expected = f"at most {len(self.operands)}"
+            raise ParamError(complaint(self.name, "addresses", expected, len(addresses)))
+        for name, address in [*zip(self.operands, addresses, strict=False), *named.items()]:
             if name not in self.operands:
                 raise ParamError(complaint(self.name, name, f"one of {self.operands}", address))
             self._addresses.block.words[1 + self.operands.index(name)] = address
