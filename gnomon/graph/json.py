@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gnomon.base import FormatError, GnomonError
 from gnomon.graph import legacy
-from gnomon.graph.node import Entry, Graph, Node, states_of
+from gnomon.graph.node import Entry, Graph, Node, input_versions
 from gnomon.ops import registry
 
 VERSION = 10901
@@ -44,7 +44,7 @@ def dumps(graph: Graph) -> str:
     nodes = [_node_text(node, number, versions) for node in graph.topo]
     rows = [0]
     for node in graph.topo:
-        rows.append(rows[-1] + node.num_outputs)
+        rows.append(rows[-1] + counted_outputs(node))
     heads = [[number[e.node], e.index, versions.get(e.node, 0)] for e in graph.outputs]
     parts = {
         "nodes": "[\n    " + ", \n    ".join(nodes) + "\n  ]" if nodes else "[]",
@@ -56,14 +56,30 @@ def dumps(graph: Graph) -> str:
     return "{\n" + ", \n".join(f'  "{key}": {text}' for key, text in parts.items()) + "\n}"
 
 
+def _pooling(op: Any) -> int:
+    """Maxima are kept with their places, where the axes are in MXNet's usual order."""
+    return 2 if op.pool_type == "max" and op.kernel and not str(op.layout).endswith("C") else 1
+
+
+#: operators of MXNet with outputs for its own use that gnomon's do not have; files count them
+HIDDEN_OUTPUTS: Mapping[str, Callable[[Any], int]] = {
+    "InstanceNorm": lambda op: 3,
+    "L2Normalization": lambda op: 2,
+    "LRN": lambda op: 2,
+    "Pooling": _pooling,
+}
+
+
+def counted_outputs(node: Node) -> int:
+    """How many outputs MXNet counts for `node` in `node_row_ptr`."""
+    count = None if node.op is None else HIDDEN_OUTPUTS.get(node.op.name)
+    return node.num_outputs if count is None else count(node.op)
+
+
 def _node_text(node: Node, number: Mapping[Node, int], versions: dict[Node, int]) -> str:
     """One node; `versions` counts how often each state was changed so far."""
-    changed = set() if node.op is None else set(states_of(node))
-    inputs = []
-    for entry in node.inputs:
-        if entry in changed and entry.node.op is None:
-            versions[entry.node] = versions.get(entry.node, 0) + 1
-        inputs.append([number[entry.node], entry.index, versions.get(entry.node, 0)])
+    counts = input_versions(node, versions)
+    inputs = [[number[e.node], e.index, v] for e, v in zip(node.inputs, counts, strict=True)]
     fields = {
         "op": _string("null" if node.op is None else node.op.name),
         "name": _string(node.name),
@@ -197,7 +213,9 @@ def _node(spec: Mapping[str, Any], at: int, nodes: Sequence[Node | None], where:
     if len(inputs) != len(op.inputs()):
         expected = f"{len(op.inputs())} inputs of {op.name} ({', '.join(op.inputs())})"
         raise FormatError(f"{who}: expected {expected}, got {len(inputs)}")
-    return Node(op, name, inputs, attrs)
+    node = Node(op, name, inputs, attrs)
+    node.versions = tuple(given[2] if len(given) == 3 else 0 for given in spec.get("inputs", []))
+    return node
 
 
 def _entry(given: Any, nodes: Sequence[Node | None], who: str) -> Entry:

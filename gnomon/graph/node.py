@@ -60,10 +60,11 @@ class Node:
     """An operator with the entries it reads, or (`op` None) a variable.
 
     `attrs` holds the texts a model file holds: what was given of the operator's parameters, and
-    attributes of the user (`__ctx_group__`, `__lr_mult__`).
+    attributes of the user (`__ctx_group__`, `__lr_mult__`). `versions` say, where a file did,
+    how often each input was changed before it is read.
     """
 
-    __slots__ = ("attrs", "inputs", "name", "op")
+    __slots__ = ("attrs", "inputs", "name", "op", "versions")
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class Node:
         self.name = name
         self.inputs = tuple(inputs)
         self.attrs = dict(attrs or {})
+        self.versions: tuple[int, ...] = ()
 
     @property
     def num_outputs(self) -> int:
@@ -175,6 +177,18 @@ def search(starts: Iterable[Node]) -> Iterator[Node]:
             else:
                 seen.add(operand)
                 stack.append((operand, iter(operand.inputs)))
+
+
+def input_versions(node: Node, changes: dict[Node, int]) -> tuple[int, ...]:
+    """How often each input of `node` was changed before it is read, as MXNet's files count.
+
+    `changes` counts for the nodes so far, and is told of those that `node` makes.
+    """
+    changed = () if node.op is None else states_of(node)
+    for entry in changed:
+        if entry.node.op is None:
+            changes[entry.node] = changes.get(entry.node, 0) + 1
+    return node.versions or tuple(changes.get(e.node, 0) for e in node.inputs)
 
 
 def rebuilt(graph: Graph, replace: Mapping[Node, Entry]) -> Graph:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gnomon.graph.node import Entry, Graph, Node, states_of
+from gnomon.graph.node import Entry, Graph, Node, input_versions
 from gnomon.graph.task import Task
 
 
@@ -53,12 +53,10 @@ def listing(graph: Graph) -> str:
 
 
 def _operator(node: Node, versions: dict[Node, int]) -> list[str]:
-    changed = states_of(node)
+    counts = input_versions(node, versions)
     lines = ["--------------------", f"Op:{node.op.name}, Name={node.name}", "Inputs:"]
-    for k, entry in enumerate(node.inputs):
-        if entry in changed:
-            versions[entry.node] = versions.get(entry.node, 0) + 1
-        version = f" version={versions.get(entry.node, 0)}" if entry.node.op is None else ""
+    for k, (entry, count) in enumerate(zip(node.inputs, counts, strict=True)):
+        version = f" version={count}" if entry.node.op is None else ""
         lines.append(f"\targ[{k}]={entry.node.name}({entry.index}){version}")
     if node.attrs:
         lines.append("Attrs:")

@@ -13,6 +13,7 @@ say what the declaration says. Nothing is generated as text.
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -60,11 +61,15 @@ def sort(
     """
     if cls.variadic is not None:
         return _sort_many(cls, args, kwargs, is_array)
+    count = len(cls.input_names)
+    more = list(itertools.takewhile(is_array, args[count:]))  # operators whose names a user decides
+    rest = args[count + len(more) :]
     names = (*cls.input_names, *cls.fields)
-    if len(args) > len(names):
+    if len(rest) > len(cls.fields):
         expected = f"at most {len(names)} ({', '.join(names)})"
         raise TypeError(complaint(cls.name, "args", expected, f"{len(args)} positional arguments"))
-    given = dict(zip(names, args, strict=False))
+    given = dict(zip(cls.input_names, args, strict=False))
+    given.update(zip(cls.fields, rest, strict=False))
     twice = given.keys() & kwargs.keys()
     if twice:
         raise TypeError(f"{cls.name}: argument {min(twice)!r} is given twice")
@@ -73,9 +78,11 @@ def sort(
     for name, value in zip(cls.input_names, inputs, strict=True):
         if value is not None and not is_array(value):
             raise TypeError(complaint(cls.name, name, "an array or symbol", f"{value!r:.60}"))
+    inputs += more
     while inputs and inputs[-1] is None:
         inputs.pop()
-    return inputs, {}, given
+    named = {k: v for k, v in given.items() if is_array(v) and k not in cls.fields}
+    return inputs, named, {k: v for k, v in given.items() if k not in named}
 
 
 def _sort_many(

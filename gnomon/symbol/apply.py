@@ -63,10 +63,10 @@ def apply(
 ) -> Any:
     """The outputs of the operator called `alias`, as a symbol; `hint` begins its name."""
     cls = registry.find(alias)
-    names = [f"arg{k}" for k in range(len(inputs))] if cls.variadic else cls.input_names
-    entries = [
-        None if s is None else single(cls.name, n, s) for n, s in zip(names, inputs, strict=False)
-    ]
+    names = [] if cls.variadic else list(cls.input_names)
+    names += [f"arg{k}" for k in range(len(names), len(inputs))]
+    pairs = zip(names, inputs, strict=False)
+    entries = [None if s is None else single(cls.name, n, s) for n, s in pairs]
     by_name = {k: single(cls.name, k, s) for k, s in named.items()}
     node = compose.make(cls, hint, entries, by_name, params, name, attr)
     return kind._of(node.visible())
@@ -80,8 +80,6 @@ def function(kind: type[Composite], alias: str, name: str, module: str) -> Any:
         own, attr = kwargs.pop("name", None), kwargs.pop("attr", None)
         kwargs.pop("out", None)
         inputs, named, params = sort(cls, args, kwargs, is_symbol)
-        by_name = {k: v for k, v in params.items() if is_symbol(v)}
-        params = {k: v for k, v in params.items() if k not in by_name}
-        return apply(kind, alias, name, inputs, {**named, **by_name}, params, own, attr)
+        return apply(kind, alias, name, inputs, named, params, own, attr)
 
     return dress(composed, cls, name, module, "Symbol", TAIL)

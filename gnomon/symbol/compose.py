@@ -68,14 +68,17 @@ def _filled(
     """An entry for each input of `op`; automatic variables get the node's attributes."""
     names = op.inputs()
     known = ", ".join(names) or "no inputs"
-    if len(inputs) > len(names):
+    # where the operator declares its names, they count: some parameters take inputs away
+    places = op.input_names if set(names) <= set(op.input_names) else names
+    if len(inputs) > len(places):
         raise ParamError(complaint(op.name, "args", f"{len(names)} inputs ({known})", len(inputs)))
-    given = {n: e for n, e in zip(names, inputs, strict=False) if e is not None}
-    for key, entry in named.items():
-        if key not in names or key in given:
-            what = "given twice" if key in given else "a symbol" + nearest(key, names)
+    given = {n: e for n, e in zip(places, inputs, strict=False) if e is not None}
+    twice = given.keys() & named.keys()
+    given.update(named)
+    for key in given:
+        if key not in names or key in twice:
+            what = "given twice" if key in twice else "a symbol" + nearest(key, names)
             raise ParamError(complaint(op.name, key, f"one of the inputs {known}", what))
-        given[key] = entry
     return [
         given[n]
         if n in given

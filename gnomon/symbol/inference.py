@@ -40,7 +40,8 @@ def given_by(
 
 def shapes(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any], partial: bool) -> Shapes:
     """Shapes of arguments, outputs and states; three None where they are not all known."""
-    given = {n: shape(n.name, s) for n, s in given_by(graph, "infer_shape", args, kwargs).items()}
+    found = given_by(graph, "infer_shape", args, kwargs)
+    given = {n: infer.given_shape("infer_shape", n.name, s) for n, s in found.items()}
     known = infer.shapes(graph, given)
     return _answer(graph, known, infer.complete, lambda s: s or (), "shape", partial)
 
@@ -51,21 +52,6 @@ def types(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any], partial:
     known = infer.types(graph, {n: dtypes.of(t) for n, t in found.items()})
     scalar: Callable[[Any], Any] = lambda t: None if t is None else t.numpy.type  # noqa: E731
     return _answer(graph, known, lambda t: t is not None, scalar, "dtype", partial)
-
-
-def shape(name: str, given: Any) -> tuple[int, ...] | None:
-    """A shape as inference takes it: nothing known of () and of None.
-
-    Raises:
-        TypeError: it is no tuple of integers.
-    """
-    if not isinstance(given, (tuple, list)) or not all(_is_size(d) for d in given):
-        raise TypeError(complaint("infer_shape", name, "a tuple of ints", f"{given!r:.60}"))
-    return tuple(max(int(d), 0) for d in given) or None
-
-
-def _is_size(value: Any) -> bool:
-    return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
 def _answer(

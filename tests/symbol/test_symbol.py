@@ -1,0 +1,291 @@
+"""Symbols: composition, names, parts, attributes, errors that say what was expected."""
+
+import copy
+import inspect
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon.base import FormatError, GnomonError, ParamError, ShapeError
+
+sym = mx.sym
+
+
+def fc(**params):
+    return sym.FullyConnected(sym.Variable("data"), num_hidden=4, name="fc", **params)
+
+
+# composition --------------------------------------------------------------------------------
+
+
+def test_missing_inputs_become_variables_named_after_the_node():
+    assert fc().list_arguments() == ["data", "fc_weight", "fc_bias"]
+    assert fc(no_bias=True).list_arguments() == ["data", "fc_weight"]
+    bn = sym.BatchNorm(fc(), name="bn")
+    assert bn.list_auxiliary_states() == ["bn_moving_mean", "bn_moving_var"]
+    assert bn.attr_dict()["bn_moving_var"]["__init__"] == '["one", {}]'
+
+
+def test_inputs_go_by_place_and_by_name():
+    w = sym.Variable("w")
+    assert sym.FullyConnected(weight=w, num_hidden=3, name="f").list_arguments() == [
+        "f_data",
+        "w",
+        "f_bias",
+    ]
+    assert sym.FullyConnected(sym.Variable("x"), w, None, 3).list_arguments()[:2] == ["x", "w"]
+
+
+def test_names_are_counted_by_hint_and_thread():
+    names = []
+    with mx.name.NameManager():
+        first, second = sym.relu(fc()), sym.relu(fc())
+        thread = threading.Thread(target=lambda: names.append(sym.relu(fc()).name))
+        thread.start()
+        thread.join()
+    assert (first.name, second.name) == ("relu0", "relu1")
+    assert names == ["relu0"]
+    with mx.name.Prefix("p_"):
+        assert fc().name == "p_fc"
+
+
+def test_a_network_takes_another_as_input():
+    net = fc()(data=sym.relu(sym.Variable("x"), name="r"))
+    assert net.list_arguments() == ["x", "fc_weight", "fc_bias"]
+    assert fc()(data=sym.Variable("z"), name="other").list_outputs() == ["other_output"]
+    original = fc()
+    original(fc_weight=sym.Variable("w"))
+    assert "fc_weight" in original.list_arguments()
+
+
+def test_composition_refuses_what_does_not_fit():
+    with pytest.raises(ParamError, match="one of the inputs data, weight"):
+        sym.FullyConnected(sym.Variable("x"), num_hidden=3, no_bias=True, bias=sym.Variable("b"))
+    with pytest.raises(ParamError, match=r"fc_weigth.*did you mean 'fc_weight'"):
+        fc()(fc_weigth=sym.Variable("x"))
+    with pytest.raises(ParamError, match="symbols by name"):
+        fc()(sym.Variable("x"))
+    with pytest.raises(ParamError, match="one output"):
+        sym.relu(sym.split(sym.Variable("x"), num_outputs=2))
+    with pytest.raises(TypeError, match=r"argument 'data'.*an array or symbol"):
+        sym.FullyConnected(3, num_hidden=3)
+    with pytest.raises(TypeError, match="a symbol or a number"):
+        sym.Variable("x") + "y"
+    with pytest.raises(ParamError, match=r"num_hiden.*num_hidden"):
+        sym.FullyConnected(sym.Variable("x"), num_hiden=3)
+
+
+def test_groups():
+    x = sym.Variable("x")
+    group = sym.Group([x, sym.Group([fc(), x])])
+    assert group.list_outputs() == ["x", "fc_output", "x"]
+    assert group.name is None
+    assert repr(group) == "<Symbol group [x, fc, x]>"
+    for bad in ([], [3]):
+        with pytest.raises(TypeError, match="a list of symbols"):
+            sym.Group(bad)
+
+
+# parts --------------------------------------------------------------------------------------
+
+
+def test_outputs_by_number_name_and_slice():
+    parts = sym.split(sym.Variable("x"), num_outputs=3, name="s")
+    assert len(parts) == 3
+    assert [p.list_outputs() for p in parts] == [["s_output0"], ["s_output1"], ["s_output2"]]
+    assert parts["s_output1"].list_outputs() == parts[1].list_outputs() == ["s_output1"]
+    assert parts[1:].list_outputs() == ["s_output1", "s_output2"]
+    assert parts[-1].list_outputs() == ["s_output2"]
+    with pytest.raises(IndexError, match="below 3, got 3"):
+        parts[3]
+    with pytest.raises(ParamError, match=r"no output of the name 's_outptu1'.*s_output1"):
+        parts["s_outptu1"]
+    with pytest.raises(ParamError, match="several outputs"):
+        sym.Group([parts, parts])["s_output1"]
+    with pytest.raises(TypeError, match="int, str or slice"):
+        parts[1.0]
+
+
+def test_internals_and_children():
+    net = sym.BatchNorm(fc(), name="bn")
+    names = net.get_internals().list_outputs()
+    assert names[:4] == ["data", "fc_weight", "fc_bias", "fc_output"]
+    assert names[-1] == "bn_output"
+    assert net.get_internals()["fc_output"].list_arguments() == fc().list_arguments()
+    assert net.get_children().list_outputs()[0] == "fc_output"
+    assert sym.Variable("x").get_children() is None
+
+
+# attributes ---------------------------------------------------------------------------------
+
+
+def test_attributes_of_scopes_calls_and_variables():
+    with mx.AttrScope(ctx_group="dev1", __own__="1"):
+        x = sym.Variable("x", shape=(2, 0), lr_mult=2, dtype="float16", attr={"free": "y"})
+        net = sym.relu(x, name="r", attr={"__call__": "2"})
+    assert x.attr("ctx_group") == "dev1"
+    assert x.list_attr() == {
+        "__ctx_group__": "dev1",
+        "ctx_group": "dev1",
+        "__own__": "1",
+        "free": "y",
+        "__shape__": "(2, 0)",
+        "__lr_mult__": "2",
+        "lr_mult": "2",
+        "__dtype__": "2",
+    }
+    assert net.attr("__call__") == "2"
+    assert net.attr("nothing") is None
+    assert sym.Group([x, net]).list_attr() == {}
+
+
+def test_attributes_must_be_strings_and_well_named():
+    with pytest.raises(ParamError, match=r"'foo'.*a name such as __this__"):
+        sym.Variable("x", foo=3)
+    with pytest.raises(ParamError, match="a string as attribute"):
+        sym.Variable("x", attr={"__a__": 3})
+    with pytest.raises(ParamError, match="foo"):
+        sym.relu(sym.Variable("x"), attr={"foo": "3"})
+    with pytest.raises(TypeError, match="argument 'name': expected a string, got 3"):
+        sym.Variable(3)
+
+
+def test_setting_attributes_reaches_the_operator():
+    net = fc()
+    net._set_attr(num_hidden="7", mirror_stage="True")
+    assert net.infer_shape(data=(2, 3))[1] == [(2, 7)]
+    assert net.attr("mirror_stage") == "True"
+    with pytest.raises(ParamError, match="nonsense"):
+        net._set_attr(nonsense="1")
+    assert "nonsense" not in net.list_attr()
+
+
+def test_initializers_are_kept_as_text():
+    class Init:
+        def dumps(self):
+            return '["one", {}]'
+
+    assert sym.Variable("x", init=Init()).attr("__init__") == '["one", {}]'
+    assert sym.Variable("x", init="xavier").attr("__init__") == "xavier"
+
+
+# inference ----------------------------------------------------------------------------------
+
+
+def test_shapes_by_name_by_place_and_in_part():
+    assert fc().infer_shape(data=(2, 3)) == ([(2, 3), (4, 3), (4,)], [(2, 4)], [])
+    assert fc().infer_shape((2, 3)) == fc().infer_shape(data=(2, 3))
+    with pytest.warns(UserWarning, match="data: \\(\\)"):
+        assert fc().infer_shape() == (None, None, None)
+    arguments, outputs, _ = fc().infer_shape_partial(data=(0, 3))
+    assert arguments[1] == (4, 3)
+    assert outputs == [(0, 4)]
+
+
+def test_shape_errors_name_the_node_and_what_is_known():
+    with pytest.raises(ShapeError, match=r"node 'fc'.*fc_weight.*\(4, 9\)"):
+        fc().infer_shape(data=(2, 3), fc_weight=(4, 9))
+    with pytest.raises(ParamError, match=r"'dat'.*did you mean 'data'"):
+        fc().infer_shape(dat=(2, 3))
+    with pytest.raises(ParamError, match="both"):
+        fc().infer_shape((2, 3), data=(2, 3))
+    with pytest.raises(TypeError, match="a tuple of ints"):
+        fc().infer_shape(data="x")
+
+
+def test_types():
+    assert fc().infer_type(data="float16") == ([np.float16] * 3, [np.float16], [])
+    with pytest.warns(UserWarning, match="dtype"):
+        assert fc().infer_type() == (None, None, None)
+    assert fc().infer_type_partial()[1] == [None]
+
+
+# files --------------------------------------------------------------------------------------
+
+
+def test_copies_and_pickles_are_networks_of_their_own():
+    net = fc()
+    for again in (copy.copy(net), copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert again.tojson() == net.tojson()
+        again._set_attr(__mine__="1")
+    assert net.attr("__mine__") is None
+
+
+def test_files_are_written_whole_and_read_back(tmp_path):
+    path = tmp_path / "net-symbol.json"
+    fc().save(path)
+    assert path.read_text() == fc().tojson()
+    assert sym.load(str(path)).tojson() == fc().tojson()
+    with pytest.raises(GnomonError, match="no/such"):
+        fc().save(tmp_path / "no" / "such")
+    with pytest.raises(GnomonError, match="cannot read"):
+        sym.load(tmp_path / "nothing")
+    with pytest.raises(TypeError, match="fname"):
+        sym.load(3)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(FormatError, match="net-symbol"):
+        sym.load(path)
+
+
+def test_a_deep_network_is_copied_pickled_and_inferred():
+    net = sym.Variable("x", shape=(2,))
+    for _ in range(3000):
+        net = sym.relu(net)
+    again = pickle.loads(pickle.dumps(net))
+    assert again.infer_shape()[1] == [(2,)]
+    assert len(again.get_internals()) == 3001
+
+
+# functions and methods ----------------------------------------------------------------------
+
+
+def test_functions_have_signatures_and_documentation():
+    signature = inspect.signature(sym.FullyConnected)
+    assert list(signature.parameters)[:4] == ["data", "weight", "bias", "num_hidden"]
+    assert repr(signature.parameters["num_hidden"].default) == "<required>"
+    assert signature.parameters["flatten"].default is True
+    assert list(signature.parameters)[-4:] == ["name", "attr", "out", "kwargs"]
+    assert "num_hidden : int" in sym.FullyConnected.__doc__
+    assert str(inspect.signature(sym.Concat)).startswith("(*data, ")
+    assert sym.FullyConnected.__name__ == "FullyConnected"
+
+
+def test_functions_stand_in_their_namespaces():
+    assert sym._internal._plus_scalar(sym.Variable("x"), scalar=2).attr("scalar") == "2"
+    assert sym.op.relu(sym.Variable("x"), name="r").name == "r"
+    assert sym.sparse.relu.__name__ == "relu"
+    with pytest.raises(AttributeError, match="no attribute 'Fullyconnected'"):
+        sym.Fullyconnected
+    assert "FullyConnected" in dir(sym)
+
+
+def test_methods_are_the_functions_with_the_symbol_first():
+    x = sym.Variable("x")
+    assert x.reshape((2, -1)).attr("shape") == x.reshape(2, -1).attr("shape") == "(2, -1)"
+    assert x.sum(axis=1, keepdims=True).attr("axis") == "1"
+    assert x.astype("float16").attr("dtype") == "float16"
+    assert x.squeeze(axis=1, inplace=False).attr("axis") == "1"
+    assert sym.Symbol.sum.__name__ == "sum"
+
+
+@pytest.mark.parametrize("method", ["asnumpy", "wait_to_read", "copy", "backward", "asscalar"])
+def test_what_needs_data_is_refused(method):
+    with pytest.raises(sym.NotImplementedForSymbol, match=f"Symbol.{method}: a symbol has no data"):
+        getattr(sym.Variable("x"), method)()
+
+
+def test_a_symbol_has_neither_truth_nor_hash():
+    with pytest.raises(sym.NotImplementedForSymbol):
+        bool(sym.Variable("x"))
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(sym.Variable("x"))
+
+
+def test_created_symbols_know_their_shapes():
+    made = sym.Group([sym.zeros((2, 3)), sym.arange(2, 8, 2), sym.eye(3, 2), sym.ones((1,))])
+    assert made.infer_shape()[1] == [(2, 3), (3,), (3, 2), (1,)]
+    assert sym.maximum(2, 3) == 3
+    assert sym.power(2, 3) == 8
