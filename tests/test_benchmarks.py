@@ -1,0 +1,36 @@
+"""The benchmarks run: contenders agree on results, missing peers are left out and named."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(script, *arguments):
+    """What a benchmark prints in a run that is too short to measure anything."""
+    command = [sys.executable, str(ROOT / "benchmarks" / script), "--rounds", "2"]
+    done = subprocess.run(
+        [*command, "--block", "0.001", *arguments], capture_output=True, text=True, check=True
+    )
+    return done.stdout, done.stderr
+
+
+def test_expressions():
+    contenders = ("--only", "gnomon", "NumPy", "MXNet", "--rows", "add", "softmax")
+    out, err = run("expression.py", *contenders, "--peer", "mxnet=/nowhere/python")
+    assert "MXNet: left out: " in err
+    assert "another result" not in err
+    lines = out.splitlines()
+    assert lines[1] == "| expression | gnomon | NumPy |"
+    assert [line.split(" | ")[0] for line in lines[3:]] == ["| add 1e+01", "| softmax 1e+07"]
+    assert all("(" in line for line in lines[3:])
+
+
+@pytest.mark.parametrize("row", ["mlp 32", "lenet 32"])
+def test_training_steps(row):
+    out, err = run("train.py", "--only", "gnomon", "--rows", row)
+    assert not err
+    assert out.splitlines()[3].startswith(f"| {row} | ")
