@@ -256,10 +256,12 @@ def check_sizes(
 
 
 def _distance(argument: str, given: int | None, rows: int, columns: int) -> int:
-    """Elements from row to row; whatever came where there is only one row, or nothing in it."""
+    """Elements from row to row; where there is one row, or nothing in it, anything may come."""
     least = max(1, columns)
-    if given is None or rows <= 1 or not columns:
+    if given is None:
         return least
-    if not least <= given < _LIMIT:
-        raise ParamError(complaint("gemm_step", argument, f"at least {least} elements", given))
-    return given
+    if least <= given < _LIMIT:
+        return given
+    if rows <= 1 or not columns:
+        return least
+    raise ParamError(complaint("gemm_step", argument, f"at least {least} elements", given))

@@ -87,6 +87,12 @@ def test_cut_for_any_number_of_threads(count: int) -> None:
         threads.set_num_threads(before)
 
 
+def test_batch_of_single_rows_with_gaps() -> None:
+    for m, n, k in ((1, 1, 0), (1, 5, 0), (1, 5, 3), (1, 1, 3)):
+        for beta in (0.0, 1.0):
+            check(m, n, k, "float32", False, False, 1.0, beta, 2, batch=3)
+
+
 def test_one_matrix_for_a_whole_batch() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((4, 5, 6)), rng.standard_normal((6, 7))

@@ -124,7 +124,7 @@ class _Matrix:
         stride: int | None,
     ) -> None:
         rows, columns = shape[::-1] if turned else shape
-        distance = columns if distance is None or rows == 1 else distance
+        distance = columns if distance is None else max(columns, distance)
         self.number, self.dtype = number, dtype
         self.stride = rows * distance if stride is None else stride
         self.steps = (1, distance) if turned else (distance, 1)
