@@ -1,7 +1,7 @@
-"""Minimax polynomials: the coefficients that stand in `gnomon/code/libm/`, derived anew.
+"""Minimax polynomials: the coefficients in `gnomon/code/libm/tables.py`, derived anew.
 
-    python tools/remez.py                    every table, with its largest error in bits
-    python tools/remez.py exp.single         one of them
+    python tools/remez.py > gnomon/code/libm/tables.py     every table, with its largest error
+    python tools/remez.py EXP_SINGLE                       one of them
 
 Needs mpmath. Remez exchange in 60 digits: the error oscillates on n + 2 points, which move to its
 extrema until these are level. What rounding the coefficients adds is part of the error shown.
@@ -10,10 +10,10 @@ extrema until these are level. What rounding the coefficients adds is part of th
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
 from mpmath import mp, mpf
 
 mp.dps = 60
@@ -92,32 +92,107 @@ def rounded(x: mpf, bits: int) -> mpf:
     return mp.ldexp(mp.nint(mp.ldexp(mantissa, bits)), int(exponent) - bits)
 
 
-def series(f: Function, terms: int, at_zero: Callable[[int], mpf]) -> Function:
-    """`f` away from 0, its Taylor series `at_zero(k)` near it, where `f` cancels."""
+def near_zero(f: Function) -> Function:
+    """`f`, which cancels at 0, with digits enough for that."""
 
-    def safe(x: mpf) -> mpf:
-        if abs(x) > mpf(10) ** -6:
-            return f(x)
-        return mp.fsum(at_zero(k) * x**k for k in range(terms))
+    def exact(x: mpf) -> mpf:
+        with mp.workdps(160):
+            return f(x if x else mpf(10) ** -45)
 
-    return safe
+    return exact
 
 
 LN2 = mp.log(2)
 HALF = float(LN2 / 2) * 1.0001
-exp_rest = series(lambda r: (mp.expm1(r) - r) / r**2, 8, lambda k: 1 / mp.factorial(k + 2))
+LOG_LOW, LOG_HIGH = float(mp.sqrt(0.5) - 1) * 1.0001, float(mp.sqrt(2) - 1) * 1.0001
+ATANH_HIGH = float((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * 1.0002
+QUARTER = float(mp.pi / 4) ** 2 * 1.012
+HALF_PI = float(mp.pi / 2) ** 2 * 1.0001
+OCTANT = float(mp.tan(mp.pi / 8)) ** 2 * 1.001
 
-TASKS: dict[str, Task] = {}
+
+def odd(f: Function) -> Function:
+    """(f(x) / x - 1) / x^2 in z = x^2: what is left of an odd function beside x."""
+    return near_zero(lambda z: (f(mp.sqrt(z)) / mp.sqrt(z) - 1) / z)
+
+
+def beside(f: Function) -> Function:
+    """The weight of `odd(f)`: the error relative to f."""
+    return near_zero(lambda z: z * mp.sqrt(z) / f(mp.sqrt(z)))
+
+
+def pair(
+    name: str, f: Function, low: float, high: float, degrees: tuple[int, int], weight: Function
+) -> dict[str, Task]:
+    """The same function for both formats."""
+    single, double = degrees
+    return {
+        f"{name}_SINGLE": Task(f, low, high, single, weight, 24),
+        f"{name}_DOUBLE": Task(f, low, high, double, weight, 53),
+    }
+
+
+exp_rest = near_zero(lambda r: (mp.expm1(r) - r) / r**2)
+log_rest = near_zero(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3)
+atanh_rest = near_zero(lambda z: (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2) / z)
+
+cos_rest = near_zero(lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2)
+
+TASKS: dict[str, Task] = {
+    **pair("EXP", exp_rest, -HALF, HALF, (4, 9), lambda r: r**2 / mp.exp(r)),
+    **pair("EXPM1", exp_rest, -HALF, 0.6001, (5, 11), near_zero(lambda r: r**2 / mp.expm1(r))),
+    **pair("TANH", odd(mp.tanh), 0, 0.55**2, (3, 9), beside(mp.tanh)),
+    **pair("SINH", odd(mp.sinh), 0, 1.0, (2, 6), beside(mp.sinh)),
+    "LOG_SINGLE": Task(log_rest, LOG_LOW, LOG_HIGH, 7, near_zero(lambda f: f**3 / mp.log1p(f)), 24),
+    "LOG_DOUBLE": Task(atanh_rest, 0, ATANH_HIGH, 6, lambda z: z / 2, 53),
+    **pair("SIN", odd(mp.sin), 0, QUARTER, (2, 6), beside(mp.sin)),
+    **pair("COS", cos_rest, 0, QUARTER, (2, 6), near_zero(lambda z: z * z / mp.cos(mp.sqrt(z)))),
+    **pair("SINPI", odd(mp.sin), 0, HALF_PI, (3, 8), beside(mp.sin)),
+    **pair("TAN", odd(mp.tan), 0, QUARTER, (5, 13), beside(mp.tan)),
+    **pair("ATAN", odd(mp.atan), 0, OCTANT, (4, 10), beside(mp.atan)),
+    **pair("ASIN", odd(mp.asin), 0, 0.36, (5, 15), beside(mp.asin)),
+}
+
+
+def chunks(value: mpf, bits: int, count: int) -> list[float]:
+    """`value` < 1 cut into pieces of so many bits, each a float."""
+    pieces = []
+    for k in range(1, count + 1):
+        piece = mp.floor(mp.ldexp(value, bits * k))
+        value -= mp.ldexp(piece, -bits * k)
+        pieces.append(piece * mpf(2) ** (-bits * k))
+    return pieces
+
+
+def turn() -> dict[str, tuple[list[float], str]]:
+    """1 / (2 pi) cut so that products with float32 are exact in float64, or in two of them."""
+    with mp.workprec(1600):
+        one = 1 / (2 * mp.pi)
+        single = [float(c) for c in chunks(one, 29, 7)]
+        double = [float(mp.ldexp(c, 256)) for c in chunks(one, 53, 24)]
+    return {
+        "TURN_SINGLE": (single, "1 / (2 pi) in pieces of 29 bits"),
+        "TURN_DOUBLE": (double, "2^256 / (2 pi) in pieces of 53 bits"),
+    }
+
+
+def show(name: str, values: list[float], digits: int, comment: str) -> None:
+    """Print one table."""
+    text = ", ".join(f"{c:.{digits}g}" for c in values) + ","
+    print(f"{name} = (  # {comment}")
+    options = {"initial_indent": "    ", "subsequent_indent": "    ", "break_on_hyphens": False}
+    print(textwrap.fill(text, 96, **options) + "\n)", flush=True)
 
 
 def main(names: list[str]) -> None:
-    """Print the tables."""
+    """Print the tables, as a module."""
+    print('"""Coefficients of minimax polynomials, lowest first; written by `tools/remez.py`."""')
+    print("\nfrom __future__ import annotations\n\n# fmt: off")
     for name in names or TASKS:
         coefficients, bits = fit(TASKS[name])
-        print(f"{name}  # 2^-{bits:.1f}")
-        for c in coefficients:
-            single = TASKS[name].bits == 24
-            print(f"    {np.float32(c) if single else c!r},")
+        show(name, coefficients, 9 if TASKS[name].bits == 24 else 18, f"error 2^-{bits:.1f}")
+    for name, (values, comment) in () if names else turn().items():
+        show(name, values, 18, comment)
 
 
 if __name__ == "__main__":

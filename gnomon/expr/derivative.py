@@ -154,6 +154,8 @@ DERIVATIVES: dict[str, tuple[Rule, ...]] = {
     "cbrt": (lambda a, y: (1.0 / 3.0) / (y * y),),
     "sin": (lambda a, y: prim("cos", a),),
     "cos": (lambda a, y: -prim("sin", a),),
+    "sinpi": (lambda a, y: math.pi * prim("cospi", a),),
+    "cospi": (lambda a, y: -math.pi * prim("sinpi", a),),
     "tan": (lambda a, y: y * y + 1.0,),
     "arcsin": (lambda a, y: 1.0 / prim("sqrt", 1.0 - a * a),),
     "arccos": (lambda a, y: -1.0 / prim("sqrt", 1.0 - a * a),),

@@ -107,6 +107,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "shl": Primitive(2, _bits(np.left_shift)),
     "lshr": Primitive(2, _bits(np.right_shift)),  # logical: zeros come in
     "select": Primitive(3, np.where),
+    "rare": Primitive(3, np.where),  # a select whose condition seldom holds
     "sqrt": Primitive(1, np.sqrt, floats_only=True),
     "floor": Primitive(1, np.floor, floats_only=True),
     "ceil": Primitive(1, np.ceil, floats_only=True),
@@ -125,6 +126,8 @@ PRIMITIVES: dict[str, Primitive] = {
     "cbrt": Primitive(1, np.cbrt, floats_only=True),
     "sin": Primitive(1, np.sin, floats_only=True),
     "cos": Primitive(1, np.cos, floats_only=True),
+    "sinpi": Primitive(1, special.sinpi, floats_only=True),
+    "cospi": Primitive(1, special.cospi, floats_only=True),
     "tan": Primitive(1, np.tan, floats_only=True),
     "arcsin": Primitive(1, np.arcsin, floats_only=True),
     "arccos": Primitive(1, np.arccos, floats_only=True),

@@ -14,6 +14,20 @@ import numpy as np
 _EULER = 0.57721566490153286
 
 
+def sinpi(x: Any) -> Any:
+    """sin(pi x), with the exact remainder of x."""
+    rest = np.remainder(x, 2.0)
+    nearest = np.rint(rest)
+    sign = np.where(nearest == 1.0, -1.0, 1.0)
+    return (np.sin(np.pi * (rest - nearest)) * sign).astype(np.asarray(x).dtype)
+
+
+def cospi(x: Any) -> Any:
+    """cos(pi x), with the exact remainder of x."""
+    rest = np.remainder(x, 2.0)
+    return np.sin(np.pi * (0.5 - np.minimum(rest, 2.0 - rest))).astype(np.asarray(x).dtype)
+
+
 def _elementwise(function: Callable[[float], float]) -> Callable[[Any], Any]:
     """`function` of floats over arrays: computed in float64, given in the argument's dtype."""
 

@@ -71,6 +71,12 @@ class Kit:
         """c - a * b, rounded once."""
         return self.op("fma", -a, b, c)
 
+    def two_sum(self, a: Term, b: Term) -> tuple[Term, Term]:
+        """a + b, and exactly what its rounding left out (Knuth)."""
+        total = a + b
+        other = total - a
+        return total, (a - (total - other)) + (b - other)
+
     def poly(self, x: Term, coefficients: Sequence[Number]) -> Term:
         """The polynomial with these coefficients, lowest first, by Horner's rule."""
         value = self(coefficients[-1])
@@ -132,7 +138,7 @@ class Kit:
         return self.op("scalb", x, n) if "scalb" in self.has else scalb(self, x, n)
 
     def rare(self, cond: Term, slow: Term, fast: Term) -> Term:
-        """`slow` where `cond` holds, which is seldom, else `fast`; a target may branch around `slow`."""
+        """`slow` where `cond` holds, which is seldom, else `fast`; a target may branch."""
         return self.op("rare" if "rare" in self.has else "select", cond, slow, fast)
 
     def rest(self, high: float, low: float) -> float:

@@ -1,7 +1,8 @@
 """sin, cos, tan and their inverses.
 
-Arguments are reduced by multiples of pi in three parts (Cody and Waite), which fused multiply-adds make
-exact up to `FAR`. Beyond, x / (2 pi) is computed modulo 1 by pieces of 1 / (2 pi) (Payne and Hanek).
+Arguments are reduced by multiples of pi in three parts (Cody and Waite), which fused multiply-adds
+make exact up to `FAR`. Beyond, x / (2 pi) is computed modulo 1 by pieces of 1 / (2 pi) (Payne and
+Hanek).
 """
 
 from __future__ import annotations
@@ -17,50 +18,61 @@ PI = 3.141592653589793
 PI_LOW = 1.2246467991473532e-16
 PI_SINGLE = (3.1415927410125732, -8.742277657347586e-08, -3.4302490200117637e-15)
 PI_DOUBLE = (PI, PI_LOW, -2.9947698097183397e-33)
-FAR = (2.0**17, 2.0**28)
+FAR = (2.0**16, 2.0**28)
 PIECES = 5  # of the table for float64, from the first that counts
 
 
 def sin(k: Kit, x: Term) -> Term:
-    """(-1)^n sin(r) with x = n pi + r."""
-    n, shifted = k.near(x, 1.0 / PI)
-    fast = signed_sine(k, reduced(k, x, n), k.bits(shifted))
-    turns = fraction(k, x) * 2.0
-    slow = signed_sine(k, *far_reduced(k, turns, turns))
-    return k.rare(far(k, x), slow, fast)
+    """By x = n pi / 2 + r."""
+    return quadrant(k, x, 0)
 
 
 def cos(k: Kit, x: Term) -> Term:
-    """-(-1)^n sin(r) with x = (n + 1/2) pi + r."""
-    n, shifted = k.near(k.fma(x, 1.0 / PI, -0.5), 1.0)
-    fast = -signed_sine(k, reduced(k, x, n + 0.5), k.bits(shifted))
-    turns = fraction(k, x) * 2.0
-    slow = signed_sine(k, *far_reduced(k, turns + 0.5, turns))
-    return k.rare(far(k, x), slow, fast)
+    """As `sin`, one quadrant on."""
+    return quadrant(k, x, 1)
+
+
+def quadrant(k: Kit, x: Term, shift: int) -> Term:
+    """sin(x + shift pi / 2)."""
+    n, shifted = k.near(x, 2.0 / PI)
+    fast = wave(k, reduced(k, x, n * 0.5), k.bits(shifted) + shift)
+    r, _, n = far_reduced(k, x)
+    return k.rare(far(k, x), wave(k, r, n + shift), fast)
+
+
+def wave(k: Kit, r: Term, n: Term) -> Term:
+    """sin(r + n pi / 2) for |r| <= pi / 4, by the two lowest bits of n; 0 keeps its sign."""
+    sine = k.op("copysign", k.odd(r, tables.SIN_SINGLE, tables.SIN_DOUBLE), r)
+    z = r * r
+    rest = k.fma(z, k.poly(z, k.pick(tables.COS_SINGLE, tables.COS_DOUBLE)), -0.5)
+    even = k.op("and", n, k.integer(1)).eq(0)
+    value = k.select(even, sine, k.fma(z, rest, 1.0))
+    sign = k.shl(k.lshr(n, 1), 8 * k.format.dtype.size - 1)
+    return k.from_bits(k.op("xor", k.bits(value), sign))
 
 
 def tan(k: Kit, x: Term) -> Term:
     """tan(r), or -1 / tan(r) where the multiple of pi / 2 is odd."""
     n, shifted = k.near(x, 2.0 / PI)
-    fast = tangent(k, reduced(k, x, n * 0.5), k.bits(shifted))
-    turns = fraction(k, x) * 4.0
-    d = wide(k)
-    n, shifted = d.near(turns, 1.0)
-    slow = tangent(k, narrow(k, half_turns(d, (turns - n) * 0.5)), low_bits(k, shifted))
-    return k.rare(far(k, x), slow, fast)
+    fast = tangent(k, *twice_reduced(k, x, n * 0.5), k.bits(shifted))
+    return k.rare(far(k, x), tangent(k, *far_reduced(k, x)), fast)
 
 
 def sinpi(k: Kit, x: Term) -> Term:
     """sin(pi x), whose argument is reduced exactly."""
     n = k.op("rint", x)
     odd = n - 2.0 * k.op("floor", n * 0.5)
-    return signed_sine(k, half_turns(k, x - n), k.bits(odd + k.format.magic))
+    r = half_turns(k, x - n)
+    flip = k.shl(k.bits(odd + k.format.magic), 8 * k.format.dtype.size - 1)
+    sign = k.from_bits(k.op("xor", k.bits(r), flip))
+    return k.op("copysign", k.odd(r, tables.SINPI_SINGLE, tables.SINPI_DOUBLE), sign)
 
 
 def cospi(k: Kit, x: Term) -> Term:
     """cos(pi x) = sin(pi (1/2 - |x|)) for x in [-1, 1]."""
     inside = x - 2.0 * k.op("rint", x * 0.5)
-    return k.odd(half_turns(k, 0.5 - k.op("abs", inside)), tables.SIN_SINGLE, tables.SIN_DOUBLE)
+    r = half_turns(k, 0.5 - k.op("abs", inside))
+    return k.odd(r, tables.SINPI_SINGLE, tables.SINPI_DOUBLE)
 
 
 def half_turns(k: Kit, v: Term) -> Term:
@@ -80,16 +92,20 @@ def reduced(k: Kit, x: Term, n: Term) -> Term:
     return x
 
 
-def signed_sine(k: Kit, r: Term, n: Term) -> Term:
-    """(-1)^n sin(r) for |r| <= pi / 2, of an n whose lowest bit counts; 0 keeps its sign."""
-    flip = k.shl(n, 8 * k.format.dtype.size - 1)
-    sign = k.from_bits(k.op("xor", k.bits(r), flip))
-    return k.op("copysign", k.odd(r, tables.SIN_SINGLE, tables.SIN_DOUBLE), sign)
+def twice_reduced(k: Kit, x: Term, n: Term) -> tuple[Term, Term]:
+    """x - n pi, and what its rounding leaves out."""
+    high, middle, low = k.pick(PI_SINGLE, PI_DOUBLE)
+    x = k.fnma(high, n, x)
+    product = n * middle
+    r, left = k.two_sum(x, -product)
+    return r, k.fnma(low, n, left - k.fma(n, middle, -product))
 
 
-def tangent(k: Kit, r: Term, n: Term) -> Term:
-    """tan(r + n pi / 2) for |r| <= pi / 4."""
-    t = k.odd(r, tables.TAN_SINGLE, tables.TAN_DOUBLE)
+def tangent(k: Kit, r: Term, low: Term, n: Term) -> Term:
+    """tan(r + low + n pi / 2) for |r| <= pi / 4."""
+    z = r * r
+    p = k.poly(z, k.pick(tables.TAN_SINGLE, tables.TAN_DOUBLE))
+    t = r + k.fma(r * z, p, k.fma(low, z, low))
     t = k.op("copysign", t, r)
     even = k.op("and", n, k.integer(1)).eq(0)
     return k.select(even, t, -1.0 / t)
@@ -110,33 +126,41 @@ def low_bits(k: Kit, shifted: Term) -> Term:
     return k.arena.cast(wide(k).bits(shifted), k.format.integer)
 
 
-def far_reduced(k: Kit, whole: Term, turns: Term) -> tuple[Term, Term]:
-    """r and n with (n + r / pi) congruent to `whole` half turns; `turns` holds the exact fraction."""
+def far_reduced(k: Kit, x: Term) -> tuple[Term, Term, Term]:
+    """r, what its rounding leaves out, and n, with x = r + n pi / 2, for any x."""
     d = wide(k)
-    n, shifted = d.near(whole, 1.0)
-    offset = (turns - n) if whole is turns else (turns - n) + 0.5
-    return narrow(k, half_turns(d, offset)), low_bits(k, shifted)
+    high, low = fraction(k, x)
+    turns = high * 4.0
+    n, shifted = d.near(turns, 1.0)
+    share = (turns - n) * 0.5
+    product = share * PI
+    rest = d.fma(share, PI, -product) + d.fma(share, PI_LOW, low * (2.0 * PI))
+    exact = product + rest
+    r = narrow(k, exact)
+    left = exact - k.arena.cast(r, dt.float64) if k.single else rest - (exact - product)
+    return r, narrow(k, left), low_bits(k, shifted)
 
 
-def fraction(k: Kit, x: Term) -> Term:
-    """x / (2 pi) modulo 1, from -1/2 to 1/2, in float64, for any finite x.
-
-    From the most significant piece down, so that what cancels cancels exactly.
-    """
+def fraction(k: Kit, x: Term) -> tuple[Term, Term]:
+    """x / (2 pi) modulo 1, from -1/2 to 1/2, in two parts of float64, for any finite x."""
     d = wide(k)
-    total = d(0.0)
-    if k.single:
-        x = k.arena.cast(x, dt.float64)
-        for piece in tables.TURN_SINGLE:
-            total = modulo_one(d, total + modulo_one(d, x * piece))
-        return total
-    scaled = x * 2.0**-128
-    for chosen in window(d, x):
-        product = scaled * chosen
-        below = d.fma(scaled, chosen, -product)
-        for part in (product, below):
-            total = modulo_one(d, total + modulo_one(d, part))
-    return total
+    total, low = d(0.0), d(0.0)
+    for part in products(d, x):
+        total, left = d.two_sum(total, modulo_one(d, part))
+        total, low = modulo_one(d, total), low + left
+    return total, low
+
+
+def products(d: Kit, x: Term) -> list[Term]:
+    """What adds up to x / (2 pi), but for whole turns."""
+    if x.dtype is dt.float32:
+        x = d.arena.cast(x, dt.float64)
+        return [x * piece for piece in tables.TURN_SINGLE]
+    scaled, parts = x * 2.0**-256, []
+    for piece in window(d, x):
+        product = scaled * piece
+        parts += [product, d.fma(scaled, piece, -product)]
+    return parts
 
 
 def modulo_one(k: Kit, x: Term) -> Term:
@@ -182,7 +206,9 @@ def arctan2(k: Kit, y: Term, x: Term, positive: bool = False) -> Term:
     below = k.select(low, b, k.select(high, a, a + b))
     t = above / below
     base = k.select(low, 0.0, k.select(high, PI / 2, PI / 4))
-    rest = k.select(low, 0.0, k.select(high, k.rest(PI / 2, PI_LOW / 2), k.rest(PI / 4, PI_LOW / 4)))
+    rest = k.select(
+        low, 0.0, k.select(high, k.rest(PI / 2, PI_LOW / 2), k.rest(PI / 4, PI_LOW / 4))
+    )
     z = t * t
     p = k.poly(z, k.pick(tables.ATAN_SINGLE, tables.ATAN_DOUBLE))
     angle = base + (t + k.fma(t * z, p, rest))
@@ -204,9 +230,9 @@ def tamed(k: Kit, a: Term, b: Term) -> tuple[Term, Term]:
 
 
 def arcsin(k: Kit, x: Term) -> Term:
-    """A polynomial to 1/2; beyond, pi / 2 - 2 arcsin(sqrt((1 - |x|) / 2))."""
+    """A polynomial to 0.6; beyond, pi / 2 - 2 arcsin(sqrt((1 - |x|) / 2))."""
     a = k.op("abs", x)
-    near = a <= 0.5
+    near = a <= 0.6
     z = k.select(near, a * a, 0.5 - 0.5 * a)
     s = k.select(near, a, k.op("sqrt", z))
     angle = half_arcsin(k, s, z)
@@ -217,7 +243,7 @@ def arcsin(k: Kit, x: Term) -> Term:
 def arccos(k: Kit, x: Term) -> Term:
     """As `arcsin`; near 1 nothing is subtracted."""
     a = k.op("abs", x)
-    near = a <= 0.5
+    near = a <= 0.6
     z = k.select(near, a * a, 0.5 - 0.5 * a)
     s = k.select(near, x, k.op("sqrt", z))
     angle = half_arcsin(k, s, z)
@@ -227,5 +253,5 @@ def arccos(k: Kit, x: Term) -> Term:
 
 
 def half_arcsin(k: Kit, s: Term, z: Term) -> Term:
-    """arcsin(s) for |s| <= 1/2 with z = s^2."""
+    """arcsin(s) for |s| <= 0.6 with z = s^2."""
     return k.fma(s * z, k.poly(z, k.pick(tables.ASIN_SINGLE, tables.ASIN_DOUBLE)), s)

@@ -6,7 +6,6 @@ own position alone: the same for any number of threads and any vector width, and
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -54,7 +53,7 @@ def normal(words: Words, dtype: DType) -> Term:
     arena = high.arena
     share = unit(high, dtype) + (0.5 if dtype is dt.float64 else 2.0**-25) * 2.0**-32
     radius = arena.op("sqrt", arena.op("log", share) * -2.0)
-    return radius * arena.op("cos", unit(low, dtype) * (2.0 * math.pi))
+    return radius * arena.op("cospi", unit(low, dtype) * 2.0)
 
 
 def unit(word: Term, dtype: DType) -> Term:
