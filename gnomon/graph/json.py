@@ -128,7 +128,7 @@ def parse(text: str, where: str) -> dict[str, Any]:
         FormatError: it is not JSON, or no graph.
     """
     try:
-        found = json.loads(text)
+        found = json.loads(text, strict=False)  # MXNet writes control characters as they are
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{where}: expected JSON, got {error}") from None
     if not isinstance(found, dict):
@@ -197,7 +197,7 @@ def _name(spec: Any, at: int) -> str:
 
 
 def _node(spec: Mapping[str, Any], at: int, nodes: Sequence[Node | None], where: str) -> Node:
-    name, attrs = sys.intern(spec["name"]), spec.get("attrs") or {}
+    name, attrs = sys.intern(spec["name"]), spec.get("attrs", {})
     who = f"{where}: node {name!r}"
     strings = isinstance(attrs, dict) and all(isinstance(v, str) for v in attrs.values())
     if not strings or not isinstance(spec.get("op"), str):

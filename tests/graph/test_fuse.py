@@ -1,0 +1,144 @@
+"""Fusion and splitting, on small graphs: which nodes become one task, and which stay apart."""
+
+from gnomon import dtype
+from gnomon.context import cpu
+from gnomon.expr.node import Call
+from gnomon.graph import infer, place
+from gnomon.graph.fuse import LARGEST, fuse
+from gnomon.graph.node import Entry, Graph, Node, variable
+from gnomon.graph.share import aliases, sharings
+from gnomon.graph.split import split
+from gnomon.graph.task import Buffers, express, lives, used_entries
+from gnomon.ops import registry
+
+
+def node(name, op_name, *inputs, **params):
+    return Entry(Node(registry.find(op_name).parse(params), name, inputs))
+
+
+def tasks(outputs, **shapes):
+    """The tasks of a graph, each node one, and its buffers."""
+    graph = Graph(outputs)
+    known = infer.shapes(graph, {n: shapes[n.name] for n in graph.variables})
+    kinds = infer.types(graph, dict.fromkeys(graph.variables, dtype.float32))
+    buffers = Buffers(known, kinds)
+    used = used_entries(graph.topo, outputs)
+    return express(graph.topo, buffers, used, lambda n: {"train": False}), buffers
+
+
+def fused(outputs, **shapes):
+    """The names of the tasks after fusion."""
+    found, buffers = tasks(outputs, **shapes)
+    return [t.name for t in fuse(found, buffers, set(outputs))]
+
+
+def test_a_chain_of_maps_is_one_task():
+    x = variable("x")
+    assert fused([node("b", "exp", node("a", "tanh", x))], x=(4,)) == ["a+b"]
+
+
+def test_what_two_read_or_the_caller_wants_stays():
+    x = variable("x")
+    a = node("a", "tanh", x)
+    twice = node("d", "elemwise_add", node("b", "exp", a), node("c", "relu", a))
+    assert fused([twice], x=(4,)) == ["a", "b+c+d"]
+    assert fused([node("b", "exp", a), a], x=(4,)) == ["a", "b"]
+
+
+def test_what_is_read_at_other_indices_stays():
+    x = variable("x")
+    assert fused([node("s", "sum", node("a", "exp", x), axis=1)], x=(4, 5)) == ["a", "s"]
+    assert fused([node("s", "softmax", node("a", "exp", x))], x=(4, 5)) == ["a", "s"]
+
+
+def test_maps_follow_reductions_and_products():
+    x, w, b = map(variable, ["x", "w", "b"])
+    assert fused([node("e", "exp", node("s", "sum", x, axis=1))], x=(4, 5)) == ["s+e"]
+    fc = node("fc", "FullyConnected", x, w, b, num_hidden=3)
+    assert fused([node("act", "relu", fc)], x=(4, 5), w=(3, 5), b=(3,)) == ["fc+act"]
+
+
+def test_views_and_constants_go_into_every_reader():
+    x = variable("x")
+    flat = node("flat", "Flatten", x)
+    out = node("out", "elemwise_add", node("a", "tanh", flat), node("b", "exp", flat))
+    assert fused([out], x=(2, 3, 4)) == ["flat+a+b+out"]
+    ones = node("ones", "_ones", shape=(4,))
+    both = [node("p", "elemwise_add", x, ones), node("q", "elemwise_mul", x, ones)]
+    assert fused(both, x=(4,)) == ["ones+p", "ones+q"]
+
+
+def test_tasks_do_not_grow_without_end():
+    entry = variable("x")
+    for k in range(3 * LARGEST):
+        entry = node(f"n{k}", "tanh", entry)
+    assert len(fused([entry], x=(4,))) == 3
+
+
+def test_calls_stand_alone():
+    x, w, b = map(variable, ["x", "w", "b"])
+    fc = node("fc", "FullyConnected", x, w, b, num_hidden=3)
+    found, buffers = tasks([node("act", "relu", fc)], x=(4, 5), w=(3, 5), b=(3,))
+    whole = fuse(found, buffers, set())
+    assert [t.name for t in whole] == []  # nobody wants the result
+    outputs = [node("act", "relu", fc)]
+    found, buffers = tasks(outputs, x=(4, 5), w=(3, 5), b=(3,))
+    product, rest = split(fuse(found, buffers, set(outputs)), buffers, lambda call: True)
+    (value,) = product.values.values()
+    assert isinstance(value, Call)
+    assert product.made[0] in rest.reads
+    assert [(s.source, s.view) for s in sharings([product, rest], buffers)] == [
+        (product.made[0], False)
+    ]
+
+
+def test_a_call_without_a_library_becomes_its_fallback():
+    x, w = variable("x"), variable("w")
+    out = node("c", "Convolution", x, w, kernel=(3, 3), num_filter=2, no_bias=True)
+    found, buffers = tasks([out], x=(1, 1, 5, 5), w=(2, 1, 3, 3))
+    kinds = {"Dot", "BatchDot"}
+    parts = split(found, buffers, lambda call: type(call).__name__ in kinds)
+    calls = [v for t in parts for v in t.values.values() if isinstance(v, Call)]
+    assert {type(c).__name__ for c in calls} <= kinds
+    assert parts[-1].made == (out,)
+
+
+def test_a_reshape_is_a_view_and_a_map_may_overwrite():
+    x = variable("x")
+    e = node("e", "exp", x)
+    flat = node("flat", "Flatten", e)
+    turned = node("t", "transpose", e)
+    outputs = [node("r", "relu", flat), turned]
+    found, buffers = tasks(outputs, x=(2, 3, 4))
+    pairs = {(s.made.node.name, s.source.node.name, s.view) for s in sharings(found, buffers)}
+    assert pairs == {("e", "x", False), ("flat", "e", True), ("r", "flat", False)}
+
+
+def test_a_view_of_an_argument_needs_no_memory():
+    x = variable("x")
+    flat = node("flat", "Flatten", x)
+    stop = node("stop", "BlockGrad", flat)
+    outputs = [node("s", "sum", stop, axis=1)]
+    found, buffers = tasks(outputs, x=(2, 3, 4))
+    assert aliases(found, buffers, {x}, set(outputs)) == {flat: x, stop: x}
+    assert aliases(found, buffers, {x}, {stop}) == {flat: x}
+
+
+def test_lives_end_with_the_last_reader():
+    x = variable("x")
+    a = node("a", "tanh", x)
+    out = node("d", "elemwise_add", node("b", "exp", a), a)
+    found, _ = tasks([out], x=(4,))
+    life = lives(found)
+    assert (life.born[a], life.dies[a]) == (0, 2)
+    assert life.dies[out] == 2
+    assert lives(found, [out]).dies[out] == 3
+
+
+def test_places():
+    x = variable("x", __ctx_group__="one")
+    entry = node("a", "tanh", x)
+    graph = Graph([node("b", "exp", entry)])
+    placed = place.place(graph, cpu(0), {"one": cpu(1)})
+    assert [str(placed[n]) for n in graph.topo] == ["cpu(1)", "cpu(1)", "cpu(0)"]
+    assert place.crossings(graph, placed) == []
