@@ -75,9 +75,8 @@ class Reverse(Op):
         return data
 
 
-@op("slice", aliases=("crop", "_sparse_slice"))
-class Slice(Op):
-    """From `begin` to before `end` in steps, an axis an entry; bounds outside are clipped."""
+class Sliced(Op):
+    """What a slice is told, for reading and writing it."""
 
     begin: OptionalDims = param(doc="First positions; None: from the start.")
     end: OptionalDims = param(doc="Positions after the last; None: to the end.")
@@ -95,19 +94,32 @@ class Slice(Op):
         """As many steps as there are bounds."""
         return (*self.step, *[None] * (len(self.begin) - len(self.step)))
 
-    def shapes(self, s: Shapes) -> None:
-        data = s.need("data")
+    def cut(self, s: Shapes, name: str) -> Shape:
+        """The shape of the slice of `name`."""
+        data = s.need(name)
         if len(self.begin) > len(data):
-            raise s.refuse("data", f"at least {len(self.begin)} axes", f"shape {data}")
+            raise s.refuse(name, f"at least {len(self.begin)} axes", f"shape {data}")
         bounds = zip(self.begin, self.end, self.steps, strict=True)
         cut = [
             d if d == UNKNOWN else len(range(*slice(*b).indices(d)))
             for d, b in zip(data, bounds, strict=False)
         ]
-        s["output"] = (*cut, *data[len(cut) :])
+        return (*cut, *data[len(cut) :])
+
+    def part(self, whole: Expr) -> Expr:
+        """The slice of `whole`."""
+        return ext.slice_(whole, self.begin, self.end, self.steps)
+
+
+@op("slice", aliases=("crop", "_sparse_slice"))
+class Slice(Sliced):
+    """From `begin` to before `end` in steps, an axis an entry; bounds outside are clipped."""
+
+    def shapes(self, s: Shapes) -> None:
+        s["output"] = self.cut(s, "data")
 
     def forward(self, data: Expr) -> Expr:
-        return ext.slice_(data, self.begin, self.end, self.steps)
+        return self.part(data)
 
 
 @op("slice_axis")

@@ -1,13 +1,15 @@
 """Operators by name: every file of this folder is looked through at the first question.
 
-States: nothing read; then, for the rest of the process, every family imported. An operator that
-a user registers later is found like the built-in ones. Names are never given back.
+States: nothing read; being read, by the one thread that holds the lock; every family imported,
+for the rest of the process (an import that fails goes back to nothing read, and raises again at the
+next question). An operator that a user registers later is found like the built-in ones.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+import threading
 from typing import TYPE_CHECKING
 
 from gnomon import registry as _generic
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
     from gnomon.ops.op import Op
 
 _operators: _generic.Registry[type[Op]] = _generic.Registry("operator")
-_families_read: list[str] = []
+_reading = threading.RLock()
+_progress: list[str] = []
 
 
 def register(cls: type[Op]) -> None:
@@ -48,9 +51,21 @@ def has(name: str) -> bool:
 
 
 def _read_families() -> None:
-    if _families_read:
+    if len(_progress) == 2:
         return
-    _families_read.append("reading")
+    with _reading:  # a family that asks while it is being read gets what there is
+        if _progress:
+            return
+        _progress.append("begun")
+        try:
+            _import_families()
+            _progress.append("done")
+        except BaseException:
+            _progress.clear()
+            raise
+
+
+def _import_families() -> None:
     package = importlib.import_module("gnomon.ops")
     for module in pkgutil.walk_packages(package.__path__, "gnomon.ops."):
         if not module.name.endswith(".testing"):

@@ -38,7 +38,7 @@ class Update(Op):
 
     def clipped(self, g: Expr) -> Expr:
         """`g` within the bound."""
-        return g if self.clip_gradient < 0 else fn.clip(g, -self.clip_gradient, self.clip_gradient)
+        return bounded(g, self.clip_gradient)
 
     def decayed(self, weight: Expr, grad: Expr) -> Expr:
         """The scaled and clipped gradient with weight decay."""
@@ -47,6 +47,11 @@ class Update(Op):
     def decayed_first(self, weight: Expr, grad: Expr) -> Expr:
         """The scaled gradient with weight decay, then clipped."""
         return self.clipped(grad * self.rescale_grad + weight * self.wd)
+
+
+def bounded(g: Expr, bound: float) -> Expr:
+    """`g` between `-bound` and `bound`; `g` itself where the bound is negative."""
+    return g if bound < 0 else fn.clip(g, -bound, bound)
 
 
 @op("sgd_update", inputs=("weight", "grad"), aliases=("_sparse_sgd_update",))
@@ -173,3 +178,70 @@ class RmsPropUpdate(Update):
         w = weight - g * self.lr / fn.sqrt(n + self.epsilon)
         bound = self.clip_weights
         return (w if bound <= 0 else fn.clip(w, -bound, bound)), n
+
+
+@op("rmspropalex_update", inputs=("weight", "grad", "n", "g", "delta"), aux=("n", "g", "delta"))
+class RmsPropAlexUpdate(Update):
+    """RMSProp with momentum, over the variance of the gradient in place of its mean square."""
+
+    gamma1: float = param(0.95, doc="How much of the means stays.")
+    gamma2: float = param(0.9, doc="How much of the momentum stays.")
+    epsilon: float = param(1e-8, doc="Added to the variance.")
+    clip_weights: float = param(-1.0, doc="Bound of the weights; none if not positive.")
+
+    def new(self, weight: Expr, grad: Expr, *states: Expr) -> tuple[Expr, ...]:
+        g = self.decayed_first(weight, grad)
+        n = states[0] * self.gamma1 + g * g * (1 - self.gamma1)
+        mean = states[1] * self.gamma1 + g * (1 - self.gamma1)
+        delta = states[2] * self.gamma2 - g * self.lr / fn.sqrt(n - mean * mean + self.epsilon)
+        w, bound = weight + delta, self.clip_weights
+        return (w if bound <= 0 else fn.clip(w, -bound, bound)), n, mean, delta
+
+
+@op("signum_update", inputs=MOMENTUM, aux=("mom",))
+class SignumUpdate(Update):
+    """The weight moved by the sign of a momentum."""
+
+    momentum: float = param(0.0, doc="How much of the momentum stays.")
+    wd_lh: float = param(0.0, doc="Weight decay that the sign does not touch.")
+
+    def new(self, weight: Expr, grad: Expr, *states: Expr) -> tuple[Expr, ...]:
+        mom = states[0] * self.momentum - self.decayed(weight, grad) * (1 - self.momentum)
+        return weight * (1 - self.lr * self.wd_lh) + fn.sign(mom) * self.lr, mom
+
+
+@op("ftrl_update", inputs=("weight", "grad", "z", "n"), aux=("z", "n"),
+    aliases=("_sparse_ftrl_update",))  # fmt: skip
+class FtrlUpdate(Update):
+    """Follow the regularized leader: weights that `lamda1` keeps at 0 unless gradients insist."""
+
+    lamda1: float = param(0.01, doc="Weight of the absolute values.")
+    beta: float = param(1.0, doc="Added to the root of the sum of squares.")
+
+    def new(self, weight: Expr, grad: Expr, *states: Expr) -> tuple[Expr, ...]:
+        g = self.clipped(grad * self.rescale_grad)
+        n = states[1] + g * g
+        z = states[0] + g - (fn.sqrt(n) - fn.sqrt(states[1])) * weight / self.lr
+        size = (fn.sqrt(n) + self.beta) / self.lr + self.wd
+        w = (fn.sign(z) * self.lamda1 - z) / size
+        return fn.where(fn.gt(fn.abs(z), self.lamda1), w, 0), z, n
+
+
+@op("ftml_update", inputs=("weight", "grad", "d", "v", "z"), aux=("d", "v", "z"))
+class FtmlUpdate(Update):
+    """Follow the moving leader."""
+
+    beta1: float = param(0.6, low=0, high=1, doc="How much of the leader stays.")
+    beta2: float = param(0.999, low=0, high=1, doc="How much of the mean square stays.")
+    epsilon: float = param(1e-8, doc="Added to the root.")
+    t: int = param(low=1, doc="Which update this is, from 1 on.")
+    clip_grad: float = param(-1.0, doc="Bound of the gradient; none if negative.")
+    clip_gradient = -1.0  # no field: it has another name here
+
+    def new(self, weight: Expr, grad: Expr, *states: Expr) -> tuple[Expr, ...]:
+        g = bounded(grad * self.rescale_grad + weight * self.wd, self.clip_grad)
+        v = states[1] * self.beta2 + g * g * (1 - self.beta2)
+        root = fn.sqrt(v / (1 - self.beta2**self.t)) + self.epsilon
+        d = root * ((1 - self.beta1**self.t) / self.lr)
+        z = states[2] * self.beta1 + g * (1 - self.beta1) - (d - states[0] * self.beta1) * weight
+        return -z / d, d, v, z

@@ -93,6 +93,13 @@ RECORDS = [
     record("Convolution", (1, 4, 4, 2), (3, 2, 2, 2), kernel=(2, 2), num_filter=3, no_bias=True,
            layout="NHWC"),
     record("Convolution", (1, 2, 3, 3, 3), (2, 2, 2, 2, 2), (2,), kernel=(2, 2, 2), num_filter=2),
+    record("Deconvolution", (2, 3, 3, 2), (3, 2, 3, 2), kernel=(3, 2), num_filter=2,
+           stride=(2, 1), pad=(1, 0), adj=(1, 0)),
+    record("Deconvolution", (1, 4, 3), (4, 1, 3), (2,), kernel=(3,), num_filter=2, num_group=2,
+           no_bias=False, stride=(2,), target_shape=(5,)),
+    record("UpSampling", (1, 2, 2, 3), (2, 1, 4, 4), scale=2, sample_type="bilinear",
+           num_filter=2, num_args=2),
+    record("SVMOutput", (3, 4), LABELS, reference=lambda x, y: x, differentiable=()),
     record("Pooling", (2, 2, 5, 4), kernel=(2, 2), stride=(2, 2)),
     record("Pooling", (2, 2, 5, 4), kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="avg"),
     record("Pooling", (1, 2, 5), kernel=(3,), stride=(2,), pad=(1,), pool_type="avg",
@@ -161,6 +168,30 @@ def test_softmax_output_gives_the_gradient_of_its_cross_entropy():
     grad, _ = backward(ignoring, [x, label], [head])
     np.testing.assert_allclose(grad[1], 0)
     np.testing.assert_allclose(grad[0], (softmax(x, 1) - np.eye(4)[[1, 0, 3]])[0] / 2)
+
+
+def test_the_margin_loss_gives_what_mxnet_gives():
+    x, label = np.array([[0.5, -0.2, 2], [1.5, 0.3, -0.7]]), np.array([0.0, 2])
+    op = find("SVMOutput")(regularization_coefficient=0.5)
+    grad, _ = backward(op, [x, label], [np.ones_like(x)])
+    np.testing.assert_allclose(grad, [[-0.5, 0.8, 3], [2.5, 1.3, -1.7]])
+    linear = find("SVMOutput")(regularization_coefficient=0.5, use_linear=True)
+    grad, _ = backward(linear, [x, label], [np.ones_like(x)])
+    np.testing.assert_allclose(grad, [[-0.5, 0.5, 0.5], [0.5, 0.5, -0.5]])
+
+
+def test_deconvolution_gives_what_mxnet_gives():
+    x = np.arange(8.0).reshape(1, 2, 2, 2)
+    w = np.arange(54.0).reshape(2, 3, 3, 3)
+    for more, size, total, first in (
+        ({}, 4, 25866, [108, 247, 257, 147]),
+        ({"stride": (2, 2)}, 5, 25866, [108, 112, 251, 141]),
+        ({"stride": (2, 2), "pad": (1, 1)}, 3, 11328, [124, 281, 159, 306]),
+        ({"stride": (2, 2), "pad": (1, 1), "adj": (1, 1)}, 4, 19485, [124, 281, 159, 165]),
+    ):
+        (y,) = forward(find("Deconvolution")(kernel=(3, 3), num_filter=3, **more), [x, w])
+        assert (y.shape, y.sum()) == ((1, 3, size, size), total)
+        np.testing.assert_array_equal(y.ravel()[:4], first)
 
 
 def test_dropout_keeps_the_mean_and_one_fate_along_shared_axes():

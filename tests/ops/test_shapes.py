@@ -17,6 +17,12 @@ def norm(order, axis):
     return lambda x: (np.abs(x) ** order).sum(axis) ** (1 / order)
 
 
+def assigned(x, part):
+    out = x.copy()
+    out[0:3:2, 4::-2] = part
+    return out
+
+
 RECORDS = [
     record("sum", A, reference=lambda x: x.sum().reshape(1)),
     record("sum", A, reference=lambda x: x.sum((0, 2)), axis=(0, 2)),
@@ -119,6 +125,14 @@ RECORDS = [
     record("batch_dot", (2, 3, 4), (2, 4, 5), reference=np.matmul),
     record("batch_dot", (2, 3, 4, 3), (2, 3, 5, 4), transpose_a=True, transpose_b=True,
            reference=lambda a, b: a.swapaxes(-1, -2) @ b.swapaxes(-1, -2)),
+    record("depth_to_space", (1, 4, 2, 3), block_size=2, reference=lambda x:
+           x.reshape(1, 2, 2, 1, 2, 3).transpose(0, 3, 4, 1, 5, 2).reshape(1, 1, 4, 6)),
+    record("space_to_depth", (1, 1, 4, 6), block_size=2, reference=lambda x:
+           x.reshape(1, 1, 2, 2, 3, 2).transpose(0, 3, 5, 1, 2, 4).reshape(1, 4, 2, 3)),
+    record("_slice_assign", (4, 5), (2, 3), reference=assigned, begin=(0, 4), end=(3, None),
+           step=(2, -2)),
+    record("_slice_assign_scalar", (4, 5), reference=lambda x: assigned(x, 7.0), begin=(0, 4),
+           end=(3, None), step=(2, -2), scalar=7),
     record("Pad", (1, 2, 2, 3), reference=lambda x: np.pad(x, [(0, 0), (0, 0), (1, 2), (0, 1)],
            constant_values=5), mode="constant", pad_width=(0, 0, 0, 0, 1, 2, 0, 1),
            constant_value=5),

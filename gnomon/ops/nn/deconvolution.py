@@ -1,0 +1,93 @@
+"""Deconvolution: what a convolution's data would receive as its gradient, as a layer."""
+
+from __future__ import annotations
+
+from gnomon.base import ParamError, complaint
+from gnomon.expr import ext
+from gnomon.expr.call.conv import ConvolutionData, Geometry
+from gnomon.expr.node import Expr
+from gnomon.ops.infer import UNKNOWN, Shapes
+from gnomon.ops.nn import window
+from gnomon.ops.nn.convolution import LAYOUTS, TUNE
+from gnomon.ops.op import Op, op
+from gnomon.ops.param import Dims, param
+
+
+@op("Deconvolution", inputs=("data", "weight", "bias"))
+class Deconvolution(Op):
+    """`weight` added up at every place, times the element of `data` there, plus `bias`."""
+
+    kernel: Dims = param(low=1, doc="Size of the window: (w), (h, w) or (d, h, w).")
+    stride: Dims = param((), low=1, doc="Distance of neighbouring windows; 1 where empty.")
+    dilate: Dims = param((), low=1, doc="Distance of a window's elements; 1 where empty.")
+    pad: Dims = param((), low=0, doc="What is cut off around the output; nothing where empty.")
+    adj: Dims = param((), low=0, doc="What is added at the end of the output; nothing where empty.")
+    target_shape: Dims = param((), low=1, doc="Sizes of the output, instead of `pad` and `adj`.")
+    num_filter: int = param(low=1, doc="Channels of the output.")
+    num_group: int = param(1, low=1, doc="Groups of channels that see each other.")
+    workspace: int = param(512, low=0, doc="No meaning here.")
+    no_bias: bool = param(True, doc="There is no `bias`.")
+    cudnn_tune: str | None = param(None, choices=TUNE, doc="No meaning here.")
+    cudnn_off: bool = param(False, doc="No meaning here.")
+    layout: str | None = param(None, choices=LAYOUTS, doc="Only the default: channels first.")
+
+    def check(self) -> None:
+        if not 1 <= len(self.kernel) <= 3:
+            raise ParamError(complaint(self.name, "kernel", "1, 2 or 3 numbers", self.kernel))
+        for name, default in (("stride", 1), ("dilate", 1), ("pad", 0), ("adj", 0)):
+            window.per_axis(self, name, default, len(self.kernel))
+        if self.layout not in (None, window.DEFAULT_LAYOUT[len(self.kernel)]):
+            raise ParamError(complaint(self.name, "layout", "channels first", self.layout))
+        if self.num_filter % self.num_group:
+            expected = f"a multiple of num_group, {self.num_group}"
+            raise ParamError(complaint(self.name, "num_filter", expected, self.num_filter))
+
+    def arguments(self) -> tuple[str, ...]:
+        return ("data", "weight") if self.no_bias else ("data", "weight", "bias")
+
+    def spread(self, space: tuple[int, ...]) -> list[int]:
+        """Sizes of the output before anything is cut off or added."""
+        n = len(self.kernel)
+        spans = window.reach(self.kernel, window.per_axis(self, "dilate", 1, n))
+        strides = window.per_axis(self, "stride", 1, n)
+        rows = zip(space, strides, spans, strict=True)
+        return [UNKNOWN if d == UNKNOWN else (d - 1) * s + k for d, s, k in rows]
+
+    def cut(self, whole: list[int]) -> tuple[window.Sizes, window.Sizes]:
+        """What is cut off on either side, and what is added at the end."""
+        if self.target_shape:
+            rest = [w - t for w, t in zip(whole, self.target_shape, strict=True)]
+            return tuple((r + 1) // 2 for r in rest), tuple(r % 2 for r in rest)
+        n = len(self.kernel)
+        return window.per_axis(self, "pad", 0, n), window.per_axis(self, "adj", 0, n)
+
+    def shapes(self, s: Shapes) -> None:
+        if not self.no_bias:
+            s["bias"] = (self.num_filter,)
+        n, c, *space = s.rank("data", len(self.kernel) + 2)
+        if c != UNKNOWN and c % self.num_group:
+            raise s.refuse("data", f"channels in {self.num_group} groups", f"{c} channels")
+        s["weight"] = (c, self.num_filter // self.num_group, *self.kernel)
+        whole = self.spread(tuple(space))
+        sizes = [UNKNOWN] * len(space)
+        if UNKNOWN not in whole:
+            pad, adj = self.cut(whole)
+            sizes = [w - 2 * p + a for w, p, a in zip(whole, pad, adj, strict=True)]
+            if min(sizes) < 1 or min(pad) < 0:
+                raise s.refuse("data", "sizes that leave something after pad", tuple(space))
+        s["output"] = (n, self.num_filter, *sizes)
+        s["data"] = (s.need("output")[0], s.need("weight")[0], *space)
+
+    def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
+        n = len(self.kernel)
+        whole = self.spread(data.shape[2:])
+        pad, adj = self.cut(whole)
+        how = Geometry(
+            window.per_axis(self, "stride", 1, n),
+            pad,
+            window.per_axis(self, "dilate", 1, n),
+            self.num_group,
+        )
+        space = tuple(w - 2 * p + a for w, p, a in zip(whole, pad, adj, strict=True))
+        y: Expr = ConvolutionData(data, weight, how, space)
+        return y if bias is None else y + ext.broadcast_axis(bias, y.shape, 1)
