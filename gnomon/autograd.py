@@ -1,0 +1,198 @@
+"""`mx.autograd`: record what is computed, and follow it backward for gradients.
+
+>>> import gnomon as mx
+>>> x = mx.nd.array([1, 2, 3])
+>>> x.attach_grad()
+>>> with mx.autograd.record():
+...     y = (x * x).sum()
+>>> y.backward()
+>>> x.grad.asnumpy()
+array([2., 4., 6.], dtype=float32)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gnomon.base import ParamError, complaint
+from gnomon.ndarray import backward as _backward
+from gnomon.ndarray.core import Array
+from gnomon.ndarray.mode import mode
+from gnomon.ndarray.ndarray import mark
+from gnomon.ndarray.tape import Call, Node, Output
+
+
+def is_recording() -> bool:
+    """Whether this thread records."""
+    return mode.recording
+
+
+def is_training() -> bool:
+    """Whether operators behave as in training in this thread."""
+    return mode.training
+
+
+def set_recording(is_recording: bool) -> bool:
+    """Record from now on, or not; what was before."""
+    before, mode.recording = mode.recording, bool(is_recording)
+    return before
+
+
+def set_training(train_mode: bool) -> bool:
+    """Train from now on, or not; what was before."""
+    before, mode.training = mode.training, bool(train_mode)
+    return before
+
+
+class Scope:
+    """A scope with other flags; None leaves one as it is."""
+
+    def __init__(self, recording: bool | None, training: bool | None) -> None:
+        self.flags = recording, training
+        self.before: list[tuple[bool, bool]] = []
+
+    def __enter__(self) -> None:
+        self.before.append((mode.recording, mode.training))
+        recording, training = self.flags
+        mode.recording = mode.recording if recording is None else recording
+        mode.training = mode.training if training is None else training
+
+    def __exit__(self, *exc: object) -> None:
+        mode.recording, mode.training = self.before.pop()
+
+
+def record(train_mode: bool = True) -> Scope:
+    """A scope that records, in training mode or not."""
+    return Scope(True, train_mode)
+
+
+def pause(train_mode: bool = False) -> Scope:
+    """A scope that does not record."""
+    return Scope(False, train_mode)
+
+
+def train_mode() -> Scope:
+    """A scope in which operators behave as in training."""
+    return Scope(None, True)
+
+
+def predict_mode() -> Scope:
+    """A scope in which operators behave as in prediction."""
+    return Scope(None, False)
+
+
+def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> None:
+    """Make arrays variables whose gradients go to the arrays given.
+
+    Raises:
+        ParamError: numbers, shapes or dtypes do not go together, or a request is unknown.
+    """
+    arrays, grads = _list(variables), _list(gradients)
+    reqs = [grad_reqs] * len(arrays) if isinstance(grad_reqs, str) else list(grad_reqs)
+    if not len(arrays) == len(grads) == len(reqs):
+        expected = f"{len(arrays)} gradients and requests"
+        got = f"{len(grads)} and {len(reqs)}"
+        raise ParamError(complaint("mark_variables", "gradients", expected, got))
+    for array, grad, req in zip(arrays, grads, reqs, strict=True):
+        mark(array, grad, req)
+
+
+def _list(arrays: Any) -> list[Any]:
+    """One array, or a sequence of them, as a list."""
+    return [arrays] if isinstance(arrays, Array) else list(arrays)
+
+
+def backward(
+    heads: Any, head_grads: Any = None, retain_graph: bool = False, train_mode: bool = True
+) -> None:
+    """Store the gradients of all variables that `heads` depend on.
+
+    Raises:
+        GnomonError: a head is not on the tape, or the tape was followed already.
+        ShapeError: a head's gradient has another shape.
+    """
+    grads = None if head_grads is None else _list(head_grads)
+    _backward.backward(_list(heads), grads, retain_graph, train_mode)
+
+
+def grad(
+    heads: Any,
+    variables: Any,
+    head_grads: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    train_mode: bool = True,
+) -> Any:
+    """The gradients of `variables` as new arrays: a list, or one where one variable is given.
+
+    With `create_graph` they are on the tape themselves, for gradients of gradients.
+
+    Raises:
+        GnomonError: a head or a variable is not on the tape, or the tape was followed already.
+    """
+    retain = create_graph if retain_graph is None else retain_graph
+    grads = None if head_grads is None else _list(head_grads)
+    found = _backward.gradients(_list(heads), _list(variables), grads, retain, create_graph)
+    return found[0] if isinstance(variables, Array) else found
+
+
+class Function:
+    """A function with a gradient of one's own: subclasses say `forward` and `backward`.
+
+    >>> import gnomon as mx
+    >>> class Double(Function):
+    ...     def forward(self, x):
+    ...         return x * 2
+    ...     def backward(self, dy):
+    ...         return dy * 2
+    >>> x = mx.nd.ones((2,))
+    >>> x.attach_grad()
+    >>> with mx.autograd.record():
+    ...     y = Double()(x)
+    >>> y.backward()
+    >>> x.grad.asnumpy()
+    array([2., 2.], dtype=float32)
+    """
+
+    saved_tensors: tuple[Any, ...] = ()
+
+    def save_for_backward(self, *args: Any) -> None:
+        """Keep arrays for `backward`, which finds them in `saved_tensors`."""
+        self.saved_tensors = args
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Apply `forward`, and note `backward` on the tape.
+
+        Raises:
+            ParamError: `backward` gives another number of gradients than there are inputs.
+        """
+        with pause(train_mode=mode.training):
+            found = self.forward(*inputs)
+        outputs = [x._detached() for x in _list(found)]
+        places = [x._tape if isinstance(x, Array) else None for x in inputs]
+        if mode.recording and any(place is not None for place in places):
+            gives = [place is not None for place in places]
+            kinds = [(x._layout, x.context) for x in outputs]
+            call = Call(lambda *grads: self._gradients(len(inputs), grads))
+            node = Node(call, places, gives, (), kinds)
+            for k, x in enumerate(outputs):
+                x._tape = Output(node, k)
+        return outputs[0] if isinstance(found, Array) else outputs
+
+    def _gradients(self, count: int, grads: Sequence[Any]) -> list[Any]:
+        """What `backward` gives, one gradient an input."""
+        found = _list(self.backward(*grads))
+        if len(found) != count:
+            where = f"{type(self).__name__}.backward"
+            expected = f"{count} gradients, one an input"
+            raise ParamError(complaint(where, "return value", expected, len(found)))
+        return found
+
+    def forward(self, *inputs: Any) -> Any:
+        """Hook: the outputs, computed from the inputs."""
+        raise TypeError(f"{type(self).__name__} says nothing of forward")
+
+    def backward(self, *output_grads: Any) -> Any:
+        """Hook: the gradients of the inputs, from those of the outputs."""
+        raise TypeError(f"{type(self).__name__} says nothing of backward")

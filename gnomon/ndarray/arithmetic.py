@@ -1,0 +1,174 @@
+"""Python's operators on arrays: with another array, or with a number on either side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import complaint
+from gnomon.ndarray.core import Array
+from gnomon.ndarray.invoke import invoke
+from gnomon.ops import registry
+from gnomon.ops.binary import FORMS
+
+Method = Callable[[Any, Any], Any]
+
+
+def is_number(value: object) -> bool:
+    """Whether an operator takes `value` as a number: Python's and NumPy's, bool included."""
+    return isinstance(value, (Number, np.generic))
+
+
+def number(value: Any) -> Any:
+    """`value` as operators take it: NumPy's numbers and truths become Python's.
+
+    >>> number(True), number(np.int64(3)), number(np.float32(0.5))
+    (1, 3, 0.5)
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    return int(value) if isinstance(value, bool) else value
+
+
+def _pair(name: str) -> tuple[Any, Any]:
+    """The operators of two arrays: of one shape, and with axes stretched."""
+    registry.names()
+    forms = FORMS[name]
+    return registry.find(forms.elemwise).parse({}), registry.find(forms.broadcast).parse({})
+
+
+_pairs: dict[str, tuple[Any, Any]] = {}
+
+
+def both(name: str, lhs: Any, rhs: Any, out: Any = None) -> Any:
+    """The function `name` of two arrays, whose axes of 1 are stretched."""
+    pair = _pairs.get(name)
+    if pair is None:
+        pair = _pairs[name] = _pair(name)
+    return invoke(pair[lhs._layout.shape != rhs._layout.shape], (lhs, rhs), out)
+
+
+def with_number(name: str, array: Any, value: Any, out: Any = None, left: bool = False) -> Any:
+    """The function `name` of an array and a number; `left` where the number stands left."""
+    forms = FORMS[name]
+    form = (forms.reversed or forms.scalar) if left else forms.scalar
+    return invoke(registry.find(form).parse({"scalar": number(value)}), (array,), out)
+
+
+def combine(name: str, lhs: Any, rhs: Any, out: Any = None) -> Any:
+    """The function `name` of arrays or numbers, of which one at least is an array.
+
+    Raises:
+        TypeError: an operand is neither.
+    """
+    if isinstance(lhs, Array):
+        if isinstance(rhs, Array):
+            return both(name, lhs, rhs, out)
+        if is_number(rhs):
+            return with_number(name, lhs, rhs, out)
+        if isinstance(rhs, np.ndarray):
+            return both(name, lhs, lhs._like(rhs), out)
+        raise TypeError(complaint(name, "rhs", "an NDArray or a number", f"{rhs!r:.60}"))
+    if is_number(lhs):
+        mirrored = _MIRRORED.get(name, name)
+        return with_number(mirrored, rhs, lhs, out, left=mirrored == name)
+    if isinstance(lhs, np.ndarray):
+        return both(name, rhs._like(lhs), rhs, out)
+    raise TypeError(complaint(name, "lhs", "an NDArray or a number", f"{lhs!r:.60}"))
+
+
+#: what a comparison is called when its sides are swapped
+_MIRRORED = {
+    "greater": "lesser",
+    "greater_equal": "lesser_equal",
+    "lesser": "greater",
+    "lesser_equal": "greater_equal",
+}
+
+
+def _method(name: str, sign: str) -> Method:
+    """The method of `array sign other`."""
+
+    def method(self: Any, other: Any) -> Any:
+        return combine(name, self, other)
+
+    method.__doc__ = f"The array of `{sign}`, with an array or a number."
+    return method
+
+
+def _swapped(name: str, sign: str) -> Method:
+    """The method of `other sign array`."""
+
+    def method(self: Any, other: Any) -> Any:
+        return combine(name, other, self)
+
+    method.__doc__ = f"The array of `{sign}` with the number on the left."
+    return method
+
+
+def _in_place(name: str, sign: str) -> Method:
+    """The method of `array sign= other`."""
+
+    def method(self: Any, other: Any) -> Any:
+        return combine(name, self, other, out=self)
+
+    method.__doc__ = f"`{sign}=` with an array or a number; writes into this array."
+    return method
+
+
+class Arithmetic(Array):
+    """`+ - * / % **` with in-place forms, comparisons (0 and 1), negation and `abs`."""
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+
+    __add__ = _method("add", "+")
+    __radd__ = _swapped("add", "+")
+    __iadd__ = _in_place("add", "+")
+    __sub__ = _method("sub", "-")
+    __rsub__ = _swapped("sub", "-")
+    __isub__ = _in_place("sub", "-")
+    __mul__ = _method("mul", "*")
+    __rmul__ = _swapped("mul", "*")
+    __imul__ = _in_place("mul", "*")
+    __truediv__ = _method("div", "/")
+    __rtruediv__ = _swapped("div", "/")
+    __itruediv__ = _in_place("div", "/")
+    __mod__ = _method("mod", "%")
+    __rmod__ = _swapped("mod", "%")
+    __imod__ = _in_place("mod", "%")
+    __pow__ = _method("power", "**")
+    __rpow__ = _swapped("power", "**")
+    __ipow__ = _in_place("power", "**")
+    __gt__ = _method("greater", ">")
+    __ge__ = _method("greater_equal", ">=")
+    __lt__ = _method("lesser", "<")
+    __le__ = _method("lesser_equal", "<=")
+    _equal = _method("equal", "==")
+    _not_equal = _method("not_equal", "!=")
+
+    def __eq__(self, other: Any) -> Any:
+        """The array of `==`, with an array or a number."""
+        return self._equal(other)
+
+    def __ne__(self, other: Any) -> Any:
+        """The array of `!=`, with an array or a number."""
+        return self._not_equal(other)
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def __neg__(self) -> Any:
+        """The array times -1."""
+        return with_number("mul", self, -1.0)
+
+    def __abs__(self) -> Any:
+        """The array of absolute values."""
+        return invoke(registry.find("abs").parse({}), (self,))
+
+    def _like(self, values: Any) -> Any:
+        """A NumPy array as an array beside this one: on its device, in its dtype."""
+        return Array._around(np.array(values, self._dtype.numpy, order="C"), self.context)

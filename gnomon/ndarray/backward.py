@@ -1,0 +1,192 @@
+"""backward: gradients follow the tape from heads to leaves.
+
+Nodes are visited in descending number, so each has all its gradients when its turn comes. Each
+gradient is one recipe, of what the node kept. A leaf that is read once gets its gradient written
+where it belongs; shares of several readers are added up first. The tape lets go of its arrays
+behind the visit, unless it is to be followed again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gnomon.base import GnomonError, ParamError, ShapeError, complaint
+from gnomon.ndarray import derivative
+from gnomon.ndarray.core import Array
+from gnomon.ndarray.invoke import invoke
+from gnomon.ndarray.methods import copied
+from gnomon.ndarray.tape import Leaf, Node, Output, Place
+from gnomon.ops import registry
+
+Dest = tuple[Any, str]  # an array, and the saver that stores into it
+
+
+def backward(
+    heads: Sequence[Any],
+    head_grads: Sequence[Any] | None = None,
+    retain_graph: bool = False,
+    train_mode: bool = True,
+) -> None:
+    """Store the gradients of all variables that `heads` depend on, as their `grad_req` says.
+
+    A head's own gradient is ones where none is given. Dropout and its like are differentiated as
+    they were recorded, whatever `train_mode`.
+
+    Raises:
+        GnomonError: a head is not on the tape, or the tape was followed already.
+        ShapeError: a head's gradient has another shape.
+    """
+    walk = Walk(heads, head_grads)
+    leaves = {p: None for n in walk.nodes for p in n.inputs if isinstance(p, Leaf)}
+    once = {p for p, count in walk.readers.items() if count == 1 and p not in walk.sums}
+    walk.direct = {p: (p.grad, _saver(p)) for p in leaves if p in once}
+    walk.run(retain_graph)
+    for leaf in (*leaves, *(p for p in walk.sums if isinstance(p, Leaf) and p not in leaves)):
+        if leaf not in walk.written:
+            _deliver(leaf, walk.sums.get(leaf))
+
+
+def gradients(
+    heads: Sequence[Any],
+    variables: Sequence[Any],
+    head_grads: Sequence[Any] | None,
+    retain_graph: bool,
+    create_graph: bool,
+) -> list[Any]:
+    """The gradients of `variables`, as new arrays; their `grad` stays as it is.
+
+    Raises:
+        GnomonError: a head or a variable is not on the tape, or the tape was followed already.
+    """
+    walk = Walk(heads, head_grads, create_graph)
+    places = []
+    for number, variable in enumerate(variables):
+        if variable._tape is None:
+            expected = "an array with attach_grad, or one computed while recording"
+            raise ParamError(complaint("grad", f"variables[{number}]", expected, "another"))
+        places.append(variable._tape)
+    walk.keep = set(places)
+    walk.run(retain_graph)
+    found = [walk.sums.get(place) for place in places]
+    zeros = registry.find("zeros_like").parse({})
+    return [
+        invoke(zeros, (v._detached(),)) if g is None else g
+        for g, v in zip(found, variables, strict=True)
+    ]
+
+
+def _saver(leaf: Leaf) -> str:
+    """How a gradient is stored into a leaf's."""
+    return "plusto" if leaf.req == "add" else "saveto"
+
+
+def _deliver(leaf: Leaf, total: Any) -> None:
+    """Store a leaf's whole gradient; nothing came is 0."""
+    if total is None:
+        if leaf.req == "write":
+            leaf.grad[:] = 0
+    elif leaf.req == "add":
+        leaf.grad += total
+    else:
+        copied(total, leaf.grad)
+
+
+class Walk:
+    """One way along the tape: what each place has received so far.
+
+    `direct` are leaves whose only share goes straight to its destination; `keep` are the places
+    whose sums the caller wants.
+    """
+
+    def __init__(
+        self, heads: Sequence[Any], head_grads: Sequence[Any] | None, create: bool = False
+    ) -> None:
+        self.sums: dict[Place, Any] = {}
+        self.own: set[Place] = set()  # whose sums are ours to add into
+        self.create = create
+        self.direct: dict[Place, Dest] = {}
+        self.written: set[Place] = set()
+        self.keep: set[Place] = set()
+        grads = head_grads or [None] * len(heads)
+        if len(grads) != len(heads):
+            expected = f"{len(heads)} gradients, one a head"
+            raise ShapeError(complaint("backward", "head_grads", expected, len(grads)))
+        for number, (head, grad) in enumerate(zip(heads, grads, strict=True)):
+            self.receive(_place(head, number), _head_grad(head, grad), ours=False)
+        self.nodes = _reachable(self.sums)
+        self.readers = Counter(p for node in self.nodes for p in node.inputs if p is not None)
+
+    def run(self, retain: bool) -> None:
+        """Visit every node."""
+        for node in self.nodes:
+            places = [Output(node, k) for k in range(len(node.outputs))]
+            grads = [self.sums[p] if p in self.keep else self.sums.pop(p, None) for p in places]
+            if any(g is not None for g in grads):
+                self.visit(node, grads)
+            if not retain and not self.create:
+                node.saved = None
+
+    def visit(self, node: Node, grads: Sequence[Any]) -> None:
+        """Send on what a node received."""
+        if node.saved is None:
+            raise GnomonError(
+                "backward: the tape was followed already; use retain_graph=True to follow it again"
+            )
+        dests = [None if p is None else self.direct.get(p) for p in node.inputs]
+        found = derivative.of(node, grads, dests, self.create)
+        for place, grad, dest in zip(node.inputs, found, dests, strict=True):
+            if place is not None and grad is not None:
+                if dest is not None:
+                    self.written.add(place)
+                else:
+                    self.receive(place, grad)
+
+    def receive(self, place: Place, grad: Any, ours: bool = True) -> None:
+        """`grad` is one reader's share of the gradient of `place`."""
+        before = self.sums.get(place)
+        if before is None:
+            self.sums[place] = grad
+            if ours:
+                self.own.add(place)
+        elif self.create:
+            self.sums[place] = before + grad
+        elif place in self.own:
+            invoke(registry.find("elemwise_add").parse({}), (before, grad), before)
+        else:
+            self.sums[place] = before + grad
+            self.own.add(place)
+
+
+def _place(head: Any, number: int) -> Place:
+    """The place of a head on the tape."""
+    place: Place | None = head._tape
+    if place is None:
+        raise GnomonError(
+            f"backward: heads[{number}] was not computed from a variable with attach_grad within "
+            "autograd.record()"
+        )
+    return place
+
+
+def _head_grad(head: Any, grad: Any) -> Any:
+    """The gradient of a head: ones where none is given."""
+    if grad is None:
+        return invoke(registry.find("ones_like").parse({}), (head._detached(),))
+    if not isinstance(grad, Array) or grad.shape != head.shape:
+        expected = f"an NDArray of shape {head.shape}"
+        raise ShapeError(complaint("backward", "head_grads", expected, f"{grad!r:.60}"))
+    return grad if grad._dtype is head._dtype else grad.astype(head._dtype)
+
+
+def _reachable(starts: Iterable[Place]) -> list[Node]:
+    """The nodes that `starts` depend on, readers first."""
+    work = [p.node for p in starts if isinstance(p, Output)]
+    found = set(work)
+    while work:
+        for place in work.pop().inputs:
+            if isinstance(place, Output) and place.node not in found:
+                found.add(place.node)
+                work.append(place.node)
+    return sorted(found, key=lambda node: -node.number)

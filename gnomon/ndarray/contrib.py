@@ -1,0 +1,15 @@
+"""Operators of the second row: `mx.nd.contrib`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.ndarray import functions
+
+
+def __getattr__(name: str) -> Any:
+    return functions.find("contrib", name)
+
+
+def __dir__() -> list[str]:
+    return functions.names("contrib")

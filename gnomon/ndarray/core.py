@@ -1,0 +1,169 @@
+"""The array itself: memory, layout, and its place on the tape; what other files add to it is apart.
+
+State of an array: a chunk of memory (shared with its views), the address of the first element, a
+layout, and possibly an entry of the tape. Whoever reads the elements in Python waits for the
+chunk's variable first; whoever computes with them tells the engine instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gnomon import dtype as dtypes
+from gnomon import engine
+from gnomon.base import ParamError, complaint
+from gnomon.context import Context, current_context
+from gnomon.dtype import DType
+from gnomon.expr.node import Buffer, array_at
+from gnomon.ndarray.chunk import Chunk, allocate
+from gnomon.ndarray.layout import Layout, dense, strided
+from gnomon.ndarray.tape import Place
+
+
+class Array:
+    """Elements of one dtype in memory of a device; `NDArray` is what users see of it."""
+
+    __slots__ = ("__weakref__", "_address", "_chunk", "_layout", "_tape")
+
+    main: ClassVar[type[Array]]  # what new arrays are made as
+
+    _address: int
+    _chunk: Chunk
+    _layout: Layout
+    _tape: Place | None
+
+    def __init_subclass__(cls, main: bool = False) -> None:
+        if main:
+            Array.main = cls
+
+    # --- making ---------------------------------------------------------------------------------
+
+    @staticmethod
+    def _at(chunk: Chunk, address: int, layout: Layout) -> Any:
+        """An array that looks at memory of `chunk`."""
+        made = object.__new__(Array.main)
+        made._chunk, made._address, made._layout, made._tape = chunk, address, layout, None
+        return made
+
+    @staticmethod
+    def _new(layout: Layout, ctx: Context) -> Any:
+        """An array with memory of its own and any contents; `layout` is dense."""
+        chunk = allocate(layout.nbytes, ctx)
+        return Array._at(chunk, chunk.address, layout)
+
+    @staticmethod
+    def _around(values: np.ndarray[Any, Any], ctx: Context) -> Any:
+        """An array on the memory of a NumPy array, which is kept alive."""
+        dtype = dtypes.of(values.dtype)
+        steps = [s // dtype.size for s in values.strides]
+        address = values.__array_interface__["data"][0]
+        chunk = Chunk(address, ctx, values)
+        return Array._at(chunk, address, strided(values.shape, steps, dtype))
+
+    def _detached(self) -> Any:
+        """Another array on the same memory, which the tape knows nothing of."""
+        return Array._at(self._chunk, self._address, self._layout)
+
+    # --- what it is -----------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self._layout.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._layout.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._layout.size
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy's type of the elements."""
+        return self._layout.dtype.numpy.type
+
+    @property
+    def _dtype(self) -> DType:
+        return self._layout.dtype
+
+    @property
+    def context(self) -> Context:
+        """The device that holds the elements."""
+        return self._chunk.ctx
+
+    ctx = context
+
+    @property
+    def stype(self) -> str:
+        """How the elements are stored: 'default' is all of them."""
+        return "default"
+
+    @property
+    def _var(self) -> engine.Var:
+        """The engine's variable of the memory."""
+        return self._chunk.var
+
+    @property
+    def _storage(self) -> Any:
+        """Whoever owns the memory."""
+        return self._chunk.owner
+
+    def _span(self) -> tuple[int, int]:
+        """The addresses of the first byte and of the one after the last."""
+        low, high = self._layout.reach()
+        return self._address + low, self._address + high
+
+    def _buffer(self) -> Buffer:
+        """The array as a leaf of expressions."""
+        layout, chunk = self._layout, self._chunk
+        return Buffer(layout.shape, layout.dtype, layout.strides, self._address, chunk)
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def wait_to_read(self) -> None:
+        """Sleep until every write pushed so far is done.
+
+        Raises:
+            EngineError: a function that the elements depend on failed.
+        """
+        engine.get().wait_for_var(self._chunk.var)
+
+    def _numpy(self) -> np.ndarray[Any, Any]:
+        """A NumPy view of the memory, without waiting."""
+        layout = self._layout
+        if not layout.size:
+            return np.empty(layout.shape, layout.dtype.numpy)
+        return array_at(self._address, layout.shape, layout.steps(), layout.dtype, self._chunk)
+
+    def asnumpy(self) -> np.ndarray[Any, Any]:
+        """The elements as a NumPy array of its own.
+
+        Raises:
+            EngineError: a function that the elements depend on failed.
+        """
+        self.wait_to_read()
+        return self._numpy().copy(order="C")
+
+    def asscalar(self) -> Any:
+        """The only element as a NumPy scalar.
+
+        Raises:
+            ValueError: there is not exactly one element.
+        """
+        if self.size != 1:
+            got = f"shape {self.shape}"
+            raise ParamError(complaint("asscalar", "self", "an array of one element", got))
+        return self.asnumpy().reshape(-1)[0]
+
+    item = asscalar
+
+
+def empty(shape: tuple[int, ...], dtype: DType, ctx: Context | None = None) -> Any:
+    """An array with any contents."""
+    return Array._new(dense(shape, dtype), ctx or current_context())

@@ -1,0 +1,220 @@
+"""Making arrays: from values, filled, in a range; and from other arrays as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gnomon import dtype as dtypes
+from gnomon.base import ParamError, complaint
+from gnomon.context import Context, current_context
+from gnomon.dtype import DType
+from gnomon.ndarray import dlpack
+from gnomon.ndarray.core import Array
+from gnomon.ndarray.core import empty as _empty
+from gnomon.ndarray.functions import context_of, find
+from gnomon.ndarray.invoke import invoke
+from gnomon.ndarray.methods import cast, copied, split_v2
+from gnomon.ndarray.ndarray import NDArray
+from gnomon.ops import registry
+
+__all__ = [
+    "arange",
+    "array",
+    "concatenate",
+    "empty",
+    "eye",
+    "from_dlpack",
+    "from_numpy",
+    "full",
+    "histogram",
+    "linspace",
+    "moveaxis",
+    "onehot_encode",
+    "ones",
+    "split_v2",
+    "to_dlpack_for_read",
+    "to_dlpack_for_write",
+    "zeros",
+]
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    """A shape given as a number or a sequence of them."""
+    return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(int, shape))
+
+
+def _dtype(dtype: Any) -> DType:
+    """A dtype, float32 where none is named."""
+    return dtypes.default_real if dtype is None else dtypes.of(dtype)
+
+
+def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """An array with the values of another array, a NumPy array, numbers or lists of them.
+
+    The dtype is that of a source of ours, float32 for all others.
+
+    >>> array([[1, 2], [3, 4]]).shape
+    (2, 2)
+
+    Raises:
+        TypeError: the values are no array of numbers.
+    """
+    where = context_of(ctx) or current_context()
+    if isinstance(source_array, Array):
+        same = dtype is None or dtypes.of(dtype) is source_array._dtype
+        source = source_array if same else cast(source_array, dtype)
+        return copied(source, ctx=where)
+    try:
+        values = np.array(source_array, _dtype(dtype).numpy, order="C")
+    except (TypeError, ValueError) as error:
+        expected = "an array, or nested lists of numbers"
+        got = f"{source_array!r:.60}"
+        raise TypeError(complaint("array", "source_array", expected, got)) from error
+    return Array._around(values, where)
+
+
+def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: Any = None) -> NDArray:
+    """An array with any contents."""
+    return _empty(_shape(shape), _dtype(dtype), context_of(ctx))
+
+
+def _made(name: str, ctx: Any, out: Any, **given: Any) -> Any:
+    """The array that an operator without inputs makes."""
+    return invoke(registry.find(name).parse(given), (), out, context_of(ctx))
+
+
+def zeros(
+    shape: Any, ctx: Context | None = None, dtype: Any = None, stype: Any = None, **kwargs: Any
+) -> NDArray:
+    """An array of zeros.
+
+    >>> zeros((2, 3), dtype="int32").dtype
+    <class 'numpy.int32'>
+    """
+    return _made("_zeros", ctx, kwargs.get("out"), shape=_shape(shape), dtype=_dtype(dtype).name)
+
+
+def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
+    """An array of ones."""
+    return _made("_ones", ctx, kwargs.get("out"), shape=_shape(shape), dtype=_dtype(dtype).name)
+
+
+def full(
+    shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.float32, out: Any = None
+) -> NDArray:
+    """An array of one value."""
+    made = out if out is not None else empty(shape, ctx, dtype)
+    made[:] = val
+    return made
+
+
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1.0,
+    repeat: int = 1,
+    infer_range: Any = None,
+    ctx: Context | None = None,
+    dtype: Any = np.float32,
+) -> NDArray:
+    """Numbers from `start` to before `stop` in steps, each `repeat` times.
+
+    >>> arange(2, 6, step=2, repeat=2).asnumpy()
+    array([2., 2., 4., 4.], dtype=float32)
+    """
+    if stop is None:
+        start, stop = 0, start
+    given = {"start": start, "stop": stop, "step": step, "repeat": repeat}
+    return _made("_arange", ctx, None, dtype=_dtype(dtype).name, **given)
+
+
+def linspace(
+    start: float,
+    stop: float,
+    num: int,
+    endpoint: bool = True,
+    ctx: Context | None = None,
+    dtype: Any = np.float32,
+) -> NDArray:
+    """`num` numbers at equal distances from `start` to `stop`, the end included or not."""
+    return array(np.linspace(start, stop, num, endpoint), ctx, dtype)
+
+
+def eye(
+    N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any
+) -> NDArray:
+    """Ones on a diagonal, zeros elsewhere: `N` rows, `M` columns (as many as rows if 0)."""
+    return _made("_eye", ctx, kwargs.get("out"), N=N, M=M, k=k, dtype=_dtype(dtype).name)
+
+
+def from_numpy(ndarray: Any, zero_copy: bool = True, array_cls: Any = None) -> NDArray:
+    """An array on the memory of a NumPy array, which must not be written from then on.
+
+    Raises:
+        ParamError: `zero_copy` of an array that is not in C order.
+    """
+    if not zero_copy:
+        return array(ndarray, dtype=ndarray.dtype)
+    if not ndarray.flags["C_CONTIGUOUS"]:
+        expected = "an array in C order"
+        raise ParamError(complaint("from_numpy", "ndarray", expected, "other strides"))
+    ndarray.flags["WRITEABLE"] = False
+    return Array._around(ndarray, current_context())
+
+
+def from_dlpack(dlpack_: Any) -> NDArray:
+    """An array on the memory of a DLPack capsule, or of what can give one."""
+    return dlpack.imported(dlpack_, Array._around)
+
+
+def to_dlpack_for_read(data: Any) -> Any:
+    """A DLPack capsule to read from, once all writes are done."""
+    return data.to_dlpack_for_read()
+
+
+def to_dlpack_for_write(data: Any) -> Any:
+    """A DLPack capsule to write to, once all reads and writes are done."""
+    return data.to_dlpack_for_write()
+
+
+def concatenate(arrays: Sequence[Any], axis: int = 0, always_copy: bool = True) -> NDArray:
+    """Arrays one after another along `axis`."""
+    if len(arrays) == 1 and not always_copy:
+        return arrays[0]
+    return find("", "Concat")(*arrays, dim=axis)
+
+
+def moveaxis(tensor: Any, source: Any, destination: Any) -> NDArray:
+    """The axes `source` at the places `destination`, the others in their order."""
+    axes = list(range(tensor.ndim))
+    return tensor.transpose(tuple(_moved(axes, source, destination)))
+
+
+def _moved(axes: list[int], source: Any, destination: Any) -> list[int]:
+    """The axes in their new order."""
+    ndim = len(axes)
+    sources = [int(s) % ndim for s in np.atleast_1d(source)]
+    destinations = [int(d) % ndim for d in np.atleast_1d(destination)]
+    if len(sources) != len(destinations) or len(set(sources)) != len(sources):
+        expected = "as many different axes as destinations"
+        raise ParamError(complaint("moveaxis", "source", expected, source))
+    rest = [axis for axis in axes if axis not in sources]
+    for place, axis in sorted(zip(destinations, sources, strict=True)):
+        rest.insert(place, axis)
+    return rest
+
+
+def onehot_encode(indices: Any, out: Any) -> NDArray:
+    """A row for each index in `out`, 1 at the index and 0 elsewhere."""
+    given = {"depth": out.shape[1], "dtype": out._dtype.name}
+    return invoke(registry.find("one_hot").parse(given), (indices,), out)
+
+
+def histogram(a: Any, bins: Any = 10, range: Any = None) -> list[NDArray]:
+    """How many values fall between the edges of `bins`, and the edges."""
+    edges = bins.asnumpy() if isinstance(bins, Array) else bins
+    counts, found = np.histogram(a.asnumpy(), edges, range)
+    return [array(counts, a.context, "int64"), array(found, a.context, "float32")]

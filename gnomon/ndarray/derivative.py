@@ -1,0 +1,223 @@
+"""derivative: what one recorded operator sends on, as arrays or on the tape again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from gnomon.base import GnomonError
+from gnomon.expr.diff import vjp
+from gnomon.expr.node import Buffer, Expr
+from gnomon.graph.gradient import Gradient
+from gnomon.ndarray import opaque
+from gnomon.ndarray.core import Array
+from gnomon.ndarray.invoke import anchors_of, invoke, launch
+from gnomon.ndarray.layout import Layout, dense
+from gnomon.ndarray.mode import mode
+from gnomon.ndarray.recipe import Dest, Draws, Recipe, Work
+from gnomon.ndarray.tape import Call, Node
+from gnomon.ops.requests import kAddTo, kNullOp, kWriteTo
+
+Grads = list[Any]
+
+
+def of(node: Node, grads: Sequence[Any], dests: Sequence[Any], create: bool) -> Grads:
+    """The gradient of each argument of `node`, None where there is none.
+
+    `grads` are those of the outputs, None where nothing came. A gradient goes to its entry of
+    `dests` (array and saver) if that is not None. `create` puts what is computed on the tape.
+    """
+    if isinstance(node.gradient, Call):
+        return _of_call(node, grads, dests, create)
+    gradient: Gradient = node.gradient
+    wanted = tuple(k for k, p in enumerate(node.inputs) if p is not None and node.gives[k])
+    if not wanted:
+        return [None] * len(node.inputs)
+    reads = [_or_zeros(node, grads, k) for k in gradient.needs.out_grads]
+    if not gradient.op.is_expression:
+        return _of_opaque(node, reads, wanted, dests, create)
+    if create:
+        return _recorded(node, reads, wanted)
+    return _computed(node, reads, wanted, dests)
+
+
+def _or_zeros(node: Node, grads: Sequence[Any], k: int) -> Any:
+    """The gradient of an output; zeros where nothing came."""
+    if grads[k] is not None:
+        return grads[k]
+    layout, ctx = node.outputs[k]
+    zeros = Array._new(dense(layout.shape, layout.dtype), ctx)
+    zeros[:] = 0
+    return zeros
+
+
+def _computed(node: Node, reads: Sequence[Any], wanted: tuple[int, ...], dests: Any) -> Grads:
+    """The gradients by one recipe."""
+    gradient, train = node.gradient, node.context[0]
+    inputs = [*reads, *(node.saved or ())]
+    ctx = node.outputs[0][1]
+    outputs, savers = [], []
+    for k in wanted:
+        array, saver = dests[k] or (None, "saveto")
+        shape, dtype = gradient.shapes[0][k], gradient.types[0][k]
+        outputs.append(Array._new(dense(shape, dtype), ctx) if array is None else array)
+        savers.append(saver)
+    operands = [*inputs, *outputs]
+    anchors: Any = ()
+    if any(dests[k] is not None for k in wanted):
+        anchors = anchors_of(operands, range(len(inputs), len(operands)))
+    layouts = [x._layout for x in operands]
+    key = (train, wanted, *savers, *layouts, anchors)
+    recipes = gradient.__dict__.setdefault("_recipes", {})
+    recipe = recipes.get(key)
+    if recipe is None:
+        recipe = recipes[key] = _recipe(gradient, train, wanted, layouts, savers, anchors)
+    launch(recipe, gradient.name, inputs, outputs, (), ctx)
+    found: Grads = [None] * len(node.inputs)
+    for k, array in zip(wanted, outputs, strict=True):
+        found[k] = array
+    return found
+
+
+def _recipe(
+    gradient: Gradient,
+    train: bool,
+    wanted: tuple[int, ...],
+    layouts: Sequence[Layout],
+    savers: Sequence[str],
+    anchors: Sequence[tuple[int, int]],
+) -> Recipe:
+    """The recipe of the wanted gradients."""
+    count = len(layouts) - len(wanted)
+
+    def express(buffers: Sequence[Buffer], draws: Draws) -> list[Expr | None]:
+        values = gradient.apply(buffers[:count], train=train, random=draws)
+        return [values[k] for k in wanted]
+
+    dests = [Dest(count + n, saver) for n, saver in enumerate(savers)]
+    places = anchors or [(k, 0) for k in range(len(layouts))]
+    return Recipe(Work(gradient.name, layouts, express, dests, places))
+
+
+def _of_opaque(
+    node: Node, reads: Sequence[Any], wanted: tuple[int, ...], dests: Any, create: bool
+) -> Grads:
+    """The gradients of an operator that works on data, by its own code."""
+    gradient = node.gradient
+    if create:
+        raise GnomonError(f"{gradient.op.name}: has no gradient of its gradient")
+    parts = gradient.parts([*reads, *(node.saved or ())])
+    ctx = node.outputs[0][1]
+    found: Grads = [None] * len(node.inputs)
+    requests = [kNullOp] * len(node.inputs)
+    for k in wanted:
+        array, saver = dests[k] or (None, "saveto")
+        layout = dense(gradient.shapes[0][k], gradient.types[0][k])
+        found[k] = Array._new(layout, ctx) if array is None else array
+        requests[k] = kAddTo if saver == "plusto" else kWriteTo
+    opaque.run_backward(gradient, node.context[1], parts, found, requests, ctx)
+    return found
+
+
+def _of_call(node: Node, grads: Sequence[Any], dests: Any, create: bool) -> Grads:
+    """The gradients by a user's Python function."""
+    reads = [_or_zeros(node, grads, k) for k in range(len(node.outputs))]
+    before = mode.recording
+    mode.recording = create
+    try:
+        found = list(node.gradient.function(*reads))
+        for k, dest in enumerate(dests):
+            if dest is not None and found[k] is not None:
+                _store(found[k], *dest)
+    finally:
+        mode.recording = before
+    return found
+
+
+def _store(value: Any, array: Any, saver: str) -> None:
+    """Put a gradient where it belongs."""
+    if saver == "plusto":
+        array += value
+    else:
+        array[:] = value
+
+
+# --- gradients of gradients -----------------------------------------------------------------
+
+
+class Derivative:
+    """The wanted gradients of an operator as an operator: it can be recorded and differentiated."""
+
+    aux_names: tuple[str, ...] = ()
+    is_expression = True
+
+    def __init__(self, gradient: Gradient, wanted: tuple[int, ...], train: bool) -> None:
+        self.gradient = gradient
+        self.wanted = wanted
+        self.train = train
+        self.name = gradient.name
+
+    def arguments(self) -> tuple[str, ...]:
+        """Names of what it reads."""
+        return tuple(f"arg{k}" for k in range(len(self.gradient.inputs())))
+
+    inputs = arguments
+
+    def auxiliary(self) -> tuple[str, ...]:
+        """It changes no state."""
+        return ()
+
+    def outputs(self) -> tuple[str, ...]:
+        """Names of what it gives."""
+        return tuple(f"output{k}" for k in self.wanted)
+
+    @property
+    def num_visible_outputs(self) -> int:
+        """One for each wanted argument."""
+        return len(self.wanted)
+
+    def infer_shape(self, ins: Any, outs: Any = None, **how: Any) -> Any:
+        """The arguments' shapes."""
+        return list(ins), [self.gradient.shapes[0][k] for k in self.wanted], []
+
+    def infer_type(self, ins: Any, outs: Any = None) -> Any:
+        """The arguments' dtypes."""
+        return list(ins), [self.gradient.types[0][k] for k in self.wanted], []
+
+    def apply(self, inputs: Sequence[Any], **context: Any) -> tuple[Expr, ...]:
+        """The wanted gradients as expressions."""
+        context["train"] = self.train
+        values = self.gradient.apply(inputs, **context)
+        return tuple(values[k] for k in self.wanted)  # type: ignore[misc]
+
+    def backward(self, out_grads: Any, inputs: Any, outputs: Any, **context: Any) -> Any:
+        """The gradients of the gradients."""
+        values = self.apply(inputs, **context)
+        return tuple(vjp(values, out_grads, inputs))
+
+
+@lru_cache(maxsize=1024)
+def _derivative(gradient: Gradient, wanted: tuple[int, ...], train: bool) -> Derivative:
+    return Derivative(gradient, wanted, train)
+
+
+def _recorded(node: Node, reads: Sequence[Any], wanted: tuple[int, ...]) -> Grads:
+    """The gradients, computed by operators that go on the tape."""
+    gradient = node.gradient
+    operator = _derivative(gradient, wanted, node.context[0])
+    saved = [x._detached() for x in node.saved or ()]
+    places = [node.inputs[k] if k < len(node.inputs) else None for k in gradient.needs.inputs]
+    places += [node.place(k) for k in gradient.needs.outputs]
+    for array, place in zip(saved, places, strict=True):
+        array._tape = place
+    before = mode.recording
+    mode.recording = True
+    try:
+        values = invoke(operator, [*reads, *saved])
+    finally:
+        mode.recording = before
+    found: Grads = [None] * len(node.inputs)
+    for k, value in zip(wanted, [values] if len(wanted) == 1 else values, strict=True):
+        found[k] = value
+    return found

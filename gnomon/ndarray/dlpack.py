@@ -1,0 +1,50 @@
+"""DLPack: memory shared with other libraries, both ways, without a copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import DTypeError, complaint
+from gnomon.context import cpu
+
+_CPU = (1, 0)
+
+
+def device(array: Any) -> tuple[int, int]:
+    """The device of an array as DLPack numbers it."""
+    return _CPU
+
+
+def export(array: Any, **kwargs: Any) -> Any:
+    """A capsule that looks at the memory of an array and keeps it alive.
+
+    Raises:
+        DTypeError: NumPy, which makes the capsule, does not know the dtype.
+    """
+    array.wait_to_read()
+    view = array._numpy()
+    if view.dtype.kind == "V":
+        expected = "a dtype that NumPy exchanges"
+        raise DTypeError(complaint("to_dlpack", "self", expected, array._dtype.name))
+    return view.__dlpack__(**{key: kwargs[key] for key in ("stream",) if key in kwargs})
+
+
+class _Capsule:
+    """What holds a bare capsule, as `np.from_dlpack` wants it."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _CPU
+
+
+def imported(source: Any, around: Any) -> Any:
+    """An array by `around` on the memory of a capsule, or of what can give one."""
+    holder = source if hasattr(source, "__dlpack__") else _Capsule(source)
+    return around(np.from_dlpack(holder), cpu(0))

@@ -1,0 +1,85 @@
+"""save and load: arrays in MXNet's binary format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gnomon import engine
+from gnomon.base import complaint
+from gnomon.context import cpu
+from gnomon.ndarray import serialize
+from gnomon.ndarray.core import Array
+
+
+def save(fname: Any, data: Any) -> None:
+    """Write an array, a list of arrays or a dict of them by name; the file is whole or not there.
+
+    Raises:
+        TypeError: something else is among them.
+        OSError: the file cannot be written.
+    """
+    named = data.items() if isinstance(data, dict) else None
+    arrays = [data] if isinstance(data, Array) else [x for _, x in named] if named else list(data)
+    for number, x in enumerate(arrays):
+        if not isinstance(x, Array):
+            got = f"{x!r:.60} at {number}"
+            raise TypeError(complaint("save", "data", "NDArrays, in a list or a dict", got))
+    names = [str(name) for name, _ in named] if named else []
+    serialize.write(fname, [x.asnumpy() for x in arrays], names)
+
+
+def load(fname: Any) -> Any:
+    """The arrays of a file: a dict where they have names, else a list.
+
+    Raises:
+        FormatError: the file is not such a file; nothing larger than it is allocated.
+        OSError: the file cannot be read.
+    """
+    return _arrays(*serialize.read(fname))
+
+
+def load_frombuffer(buf: bytes) -> Any:
+    """The arrays of a file's bytes: a dict where they have names, else a list.
+
+    Raises:
+        FormatError: the bytes are not such a file.
+    """
+    return _arrays(*serialize.read(bytes(buf)))
+
+
+def _arrays(records: Any, names: Any) -> Any:
+    """What a file holds, as arrays on the processor."""
+    arrays = [_array(record) for record in records]
+    return dict(zip(names, arrays, strict=True)) if names else arrays
+
+
+def _array(record: Any) -> Any:
+    """One record as an array; a sparse one with its zeros."""
+    if record is None:
+        return Array._around(np.empty((0,), np.float32), cpu(0))
+    if isinstance(record, serialize.Sparse):
+        record = _dense(record)
+    return Array._around(np.require(record, requirements=["C", "W", "O"]), cpu(0))
+
+
+def _dense(x: serialize.Sparse) -> Any:
+    """A sparse array with its zeros."""
+    found = np.zeros(x.shape, x.data.dtype)
+    if x.storage == "row_sparse":
+        found[x.aux[0]] = x.data
+    else:
+        starts, columns = x.aux
+        rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        found[rows, columns] = x.data
+    return found
+
+
+def waitall() -> None:
+    """Sleep until nothing is pending on any device.
+
+    Raises:
+        EngineError: a function failed and nobody was told yet.
+    """
+    engine.get().wait_for_all()

@@ -1,0 +1,98 @@
+"""The functions of `mx.nd` that the registry gives, made when they are first asked for."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from gnomon.base import ParamError
+from gnomon.context import Context
+from gnomon.ndarray.core import Array
+from gnomon.ndarray.invoke import invoke
+from gnomon.ops import registry
+from gnomon.ops.signature import ANY_KIND, dress, home, sort
+
+_TAIL = [inspect.Parameter(name, ANY_KIND, default=None) for name in ("out", "name")]
+
+
+def is_array(value: object) -> bool:
+    """Whether an argument is an input."""
+    return isinstance(value, Array)
+
+
+def function(registered: str, name: str, module: str) -> Callable[..., Any]:
+    """The function that applies the operator `registered`, as `name` of `module`."""
+    cls = registry.find(registered)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None)
+        kwargs.pop("name", None)
+        ctx = kwargs.pop("ctx", None)
+        args, out = _out_at_the_end(cls, args, out)
+        inputs, named, params = sort(cls, args, kwargs, is_array)
+        params = {key: value for key, value in params.items() if value is not None}
+        op = cls.parse(params)
+        if named:
+            inputs = ordered(op, inputs, named)
+        return invoke(op, inputs, out, context_of(ctx))
+
+    return dress(call, cls, name, module, "NDArray", _TAIL)
+
+
+def _out_at_the_end(cls: Any, args: tuple[Any, ...], out: Any) -> tuple[tuple[Any, ...], Any]:
+    """Positional arguments without `out`, which MXNet's wrappers take after all parameters."""
+    count = len(cls.input_names) + len(cls.fields)
+    if cls.variadic is None and out is None and len(args) == count + 1:
+        return args[:count], args[count]
+    return args, out
+
+
+def ordered(op: Any, inputs: list[Any], named: dict[str, Any]) -> list[Any]:
+    """Inputs by position and by name in the operator's order.
+
+    Raises:
+        ParamError: a name that the operator does not have.
+    """
+    names = op.inputs()
+    unknown = [name for name in named if name not in names]
+    if unknown:
+        expected = ", ".join(names)
+        raise ParamError(f"{op.name}: no input is called {unknown[0]!r}; there are {expected}")
+    rest = iter(inputs)
+    return [named[name] if name in named else next(rest) for name in names]
+
+
+def context_of(ctx: Any) -> Context | None:
+    """A context given as itself, as text ('cpu(0)', 'gpu') or not at all."""
+    if ctx is None or isinstance(ctx, Context):
+        return ctx
+    kind, _, number = str(ctx).partition("(")
+    return Context(kind, int(number.rstrip(")") or 0))
+
+
+@functools.cache
+def find(space: str, name: str) -> Any:
+    """The function called `name` in a namespace of `mx.nd` ('' is the top).
+
+    Raises:
+        AttributeError: no operator has this name there.
+    """
+    where = f"gnomon.ndarray.{space}".rstrip(".")
+    for full in _full_names(space, name):
+        if registry.has(full):
+            return function(full, name, where)
+    raise AttributeError(f"module {where!r} has no attribute {name!r}")
+
+
+def _full_names(space: str, name: str) -> tuple[str, ...]:
+    """What an operator that is `name` in `space` may be registered as."""
+    if space in ("", "_internal", "op"):
+        return (name,)
+    return (f"_{space}_{name}", name) if space in ("random", "sparse") else (f"_{space}_{name}",)
+
+
+def names(space: str) -> list[str]:
+    """The names of all functions in a namespace."""
+    return sorted(short for full in registry.names() for at, short in (home(full),) if at == space)

@@ -1,0 +1,216 @@
+"""invoke: the single way an operator runs imperatively.
+
+    infer -> recipe (kept with the operator) -> memory for the outputs -> engine -> tape
+
+Shapes and dtypes are checked before anything is allocated or written. The engine gets one inline
+function an operator; a quick one runs under its lock, where nobody is in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gnomon import engine
+from gnomon.base import GnomonError, ShapeError, complaint
+from gnomon.context import Context, current_context
+from gnomon.expr.node import Buffer, Expr
+from gnomon.ndarray import opaque
+from gnomon.ndarray.core import Array
+from gnomon.ndarray.layout import Layout, dense
+from gnomon.ndarray.mode import mode
+from gnomon.ndarray.recipe import Dest, Draws, Recipe, Work
+from gnomon.ndarray.tape import record
+from gnomon.resource import generator
+
+_RECIPES_KEPT = 64  # for one operator; programs with more layouts than that make them again
+
+Outputs = list[Any]
+
+
+class Run:
+    """One run of a recipe: what the engine calls."""
+
+    __slots__ = ("addresses", "keep", "recipe")
+
+    def __init__(self, recipe: Recipe, addresses: list[int], keep: Any) -> None:
+        self.recipe = recipe
+        self.addresses = addresses
+        self.keep = keep
+
+    def __call__(self, run_ctx: Any) -> None:
+        self.recipe.run(self.addresses)
+
+
+def invoke(
+    op: Any,
+    inputs: Sequence[Any],
+    out: Any = None,
+    ctx: Context | None = None,
+) -> Any:
+    """Apply an operator to arrays: its visible outputs, one array or a list of them.
+
+    `inputs` are the arguments, then the states. `out` is where the outputs go, an array or a list;
+    it may overlap the inputs.
+
+    Raises:
+        ShapeError, DTypeError: the inputs, or `out`, are not what the operator takes; nothing has
+            been written.
+        GnomonError: an array of the tape would be overwritten while recording.
+    """
+    given = None if out is None else [out] if isinstance(out, Array) else list(out)
+    if given is not None:
+        check_writes(op, given)
+    place = ctx or _place(inputs, given)
+    if op.is_expression:
+        outputs = compute(op, inputs, given, place)
+        context = None
+    else:
+        outputs, context = opaque.run(op, inputs, given, place, mode.training)
+    if mode.recording and any(x._tape is not None for x in inputs):
+        record(op, inputs, outputs, mode.training, context)
+    if given is not None:
+        return out
+    visible = op.num_visible_outputs
+    return outputs[0] if visible == 1 else outputs[:visible]
+
+
+def _place(inputs: Sequence[Any], given: Outputs | None) -> Context:
+    """The device an operator runs on where none is named: its first input's, or output's."""
+    first = inputs or given
+    return first[0]._chunk.ctx if first else current_context()
+
+
+def check_writes(op: Any, given: Sequence[Any]) -> None:
+    """Refuse a wrong number of places to write to, and writing what gradients will read."""
+    if len(given) != op.num_visible_outputs:
+        expected = f"{op.num_visible_outputs} arrays"
+        raise ShapeError(complaint(op.name, "out", expected, len(given)))
+    for x in given:
+        if not isinstance(x, Array):
+            raise TypeError(complaint(op.name, "out", "an NDArray", f"{x!r:.60}"))
+        if mode.recording and x._tape is not None:
+            raise GnomonError(
+                f"{op.name}: argument 'out': an array on the tape cannot be written while "
+                "recording (+=, -=, x[:]= and out= are such writes)"
+            )
+
+
+def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context) -> Outputs:
+    """All outputs that there is memory for: the visible ones, and while recording the hidden."""
+    # a changed state, or a given output, may overlap other operands: that is part of the key
+    operands = [*inputs, *(given or ())]
+    key: Any = (mode.training, mode.recording, len(inputs), *[x._layout for x in operands])
+    anchors: Any = ()
+    if given is not None or op.aux_names:
+        first = len(op.arguments())
+        anchors = anchors_of(operands, range(first, len(operands)))
+        key = (*key, anchors)
+    recipes = op.__dict__.setdefault("_recipes", {})
+    recipe = recipes.get(key)
+    if recipe is None:
+        recipe = _forward(op, [x._layout for x in inputs], given, anchors)
+        if len(recipes) >= _RECIPES_KEPT:
+            recipes.clear()
+        recipes[key] = recipe
+    layouts, changed = recipe.given
+    new = [Array._new(layout, ctx) for layout in layouts[len(given or ()) :]]
+    outputs = [*(given or ()), *new]
+    launch(recipe, op.name, inputs, outputs, [inputs[k] for k in changed], ctx)
+    return outputs
+
+
+def anchors_of(operands: Sequence[Any], written: range) -> tuple[tuple[int, int], ...]:
+    """For each operand: the first one that it overlaps where one is written, and how far off."""
+    spans = [x._span() for x in operands]
+    found = [(k, 0) for k in range(len(operands))]
+    for k in range(1, len(operands)):
+        for j in range(k):
+            apart = spans[k][1] <= spans[j][0] or spans[j][1] <= spans[k][0]
+            if not apart and (k in written or j in written):
+                owner, offset = found[j]
+                found[k] = owner, offset + operands[k]._address - operands[j]._address
+                break
+    return tuple(found)
+
+
+def _forward(
+    op: Any, inputs: Sequence[Layout], given: Outputs | None, anchors: Sequence[tuple[int, int]]
+) -> Recipe:
+    """The recipe of an operator's forward; it remembers the outputs' layouts and what changes."""
+    count = len(op.arguments())
+    outs = infer(op, inputs, given)
+    train, states = mode.training, inputs[count:]
+    kept = len(outs) if mode.recording else op.num_visible_outputs
+    layouts = [x._layout for x in given or ()] + [dense(*x) for x in outs[len(given or ()) :]]
+    layouts = layouts[:kept]
+    shapes = [shape for shape, _ in outs]
+    changed: dict[int, None] = {}
+
+    def express(buffers: Sequence[Buffer], draws: Draws) -> list[Expr | None]:
+        operands = buffers[: len(inputs)]
+        values = op.apply(operands, train=train, random=draws, out_shapes=shapes)
+        new = op.updates(operands[:count], operands[count:], values, train) if states else {}
+        changed.update(dict.fromkeys(sorted(new)))
+        return [*values[:kept], *(new.get(k) for k in range(len(states)))]
+
+    dests = [Dest(len(inputs) + k, "saveto") for k in range(kept)]
+    dests += [Dest(count + k, "saveto") for k in range(len(states))]
+    every = [*inputs, *layouts]
+    anchors = [*anchors, *((k, 0) for k in range(len(anchors), len(every)))]
+    recipe = Recipe(Work(op.name, every, express, dests, anchors))
+    recipe.given = layouts, [count + k for k in changed]
+    return recipe
+
+
+def infer(op: Any, inputs: Sequence[Layout], given: Outputs | None) -> list[tuple[Any, Any]]:
+    """Shape and dtype of every output; an error where inputs or `given` do not fit."""
+    count = len(op.arguments())
+    arguments, states = inputs[:count], inputs[count:]
+    if len(inputs) != len(op.inputs()):
+        expected = f"{len(op.inputs())} of them: {', '.join(op.inputs()) or 'none'}"
+        raise ShapeError(complaint(op.name, "inputs", expected, len(inputs)))
+    outs = [x.shape for x in given or ()], [x._dtype for x in given or ()]
+    _, shapes, state_shapes = op.infer_shape(
+        [x.shape for x in arguments], outs[0], zero_unknown=False
+    )
+    _, types, state_types = op.infer_type([x.dtype for x in arguments], outs[1])
+    for name, shape, dtype in zip(op.outputs(), shapes, types, strict=True):
+        if shape is None or dtype is None or min(shape, default=0) < 0:
+            raise ShapeError(complaint(op.name, name, "a shape that the inputs decide", shape))
+    wanted = zip(op.auxiliary(), state_shapes, state_types, states, strict=True)
+    for name, shape, dtype, state in wanted:
+        if (shape, dtype) != (state.shape, state.dtype):
+            expected = f"shape {shape} of {dtype.name}"
+            got = f"shape {state.shape} of {state.dtype.name}"
+            raise ShapeError(complaint(op.name, name, expected, got))
+    return list(zip(shapes, types, strict=True))
+
+
+def launch(
+    recipe: Recipe,
+    name: str,
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    changed: Sequence[Any],
+    ctx: Context,
+) -> None:
+    """Have the engine run a recipe on these operands; `changed` are inputs that are written."""
+    operands = [*inputs, *outputs]
+    addresses = [x._address for x in operands]
+    keep: Any = [x._chunk for x in operands]
+    if recipe.draws:
+        states = [generator(ctx).state(count) for count in recipe.draws]
+        addresses += [state.address for state in states]
+        keep = keep, states
+    task = Run(recipe, addresses, keep)
+    pushed = engine.get()
+    mutate = [x._chunk.var for x in outputs]
+    if changed:
+        mutate += [x._chunk.var for x in changed]
+    const = [x._chunk.var for x in inputs]
+    if recipe.quick and pushed.run_brief(task, const, mutate, ctx):
+        return
+    written = dict.fromkeys(mutate)
+    read = dict.fromkeys([var for var in const if var not in written])
+    pushed.push_inline(task, ctx, tuple(read), tuple(written), name=name)

@@ -1,0 +1,15 @@
+"""Linear algebra: `mx.nd.linalg`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.ndarray import functions
+
+
+def __getattr__(name: str) -> Any:
+    return functions.find("linalg", name)
+
+
+def __dir__() -> list[str]:
+    return functions.names("linalg")

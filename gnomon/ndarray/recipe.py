@@ -1,0 +1,118 @@
+"""Recipes: what one operator does to operands of given shapes, strides and dtypes, made once.
+
+A recipe is kept with its operator under the layouts of the operands, so that a second call costs a
+look-up: inference is done, the kernel compiled, and its steps take the operands' addresses as they
+come (see `runtime/template.py`). Operands that an output overlaps keep their distance in memory,
+since that decides what may be done in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from gnomon.dtype import DType, int64
+from gnomon.expr.ext import philox
+from gnomon.expr.node import Buffer, Expr
+from gnomon.ndarray.layout import Layout
+from gnomon.runtime.prepare import Store, prepare
+from gnomon.runtime.template import Template
+from gnomon.shape import prod
+
+Shape = tuple[int, ...]
+
+_QUICK = 15e-6  # seconds: a run that short may be made under the engine's lock
+_TRIALS = 3
+
+
+class Dest(NamedTuple):
+    """Where a value goes: an operand's number, and how it is stored there."""
+
+    operand: int
+    saver: str
+
+
+class Draws:
+    """Gives an operator its random numbers as expressions, and notes how many it took."""
+
+    def __init__(self, states: Callable[[], Buffer]) -> None:
+        self.counts: list[int] = []
+        self._states = states
+
+    def uniform(self, shape: Shape, dtype: DType) -> Expr:
+        """Numbers in [0, 1)."""
+        return self._draw(shape, "uniform", dtype)
+
+    def normal(self, shape: Shape, dtype: DType) -> Expr:
+        """Normal numbers."""
+        return self._draw(shape, "normal", dtype)
+
+    def _draw(self, shape: Shape, kind: str, dtype: DType) -> Expr:
+        self.counts.append(prod(shape))
+        return philox(self._states(), shape, kind, dtype)
+
+
+#: gives the value of each destination, None where there is none, of the operands' buffers
+Express = Callable[[Sequence[Buffer], Draws], Sequence[Expr | None]]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a recipe is made of: operands, the values, and where they go."""
+
+    name: str
+    layouts: Sequence[Layout]
+    express: Express
+    dests: Sequence[Dest]
+    anchors: Sequence[tuple[int, int]]  # for each operand: whose memory it lies in, and how far
+
+    def draws(self) -> list[int]:
+        """How many random numbers each draw takes."""
+        buffers = [Buffer(x.shape, x.dtype, x.strides) for x in self.layouts]
+        noted = Draws(lambda: Buffer((2,), int64))
+        self.express(buffers, noted)
+        return noted.counts
+
+    def steps(self, addresses: Sequence[int]) -> Any:
+        """The steps for operands at `addresses`; the states of the draws follow the operands."""
+        count = len(self.layouts)
+        places = [addresses[owner] + offset for owner, offset in self.anchors]
+        buffers = [
+            Buffer(x.shape, x.dtype, x.strides, place)
+            for x, place in zip(self.layouts, places, strict=True)
+        ]
+        states = iter([Buffer((2,), int64, None, a) for a in addresses[count:]])
+        values = self.express(buffers, Draws(lambda: next(states)))
+        stores = [
+            Store(buffers[dest.operand], dest.saver, value)  # type: ignore[arg-type]
+            for dest, value in zip(self.dests, values, strict=True)
+            if value is not None
+        ]
+        return prepare(stores, self.name)
+
+
+class Recipe:
+    """A `Work` ready to be done: `run(addresses)` of operands and draws."""
+
+    __slots__ = ("_best", "_trials", "draws", "given", "quick", "template")
+
+    def __init__(self, work: Work, given: Any = None) -> None:
+        self.draws = work.draws()
+        self.template = Template(work.steps, len(work.layouts) + len(self.draws))
+        self.given = given  # what the caller wants to know again
+        self.quick = False
+        self._trials = 0
+        self._best = 1.0
+
+    def run(self, addresses: Sequence[int]) -> None:
+        """Do the work; the first runs are timed, to know whether it is quick."""
+        if self._trials >= _TRIALS:
+            self.template.run(addresses)
+            return
+        begin = perf_counter()
+        self.template.run(addresses)
+        self._best = min(self._best, perf_counter() - begin)
+        self._trials += 1
+        self.quick = self._trials >= _TRIALS and self._best < _QUICK

@@ -1,0 +1,109 @@
+"""The tape: what recorded operators did, so that gradients can follow them backward.
+
+A `Leaf` stands for a variable that wants a gradient, a `Node` for one operator that was recorded.
+An array on the tape has as its place a leaf, or a node and the number of one of its outputs. A
+node keeps of its inputs and outputs those that its gradient reads, and nothing once the tape was
+followed without `retain_graph`. Nodes are numbered as they are made, so that descending numbers
+are an order in which every node comes after its readers.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gnomon.graph.gradient import Gradient, look
+
+_numbers = itertools.count()
+
+
+class Leaf:
+    """A variable: `grad` is the array its gradient goes to, as `req` says."""
+
+    __slots__ = ("grad", "req")
+
+    def __init__(self, grad: Any, req: str) -> None:
+        self.grad = grad
+        self.req = req
+
+
+class Output(NamedTuple):
+    """One output of a recorded operator."""
+
+    node: Node
+    index: int
+
+
+Place = Leaf | Output
+
+
+class Node:
+    """One recorded operator.
+
+    `inputs` are the places of the arguments, None for those that are not on the tape; `saved` are
+    the arrays that `gradient` reads after the gradients of the outputs.
+    """
+
+    __slots__ = ("context", "gives", "gradient", "inputs", "number", "outputs", "saved")
+
+    def __init__(
+        self,
+        gradient: Any,
+        inputs: Sequence[Place | None],
+        gives: Sequence[bool],
+        saved: Sequence[Any],
+        outputs: Sequence[Any],
+        context: Any = None,
+    ) -> None:
+        self.gradient = gradient
+        self.inputs = inputs
+        self.gives = gives
+        self.saved: Sequence[Any] | None = saved
+        self.outputs = outputs  # layout and context of each visible output
+        self.context = context
+        self.number = next(_numbers)
+
+    def place(self, index: int) -> Output | None:
+        """The place of an output; None of a hidden one."""
+        return Output(self, index) if index < len(self.outputs) else None
+
+
+class Call:
+    """A gradient that is a Python function of the outputs' gradients."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+
+@functools.lru_cache(maxsize=4096)
+def gradient_of(
+    op: Any, shapes: Any, types: Any, wanted: tuple[bool, ...], train: bool
+) -> tuple[Gradient, tuple[bool, ...]]:
+    """The gradient of an operator on such inputs, and for which arguments there is one."""
+    count = len(op.arguments())
+    needs, gives = look(op, shapes[0][:count], types[0][:count], wanted, train)
+    return Gradient(op, needs, shapes, types), gives
+
+
+def record(
+    op: Any, inputs: Sequence[Any], outputs: Sequence[Any], train: bool, context: Any = None
+) -> None:
+    """Enter an operator that was just applied; `outputs` are all of them, hidden ones too."""
+    arguments = inputs[: len(op.arguments())]
+    places = [x._tape for x in arguments]
+    shapes = tuple(x.shape for x in inputs), tuple(x.shape for x in outputs)
+    types = tuple(x._dtype for x in inputs), tuple(x._dtype for x in outputs)
+    wanted = tuple(place is not None for place in places)
+    gradient, gives = gradient_of(op, shapes, types, wanted, train)
+    needs = gradient.needs
+    saved = [inputs[k]._detached() for k in needs.inputs]
+    saved += [outputs[k]._detached() for k in needs.outputs]
+    visible = outputs[: op.num_visible_outputs]
+    kinds = [(x._layout, x.context) for x in visible]
+    node = Node(gradient, places, gives, saved, kinds, (train, context))
+    for k, x in enumerate(visible):
+        x._tape = Output(node, k)

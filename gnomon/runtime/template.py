@@ -1,0 +1,147 @@
+"""Templates: steps made once for a kind of work, whose operands' addresses come with each run.
+
+Making steps takes 50 us and more; an array operation of some size takes less. So the steps are made
+for stand-in addresses, twice with different ones: the words of the argument blocks that differ
+accordingly are where the operands' addresses go. A run takes a free copy of the steps, writes the
+addresses into its blocks and calls it; as many copies come to be as run at the same time, each with
+temporaries of its own. Copies that hold much memory are not kept.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from gnomon.expr.node import Buffer
+from gnomon.runtime.native import Block
+from gnomon.runtime.pool import Storage
+from gnomon.runtime.program import Program, Step
+
+Make = Callable[[Sequence[int]], list[Step]]
+
+_SPACING = 1 << 44  # between stand-ins, more than any memory
+_SHIFT = 1 << 40  # times its number: how much an operand's second stand-in is further
+_KEPT_BYTES = 1 << 20
+
+
+class Place(NamedTuple):
+    """A word of a block that holds an operand's address plus a constant."""
+
+    block: int
+    word: int
+    operand: int
+    offset: int
+
+
+class Copy:
+    """One set of steps, with its blocks."""
+
+    __slots__ = ("call", "held", "slots", "step")
+
+    def __init__(self, steps: Sequence[Step], places: Sequence[Place]) -> None:
+        self.step = steps[0] if len(steps) == 1 else Program(steps)
+        blocks = [block for step in steps for block in blocks_of(step)]
+        self.slots = [(blocks[p.block].words, p.word, p.operand, p.offset) for p in places]
+        self.held = sum(storage.nbytes for step in steps for storage in storages_of(step))
+        self.call = self.step.run
+
+    def run(self, addresses: Sequence[int]) -> None:
+        """Do the work on these operands; nobody else may be using this copy."""
+        for words, word, operand, offset in self.slots:
+            words[word] = addresses[operand] + offset
+        self.call()
+
+
+class Template:
+    """Work on `count` operands; `make(addresses)` gives its steps for operands that lie there.
+
+    >>> import numpy as np
+    >>> from gnomon.expr.node import Buffer
+    >>> from gnomon.runtime.prepare import Store, prepare
+    >>> def make(addresses):
+    ...     source, dest = (Buffer((3,), address=a) for a in addresses)
+    ...     return prepare([Store(dest, "saveto", source * 2.0)])
+    >>> double, a, b = Template(make, 2), np.arange(3, dtype=np.float32), np.zeros(3, np.float32)
+    >>> double.run([a.ctypes.data, b.ctypes.data])
+    >>> b
+    array([0., 2., 4.], dtype=float32)
+    """
+
+    __slots__ = ("_free", "_make", "_places", "_stand_ins", "bytes", "flops")
+
+    def __init__(self, make: Make, count: int) -> None:
+        self._make = make
+        self._stand_ins = [(k + 1) * _SPACING for k in range(count)]
+        steps = make(self._stand_ins)
+        shifted = make([a + (k + 1) * _SHIFT for k, a in enumerate(self._stand_ins)])
+        self._places = self._compare(steps, shifted)
+        self.bytes = sum(step.bytes for step in steps)
+        self.flops = sum(step.flops for step in steps)
+        first = Copy(steps, self._places)
+        self._free = deque([first])
+
+    def _compare(self, steps: Sequence[Step], shifted: Sequence[Step]) -> list[Place]:
+        """The words of `steps` that differ from those of `shifted` as the stand-ins do."""
+        ours = [block for step in steps for block in blocks_of(step)]
+        theirs = [block for step in shifted for block in blocks_of(step)]
+        return [
+            place
+            for number, (a, b) in enumerate(zip(ours, theirs, strict=True))
+            for word, (x, y) in enumerate(zip(a.words, b.words, strict=True))
+            if (place := self._place(number, word, x, y)) is not None
+        ]
+
+    def _place(self, block: int, word: int, x: int, y: int) -> Place | None:
+        """What a word is that holds `x` in one making and `y` in the other, if it is a place."""
+        operand, rest = divmod(y - x, _SHIFT)
+        if rest or not 1 <= operand <= len(self._stand_ins):
+            return None
+        offset = x - self._stand_ins[operand - 1]
+        return Place(block, word, operand - 1, offset) if abs(offset) < _SHIFT else None
+
+    def run(self, addresses: Sequence[int]) -> None:
+        """Do the work on operands at these addresses.
+
+        Raises:
+            GnomonError: a step failed.
+        """
+        try:
+            copy = self._free.pop()
+        except IndexError:
+            copy = Copy(self._make(self._stand_ins), self._places)
+        copy.run(addresses)
+        if copy.held <= _KEPT_BYTES:
+            self._free.append(copy)
+
+
+def blocks_of(step: Step) -> Iterator[Block]:
+    """The argument blocks of a step, or of all steps of a program, in a fixed order."""
+    steps = step.steps if isinstance(step, Program) else (step,)
+    yield from (x for each in steps for x in _held(each.keep) if isinstance(x, Block))
+
+
+def storages_of(step: Step) -> Iterator[Storage]:
+    """The pool's memory that a step holds for itself."""
+    steps = step.steps if isinstance(step, Program) else (step,)
+    seen: set[int] = set()
+    for each in steps:
+        for x in _held(each.keep):
+            if isinstance(x, Storage) and id(x) not in seen:
+                seen.add(id(x))
+                yield x
+
+
+def _held(keep: Any) -> Iterator[Any]:
+    """What a step keeps, taken apart."""
+    stack = [keep]
+    while stack:
+        x = stack.pop()
+        if isinstance(x, (Block, Storage)):
+            yield x
+        elif isinstance(x, (tuple, list)):
+            stack.extend(reversed(x))
+        elif isinstance(x, Buffer):
+            stack.append(x.owner)
+        elif hasattr(x, "workspace"):  # operands of a library: their addresses, and its scratch
+            stack += [x.workspace, x.block]
