@@ -165,13 +165,10 @@ class DataParallelExecutorGroup:
             # Without labels, their shapes follow from the data's.
             partial = not label_shapes
             return base.reshape(partial_shaping=partial, allow_up_sizing=True, **shapes)
-        sharing = {}
+        sharing: dict[str, Any] = {"shared_buffer": self.shared_data_arrays[device]}
         if shared_group is not None:
-            sharing = {
-                "shared_exec": shared_group.execs[device],
-                "shared_arg_names": self.param_names,
-                "shared_buffer": shared_group.shared_data_arrays[device],
-            }
+            sharing["shared_exec"] = shared_group.execs[device]
+            sharing["shared_arg_names"] = self.param_names
         return self.symbol.simple_bind(
             ctx=self.contexts[device],
             grad_req=self.grad_req,

@@ -1,0 +1,185 @@
+"""The store of one process: keys, sums, updates, states, refusals."""
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+
+SHAPE = (2, 3)
+
+
+def full(value, shape=SHAPE, dtype="float32", ctx=None):
+    return mx.nd.ones(shape, ctx=ctx, dtype=dtype) * value
+
+
+def values(array):
+    found = np.unique(array.asnumpy())
+    assert found.size == 1
+    return found[0]
+
+
+@pytest.fixture(params=["local", "device"])
+def store(request):
+    made = mx.kv.create(request.param)
+    made.init(3, full(1))
+    made.init([5, 7, "nine"], [full(2)] * 3)
+    return made
+
+
+def pulled(store, key, count=1):
+    outs = [full(-1) for _ in range(count)]
+    store.pull(key, out=outs)
+    return [values(out) for out in outs]
+
+
+def test_what_was_put_in_comes_out(store):
+    assert (store.rank, store.num_workers) == (0, 1)
+    assert pulled(store, 3) == [1]
+    assert pulled(store, "nine", 3) == [2, 2, 2]
+
+
+def test_stored_arrays_are_copies(store):
+    mine = full(4)
+    store.init(20, mine)
+    mine[:] = 9
+    assert pulled(store, 20) == [4]
+    pushed = full(6)
+    store.push(20, pushed)
+    pushed[:] = 9
+    assert pulled(store, 20) == [6]
+
+
+def test_values_of_a_key_are_summed(store):
+    devices = [mx.cpu(i) for i in range(4)]
+    store.push(3, [full(i, ctx=ctx) for i, ctx in enumerate(devices)])
+    assert pulled(store, 3) == [6]
+    store.push([5, 7], [[full(1)] * 2, [full(3)] * 2])
+    outs = [[full(0), full(0)], [full(0), full(0)]]
+    store.pull([5, 7], out=outs)
+    assert [[values(x) for x in each] for each in outs] == [[2, 2], [6, 6]]
+    store.push([5, 5], [full(1), full(2)])
+    assert pulled(store, 5) == [3]
+    store.push([], [])
+    store.push(5, [])
+    assert pulled(store, 5) == [3]
+
+
+def test_pushpull_and_broadcast(store):
+    out = full(0)
+    store.pushpull(3, [full(1), full(2)], out=out)
+    assert values(out) == 3
+    grads = [full(1), full(2)]
+    store.pushpull(3, grads)
+    assert [values(g) for g in grads] == [3, 3]
+    store.broadcast(77, full(7), out=out)
+    assert values(out) == 7
+
+
+def test_pull_casts_to_the_receiver(store):
+    out = full(0, dtype="float16")
+    store.pull(3, out=out)
+    assert (out.dtype, values(out)) == (np.float16, 1)
+
+
+def test_updaters_of_users(store):
+    calls = []
+
+    def update(key, grad, weight):
+        calls.append((key, values(grad)))
+        weight += grad * 2
+
+    store.set_updater(update)
+    store.push(3, [full(1)] * 3)
+    store.push(["nine", 5], [full(4), full(5)], priority=-1)
+    assert calls == [(3, 3), ("nine", 4), (5, 5)]
+    assert pulled(store, 3) == [7]
+    assert pulled(store, "nine") == [10]
+
+
+def test_optimizer_and_its_states(store, tmp_path):
+    store.set_optimizer(mx.optimizer.create("sgd", learning_rate=0.5, momentum=0.5))
+    store.push(3, full(1))
+    assert pulled(store, 3) == [0.5]
+    file = tmp_path / "states"
+    store.save_optimizer_states(str(file))
+    store.push(3, full(1))
+    assert pulled(store, 3) == [-0.25]
+    other = mx.kv.create()
+    other.init(3, full(0.5))
+    other.set_optimizer(mx.optimizer.create("sgd", learning_rate=0.5, momentum=0.5))
+    other.load_optimizer_states(str(file))
+    other.push(3, full(1))
+    assert pulled(other, 3) == [-0.25]
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "words"),
+    [
+        (lambda s: s.init(3, full(1)), ValueError, "new key"),
+        (lambda s: s.init([11, 11], [full(1)] * 2), ValueError, "new key"),
+        (lambda s: s.push(99, full(1)), KeyError, "99"),
+        (lambda s: s.pull(99, out=full(1)), KeyError, "99"),
+        (lambda s: s.push([3, 99], [full(8)] * 2), KeyError, "99"),
+        (lambda s: s.push(3, full(1, (3, 2))), ValueError, r"\(2, 3\), got \(3, 2\)"),
+        (lambda s: s.push(3, [full(1), full(1, (2,))]), ValueError, r"got \(2,\)"),
+        (lambda s: s.pull(3, out=full(1, (6,))), ValueError, r"got \(6,\)"),
+        (lambda s: s.push(3, full(1, dtype="float64")), TypeError, "float64"),
+        (lambda s: s.pull(3), ValueError, "out"),
+        (lambda s: s.push([3, 5], [full(1)]), ValueError, "2 values"),
+        (lambda s: s.push([3, 5], full(1)), ValueError, "2 values"),
+        (lambda s: s.push(3.5, full(1)), ValueError, "float"),
+        (lambda s: s.push(3, np.ones(SHAPE)), TypeError, "ndarray"),
+        (lambda s: s.set_optimizer("sgd"), ValueError, "Optimizer"),
+        (lambda s: s.save_optimizer_states("x"), RuntimeError, "set_optimizer first"),
+        (lambda s: s.load_optimizer_states("x"), RuntimeError, "set_optimizer first"),
+        (lambda s: s.is_capable("flying"), ValueError, "optimizer"),
+        (lambda s: s.set_gradient_compression({"type": "2bit"}), RuntimeError, "compressed"),
+        (lambda s: s.row_sparse_pull(3, out=full(1)), RuntimeError, "row_sparse"),
+    ],
+)
+def test_refusals_change_nothing(store, act, kind, words):
+    with pytest.raises(mx.GnomonError, match=words) as caught:
+        act(store)
+    assert isinstance(caught.value, kind)
+    assert [pulled(store, key) for key in (3, 5, 7, "nine")] == [[1], [2], [2], [2]]
+    with pytest.raises(KeyError):
+        store.pull(11, out=full(0))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("dist_sync", "several processes"),
+        ("horovod", "several processes"),
+        ("nccl", "GPU"),
+        ("locla", "did you mean 'local'"),
+        (3, "a string"),
+    ],
+)
+def test_kinds_that_there_are_not(name, words):
+    with pytest.raises(mx.GnomonError, match=words):
+        mx.kv.create(name)
+
+
+def test_stores_of_users():
+    @mx.kv.KVStoreBase.register
+    class Loose(mx.kv.KVStoreBase):
+        """Keeps nothing."""
+
+        type = "loose"
+        rank = 2
+        num_workers = 4
+
+        def broadcast(self, key, value, out, priority=0):
+            value.copyto(out)
+
+        def pushpull(self, key, value, out=None, priority=0):
+            value.copyto(out)
+
+    store = mx.kv.create("loose")
+    assert (store.rank, store.is_capable("optimizer")) == (2, False)
+    out = full(0)
+    store.broadcast(1, full(4), out)
+    assert values(out) == 4
+    with pytest.raises(mx.GnomonError, match="does not update"):
+        store.set_optimizer(None)

@@ -1,0 +1,141 @@
+"""Optimizers: multipliers, counts, schedules, master copies, saved states, refusals."""
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon import optimizer as opt
+
+NAMES = {0: "a_weight", 1: "a_bias", 2: "bn_gamma", 3: "bn_beta", 4: "other"}
+
+
+def array(*values, dtype="float32"):
+    return mx.nd.array(values, dtype=dtype)
+
+
+def rates(optimizer):
+    return [optimizer._get_lr(i) for i in range(5)], [optimizer._get_wd(i) for i in range(5)]
+
+
+def test_only_weights_and_gammas_decay():
+    sgd = opt.create("sgd", learning_rate=0.5, wd=0.1, param_idx2name=NAMES)
+    assert rates(sgd) == ([0.5] * 5, [0.1, 0, 0.1, 0, 0])
+
+
+def test_multipliers_by_name_index_and_symbol():
+    weight = mx.sym.Variable("x_weight", lr_mult=2, wd_mult=0.5)
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), weight=weight, num_hidden=3, name="fc")
+    sgd = opt.create("SGD", sym=net, param_idx2name={0: "x_weight", 1: "fc_bias"}, wd=1.0)
+    assert (sgd._get_lr(0), sgd._get_wd(0)) == (0.02, 0.5)
+    sgd.set_lr_mult({"fc_bias": 3.0})
+    sgd.set_wd_mult({"x_weight": 0.0})
+    assert [sgd._get_lr(0), sgd._get_lr(1), sgd._get_wd(0)] == [0.02, pytest.approx(0.03), 0.0]
+    assert sgd._get_lr("fc_bias") == pytest.approx(0.03)
+
+
+def test_parameters_of_gluon_multiply_too():
+    class Parameter:
+        lr_mult, wd_mult = 3.0, 0.5
+
+    sgd = opt.create("sgd", learning_rate=1.0, wd=1.0, param_dict={0: Parameter()})
+    assert (sgd._get_lr(0), sgd._get_wd(0)) == (3.0, 0.5)
+
+
+def test_counts_are_kept_per_index_and_device():
+    sgd = opt.create("sgd", begin_num_update=10)
+    for index in (0, 0, 1):
+        sgd._update_count(index)
+    assert sgd.num_update == 12
+    sgd._set_current_context(1)
+    sgd._update_count(0)
+    assert sgd.num_update == 12
+    assert sgd._all_index_update_counts == {0: {0: 12, 1: 11}, 1: {0: 11}}
+
+
+def test_schedules_set_the_rate(caplog):
+    schedule = mx.lr_scheduler.FactorScheduler(1, factor=0.5, base_lr=0.3)
+    sgd = opt.create("sgd", lr_scheduler=schedule, learning_rate=0.8)
+    assert "learning_rate=0.8" in caplog.text
+    weight = array(0.0)
+    for _ in range(3):
+        sgd.update(0, weight, array(1.0), None)
+    assert weight.asnumpy()[0] == pytest.approx(-(0.8 + 0.4 + 0.2))
+    with pytest.raises(ValueError, match="FactorScheduler"):
+        sgd.set_learning_rate(1.0)
+    free = opt.create("sgd")
+    free.set_learning_rate(0.25)
+    assert free.learning_rate == 0.25
+
+
+@pytest.mark.parametrize("kind", ["sgd", "nag", "adam"])
+def test_half_precision_weights_have_a_master_copy(kind):
+    settings = {"momentum": 0.9} if kind != "adam" else {}
+    updater = opt.get_updater(
+        opt.create(kind, learning_rate=1e-4, multi_precision=True, **settings)
+    )
+    half, single = array(1.0, dtype="float16"), array(1.0)
+    plain = opt.get_updater(opt.create(kind, learning_rate=1e-4, **settings))
+    for _ in range(8):  # each step is far below float16's resolution at 1
+        updater(0, array(1.0, dtype="float16"), half)
+        plain(0, array(1.0), single)
+    assert half.dtype == np.float16
+    assert half.asnumpy()[0] == np.float16(single.asnumpy()[0])
+    assert half.asnumpy()[0] < 1
+
+
+def test_states_survive_a_save():
+    first = opt.get_updater(opt.create("adam", learning_rate=0.1))
+    weight = array(1.0, -2.0)
+    first(0, array(0.5, 0.5), weight)
+    second = opt.get_updater(opt.create("sgd"))
+    second.set_states(first.get_states(dump_optimizer=True))
+    assert isinstance(second.optimizer, opt.Adam)
+    twin = weight.copy()
+    first(0, array(-0.1, 0.3), weight)
+    second(0, array(-0.1, 0.3), twin)
+    assert (weight.asnumpy() == twin.asnumpy()).all()
+    assert second.optimizer.num_update == 2
+
+
+def test_broken_states_change_nothing():
+    updater = opt.get_updater(opt.create("adam"))
+    updater(0, array(1.0), array(1.0))
+    before = updater.states
+    for broken in (b"", b"nonsense", updater.get_states()[:-5], b"\x80\x04K\x03."):
+        with pytest.raises(ValueError, match="set_states"):
+            updater.set_states(broken)
+    assert updater.states is before
+
+
+def test_lists_are_updated_one_by_one():
+    updater = opt.get_updater(opt.create("sgd", learning_rate=1.0))
+    weights = [array(1.0), array(2.0)]
+    updater([0, 1], [array(1.0), array(1.0)], weights)
+    assert [w.asnumpy()[0] for w in weights] == [0, 1]
+
+
+def test_optimizers_of_users():
+    @opt.register
+    class Halving(opt.Optimizer):
+        """Halves weights."""
+
+        def update(self, index, weight, grad, state):
+            weight[:] = weight / 2
+
+    weight = array(8.0)
+    opt.get_updater(opt.create("halving"))(0, array(0.0), weight)
+    assert weight.asnumpy()[0] == 4
+    assert opt.create(opt.create("halving").__class__.__name__) is not None
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: opt.create("sgdd"), "did you mean 'sgd'"),
+        (lambda: opt.create("sgd", momentun=0.9), "momentun"),
+        (lambda: opt.create("sgd", param_idx2name=["a"]), "param_idx2name"),
+    ],
+)
+def test_refused(make, words):
+    with pytest.raises(mx.GnomonError, match=words):
+        make()
