@@ -76,7 +76,7 @@ class Convolution(Call):
     def reference(self, *operands: Array) -> Array:
         x, w = operands
         seen = patches(x, self.how, w.shape[2:], self.shape[2:])
-        w = w.reshape(self.how.groups, -1, *w.shape[1:])
+        w = by_group(w, 0, self.how.groups)
         axes = "abc"[: x.ndim - 2], "xyz"[: x.ndim - 2]
         out = np.einsum(f"ngi{axes[0]}{axes[1]},goi{axes[1]}->ngo{axes[0]}", seen, w)
         return out.reshape(self.shape)
@@ -114,8 +114,7 @@ class ConvolutionData(Call):
     def reference(self, *operands: Array) -> Array:
         g, w = operands
         groups, kernel = self.how.groups, w.shape[2:]
-        g = g.reshape(g.shape[0], groups, -1, *g.shape[2:])
-        w = w.reshape(groups, -1, *w.shape[1:])
+        g, w = by_group(g, 1, groups), by_group(w, 0, groups)
         axes = "abc"[: len(kernel)], "xyz"[: len(kernel)]
         cols = np.einsum(f"ngo{axes[0]},goi{axes[1]}->ngi{axes[0]}{axes[1]}", g, w)
         cols = cols.reshape(self.shape[0], self.shape[1], *cols.shape[3:])
@@ -153,7 +152,7 @@ class ConvolutionWeight(Call):
     def reference(self, *operands: Array) -> Array:
         x, g = operands
         seen = patches(x, self.how, self.kernel, g.shape[2:])
-        g = g.reshape(g.shape[0], self.how.groups, -1, *g.shape[2:])
+        g = by_group(g, 1, self.how.groups)
         axes = "abc"[: len(self.kernel)], "xyz"[: len(self.kernel)]
         out = np.einsum(f"ngi{axes[0]}{axes[1]},ngo{axes[0]}->goi{axes[1]}", seen, g)
         return out.reshape(self.shape)
@@ -187,7 +186,12 @@ def convolution(
 def patches(x: Array, how: Geometry, kernel: Sizes, counts: Sizes) -> Array:
     """Windows in NumPy, by group: (N, groups, C / groups, places..., kernel...)."""
     seen = windows(x, kernel, how.stride, how.pad, how.dilate, counts, 0.0)
-    return seen.reshape(x.shape[0], how.groups, -1, *seen.shape[2:])
+    return by_group(seen, 1, how.groups)
+
+
+def by_group(x: Array, axis: int, groups: int) -> Array:
+    """`x` with `axis` parted into groups and what is in one."""
+    return x.reshape(*x.shape[:axis], groups, x.shape[axis] // groups, *x.shape[axis + 1 :])
 
 
 def fold_patches(cols: Array, how: Geometry, kernel: Sizes, space: Sizes) -> Array:

@@ -22,6 +22,7 @@ from gnomon.expr.node import Call, Chainer, Expr
 from gnomon.expr.reducer import ARGMAX, SUM
 from gnomon.expr.term import Term
 from gnomon.expr.window import Sizes, places, windows
+from gnomon.shape import prod
 
 Array = np.ndarray[Any, Any]
 
@@ -108,7 +109,7 @@ class MaxPoolGradient(Call):
         x, _, g = operands
         w = self.window
         inside = seen(x, w, -np.inf)
-        first = inside.reshape(*g.shape, -1).argmax(axis=-1)
+        first = inside.reshape(*g.shape, prod(w.kernel)).argmax(axis=-1)
         out = np.zeros_like(x)
         for place in np.ndindex(*g.shape):
             k = np.unravel_index(first[place], w.kernel)
