@@ -57,6 +57,43 @@ def test_requests(number):
     check_storing(example.op(), arrays, example.train, 2e-5, requests)
 
 
+CONVOLUTION = {"kernel": (3, 5), "num_filter": 7, "pad": (1, 2)}
+POOLING = {"kernel": (3, 3), "stride": (2, 2), "pad": (1, 1)}
+# nothing, one, and sizes that no vector length divides
+SIZES = [
+    record("FullyConnected", (0, 3), (4, 3), (4,), num_hidden=4),
+    record("FullyConnected", (1, 1), (1, 1), (1,), num_hidden=1),
+    record("FullyConnected", (13, 11), (7, 11), (7,), num_hidden=7),
+    record("Convolution", (0, 5, 11, 13), (7, 5, 3, 5), (7,), **CONVOLUTION),
+    record("Convolution", (3, 5, 11, 13), (7, 5, 3, 5), (7,), **CONVOLUTION),
+    record("Convolution", (1, 1, 1, 1), (1, 1, 1, 1), (1,), kernel=(1, 1), num_filter=1),
+    record("Pooling", (0, 1, 5, 5), **POOLING),
+    record("Pooling", (3, 5, 11, 13), **POOLING),
+    record("Pooling", (3, 5, 11, 13), pool_type="avg", **POOLING),
+    record("BatchNorm", (0, 3), (3,), (3,), *test_nn.STATES, train=True),
+    record("BatchNorm", (17, 3, 7, 11), (3,), (3,), *test_nn.STATES, fix_gamma=False, train=True),
+    record("Dropout", (0, 3), train=True),
+    record("Dropout", (31, 13), train=True),
+    record("Concat", (0, 3), (2, 3), num_args=2, dim=0),
+    record("Concat", (31, 13), (31, 7), num_args=2),
+    record("SoftmaxOutput", (0, 4), (0,)),
+    record("SoftmaxOutput", (1, 1), np.zeros(1)),
+    record("SoftmaxOutput", (17, 13), np.arange(17.0) % 13),
+    record("LinearRegressionOutput", (7, 1), (7,)),
+    record("broadcast_mul", (31, 1, 7), (5, 1)),
+    record("sum", (31, 5, 37), axis=(0, 2)),
+    record("mean", (0, 3), axis=1),
+    record("transpose", (31, 37)),
+    record("slice", (2, 3), begin=(1,), end=(1,)),
+]
+
+
+@pytest.mark.parametrize("example", SIZES, ids=str)
+def test_sizes(example):
+    arrays = [a.astype(np.float32) for a in example.arrays()]
+    check_storing(example.op(), arrays, example.train, 2e-4, [kAddTo])
+
+
 def test_the_list_of_those_with_all_four_is_right():
     assert {r.name for r in ONE_EACH} >= set(FULLY)
 
