@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
 from gnomon import dtype as dt
+from gnomon.base import GnomonError
 from gnomon.code import math
 from gnomon.code.emit import RULES, Emitter, Value, memory_type, overload, type_of
 from gnomon.dtype import DType
@@ -130,7 +131,10 @@ class Values:
             target = type_of(term.dtype, args[0].lanes)
             return e.do(f"bitcast {args[0]} to {target}", term.dtype, args[0].lanes)
         if op not in RULES:
-            return self.value(math.expand(term), base)
+            written = math.expand(term)
+            if written is term:
+                raise GnomonError(f"code: {op} of {term.dtype.name} has no formula on this target")
+            return self.value(written, base)
         return e.primitive(op, args, term.dtype)
 
     def variable(self, var: int, base: bool) -> Value:

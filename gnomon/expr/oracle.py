@@ -18,6 +18,7 @@ from gnomon.expr.node import Buffer, Call, Expr, Scalar, postorder
 from gnomon.expr.primitive import PRIMITIVES
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Arena, Term, compute_dtype
+from gnomon.shape import prod
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -132,7 +133,7 @@ class _Reader:
         moved = [
             np.moveaxis(np.broadcast_to(b, whole), variables, range(len(variables))) for b in bodies
         ]
-        flat = [m.reshape(-1, *m.shape[len(variables) :]) for m in moved]
+        flat = [m.reshape(prod(counts), *m.shape[len(variables) :]) for m in moved]
         result = np.empty(1, object)
         result[0] = [np.expand_dims(r, variables) for r in reduce_first(reducer, flat)]
         return result
