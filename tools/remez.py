@@ -137,6 +137,14 @@ log_rest = near_zero(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3)
 atanh_rest = near_zero(lambda z: (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2) / z)
 
 cos_rest = near_zero(lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2)
+atanh_tail = near_zero(lambda z: (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2 - 2 * z / 3) / z**2)
+erf_rest = near_zero(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1)
+
+
+def log_erfc(x: mpf) -> mpf:
+    """-log(erfc(x))."""
+    return -mp.log(mp.erfc(x))
+
 
 TASKS: dict[str, Task] = {
     **pair("EXP", exp_rest, -HALF, HALF, (4, 9), lambda r: r**2 / mp.exp(r)),
@@ -145,6 +153,14 @@ TASKS: dict[str, Task] = {
     **pair("SINH", odd(mp.sinh), 0, 1.0, (2, 6), beside(mp.sinh)),
     "LOG_SINGLE": Task(log_rest, LOG_LOW, LOG_HIGH, 7, near_zero(lambda f: f**3 / mp.log1p(f)), 24),
     "LOG_DOUBLE": Task(atanh_rest, 0, ATANH_HIGH, 6, lambda z: z / 2, 53),
+    "LOG_TAIL": Task(atanh_tail, 0, ATANH_HIGH, 6, lambda z: z * z / 2, 53),
+    "LOG_SHORT": Task(atanh_rest, 0, ATANH_HIGH, 4, lambda z: z / 2, 53),
+    **pair(
+        "CBRT", lambda f: mp.cbrt(1 + f), LOG_LOW, LOG_HIGH, (3, 6), lambda f: 1 / mp.cbrt(1 + f)
+    ),
+    **pair("ERF", erf_rest, 0, 1.0, (5, 11), near_zero(lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)))),
+    "ERFC_SINGLE": Task(log_erfc, 1.0, 4.0, 6, lambda x: mp.erfc(x) / mp.erf(x), 24),
+    "ERFC_DOUBLE": Task(log_erfc, 1.0, 6.0, 16, lambda x: mp.erfc(x) / mp.erf(x), 53),
     **pair("SIN", odd(mp.sin), 0, QUARTER, (2, 6), beside(mp.sin)),
     **pair("COS", cos_rest, 0, QUARTER, (2, 6), near_zero(lambda z: z * z / mp.cos(mp.sqrt(z)))),
     **pair("SINPI", odd(mp.sin), 0, HALF_PI, (3, 8), beside(mp.sin)),

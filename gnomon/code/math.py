@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gnomon.code.libm import exponential, logarithm, trigonometric
+from gnomon.code.libm import error, exponential, logarithm, power, trigonometric
 from gnomon.code.libm.kit import Kit, scalb
 from gnomon.expr.term import Term
 
@@ -17,9 +17,11 @@ RULES: dict[str, Callable[..., Term]] = {
     "arcsin": trigonometric.arcsin,
     "arctan": trigonometric.arctan,
     "arctan2": trigonometric.arctan2,
+    "cbrt": power.cbrt,
     "cos": trigonometric.cos,
     "cospi": trigonometric.cospi,
     "cosh": exponential.cosh,
+    "erf": error.erf,
     "exp": exponential.exp,
     "exp2": exponential.exp2,
     "expm1": exponential.expm1,
@@ -27,6 +29,7 @@ RULES: dict[str, Callable[..., Term]] = {
     "log10": logarithm.log10,
     "log1p": logarithm.log1p,
     "log2": logarithm.log2,
+    "pow": power.power,
     "scalb": scalb,
     "sin": trigonometric.sin,
     "sinh": exponential.sinh,

@@ -77,6 +77,16 @@ class Kit:
         other = total - a
         return total, (a - (total - other)) + (b - other)
 
+    def fast_two_sum(self, a: Term, b: Term) -> tuple[Term, Term]:
+        """The same where |a| >= |b| or a is 0 (Dekker)."""
+        total = a + b
+        return total, (a - total) + b
+
+    def two_product(self, a: Term, b: Term | float) -> tuple[Term, Term]:
+        """a * b, and exactly what its rounding left out."""
+        product = a * b
+        return product, self.fma(a, b, -product)
+
     def poly(self, x: Term, coefficients: Sequence[Number]) -> Term:
         """The polynomial with these coefficients, lowest first, by Horner's rule."""
         value = self(coefficients[-1])
