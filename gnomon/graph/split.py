@@ -60,11 +60,14 @@ class _Splitter:
             self._replace(outside)
             return
         entry = next((e for e, v in self.left.items() if v is call), None)
-        if entry is None:
+        rest = [v for e, v in self.left.items() if e is not entry]
+        again = any(n is call for n in postorder(rest))
+        if entry is None or (again and entry not in self.buffers):
             self._replace({call: self._place(call)})
             return
         self._add({entry: self.left.pop(entry)})
-        self._replace({call: self.buffers[entry]})
+        if again:
+            self._replace({call: self.buffers[entry]})
 
     def _replace(self, by: Mapping[Expr, Expr]) -> None:
         values = substitute(list(self.left.values()), by)

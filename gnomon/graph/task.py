@@ -72,9 +72,9 @@ class Buffers:
 def express(
     order: Iterable[Node], buffers: Buffers, used: Collection[Entry], context: Context
 ) -> list[Task]:
-    """A task for each operator of `order` that makes something `used`."""
+    """Tasks for the operators of `order`: what they make that is `used`, apart where it can be."""
     tasks = (task(n, buffers, used, context) for n in order if n.op is not None)
-    return [t for t in tasks if t.made]
+    return [part for t in tasks if t.made for part in apart(t, buffers)]
 
 
 def task(node: Node, buffers: Buffers, used: Collection[Entry], context: Context) -> Task:
@@ -84,6 +84,29 @@ def task(node: Node, buffers: Buffers, used: Collection[Entry], context: Context
     values = node.op.apply([buffers[e] for e in node.inputs], **context(node))
     kept = {e: v for e, v in zip(node.entries(), values, strict=True) if e in used}
     return Task((node,), kept, buffers.read_by(kept.values()), tuple(kept))
+
+
+def apart(task: Task, buffers: Buffers) -> list[Task]:
+    """`task` as several, each with the values that have a computation in common."""
+    if len(task.values) < 2:
+        return [task]
+    groups: list[tuple[set[int], dict[Entry, Expr]]] = []
+    for entry, value in task.values.items():
+        nodes, values = {id(n) for n in postorder([value]) if _computes(n)}, {entry: value}
+        for other in [g for g in groups if g[0] & nodes]:
+            groups.remove(other)
+            nodes |= other[0]
+            values = {**other[1], **values}
+        groups.append((nodes, values))
+    return [
+        Task(task.nodes, values, buffers.read_by(values.values()), tuple(values))
+        for _, values in groups
+    ]
+
+
+def _computes(node: Expr) -> bool:
+    """Whether a node is more than a leaf or a view of one."""
+    return bool(node.children) and seen_through(node) is None
 
 
 def used_entries(order: Iterable[Node], outputs: Iterable[Entry]) -> set[Entry]:
