@@ -1,0 +1,473 @@
+"""Executors on arrays: binding, requests, modes, sharing, reshaping, monitoring, errors."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon import engine
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError
+from gnomon.engine import NaiveEngine
+from gnomon.ops.property import Operator, OperatorProperty, register_op_property
+from gnomon.runtime import pool
+
+nd, sym = mx.nd, mx.sym
+
+
+def mlp():
+    data = sym.Variable("data")
+    net = sym.Activation(sym.FullyConnected(data, num_hidden=4, name="fc1"), act_type="tanh")
+    return sym.SoftmaxOutput(sym.FullyConnected(net, num_hidden=3, name="fc2"), name="softmax")
+
+
+def filled(executor, seed=0):
+    rng = np.random.default_rng(seed)
+    for name, array in executor.arg_dict.items():
+        array[:] = rng.standard_normal(array.shape) if "label" not in name else 1
+    return executor
+
+
+def bound(**params):
+    return filled(mlp().simple_bind(mx.cpu(), data=(5, 6), **params))
+
+
+# binding ------------------------------------------------------------------------------------
+
+
+def test_simple_bind_makes_every_array():
+    executor = bound()
+    assert {k: v.shape for k, v in executor.arg_dict.items()} == {
+        "data": (5, 6),
+        "fc1_weight": (4, 6),
+        "fc1_bias": (4,),
+        "fc2_weight": (3, 4),
+        "fc2_bias": (3,),
+        "softmax_label": (5,),
+    }
+    assert executor.grad_dict["fc1_weight"].shape == (4, 6)
+    assert list(executor.output_dict) == ["softmax_output"]
+    assert [o.shape for o in executor.outputs] == [(5, 3)]
+    assert executor.aux_dict == {}
+
+
+def test_requests_by_word_list_and_dict():
+    names = mlp().list_arguments()
+    assert bound(grad_req="null").grad_arrays == [None] * 6
+    by_list = bound(grad_req=["null", "write", "add", "null", "null", "null"])
+    assert [k for k, g in by_list.grad_dict.items() if g is not None] == ["fc1_weight", "fc1_bias"]
+    by_dict = bound(grad_req={"fc2_bias": "add"})
+    assert [k for k, g in by_dict.grad_dict.items() if g is not None] == ["fc2_bias"]
+    for bad in ("wirte", {"data": 3}, ["write"]):
+        with pytest.raises(ParamError, match="simple_bind: argument 'grad_req'"):
+            bound(grad_req=bad)
+    assert len(names) == 6
+
+
+def test_bind_takes_lists_and_dicts():
+    x = sym.Variable("x")
+    net = sym.FullyConnected(x, num_hidden=2, name="fc")
+    arrays = [nd.ones((1, 3)), nd.ones((2, 3)), nd.zeros((2,))]
+    names = net.list_arguments()
+    for args in (arrays, dict(zip(names, arrays, strict=True))):
+        executor = net.bind(mx.cpu(), args, {"x": nd.zeros((1, 3))})
+        assert executor.forward()[0].asnumpy().tolist() == [[3, 3]]
+        assert [g is None for g in executor.grad_arrays] == [False, True, True]
+
+
+def test_what_was_bound_is_what_is_computed_with():
+    x = nd.array([1, 2])
+    executor = (sym.Variable("x") * 2).bind(mx.cpu(), [x])
+    x[:] = 5
+    assert executor.forward()[0].asnumpy().tolist() == [10, 10]
+    assert executor.arg_dict["x"] is x
+
+
+def test_binding_refuses_what_does_not_go_together():
+    net = sym.FullyConnected(sym.Variable("data"), num_hidden=2, name="fc")
+    good = {"data": nd.ones((1, 3)), "fc_weight": nd.ones((2, 3)), "fc_bias": nd.ones((2,))}
+    with pytest.raises(ParamError, match="none for fc_weight, fc_bias"):
+        net.bind(mx.cpu(), {"data": good["data"]})
+    with pytest.raises(ParamError, match=r"3 arrays .data, fc_weight, fc_bias., got 1"):
+        net.bind(mx.cpu(), [good["data"]])
+    with pytest.raises(ShapeError, match=r"node 'fc'.*\(7,\)"):
+        net.bind(mx.cpu(), {**good, "fc_bias": nd.ones((7,))})
+    with pytest.raises(DTypeError, match=r"node 'fc'.*float16"):
+        net.bind(mx.cpu(), {**good, "fc_bias": nd.ones((2,), dtype="float16")})
+    with pytest.raises(ShapeError, match=r"args_grad\[data\]"):
+        net.bind(mx.cpu(), good, {"data": nd.ones((9,))})
+    with pytest.raises(TypeError, match=r"args\[data\].*an NDArray"):
+        net.bind(mx.cpu(), {**good, "data": np.ones((1, 3))})
+    with pytest.raises(TypeError, match="a context"):
+        net.bind("cpu", good)
+    with pytest.raises(GnomonError, match=r"the shape of these is not known.*data"):
+        net.simple_bind(mx.cpu())
+
+
+def test_dtypes_of_simple_bind():
+    executor = mlp().simple_bind(mx.cpu(), type_dict={"data": "float64"}, data=(2, 6))
+    assert executor.arg_dict["fc1_weight"].dtype == np.float64
+    assert executor.outputs[0].dtype == np.float64
+
+
+def test_variables_of_one_name():
+    net = sym.Variable("x") + sym.Variable("x")
+    executor = net.bind(mx.cpu(), {"x": nd.array([1, 2])})
+    assert executor.forward()[0].asnumpy().tolist() == [2, 4]
+    with pytest.raises(ValueError, match="x"):
+        executor.arg_dict
+
+
+# computing ----------------------------------------------------------------------------------
+
+
+def by_hand(executor):
+    a = {k: v.asnumpy() for k, v in executor.arg_dict.items()}
+    h = np.tanh(a["data"] @ a["fc1_weight"].T + a["fc1_bias"])
+    s = h @ a["fc2_weight"].T + a["fc2_bias"]
+    p = np.exp(s - s.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    d = p - np.eye(3)[a["softmax_label"].astype(int)]
+    return p, d.T @ h, ((d @ a["fc2_weight"]) * (1 - h * h)).T @ a["data"]
+
+
+def check(executor, factor=1.0):
+    out, second, first = by_hand(executor)
+    np.testing.assert_allclose(executor.outputs[0].asnumpy(), out, 1e-5, 1e-6)
+    for name, expected in (("fc1_weight", first), ("fc2_weight", second)):
+        got = executor.grad_dict[name].asnumpy()
+        np.testing.assert_allclose(got, factor * expected, 1e-4, 1e-5)
+
+
+def test_forward_and_backward():
+    executor = bound()
+    outputs = executor.forward(is_train=True)
+    executor.backward()
+    check(executor)
+    assert outputs[0] is executor.outputs[0]
+
+
+def test_forward_takes_arrays_by_name():
+    executor = bound()
+    values = np.ones((5, 6), np.float32)
+    executor.forward(is_train=True, data=values, softmax_label=nd.zeros((5,)))
+    executor.backward()
+    assert (executor.arg_dict["data"].asnumpy() == 1).all()
+    check(executor)
+    before = executor.arg_dict["data"].asnumpy()
+    with pytest.raises(TypeError, match=r"'dat'.*did you mean 'data'"):
+        executor.forward(dat=values)
+    with pytest.raises(ShapeError, match=r"'data': expected shape \(5, 6\), got shape \(5, 7\)"):
+        executor.forward(softmax_label=np.ones(5), data=np.ones((5, 7)))
+    assert (executor.arg_dict["softmax_label"].asnumpy() == 0).all()
+    np.testing.assert_array_equal(executor.arg_dict["data"].asnumpy(), before)
+
+
+def test_adding_counts_every_backward():
+    executor = bound(grad_req="add")
+    for _ in range(3):
+        executor.forward(is_train=True)
+        executor.backward()
+    check(executor, 3)
+
+
+def test_backward_without_a_fresh_forward():
+    executor = bound()
+    executor.forward(is_train=True)
+    executor.backward()
+    executor.backward()
+    check(executor)
+    executor.forward(is_train=False)
+    executor.backward()
+    check(executor)
+    another = bound()
+    another.backward()
+    check(another)
+
+
+def test_a_prediction_between_forward_and_backward():
+    executor = bound(shared_exec=None)
+    executor.forward(is_train=True)
+    other = executor.reshape(data=(2, 6), partial_shaping=True)
+    other.forward()
+    executor.backward()
+    check(executor)
+
+
+def test_heads_are_needed_where_no_loss_ends_the_net():
+    x = sym.Variable("x")
+    executor = sym.Group([x * x, x + 1]).simple_bind(mx.cpu(), x=(2,))
+    executor.arg_dict["x"][:] = [3, 4]
+    executor.forward(is_train=True)
+    one = nd.ones((2,))
+    executor.backward([one, one * 10])
+    assert executor.grad_dict["x"].asnumpy().tolist() == [16, 18]
+    names = executor._symbol.list_outputs()
+    executor.backward({names[0]: one, names[1]: one})
+    assert executor.grad_dict["x"].asnumpy().tolist() == [7, 9]
+    with pytest.raises(GnomonError, match="pass it as out_grads"):
+        executor.backward()
+    with pytest.raises(ShapeError, match="out_grads"):
+        executor.backward([one, nd.ones((3,))])
+    with pytest.raises(ParamError, match="at most 2"):
+        executor.backward([one] * 3)
+    with pytest.raises(TypeError, match="NDArrays"):
+        executor.backward(3)
+    with pytest.raises(ParamError, match="nothing"):
+        executor.backward({"nothing": one})
+
+
+def test_dropout_draws_anew_and_stays_the_same_for_its_gradient():
+    executor = sym.Dropout(sym.Variable("x"), p=0.5).simple_bind(mx.cpu(), x=(400,))
+    executor.arg_dict["x"][:] = 1
+    one = nd.ones((400,))
+    first = executor.forward(is_train=True)[0].asnumpy()
+    executor.backward(one)
+    np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), first)
+    executor.backward(one)  # forward is computed again, with the same numbers
+    np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), first)
+    second = executor.forward(is_train=True)[0].asnumpy()
+    assert (first != second).any()
+    assert (executor.forward(is_train=False)[0].asnumpy() == 1).all()
+
+
+def test_moving_averages_follow_the_batches():
+    net = sym.BatchNorm(sym.Variable("x"), momentum=0.5, fix_gamma=False, name="bn")
+    executor = net.simple_bind(mx.cpu(), x=(8, 2))
+    executor.arg_dict["bn_gamma"][:] = 1
+    x = np.random.default_rng(0).standard_normal((8, 2)).astype(np.float32)
+    executor.aux_dict["bn_moving_var"][:] = 1
+    executor.forward(is_train=True, x=x)
+    assert (executor.aux_dict["bn_moving_mean"].asnumpy() == 0).all()
+    executor.backward(nd.ones((8, 2)))
+    np.testing.assert_allclose(
+        executor.aux_dict["bn_moving_mean"].asnumpy(), x.mean(0) / 2, rtol=1e-4, atol=1e-6
+    )
+
+
+def test_a_program_is_one_engine_operation_a_pass():
+    executor = bound()
+    executor.forward(is_train=True)
+    executor.backward()
+    (run,) = executor._runs.values()
+    assert [len(p) for p in run._operators] == [1, 1]
+
+
+# sharing and reshaping ----------------------------------------------------------------------
+
+
+def test_reshaping_keeps_the_parameters():
+    executor = bound()
+    small = executor.reshape(data=(2, 6), softmax_label=(2,))
+    assert small.arg_dict["fc1_weight"] is executor.arg_dict["fc1_weight"]
+    assert small.arena is executor.arena
+    values = executor.arg_dict["data"].asnumpy()[:2]
+    np.testing.assert_array_equal(small.arg_dict["data"].asnumpy(), values)
+    small.forward(is_train=True)
+    small.backward()
+    check(small)
+    executor.forward(is_train=True)
+    executor.backward()
+    check(executor)
+
+
+def test_reshaping_asks_for_permission():
+    executor = bound()
+    with pytest.raises(ShapeError, match="allow_up_sizing"):
+        executor.reshape(data=(9, 6), softmax_label=(9,))
+    with pytest.raises(ShapeError, match=r"'softmax_label'.*partial_shaping"):
+        executor.reshape(data=(2, 6))
+    large = executor.reshape(data=(9, 6), softmax_label=(9,), allow_up_sizing=True)
+    assert large.forward()[0].shape == (9, 3)
+    assert executor.reshape(data=(2, 6), partial_shaping=True).outputs[0].shape == (2, 3)
+
+
+def test_executors_of_one_memory():
+    params = ["fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias"]
+    first = bound()
+    second = mlp().simple_bind(mx.cpu(), shared_exec=first, shared_arg_names=params, data=(3, 6))
+    assert second.arena is first.arena
+    assert second.arg_dict["fc1_weight"] is first.arg_dict["fc1_weight"]
+    assert second.arg_dict["data"] is not first.arg_dict["data"]
+    second.arg_dict["data"][:] = 1
+    for executor in (first, second, first):
+        executor.forward(is_train=True)
+        executor.backward()
+        check(executor)
+    with pytest.raises(ShapeError, match=r"fc1_weight.*shared_exec"):
+        mlp().simple_bind(mx.cpu(), shared_exec=first, shared_arg_names=params, data=(3, 9))
+
+
+def test_a_table_of_arrays_grows():
+    table = {}
+    large = mlp().simple_bind(mx.cpu(), shared_buffer=table, data=(5, 6))
+    small = mlp().simple_bind(mx.cpu(), shared_buffer=table, data=(2, 6))
+    assert table["data"] is large.arg_dict["data"]
+    small.arg_dict["data"][:] = 7
+    assert (large.arg_dict["data"].asnumpy()[:2] == 7).all()
+
+
+def test_parameters_are_copied_by_name():
+    executor = bound()
+    executor.copy_params_from({"fc1_bias": nd.ones((4,))})
+    assert (executor.arg_dict["fc1_bias"].asnumpy() == 1).all()
+    with pytest.raises(ParamError, match=r"did you mean 'fc1_bias'.*got 'fc1_bais'"):
+        executor.copy_params_from({"fc1_bais": nd.ones((4,))})
+    with pytest.raises(ShapeError, match="fc1_weight"):
+        executor.copy_params_from({"fc1_bias": nd.zeros((4,)), "fc1_weight": nd.ones((1,))})
+    assert (executor.arg_dict["fc1_bias"].asnumpy() == 1).all()
+    executor.copy_params_from({"more": nd.ones((4,))}, allow_extra_params=True)
+
+
+def test_memory_goes_with_the_executor():
+    nd.waitall()
+    gc.collect()
+    before = pool.stats().used
+    executor = sym.exp(sym.tanh(sym.Variable("x")) * 2).simple_bind(mx.cpu(), x=(100_000,))
+    executor.forward(is_train=True)
+    executor.backward(nd.ones((100_000,)))
+    nd.waitall()
+    assert pool.stats().used >= before + 3 * 400_000
+    del executor
+    gc.collect()
+    assert pool.stats().used < before + 400_000
+
+
+# looking inside -----------------------------------------------------------------------------
+
+
+def test_a_monitor_sees_every_value():
+    executor, seen = bound(), {}
+    executor.set_monitor_callback(lambda name, array: seen.__setitem__(name, array.asnumpy()))
+    executor.forward(is_train=True)
+    executor.backward()
+    check(executor)
+    order = [name for name in seen if name in ("fc1_output", "fc2_output", "softmax_output")]
+    assert order == ["fc1_output", "fc2_output", "softmax_output"]
+    a = {k: v.asnumpy() for k, v in executor.arg_dict.items()}
+    expected = a["data"] @ a["fc1_weight"].T + a["fc1_bias"]
+    np.testing.assert_allclose(seen["fc1_output"], expected, 1e-5, 1e-6)
+    assert any(name.startswith("fc1_backward_output") for name in seen)
+    seen.clear()
+    executor.set_monitor_callback(
+        lambda name, array: seen.__setitem__(name, array.shape), monitor_all=True
+    )
+    executor.forward()
+    assert seen["fc1_data"] == (5, 6)
+    executor.set_monitor_callback(None)
+    seen.clear()
+    executor.forward()
+    assert not seen
+    with pytest.raises(TypeError, match="a function"):
+        executor.set_monitor_callback(3)
+
+
+def test_the_plan_shows_each_life():
+    plan = bound().memory_plan()
+    names = [life.name for life in plan.lives]
+    assert "softmax" in names
+    assert plan.total < plan.unshared
+    assert f"{plan.total} bytes" in str(plan)
+    assert bound().memory_plan(is_train=False).total <= plan.total
+    text = bound().debug_str()
+    assert "Op:FullyConnected, Name=fc1" in text
+    assert "Total 0 MB allocated" in text
+
+
+def test_what_no_gradient_reads_is_freed_early():
+    """FullyConnected's gradient does not read its output: in the plan it dies in forward."""
+    net = sym.FullyConnected(sym.FullyConnected(sym.Variable("x"), num_hidden=4, name="a"),
+                             num_hidden=4, name="b")  # fmt: skip
+    net = sym.LinearRegressionOutput(sym.exp(net), name="out")
+    plan = net.simple_bind(mx.cpu(), x=(2, 3)).memory_plan()
+    lives = {life.name: life for life in plan.lives}
+    forward = lives["out"].born
+    products = [v for k, v in lives.items() if k.startswith(("b+", "b:"))]
+    assert products
+    assert all(v.dies <= forward for v in products)
+
+
+# operators on data --------------------------------------------------------------------------
+
+
+class Doubling(Operator):
+    def forward(self, ctx, in_data, req, out_data, aux_states):
+        source = in_data[0].get_with_shape(in_data[0].shape_)
+        out_data[0].get_with_shape(out_data[0].shape_)[:] = source * 2.0
+        ctx.state["seen"] = ctx.is_train
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux_states):
+        assert ctx.state["seen"]
+        assert in_data[0] is None
+        source = out_grad[0].get_with_shape(out_grad[0].shape_)
+        in_grad[0].get_with_shape(in_grad[0].shape_)[:] = source * 2.0
+
+
+@register_op_property("TestDoubling")
+class DoublingProperty(OperatorProperty):
+    """Twice the data, on the data."""
+
+    def declare_backward_dependency(self, out_grad, in_data, out_data):
+        return out_grad
+
+    def create_operator(self, ctx):
+        return Doubling()
+
+
+def test_operators_on_data_stand_between_programs():
+    x = sym.Variable("x")
+    net = sym.exp(sym.TestDoubling(sym.tanh(x), name="twice"))
+    executor = net.simple_bind(mx.cpu(), x=(3,))
+    values = np.array([0.1, 0.2, 0.3], np.float32)
+    (out,) = executor.forward(is_train=True, x=values)
+    expected = np.exp(2 * np.tanh(values))
+    np.testing.assert_allclose(out.asnumpy(), expected, 1e-5)
+    executor.backward(nd.ones((3,)))
+    slope = 2 * expected * (1 - np.tanh(values) ** 2)
+    np.testing.assert_allclose(executor.grad_dict["x"].asnumpy(), slope, 1e-5)
+    run = next(iter(executor._runs.values()))
+    assert [len(p) for p in run._operators] == [3, 3]
+
+
+def test_an_operator_that_fails_is_told_at_the_read():
+    class Failing(Operator):
+        def forward(self, ctx, in_data, req, out_data, aux_states):
+            raise RuntimeError("out of ink")
+
+    class FailingProperty(OperatorProperty):
+        """It fails."""
+
+        def create_operator(self, ctx):
+            return Failing()
+
+    register_op_property("TestFailing")(FailingProperty)
+    executor = sym.TestFailing(sym.Variable("x")).simple_bind(mx.cpu(), x=(3,))
+    executor.forward()
+    with pytest.raises(GnomonError, match="out of ink"):
+        executor.outputs[0].asnumpy()
+
+
+# size ---------------------------------------------------------------------------------------
+
+
+def test_a_deep_network_is_bound_and_run():
+    net = sym.Variable("x")
+    for k in range(2000):
+        net = sym.relu(net) if k % 2 else net + 1.0
+    executor = net.simple_bind(mx.cpu(), x=(4,))
+    assert executor.forward(is_train=True)[0].asnumpy().tolist() == [1000] * 4
+    executor.backward(nd.ones((4,)))
+    assert executor.grad_dict["x"].asnumpy().tolist() == [1] * 4
+
+
+def test_engines_may_change():
+    executor = bound()
+    executor.forward(is_train=True)
+    before = engine.get()
+    engine.use(NaiveEngine())
+    try:
+        executor.forward(is_train=True)
+        executor.backward()
+        check(executor)
+    finally:
+        engine.use(before)
