@@ -24,6 +24,7 @@ from gnomon import config, initializer, kvstore, random, recordio
 from gnomon import symbol as sym
 from gnomon.base import FormatError, GnomonError
 from gnomon.io import NDArrayIter
+from gnomon.lr_scheduler import FactorScheduler
 from gnomon.model import BatchEndParam, params_file
 from gnomon.module import Module
 
@@ -31,6 +32,7 @@ RECORDS = "digits.rec"
 PIXELS = 8
 INK = 16.0  # the largest value of a pixel
 HELD_OUT = 360
+EPOCHS_AT_ONE_RATE = 4
 SPLIT_SEED = 1998  # the year of the data set; which digits are held out must never change
 
 
@@ -212,7 +214,6 @@ def train(epochs: int, batch_size: int, seed: int, out: Path, started: float) ->
     """
     begin = time.perf_counter()
     watch = Stopwatch({"start Python and import": started})
-    watch.seconds["start Python and import"] = started
     with watch.stage("read the digits"):
         to_train, held_out = split(read_digits())
     print(
@@ -245,6 +246,7 @@ def _fit(
     size = batches.batch_size
     progress = Progress(epochs, -(-batches.num_data // size), sys.stdout)
     others = NDArrayIter(*held_out, size)
+    halved = FactorScheduler(step=EPOCHS_AT_ONE_RATE * progress.batches, factor=0.5, base_lr=0.1)
     correct, last = 0, time.perf_counter()
 
     def after(epoch: int, *_: Any) -> None:
@@ -259,7 +261,7 @@ def _fit(
         batches,
         kvstore=kvstore.create("local"),
         optimizer="sgd",
-        optimizer_params={"learning_rate": 0.1, "momentum": 0.9, "wd": 1e-3},
+        optimizer_params={"lr_scheduler": halved, "momentum": 0.9, "wd": 5e-3},
         initializer=initializer.Xavier(),
         num_epoch=epochs,
         batch_end_callback=progress.batch,

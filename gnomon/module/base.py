@@ -221,21 +221,15 @@ class BaseModule(Computation):
         self.init_params(initializer, arg_params, aux_params, allow_missing, force_init)
         self.init_optimizer(kvstore, optimizer, optimizer_params)
         for epoch in range(begin_epoch, num_epoch):
-            values = self._fit_epoch(
+            self._fit_epoch(
                 train_data, metric, epoch, batch_end_callback, monitor, sparse_row_id_fn
             )
-            self._log(epoch, "Train", values)
             params = self._synchronized()
             for callback in _as_list(epoch_end_callback):
                 callback(epoch, self.symbol, *params)
             if eval_data is not None:
-                scored = self.score(
-                    eval_data,
-                    check,
-                    score_end_callback=eval_end_callback,
-                    batch_end_callback=eval_batch_end_callback,
-                    epoch=epoch,
-                )
+                callbacks = eval_batch_end_callback, eval_end_callback
+                scored = self.score(eval_data, check, None, *callbacks, epoch=epoch)
                 self._log(epoch, "Validation", scored)
             train_data.reset()
 
@@ -247,8 +241,8 @@ class BaseModule(Computation):
         batch_end_callback: Any,
         monitor: Any,
         sparse_row_id_fn: Any,
-    ) -> list[tuple[str, float]]:
-        """Train on every batch once; the metric's values, read before the last callback."""
+    ) -> None:
+        """Train on every batch once, and log the metric."""
         begin = time.time()
         eval_metric.reset()
         values: list[tuple[str, float]] = []
@@ -266,12 +260,12 @@ class BaseModule(Computation):
             if monitor is not None:
                 monitor.toc_print()
             if following is None:
-                # The last callback may reset the metric.
+                # Before the last callback, which may reset the metric.
                 values = eval_metric.get_global_name_value()
             _call(batch_end_callback, epoch, nbatch, eval_metric, locals())
             data_batch, nbatch = following, nbatch + 1
+        self._log(epoch, "Train", values)
         self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - begin)
-        return values
 
     def _synchronized(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The parameters after an epoch, made equal on all devices."""
