@@ -32,13 +32,17 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
         ctx = kwargs.pop("ctx", None)
         args, out = _out_at_the_end(cls, args, out)
         inputs, named, params = sort(cls, args, kwargs, is_array)
-        params = {key: value for key, value in params.items() if value is not None}
-        op = cls.parse(params)
+        op = cls.parse({k: v for k, v in params.items() if v is not None or _may_be_none(cls, k)})
         if named:
             inputs = ordered(op, inputs, named)
         return invoke(op, inputs, out, context_of(ctx))
 
     return dress(call, cls, name, module, "NDArray", _TAIL)
+
+
+def _may_be_none(cls: Any, field: str) -> bool:
+    """Whether None is a value of the field, and not another way to leave it out."""
+    return field in cls.fields and cls.fields[field].kind.optional
 
 
 def _out_at_the_end(cls: Any, args: tuple[Any, ...], out: Any) -> tuple[tuple[Any, ...], Any]:
