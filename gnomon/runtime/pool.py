@@ -86,7 +86,10 @@ class Storage:
 
         Raises:
             ShapeError: the array would be larger than the block.
+            DeviceError: the device's memory cannot be read from here.
         """
+        if self._pool.device.target is None:
+            raise DeviceError(f"Storage.view: memory of device {self.device!r} cannot be read")
         numpy = dtypes.of(dtype).numpy
         size = math.prod(shape) * numpy.itemsize
         if size > self.nbytes:

@@ -23,11 +23,11 @@ def inside(x: Array, left: tuple[int, ...], space: tuple[int, ...]) -> Array:
 
 def taps(conv: dnn.Convolution) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:
     """Each position in the window with the padded data's elements that it meets."""
-    axes = list(zip(conv.dilate, conv.stride, conv.out[2:], strict=True))
-    return [
-        (k, tuple(slice(i * d, i * d + (o - 1) * s + 1, s) for i, (d, s, o) in zip(k, axes)))  # noqa: B905
-        for k in np.ndindex(*conv.weight[2:])
-    ]
+    found = []
+    for k in np.ndindex(*conv.weight[2:]):
+        axes = zip(k, conv.dilate, conv.stride, conv.out[2:], strict=True)
+        found.append((k, tuple(slice(i * d, i * d + (n - 1) * s + 1, s) for i, d, s, n in axes)))
+    return found
 
 
 def channels(conv: dnn.Convolution) -> list[tuple[slice, slice]]:

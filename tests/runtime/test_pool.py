@@ -123,6 +123,8 @@ def test_refusals() -> None:
         pool.allocate(1, context.gpu())
     with pytest.raises(ShapeError, match="at most 10 bytes"):
         pool.allocate(10).view("float32", (3,))
+    with pytest.raises(DeviceError, match="memory of device 'null' cannot be read"):
+        pool.allocate(10, "null").view("uint8", (10,))
     with pytest.raises(DeviceError, match=r"cannot allocate .*GiB: the device has no more"):
         pool.allocate(1 << 60)
 

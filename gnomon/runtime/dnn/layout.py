@@ -38,7 +38,7 @@ NOTHING: Mapping[str, Layout] = {}
 
 def plain(shape: Sequence[int]) -> Description:
     """Row-major without gaps."""
-    return Description.plain(shape, row_major(tuple(shape)))
+    return Description.plain(tuple(shape), row_major(shape))
 
 
 class Side:

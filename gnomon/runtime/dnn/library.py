@@ -153,20 +153,24 @@ class Owned:
 
 
 class Description(Owned):
-    """A memory descriptor: dimensions, type and layout of an operand."""
+    """A memory descriptor: dimensions, type and layout of an operand; the same one for ever."""
 
-    __slots__ = ()
+    __slots__ = ("nbytes",)
 
     def __init__(self, handle: ctypes.c_void_p) -> None:
-        super().__init__(handle, library().dnnl.dnnl_memory_desc_destroy)
+        dnnl = library().dnnl
+        super().__init__(handle, dnnl.dnnl_memory_desc_destroy)
+        self.nbytes: int = dnnl.dnnl_memory_desc_get_size(handle)
 
-    @classmethod
+    @staticmethod
+    @functools.lru_cache(maxsize=4096)
     def plain(
-        cls, shape: Sequence[int], strides: Sequence[int], dtype: DType = dtypes.float32
+        shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType = dtypes.float32
     ) -> Description:
         """Elements of `dtype` with these strides, in elements."""
         create = library().dnnl.dnnl_memory_desc_create_with_strides
-        return cls(_new(create, len(shape), _Dims(*shape), _TYPE[dtype], _Dims(*strides)))
+        made = _new(create, len(shape), _Dims(*shape), _TYPE[dtype], _Dims(*strides))
+        return Description(made)
 
     @classmethod
     def open(cls, shape: Sequence[int]) -> Description:
@@ -193,16 +197,12 @@ class Description(Owned):
         dnnl.dnnl_memory_desc_query(self.handle, _QUERY_AXES + 1, ctypes.byref(dims))
         return tuple(dims[: axes.value])
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the operand takes, padding included."""
-        size: int = library().dnnl.dnnl_memory_desc_get_size(self.handle)
-        return size
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Description):
             return NotImplemented
-        return bool(library().dnnl.dnnl_memory_desc_equal(self.handle, other.handle))
+        return self is other or bool(
+            library().dnnl.dnnl_memory_desc_equal(self.handle, other.handle)
+        )
 
     def __hash__(self) -> int:
         return hash(self.nbytes)
