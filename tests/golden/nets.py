@@ -55,7 +55,7 @@ def branches(sym: Any) -> Any:
     both = sym.Dropout(both, name="drop", p=0.0)
     mean = sym.Pooling(both, name="mean", global_pool=True, pool_type="avg", kernel=(1, 1))
     out = sym.FullyConnected(sym.Flatten(mean, name="flat"), name="fc", num_hidden=3)
-    side = sym.LinearRegressionOutput(sym.sum(thin, axis=(1, 2, 3), name="side"), name="value")
+    side = sym.LinearRegressionOutput(sym.mean(thin, axis=(1, 2, 3), name="side"), name="value")
     return sym.Group([sym.SoftmaxOutput(out, name="softmax"), side])
 
 
