@@ -276,9 +276,7 @@ class Executor:
 
     # looking inside -------------------------------------------------------------------------
 
-    def set_monitor_callback(
-        self, callback: Callable[[str, Any], object] | None, monitor_all: bool = False
-    ) -> None:
+    def set_monitor_callback(self, callback: Any, monitor_all: bool = False) -> None:
         """Have `callback(name, array)` told of every output of every operator, as it is made.
 
         With `monitor_all` of every input too. Operators are not fused then. None ends it.

@@ -13,7 +13,7 @@ WIDTH = 60
 
 
 class Life(NamedTuple):
-    """A value: where it lives (`offset` -1: an array's own memory), and from which task to which."""
+    """A value: where it lives (`offset` -1: memory of its own), and from which task to which."""
 
     name: str
     shape: tuple[int, ...]
