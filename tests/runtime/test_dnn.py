@@ -195,6 +195,21 @@ def test_bind_again_share_workspace_and_outlive_the_step() -> None:
     assert operands == ("data", "weight", "out")
 
 
+def test_steps_of_a_program_share_a_workspace() -> None:
+    convs = [CONVOLUTIONS[2], CONVOLUTIONS[0], CONVOLUTIONS[1]]
+    steps, results = [], []
+    for conv in convs:
+        x, w, y = random(*conv.data), random(*conv.weight, seed=1), np.empty(conv.out, "float32")
+        steps.append(dnn.convolution_forward(conv))
+        steps[-1].bind(x.ctypes.data, w.ctypes.data, y.ctypes.data)
+        results.append((x, w, y))
+    assert dnn.share_workspace(steps) == max(step.workspace_bytes for step in steps)
+    assert dnn.share_workspace([]) == 0
+    Program(steps).run()
+    for conv, (x, w, y) in zip(convs, results, strict=True):
+        near(y, oracle.convolve(conv, x, w))
+
+
 def test_profile_names_flops_and_implementation() -> None:
     conv = CONVOLUTIONS[2]
     step = dnn.convolution_forward(conv, name="conv1")

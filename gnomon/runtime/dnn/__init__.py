@@ -15,7 +15,7 @@ from gnomon.runtime.dnn.pooling import (
     pooling_forward,
     winner_bytes,
 )
-from gnomon.runtime.dnn.stage import DnnStep
+from gnomon.runtime.dnn.stage import DnnStep, share_workspace
 
 __all__ = [
     "CHOSEN",
@@ -32,6 +32,7 @@ __all__ = [
     "matmul",
     "pooling_backward",
     "pooling_forward",
+    "share_workspace",
     "supports_matmul",
     "why_not",
     "winner_bytes",

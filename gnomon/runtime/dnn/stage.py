@@ -303,3 +303,14 @@ class DnnStep(Program):
             expected = f"at least {self.workspace_bytes} bytes"
             raise ParamError(complaint(self.name, "storage", expected, storage.nbytes))
         self._addresses.give(storage)
+
+
+def share_workspace(steps: Iterable[Step]) -> int:
+    """Gives all oneDNN steps among `steps`, which run one by one, one workspace; its bytes."""
+    ours = [step for step in steps if isinstance(step, DnnStep)]
+    nbytes = max((step.workspace_bytes for step in ours), default=0)
+    if ours:
+        storage = pool.allocate(max(64, nbytes))
+        for step in ours:
+            step.use_workspace(storage)
+    return nbytes
