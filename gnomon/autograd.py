@@ -123,8 +123,8 @@ def grad(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     train_mode: bool = True,
-) -> Any:
-    """The gradients of `variables` as new arrays: a list, or one where one variable is given.
+) -> list[Any]:
+    """The gradients of `variables` as a list of new arrays.
 
     With `create_graph` they are on the tape themselves, for gradients of gradients.
 
@@ -133,8 +133,7 @@ def grad(
     """
     retain = create_graph if retain_graph is None else retain_graph
     grads = None if head_grads is None else _list(head_grads)
-    found = _backward.gradients(_list(heads), _list(variables), grads, retain, create_graph)
-    return found[0] if isinstance(variables, Array) else found
+    return _backward.gradients(_list(heads), _list(variables), grads, retain, create_graph)
 
 
 class Function:

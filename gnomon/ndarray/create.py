@@ -86,6 +86,19 @@ def _made(name: str, ctx: Any, out: Any, **given: Any) -> Any:
     return invoke(registry.find(name).parse(given), (), out, context_of(ctx))
 
 
+def _filled(name: str, shape: Any, ctx: Any, dtype: Any, out: Any) -> Any:
+    """The array of one value that `name` makes.
+
+    A shape without axes, or with an axis of 0, is meant as it is; operators take it as unknown.
+    """
+    sizes = _shape(shape)
+    if out is None and (0 in sizes or not sizes):
+        out = empty(sizes, ctx, dtype)
+    if out is not None and not out.size:
+        return out
+    return _made(name, ctx, out, shape=sizes, dtype=_dtype(dtype).name)
+
+
 def zeros(
     shape: Any, ctx: Context | None = None, dtype: Any = None, stype: Any = None, **kwargs: Any
 ) -> NDArray:
@@ -94,12 +107,12 @@ def zeros(
     >>> zeros((2, 3), dtype="int32").dtype
     <class 'numpy.int32'>
     """
-    return _made("_zeros", ctx, kwargs.get("out"), shape=_shape(shape), dtype=_dtype(dtype).name)
+    return _filled("_zeros", shape, ctx, dtype, kwargs.get("out"))
 
 
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """An array of ones."""
-    return _made("_ones", ctx, kwargs.get("out"), shape=_shape(shape), dtype=_dtype(dtype).name)
+    return _filled("_ones", shape, ctx, dtype, kwargs.get("out"))
 
 
 def full(

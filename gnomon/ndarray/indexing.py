@@ -161,7 +161,7 @@ class Indexing(Array):
 
     def _rows(self, key: Any) -> np.ndarray[Any, Any] | None:
         """The numbers of the rows where `key` is one array of integers, else None."""
-        key = _as_numpy(key)
+        key = None if isinstance(key, tuple) else _as_numpy(key)
         if not isinstance(key, np.ndarray) or key.dtype.kind == "b" or not self.shape:
             return None
         size = self.shape[0]

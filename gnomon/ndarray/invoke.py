@@ -58,7 +58,7 @@ def invoke(
             been written.
         GnomonError: an array of the tape would be overwritten while recording.
     """
-    given = None if out is None else [out] if isinstance(out, Array) else list(out)
+    given = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
     if given is not None:
         check_writes(op, given)
     place = ctx or _place(inputs, given)
@@ -83,9 +83,6 @@ def _place(inputs: Sequence[Any], given: Outputs | None) -> Context:
 
 def check_writes(op: Any, given: Sequence[Any]) -> None:
     """Refuse a wrong number of places to write to, and writing what gradients will read."""
-    if len(given) != op.num_visible_outputs:
-        expected = f"{op.num_visible_outputs} arrays"
-        raise ShapeError(complaint(op.name, "out", expected, len(given)))
     for x in given:
         if not isinstance(x, Array):
             raise TypeError(complaint(op.name, "out", "an NDArray", f"{x!r:.60}"))
@@ -94,6 +91,9 @@ def check_writes(op: Any, given: Sequence[Any]) -> None:
                 f"{op.name}: argument 'out': an array on the tape cannot be written while "
                 "recording (+=, -=, x[:]= and out= are such writes)"
             )
+    if len(given) != op.num_visible_outputs:
+        expected = f"{op.num_visible_outputs} arrays"
+        raise ShapeError(complaint(op.name, "out", expected, len(given)))
 
 
 def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context) -> Outputs:

@@ -168,7 +168,7 @@ def mark(array: Any, grad: Any, req: str) -> None:
 def restore(data: bytes, context: str) -> Any:
     """The array of a pickle; on the processor where its device is missing."""
     values = serialize.read_array(data)
-    return copied(Array._around(np.ascontiguousarray(values), functions.context_of(context)))
+    return copied(Array._around(np.array(values, order="C"), functions.context_of(context)))
 
 
 _UFUNCS = {

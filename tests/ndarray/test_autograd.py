@@ -1,0 +1,331 @@
+"""autograd: gradients against NumPy and finite differences, requests, scopes, views, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gnomon import autograd, nd
+from gnomon.base import GnomonError, ParamError, ShapeError
+
+
+def variable(values, req="write"):
+    x = nd.array(values)
+    x.attach_grad(req)
+    return x
+
+
+def test_a_gradient():
+    x = variable([1, 2, 3])
+    with autograd.record():
+        y = (x * x).sum()
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [2, 4, 6]
+
+
+@pytest.mark.parametrize(("req", "expected"), [("write", [2, 4]), ("add", [6, 12]), ("null", None)])
+def test_requests(req, expected):
+    x, z = variable([1, 2], req), variable([1, 1])
+    for _ in range(3):
+        with autograd.record():
+            y = x * x + z
+        y.backward()
+    assert (None if x.grad is None else x.grad.asnumpy().tolist()) == expected
+    assert z.grad.asnumpy().tolist() == [1, 1]
+
+
+def test_shares_of_several_readers_add_up():
+    x = variable([1, 2, 3])
+    with autograd.record():
+        a = x * 2
+        y = a * x + a + nd.exp(x) * 0
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [6, 10, 14]
+
+
+def test_a_network_by_finite_differences():
+    rng = np.random.default_rng(0)
+    shapes = {"x": (3, 4), "w": (5, 4), "b": (5,), "v": (2, 5)}
+    values = {n: rng.normal(size=s) for n, s in shapes.items()}
+
+    def loss(arrays):
+        hidden = nd.tanh(nd.FullyConnected(arrays["x"], arrays["w"], arrays["b"], num_hidden=5))
+        out = nd.dot(hidden, arrays["v"], transpose_b=True)
+        return (nd.softmax(out) * nd.log_softmax(out)).sum()
+
+    arrays = {n: nd.array(v, dtype="float64") for n, v in values.items()}
+    for x in arrays.values():
+        x.attach_grad()
+    with autograd.record():
+        y = loss(arrays)
+    y.backward()
+    for name, x in arrays.items():
+        place = tuple(rng.integers(0, n) for n in x.shape)
+        ends = []
+        for step in (1e-5, -1e-5):
+            moved = dict(arrays)
+            moved[name] = x.copy()
+            moved[name][place] = values[name][place] + step
+            ends.append(loss(moved).asscalar())
+        numeric = (ends[0] - ends[1]) / 2e-5
+        np.testing.assert_allclose(x.grad.asnumpy()[place], numeric, rtol=1e-5, atol=1e-9)
+
+
+def test_several_heads_and_their_gradients():
+    x = variable([1, 2])
+    with autograd.record():
+        y, z = x * 2, x * x
+    autograd.backward([y, z], [nd.array([1, 10]), None])
+    assert x.grad.asnumpy().tolist() == [2 + 2, 20 + 4]
+
+
+def test_outputs_of_one_operator():
+    x = variable([[1, 2], [3, 4]])
+    with autograd.record():
+        left, right = nd.split(x, num_outputs=2, axis=1)
+        y = left * 3 + right * right * 0 + left
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [[4, 0], [4, 0]]
+    with autograd.record():
+        right = nd.split(x, num_outputs=2, axis=1)[1]
+    right.backward()
+    assert x.grad.asnumpy().tolist() == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: x[1], [[0, 0, 0], [1, 1, 1]]),
+        (lambda x: x[:, ::2], [[1, 0, 1], [1, 0, 1]]),
+        (lambda x: x[::-1, 2:0:-1], [[0, 1, 1], [0, 1, 1]]),
+        (lambda x: x[0, 1], [[0, 1, 0], [0, 0, 0]]),
+        (lambda x: x[[0, 0]], [[2, 2, 2], [0, 0, 0]]),
+        (lambda x: x[[0, 1], [2, 0]], [[0, 0, 1], [1, 0, 0]]),
+        (lambda x: x[np.array([[True, False, True], [False] * 3])], [[1, 0, 1], [0, 0, 0]]),
+        (lambda x: x.reshape((3, 2))[0], [[1, 1, 0], [0, 0, 0]]),
+        (lambda x: x.T[0], [[1, 0, 0], [1, 0, 0]]),
+        (lambda x: x.expand_dims(0).squeeze(), [[1, 1, 1], [1, 1, 1]]),
+        (lambda x: x[...], [[1, 1, 1], [1, 1, 1]]),
+        (lambda x: x.astype("float64"), [[1, 1, 1], [1, 1, 1]]),
+        (lambda x: x.copy(), [[1, 1, 1], [1, 1, 1]]),
+        (lambda x: x.as_in_context(x.context), [[1, 1, 1], [1, 1, 1]]),
+    ],
+)
+def test_through_views_and_copies(function, expected):
+    x = variable([[1, 2, 3], [4, 5, 6]])
+    with autograd.record():
+        y = function(x) * 1
+    y.backward()
+    assert x.grad.asnumpy().tolist() == expected
+
+
+def test_what_stops_gradients():
+    x = variable([1, 2])
+    with autograd.record():
+        y = x * x.detach() + nd.BlockGrad(x * 5)
+        with autograd.pause():
+            z = x * 100
+        y = y + z
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [1, 2]
+    with autograd.record():
+        y = nd.BlockGrad(x)
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [0, 0]
+
+
+def test_grad_leaves_the_variables_alone():
+    x = variable([1, 2])
+    with autograd.record():
+        y = x * x
+        z = y * 3
+    assert [g.asnumpy().tolist() for g in autograd.grad(z, [x, y])] == [[6, 12], [3, 3]]
+    assert x.grad.asnumpy().tolist() == [0, 0]
+
+
+def test_gradients_of_gradients():
+    x = variable([1.0, 2.0])
+    with autograd.record():
+        y = x * x * x
+        first = autograd.grad(y, [x], create_graph=True)[0]
+        second = autograd.grad(first, [x], create_graph=True)[0]
+        z = (first * first + nd.sin(second)).sum()
+    z.backward()
+    v = np.array([1.0, 2.0])
+    np.testing.assert_allclose(first.asnumpy(), 3 * v**2)
+    np.testing.assert_allclose(second.asnumpy(), 6 * v)
+    np.testing.assert_allclose(x.grad.asnumpy(), 36 * v**3 + 6 * np.cos(6 * v), rtol=1e-5)
+
+
+def test_retain_graph():
+    x = variable([1, 2])
+    with autograd.record():
+        y = x * x
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [2, 4]
+    with pytest.raises(GnomonError, match="the tape was followed already"):
+        y.backward()
+
+
+def test_dropout_is_differentiated_as_it_was_drawn():
+    x = variable(np.ones((1000,)))
+    with autograd.record():
+        y = nd.Dropout(x, p=0.5)
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), y.asnumpy())
+    assert 350 < (y.asnumpy() == 0).sum() < 650
+    with autograd.record(train_mode=False):
+        y = nd.Dropout(x, p=0.5)
+    y.backward()
+    assert (x.grad.asnumpy() == 1).all()
+
+
+def test_a_loss_that_states_its_gradient():
+    x = variable([[1, 2, 3], [1, 1, 1]])
+    with autograd.record():
+        y = nd.SoftmaxOutput(x, nd.array([2, 0]))
+    y.backward()
+    expected = y.asnumpy() - np.eye(3)[[2, 0]]
+    np.testing.assert_allclose(x.grad.asnumpy(), expected, rtol=1e-5)
+
+
+def test_scopes():
+    def flags():
+        return autograd.is_recording(), autograd.is_training()
+
+    assert flags() == (False, False)
+    scope = autograd.record(train_mode=False)
+    with scope:
+        assert flags() == (True, False)
+        with autograd.train_mode():
+            assert flags() == (True, True)
+            with autograd.pause():
+                assert flags() == (False, False)
+            with autograd.predict_mode(), scope:
+                assert flags() == (True, False)
+        assert flags() == (True, False)
+    assert flags() == (False, False)
+    assert autograd.set_recording(True) is False
+    assert autograd.set_training(True) is False
+    assert (autograd.set_recording(False), autograd.set_training(False)) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.__setitem__(slice(None), 2),
+        lambda x: x.__iadd__(1),
+        lambda x: nd.sqrt(nd.ones((2,)), out=x),
+        lambda x: x[0:1].__iadd__(1),
+    ],
+)
+def test_variables_are_not_written_while_recording(write):
+    x = variable([1, 2])
+    with autograd.record(), pytest.raises(GnomonError, match="cannot be written while recording"):
+        write(x)
+    assert x.asnumpy().tolist() == [1, 2]
+    x += 1
+    assert x.asnumpy().tolist() == [2, 3]
+
+
+def test_a_head_that_is_not_on_the_tape():
+    x = variable([1, 2])
+    with pytest.raises(GnomonError, match=r"heads\[0\] was not computed from a variable"):
+        (x * 2).backward()
+    with autograd.record():
+        y = x * 2
+    with pytest.raises(ParamError, match=r"variables\[0\]"):
+        autograd.grad(y, [nd.ones((2,))])
+    with pytest.raises(ShapeError, match=r"an NDArray of shape \(2,\)"):
+        y.backward(nd.ones((3,)))
+
+
+def test_mark_variables():
+    a, b, g, h = nd.ones((2,)), nd.ones((2,)), nd.zeros((2,)), nd.zeros((2,))
+    autograd.mark_variables([a, b], [g, h], ["write", "add"])
+    with autograd.record():
+        y = a * 3 + b
+    y.backward(retain_graph=True)
+    y.backward()
+    assert (g.asnumpy().tolist(), h.asnumpy().tolist()) == ([3, 3], [2, 2])
+    assert a.grad is g
+    with pytest.raises(ParamError, match=r"expected shape \(2,\) of float32, got shape \(3,\)"):
+        autograd.mark_variables(a, nd.zeros((3,)))
+    with pytest.raises(ParamError, match="write, add or null"):
+        a.attach_grad("wrote")
+    with pytest.raises(ParamError, match="2 gradients and requests, got 1 and 2"):
+        autograd.mark_variables([a, b], [g])
+
+
+def test_attach_grad_cuts_the_tape():
+    x = variable([1, 2])
+    with autograd.record():
+        y = x * x
+    y.attach_grad()
+    with autograd.record():
+        z = y * 2
+    z.backward()
+    assert (y.grad.asnumpy().tolist(), x.grad.asnumpy().tolist()) == ([2, 2], [0, 0])
+
+
+class Sigmoid(autograd.Function):
+    def forward(self, x):
+        y = 1 / (1 + nd.exp(-x))
+        self.save_for_backward(y)
+        return y
+
+    def backward(self, dy):
+        (y,) = self.saved_tensors
+        return dy * y * (1 - y)
+
+
+def test_a_function_of_ones_own():
+    x = variable([0, 1, -2])
+    with autograd.record():
+        y = Sigmoid()(x * 2) * 3
+    y.backward()
+    s = 1 / (1 + np.exp(-2 * np.array([0, 1, -2])))
+    np.testing.assert_allclose(y.asnumpy(), 3 * s, rtol=1e-5)
+    np.testing.assert_allclose(x.grad.asnumpy(), 6 * s * (1 - s), rtol=1e-5)
+
+
+class Split(autograd.Function):
+    def forward(self, x, scale):
+        return x + scale, x * scale
+
+    def backward(self, first, second):
+        return first + second * 4
+
+
+def test_a_function_with_a_wrong_number_of_gradients():
+    x = variable([1, 2])
+    with autograd.record():
+        y, z = Split()(x, nd.array([4]))
+        total = y + z
+    with pytest.raises(ParamError, match=r"Split\.backward.*2 gradients, one an input, got 1"):
+        total.backward()
+
+
+def test_a_long_chain():
+    x = variable([1.0])
+    with autograd.record():
+        y = x
+        for _ in range(5000):
+            y = y + 1
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [1]
+
+
+def test_training_reaches_its_goal():
+    rng = np.random.default_rng(0)
+    true = rng.normal(size=(4, 1)).astype(np.float32)
+    data = nd.array(rng.normal(size=(64, 4)))
+    target = nd.dot(data, nd.array(true))
+    weight = variable(np.zeros((4, 1)))
+    for _ in range(60):
+        with autograd.record():
+            loss = nd.square(nd.dot(data, weight) - target).mean()
+        loss.backward()
+        weight -= 0.2 * weight.grad
+    np.testing.assert_allclose(weight.asnumpy(), true, atol=1e-2)

@@ -1,0 +1,235 @@
+"""Applying operators: functions, out=, states, errors that leave everything as it was, engines."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from gnomon import autograd, engine, nd
+from gnomon.base import DTypeError, EngineError, GnomonError, ParamError, ShapeError
+from gnomon.ops import Op, op
+from gnomon.ops.property import Operator, OperatorProperty, register_op_property
+from gnomon.ops.requests import SAVERS
+from gnomon.resource import ResourceRequest
+
+
+def test_functions_have_signatures_and_documentation():
+    function = nd.FullyConnected
+    assert function.__name__ == "FullyConnected"
+    assert "num_hidden" in str(function.__signature__)
+    assert "Rows of `weight`" in function.__doc__
+    assert nd.FullyConnected is function
+    assert "FullyConnected" in dir(nd)
+    assert nd.op.FullyConnected.__doc__ == function.__doc__
+    with pytest.raises(AttributeError, match="no_such_operator"):
+        nd.no_such_operator
+    assert nd.random.uniform is not None
+
+
+def test_inputs_by_position_and_by_name():
+    x, w, b = nd.ones((2, 3)), nd.ones((4, 3)), nd.ones((4,))
+    by_place = nd.FullyConnected(x, w, b, num_hidden=4)
+    by_name = nd.FullyConnected(data=x, weight=w, bias=b, num_hidden=4)
+    without = nd.FullyConnected(x, w, num_hidden=4, no_bias=True)
+    assert (by_place.asnumpy() == 4).all()
+    assert (by_name.asnumpy() == 4).all()
+    assert (without.asnumpy() == 3).all()
+
+
+def test_out():
+    x, out = nd.array([1, 4, 9]), nd.zeros((3,))
+    assert nd.sqrt(x, out=out) is out
+    assert out.asnumpy().tolist() == [1, 2, 3]
+    assert nd.sqrt(x, out=x) is x
+    assert x.asnumpy().tolist() == [1, 2, 3]
+    parts = [nd.zeros((1,)) for _ in range(3)]
+    nd.split(x, num_outputs=3, axis=0, out=parts)
+    assert [p.asscalar() for p in parts] == [1, 2, 3]
+    view = nd.zeros((3, 2))
+    nd.square(x, out=view[:, 1])
+    assert view.asnumpy().tolist() == [[0, 1], [0, 4], [0, 9]]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: nd.sqrt(x, out=nd.zeros((4,))), ShapeError, "sqrt"),
+        (lambda x: nd.sqrt(x, out=nd.zeros((3,), dtype="int32")), DTypeError, "float32"),
+        (lambda x: nd.sqrt(x, out=[x, x]), ShapeError, "expected 1 arrays, got 2"),
+        (lambda x: nd.sqrt(x, out=np.zeros(3)), TypeError, "expected an NDArray"),
+        (lambda x: nd.sqrt(3), TypeError, "expected an array"),
+        (lambda x: nd.sqrt(x, x, x), ShapeError, "expected 1 of them: data, got 3"),
+        (lambda x: nd.clip(x, 1), ParamError, "a_max"),
+        (lambda x: nd.clip(x, 1, 2, a_mux=3), ParamError, "a_mux"),
+        (lambda x: nd.dot(x, nd.ones((4,))), ShapeError, "dot"),
+        (lambda x: nd.FullyConnected(x, num_hidden=3), ShapeError, "3 of them"),
+        (lambda x: nd.Concat(x, nd.ones((2, 2)), dim=0), ShapeError, "Concat"),
+        (lambda x: nd.Activation(x, act_type="rely"), ParamError, "relu"),
+    ],
+)
+def test_errors_name_what_is_wrong_and_change_nothing(call, error, message):
+    x = nd.array([1, 4, 9])
+    with pytest.raises(error, match=message):
+        call(x)
+    assert x.asnumpy().tolist() == [1, 4, 9]
+    nd.waitall()
+
+
+def test_states_are_updated():
+    weight, grad, mom = nd.ones((3,)), nd.ones((3,)), nd.zeros((3,))
+    for _ in range(2):
+        nd.sgd_mom_update(weight, grad, mom, out=weight, lr=0.5, momentum=0.5)
+    np.testing.assert_allclose(mom.asnumpy(), [-0.75] * 3)
+    np.testing.assert_allclose(weight.asnumpy(), [-0.25] * 3)
+
+
+def test_batch_norm_moves_its_averages_only_in_training():
+    rng = np.random.default_rng(0)
+    data = rng.normal(3, 2, (16, 4, 5)).astype(np.float32)
+    x, gamma, beta = nd.array(data), nd.ones((4,)), nd.zeros((4,))
+    mean, var = nd.zeros((4,)), nd.ones((4,))
+    nd.BatchNorm(x, gamma, beta, mean, var, momentum=0.5)
+    assert not mean.asnumpy().any()
+    with autograd.train_mode():
+        y = nd.BatchNorm(x, gamma, beta, mean, var, momentum=0.5, eps=1e-5)
+    np.testing.assert_allclose(mean.asnumpy(), data.mean((0, 2)) / 2, rtol=1e-4)
+    np.testing.assert_allclose(var.asnumpy(), 0.5 + data.var((0, 2)) / 2, rtol=1e-3)
+    np.testing.assert_allclose(y.asnumpy().mean((0, 2)), np.zeros(4), atol=1e-5)
+
+
+def test_many_layouts_and_back():
+    x = nd.arange(400).reshape((20, 20))
+    for n in [*range(1, 20)] * 10:
+        assert x[:n, ::n].sum().asscalar() == x.asnumpy()[:n, ::n].sum()
+
+
+def test_results_are_right_when_kernels_are_quick_and_when_they_queue():
+    x, total = nd.zeros((8,)), 0
+    gate = threading.Event()
+    for number in range(50):
+        x += number
+        total += number
+    assert (x.asnumpy() == total).all()
+    engine.get().push_sync(lambda ctx: gate.wait(10), None, (), [x._var])
+    for number in range(50):
+        x += number
+    y = x * 2
+    gate.set()
+    assert (y.asnumpy() == 4 * total).all()
+
+
+def test_a_failure_is_raised_at_the_read_of_what_depends_on_it():
+    x = nd.ones((3,))
+    engine.get().push_sync(lambda ctx: 1 // 0, None, (), [x._var], name="divide")
+    y = nd.exp(x) + 1
+    for array in (y, x, y):
+        with pytest.raises(EngineError, match="function 'divide' failed: ZeroDivisionError"):
+            array.asnumpy()
+    x[:] = 2
+    assert (x + 1).asnumpy().tolist() == [3, 3, 3]
+
+
+def test_two_threads_at_once():
+    shared, results = nd.zeros((64,)), []
+
+    def program(seed):
+        rng = np.random.default_rng(seed)
+        a = rng.normal(size=(32, 32)).astype(np.float32)
+        x = nd.array(a)
+        for _ in range(30):
+            x = nd.dot(x, x) * 0.01 + x.T * 0.5
+            a = a @ a * np.float32(0.01) + a.T * np.float32(0.5)
+            shared.__iadd__(1)
+        results.append(np.allclose(x.asnumpy(), a, rtol=1e-2, atol=1e-2))
+
+    threads = [threading.Thread(target=program, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [True] * 4
+    assert (shared.asnumpy() == 120).all()
+
+
+def test_under_the_naive_engine():
+    before = engine.get()
+    naive = engine.use(engine.NaiveEngine())
+    try:
+        x = nd.array([1, 2, 3])
+        x[1:] += x[:-1]
+        assert naive.report() == ""
+        assert x.asnumpy().tolist() == [1, 3, 5]
+        assert nd.dot(x, x).asscalar() == 35
+    finally:
+        engine.use(before)
+
+
+# --- operators that work on data ----------------------------------------------------------------
+
+
+class ScaledOperator(Operator):
+    def forward(self, ctx, in_data, req, out_data, aux_states):
+        scratch = ctx.requested[0].get_space(in_data[0].shape_, ctx.run_ctx.get_stream())
+        scratch.numpy()[...] = in_data[0].tensor.numpy() * 3
+        ctx.state["train"] = ctx.is_train
+        store(req[0], out_data[0], scratch.numpy())
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux_states):
+        assert ctx.state["train"]
+        store(req[0], in_grad[0], out_grad[0].tensor.numpy() * 3)
+
+
+def store(req, blob, values):
+    target = blob.tensor.numpy()
+    target[...] = target + values if SAVERS[req] == "plusto" else values
+
+
+@register_op_property("test_invoke_scaled")
+class ScaledProperty(OperatorProperty):
+    """Three times the data."""
+
+    def forward_resource(self, in_shape):
+        return [ResourceRequest("kTempSpace")]
+
+    def create_operator(self, ctx):
+        return ScaledOperator()
+
+
+@pytest.mark.parametrize("grad_req", ["write", "add"])
+def test_an_operator_that_works_on_data(grad_req):
+    x = nd.array([1, 2, 3])
+    x.attach_grad(grad_req)
+    for _ in range(2):
+        with autograd.record():
+            y = nd.test_invoke_scaled(x) * 2
+        y.backward()
+    assert y.asnumpy().tolist() == [6, 12, 18]
+    assert x.grad.asnumpy().tolist() == ([6] * 3 if grad_req == "write" else [12] * 3)
+
+
+@op("test_invoke_twice", inputs=("data",))
+class Twice(Op):
+    """Two times the data, by a user's declaration."""
+
+    def forward(self, data):
+        return data * 2.0
+
+
+def test_an_operator_by_declaration():
+    x = nd.array([1, 2])
+    x.attach_grad()
+    with autograd.record():
+        y = nd.test_invoke_twice(x)
+    y.backward()
+    assert (y.asnumpy().tolist(), x.grad.asnumpy().tolist()) == ([2, 4], [2, 2])
+
+
+def test_an_operator_without_gradient_of_its_gradient():
+    x = nd.ones((2,))
+    x.attach_grad()
+    with autograd.record():
+        y = nd.test_invoke_scaled(x)
+        with pytest.raises(GnomonError, match="has no gradient of its gradient"):
+            autograd.grad(y, [x], create_graph=True)

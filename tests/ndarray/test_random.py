@@ -1,0 +1,99 @@
+"""Random draws: repeatable by seed, for any number of threads and engine, and of the right law."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from gnomon import cpu, engine, nd, random
+from gnomon.base import ParamError
+from gnomon.runtime import threads
+
+
+def draws():
+    return [
+        random.uniform(shape=(7, 5)).asnumpy(),
+        random.normal(2, 3, shape=(11,), dtype="float64").asnumpy(),
+        random.uniform(0, 9, shape=(100_000,)).asnumpy(),
+    ]
+
+
+def test_a_seed_repeats_for_any_number_of_threads():
+    found, before = [], threads.num_threads()
+    for count in (1, 2, 1):
+        threads.set_num_threads(count)
+        random.seed(11)
+        found.append(draws())
+    threads.set_num_threads(before)
+    random.seed(12)
+    other = draws()
+    for first, second, third, fourth in zip(*found, other, strict=True):
+        np.testing.assert_array_equal(first, second)
+        np.testing.assert_array_equal(first, third)
+        assert (first != fourth).mean() > 0.9
+
+
+def test_draws_take_their_numbers_when_they_are_called():
+    random.seed(3)
+    expected = [random.uniform(shape=(4,)).asnumpy() for _ in range(3)]
+    random.seed(3)
+    gate, out = threading.Event(), nd.zeros((4,))
+    engine.get().push_sync(lambda ctx: gate.wait(10), None, (), [out._var])
+    random.uniform(shape=(4,), out=out)  # computed last
+    rest = [random.uniform(shape=(4,)) for _ in range(2)]
+    gate.set()
+    for found, value in zip([out, *rest], expected, strict=True):
+        np.testing.assert_array_equal(found.asnumpy(), value)
+
+
+def test_devices_draw_apart():
+    random.seed(5)
+    first = [random.uniform(shape=(9,), ctx=cpu(k)).asnumpy() for k in range(2)]
+    assert (first[0] != first[1]).all()
+    random.seed(5, ctx=cpu(1))
+    np.testing.assert_array_equal(random.uniform(shape=(9,), ctx=cpu(1)).asnumpy(), first[1])
+
+
+@pytest.mark.parametrize(
+    ("draw", "mean", "deviation"),
+    [
+        (lambda n: random.uniform(-1, 3, shape=n), 1, 4 / 12**0.5),
+        (lambda n: random.normal(2, 3, shape=n), 2, 3),
+        (lambda n: random.normal(0, 1, shape=n, dtype="float64"), 0, 1),
+        (lambda n: random.exponential(2, shape=n), 2, 2),
+        (lambda n: random.randint(0, 10, shape=n), 4.5, 99**0.5 / 12**0.5),
+        (lambda n: random.randn(*n, loc=1), 1, 1),
+    ],
+)
+def test_laws(draw, mean, deviation):
+    random.seed(1)
+    values = draw((400, 500)).asnumpy()
+    assert abs(values.mean() - mean) < 0.02 * max(1, deviation)
+    assert abs(values.std() - deviation) < 0.02 * deviation
+    rows = values[::2].ravel() - values.mean(), values[1::2].ravel() - values.mean()
+    assert abs((rows[0] * rows[1]).mean()) < 0.02 * deviation**2
+
+
+def test_shapes_dtypes_and_out():
+    assert random.uniform().shape == (1,)
+    assert random.uniform(shape=3).shape == (3,)
+    assert random.normal(shape=(2, 3), dtype="float64").dtype is np.float64
+    assert random.randint(0, 5, shape=(4,)).dtype is np.int32
+    out = nd.zeros((3, 2), dtype="float16")
+    assert random.normal(0, 1, out=out) is out
+    assert out.asnumpy().any()
+    values = random.randint(3, 5, shape=(1000,)).asnumpy()
+    assert set(values.tolist()) == {3, 4}
+    assert nd.random.uniform(0, 1, (2, 2)).shape == (2, 2)
+    assert nd.random.uniform_like(nd.zeros((2, 5))).shape == (2, 5)
+
+
+def test_bad_seeds_and_ranges():
+    with pytest.raises(ParamError, match="seed_state"):
+        random.seed("x")
+    with pytest.raises(ParamError, match="high"):
+        random.uniform(3, 1)
+    with pytest.raises(ParamError, match="scale"):
+        random.normal(0, -1)
