@@ -28,6 +28,12 @@ class Needs:
     outputs: tuple[int, ...]
 
 
+def everything(op: Op) -> Needs:
+    """What a gradient may read of which nothing is known."""
+    counts = op.num_visible_outputs, len(op.inputs()), len(op.outputs())
+    return Needs(*(tuple(range(n)) for n in counts))
+
+
 def gradient(
     op: Op,
     out_grads: Sequence[Expr | None],

@@ -213,12 +213,16 @@ class Op:
         self, in_shapes: Sequence[Shape], in_types: Sequence[DType], **context: Any
     ) -> derive.Needs:
         """Which of out_grads, inputs and outputs the gradient reads, by index."""
+        if not self.is_expression:
+            return derive.everything(self)
         return derive.needs(self, tuple(in_shapes), tuple(in_types))
 
     def inplace(
         self, in_shapes: Sequence[Shape], in_types: Sequence[DType]
     ) -> tuple[tuple[int, int], ...]:
         """Pairs (input, output) where the output may overwrite the input."""
+        if not self.is_expression:
+            return ()
         return derive.inplace(self, tuple(in_shapes), tuple(in_types))
 
     def resources(self, in_shapes: Sequence[Shape], backward: bool = False) -> list[Any]:

@@ -23,8 +23,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint
+from gnomon.dtype import DType
 from gnomon.expr.node import Expr
 from gnomon.ops import registry
+from gnomon.ops.derive import Needs
 from gnomon.ops.infer import Shape, Shapes, Undetermined, known
 from gnomon.ops.op import Op, describe
 from gnomon.ops.param import Param, kind_of
@@ -265,6 +267,18 @@ class SimpleExpression(SimpleRecord):
 
 class SimpleOpaque(SimpleRecord):
     """A SimpleOp whose functions store by themselves."""
+
+    def backward_needs(
+        self, in_shapes: Sequence[Shape], in_types: Sequence[DType], **context: Any
+    ) -> Needs:
+        if not self.simple.gradients:
+            return Needs((), (), ())
+        asked = roles_of(self.name, next(iter(self.simple.gradients.values())))
+        inputs = tuple(k for k, role in enumerate((Input0, Input1)) if role in asked)
+        return Needs((0,), inputs, (0,) if OutputValue in asked else ())
+
+    def resources(self, in_shapes: Sequence[Shape], backward: bool = False) -> list[Any]:
+        return list(self.simple.requests)
 
     def run(self, ctx: Any, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
         check_requests(self.name, req, out_data)
