@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+from gnomon.engine import Var
 from gnomon.graph.gradient import Gradient
 from gnomon.graph.node import Node, states_of
 from gnomon.graph.task import Buffers
@@ -24,7 +24,24 @@ class DataTask:
     def __init__(self, node: Node, buffers: Buffers, train: bool, kept: dict[object, object]):
         self.node, self.buffers, self.train = node, buffers, train
         self.kept = kept
-        self.states = [buffers[e] for e in states_of(node)]
+        backward = isinstance(node.op, Gradient)
+        self.states = [] if backward else [buffers[e] for e in states_of(node)]
+        self.requested = self._requested(backward)
+
+    def _requested(self, backward: bool) -> list[Any]:
+        """The resources that the operator asked for."""
+        op = self.node.op.op if backward else self.node.op
+        count = len(op.arguments())
+        if backward:
+            shapes = self.node.op.shapes[0][:count]
+        else:
+            shapes = tuple(self.buffers[e].shape for e in self.node.inputs[:count])
+        return [request(r) for r in op.resources(list(shapes), backward)]
+
+    @property
+    def variables(self) -> list[Var]:
+        """The engine variables of these resources, which nobody else may use meanwhile."""
+        return [r.var for r in self.requested]
 
     def run(self) -> None:
         """Compute all outputs of the node, or all gradients."""
@@ -37,8 +54,7 @@ class DataTask:
     def _forward(self, op: Any) -> None:
         arguments = self.node.inputs[: len(op.arguments())]
         made = [self.buffers[e] for e in self.node.entries()]
-        shapes = [self.buffers[e].shape for e in arguments]
-        context = self._context(self.node.name, op, shapes, backward=False)
+        context = self._context(self.node.name)
         ins = [TBlob(self.buffers[e]) for e in arguments]
         requests = [OpReqType.kWriteTo] * len(made)
         op.run(context, ins, requests, list(map(TBlob, made)), list(map(TBlob, self.states)))
@@ -48,7 +64,7 @@ class DataTask:
         grads, ins, outs = gradient.parts([TBlob(self.buffers[e]) for e in self.node.inputs])
         count = len(op.arguments())
         made = [self.buffers[e] for e in self.node.entries()]
-        context = self._context(self.forward_name, op, gradient.shapes[0][:count], backward=True)
+        context = self._context(self.forward_name)
         write, skip = OpReqType.kWriteTo, OpReqType.kNullOp
         gives = gradient.gives or (True,) * count
         requests = [write if given else skip for given in gives]
@@ -61,8 +77,7 @@ class DataTask:
         """The name of the node whose gradient this is."""
         return self.node.name.removesuffix("_backward")
 
-    def _context(self, key: str, op: Any, shapes: Sequence[Any], backward: bool) -> OpContext:
+    def _context(self, key: str) -> OpContext:
         state = self.kept.setdefault(key, {})
-        wanted = [request(r) for r in op.resources(list(shapes), backward)]
         assert isinstance(state, dict)
-        return OpContext(is_train=self.train, requested=wanted, state=state)
+        return OpContext(is_train=self.train, requested=self.requested, state=state)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from gnomon.engine import Var
 from gnomon.executor.arena import Arena
 from gnomon.executor.layout import Layout
 from gnomon.executor.opaque import DataTask
@@ -33,6 +34,7 @@ class Segment:
     name: str
     native: bool
     program: Program | None = None
+    variables: tuple[Var, ...] = ()  # of resources that it needs for itself
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,9 @@ def _native(layout: Layout, tasks: Sequence[Task], name: str) -> Segment:
 def _on_data(layout: Layout, task: Task, states: dict[object, object]) -> Segment:
     """An operator that runs on data."""
     work = DataTask(task.nodes[0], layout.buffers, layout.mode.train, states)
-    return Segment(work.run, *_touched(layout, [task], work.states), task.name, native=False)
+    touched = _touched(layout, [task], work.states)
+    own = tuple(work.variables)
+    return Segment(work.run, *touched, task.name, native=False, variables=own)
 
 
 def steps_of(layout: Layout, task: Task) -> list[Step]:

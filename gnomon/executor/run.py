@@ -70,7 +70,7 @@ class Run:
     def operator(self, segment: Segment) -> Operator:
         """A segment as the engine takes it, with the variables it reads and writes."""
         writes = self._vars(segment.writes)
-        writes[id(self.arena.var)] = self.arena.var
+        writes.update((id(v), v) for v in (self.arena.var, *segment.variables))
         reads = {k: v for k, v in self._vars(segment.reads).items() if k not in writes}
         run = segment.run
         return engine.get().new_operator(

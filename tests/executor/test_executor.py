@@ -10,6 +10,7 @@ from gnomon import engine
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError
 from gnomon.engine import NaiveEngine
 from gnomon.ops.property import Operator, OperatorProperty, register_op_property
+from gnomon.resource import ResourceRequest
 from gnomon.runtime import pool
 
 nd, sym = mx.nd, mx.sym
@@ -427,6 +428,29 @@ def test_operators_on_data_stand_between_programs():
     np.testing.assert_allclose(executor.grad_dict["x"].asnumpy(), slope, 1e-5)
     run = next(iter(executor._runs.values()))
     assert [len(p) for p in run._operators] == [3, 3]
+
+
+def test_operators_on_data_get_what_they_ask_for():
+    class Asking(Operator):
+        def forward(self, ctx, in_data, req, out_data, aux_states):
+            space = ctx.requested[0].get_space((3,), None)
+            space.numpy()[:] = 5
+            out_data[0].get_with_shape(out_data[0].shape_)[:] = space * 1.0
+
+    class AskingProperty(OperatorProperty):
+        """Five, by way of scratch memory."""
+
+        def forward_resource(self, in_shape):
+            return [ResourceRequest("kTempSpace")]
+
+        def create_operator(self, ctx):
+            return Asking()
+
+    register_op_property("TestAsking")(AskingProperty)
+    executor = sym.TestAsking(sym.Variable("x")).simple_bind(mx.cpu(), grad_req="null", x=(3,))
+    assert executor.forward()[0].asnumpy().tolist() == [5, 5, 5]
+    (run,) = executor._runs.values()
+    assert len(run._operators[0][0].mutate) == 3  # output, working memory, scratch memory
 
 
 def test_an_operator_that_fails_is_told_at_the_read():
