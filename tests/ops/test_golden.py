@@ -32,6 +32,11 @@ def records(wanted):
     return pytest.mark.parametrize("number", [n for n, _ in chosen], ids=[i for _, i in chosen])
 
 
+def early(record, count):
+    """Is it among the first records of its operator? What all share need not be tried at each."""
+    return record in [r for r in RECORDS if r["op"] == record["op"]][:count]
+
+
 def in_place(record):
     """Does the operator change its inputs?"""
     return record.get("mode") == "update"
@@ -116,12 +121,13 @@ def test_symbol(number):
     values = inputs(record)
     names = record.get("grad", [])
     coarse = "float16" if record["dtype"] == "float16" else None  # float32 statistics of them, too
-    for request in ("write", "add") if names else ("null",):
+    requests = ("write", "add") if early(record, 2) else ("write",)
+    for request in requests if names else ("null",):
         before = {k: initial(values[k].shape, values[k].dtype) for k in names}
         compare(run(record, values, before, request), recorded, before, request, coarse)
 
 
-@records(lambda record: not modal(record))
+@records(lambda record: in_place(record) or (early(record, 2) and not modal(record)))
 def test_imperative(number):
     record, recorded = RECORDS[number], RECORDED[number]
     arrays = {k: array(v) for k, v in inputs(record).items()}
