@@ -39,7 +39,7 @@ class Kernel:
         here = jit.host()
         self.nests = plan(stores, structure)
         self.text = cpu.write(self.nests, Target(here.cpu, here.vector_bytes))
-        self.module = jit.compile_ir(self.text)
+        self.module = jit.compile_ir(self.text, opt=2 if divides(self.nests) else 1)
         self.address = self.module.address("kernel")
 
     def bind(self, structure: Structure, name: str = "kernel") -> Step:
@@ -65,6 +65,14 @@ class Kernel:
         keep = (self, block, scratch, structure.buffers, owners)
         moved = sum(size_of(b) for b in structure.buffers)
         return Step(self.address, block.address, keep, name, moved)
+
+
+def divides(nests: Nests) -> bool:
+    """Whether loops divide by sizes: LLVM's usual pipeline then earns its time."""
+    if any(len(phase.rows) > 1 for phase in nests.phases):
+        return True
+    terms = nests.arena.table.values()
+    return any(t.op in ("idiv", "imod") and t.free and t.args[1].constant is None for t in terms)
 
 
 def division(nests: Nests, phase: Phase, env: dict[Hashable, int]) -> tuple[int, int]:
