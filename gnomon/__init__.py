@@ -14,14 +14,12 @@ from typing import Any
 __version__ = "0.1.0"
 
 _MODULES = """
-attribute autograd base callback config context contrib cli compat dtype engine executor gluon
-image initializer io kvstore lr_scheduler metric model module monitor name ndarray onnx operator
-optimizer profiler random recordio registry resource rnn runtime shadow shape symbol test_utils
-visualization
+attribute autograd base callback cli config context dtype engine executor initializer io kvstore
+lr_scheduler metric model module monitor name ndarray optimizer random recordio registry resource
+runtime shadow shape symbol visualization
 """.split()
 
 _SHORT = {
-    "img": "image",
     "init": "initializer",
     "kv": "kvstore",
     "mod": "module",
@@ -53,13 +51,7 @@ def __getattr__(name: str) -> Any:
     if name in _FROM:
         thing = getattr(_import_module(f"gnomon.{_FROM[name]}"), name)
     elif name in _SHORT or name in _MODULES:
-        module = f"gnomon.{_SHORT.get(name, name)}"
-        try:
-            thing = _import_module(module)
-        except ModuleNotFoundError as error:
-            if error.name != module:
-                raise
-            raise AttributeError(f"gnomon has no module {module!r} yet") from None
+        thing = _import_module(f"gnomon.{_SHORT.get(name, name)}")
     else:
         raise AttributeError(f"module 'gnomon' has no attribute {name!r}")
     globals()[name] = thing

@@ -374,6 +374,16 @@ def test_public_name_resolves(name):
     assert name in dir(gnomon)
 
 
+# what is reached through other modules, or is the compiler's own
+PRIVATE = {"code", "demo", "doctor", "expr", "files", "graph", "ops", "plan"}
+
+
+def test_every_module_is_public_or_private():
+    folder = Path(gnomon.__file__).parent
+    there = {f.stem for f in folder.iterdir() if f.suffix == ".py" or (f / "__init__.py").exists()}
+    assert set(gnomon._MODULES) == there - PRIVATE - {"__init__"}
+
+
 def test_unknown_public_name():
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         _ = gnomon.nope
