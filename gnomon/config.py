@@ -28,6 +28,11 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
+def _workers() -> int:
+    """Two at least, so that a function that waits for another one can."""
+    return max(2, _processors())
+
+
 def _user_cache() -> Path:
     """gnomon's folder in the user's cache directory."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gnomon"
@@ -118,7 +123,7 @@ SETTINGS = {
         Setting(
             "cpu_workers",
             int,
-            1,
+            _workers,
             ("GNOMON_CPU_WORKERS", "MXNET_CPU_WORKER_NTHREADS"),
             "Engine threads that run functions for the processor.",
             low=1,
@@ -156,7 +161,7 @@ SETTINGS = {
         Setting(
             "hang_report_seconds",
             float,
-            0.0,
+            60.0,
             ("GNOMON_HANG_REPORT_SECONDS",),
             "Seconds of waiting after which the engine tells what it waits for; 0: never.",
             low=0,

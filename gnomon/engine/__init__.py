@@ -12,6 +12,7 @@ It knows nothing of tensors and is of use to any program:
 ['fetch', 'index']
 """
 
+from gnomon.base import EngineError
 from gnomon.engine.current import bulk, create, get, set_bulk_size, use
 from gnomon.engine.engine import Engine
 from gnomon.engine.job import Operator, RunContext
@@ -24,6 +25,7 @@ OprHandle = Operator
 
 __all__ = [
     "Engine",
+    "EngineError",
     "NaiveEngine",
     "Operator",
     "OprHandle",
