@@ -1,11 +1,11 @@
 """The store of one process: sums over its devices, and updates weights if told how.
 
-State: `_stored` maps a key to its array, which lives on the first device it was seen on and is
-never handed out, only copied. `push` sums the values of a key and gives the sum to the updater, or
-makes it the new content where there is none; `pull` copies the content. Both are pushed to the
-engine and return at once; what a pull writes is ordered after the pushes before it by the arrays'
-variables, and `priority` says which goes first of what is ready. Everything is checked before
-anything is changed.
+State: `_stored` maps a key to its array, which is on the device it was first seen on. Updaters get
+it; nobody else does, only copies. `push` sums the values of a key and gives the sum to the updater,
+or makes it the new content where there is none; `pull` copies the content. However many keys a call
+has, its sums are one operation of the engine, and so are its copies; they return at once. What a
+pull writes is ordered after the pushes before it by the arrays' variables, and `priority` says
+which goes first of what is ready. Everything is checked before anything is changed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 from gnomon import ndarray as nd
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError, complaint
 from gnomon.kvstore.base import STORES, KVStoreBase
-from gnomon.kvstore.transfer import copy, total
-from gnomon.optimizer import Optimizer, get_updater
+from gnomon.kvstore.transfer import add_up
+from gnomon.optimizer import Optimizer, Updater, get_updater
 
 Key = int | str
 UpdateFunction = Callable[[Key, Any, Any], None]
@@ -88,18 +88,28 @@ class KVStore(KVStoreBase):
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Sum each key's values; update the stored array by the sum, or replace it."""
-        groups = grouped("push", key, value)
+        groups = {k: v for k, v in grouped("push", key, value).items() if v}
         self._check("push", groups, same_dtype=True)
-        for each, values in groups.items():
-            if values:
-                self._push(each, values, priority)
-
-    def _push(self, key: Key, values: list[Any], priority: int) -> None:
-        stored = self._stored[key]
         if self._updater is None:
-            copy(total(values, stored, priority), [stored], priority)
+            add_up([(self._stored[k], values) for k, values in groups.items()], priority)
             return
-        self._updater(key, total(values, stored, priority), stored)
+        sums = self._sums(groups, priority)
+        if isinstance(self._updater, Updater):
+            stored = [self._stored[k] for k in groups]
+            self._updater(list(groups), sums, stored)
+            return
+        for k, total in zip(groups, sums, strict=True):
+            self._updater(k, total, self._stored[k])
+
+    def _sums(self, groups: dict[Key, list[Any]], priority: int) -> list[Any]:
+        """The sum of each key's values; a single value itself, not a copy."""
+        totals = {
+            k: values[0] if len(values) == 1 else nd.empty(values[0].shape, dtype=values[0].dtype)
+            for k, values in groups.items()
+        }
+        jobs = [(totals[k], values) for k, values in groups.items() if len(values) > 1]
+        add_up(jobs, priority)
+        return list(totals.values())
 
     def pull(
         self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
@@ -109,8 +119,8 @@ class KVStore(KVStoreBase):
             raise ParamError(complaint("KVStore.pull", "out", "arrays to copy into", out))
         groups = grouped("pull", key, out)
         self._check("pull", groups, same_dtype=False)
-        for each, arrays in groups.items():
-            copy(self._stored[each], arrays, priority)
+        jobs = [(array, [self._stored[k]]) for k, arrays in groups.items() for array in arrays]
+        add_up(jobs, priority)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         self.push(key, value, priority)

@@ -1,21 +1,49 @@
-"""Sums and copies between arrays as single engine operations with a priority."""
+"""Sums and copies of any number of arrays as one operation of the engine, with a priority."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import operator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gnomon.expr.node import Buffer, cast
+from gnomon.ndarray.batch import Batch, flat
+from gnomon.runtime.prepare import Store
 
-def total(values: Sequence[Any], like: Any, priority: int) -> Any:
-    """The sum of `values` on the device of `like`; a single value itself, not a copy."""
-    moved = [value.as_in_context(like.context) for value in values]
-    result = moved[0]
-    for value in moved[1:]:
-        result = result + value
-    return result
+KEPT = 256
+_batches: dict[Any, Batch] = {}
+
+#: a target with the arrays whose sum it gets; a copy is a sum of one
+Job = tuple[Any, Sequence[Any]]
 
 
-def copy(source: Any, targets: Sequence[Any], priority: int) -> None:
-    """Copy `source` into each of `targets`, cast to their dtypes."""
-    for target in targets:
-        source.copyto(target)
+def add_up(jobs: Sequence[Job], priority: int = 0) -> None:
+    """Let each target become the sum of its sources, of one dtype, cast to the target's own.
+
+    Targets share no memory with the sources.
+    """
+    if not jobs:
+        return
+    arrays = [array for target, sources in jobs for array in (target, *sources)]
+    counts = tuple([1 + len(sources) for _, sources in jobs])
+    key = (counts, *[array._layout for array in arrays])
+    batch = _batches.get(key)
+    if batch is None:
+        if len(_batches) >= KEPT:
+            _batches.clear()
+        batch = _batches[key] = _made(arrays, counts)
+    starts = [sum(counts[:number]) for number in range(len(counts))]
+    batch.push(arrays, starts, priority=priority)
+
+
+def _made(arrays: Sequence[Any], counts: Sequence[int]) -> Batch:
+    def groups(buffers: Sequence[Buffer]) -> Iterator[list[Store]]:
+        start = 0
+        for count in counts:
+            target, *sources = flat(buffers[start : start + count])
+            value = functools.reduce(operator.add, sources)
+            yield [Store(target, "saveto", cast(value, target.dtype))]
+            start += count
+
+    return Batch("sum", [array._layout for array in arrays], groups)

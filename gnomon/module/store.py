@@ -54,13 +54,10 @@ def update_on_store(
     param_arrays: Sequence[Sequence[Any]],
     grad_arrays: Sequence[Sequence[Any]],
 ) -> None:
-    """Push every gradient to the store, which updates, and pull the parameter back."""
-    for index, (name, params, grads) in enumerate(
-        zip(names, param_arrays, grad_arrays, strict=True)
-    ):
-        if grads[0] is not None:
-            store.push(name, grads, priority=-index)
-            store.pull(name, out=params, priority=-index)
+    """Push all gradients to the store, which updates, and pull the parameters back."""
+    keys, params, grads = _trained(names, param_arrays, grad_arrays)
+    store.push(keys, grads)
+    store.pull(keys, out=params)
 
 
 def update_beside_store(
@@ -74,13 +71,24 @@ def update_beside_store(
 
     Parameter `i` on device `k` of `n` has the updater's index `i * n + k`.
     """
-    for index, (name, params, grads) in enumerate(
-        zip(names, param_arrays, grad_arrays, strict=True)
-    ):
-        if grads[0] is None:
-            continue
-        if store is not None:
-            store.push(name, grads, priority=-index)
-            store.pull(name, out=grads, priority=-index)
-        for device, (param, grad) in enumerate(zip(params, grads, strict=True)):
-            updater(index * len(params) + device, grad, param)
+    keys, params, grads = _trained(names, param_arrays, grad_arrays)
+    if store is not None:
+        store.push(keys, grads)
+        store.pull(keys, out=grads)
+    count = len(params[0]) if params else 0
+    position = {name: index for index, name in enumerate(names)}
+    for device in range(count):
+        indices = [position[name] * count + device for name in keys]
+        updater(indices, [g[device] for g in grads], [p[device] for p in params])
+
+
+def _trained(
+    names: Sequence[str],
+    param_arrays: Sequence[Sequence[Any]],
+    grad_arrays: Sequence[Sequence[Any]],
+) -> tuple[list[str], list[Sequence[Any]], list[Sequence[Any]]]:
+    """Names, parameters and gradients of what has gradients."""
+    rows = [
+        row for row in zip(names, param_arrays, grad_arrays, strict=True) if row[2][0] is not None
+    ]
+    return [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]

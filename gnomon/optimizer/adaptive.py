@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from gnomon import ndarray as nd
+from gnomon.expr import fn
+from gnomon.expr.node import Expr
+from gnomon.ops.update import AdamUpdate, RmsPropUpdate
 from gnomon.optimizer.base import Optimizer, register
+from gnomon.optimizer.fused import Rates
 from gnomon.optimizer.sgd import zeros_like
 
 
@@ -35,16 +39,17 @@ class Adam(Optimizer):
     def create_state(self, index: Any, weight: Any) -> Any:
         return zeros_like(weight), zeros_like(weight)
 
-    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        self._update_count(index)
+    def _rate(self, index: Any) -> float:
+        # The means start at 0: while they are young, the rate makes up for that.
         count = self._index_update_count[index]
         correction = math.sqrt(1 - self.beta2**count) / (1 - self.beta1**count)
-        lr = self._get_lr(index) * correction
-        mean, var = state
-        grad = self._clipped(grad * self.rescale_grad + self._get_wd(index) * weight)
-        mean[:] = self.beta1 * mean + (1 - self.beta1) * grad
-        var[:] = self.beta2 * var + (1 - self.beta2) * nd.square(grad)
-        weight[:] = weight - lr * mean / (nd.sqrt(var) + self.epsilon)
+        return self._get_lr(index) * correction
+
+    def formula(
+        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
+    ) -> Sequence[Expr]:
+        settings = {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon}
+        return self._operator(AdamUpdate, weight, grad, states, rates, **settings)
 
 
 @register
@@ -61,12 +66,13 @@ class AdaGrad(Optimizer):
     def create_state(self, index: Any, weight: Any) -> Any:
         return zeros_like(weight)
 
-    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        self._update_count(index)
-        lr, wd = self._get_lr(index), self._get_wd(index)
-        grad = self._rescaled(grad)
-        state[:] = state + nd.square(grad)
-        weight[:] = weight - lr * (grad / nd.sqrt(state + self.float_stable_eps) + wd * weight)
+    def formula(
+        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
+    ) -> Sequence[Expr]:
+        grad = self._clipped(grad)
+        history = states[0] + grad * grad
+        step = grad / fn.sqrt(history + self.float_stable_eps) + weight * rates.wd
+        return weight - step * rates.lr, history
 
 
 @register
@@ -97,22 +103,23 @@ class RMSProp(Optimizer):
     def create_state(self, index: Any, weight: Any) -> Any:
         return tuple(zeros_like(weight) for _ in range(3 if self.centered else 1))
 
-    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        self._update_count(index)
-        lr = self._get_lr(index)
-        grad = self._clipped(grad * self.rescale_grad + self._get_wd(index) * weight)
-        square = state[0]
-        square[:] = self.gamma1 * square + (1 - self.gamma1) * nd.square(grad)
+    def formula(
+        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
+    ) -> Sequence[Expr]:
         if self.centered:
-            moved = weight + self._centred_step(lr, grad, state)
-        else:
-            moved = weight - lr * grad / nd.sqrt(square + self.epsilon)
-        bound = self.clip_weights
-        weight[:] = moved if bound is None else moved.clip(-bound, bound)
+            return self._centred(weight, grad, states, rates)
+        settings = {"gamma1": self.gamma1, "epsilon": self.epsilon}
+        bound = -1.0 if self.clip_weights is None else self.clip_weights
+        settings["clip_weights"] = bound
+        return self._operator(RmsPropUpdate, weight, grad, states, rates, **settings)
 
-    def _centred_step(self, lr: float, grad: Any, state: Any) -> Any:
-        square, mean, step = state
-        mean[:] = self.gamma1 * mean + (1 - self.gamma1) * grad
-        spread = nd.sqrt(square - nd.square(mean) + self.epsilon)
-        step[:] = self.gamma2 * step - lr * grad / spread
-        return step
+    def _centred(
+        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
+    ) -> Sequence[Expr]:
+        grad = self._clipped(grad + rates.wd * weight)
+        square = states[0] * self.gamma1 + grad * grad * (1 - self.gamma1)
+        mean = states[1] * self.gamma1 + grad * (1 - self.gamma1)
+        spread = fn.sqrt(square - mean * mean + self.epsilon)
+        step = states[2] * self.gamma2 - rates.lr * grad / spread
+        new, bound = weight + step, self.clip_weights
+        return new if bound is None else fn.clip(new, -bound, bound), square, mean, step

@@ -2,20 +2,31 @@
 
 State: `num_update` is the largest number of updates any parameter has had; schedulers are asked
 with it. Counts are kept per parameter index and per device (`_set_current_context`), so that
-replicas on several devices count alike. A subclass is two hooks: `create_state` and `update`.
+replicas on several devices count alike.
+
+A subclass is two hooks: `create_state`, and either `formula`, an expression that is compiled for
+all weights at once, or `update`, which does as it likes with arrays.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gnomon.base import ParamError, complaint
+from gnomon.expr import fn
+from gnomon.expr.node import Expr
 from gnomon.lr_scheduler import LRScheduler
+from gnomon.ops.update import Update
+from gnomon.optimizer.fused import FusedUpdates, Item, Rates
 from gnomon.registry import Registry
+
+# Attributes that formulas do not read as constants: they change, and compile nothing anew.
+_NOT_COMPILED = frozenset(("lr", "wd", "rescale_grad", "num_update", "begin_num_update"))
+_NUMBERS = frozenset((int, float, bool, type(None)))
 
 OPTIMIZERS: Registry[type[Optimizer]] = Registry("optimizer", ignore_case=True)
 
@@ -68,6 +79,7 @@ class Optimizer:
         self.idx2name = dict(param_idx2name or {})
         self.param_dict = dict(param_dict or {})
         self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
+        self._fused: dict[tuple[Any, ...], FusedUpdates] = {}
         self.set_lr_mult({})
         self.set_wd_mult({})
 
@@ -105,29 +117,94 @@ class Optimizer:
             raise ParamError(f"optimizer {name!r}: {error}") from error
 
     def create_state(self, index: Any, weight: Any) -> Any:
-        """The arrays `update` keeps between calls for one weight: None, an NDArray, or a tuple."""
+        """The arrays an update keeps between calls for one weight: None, an NDArray, or a tuple."""
+
+    def formula(
+        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
+    ) -> Sequence[Expr]:
+        """The new weight and the new states, as expressions of the old ones and the gradient.
+
+        The gradient is rescaled already, but not clipped.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} must define formula(weight, grad, states, rates) "
+            "or update(index, weight, grad, state)"
+        )
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Change `weight` by `grad`, and `state` with it."""
-        raise NotImplementedError(
-            f"{type(self).__name__} must define update(index, weight, grad, state)"
-        )
+        self._update_count(index)
+        self._push([(index, Item(weight, grad, _states(state)))])
 
     def create_state_multi_precision(self, index: Any, weight: Any) -> Any:
-        """`create_state`, with a float32 copy in front where `multi_precision` asks for one."""
+        """`create_state`, and a float32 copy where `multi_precision` asks for one."""
         if not self._needs_master(weight):
             return self.create_state(index, weight)
         master = weight.astype(np.float32)
-        return master, self.create_state(index, master)
+        return self._with_master(master, self.create_state(index, master))
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """`update`, through the float32 copy where there is one."""
         if not self._needs_master(weight):
             self.update(index, weight, grad, state)
+        elif self._fuses():
+            self.update_all([index], [weight], [grad], [state])
+        else:
+            master, inner = self._master_and_state(state)
+            self.update(index, master, grad.astype(np.float32), inner)
+            weight[:] = master.astype(weight.dtype)
+
+    def update_all(
+        self,
+        indices: Sequence[Any],
+        weights: Sequence[Any],
+        grads: Sequence[Any],
+        states: Sequence[Any],
+    ) -> None:
+        """`update_multi_precision` of several weights; one operation where there is a formula."""
+        if not self._fuses():
+            for each in zip(indices, weights, grads, states, strict=True):
+                self.update_multi_precision(*each)
             return
-        master, inner = state
-        self.update(index, master, grad.astype(np.float32), inner)
-        weight[:] = master.astype(weight.dtype)
+        pairs = []
+        for index, weight, grad, state in zip(indices, weights, grads, states, strict=True):
+            self._update_count(index)
+            master = None
+            if self._needs_master(weight):
+                master, state = self._master_and_state(state)
+            pairs.append((index, Item(weight, grad, _states(state), master)))
+        self._push(pairs)
+
+    def _push(self, pairs: Sequence[tuple[Any, Item]]) -> None:
+        rates: list[float] = [self.rescale_grad]
+        for index, _ in pairs:
+            rates += (self._rate(index), self._get_wd(index))
+        settings = tuple(
+            [v for k, v in self.__dict__.items() if type(v) in _NUMBERS and k not in _NOT_COMPILED]
+        )
+        fused = self._fused.get(settings)
+        if fused is None:
+            self._fused.clear()
+            fused = self._fused[settings] = FusedUpdates(self.formula)
+        fused.push([item for _, item in pairs], rates)
+
+    def _fuses(self) -> bool:
+        """Whether updates are the formula's, and nobody's own."""
+        kind = type(self)
+        return (
+            kind.update is Optimizer.update
+            and kind.update_multi_precision is Optimizer.update_multi_precision
+        )
+
+    def _rate(self, index: Any) -> float:
+        """The rate that the formula gets."""
+        return self._get_lr(index)
+
+    def _with_master(self, master: Any, state: Any) -> Any:
+        return master, state
+
+    def _master_and_state(self, state: Any) -> tuple[Any, Any]:
+        return state[0], state[1]
 
     def _needs_master(self, weight: Any) -> bool:
         return bool(self.multi_precision and np.dtype(weight.dtype) == np.float16)
@@ -189,19 +266,38 @@ class Optimizer:
             return table[index]
         return table.get(self.idx2name.get(index), 1.0)
 
-    def _rescaled(self, grad: Any) -> Any:
-        """`grad` times `rescale_grad`, clipped."""
-        return self._clipped(grad * self.rescale_grad)
+    def _operator(
+        self,
+        kind: type[Update],
+        weight: Expr,
+        grad: Expr,
+        states: Sequence[Expr],
+        rates: Rates,
+        **settings: Any,
+    ) -> Sequence[Expr]:
+        """The formula of an update operator, its rates as expressions."""
+        bound = -1.0 if self.clip_gradient is None else self.clip_gradient
+        op = kind(lr=0.0, clip_gradient=bound, **settings)
+        op.__dict__.update(lr=rates.lr, wd=rates.wd)
+        return op.new(weight, grad, *states)
 
-    def _clipped(self, grad: Any) -> Any:
-        if self.clip_gradient is None:
-            return grad
-        return grad.clip(-self.clip_gradient, self.clip_gradient)
+    def _clipped(self, grad: Expr) -> Expr:
+        """The gradient within the bound."""
+        bound = self.clip_gradient
+        return grad if bound is None else fn.clip(grad, -bound, bound)
 
     def __getstate__(self) -> dict[str, Any]:
         # Gluon's parameters and the symbol's attributes belong to the program, not to the state.
-        return {**self.__dict__, "param_dict": {}}
+        # Compiled batches hold addresses of this process.
+        return {**self.__dict__, "param_dict": {}, "_fused": {}}
 
 
 register: Callable[[type[Optimizer]], type[Optimizer]] = Optimizer.register
 create = Optimizer.create_optimizer
+
+
+def _states(state: Any) -> tuple[Any, ...]:
+    """What `create_state` gave, as a tuple of arrays."""
+    if state is None:
+        return ()
+    return tuple(state) if isinstance(state, (list, tuple)) else (state,)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from gnomon import ndarray as nd
+from gnomon.expr import fn
+from gnomon.expr.node import Expr
+from gnomon.ops.update import NagMomUpdate, SgdMomUpdate, SgdUpdate, SignSgdUpdate, Update
 from gnomon.optimizer.base import Optimizer, register
+from gnomon.optimizer.fused import Rates
 
 
 def zeros_like(weight: Any) -> Any:
@@ -17,7 +20,7 @@ def zeros_like(weight: Any) -> Any:
 
 @register
 class SGD(Optimizer):
-    """`mom = momentum * mom - lr * (grad + wd * weight)`, `weight += mom`; one kernel per weight.
+    """`mom = momentum * mom - lr * (grad + wd * weight)`, `weight += mom`.
 
     `lazy_update` matters for row-sparse gradients alone.
 
@@ -29,6 +32,8 @@ class SGD(Optimizer):
     [0.5, 1.5]
     """
 
+    _with_momentum: type[Update] = SgdMomUpdate
+
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.momentum = momentum
@@ -37,36 +42,21 @@ class SGD(Optimizer):
     def create_state(self, index: Any, weight: Any) -> Any:
         return zeros_like(weight) if self.momentum else None
 
-    def create_state_multi_precision(self, index: Any, weight: Any) -> Any:
-        # (momentum, master copy): the order of MXNet's saved states.
-        if not self._needs_master(weight):
-            return self.create_state(index, weight)
-        master = weight.astype(np.float32)
-        return self.create_state(index, master), master
+    def formula(
+        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
+    ) -> Sequence[Expr]:
+        if not states:
+            return self._operator(SgdUpdate, weight, grad, states, rates)
+        kind, momentum = self._with_momentum, self.momentum
+        return self._operator(kind, weight, grad, states, rates, momentum=momentum)
 
-    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        if not self._needs_master(weight):
-            self.update(index, weight, grad, state)
-            return
-        momentum, master = state
-        self.update(index, master, grad.astype(np.float32), momentum)
-        weight[:] = master.astype(weight.dtype)
+    # (momentum, master copy): the order of MXNet's saved states.
 
-    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        self._update_count(index)
-        settings = self._settings(index)
-        if state is None:
-            nd.sgd_update(weight, grad, out=weight, **settings)
-        else:
-            nd.sgd_mom_update(weight, grad, state, out=weight, momentum=self.momentum, **settings)
+    def _with_master(self, master: Any, state: Any) -> Any:
+        return state, master
 
-    def _settings(self, index: Any) -> dict[str, float]:
-        return {
-            "lr": self._get_lr(index),
-            "wd": self._get_wd(index),
-            "rescale_grad": self.rescale_grad,
-            "clip_gradient": -1.0 if self.clip_gradient is None else self.clip_gradient,
-        }
+    def _master_and_state(self, state: Any) -> tuple[Any, Any]:
+        return state[1], state[0]
 
 
 @register
@@ -82,18 +72,10 @@ class NAG(SGD):
     `g = grad + wd * weight`.
     """
 
+    _with_momentum = NagMomUpdate
+
     def __init__(self, momentum: float = 0.0, **kwargs: Any) -> None:
         super().__init__(momentum=momentum, **kwargs)
-
-    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        if state is None:
-            super().update(index, weight, grad, state)
-            return
-        self._update_count(index)
-        lr, wd = self._get_lr(index), self._get_wd(index)
-        step = lr * (self._rescaled(grad) + wd * weight)
-        state[:] = self.momentum * state - step
-        weight[:] = weight + self.momentum * state - step
 
 
 @register
@@ -113,16 +95,15 @@ class Signum(Optimizer):
     def create_state(self, index: Any, weight: Any) -> Any:
         return zeros_like(weight) if self.momentum else None
 
-    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        self._update_count(index)
-        lr, wd = self._get_lr(index), self._get_wd(index)
-        if state is None:
-            weight[:] = (1 - lr * wd) * weight - lr * nd.sign(grad)
-            return
-        state[:] = self.momentum * state - (1 - self.momentum) * (
-            self._rescaled(grad) + wd * weight
-        )
-        weight[:] = (1 - lr * self.wd_lh) * weight + lr * nd.sign(state)
+    def formula(
+        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
+    ) -> Sequence[Expr]:
+        if not states:
+            return self._operator(SignSgdUpdate, weight, grad, states, rates)
+        step = self._clipped(grad) + rates.wd * weight
+        momentum = states[0] * self.momentum - step * (1 - self.momentum)
+        kept = weight - rates.lr * weight * self.wd_lh
+        return kept + rates.lr * fn.sign(momentum), momentum
 
 
 @register
@@ -132,6 +113,8 @@ class Test(Optimizer):
     def create_state(self, index: Any, weight: Any) -> Any:
         return zeros_like(weight)
 
-    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        weight[:] = weight + grad * self.rescale_grad
-        state[:] = weight
+    def formula(
+        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
+    ) -> Sequence[Expr]:
+        new = weight + grad
+        return new, new

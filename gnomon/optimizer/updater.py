@@ -13,7 +13,7 @@ class Updater:
     """`updater(index, grad, weight)` updates `weight` in place, keeping the states it needs.
 
     States are created when an index is first seen; states that were loaded move to the weight's
-    device when first used. Lists of indices, gradients and weights are updated one by one.
+    device when first used. Lists of indices, gradients and weights are updated together.
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
@@ -23,16 +23,19 @@ class Updater:
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         """Update one weight, or lists of them."""
-        if isinstance(index, (list, tuple)):
-            for each in zip(index, grad, weight, strict=True):
-                self(*each)
-            return
+        if not isinstance(index, (list, tuple)):
+            index, grad, weight = [index], [grad], [weight]
+        states = [self._state(*each) for each in zip(index, weight, strict=True)]
+        self.optimizer.update_all(index, weight, grad, states)
+
+    def _state(self, index: Any, weight: Any) -> Any:
+        """The weight's state, made or moved to its device when first asked for."""
         if index not in self.states:
             self.states[index] = self.optimizer.create_state_multi_precision(index, weight)
         elif not self.states_synced[index]:
             self.states[index] = self.sync_state_context(self.states[index], weight.context)
         self.states_synced[index] = True
-        self.optimizer.update_multi_precision(index, weight, grad, self.states[index])
+        return self.states[index]
 
     def sync_state_context(self, state: Any, context: Any) -> Any:
         """`state` with its arrays on the device `context`."""

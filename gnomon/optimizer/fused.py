@@ -1,0 +1,133 @@
+"""All weights of a network updated by one operation of the engine.
+
+The formula of an optimizer is an expression, so the updates of any number of weights are compiled
+into one native call; equal kernels of them are compiled once. What may differ from one update to
+the next (rates, decays, the factor on gradients) is read from memory and compiles nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gnomon.dtype import DType, float64
+from gnomon.expr.node import Buffer, Expr, cast
+from gnomon.ndarray.batch import Batch, flat, overlapping
+from gnomon.ndarray.layout import dense, strided
+from gnomon.runtime.prepare import Store
+
+#: (weight, gradient, states, rates) -> the new weight and the new states, all of one dtype
+Formula = Callable[[Expr, Expr, Sequence[Expr], "Rates"], Sequence[Expr]]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What an update reads from memory, as expressions of the weight's shape."""
+
+    lr: Expr
+    wd: Expr
+
+
+@dataclass(frozen=True)
+class Item:
+    """A weight with its gradient and states; with `master`, that is what the formula is about."""
+
+    weight: Any
+    grad: Any
+    states: tuple[Any, ...]
+    master: Any = None
+
+    def arrays(self) -> list[Any]:
+        """All its arrays: the weight, the gradient, the states, the master copy."""
+        return [self.weight, self.grad, *self.states, *self._masters()]
+
+    def written(self) -> list[Any]:
+        """All but the gradient."""
+        return [self.weight, *self.states, *self._masters()]
+
+    def _masters(self) -> list[Any]:
+        return [] if self.master is None else [self.master]
+
+
+class FusedUpdates:
+    """Batches of updates by a formula, kept by the layouts of what they update."""
+
+    KEPT = 64
+
+    def __init__(self, formula: Formula) -> None:
+        self._formula = formula
+        self._batches: dict[Any, tuple[Batch, list[int]]] = {}
+
+    def push(self, items: Sequence[Item], rates: Sequence[float]) -> None:
+        """Update all items; `rates` are the factor on gradients, then rate and decay of each."""
+        written = [x for item in items for x in item.written()]
+        if not overlapping(written, [item.grad for item in items]):
+            self._push(items, rates)
+            return
+        for number, item in enumerate(items):
+            if overlapping(item.written(), [item.grad]):
+                item = replace(item, grad=item.grad.copy())
+            self._push([item], [rates[0], *rates[1 + 2 * number : 3 + 2 * number]])
+
+    def _push(self, items: Sequence[Item], rates: Sequence[float]) -> None:
+        arrays = [x for item in items for x in item.arrays()]
+        key = tuple([x._layout for x in arrays])
+        if key not in self._batches:
+            made = self._made(items), self._written(items)
+            if len(self._batches) >= self.KEPT:
+                self._batches.clear()
+            self._batches[key] = made
+        batch, written = self._batches[key]
+        memory = np.array(rates, dtype=np.float64)
+        start = memory.__array_interface__["data"][0]
+        more = range(start, start + memory.nbytes, memory.itemsize)
+        batch.push(arrays, written, more, memory)
+
+    @staticmethod
+    def _written(items: Sequence[Item]) -> list[int]:
+        numbers, start = [], 0
+        for item in items:
+            count = len(item.arrays())
+            numbers += [start, *range(start + 2, start + count)]
+            start += count
+        return numbers
+
+    def _made(self, items: Sequence[Item]) -> Batch:
+        layouts = [x._layout for item in items for x in item.arrays()]
+        shapes = [(len(item.arrays()), item.master is not None) for item in items]
+
+        def groups(buffers: Sequence[Buffer]) -> Iterator[list[Store]]:
+            memory = buffers[len(layouts) :]
+            start = 0
+            for number, (count, has_master) in enumerate(shapes):
+                own = flat(buffers[start : start + count])
+                places = memory[0], *memory[1 + 2 * number : 3 + 2 * number]
+                yield self._statements(own, has_master, places)
+                start += count
+
+        count = 1 + 2 * len(items)
+        return Batch("update", layouts, groups, [dense((1,), float64)] * count)
+
+    def _statements(
+        self, buffers: Sequence[Buffer], has_master: bool, places: Sequence[Buffer]
+    ) -> list[Store]:
+        weight, grad, *rest = buffers
+        states = rest[:-1] if has_master else rest
+        source = rest[-1] if has_master else weight
+        rescale, lr, wd = (_spread(place, source.shape, source.dtype) for place in places)
+        gradient = cast(grad, source.dtype) * rescale
+        new, *new_states = self._formula(source, gradient, states, Rates(lr, wd))
+        stores = [Store(s, "saveto", v) for s, v in zip(states, new_states, strict=True)]
+        if has_master:
+            stores.append(Store(source, "saveto", new))
+            new = cast(new, weight.dtype)
+        return [Store(weight, "saveto", new), *stores]
+
+
+def _spread(place: Buffer, shape: tuple[int, ...], dtype: DType) -> Expr:
+    """The number in memory at `place` for every element of `shape`."""
+    layout = strided(shape, (0,) * len(shape), place.dtype)
+    return cast(Buffer(shape, place.dtype, layout.strides, place.address), dtype)
