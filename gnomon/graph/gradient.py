@@ -238,9 +238,7 @@ def look(
 ) -> tuple[Needs, tuple[bool, ...]]:
     """What the gradients of the `wanted` arguments read, and which of them there are."""
     if not op.is_expression:
-        needs, count = op.backward_needs(in_shapes, in_types), len(in_shapes)
-        states = tuple(range(count, count + len(op.auxiliary())))
-        return Needs(needs.out_grads, (*needs.inputs, *states), needs.outputs), wanted
+        return _look_at_data_operator(op, in_shapes, in_types, wanted)
     inputs, outputs = leaves_of(op, in_shapes, in_types)
     out_grads = [Buffer(o.shape, o.dtype) for o in outputs[: op.num_visible_outputs]]
     found = op.backward(out_grads, inputs, outputs, train=train)
@@ -251,3 +249,15 @@ def look(
         for leaves in (out_grads, inputs, outputs)
     )
     return Needs(*numbers), gives
+
+
+def _look_at_data_operator(
+    op: Any, in_shapes: Shapes, in_types: Types, wanted: tuple[bool, ...]
+) -> tuple[Needs, tuple[bool, ...]]:
+    """The same of an operator that runs on data: what it says, and its states always."""
+    needs, count = op.backward_needs(in_shapes, in_types), len(in_shapes)
+    if not (needs.out_grads or needs.inputs or needs.outputs):
+        return needs, (False,) * len(wanted)  # it has no gradient
+    states = range(count, count + len(op.auxiliary()))
+    inputs = tuple(dict.fromkeys((*needs.inputs, *states)))
+    return Needs(needs.out_grads, inputs, needs.outputs), wanted
