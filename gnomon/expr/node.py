@@ -47,11 +47,12 @@ class Expr:
     ((2, 3), 'float32')
     """
 
-    __slots__ = ("__weakref__", "dtype", "shape")
+    __slots__ = ("__weakref__", "dtype", "exp_type", "shape")
     __hash__ = object.__hash__
     kind: ClassVar[int] = CHAINER
     shape: Shape
     dtype: DType
+    exp_type: int  # the bitwise or of the kinds of all nodes below this one and its own
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -97,28 +98,28 @@ class Expr:
         return map_over(fn, args)
 
     def __add__(self, other: Operand) -> Map:
-        return map_over(_ADD, (self, other))
+        return binary(_ADD, self, other)
 
     def __radd__(self, other: Operand) -> Map:
-        return map_over(_ADD, (other, self))
+        return binary(_ADD, other, self)
 
     def __sub__(self, other: Operand) -> Map:
-        return map_over(_SUB, (self, other))
+        return binary(_SUB, self, other)
 
     def __rsub__(self, other: Operand) -> Map:
-        return map_over(_SUB, (other, self))
+        return binary(_SUB, other, self)
 
     def __mul__(self, other: Operand) -> Expr:
-        return map_over(_MUL, (self, other))
+        return binary(_MUL, self, other)
 
     def __rmul__(self, other: Operand) -> Expr:
-        return map_over(_MUL, (other, self))
+        return binary(_MUL, other, self)
 
     def __truediv__(self, other: Operand) -> Map:
-        return map_over(_DIV, (self, other))
+        return binary(_DIV, self, other)
 
     def __rtruediv__(self, other: Operand) -> Map:
-        return map_over(_DIV, (other, self))
+        return binary(_DIV, other, self)
 
     def __pow__(self, other: Operand) -> Map:
         return map_over(SCALAR["power"], (self, other))
@@ -173,6 +174,7 @@ class Buffer(Expr):
         self.dtype = dtype
         self.strides = row_major(self.shape) if strides is None else tuple(strides)
         self.address, self.owner, self.device = address, owner, device
+        self.exp_type = RVALUE
         self._layout: tuple[int, ...] | None = None
 
     @property
@@ -230,7 +232,7 @@ class Scalar(Expr):
     kind = MAPPER
 
     def __init__(self, value: Number, dtype: DType) -> None:
-        self.value, self.shape, self.dtype = value, (), dtype
+        self.value, self.shape, self.dtype, self.exp_type = value, (), dtype, MAPPER
 
     def at(self, i: Index) -> Term:
         return i.arena.arg(self, compute_dtype(self.dtype))
@@ -244,6 +246,10 @@ class Map(Expr):
 
     def __init__(self, fn: ScalarFn, args: tuple[Expr, ...], shape: Shape, dtype: DType) -> None:
         self.fn, self.args, self.shape, self.dtype = fn, args, shape, dtype
+        mask = MAPPER
+        for arg in args:
+            mask |= arg.exp_type
+        self.exp_type = mask
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -281,6 +287,7 @@ class Cast(Expr):
 
     def __init__(self, src: Expr, dtype: DType) -> None:
         self.src, self.shape, self.dtype = src, src.shape, dtype
+        self.exp_type = MAPPER | src.exp_type
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -303,6 +310,13 @@ class Composite(Expr):
         shape, dtype = self.infer()
         object.__setattr__(self, "shape", tuple(shape))
         object.__setattr__(self, "dtype", dtype)
+        self._note_type()
+
+    def _note_type(self) -> None:
+        mask = self.kind
+        for child in self.children:
+            mask |= child.exp_type
+        object.__setattr__(self, "exp_type", mask)
 
     def infer(self) -> tuple[Sequence[int], DType]:
         """Shape and dtype of the result; raises where the operands do not fit."""
@@ -347,6 +361,7 @@ class Composite(Expr):
             object.__setattr__(new, name, value)
         object.__setattr__(new, "shape", tuple(shape))
         object.__setattr__(new, "dtype", self.dtype)
+        new._note_type()
         return new
 
     def size_values(self) -> list[int]:
@@ -432,6 +447,18 @@ def map_over(fn: ScalarFn, operands: Sequence[Operand]) -> Map:
             raise ShapeError(complaint(fn.name, f"operand {k}", f"shape {shape}", f"{arg!r}"))
         shape = arg.shape
     return Map(fn, args, shape or (), dtype)
+
+
+def binary(fn: ScalarFn, a: Operand, b: Operand) -> Map:
+    """`map_over` of two operands, the usual cases first: this is what a statement costs to build."""
+    if isinstance(a, Expr):
+        if type(b) is float and a.dtype.kind == "f":
+            return Map(fn, (a, Scalar(b, a.dtype)), a.shape, a.dtype)
+        if isinstance(b, Expr) and a.shape == b.shape and a.dtype is b.dtype:
+            return Map(fn, (a, b), a.shape, a.dtype)
+    elif type(a) is float and isinstance(b, Expr) and b.dtype.kind == "f":
+        return Map(fn, (Scalar(a, b.dtype), b), b.shape, b.dtype)
+    return map_over(fn, (a, b))
 
 
 def product(a: Expr, b: Expr | Number) -> Expr:

@@ -10,6 +10,7 @@ from gnomon.expr.index import Index
 from gnomon.expr.node import (
     ANY,
     JOINED,
+    MAPPER,
     REVERSED,
     UNIT,
     ZERO,
@@ -50,7 +51,7 @@ class Number(Expr):
     __slots__ = ("position",)
 
     def __init__(self, position: int, dtype: DType) -> None:
-        self.position, self.shape, self.dtype = position, (), dtype
+        self.position, self.shape, self.dtype, self.exp_type = position, (), dtype, MAPPER
 
     def at(self, i: Index) -> Term:
         return i.arena.arg(("scalar", self.position), compute_dtype(self.dtype))

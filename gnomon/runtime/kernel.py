@@ -10,7 +10,6 @@ import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 from gnomon.code import cpu
 from gnomon.code.target import Target
@@ -99,23 +98,18 @@ def bits(scalar: Scalar) -> int:
     """A number as the kernel's 8-byte slot holds it."""
     dtype: DType = compute_dtype(scalar.dtype)
     value = cast_number(scalar.value, dtype)
-    if dtype.kind == "f":
-        raw = (
-            struct.pack("<d", value)
-            if dtype.size == 8
-            else struct.pack("<f", _narrow(value)) + b"\0" * 4
-        )
-        return int(struct.unpack("<q", raw)[0])
-    return int(value)
-
-
-def _narrow(value: Any) -> float:
-    """A float64 that float32 can hold: beyond its range is infinity."""
+    if dtype.kind != "f":
+        return int(value)
+    if dtype.size == 8:
+        return int(_WORD.unpack(_DOUBLE.pack(value))[0])
     try:
-        struct.pack("<f", value)
-    except OverflowError:
-        return float("inf") if value > 0 else -float("inf")
-    return float(value)
+        return int(_HALF_WORD.unpack(_FLOAT.pack(value))[0])
+    except OverflowError:  # beyond float32's range is infinity
+        return int(_HALF_WORD.unpack(_FLOAT.pack(float("inf") if value > 0 else -float("inf")))[0])
+
+
+_WORD, _HALF_WORD = struct.Struct("<q"), struct.Struct("<i")
+_DOUBLE, _FLOAT = struct.Struct("<d"), struct.Struct("<f")
 
 
 def size_of(buffer: Buffer) -> int:

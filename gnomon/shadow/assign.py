@@ -9,10 +9,10 @@ from __future__ import annotations
 from gnomon.base import GnomonError, complaint
 from gnomon.expr.ext.reshape import Reshape
 from gnomon.expr.ext.transpose import Transpose
-from gnomon.expr.node import Buffer, Call, Expr, Operand, as_expr, postorder
+from gnomon.expr.node import CHAINER, Buffer, Call, Expr, Operand, as_expr, postorder
 from gnomon.plan.cut import core
-from gnomon.plan.statement import Saver, Store
-from gnomon.runtime.prepare import prepare
+from gnomon.plan.statement import Saver
+from gnomon.runtime.dispatch import store
 
 saveto: Saver = "saveto"
 plusto: Saver = "plusto"
@@ -29,10 +29,9 @@ def assign(dest: Buffer, saver: Saver, value: Operand) -> None:
         GnomonError: a product inside a larger expression, or stored by `*=` or `/=`.
     """
     e = as_expr(value, dest.dtype)
-    if e.children:
+    if e.exp_type & ~CHAINER:
         check_products(e, saver)
-    for step in prepare([Store(dest, saver, e)], "assignment"):
-        step.run()
+    store(dest, saver, e)
 
 
 def check_products(e: Expr, saver: Saver) -> None:

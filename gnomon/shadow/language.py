@@ -13,7 +13,7 @@ from gnomon.expr.call import BatchDot, Dot
 from gnomon.expr.ext import reshape
 from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Expr, Map, Operand, Scalar, cast, postorder
+from gnomon.expr.node import Buffer, Expr, Map, Operand, Scalar, cast
 from gnomon.expr.oracle import evaluate
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Number
@@ -40,10 +40,7 @@ def exp_type(e: Expr) -> int:
     >>> exp_type(x), exp_type(x + 1.0), exp_type(transpose(x) + x)
     (0, 1, 3)
     """
-    mask = 0
-    for node in postorder([e]):
-        mask |= node.kind
-    return mask
+    return e.exp_type
 
 
 def F(op: ScalarFn | str) -> Callable[..., Map]:
@@ -143,6 +140,7 @@ class _At(Expr):
 
     def __init__(self, src: Expr, where: tuple[int, ...]) -> None:
         self.src, self.where, self.shape, self.dtype = src, where, (), src.dtype
+        self.exp_type = src.exp_type
 
     @property
     def children(self) -> tuple[Expr, ...]:
