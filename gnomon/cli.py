@@ -79,8 +79,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; gives its exit code."""
-    options = parser().parse_args(arguments)
     try:
+        options = parser().parse_args(arguments)
         code: int = options.run(options)
     except (GnomonError, OSError, argparse.ArgumentTypeError) as error:
         print(f"gnomon: {error}", file=sys.stderr)

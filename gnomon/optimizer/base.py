@@ -38,7 +38,7 @@ class Optimizer:
         rescale_grad: factor on every gradient, 1 / batch size as a rule.
         param_idx2name: name of the parameter at each index.
         wd: weight decay; parameters not named `*_weight` or `*_gamma` are free of it.
-        clip_gradient: bound on each element of a gradient, after rescaling; None for none.
+        clip_gradient: bound on each element of a gradient, after rescaling; None or 0 for none.
         learning_rate: the rate, or the rate `lr_scheduler` starts from.
         lr_scheduler: rate by number of updates.
         sym: symbol whose variables' `lr_mult` and `wd_mult` attributes count.
@@ -276,7 +276,7 @@ class Optimizer:
         **settings: Any,
     ) -> Sequence[Expr]:
         """The formula of an update operator, its rates as expressions."""
-        bound = -1.0 if self.clip_gradient is None else self.clip_gradient
+        bound = self.clip_gradient or -1.0
         op = kind(lr=0.0, clip_gradient=bound, **settings)
         op.__dict__.update(lr=rates.lr, wd=rates.wd)
         return op.new(weight, grad, *states)
@@ -284,7 +284,7 @@ class Optimizer:
     def _clipped(self, grad: Expr) -> Expr:
         """The gradient within the bound."""
         bound = self.clip_gradient
-        return grad if bound is None else fn.clip(grad, -bound, bound)
+        return fn.clip(grad, -bound, bound) if bound else grad
 
     def __getstate__(self) -> dict[str, Any]:
         # Gluon's parameters and the symbol's attributes belong to the program, not to the state.

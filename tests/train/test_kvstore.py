@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gnomon as mx
+from gnomon import engine
 
 SHAPE = (2, 3)
 
@@ -110,6 +111,30 @@ def test_optimizer_and_its_states(store, tmp_path):
     other.load_optimizer_states(str(file))
     other.push(3, full(1))
     assert pulled(other, 3) == [-0.25]
+
+
+def test_pushes_and_pulls_return_at_once_and_keep_their_order(store, slow_gradient):
+    value, finish = slow_gradient(5.0, SHAPE)
+    out = full(0)
+    store.push(3, [value, full(1)])
+    store.pull(3, out=out, priority=-1)
+    store.push(3, full(9))
+    finish()
+    assert values(out) == 6
+    assert pulled(store, 3) == [9]
+
+
+def test_a_value_that_failed_fails_the_pull(store):
+    value, out = full(1), full(0)
+
+    def fail(run_ctx):
+        raise OSError("no gradient")
+
+    engine.get().push_sync(fail, mutate_vars=[value._var])
+    store.push(3, value)
+    store.pull(3, out=out)
+    with pytest.raises(mx.GnomonError, match="no gradient"):
+        out.asnumpy()
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,75 @@ def test_lists_are_updated_one_by_one():
     assert [w.asnumpy()[0] for w in weights] == [0, 1]
 
 
+def fresh(kind="sgd", **settings):
+    return opt.get_updater(opt.create(kind, learning_rate=0.5, momentum=0.5, **settings))
+
+
+def test_many_weights_together_are_as_one_by_one():
+    rng = np.random.default_rng(2)
+    shapes = [(3, 4), (4,), (2, 3, 2, 2), (1,), ()] * 2
+    together, alone = fresh(wd=0.1), fresh(wd=0.1)
+    first = [mx.nd.array(rng.normal(size=shape)) for shape in shapes]
+    second = [weight.copy() for weight in first]
+    for _ in range(3):
+        grads = [mx.nd.array(rng.normal(size=shape)) for shape in shapes]
+        together(list(range(len(shapes))), grads, first)
+        for index, (grad, weight) in enumerate(zip(grads, second, strict=True)):
+            alone(index, grad, weight)
+    for mine, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(mine.asnumpy(), other.asnumpy())
+    assert together.optimizer.num_update == 3
+
+
+def test_rates_and_factors_may_change_at_any_time():
+    updater, weight = opt.get_updater(opt.create("sgd", learning_rate=1.0)), array(0.0)
+    updater(0, array(1.0), weight)
+    updater.optimizer.set_learning_rate(0.5)
+    updater.optimizer.rescale_grad = 0.1
+    updater(0, array(1.0), weight)
+    updater.optimizer.clip_gradient = 0.01
+    updater(0, array(1.0), weight)
+    assert weight.asnumpy()[0] == pytest.approx(-(1 + 0.05 + 0.005))
+
+
+@pytest.mark.parametrize("bound", [None, 0, 0.0])
+def test_no_bound(bound):
+    updater, weight = fresh(clip_gradient=bound), array(0.0)
+    updater(0, array(9.0), weight)
+    assert weight.asnumpy()[0] == -4.5
+
+
+def test_arrays_that_share_memory():
+    updater, weight = fresh(), array(4.0, 2.0)
+    updater(0, weight, weight)  # its own gradient
+    assert weight.asnumpy().tolist() == [2, 1]
+    updater, weight = fresh(), array(4.0, 2.0)
+    updater([0, 1], [array(1.0, 1.0)] * 2, [weight, weight])  # twice, in order
+    assert weight.asnumpy().tolist() == [3, 1]
+    updater, whole = fresh(), mx.nd.array(np.arange(12).reshape(4, 3))
+    parts = [whole[0:2], whole[2:4]]  # views of one chunk, one of them the other's gradient
+    updater([0, 1], [parts[1], array(*[[1.0] * 3] * 2)], parts)
+    expected = np.arange(12).reshape(4, 3) - 0.0
+    expected[:2] -= 0.5 * expected[2:]
+    expected[2:] -= 0.5
+    np.testing.assert_allclose(whole.asnumpy(), expected)
+
+
+def test_double_precision_stays():
+    updater, weight = fresh(), array(1.0, dtype="float64")
+    updater(0, array(1 / 3, dtype="float64"), weight)
+    assert weight.dtype == np.float64
+    assert weight.asnumpy()[0] == pytest.approx(1 - 0.5 * (1 / 3), rel=1e-15, abs=0)
+
+
+def test_nothing_is_written_before_what_it_needs(slow_gradient):
+    updater, weight = fresh(), array(1.0)
+    grad, finish = slow_gradient(2.0)
+    updater(0, grad, weight)
+    finish()
+    assert weight.asnumpy()[0] == 0
+
+
 def test_optimizers_of_users():
     @opt.register
     class Halving(opt.Optimizer):
