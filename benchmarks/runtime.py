@@ -20,7 +20,7 @@ import numpy as np
 
 from gnomon import config
 from gnomon.runtime import blas, dnn, gemm, jit, pool, threads
-from gnomon.runtime.native import Block
+from gnomon.runtime.native import Block, function, pointer
 from gnomon.runtime.program import Program, Step
 
 CODE = """
@@ -96,11 +96,14 @@ def bench_jit() -> None:
 def bench_step() -> None:
     block = Block(1)
     step = Step(code().address("nothing"), block.address, block)
-    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code().address("nothing"))
-    argument = ctypes.c_void_p(block.address)
+    by_cffi, by_ctypes = function(step.function), ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    one, other = pointer(block.address), ctypes.c_void_p(block.address)
+    called = by_ctypes(step.function)
+    empty = best(lambda: None)
     program = Program([step] * 1000)
-    print(f"Step.run (cffi)         {best(step.run):9.3f} us")
-    print(f"the same by ctypes      {best(lambda: call(argument)) - best(lambda: None):9.3f} us")
+    print(f"Step.run                {best(step.run):9.3f} us")
+    print(f"the call by cffi        {best(lambda: by_cffi(one)) - empty:9.3f} us")
+    print(f"the call by ctypes      {best(lambda: called(other)) - empty:9.3f} us")
     print(f"Program of 1000 steps   {best(program.run) / 1000:9.4f} us a step")
 
 
@@ -128,16 +131,14 @@ def bench_pool() -> None:
     print(f"allocate and free, 5 MB {best(lambda: pool.allocate(5_000_000)):9.2f} us")
     storage = pool.allocate(4000)
     print(f"Storage.view            {best(lambda: storage.view('float32', (10, 100))):9.2f} us")
-    for huge in (True, False):
-        seconds = first_touch(8 << 20, huge)
-        print(f"first touch of 8 MB, {'pool' if huge else 'NumPy'}: {seconds * 1e3:7.2f} ms")
+    print(f"first touch of 8 MB     {first_touch(8 << 20) * 1e3:9.2f} ms")
 
 
-def first_touch(nbytes: int, huge: bool) -> float:
+def first_touch(nbytes: int) -> float:
     least = float("inf")
     for _ in range(9):
         pool.release_all()
-        fresh = pool.allocate(nbytes).view("uint8", (nbytes,)) if huge else np.empty(nbytes, "u1")
+        fresh = pool.allocate(nbytes).view("uint8", (nbytes,))
         start = time.perf_counter()
         fresh.fill(1)
         least = min(least, time.perf_counter() - start)

@@ -11,9 +11,10 @@ thread has claimed yet. `libgomp` (setting `gomp`) shares the threads of a proce
 with OpenMP in the calling thread as well; libgomp waits passively unless the environment says
 otherwise.
 
-Measured on 2 cores (`python benchmarks/runtime.py threads`), time of a job beyond its work:
-own 0.5 us when the threads are still awake, at most 3 us plus what the late thread does not do when
-they sleep; libgomp 3 to 80 us, since its caller must wait until a halted core has woken up.
+Measured on 2 cores of a virtual machine (`python benchmarks/runtime.py threads`), time of a job of
+two tasks of 6 us beyond the time of one: own 1 us when the threads are awake; when they sleep, the
+second task runs on the caller and waking them costs up to 8 us. libgomp, waiting passively: 8 us,
+and 60 to 80 us when the other core has been halted, since its caller waits for every thread.
 """
 
 from __future__ import annotations
