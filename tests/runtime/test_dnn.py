@@ -48,7 +48,7 @@ POOLINGS = [
 ]
 
 
-@pytest.fixture(params=[1, 2, 3], autouse=True)
+@pytest.fixture(params=[1, 3], autouse=True)
 def number(request: pytest.FixtureRequest) -> Iterator[int]:
     """Every test for several numbers of threads."""
     before = threads.num_threads()
