@@ -136,7 +136,7 @@ class Executor:
         self.arena.content = None  # what backward has read last may be overwritten
 
     def _forward_again(self, run: Run) -> None:
-        if run.layout.updates_in_forward:
+        if not run.layout.repeatable:
             raise GnomonError(
                 "backward: other work came after forward, and computing forward again would change "
                 "states twice: call forward(is_train=True) right before backward"

@@ -65,18 +65,23 @@ class Mode(NamedTuple):
 
 @dataclass
 class Layout:
-    """Tasks, the first `forward` of which are the forward pass, and a place for each value."""
+    """Tasks and a place for each value.
+
+    The first `forward` tasks are the forward pass; the last ones of these, from `repeat` on, change
+    states, and are left out where the pass is done again.
+    """
 
     mode: Mode
     buffers: Buffers
     draws: Draws
     tasks: list[Task] = field(default_factory=list)
     forward: int = 0
+    repeat: int = 0
     stores: dict[Entry, Delivery] = field(default_factory=dict)
     homes: set[Entry] = field(default_factory=set)
     aliases: Mapping[Entry, Entry] = field(default_factory=dict)
     plan: memory.Plan = field(default_factory=lambda: memory.plan([]))
-    updates_in_forward: bool = False
+    repeatable: bool = True
     heads: frozenset[Entry] = frozenset()
 
 
@@ -96,20 +101,22 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     grads = [Delivery(back.grads[n], *net.grads[n]) for n in net.grads if n in back.grads]
     _settle_homes(layout, nodes, outputs)
     _settle_homes(layout, back.nodes, grads)
-    early, late = _updates(layout, nodes)
+    updates = _updates(layout, nodes)
     used = used_entries([*nodes, *back.nodes], (d.entry for d in (*outputs, *grads)))
-    used.update(e for t in (*early, *late) for e in t.reads)
+    used.update(e for t in updates for e in t.reads)
     context = _context(layout, known[0])
-    forward = [*express(nodes, layout.buffers, used, context), *early]
-    behind = [*late, *express(back.nodes, layout.buffers, used, context)]
-    behind += _zeros(layout, net, back)
+    forward = express(nodes, layout.buffers, used, context)
+    behind = express(back.nodes, layout.buffers, used, context) + _zeros(layout, net, back)
     forward = _delivered(layout, forward, outputs)
     behind = _delivered(layout, behind, grads)
-    read_later = {e for t in behind for e in t.reads}
+    read_later = {e for t in (*updates, *behind) for e in t.reads}
     layout.heads = frozenset(read_later & net.heads.keys())
     forward = _finished(layout, forward, read_later)
-    layout.tasks = [*forward, *_finished(layout, behind, ())]
-    layout.forward = len(forward)
+    updates = _finished(layout, updates, ())
+    layout.tasks = [*forward, *updates, *_finished(layout, behind, ())]
+    layout.repeat, layout.forward = len(forward), len(forward) + len(updates)
+    changed = {layout.stores[e].entry for t in updates for e in t.made if e in layout.stores}
+    layout.repeatable = not any(e in changed for t in forward for e in t.reads)
     _plan(layout, frozenset(Entry(n, 0) for n in net.graph.arguments))
     _show(layout)
     return layout
@@ -141,33 +148,20 @@ def _context(layout: Layout, shapes: Mapping[Entry, Shape]) -> Context:
     return context
 
 
-def _updates(layout: Layout, nodes: Iterable[Node]) -> tuple[list[Task], list[Task]]:
-    """Tasks that change states: those of the forward pass, and those of the backward pass.
-
-    As in MXNet, what an operator updates only while training (BatchNorm's moving averages) changes
-    in the backward pass, what it always updates in the forward pass.
-    """
-    early: list[Task] = []
-    late: list[Task] = []
-    for node in nodes:
-        if not (node.op.is_expression and node.op.auxiliary()):
-            continue
-        always = _update(layout, node, train=False)
-        layout.updates_in_forward |= bool(always)
-        early += always
-        if not always and layout.mode.train and layout.mode.differentiate:
-            late += _update(layout, node, train=True)
-    return early, late
+def _updates(layout: Layout, nodes: Iterable[Node]) -> list[Task]:
+    """Tasks that change states, at the end of the forward pass."""
+    stateful = (n for n in nodes if n.op.is_expression and n.op.auxiliary())
+    return [task for node in stateful for task in _update(layout, node)]
 
 
-def _update(layout: Layout, node: Node, train: bool) -> list[Task]:
+def _update(layout: Layout, node: Node) -> list[Task]:
     states = states_of(node)
     count = len(node.inputs) - len(states)
     inputs, aux, outputs = (
         [layout.buffers[e] for e in entries]
         for entries in (node.inputs[:count], states, node.entries())
     )
-    found = node.op.updates(inputs, aux, outputs, train=train)
+    found = node.op.updates(inputs, aux, outputs, train=layout.mode.train)
     values = {}
     for number, value in found.items():
         entry = Entry(Node(None, f"{states[number].node.name}_update"), 0)

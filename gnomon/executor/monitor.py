@@ -19,20 +19,18 @@ def forward(run: Run, callback: Callback, everything: bool) -> None:
     layout = run.layout
     if len(layout.draws):
         layout.draws.put(layout.draws.reserve())
-    _walk(run, layout.tasks[: layout.forward], callback, everything, 0)
+    _walk(run, "forward", callback, everything)
 
 
 def backward(run: Run, callback: Callback, everything: bool) -> None:
     """The backward pass of `run`."""
-    _walk(run, run.layout.tasks[run.layout.forward :], callback, everything, 1)
+    _walk(run, "backward", callback, everything)
 
 
-def _walk(
-    run: Run, tasks: Sequence[Task], callback: Callback, everything: bool, which: int
-) -> None:
-    segments = run.parts()[which]
+def _walk(run: Run, name: str, callback: Callback, everything: bool) -> None:
+    tasks = run.layout.tasks[run.parts[name]]
     current = engine.get()
-    for task, operator in zip(tasks, segments, strict=True):
+    for task, operator in zip(tasks, run.operators(name, apart=True), strict=True):
         if everything:
             current.wait_for_var(run.arena.var)
             _tell(run, callback, [(input_name(task, e), e) for e in task.reads])

@@ -37,14 +37,6 @@ class Segment:
     variables: tuple[Var, ...] = ()  # of resources that it needs for itself
 
 
-@dataclass(frozen=True)
-class Passes:
-    """The segments of a forward and of a backward pass."""
-
-    forward: tuple[Segment, ...]
-    backward: tuple[Segment, ...]
-
-
 def place(layout: Layout, arena: Arena) -> None:
     """Give every buffer of `layout` that is its own an address in `arena`, or its source's."""
     block = arena.reserve(layout.plan.total)
@@ -57,17 +49,14 @@ def place(layout: Layout, arena: Arena) -> None:
         buffer.address, buffer.owner = shown.address, shown
 
 
-def build(layout: Layout, states: dict[object, object], apart: bool = False) -> Passes:
-    """The compiled passes; with `apart`, each task is a segment of its own.
+def build(
+    layout: Layout, part: slice, states: dict[object, object], name: str, apart: bool = False
+) -> tuple[Segment, ...]:
+    """The tasks of `part`, compiled; with `apart`, each is a segment of its own.
 
     `states` keeps what operators on data hand from forward to backward.
     """
-    tasks = layout.tasks
-    cut = layout.forward
-    return Passes(
-        tuple(_segments(layout, tasks[:cut], states, apart, "forward")),
-        tuple(_segments(layout, tasks[cut:], states, apart, "backward")),
-    )
+    return tuple(_segments(layout, layout.tasks[part], states, apart, name))
 
 
 def _segments(

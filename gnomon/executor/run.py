@@ -1,6 +1,6 @@
 """One mode of an executor: its layout, its compiled passes, and how they are pushed.
 
-States: *laid out* (places are decided), then *compiled* at the first push, for good.
+States: *laid out* (places are decided); each pass is *compiled* when it is first pushed, for good.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from gnomon.engine import Operator, Var
 from gnomon.executor.arena import Arena
 from gnomon.executor.draws import Draws, Positions
 from gnomon.executor.layout import Mode, Network, lay_out
-from gnomon.executor.program import Passes, Segment, build, place
+from gnomon.executor.program import Segment, build, place
 from gnomon.expr.node import Buffer
 
 Vars = Mapping[int, Var]
-Passed = tuple[list[Operator], list[Operator]]  # forward, backward
 
 
 class Run:
@@ -29,43 +28,41 @@ class Run:
         self.variables = variables
         self.layout = lay_out(net, mode, Draws(arena.ctx))
         place(self.layout, arena)
-        self.passes: Passes | None = None
+        self.parts = {
+            "forward": slice(0, self.layout.forward),
+            "forward again": slice(0, self.layout.repeat),  # states have changed already
+            "backward": slice(self.layout.forward, None),
+        }
         self._states: dict[object, object] = {}
-        self._operators: Passed = ([], [])
-        self._parts: Passed | None = None
         self._positions: Positions | None = None
+        self._compiled: dict[tuple[str, bool], tuple[Segment, ...]] = {}
+        self._operators: dict[tuple[str, bool], list[Operator]] = {}
 
     def forward(self, again: bool = False) -> None:
-        """Push the forward pass; `again` with the same random numbers as the last time."""
-        self.compile()
+        """Push the forward pass; `again` with the same random numbers, leaving states alone."""
+        operators = self.operators("forward again" if again else "forward")
         if len(self.layout.draws) and (self._positions is None or not again):
             self._positions = self.layout.draws.reserve()
             self._push_positions(self._positions)
-        self._push(self._operators[0])
+        self._push(operators)
 
     def backward(self) -> None:
         """Push the backward pass, whose forward pass was pushed before."""
-        self.compile()
-        self._push(self._operators[1])
+        self._push(self.operators("backward"))
 
-    def compile(self) -> Passes:
-        """The passes, compiled now if they are not."""
-        if self.passes is None:
-            self.passes = build(self.layout, self._states)
-            first, second = self.passes.forward, self.passes.backward
-            self._operators = self._operators_of(first), self._operators_of(second)
-        return self.passes
+    def segments(self, name: str, apart: bool = False) -> tuple[Segment, ...]:
+        """The segments of a pass, compiled now if they are not; `apart` one for each task."""
+        key = name, apart
+        if key not in self._compiled:
+            self._compiled[key] = build(self.layout, self.parts[name], self._states, *key)
+        return self._compiled[key]
 
-    def parts(self) -> Passed:
-        """The passes with each task on its own, to be looked at in between."""
-        if self._parts is None:
-            apart = build(self.layout, self._states, apart=True)
-            first, second = apart.forward, apart.backward
-            self._parts = self._operators_of(first), self._operators_of(second)
-        return self._parts
-
-    def _operators_of(self, segments: Sequence[Segment]) -> list[Operator]:
-        return [self.operator(s) for s in segments]
+    def operators(self, name: str, apart: bool = False) -> list[Operator]:
+        """The segments of a pass as the engine takes them."""
+        key = name, apart
+        if key not in self._operators:
+            self._operators[key] = [self.operator(s) for s in self.segments(*key)]
+        return self._operators[key]
 
     def operator(self, segment: Segment) -> Operator:
         """A segment as the engine takes it, with the variables it reads and writes."""

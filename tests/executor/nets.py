@@ -61,7 +61,6 @@ class Bound:
         layout = self.layout(train, bool(self.grads), fuse)
         place(layout, Arena(cpu()))
         layout.draws.put(layout.draws.reserve())
-        passes = build(layout, {})
-        for segment in (*passes.forward, *passes.backward):
+        for segment in build(layout, slice(None), {}, "all"):
             segment.run()
         return layout
