@@ -1,8 +1,8 @@
 """Code for CPUs: a `Kernel` of loop nests as LLVM IR with explicit vectors.
 
-The argument block is an array of 8-byte slots: the address of `parallel` (see `runtime.threads`), for each
-phase the number of tasks and of inner iterations in a block, then the kernel's arguments. `kernel(block)` runs the
-phases in turn; a phase of one task runs on the caller.
+The argument block is an array of 8-byte slots: the address of `parallel` (see `runtime.threads`),
+for each phase the number of tasks and of inner iterations in a block, then the kernel's arguments.
+`kernel(block)` runs the phases in turn; a phase of one task runs on the caller.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class Emitter:
         return Value(f"<{inside}>", dtype, lanes)
 
     def call(self, intrinsic: str, dtype: DType, *args: Value, types: str = "") -> Value:
-        """An LLVM intrinsic, declared on the way; `types` is the overload suffix when not the result's."""
+        """An LLVM intrinsic, declared on the way; `types`: its suffix where not the result's."""
         lanes = max(a.lanes for a in args)
         suffix = types or overload(dtype, lanes)
         full = f"@llvm.{intrinsic}.{suffix}"

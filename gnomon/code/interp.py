@@ -1,6 +1,7 @@
 """The interpreter: runs loop nests one element at a time in Python, and counts every operation.
 
-A second oracle, of what the planner made, and the proof that nothing is computed more often than it has to be.
+A second oracle, of what the planner made, and the proof that nothing is computed more often than it
+has to be.
 """
 
 from __future__ import annotations
@@ -169,7 +170,7 @@ class _Run:
 
 
 def flat_memory(view: Array, strides: Sequence[int]) -> tuple[Array, int]:
-    """All elements between the first and the last of a strided view in memory, and where index 0 is."""
+    """All that lies in memory between the ends of a strided view, and where index 0 is."""
     low = sum((n - 1) * s for n, s in zip(view.shape, strides, strict=True) if s < 0 < n)
     high = sum((n - 1) * s for n, s in zip(view.shape, strides, strict=True) if s > 0 and n)
     if 0 in view.shape:

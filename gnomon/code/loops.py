@@ -14,7 +14,7 @@ from gnomon.plan.statement import SAVERS
 
 
 class LoopWriter(Values):
-    """Writes the statements of a loop nest; `long` lanes in the main loop, `short` ones in tails."""
+    """Writes the statements of a nest; `long` lanes in the main loop, `short` ones in tails."""
 
     def __init__(self, arena: Arena, arguments: Arguments, short: int, long: int) -> None:
         super().__init__(arena, arguments)

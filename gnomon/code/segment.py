@@ -1,7 +1,7 @@
-"""Segments: a body of very many statements as several functions, called one after the other for each vector.
+"""Segments: a body of very many statements as several functions, called in turn for each vector.
 
-Compilers take more than linear time over a function. What one segment computes and another needs passes through
-memory on the caller's stack, `live`, that stays in the first-level cache.
+Compilers take more than linear time over a function. What one segment computes and another needs
+passes through memory on the caller's stack, `live`, that stays in the first-level cache.
 """
 
 from __future__ import annotations

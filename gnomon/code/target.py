@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gnomon.expr.term import Term
-from gnomon.plan.ir import Body, Fold, Let, Phase, Put
+from gnomon.plan.ir import Body, Fold, Let, Phase
 from gnomon.plan.terms import postorder
 
 
@@ -22,7 +22,7 @@ class Target:
         return max(self.vector_bytes // max(_sizes(phase), default=4), 2)
 
     def unroll(self, phase: Phase) -> int:
-        """How many registers a value takes: several where there is little to do, for more work in flight."""
+        """Registers that a value takes: several where little is to be done, for more in flight."""
         work = len(_terms(phase.body)) + len(_terms(phase.row))
         return 4 if work <= 12 else 2 if work <= 40 else 1
 
@@ -56,7 +56,7 @@ def _index(name: str) -> bool:
 def _roots(body: Body) -> list[Term]:
     roots = []
     for stmt in body:
-        if isinstance(stmt, Let) or isinstance(stmt, Fold):
+        if isinstance(stmt, Let | Fold):
             roots.append(stmt.term)
         else:
             roots.append(stmt.value)

@@ -1,12 +1,12 @@
-"""Values of Terms inside a function: computed where they are first asked for, kept while their scope lasts.
+"""Values of Terms inside a function: computed where first asked for, kept while their scope lasts.
 
-A Term that depends on the variable spread over lanes has a value a lane; with `base`, its value in the first
-lane is meant, which is what addresses are made of.
+A Term that depends on the variable spread over lanes has a value a lane; with `base`, its value in
+the first lane is meant, which is what addresses are made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
 from gnomon import dtype as dt

@@ -1,4 +1,4 @@
-"""Differentiation: gradients of expressions, as expressions, by one walk from the outputs to the inputs."""
+"""Differentiation: gradients of expressions, as expressions, by one walk from outputs to inputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gnomon.expr.node import Expr, postorder
 def vjp(
     outputs: Sequence[Expr], out_grads: Sequence[Expr], inputs: Sequence[Expr]
 ) -> list[Expr | None]:
-    """What each of `inputs` receives when `outputs` receive `out_grads`; None: it does not depend on it.
+    """What each of `inputs` receives when `outputs` receive `out_grads`; None: nothing.
 
     >>> from gnomon.expr.node import Buffer
     >>> x, g = Buffer((3,)), Buffer((3,))

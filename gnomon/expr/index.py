@@ -54,8 +54,11 @@ class Index(tuple[Term, ...]):
     def fold(
         self, reducer: Reducer, extents: Sequence[Term | int], body: Callable[[Index], Term]
     ) -> Term:
-        """`reducer` over `body(k)` for every k below `extents`; reducers of several values see the position
-        in row-major order after the value, and give their last result."""
+        """`reducer` over `body(k)` for every k below `extents`.
+
+        Reducers of several values see the position in row-major order after the value, and give
+        their last result.
+        """
         arena = self.arena
 
         def bodies(k: tuple[Term, ...]) -> tuple[Term, ...]:
@@ -70,7 +73,7 @@ class Index(tuple[Term, ...]):
         return arena.fold(reducer, extents, bodies)[-1]
 
     def load(self, buffer: Buffer, mask: Term | None = None) -> Term:
-        """What `buffer` holds here, in the dtype it is computed in; read only where `mask` holds."""
+        """What `buffer` holds here, in the dtype of computing; read only where `mask` holds."""
         where = tuple(self) if mask is None else (*self, mask)
         raw = self.arena.make("load", where, buffer.dtype, buffer)
         return self.arena.cast(raw, compute_dtype(buffer.dtype))

@@ -7,9 +7,10 @@
     Chainer     anything given by an index rule; its subclasses stand in `ext/`, one file each
     Call        a library's work (matrix product, convolution); its subclasses stand in `call/`
 
-A node is immutable. It knows its `shape` and `dtype` (checked when it is built, so that an error points at the
-line that made it), its operands (`children`), what its element at an index is (`at`), and how a gradient
-flows through it (`adjoint`). Readers walk nodes iteratively and remember what they saw.
+A node is immutable. It knows its `shape` and `dtype` (checked when it is built, so that an error
+points at the line that made it), its operands (`children`), what its element at an index is (`at`),
+and how a gradient flows through it (`adjoint`). Readers walk nodes iteratively and remember what
+they saw.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Expr:
         )
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
-        """Pairs (operand, what it receives) for the gradient `g` of this node; none: no gradient."""
+        """Pairs (operand, what it receives) for the gradient `g` of this node; may be none."""
         return ()
 
     @property
@@ -146,16 +147,18 @@ class Expr:
         raise TypeError("an expression has no truth value before it is stored somewhere")
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {'x'.join(map(str, self.shape)) or 'scalar'} {self.dtype.name}>"
+        sizes = "x".join(map(str, self.shape)) or "scalar"
+        return f"<{type(self).__name__} {sizes} {self.dtype.name}>"
 
 
 _ADD, _SUB, _MUL, _DIV = (SCALAR[name] for name in ("add", "sub", "mul", "div"))
 
 
 class Buffer(Expr):
-    """Data in memory: `address` of the first element, and elements (not bytes) from one to the next per axis.
+    """Data in memory: the `address` of the first element, and the `strides` in elements, not bytes.
 
-    `owner` is kept alive as long as the buffer. An address of 0 means 'not decided yet': a memory plan sets it.
+    `owner` is kept alive as long as the buffer. An address of 0 means 'not decided yet': a memory
+    plan sets it.
     """
 
     __slots__ = ("_layout", "address", "device", "owner", "strides")
@@ -209,7 +212,7 @@ ANY, UNIT, ZERO, JOINED, REVERSED = 0, 1, 2, 3, 4
 
 
 def stride_classes(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """Per axis: UNIT (1), ZERO (does not matter or 0), REVERSED (-1), JOINED (spans the next axis), else ANY."""
+    """Per axis UNIT (1), ZERO (0, or of no matter), REVERSED (-1), JOINED (spans the next), ANY."""
     classes = []
     inner: int | None = None  # what the stride must be to continue the axes after it
     for n, s in zip(reversed(shape), reversed(strides), strict=True):
@@ -303,8 +306,11 @@ class Cast(Expr):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Composite(Expr):
-    """A node declared by its fields: `Expr` and `tuple[Expr, ...]` are operands, `Size` and `Sizes` are
-    kernel arguments, anything else is part of the kernel's structure and must be hashable."""
+    """A node declared by its fields.
+
+    `Expr` and `tuple[Expr, ...]` are operands, `Size` and `Sizes` are kernel arguments, anything
+    else is part of the kernel's structure and must be hashable.
+    """
 
     def __post_init__(self) -> None:
         shape, dtype = self.infer()
@@ -346,7 +352,7 @@ class Composite(Expr):
     def rebuild(
         self, children: Iterator[Expr], size: Callable[[int], Any], shape: Sequence[Any]
     ) -> Self:
-        """A copy with other operands, each size passed through `size`, and this shape; nothing is checked."""
+        """A copy with other operands, sizes through `size`, and this shape; nothing is checked."""
         new = object.__new__(type(self))
         for name, role in self.roles().items():
             value = getattr(self, name)
@@ -394,15 +400,15 @@ class Chainer(Composite):
     kind = CHAINER
 
     def view(self, src: Buffer) -> Buffer | None:
-        """This node over the buffer `src` as nothing but other sizes and strides, where it is that."""
+        """This node over `src` as nothing but other sizes and strides, where it is that."""
         return None
 
 
 class Call(Composite):
     """Work that a library does as a whole; the planner cuts an expression here.
 
-    `infer`, `adjoint` and `reference` (its meaning in NumPy) make one; `fallback` gives the same as an
-    expression of other nodes, for machines without the library.
+    `infer`, `adjoint` and `reference` (its meaning in NumPy) make one; `fallback` gives the same as
+    an expression of other nodes, for machines without the library.
     """
 
     kind = COMPLEX
@@ -422,7 +428,7 @@ def as_expr(value: Operand, dtype: DType) -> Expr:
         value = value.item()
     if isinstance(value, float) and dtype.kind != "f":
         raise DTypeError(
-            f"the number {value!r} beside an operand of {dtype.name}: convert one of them with tcast"
+            f"the number {value!r} beside an operand of {dtype.name}: convert one with tcast"
         )
     return Scalar(value, dtype)
 
@@ -450,7 +456,7 @@ def map_over(fn: ScalarFn, operands: Sequence[Operand]) -> Map:
 
 
 def binary(fn: ScalarFn, a: Operand, b: Operand) -> Map:
-    """`map_over` of two operands, the usual cases first: this is what a statement costs to build."""
+    """`map_over` of two operands, usual cases first: this is what a statement costs to build."""
     if isinstance(a, Expr):
         if type(b) is float and a.dtype.kind == "f":
             return Map(fn, (a, Scalar(b, a.dtype)), a.shape, a.dtype)

@@ -1,7 +1,7 @@
 """The oracle: any expression by NumPy, slowly and obviously; the definition of right.
 
-Each node becomes an array, operands first. An index rule is read with grids of indices: every variable has
-an axis of its own, loads are fancy indexing, a fold reduces its axes away.
+Each node becomes an array, operands first. An index rule is read with grids of indices: every
+variable has an axis of its own, loads are fancy indexing, a fold reduces its axes away.
 """
 
 from __future__ import annotations

@@ -15,10 +15,11 @@ Values = tuple[Term, ...]
 
 @dataclass(frozen=True)
 class Reducer:
-    """`combine(arena, a, b)` of two partial results of `arity` values each; `start(dtype)` changes nothing.
+    """`combine(arena, a, b)` of two partial results of `arity` values each.
 
-    Must be associative: the compiler splits a reduction among lanes, threads and blocks, always in
-    the same way for the same sizes. Equal `key`s mean equal code.
+    `start(dtype)` is neutral: combining with it changes nothing. `combine` must be associative: the
+    compiler splits a reduction among lanes, threads and blocks, always in the same way for the same
+    sizes. Equal `key`s mean equal code.
     """
 
     name: str

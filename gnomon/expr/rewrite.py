@@ -8,7 +8,7 @@ from gnomon.expr.node import Cast, Composite, Expr, Map, postorder
 
 
 def substitute(roots: Sequence[Expr], replace: Mapping[Expr, Expr]) -> list[Expr]:
-    """`roots` with every node of `replace` exchanged; what does not change stays the same object."""
+    """`roots` with every node of `replace` exchanged; what does not change stays the same."""
     new: dict[Expr, Expr] = {}
     for node in postorder(roots):
         found = replace.get(node)

@@ -1,21 +1,21 @@
 """Terms: what one element of an expression is, as an interned graph of scalar operations.
 
-A node's `at(index)` gives a Term over the index; the readers (oracle, lowering) interpret Terms, never nodes.
-Every kind of Term stands here:
+A node's `at(index)` gives a Term over the index; the readers (oracle, lowering) interpret Terms,
+never nodes. Every kind of Term stands here:
 
     const   a number                            value
     arg     a kernel argument                   slot (any hashable)
     var     a loop or index variable            number; its extent stands in `arena.extent`
-    elem    an element of another expression    node; args: one index each axis        (a reader expands it)
-    guard   value where cond holds, else other  args: cond, value, other; value is not touched elsewhere
+    elem    an element of another expression    node; args: an index each axis; a reader expands it
+    guard   value where cond holds, else other  args: cond, value, other; value not touched there
     load    an element of a buffer              buffer; args: index each axis [, mask]
     fold    a reduction                         reducer; args: bodies; `vars` in the payload
     part    one result of a fold                k; args: the fold
     random  see `primitive.py`
     ...     every other op is a primitive function of `primitive.py`
 
-Equal Terms are one object within an arena, so common sub-expressions are found by construction, and `free`
-(a bit mask of the variables a Term depends on) says how far out of a loop it can be hoisted.
+Equal Terms are one object within an arena, so common sub-expressions are found by construction, and
+`free` (a bit mask of the variables a Term depends on) says how far out of a loop it can be hoisted.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ Number: TypeAlias = bool | int | float
 class Term:
     """One scalar operation of an `Arena`; Python's operators on it build further Terms.
 
-    `+ - *` work on any dtype; `//` and `%` are index arithmetic (operands not negative, divisor not 0);
-    comparisons, `&`, `|` give and take bool Terms. `==` compares identity: use `eq`.
+    `+ - *` work on any dtype; `//` and `%` are index arithmetic (operands not negative, divisor not
+    0); comparisons, `&`, `|` give and take bool Terms. `==` compares identity: use `eq`.
     """
 
     __slots__ = ("arena", "args", "dtype", "free", "id", "op", "payload")

@@ -1,12 +1,13 @@
-"""Joining neighbouring loops into one where memory allows it: `u` over `v` becomes one variable `w = u*n + v`.
+"""Joining neighbouring loops where memory allows it: `u` over `v` becomes `w = u*n + v`.
 
-Allowed where every read and store sees u and v only as u*(n*f) + v*f; known from the Terms, whatever
-extension they came through.
+Allowed where every read and store sees u and v only as u*(n*f) + v*f; known from the Terms,
+whatever extension they came through.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from gnomon.expr.term import Arena, Term
 from gnomon.plan.lower import Nest, Root
@@ -58,7 +59,7 @@ def _join_fold(term: Term, arena: Arena) -> tuple[Term, Term] | None:
     if term.op != "fold":
         return None
     reducer, variables = term.payload
-    for u, v in zip(variables, variables[1:], strict=False):
+    for u, v in pairwise(variables):
         joint = Joint(arena, u, v)
         bodies = joint.values(term.args)
         if bodies is not None:
@@ -97,7 +98,7 @@ class Joint:
         return from_affine(Affine({self.w: fv}, form.rest), self.arena)
 
     def values(self, terms: Sequence[Term]) -> list[Term] | None:
-        """`terms` with all reads in the joint variable; None where something else depends on u or v."""
+        """`terms` with all reads in the joint variable; None where anything else needs u or v."""
         if (self.arena.extent[self.u].free | self.inner.free) & self.both:
             return None
         blocked = False

@@ -1,7 +1,7 @@
-"""Cutting: statements with calls in them become a sequence of calls on buffers and groups without calls.
+"""Cutting: statements with calls become calls on buffers, and groups without calls, in turn.
 
-What a call reads is brought into buffers, what it gives goes straight to the destination where nothing else
-needs that memory, else into a temporary.
+What a call reads is brought into buffers, what it gives goes straight to the destination where
+nothing else needs that memory, else into a temporary.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Temporary: TypeAlias = Callable[[Expr], Buffer]
 def cut(
     stores: Sequence[Store], supported: Callable[[Call], bool], temporary: Temporary
 ) -> list[Piece]:
-    """The pieces that carry out `stores`, in order; unsupported calls as their fallback expressions.
+    """The pieces that carry out `stores`, in order; unsupported calls as their fallbacks.
 
     `temporary(e)` gives a buffer with memory for the value of `e`.
     """
@@ -102,7 +102,7 @@ class _Cutter:
         return value
 
     def root(self, call: Call) -> int | None:
-        """The statement that is `dest = scale * call` and may be stored at once, if there is one."""
+        """The statement `dest = scale * call` that may be stored at once, if there is one."""
         users = [k for k, s in enumerate(self.stores) if s is not None and core(s.value) is call]
         if len(users) != 1:
             return None

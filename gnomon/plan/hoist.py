@@ -1,9 +1,10 @@
 """Cost-correctness: no reduction is computed more often than its result has elements.
 
-A fold is computed where it stands when it depends on all the outer variables. One that does not (the mean over
-axis 0 in `x - mean(x, 0)`, the sum in `x / sum(x)`) would be computed anew for every row: it becomes a phase of its own
-that stores into scratch memory of its own size. A fold to a single value is cut into chunks of fixed size, so
-that threads can share it and its result does not depend on how many there are.
+A fold is computed where it stands when it depends on all the outer variables. One that does not
+(the mean over axis 0 in `x - mean(x, 0)`, the sum in `x / sum(x)`) would be computed anew for every
+row: it becomes a phase of its own that stores into scratch memory of its own size. A fold to a
+single value is cut into chunks of fixed size, so that threads can share it and its result does not
+depend on how many there are.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _misplaced(nest: Nest) -> Term | None:
 
 
 def _surroundings(order: list[Term]) -> dict[int, int]:
-    """For folds inside another fold's loop: what that fold depends on, as far as they depend on its variables."""
+    """For folds that depend on the variables of a fold around them: what that one depends on."""
     around: dict[int, int] = {}
     for outer in order:
         if outer.op != "fold":

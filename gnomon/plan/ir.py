@@ -6,7 +6,8 @@
     Fold     loops over a fold's variables; its results are kept under the fold's id
     Store    dest[offset] saver value
 
-A phase's iterations are independent: they are cut into blocks of at most `block` inner iterations, dealt to threads.
+A phase's iterations are independent: they are cut into blocks of at most `block` inner iterations,
+dealt to threads.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Let:
 
 @dataclass(slots=True)
 class Fold:
-    """Reduce `term`'s bodies over `vars`; `outer[k]` runs inside variable k's loop, before the next loop.
+    """Reduce `term` over `vars`; `bodies[k]` runs inside variable k's loop, before the next loop.
 
     `vector` tells whether the innermost variable is spread over the lanes, to be joined at the end.
     """
@@ -65,10 +66,11 @@ Body: TypeAlias = list[Stmt]
 
 @dataclass(slots=True)
 class Phase:
-    """One loop nest: `rows` outer variables taken together, `inner` the innermost (None: a single iteration).
+    """One loop nest: `rows` are the outer variables, `inner` the innermost (None: one iteration).
 
-    `entry` runs once a task, `row` once a row, `body` once an element (`lanes` at a time when `vector`).
-    `split` tells whether one row may be cut among tasks. `cost` estimates the work of an inner iteration.
+    `entry` runs once a task, `row` once a row, `body` once an element (`lanes` at a time when
+    `vector`). `split` tells whether one row may be cut among tasks. `cost` estimates the work of an
+    inner iteration.
     """
 
     rows: tuple[int, ...]
@@ -84,9 +86,10 @@ class Phase:
 
 @dataclass(slots=True)
 class Kernel:
-    """Phases, the arguments they take (by slot), and the scratch memory they share (operand, elements).
+    """Phases, their arguments (by slot), and the scratch memory they share (operand, elements).
 
-    `scattered` are the slots that the last phase reads elsewhere than where it stores: a destination must not be one.
+    `scattered` are the slots that the last phase reads elsewhere than where it stores: a
+    destination must not be one.
     """
 
     arena: Arena

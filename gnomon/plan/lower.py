@@ -1,7 +1,8 @@
 """Lowering: from statements over Operands to Terms that only read memory at flat offsets.
 
-Index rules are expanded into each other until no `elem` is left; what a `guard` protects is read under its
-condition. Every (Term, mask) is expanded once, and iteratively: expressions may be 10^5 nodes deep.
+Index rules are expanded into each other until no `elem` is left; what a `guard` protects is read
+under its condition. Every (Term, mask) is expanded once, and iteratively: expressions may be 10^5
+nodes deep.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operands: the leaves of a statement as the compiler sees them, with sizes and strides that are Terms."""
+"""Operands: the leaves of a statement as the compiler sees them, sizes and strides being Terms."""
 
 from __future__ import annotations
 

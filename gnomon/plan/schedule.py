@@ -1,4 +1,4 @@
-"""Scheduling: a nest becomes a phase. Which variable is spread over the lanes, and where each Term is computed.
+"""Scheduling: a nest becomes a phase, with a variable for the lanes and a place for each Term.
 
 Terms go as far out as their variables allow; index arithmetic is left to the printers of code.
 """
@@ -52,7 +52,7 @@ def schedule(nest: Nest, arena: Arena) -> Phase:
 
 
 def _inner_is_better(inner: int, across: Sequence[Term], nest: Nest) -> bool:
-    """Whether lanes along the innermost variable read memory more densely than lanes along the folds."""
+    """Whether lanes along the innermost variable read more densely than lanes along folds."""
     if not across:
         return True
     votes = 0
@@ -166,7 +166,7 @@ class _Builder:
         return Fold(term, bodies, self.spread(term))
 
     def spread(self, term: Term) -> bool:
-        """Whether a fold is spread over lanes: only outside of the vector loop, and where it is long."""
+        """Whether a fold is spread over lanes: outside of the vector loop, and where it is long."""
         inner = self.phase.inner
         if self.phase.vector and inner is not None and term.free >> inner & 1:
             return False

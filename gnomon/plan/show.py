@@ -81,7 +81,7 @@ class _Printer:
     def count(self, phase: Phase) -> None:
         """How often each kept value is used: those used once are printed where they are."""
         for stmt in _walk([*phase.entry, *phase.row, *phase.body]):
-            if isinstance(stmt, Let) or isinstance(stmt, Fold):
+            if isinstance(stmt, Let | Fold):
                 self.uses.update(a.id for a in stmt.term.args)
             else:
                 self.uses.update((stmt.value.id, stmt.offset.id))

@@ -1,9 +1,9 @@
 """Statements: what the compiler is given, and what of it decides the code.
 
-A group of `Store`s means: all values are taken first, then all are stored. `Structure` separates what code
-depends on (`key`) from what it is given at each call: the leaves' addresses, sizes, strides and numbers.
-Sizes are told apart by value alone: two axes of one size are one kernel argument. 0 and 1 are part of
-the key, since they mean other code.
+A group of `Store`s means: all values are taken first, then all are stored. `Structure` separates
+what code depends on (`key`) from what it is given at each call: the leaves' addresses, sizes,
+strides and numbers. Sizes are told apart by value alone: two axes of one size are one kernel
+argument. 0 and 1 are part of the key, since they mean other code.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Structure:
         return self._buffers[identity(buffer)]
 
     def size(self, n: int) -> Hashable:
-        """What stands for the size `n` in the key: 0 and 1 themselves, else the number of a dimension."""
+        """What stands for the size `n` in the key: 0 and 1 themselves, else a number."""
         if n in (0, 1):
             return n
         found = self._sizes.get(n)

@@ -1,4 +1,4 @@
-"""Walks over Terms that every pass uses: postorder, rebuilding, affine forms, values on the host."""
+"""Walks over Terms that every pass uses: postorder, rebuilding, affine forms, host values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def with_args(term: Term, args: tuple[Term, ...]) -> Term:
 
 
 def rebuild(roots: Iterable[Term], change: Callable[[Term], Term | None]) -> list[Term]:
-    """`roots` with every Term for which `change` gives another exchanged (before its arguments are looked at)."""
+    """`roots` with Terms exchanged for what `change` gives, asked before their arguments are."""
     roots = list(roots)
     new: dict[int, Term] = {}
     stack = list(reversed(roots))
@@ -59,7 +59,7 @@ def rebuild(roots: Iterable[Term], change: Callable[[Term], Term | None]) -> lis
 
 
 class Affine(NamedTuple):
-    """`rest + sum(factor * variable)`; factors and rest do not depend on the variables asked about."""
+    """`rest + sum(factor * variable)`; factors and rest are free of the variables asked about."""
 
     factors: dict[int, Term]
     rest: Term

@@ -1,7 +1,7 @@
 """Views: chainers over data in memory that are nothing but other sizes and strides become buffers.
 
-A reshape, which would cost divisions as an index rule, moves through maps to the leaves, and from the root to the
-destination.
+A reshape, which would cost divisions as an index rule, moves through maps to the leaves, and from
+the root to the destination.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def views(stores: Sequence[Store]) -> list[Store]:
 
 
 def unshaped(store: Store) -> Store:
-    """A reshaped value, scaled or not, in a dense destination is the value stored into it reshaped."""
+    """A reshaped value for a dense destination becomes the value for the destination reshaped."""
     dest, value = store.dest, store.value
     while dest.contiguous:
         inner = reshaped_inside(value)

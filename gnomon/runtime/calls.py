@@ -1,7 +1,7 @@
 """Calls: which library carries out which `Call` node, and the steps that do.
 
-A table from node types to a pair (does the library do this case, the steps); where it does not, or is missing, the
-planner takes the node's fallback expression.
+A table from node types to a pair (does the library do this case, the steps); where it does not, or
+is missing, the planner takes the node's fallback expression.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def steps(invoke: Invoke) -> list[Step]:
 
 
 class Matrix(NamedTuple):
-    """How BLAS reads the last two axes of a buffer: row distance, and whether it is stored transposed."""
+    """How BLAS reads the last two axes of a buffer: row distance, and whether stored transposed."""
 
     distance: int
     turned: bool

@@ -1,8 +1,9 @@
-"""Statements carried out at once: a short way for maps of dense arrays, the long one for everything else.
+"""Statements carried out at once: a short way for maps of dense arrays, the long one for others.
 
-The short way reads the expression once into a key, takes the kernel that was compiled for that key, fills a block and calls.
-It is taken where every leaf is dense and has the destination's shape, and none overlaps the destination but the
-destination itself. Measured (`python benchmarks/statement.py`): see docs/runtime.md.
+The short way reads the expression once into a key, takes the kernel that was compiled for that key,
+fills a block and calls. It is taken where every leaf is dense and has the destination's shape, and
+none overlaps the destination but the destination itself. Measured (`python
+benchmarks/statement.py`): see docs/runtime.md.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ KEPT = 2048
 
 
 class Short(NamedTuple):
-    """A kernel for one key: its native function, work an element, and what each argument slot takes."""
+    """A kernel for one key: its native function, work an element, and what its arguments take."""
 
     kernel: Kernel
     call: Any
@@ -45,7 +46,7 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
 
 
 class _Reader:
-    """Reads an expression into a nested key; leaves and numbers gather in the order of the general way."""
+    """Reads an expression into a nested key; leaves and numbers in the order of the general way."""
 
     __slots__ = ("buffers", "count", "dest", "scalars", "seen")
 

@@ -135,10 +135,10 @@ def compile_ir(
 ) -> Module:
     """Machine code for this host from LLVM IR.
 
-    `opt` is the pipeline: 0 none, 1 light (see `_light`), 2 LLVM's usual, 3 its most. `symbols` gives the addresses of
-    functions that the text only declares; what it does not name is searched in the process (libc,
-    libm). `.code` of the result is the object file, which `load_object` links again, in
-    this or in another process on an equal host.
+    `opt` is the pipeline: 0 none, 1 light (see `_light`), 2 LLVM's usual, 3 its most. `symbols`
+    gives the addresses of functions that the text only declares; what it does not name is searched
+    in the process (libc, libm). `.code` of the result is the object file, which `load_object` links
+    again, in this or in another process on an equal host.
 
     >>> m = compile_ir("define i32 @two() { ret i32 2 }")
     >>> m.names

@@ -1,7 +1,8 @@
 """Kernels: groups of statements compiled once by structure, and bound to memory as steps.
 
-A `Kernel` lives in a bounded cache under its structure's key. Binding fills an argument block: addresses, sizes,
-strides, numbers, and how the work is cut into tasks. The block belongs to one step, never to the kernel.
+A `Kernel` lives in a bounded cache under its structure's key. Binding fills an argument block:
+addresses, sizes, strides, numbers, and how the work is cut into tasks. The block belongs to one
+step, never to the kernel.
 """
 
 from __future__ import annotations

@@ -21,10 +21,11 @@ PRINTERS: dict[str, Callable[[Kernel], str]] = {
 
 def explain(stores: Sequence[Store], stage: str = "loop") -> str:
     """What runs for a group of statements, kernels and library calls in order."""
-    parts = []
-    for piece in kernels(stores):
-        parts.append(PRINTERS[stage](piece) if isinstance(piece, Kernel) else f"library: {piece!r}")
-    return "\n".join(parts)
+    show = PRINTERS[stage]
+    return "\n".join(
+        show(piece) if isinstance(piece, Kernel) else f"library: {piece!r}"
+        for piece in kernels(stores)
+    )
 
 
 def _for_fresh_destination(stage: str) -> Callable[[Expr], str]:

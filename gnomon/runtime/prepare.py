@@ -1,8 +1,9 @@
-"""From statements to steps: checked, cut at calls, safe against overlap, with memory for what lies between.
+"""From statements to steps: checked, cut at calls, safe against overlap, with temporaries.
 
-A group of `Store`s means that all values are taken before anything is stored. A destination that is also
-read is written in place where every element is read just where it is stored; otherwise the values go through a
-temporary. Temporaries come from the pool and live as long as the steps that use them.
+A group of `Store`s means that all values are taken before anything is stored. A destination that is
+also read is written in place where every element is read just where it is stored; otherwise the
+values go through a temporary. Temporaries come from the pool and live as long as the steps that use
+them.
 """
 
 from __future__ import annotations

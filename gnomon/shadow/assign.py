@@ -1,7 +1,8 @@
-"""Assignment: the one place where something is computed, and the rules that the tensor layer is strict about.
+"""Assignment: the one place where something is computed, and where the tensor layer is strict.
 
-A library product stands alone or scaled, over data or transposed data: it is worth a loop of its own, so it should be
-seen to be one. Inside larger expressions `implicit_dot` computes the same in their loop.
+A library product stands alone or scaled, over data or transposed data: it is worth a loop of its
+own, so it should be seen to be one. Inside larger expressions `implicit_dot` computes the same in
+their loop.
 """
 
 from __future__ import annotations

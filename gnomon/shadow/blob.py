@@ -82,7 +82,7 @@ class TBlob:
         return self.tensor
 
     def get_with_shape(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
-        """The elements under another shape; ShapeError where their number or layout does not allow it."""
+        """The elements in another shape; ShapeError where their number or layout forbids it."""
         self._check(dtype)
         if prod(shape) != self.size() or not self.tensor.contiguous:
             expected = f"{self.size()} contiguous elements"

@@ -65,7 +65,7 @@ def new_tensor(
     pad: bool = True,
     device: str = "cpu",
 ) -> TensorContainer:
-    """A tensor with new memory, filled with `init` where given; raises as `TensorContainer` does."""
+    """A tensor with new memory, filled with `init` where given; raises as TensorContainer does."""
     return TensorContainer(shape, dtype, init, pad, device)
 
 
@@ -90,7 +90,7 @@ def free_space(tensor: Tensor) -> None:
 
 
 def copy(dest: Tensor, source: Expr) -> Tensor:
-    """Store `source` into `dest` of the same shape and dtype, whatever their strides; gives `dest`."""
+    """Store `source` into `dest` of one shape and dtype, whatever their strides; gives `dest`."""
     return dest.assign(source)
 
 

@@ -64,8 +64,10 @@ def dot(left: Expr, right: Expr) -> Expr:
 
     Operands are tensors or their `.T`; `scale * dot(a, b)` stays one call of BLAS.
 
-    >>> dot(Buffer((2, 3)), transpose(Buffer((4, 3)))).shape, dot(Buffer((3,)), Buffer((3, 5))).shape
-    ((2, 4), (5,))
+    >>> dot(Buffer((2, 3)), transpose(Buffer((4, 3)))).shape
+    (2, 4)
+    >>> dot(Buffer((3,)), Buffer((3, 5))).shape
+    (5,)
 
     Raises:
         ShapeError: the shapes do not fit.
@@ -93,7 +95,7 @@ def row(vector: Expr) -> Expr:
 def batch_dot(
     left: Expr, right: Expr, transpose_left: bool = False, transpose_right: bool = False
 ) -> Expr:
-    """The product of every matrix of `left` with that of `right`; ShapeError where they do not fit."""
+    """The product of every matrix of `left` with that of `right`; ShapeError if they do not fit."""
     return BatchDot(left, right, transpose_left, transpose_right)
 
 

@@ -1,4 +1,4 @@
-"""Stream: the order of work on a device. On the processor every statement ends before the next begins."""
+"""Stream: the order of work on a device; on a processor each statement ends before the next."""
 
 from __future__ import annotations
 

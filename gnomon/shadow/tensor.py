@@ -22,8 +22,9 @@ Array = np.ndarray[Any, Any]
 class Tensor(Buffer):
     """Data with a shape and a stride for each axis; it never frees what it did not make.
 
-    `data` is anything with `__dlpack__`, `__array_interface__` or the buffer protocol; nothing is copied, and the
-    owner lives as long as the tensor. `t[:] = e`, `t += e`, `-=`, `*=`, `/=` compute.
+    `data` is anything with `__dlpack__`, `__array_interface__` or the buffer protocol; nothing is
+    copied, and the owner lives as long as the tensor. `t[:] = e`, `t += e`, `-=`, `*=`, `/=`
+    compute.
 
     >>> import numpy as np
     >>> t = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
@@ -102,7 +103,7 @@ class Tensor(Buffer):
 
     @property
     def stride_(self) -> int:
-        """Elements from one row to the next, padding included; ShapeError where rows are not dense."""
+        """Elements from row to row, padding included; ShapeError where rows are not dense."""
         last = self.layout[-1] if self.layout else UNIT
         if last not in (UNIT, ZERO):
             raise ShapeError(complaint("stride_", "layout", "a dense last axis", self.strides))

@@ -1,4 +1,4 @@
-"""Kernels against the oracle and the interpreter: random expressions, layouts, savers and overlaps."""
+"""Kernels against oracle and interpreter: random expressions, layouts, savers and overlaps."""
 
 from __future__ import annotations
 

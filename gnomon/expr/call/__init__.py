@@ -1,4 +1,4 @@
-"""Work that a library does as a whole: matrix products, convolutions, poolings; one file a family."""
+"""Work that a library does as a whole: matrix products, convolutions, poolings, by family."""
 
 from gnomon.expr.call.conv import (
     Convolution,

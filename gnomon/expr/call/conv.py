@@ -1,7 +1,8 @@
-"""convolution: sums of products of a weight with every window of the data, 1 to 3 spatial axes, in groups.
+"""convolution: sums of products of a weight with every window of the data, in groups.
 
-Data is (N, C, space...), weight (filters, C / groups, kernel...). Strides, padding and dilation are one number
-an axis. The two gradients are calls of their own; a gradient of a gradient is again one of the three.
+Data is (N, C, space...) with 1 to 3 axes of space, weight (filters, C / groups, kernel...).
+Strides, padding and dilation are one number an axis. The two gradients are calls of their own; a
+gradient of a gradient is again one of the three.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Convolution(Call):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConvolutionData(Call):
-    """What the data of a convolution receives: `grad` spread over the windows; also a deconvolution."""
+    """What a convolution's data receives: `grad` spread over the windows; a deconvolution."""
 
     grad: Expr
     weight: Expr

@@ -79,5 +79,5 @@ def dot(a: Expr, b: Expr, transpose_a: bool = False, transpose_b: bool = False) 
 
 
 def batch_dot(a: Expr, b: Expr, transpose_a: bool = False, transpose_b: bool = False) -> BatchDot:
-    """The products of two rows of matrices, (batch, m, k) and (batch, k, n); raises as `dot` does."""
+    """The products of rows of matrices, (batch, m, k) by (batch, k, n); raises as `dot` does."""
     return BatchDot(a, b, transpose_a, transpose_b)

@@ -1,7 +1,8 @@
 """max_pool, avg_pool: the largest element and the mean of every window, 1 to 3 spatial axes.
 
-Of several largest elements the first takes the gradient. With `full` the last window may hang over the padding;
-what lies beyond the padding is never counted in a mean, the padding itself where `counted` says so.
+Of several largest elements the first takes the gradient. With `full` the last window may hang over
+the padding; what lies beyond the padding is never counted in a mean, the padding itself where
+`counted` says so.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class MaxPool(Call):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MaxPoolGradient(Call):
-    """What the data of a max_pool receives: each window's gradient goes to its first largest element."""
+    """What a max_pool's data receives: each window's gradient goes to its first largest element."""
 
     data: Expr
     pooled: Expr
@@ -150,7 +151,7 @@ class Winner(Chainer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Won(Chainer):
-    """For every element of the data, the sum of `grad` over the windows that it is the winner of."""
+    """For every element of the data, the sum of `grad` over the windows that it wins."""
 
     grad: Expr
     winner: Expr
