@@ -213,6 +213,7 @@ def train(epochs: int, batch_size: int, seed: int, out: Path, started: float) ->
     `started` is how many seconds the process took until now.
     """
     begin = time.perf_counter()
+    prefix = _prefix(out)  # first: a folder that cannot be made shall not cost a training
     watch = Stopwatch({"start Python and import": started})
     with watch.stage("read the digits"):
         to_train, held_out = split(read_digits())
@@ -225,7 +226,6 @@ def train(epochs: int, batch_size: int, seed: int, out: Path, started: float) ->
     batches = TimedIter(watch, *to_train, batch_size, shuffle=True)
     module = TimedModule(watch, lenet())
     correct = _fit(module, batches, held_out, epochs, watch)
-    prefix = _prefix(out)
     module.save_checkpoint(prefix, epochs)
     print(f"saved {prefix}-symbol.json and {params_file(prefix, epochs)}")
     with watch.stage("check in a fresh process"):

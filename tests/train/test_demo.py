@@ -70,6 +70,11 @@ def test_wrong_arguments(arguments, capsys):
 
 
 def test_failures_are_told(tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    assert cli.main(["demo", "--out", str(tmp_path / "file")]) == 1
+    told = capsys.readouterr()
+    assert "file" in told.err
+    assert "epoch" not in told.out
     assert cli.main(["demo", "--check", str(tmp_path / "nothing"), "1"]) == 1
     assert "nothing-symbol.json" in capsys.readouterr().err
     assert cli.main(["demo", "--check", str(tmp_path / "nothing"), "x"]) == 1
