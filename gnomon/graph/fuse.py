@@ -85,4 +85,6 @@ def _composed(task: Task, parts: list[Task], buffers: Buffers) -> Task:
     new = substitute(_values(task), replace)
     nodes = tuple(dict.fromkeys(n for t in (*parts, task) for n in t.nodes))
     values = dict(zip(task.values, new, strict=True))
-    return Task(nodes, values, buffers.read_by(new), task.made)
+    inner = {p.made[0]: p.reads for p in parts}
+    reads = dict.fromkeys(r for e in task.reads for r in inner.get(e, (e,)))
+    return Task(nodes, values, tuple(reads), task.made)

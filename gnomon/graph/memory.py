@@ -11,10 +11,14 @@ import bisect
 import heapq
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Offsets = np.ndarray[Any, np.dtype[np.int64]]
 
 ALIGNMENT = 64
-EXACT = 2048  # up to so many blocks the better, quadratic packing is used
+EXACT = 4096  # up to so many blocks the better, quadratic packing is used
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,24 +137,24 @@ def _allowed(value: Value, option: Sharing, block: Block) -> bool:
 
 def pack(blocks: Sequence[Block]) -> int:
     """Offsets for `blocks`, the largest first, each in the tightest gap; the bytes needed."""
-    placed: list[Block] = []
-    for block in sorted(blocks, key=lambda b: (-b.size, b.born)):
-        taken = [b for b in placed if b.born <= block.dies and block.born <= b.dies]
-        block.offset = _tightest(block.size, taken)
-        bisect.insort(placed, block, key=lambda b: b.offset)
-    return max((b.offset + b.size for b in blocks), default=0)
+    rows = np.zeros((4, len(blocks)), np.int64)
+    for number, block in enumerate(sorted(blocks, key=lambda b: (-b.size, b.born))):
+        begin, end, born, dies = rows[:, :number]
+        meets = (born <= block.dies) & (dies >= block.born)
+        block.offset = _tightest(block.size, begin[meets], end[meets])
+        rows[:, number] = block.offset, block.offset + block.size, block.born, block.dies
+    return int(rows[1].max(initial=0))
 
 
-def _tightest(size: int, taken: Sequence[Block]) -> int:
-    """The start of the smallest gap of at least `size` between `taken`, sorted by offset."""
-    best: tuple[int, int] | None = None
-    end = 0
-    for block in taken:
-        gap = block.offset - end
-        if gap >= size and (best is None or gap < best[0]):
-            best = (gap, end)
-        end = max(end, block.offset + block.size)
-    return end if best is None else best[1]
+def _tightest(size: int, begin: Offsets, end: Offsets) -> int:
+    """The start of the smallest gap of at least `size` between taken intervals, or their end."""
+    order = np.argsort(begin, kind="stable")
+    reach = np.maximum.accumulate(end[order])
+    starts = np.concatenate(([0], reach))
+    gaps = begin[order] - starts[:-1]
+    fitting = np.flatnonzero(gaps >= size)
+    best = fitting[np.argmin(gaps[fitting])] if len(fitting) else len(gaps)
+    return int(starts[best])
 
 
 def sweep(blocks: Sequence[Block]) -> int:
