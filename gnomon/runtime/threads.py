@@ -12,9 +12,9 @@ with OpenMP in the calling thread as well; libgomp waits passively unless the en
 otherwise.
 
 Measured on 2 cores of a virtual machine (`python benchmarks/runtime.py threads`), time of a job of
-two tasks of 6 us beyond the time of one: own 1 us when the threads are awake; when they sleep, the
-second task runs on the caller and waking them costs up to 8 us. libgomp, waiting passively: 8 us,
-and 60 to 80 us when the other core has been halted, since its caller waits for every thread.
+two tasks of 6 us beyond the time of one: own 0.5 us when the threads are awake; when they sleep,
+the second task runs on the caller and waking them costs up to 4 us. libgomp, waiting passively:
+8 us, and 60 to 80 us when the other core was halted, since its caller waits for every thread.
 """
 
 from __future__ import annotations
