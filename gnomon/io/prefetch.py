@@ -8,6 +8,7 @@ batch, and the iterator can be reset afterwards.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
@@ -36,8 +37,8 @@ class PrefetchingIter(DataIter):
         self.rename_label = _renaming("rename_label", rename_label, len(self.iters))
         super().__init__(self.provide_data[0].shape[0])
         self.current_batch: DataBatch | None = None
-        self._threads = ThreadPoolExecutor(len(self.iters), thread_name_prefix="prefetch")
         self._pending: list[Future[DataBatch | None]] = []
+        self._start_threads()
         self._fetch()
 
     @property
@@ -52,17 +53,31 @@ class PrefetchingIter(DataIter):
         descs = [described(each)[1] for each in self.iters]
         return _renamed(descs, self.rename_label)
 
+    def _start_threads(self) -> None:
+        self._process = os.getpid()
+        self._threads = ThreadPoolExecutor(len(self.iters), thread_name_prefix="prefetch")
+
+    def _here(self) -> list[Future[DataBatch | None]]:
+        """What is pending; a forked child has no threads, and fetches anew what was not there."""
+        if self._process != os.getpid():
+            self._start_threads()
+            self._pending = [
+                future if future.done() else self._threads.submit(_next_or_none, source)
+                for future, source in zip(self._pending, self.iters, strict=True)
+            ]
+        return self._pending
+
     def _fetch(self) -> None:
         self._pending = [self._threads.submit(_next_or_none, each) for each in self.iters]
 
     def reset(self) -> None:
-        wait(self._pending)
+        wait(self._here())
         for each in self.iters:
             each.reset()
         self._fetch()
 
     def iter_next(self) -> bool:
-        batches = [future.result() for future in self._pending]
+        batches = [future.result() for future in self._here()]
         got = [batch for batch in batches if batch is not None]
         if not got:
             return False

@@ -1,5 +1,6 @@
 """Iterators: names, shapes, wrapping, joining, prefetching, and what they refuse."""
 
+import multiprocessing
 import threading
 
 import numpy as np
@@ -147,6 +148,24 @@ def test_errors_reach_whoever_asks():
     ahead.reset()
     assert ahead.next().data[0].asnumpy().tolist() == [3]
     assert threading.main_thread() not in source.threads
+
+
+def count_batches(ahead, results):
+    results.put([len(list(ahead)) for _ in range(2) if ahead.reset() is None])
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_goes_on():
+    ahead = PrefetchingIter(five())
+    ahead.next()
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    child = context.Process(target=count_batches, args=(ahead, results))
+    child.start()
+    assert results.get(timeout=30) == [3, 3]
+    child.join(30)
+    assert child.exitcode == 0
+    assert len(list(ahead)) == 2
 
 
 def test_sources_that_end_at_different_times_are_an_error():
