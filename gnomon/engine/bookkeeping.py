@@ -85,7 +85,7 @@ class Bookkeeping(ABC):
                 job.operator.active += 1
             for var in job.const:
                 if var.writer is None and not var.queue:
-                    var.readers.add(job)
+                    var.admit(job)
                 else:
                     blockers += 1
                     var.enqueue(job, False)
@@ -120,7 +120,7 @@ class Bookkeeping(ABC):
         """Take a job out of its variables and count it as done."""
         ready = self._ready
         for var in job.const:
-            var.readers.discard(job)
+            var.dismiss(job)
             if var.queue and not var.readers:
                 var.promote(ready)
         for var in job.mutate:

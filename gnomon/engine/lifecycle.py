@@ -24,6 +24,7 @@ from gnomon.engine.failure import Failure
 from gnomon.engine.job import DONE
 from gnomon.engine.report import reachable
 from gnomon.engine.thread import shut_gate
+from gnomon.engine.var import NOBODY
 from gnomon.engine.waiting import Waiting
 
 log = logging.getLogger("gnomon.engine")
@@ -54,7 +55,7 @@ class Lifecycle(Waiting):
         for job in jobs:
             job.state = DONE
             for var in (*job.const, *job.mutate):
-                var.readers.clear()
+                var.readers = NOBODY
                 var.writer = var.queue = None
             if job not in running:
                 error = EngineError("it was pending in the parent when the process forked")

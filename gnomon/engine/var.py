@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from gnomon.engine.job import Job
 
 
+NOBODY: frozenset[Job] = frozenset()  # most variables are made, written once and forgotten
+
+
 class Var:
     """A light tag for any resource; make one with `engine.new_variable()`.
 
@@ -38,7 +41,7 @@ class Var:
     )
 
     def __init__(self, name: str | None = None) -> None:
-        self.readers: set[Job] = set()
+        self.readers: set[Job] | frozenset[Job] = NOBODY  # a set of its own when one comes
         self.writer: Job | None = None
         self.queue: deque[tuple[Job, bool]] | None = None  # (job, whether it writes)
         self.version = 0
@@ -48,6 +51,19 @@ class Var:
 
     def __repr__(self) -> str:
         return f"Var({self.name or hex(id(self))}, version {self.version})"
+
+    def admit(self, job: Job) -> None:
+        """Let a reader in."""
+        readers = self.readers
+        if readers is NOBODY:
+            self.readers = {job}
+        else:
+            readers.add(job)  # type: ignore[union-attr]
+
+    def dismiss(self, job: Job) -> None:
+        """Let a reader go; harmless where it is not in."""
+        if self.readers:
+            self.readers.discard(job)  # type: ignore[union-attr]
 
     def enqueue(self, job: Job, writes: bool) -> None:
         """Put a job that is not admitted at the end of the queue."""
@@ -61,7 +77,7 @@ class Var:
         while queue and self.writer is None:
             job, writes = queue[0]
             if not writes:
-                self.readers.add(job)
+                self.admit(job)
             elif self.readers:
                 return
             else:
@@ -73,7 +89,7 @@ class Var:
 
     def remove(self, job: Job) -> None:
         """Take a job out wherever it is; harmless where it is not."""
-        self.readers.discard(job)
+        self.dismiss(job)
         if self.writer is job:
             self.writer = None
         if self.queue:

@@ -16,7 +16,8 @@ from gnomon import engine
 from gnomon.base import ParamError, complaint
 from gnomon.context import Context, current_context
 from gnomon.dtype import DType
-from gnomon.expr.node import Buffer, array_at
+from gnomon.expr.layout import array_at
+from gnomon.expr.node import Buffer
 from gnomon.ndarray.chunk import Chunk, allocate
 from gnomon.ndarray.layout import Layout, dense, strided
 from gnomon.ndarray.tape import Place

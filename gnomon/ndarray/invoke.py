@@ -8,7 +8,7 @@ function an operator; a quick one runs under its lock, where nobody is in the wa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gnomon import engine
@@ -31,15 +31,15 @@ Outputs = list[Any]
 class Run:
     """One run of a recipe: what the engine calls."""
 
-    __slots__ = ("addresses", "keep", "recipe")
+    __slots__ = ("addresses", "do", "keep")
 
-    def __init__(self, recipe: Recipe, addresses: list[int], keep: Any) -> None:
-        self.recipe = recipe
+    def __init__(self, do: Callable[[list[int]], None], addresses: list[int], keep: Any) -> None:
+        self.do = do
         self.addresses = addresses
         self.keep = keep
 
     def __call__(self, run_ctx: Any) -> None:
-        self.recipe.run(self.addresses)
+        self.do(self.addresses)
 
 
 def invoke(
@@ -99,14 +99,15 @@ def check_writes(op: Any, given: Sequence[Any]) -> None:
 def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context) -> Outputs:
     """All outputs that there is memory for: the visible ones, and while recording the hidden."""
     # a changed state, or a given output, may overlap other operands: that is part of the key
-    operands = [*inputs, *(given or ())]
-    key: Any = (mode.training, mode.recording, len(inputs), *[x._layout for x in operands])
+    key: Any = (mode.training, mode.recording, *[x._layout for x in inputs])
     anchors: Any = ()
     if given is not None or op.aux_names:
-        first = len(op.arguments())
-        anchors = anchors_of(operands, range(first, len(operands)))
-        key = (*key, anchors)
-    recipes = op.__dict__.setdefault("_recipes", {})
+        operands = [*inputs, *(given or ())]
+        anchors = anchors_of(operands, range(len(op.arguments()), len(operands)))
+        key = (*key, anchors, *[x._layout for x in given or ()])
+    recipes = op.__dict__.get("_recipes")
+    if recipes is None:
+        recipes = op.__dict__["_recipes"] = {}
     recipe = recipes.get(key)
     if recipe is None:
         recipe = _forward(op, [x._layout for x in inputs], given, anchors)
@@ -114,8 +115,8 @@ def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context)
             recipes.clear()
         recipes[key] = recipe
     layouts, changed = recipe.given
-    new = [Array._new(layout, ctx) for layout in layouts[len(given or ()) :]]
-    outputs = [*(given or ()), *new]
+    outputs = [] if given is None else [*given]
+    outputs += [Array._new(layout, ctx) for layout in layouts[len(outputs) :]]
     launch(recipe, op.name, inputs, outputs, [inputs[k] for k in changed], ctx)
     return outputs
 
@@ -198,19 +199,20 @@ def launch(
     """Have the engine run a recipe on these operands; `changed` are inputs that are written."""
     operands = [*inputs, *outputs]
     addresses = [x._address for x in operands]
-    keep: Any = [x._chunk for x in operands]
+    states: Any = None
     if recipe.draws:
         states = [generator(ctx).state(count) for count in recipe.draws]
         addresses += [state.address for state in states]
-        keep = keep, states
-    task = Run(recipe, addresses, keep)
     pushed = engine.get()
+    const = [x._chunk.var for x in inputs]
     mutate = [x._chunk.var for x in outputs]
     if changed:
         mutate += [x._chunk.var for x in changed]
-    const = [x._chunk.var for x in inputs]
-    if recipe.quick and pushed.run_brief(task, const, mutate, ctx):
+    brief = recipe.brief
+    if brief is not None and pushed.run_brief(Run(brief, addresses, None), const, mutate, ctx):
         return
+    keep = [x._chunk for x in operands], states
     written = dict.fromkeys(mutate)
     read = dict.fromkeys([var for var in const if var not in written])
+    task = Run(recipe.run, addresses, keep)
     pushed.push_inline(task, ctx, tuple(read), tuple(written), name=name)

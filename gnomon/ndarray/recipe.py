@@ -94,15 +94,18 @@ class Work:
 
 
 class Recipe:
-    """A `Work` ready to be done: `run(addresses)` of operands and draws."""
+    """A `Work` ready to be done: `run(addresses)` of operands and draws.
 
-    __slots__ = ("_best", "_trials", "draws", "given", "quick", "template")
+    `brief`, once it is known to be quick, does the same where nobody else does it at that time.
+    """
+
+    __slots__ = ("_best", "_trials", "brief", "draws", "given", "template")
 
     def __init__(self, work: Work, given: Any = None) -> None:
         self.draws = work.draws()
         self.template = Template(work.steps, len(work.layouts) + len(self.draws))
         self.given = given  # what the caller wants to know again
-        self.quick = False
+        self.brief: Callable[[Sequence[int]], None] | None = None
         self._trials = 0
         self._best = 1.0
 
@@ -115,4 +118,5 @@ class Recipe:
         self.template.run(addresses)
         self._best = min(self._best, perf_counter() - begin)
         self._trials += 1
-        self.quick = self._trials >= _TRIALS and self._best < _QUICK
+        if self._trials >= _TRIALS and self._best < _QUICK:
+            self.brief = self.template.reserve().run

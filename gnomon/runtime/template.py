@@ -106,13 +106,17 @@ class Template:
         Raises:
             GnomonError: a step failed.
         """
-        try:
-            copy = self._free.pop()
-        except IndexError:
-            copy = Copy(self._make(self._stand_ins), self._places)
+        copy = self.reserve()
         copy.run(addresses)
         if copy.held <= _KEPT_BYTES:
             self._free.append(copy)
+
+    def reserve(self) -> Copy:
+        """A copy of one's own, for a caller who sees to it that it runs once at a time."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return Copy(self._make(self._stand_ins), self._places)
 
 
 def blocks_of(step: Step) -> Iterator[Block]:
