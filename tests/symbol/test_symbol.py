@@ -10,6 +10,7 @@ import pytest
 
 import gnomon as mx
 from gnomon.base import FormatError, GnomonError, ParamError, ShapeError
+from gnomon.ops.property import OperatorProperty, register_op_property
 
 sym = mx.sym
 
@@ -289,3 +290,28 @@ def test_created_symbols_know_their_shapes():
     assert made.infer_shape()[1] == [(2, 3), (3,), (3, 2), (1,)]
     assert sym.maximum(2, 3) == 3
     assert sym.power(2, 3) == 8
+
+
+# operators of users -------------------------------------------------------------------------
+
+
+def test_operators_of_users_say_their_inputs():
+    class ScaleProperty(OperatorProperty):
+        """Data times a scale."""
+
+        def list_arguments(self):
+            return ["x", "scale"]
+
+        def list_auxiliary_states(self):
+            return ["count"]
+
+    register_op_property("TestScale")(ScaleProperty)
+    x, s = sym.Variable("a"), sym.Variable("b")
+    net = sym.TestScale(x, name="t")
+    assert net.list_inputs() == ["a", "t_scale", "t_count"]
+    assert net.list_auxiliary_states() == ["t_count"]
+    assert sym.TestScale(x, s, name="t").list_arguments() == ["a", "b"]
+    assert sym.TestScale(scale=s, name="t").list_arguments() == ["t_x", "b"]
+    with pytest.raises(ParamError, match="one of the inputs x, scale, count"):
+        sym.TestScale(x, weight=s)
+    assert sym.load_json(net.tojson()).list_inputs() == net.list_inputs()
