@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gnomon.expr.node import Expr, postorder
+from gnomon.expr.node import Expr
+from gnomon.expr.walk import postorder
 
 
 def vjp(

@@ -25,8 +25,10 @@ from gnomon import dtype as dt
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.index import Index
+from gnomon.expr.layout import array_at, stride_classes
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Number, Term, compute_dtype
+from gnomon.expr.walk import brief, tree
 from gnomon.shape import row_major
 
 Shape: TypeAlias = tuple[int, ...]
@@ -74,6 +76,15 @@ class Expr:
     def ndim(self) -> int:
         """The number of axes."""
         return len(self.shape)
+
+    @property
+    def label(self) -> str:
+        """What kind of node it is, or which function."""
+        return type(self).__name__
+
+    def describe(self) -> str:
+        """The node without its operands, in words."""
+        return f"{self.label} {'x'.join(map(str, self.shape)) or 'scalar'} {self.dtype.name}"
 
     def tree(self) -> str:
         """The expression as an indented tree, shared parts once."""
@@ -147,8 +158,7 @@ class Expr:
         raise TypeError("an expression has no truth value before it is stored somewhere")
 
     def __repr__(self) -> str:
-        sizes = "x".join(map(str, self.shape)) or "scalar"
-        return f"<{type(self).__name__} {sizes} {self.dtype.name}>"
+        return f"<{Expr.describe(self)}>"
 
 
 _ADD, _SUB, _MUL, _DIV = (SCALAR[name] for name in ("add", "sub", "mul", "div"))
@@ -207,27 +217,6 @@ class Buffer(Expr):
         return i.load(self)
 
 
-# what one axis' stride is, as far as code may rely on it
-ANY, UNIT, ZERO, JOINED, REVERSED = 0, 1, 2, 3, 4
-
-
-def stride_classes(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """Per axis UNIT (1), ZERO (0, or of no matter), REVERSED (-1), JOINED (spans the next), ANY."""
-    classes = []
-    inner: int | None = None  # what the stride must be to continue the axes after it
-    for n, s in zip(reversed(shape), reversed(strides), strict=True):
-        if n == 1 or s == 0:
-            classes.append(ZERO)
-            inner = inner if n == 1 else None
-            continue
-        if s == inner:
-            classes.append(JOINED)
-        else:
-            classes.append(UNIT if s == 1 else REVERSED if s == -1 else ANY)
-        inner = s * n
-    return tuple(reversed(classes))
-
-
 class Scalar(Expr):
     """A number beside expressions of `dtype`; it fits any shape and never recompiles a kernel."""
 
@@ -236,6 +225,13 @@ class Scalar(Expr):
 
     def __init__(self, value: Number, dtype: DType) -> None:
         self.value, self.shape, self.dtype, self.exp_type = value, (), dtype, MAPPER
+
+    @property
+    def label(self) -> str:
+        return repr(self.value)
+
+    def describe(self) -> str:
+        return f"Scalar {self.dtype.name} = {self.value!r}"
 
     def at(self, i: Index) -> Term:
         return i.arena.arg(self, compute_dtype(self.dtype))
@@ -257,6 +253,10 @@ class Map(Expr):
     @property
     def children(self) -> tuple[Expr, ...]:
         return self.args
+
+    @property
+    def label(self) -> str:
+        return self.fn.name
 
     def at(self, i: Index) -> Term:
         args = tuple([i.elem(a, i if a.shape else i.put_all(())) for a in self.args])
@@ -444,15 +444,20 @@ def map_over(fn: ScalarFn, operands: Sequence[Operand]) -> Map:
     for k, arg in enumerate(args):
         if arg.dtype is not dtype:
             raise DTypeError(
-                complaint(fn.name, f"operand {k}", f"dtype {dtype.name} as {first!r}", f"{arg!r}")
-                + "; convert with tcast"
+                misfit(fn, k, f"dtype {dtype.name} as {first!r}", args) + "; convert with tcast"
             )
         if type(arg) is Scalar or arg.shape == shape:
             continue
         if shape is not None:
-            raise ShapeError(complaint(fn.name, f"operand {k}", f"shape {shape}", f"{arg!r}"))
+            raise ShapeError(misfit(fn, k, f"shape {shape}", args))
         shape = arg.shape
     return Map(fn, args, shape or (), dtype)
+
+
+def misfit(fn: ScalarFn, k: int, expected: str, args: Sequence[Expr]) -> str:
+    """The complaint about operand `k` of a function, with the operands that it stands among."""
+    whole = ", ".join(map(brief, args))
+    return complaint(fn.name, f"operand {k}", expected, f"{args[k]!r} in {fn.name}({whole})")
 
 
 def binary(fn: ScalarFn, a: Operand, b: Operand) -> Map:
@@ -477,74 +482,3 @@ def product(a: Expr, b: Expr | Number) -> Expr:
 def cast(e: Expr, dtype: DType) -> Expr:
     """`e` converted to `dtype`; `e` itself where it has that dtype."""
     return e if e.dtype is dtype else Cast(e, dtype)
-
-
-def array_at(
-    address: int, shape: Sequence[int], strides: Sequence[int], dtype: DType, owner: Any
-) -> np.ndarray[Any, Any]:
-    """A NumPy view of memory, which keeps `owner` alive."""
-    size = dtype.size
-    raw = {
-        "data": (address, False),
-        "shape": tuple(shape),
-        "strides": tuple(s * size for s in strides),
-        "typestr": dtype.numpy.str if dtype.numpy.kind != "V" else f"<V{size}",
-        "version": 3,
-    }
-    view = np.asarray(_Memory(raw, owner))
-    return view if view.dtype == dtype.numpy else view.view(dtype.numpy)
-
-
-class _Memory:
-    """Carries `__array_interface__`, and the owner of the memory."""
-
-    def __init__(self, interface: dict[str, Any], owner: Any) -> None:
-        self.__array_interface__, self.owner = interface, owner
-
-
-def postorder(roots: Sequence[Expr]) -> list[Expr]:
-    """Every node below `roots` once, operands first; iterative."""
-    seen: set[int] = set()
-    order: list[Expr] = []
-    stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
-    while stack:
-        node, done = stack.pop()
-        if done:
-            order.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            stack.append((node, True))
-            stack.extend(
-                (child, False) for child in reversed(node.children) if id(child) not in seen
-            )
-    return order
-
-
-def tree(root: Expr) -> str:
-    """`root` as an indented tree; a part that occurs again is named by its number.
-
-    >>> x = Buffer((3,), dt.float32)
-    >>> print(tree(x * x + 1.0))
-    #3 add 3 float32
-      #1 mul 3 float32
-        #0 Buffer 3 float32
-        #0
-      #2 Scalar scalar float32 = 1.0
-    """
-    numbers = {id(node): k for k, node in enumerate(postorder([root]))}
-    shown: set[int] = set()
-    lines: list[str] = []
-    stack: list[tuple[Expr, int]] = [(root, 0)]
-    while stack:
-        node, depth = stack.pop()
-        head = f"{'  ' * depth}#{numbers[id(node)]}"
-        if id(node) in shown:
-            lines.append(head)
-            continue
-        shown.add(id(node))
-        name = node.fn.name if isinstance(node, Map) else type(node).__name__
-        value = f" = {node.value!r}" if isinstance(node, Scalar) else ""
-        sizes = "x".join(map(str, node.shape)) or "scalar"
-        lines.append(f"{head} {name} {sizes} {node.dtype.name}{value}")
-        stack.extend((child, depth + 1) for child in reversed(node.children))
-    return "\n".join(lines)

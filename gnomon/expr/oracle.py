@@ -14,10 +14,11 @@ import numpy as np
 from gnomon import dtype as dt
 from gnomon.dtype import DType
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Call, Expr, Scalar, postorder
+from gnomon.expr.node import Buffer, Call, Expr, Scalar
 from gnomon.expr.primitive import PRIMITIVES
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Arena, Term, compute_dtype
+from gnomon.expr.walk import postorder
 from gnomon.shape import prod
 
 Array: TypeAlias = "np.ndarray[Any, Any]"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gnomon.expr.node import Cast, Composite, Expr, Map, postorder
+from gnomon.expr.node import Cast, Composite, Expr, Map
+from gnomon.expr.walk import postorder
 
 
 def substitute(roots: Sequence[Expr], replace: Mapping[Expr, Expr]) -> list[Expr]:

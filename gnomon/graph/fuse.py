@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from gnomon.expr.node import Call, Expr, postorder
+from gnomon.expr.node import Call, Expr
 from gnomon.expr.rewrite import substitute
+from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry
 from gnomon.graph.task import Buffers, Task, read_elsewhere, seen_through
 

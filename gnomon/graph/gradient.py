@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnomon.dtype import DType
-from gnomon.expr.node import Buffer, Expr, postorder
+from gnomon.expr.node import Buffer, Expr
+from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ops import registry
 from gnomon.ops.derive import Needs, leaves_of

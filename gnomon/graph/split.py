@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from gnomon.expr.node import Buffer, Call, Expr, postorder
+from gnomon.expr.node import Buffer, Call, Expr
 from gnomon.expr.rewrite import substitute
+from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Node
 from gnomon.graph.task import Buffers, Task, seen_through
 

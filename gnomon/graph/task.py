@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gnomon.dtype import DType
-from gnomon.expr.node import Buffer, Cast, Chainer, Expr, Map, postorder
+from gnomon.expr.node import Buffer, Cast, Chainer, Expr, Map
 from gnomon.expr.rewrite import with_children
+from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Node
 from gnomon.plan.view import viewed
 

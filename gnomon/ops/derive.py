@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon.dtype import DType
 from gnomon.expr.diff import vjp
-from gnomon.expr.node import Buffer, Cast, Expr, Map, postorder
+from gnomon.expr.node import Buffer, Cast, Expr, Map
 from gnomon.expr.rewrite import substitute
+from gnomon.expr.walk import postorder
 
 if TYPE_CHECKING:
     from gnomon.ops.op import Op

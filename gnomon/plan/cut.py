@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gnomon.expr.node import Buffer, Call, Expr, Map, Scalar, postorder
+from gnomon.expr.node import Buffer, Call, Expr, Map, Scalar
 from gnomon.expr.rewrite import substitute
+from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Store, identity
 from gnomon.plan.view import views
 

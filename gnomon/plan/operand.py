@@ -7,22 +7,10 @@ from typing import Any, TypeAlias
 
 from gnomon.dtype import DType
 from gnomon.expr.index import Index
-from gnomon.expr.node import (
-    ANY,
-    JOINED,
-    MAPPER,
-    REVERSED,
-    UNIT,
-    ZERO,
-    Buffer,
-    Cast,
-    Composite,
-    Expr,
-    Map,
-    Scalar,
-    postorder,
-)
+from gnomon.expr.layout import ANY, JOINED, REVERSED, UNIT, ZERO
+from gnomon.expr.node import MAPPER, Buffer, Cast, Composite, Expr, Map, Scalar
 from gnomon.expr.term import Arena, Term, compute_dtype
+from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Store, Structure
 
 Extent: TypeAlias = "int | Term"

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
-from gnomon.expr.node import MAPPER, UNIT, Buffer, Cast, Expr, Map, Scalar
+from gnomon.expr.layout import UNIT
+from gnomon.expr.node import MAPPER, Buffer, Cast, Expr, Map, Scalar
 from gnomon.plan.statement import Saver, Store, Structure
 from gnomon.runtime import threads
 from gnomon.runtime.kernel import CACHE, GRAIN, Kernel, bits

@@ -6,7 +6,7 @@
 >>> g = shadow.Tensor(np.array([10.0, 20.0, 30.0], np.float32))
 >>> w[:] = -0.1 * (g + 0.5 * w)
 >>> w.numpy()
-array([-1.05    , -2.1     , -3.1499999], dtype=float32)
+array([-1.0500001, -2.1000001, -3.15     ], dtype=float32)
 """
 
 from gnomon.dtype import default_real as default_real_t

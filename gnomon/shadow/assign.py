@@ -10,7 +10,8 @@ from __future__ import annotations
 from gnomon.base import GnomonError, complaint
 from gnomon.expr.ext.reshape import Reshape
 from gnomon.expr.ext.transpose import Transpose
-from gnomon.expr.node import CHAINER, Buffer, Call, Expr, Operand, as_expr, postorder
+from gnomon.expr.node import CHAINER, Buffer, Call, Expr, Operand, as_expr
+from gnomon.expr.walk import postorder
 from gnomon.plan.cut import core
 from gnomon.plan.statement import Saver
 from gnomon.runtime.dispatch import store

@@ -47,7 +47,7 @@ def F(op: ScalarFn | str) -> Callable[..., Map]:
     """The scalar operator `op`, or the built-in of that name, to be mapped over expressions.
 
     >>> F("maximum")(Buffer((3,)), 0.0)
-    <Map 3 float32>
+    <maximum 3 float32>
     """
     found = SCALAR[op] if isinstance(op, str) else op
     return lambda *operands: make_exp(found, *operands)

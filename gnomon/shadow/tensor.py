@@ -10,7 +10,8 @@ import numpy as np
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.expr.ext.transpose import Transpose, transpose
-from gnomon.expr.node import UNIT, ZERO, Buffer, Expr, Operand
+from gnomon.expr.layout import UNIT, ZERO
+from gnomon.expr.node import Buffer, Expr, Operand
 from gnomon.runtime import look
 from gnomon.shadow.assign import assign, divto, minusto, multo, plusto, saveto
 from gnomon.shadow.stream import Stream
@@ -136,10 +137,6 @@ class Tensor(Buffer):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         array = self.numpy()
         return np.array(array, dtype) if copy or dtype not in (None, array.dtype) else array
-
-    def __repr__(self) -> str:
-        sizes = "x".join(map(str, self.shape)) or "scalar"
-        return f"<{type(self).__name__} {sizes} {self.dtype.name}>"
 
     # -- views ----------------------------------------------------------------------------------
 

@@ -1,0 +1,53 @@
+"""Layout: where the elements of data lie in memory, and a NumPy view of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gnomon.dtype import DType
+
+# what one axis' stride is, as far as code may rely on it
+ANY, UNIT, ZERO, JOINED, REVERSED = 0, 1, 2, 3, 4
+
+
+def stride_classes(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
+    """Per axis UNIT (1), ZERO (0, or of no matter), REVERSED (-1), JOINED (spans the next), ANY."""
+    classes = []
+    inner: int | None = None  # what the stride must be to continue the axes after it
+    for n, s in zip(reversed(shape), reversed(strides), strict=True):
+        if n == 1 or s == 0:
+            classes.append(ZERO)
+            inner = inner if n == 1 else None
+            continue
+        if s == inner:
+            classes.append(JOINED)
+        else:
+            classes.append(UNIT if s == 1 else REVERSED if s == -1 else ANY)
+        inner = s * n
+    return tuple(reversed(classes))
+
+
+def array_at(
+    address: int, shape: Sequence[int], strides: Sequence[int], dtype: DType, owner: Any
+) -> np.ndarray[Any, Any]:
+    """A NumPy view of memory, which keeps `owner` alive."""
+    size = dtype.size
+    raw = {
+        "data": (address, False),
+        "shape": tuple(shape),
+        "strides": tuple(s * size for s in strides),
+        "typestr": dtype.numpy.str if dtype.numpy.kind != "V" else f"<V{size}",
+        "version": 3,
+    }
+    view = np.asarray(_Memory(raw, owner))
+    return view if view.dtype == dtype.numpy else view.view(dtype.numpy)
+
+
+class _Memory:
+    """Carries `__array_interface__`, and the owner of the memory."""
+
+    def __init__(self, interface: dict[str, Any], owner: Any) -> None:
+        self.__array_interface__, self.owner = interface, owner

@@ -1,0 +1,68 @@
+"""Walks over expressions: operands first, as a tree, in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gnomon.expr.node import Expr
+
+
+def postorder(roots: Sequence[Expr]) -> list[Expr]:
+    """Every node below `roots` once, operands first; iterative."""
+    seen: set[int] = set()
+    order: list[Expr] = []
+    stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend(
+                (child, False) for child in reversed(node.children) if id(child) not in seen
+            )
+    return order
+
+
+def tree(root: Expr) -> str:
+    """`root` as an indented tree; a part that occurs again is named by its number.
+
+    >>> from gnomon.expr.node import Buffer
+    >>> x = Buffer((3,))
+    >>> print(tree(x * x + 1.0))
+    #3 add 3 float32
+      #1 mul 3 float32
+        #0 Buffer 3 float32
+        #0
+      #2 Scalar float32 = 1.0
+    """
+    numbers = {id(node): k for k, node in enumerate(postorder([root]))}
+    shown: set[int] = set()
+    lines: list[str] = []
+    stack: list[tuple[Expr, int]] = [(root, 0)]
+    while stack:
+        node, depth = stack.pop()
+        head = f"{'  ' * depth}#{numbers[id(node)]}"
+        if id(node) in shown:
+            lines.append(head)
+            continue
+        shown.add(id(node))
+        lines.append(f"{head} {node.describe()}")
+        stack.extend((child, depth + 1) for child in reversed(node.children))
+    return "\n".join(lines)
+
+
+def brief(e: Expr, depth: int = 3) -> str:
+    """`e` in a line for errors: functions of operands, what lies deeper than `depth` left out.
+
+    >>> from gnomon.expr.node import Buffer
+    >>> print(brief(Buffer((3,)) * 2.0 + 1.0))
+    add(mul(Buffer 3 float32, 2.0), 1.0)
+    """
+    if not e.children:
+        return e.describe() if e.shape else e.label
+    inside = ", ".join(brief(c, depth - 1) for c in e.children) if depth else "..."
+    return f"{e.label}({inside})"
