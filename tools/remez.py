@@ -141,6 +141,47 @@ atanh_tail = near_zero(lambda z: (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2 - 2 
 erf_rest = near_zero(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1)
 
 
+def inverse_erf(w: mpf) -> mpf:
+    """erfinv(x) / x by w = -log(1 - x^2)."""
+    if w < mpf(10) ** -30:
+        return mp.sqrt(mp.pi) / 2
+    x = mp.sqrt(-mp.expm1(-w))
+    return mp.erfinv(x) / x
+
+
+def inverse_task(middle: float, half: float, root: bool, degree: int, bits: int = 53) -> Task:
+    """`inverse_erf` around a point of w, or of its square root."""
+
+    def f(v: mpf) -> mpf:
+        return inverse_erf((v + middle) ** 2 if root else v + middle)
+
+    return Task(f, -half, half, degree, lambda v: 1 / f(v), bits)
+
+
+def large(f: Function, limit: mpf) -> Function:
+    """`f` of w = 1 / sqrt(z), with its limit at z = 0."""
+
+    def at(z: mpf) -> mpf:
+        with mp.workdps(90):
+            return +(f(1 / mp.sqrt(z), z) if z else limit)
+
+    return at
+
+
+stirling = large(
+    lambda w, z: (mp.loggamma(w) - (w - mpf(1) / 2) * mp.log(w) + w - mp.log(2 * mp.pi) / 2) * w,
+    mpf(1) / 12,
+)
+digamma = large(lambda w, z: (mp.log(w) - 1 / (2 * w) - mp.digamma(w)) / z, mpf(1) / 12)
+trigamma = large(lambda w, z: (mp.psi(1, w) - 1 / w - z / 2) * w / z, mpf(1) / 6)
+
+
+def scaled_gamma(u: mpf) -> mpf:
+    """gamma(w) e^w w^(1/2 - w) by u = 1 / w."""
+    with mp.workdps(90):
+        return +(mp.exp(mp.log(2 * mp.pi) / 2 + stirling(u * u) * u))
+
+
 def log_erfc(x: mpf) -> mpf:
     """-log(erfc(x))."""
     return -mp.log(mp.erfc(x))
@@ -161,6 +202,15 @@ TASKS: dict[str, Task] = {
     **pair("ERF", erf_rest, 0, 1.0, (5, 11), near_zero(lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)))),
     "ERFC_SINGLE": Task(log_erfc, 1.0, 4.0, 6, lambda x: mp.erfc(x) / mp.erf(x), 24),
     "ERFC_DOUBLE": Task(log_erfc, 1.0, 6.0, 16, lambda x: mp.erfc(x) / mp.erf(x), 53),
+    "STIRLING": Task(stirling, 0, 1 / 16, 9),
+    "SCALED_GAMMA": Task(scaled_gamma, 0, 1 / 4, 12, lambda u: 1 / scaled_gamma(u)),
+    "DIGAMMA": Task(digamma, 0, 1 / 16, 8, lambda z: z / 2),
+    "TRIGAMMA": Task(trigamma, 0, 1 / 16, 9, lambda z: z),
+    "ERFINV_NEAR_SINGLE": inverse_task(3.125, 3.125, False, 10, 24),
+    "ERFINV_NEAR_DOUBLE": inverse_task(3.125, 3.125, False, 24),
+    "ERFINV_TAIL_SINGLE": inverse_task(3.3, 0.8, True, 8, 24),
+    "ERFINV_TAIL_DOUBLE": inverse_task(3.25, 0.75, True, 19),
+    "ERFINV_END": inverse_task(5.05, 1.05, True, 18),
     **pair("SIN", odd(mp.sin), 0, QUARTER, (2, 6), beside(mp.sin)),
     **pair("COS", cos_rest, 0, QUARTER, (2, 6), near_zero(lambda z: z * z / mp.cos(mp.sqrt(z)))),
     **pair("SINPI", odd(mp.sin), 0, HALF_PI, (3, 8), beside(mp.sin)),

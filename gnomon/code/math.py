@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gnomon.code.libm import error, exponential, logarithm, power, trigonometric
+from gnomon.code.libm import error, exponential, gamma, logarithm, power, trigonometric
 from gnomon.code.libm.kit import Kit, scalb
 from gnomon.expr.term import Term
 
@@ -21,10 +21,14 @@ RULES: dict[str, Callable[..., Term]] = {
     "cos": trigonometric.cos,
     "cospi": trigonometric.cospi,
     "cosh": exponential.cosh,
+    "digamma": gamma.digamma,
     "erf": error.erf,
+    "erfinv": error.erfinv,
     "exp": exponential.exp,
     "exp2": exponential.exp2,
     "expm1": exponential.expm1,
+    "gamma": gamma.gamma,
+    "gammaln": gamma.gammaln,
     "log": logarithm.log,
     "log10": logarithm.log10,
     "log1p": logarithm.log1p,
@@ -36,6 +40,7 @@ RULES: dict[str, Callable[..., Term]] = {
     "sinpi": trigonometric.sinpi,
     "tan": trigonometric.tan,
     "tanh": exponential.tanh,
+    "trigamma": gamma.trigamma,
 }
 
 

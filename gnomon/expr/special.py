@@ -16,16 +16,16 @@ _EULER = 0.57721566490153286
 
 def sinpi(x: Any) -> Any:
     """sin(pi x), with the exact remainder of x."""
-    rest = np.remainder(x, 2.0)
-    nearest = np.rint(rest)
-    sign = np.where(nearest == 1.0, -1.0, 1.0)
-    return (np.sin(np.pi * (rest - nearest)) * sign).astype(np.asarray(x).dtype)
+    x = np.asarray(x)
+    rest = x - 2.0 * np.rint(0.5 * x)
+    folded = np.where(np.abs(rest) > 0.5, np.copysign(1.0, rest) - rest, rest)
+    return np.sin(np.pi * folded).astype(x.dtype)
 
 
 def cospi(x: Any) -> Any:
     """cos(pi x), with the exact remainder of x."""
-    rest = np.remainder(x, 2.0)
-    return np.sin(np.pi * (0.5 - np.minimum(rest, 2.0 - rest))).astype(np.asarray(x).dtype)
+    x = np.asarray(x)
+    return np.sin(np.pi * (0.5 - np.abs(x - 2.0 * np.rint(0.5 * x)))).astype(x.dtype)
 
 
 def _elementwise(function: Callable[[float], float]) -> Callable[[Any], Any]:
@@ -48,8 +48,8 @@ def _pole_safe(function: Callable[[float], float], at_pole: float) -> Callable[[
             return x if math.isnan(x) else at_pole
         try:
             return function(x)
-        except OverflowError:
-            return math.inf
+        except OverflowError:  # beside a pole of gamma the sign is that of x
+            return math.copysign(math.inf, x if math.isnan(at_pole) else 1.0)
         except ValueError:
             return math.copysign(math.inf, x) if x == 0 and math.isnan(at_pole) else at_pole
 
@@ -75,21 +75,23 @@ def _polygamma(x: float, order: int) -> float:
     """Digamma (0) or trigamma (1): upward recurrence, then the asymptotic series."""
     if x == -math.inf or math.isnan(x):
         return math.nan
-    if x <= 0 and x == math.floor(x):
+    if abs(x) < 1e-150:
         return (
-            math.nan
-            if order == 0 and x != 0
-            else math.copysign(math.inf, -x)
-            if order == 0
-            else math.inf
+            math.inf if order else math.copysign(min(1.0 / abs(x), math.inf) if x else math.inf, -x)
         )
+    if x <= 0 and x == math.floor(x):
+        return math.inf if order else math.nan
     if x < 0.5:  # reflection: pi / tan and pi / sin of the exact distance to an integer
         d = x - round(x)
-        if order == 0:
-            return _polygamma(1.0 - x, 0) - math.pi / math.tan(math.pi * d)
-        return (math.pi / math.sin(math.pi * d)) ** 2 - _polygamma(1.0 - x, 1)
+        if order:
+            return (math.pi / math.sin(math.pi * d)) ** 2 - _polygamma(1.0 - x, 1)
+        return _polygamma(1.0 - x, 0) - math.pi / math.tan(math.pi * d)
+    return _asymptotic(x, order)
+
+
+def _asymptotic(x: float, order: int) -> float:
     total = 0.0
-    while x < 12.0:
+    while x < 25.0:
         total += 1.0 / (x * x) if order else -1.0 / x
         x += 1.0
     r = 1.0 / (x * x)

@@ -1,10 +1,11 @@
-"""erf: an odd polynomial to 1, beyond 1 - exp(-q(|x|)), whose error the 1 dwarfs."""
+"""erf, an odd polynomial to 1, then 1 - exp(-q(|x|)), whose error the 1 dwarfs; its inverse."""
 
 from __future__ import annotations
 
 from gnomon.code.libm import tables
 from gnomon.code.libm.exponential import LOG2_E, exp_rest, rest
-from gnomon.code.libm.kit import Kit
+from gnomon.code.libm.kit import INF, Kit
+from gnomon.code.libm.logarithm import log
 from gnomon.expr.term import Term
 
 
@@ -17,3 +18,17 @@ def erf(k: Kit, x: Term) -> Term:
     n, _ = k.near(q, LOG2_E)
     far = k.fnma(exp_rest(k, rest(k, q, n)), k.power_of_two(n), k(1.0))
     return k.op("copysign", k.select(a < 1.0, near, far), x)
+
+
+def erfinv(k: Kit, x: Term) -> Term:
+    """x p(w) with w = -log(1 - x^2), in its square root where that is large (after Giles)."""
+    w = -log(k, (1.0 - x) * (x + 1.0))
+    root = k.op("sqrt", w)
+    near = k.poly(w - 3.125, k.pick(tables.ERFINV_NEAR_SINGLE, tables.ERFINV_NEAR_DOUBLE))
+    if k.single:
+        tail = k.poly(root - 3.3, tables.ERFINV_TAIL_SINGLE)
+    else:
+        end = k.poly(root - 5.05, tables.ERFINV_END)
+        tail = k.select(root < 4.0, k.poly(root - 3.25, tables.ERFINV_TAIL_DOUBLE), end)
+    value = x * k.select(w < 6.25, near, tail)
+    return k.select(k.op("abs", x).eq(1.0), x * INF, value)

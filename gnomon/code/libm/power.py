@@ -1,7 +1,7 @@
 """Powers: x^y as 2^(y log2 x), and the cube root.
 
-The logarithm has to be known to some 12 bits more than the format: float32 computes in float64, float64 in
-sums of two numbers.
+The logarithm has to be known to some 12 bits more than the format: float32 computes in float64,
+float64 in sums of two numbers.
 """
 
 from __future__ import annotations
