@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from gnomon.expr.call import BatchDot, Dot
 from gnomon.expr.node import Buffer, Call
 from gnomon.plan.cut import Invoke
-from gnomon.runtime import blas, neural
+from gnomon.runtime import gemm, neural
 from gnomon.runtime.program import Step
 from gnomon.runtime.scratch import copied
 
@@ -56,7 +56,7 @@ def matrix(buffer: Buffer) -> Matrix | None:
 
 def dot_supported(call: Dot) -> bool:
     """Products of floats that are not empty."""
-    return blas.supports(call.dtype) and 0 not in (*call.a.shape, *call.b.shape)
+    return gemm.supports(call.dtype) and 0 not in (*call.a.shape, *call.b.shape)
 
 
 def dot_steps(invoke: Invoke) -> list[Step]:
@@ -71,7 +71,7 @@ def dot_steps(invoke: Invoke) -> list[Step]:
     factor, beta = FACTORS[invoke.saver]
     batch = call.shape[0] if isinstance(call, BatchDot) else 1
     strides = (a.strides[0], b.strides[0], dest.strides[0]) if batch > 1 else None
-    step = blas.gemm_step(
+    step = gemm.gemm_step(
         call.dtype,
         m,
         n,
