@@ -7,6 +7,8 @@ for each phase the number of tasks and of inner iterations in a block, then the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gnomon import dtype as dt
 from gnomon.code.emit import Value
 from gnomon.code.loops import LoopWriter
@@ -98,23 +100,47 @@ class PhaseWriter(LoopWriter):
         task, tasks = Value("%task", dt.int64), Value("%tasks", dt.int64)
         low = self.int("udiv", self.int("mul", total, task), tasks)
         high = self.int("udiv", self.int("mul", total, self.int("add", task, e.index(1))), tasks)
-        with e.for_range(low, high) as number, self.scope():
-            row = self.int("udiv", number, per_row)
-            start = self.int("mul", self.int("sub", number, self.int("mul", row, per_row)), block)
-            stop = self.smaller(self.int("add", start, block), n)
-            self.decode(row)
-            self.body(phase.row)
-            self.inner_loop(inner, start, stop)
+        some = self.e.primitive("lt", [low, high], dt.bool_)
+        with e.when(some), self.scope():
+            where = self.position(low, per_row)
+            with e.for_range(low, high), self.scope():
+                for v, place in zip(phase.rows, where, strict=False):
+                    self.base[v] = self.counter(place)
+                start = self.int("mul", self.counter(where[-1]), block)
+                stop = self.smaller(self.int("add", start, block), n)
+                self.body(phase.row)
+                self.inner_loop(inner, start, stop)
+                self.advance([*map(self.extent, phase.rows), per_row], where)
 
-    def decode(self, row: Value) -> None:
-        """The outer variables of a row number."""
-        for v in reversed(self.phase.rows[1:]):
-            n = self.extent(v)
-            rest = self.int("udiv", row, n)
-            self.base[v] = self.int("sub", row, self.int("mul", rest, n))
-            row = rest
-        if self.phase.rows:
-            self.base[self.phase.rows[0]] = row
+    def position(self, number: Value, per_row: Value) -> list[str]:
+        """Counters for the outer variables and the block within a row, set to block `number`.
+
+        They are divided out once; from then on they count, because a division takes longer than
+        a short row.
+        """
+        extents = [*map(self.extent, self.phase.rows), per_row]
+        places = [self.e.alloca(dt.int64, stem="at") for _ in extents]
+        for place, n in reversed(list(zip(places, extents, strict=True))[1:]):
+            rest = self.int("udiv", number, n)
+            inside = self.int("sub", number, self.int("mul", rest, n))
+            self.e.line(f"store {inside}, ptr {place}")
+            number = rest
+        self.e.line(f"store {number}, ptr {places[0]}")
+        return places
+
+    def counter(self, place: str) -> Value:
+        return self.e.do(f"load i64, ptr {place}", dt.int64)
+
+    def advance(self, extents: Sequence[Value], places: Sequence[str]) -> None:
+        """The next position: the last counter steps, and what is full carries over."""
+        after = self.int("add", self.counter(places[-1]), self.e.index(1))
+        self.e.line(f"store {after}, ptr {places[-1]}")
+        if len(places) == 1:
+            return
+        full = self.e.primitive("eq", [after, extents[-1]], dt.bool_)
+        with self.e.when(full):
+            self.e.line(f"store i64 0, ptr {places[-1]}")
+            self.advance(extents[:-1], places[:-1])
 
     def inner_loop(self, inner: int, start: Value, stop: Value) -> None:
         def once() -> None:

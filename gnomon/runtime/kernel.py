@@ -69,8 +69,6 @@ class Kernel:
 
 def divides(nests: Nests) -> bool:
     """Whether loops divide by sizes: LLVM's usual pipeline then earns its time."""
-    if any(len(phase.rows) > 1 for phase in nests.phases):
-        return True
     terms = nests.arena.table.values()
     return any(t.op in ("idiv", "imod") and t.free and t.args[1].constant is None for t in terms)
 
