@@ -14,6 +14,7 @@ are daemons, so that a function that never returns cannot keep the interpreter f
 from __future__ import annotations
 
 import threading
+from _thread import start_new_thread
 
 from gnomon import config
 from gnomon.base import EngineError
@@ -184,28 +185,31 @@ class ThreadedEngine(Engine):
         return Lane(str(ctx), self._workers or config.get("cpu_workers"))
 
     def _after_entry(self) -> None:
-        while self._hiring:
-            self._hire(self._hiring.pop())
+        if self._hiring:
+            self._hire()
         super()._after_entry()
 
-    def _hire(self, lane: Lane) -> None:
-        """Start the threads that a lane lacks."""
-        while True:
-            with self._lock:
+    def _hire(self) -> None:
+        """Start the threads that lanes lack; the bare call leaves no gap for an interrupt."""
+        with self._lock:
+            while self._hiring:
+                lane = self._hiring[-1]
                 if lane.missing <= 0:
-                    return
-                lane.threads += 1
-                name = f"gnomon {lane.name} #{lane.threads}"
-            try:
-                threading.Thread(target=self._serve, args=(lane,), name=name, daemon=True).start()
-            except RuntimeError as error:
-                lane.threads -= 1
-                if lane.threads:
-                    return  # the ones there are will do
-                raise EngineError(f"the engine cannot start a thread: {error}") from error
+                    self._hiring.pop()
+                    continue
+                try:
+                    lane.threads += 1
+                    start_new_thread(self._serve, (lane,))
+                except RuntimeError as error:
+                    self._hiring.pop()
+                    lane.threads -= 1
+                    if not lane.threads:  # otherwise those that there are will do
+                        message = f"the engine cannot start a thread: {error}"
+                        raise EngineError(message) from error
 
     def _serve(self, lane: Lane) -> None:
         """A worker's life: settle what it ran, take what is next, sleep when there is nothing."""
+        threading.current_thread().name = f"gnomon {lane.name}"
         state = self._state()
         state.lane = lane
         lock = self._lock
