@@ -7,6 +7,7 @@ the padding; what lies beyond the padding is never counted in a mean, the paddin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,11 @@ class Window:
     stride: Sizes
     pad: Sizes
     full: bool = False
+
+    @property
+    def most(self) -> list[int]:
+        """How many windows hold an element at most, along each axis."""
+        return [-(-k // s) for k, s in zip(self.kernel, self.stride, strict=True)]
 
     def counts(self, space: Sizes) -> Sizes:
         """How many windows there are along each axis."""
@@ -77,7 +83,7 @@ class MaxPool(Call):
 
     def reference(self, *operands: Array) -> Array:
         largest = seen(operands[0], self.window, -np.inf).max(axis=tuple(range(-self.rank, 0)))
-        return np.maximum(largest, lowest(self.dtype)).astype(operands[0].dtype)
+        return np.asarray(np.maximum(largest, lowest(self.dtype)), operands[0].dtype)
 
     @property
     def rank(self) -> int:
@@ -163,26 +169,17 @@ class Won(Chainer):
 
     def at(self, i: Index) -> Term:
         w = self.window
-        counts = self.grad.shape[2:]
-        # along each axis at most this many windows hold an element
-        most = [-(-k // s) for k, s in zip(w.kernel, w.stride, strict=True)]
 
         def value(back: Index) -> Term:
-            place, within = [], i.arena.const(0)
-            inside = i.arena.const(True, dt.bool_)
-            for x, b, k, s, p, n in zip(
-                i[2:], back, w.kernel, w.stride, w.pad, counts, strict=True
-            ):
-                at = (x + p) // s - b
-                offset = x + p - at * s
-                inside = inside & (at >= 0) & (at < n) & (offset < k)
-                place.append(at)
-                within = within * k + offset
+            inside, place, offset = holder(i, back, w, self.grad.shape[2:])
+            within = i.arena.const(0)
+            for k, o in zip(w.kernel, offset, strict=True):
+                within = within * k + o
             here = (*i[:2], *place)
             won = inside & i.guard(inside, i.elem(self.winner, here), -1).eq(within)
             return i.guard(won, i.elem(self.grad, here), 0)
 
-        return i.fold(SUM, most, value)
+        return i.fold(SUM, w.most, value)
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
         return ((self.grad, Chosen(g, self.winner, self.window)),)
@@ -242,7 +239,7 @@ class AvgPool(Call):
         pad = tuple(p - b for p, b in zip(w.pad, border, strict=True))
         unit = (1,) * rank
         size = windows(ones, w.kernel, w.stride, pad, unit, self.shape[2:], 0.0)
-        return total / np.maximum(size.sum(axis=tuple(range(-rank, 0))), 1)
+        return np.asarray(total / np.maximum(size.sum(axis=tuple(range(-rank, 0))), 1))
 
     def fallback(self) -> Expr:
         """The same as an expression that a loop nest computes."""
@@ -287,26 +284,31 @@ class Spread(Chainer):
         return (*self.grad.shape[:2], *self.space), self.grad.dtype
 
     def at(self, i: Index) -> Term:
-        w = self.window
-        counts = self.grad.shape[2:]
-        most = [-(-k // s) for k, s in zip(w.kernel, w.stride, strict=True)]
-
         def value(back: Index) -> Term:
-            place = []
-            inside = i.arena.const(True, dt.bool_)
-            for x, b, k, s, p, n in zip(
-                i[2:], back, w.kernel, w.stride, w.pad, counts, strict=True
-            ):
-                at = (x + p) // s - b
-                inside = inside & (at >= 0) & (at < n) & (x + p - at * s < k)
-                place.append(at)
+            inside, place, _ = holder(i, back, self.window, self.grad.shape[2:])
             return i.guard(inside, i.elem(self.grad, (*i[:2], *place)), 0)
 
-        return i.fold(SUM, most, value)
+        return i.fold(SUM, self.window.most, value)
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
         w = self.window
         return ((self.grad, pool(g, "sum", w.kernel, w.stride, w.pad, w.full)),)
+
+
+def holder(
+    i: Index, back: Index, w: Window, counts: Sequence[Any]
+) -> tuple[Term, list[Term], list[Term]]:
+    """The `back`-th last window that holds element `i` along each axis: whether there is one, its
+    place, and where in it the element lies."""
+    inside = i.arena.const(True, dt.bool_)
+    place, offset = [], []
+    for x, b, k, s, p, n in zip(i[2:], back, w.kernel, w.stride, w.pad, counts, strict=True):
+        at = (x + p) // s - b
+        within = x + p - at * s
+        inside = inside & (at >= 0) & (at < n) & (within < k)
+        place.append(at)
+        offset.append(within)
+    return inside, place, offset
 
 
 def seen(x: Array, w: Window, fill: float) -> Array:
