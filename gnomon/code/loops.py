@@ -139,13 +139,3 @@ class LoopWriter(Values):
             high = [self.part(v, range(half, 2 * half)) for v in values]
             values = self.combine(reducer, low, high)
         return values
-
-    def part(self, value: Value, lanes: range) -> Value:
-        if len(lanes) == 1:
-            return self.e.do(f"extractelement {value}, i64 {lanes[0]}", value.dtype)
-        return self.shuffle(value, lanes)
-
-    def shuffle(self, value: Value, lanes: Sequence[int]) -> Value:
-        picks = ", ".join(f"i32 {k}" for k in lanes)
-        text = f"shufflevector {value}, {value.type} poison, <{len(lanes)} x i32> <{picks}>"
-        return self.e.do(text, value.dtype, len(lanes))

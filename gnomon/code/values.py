@@ -19,6 +19,9 @@ from gnomon.plan.operand import Operand
 from gnomon.plan.schedule import stride
 
 
+BRANCHES = frozenset({"rare"})  # what `math.expand` may leave to this file
+
+
 class Arguments:
     """Where a kernel's arguments lie in its block, and their dtypes."""
 
@@ -98,6 +101,8 @@ class Values:
 
     def needs(self, term: Term) -> tuple[Term, ...]:
         """The Terms that `compute` asks for; folds and reads find their own."""
+        if term.op == "rare":
+            return term.args[0], term.args[2]
         return () if term.op in ("part", "read") else term.args
 
     def key(self, term: Term, base: bool) -> Hashable:
@@ -124,6 +129,8 @@ class Values:
         if op == "read":
             mask = term.args[1] if len(term.args) == 2 else None
             return self.fetch(term.payload, term.args[0], mask, False, term)
+        if op == "rare":
+            return self.rarely(*term.args, base)
         args = [self.value(a, base) for a in term.args]
         if op == "cast":
             return e.convert(args[0], term.dtype)
@@ -131,11 +138,31 @@ class Values:
             target = type_of(term.dtype, args[0].lanes)
             return e.do(f"bitcast {args[0]} to {target}", term.dtype, args[0].lanes)
         if op not in RULES:
-            written = math.expand(term)
+            written = math.expand(term, BRANCHES)
             if written is term:
                 raise GnomonError(f"code: {op} of {term.dtype.name} has no formula on this target")
             return self.value(written, base)
         return e.primitive(op, args, term.dtype)
+
+    def rarely(self, cond: Term, slow: Term, fast: Term, base: bool) -> Value:
+        """A select that goes around `slow` where no lane asks for it."""
+        e = self.e
+        chosen, value = self.value(cond, base), self.value(fast, base)
+        lanes = max(chosen.lanes, value.lanes)
+        chosen, value = e.spread(chosen, lanes), e.spread(value, lanes)
+        asked = chosen if lanes == 1 else self.any_lane(chosen)
+        before = e.label
+        with e.when(asked), self.scope():
+            mixed = e.primitive("select", [chosen, self.value(slow, base), value], value.dtype)
+            after = e.label
+        kinds = f"[ {value.name}, %{before} ], [ {mixed.name}, %{after} ]"
+        return e.do(f"phi {type_of(value.dtype, lanes)} {kinds}", value.dtype, lanes)
+
+    def any_lane(self, cond: Value) -> Value:
+        """Whether a bool holds in any lane."""
+        name = f"@llvm.vector.reduce.or.{overload(dt.bool_, cond.lanes)}"
+        self.e.declared.add(f"declare i1 {name}({cond.type})")
+        return self.e.do(f"call i1 {name}({cond})", dt.bool_)
 
     def variable(self, var: int, base: bool) -> Value:
         start = self.base[var]
@@ -265,6 +292,18 @@ class Values:
         pointers = f"<{lanes} x ptr>"
         self.e.declared.add(f"declare void {name}({value.type}, {pointers}, i32, <{lanes} x i1>)")
         self.e.line(f"call void {name}({value}, {pointers} {places}, i32 {size}, {allowed})")
+
+    # -- lanes ----------------------------------------------------------------------------------
+
+    def part(self, value: Value, lanes: range) -> Value:
+        if len(lanes) == 1:
+            return self.e.do(f"extractelement {value}, i64 {lanes[0]}", value.dtype)
+        return self.shuffle(value, lanes)
+
+    def shuffle(self, value: Value, lanes: Sequence[int]) -> Value:
+        picks = ", ".join(f"i32 {k}" for k in lanes)
+        text = f"shufflevector {value}, {value.type} poison, <{len(lanes)} x i32> <{picks}>"
+        return self.e.do(text, value.dtype, len(lanes))
 
     # -- integers -------------------------------------------------------------------------------
 

@@ -109,16 +109,16 @@ class Expr:
     def _map(self, fn: ScalarFn, args: Sequence[Operand]) -> Map:
         return map_over(fn, args)
 
-    def __add__(self, other: Operand) -> Map:
+    def __add__(self, other: Operand) -> Expr:
         return binary(_ADD, self, other)
 
-    def __radd__(self, other: Operand) -> Map:
+    def __radd__(self, other: Operand) -> Expr:
         return binary(_ADD, other, self)
 
-    def __sub__(self, other: Operand) -> Map:
+    def __sub__(self, other: Operand) -> Expr:
         return binary(_SUB, self, other)
 
-    def __rsub__(self, other: Operand) -> Map:
+    def __rsub__(self, other: Operand) -> Expr:
         return binary(_SUB, other, self)
 
     def __mul__(self, other: Operand) -> Expr:
@@ -127,16 +127,16 @@ class Expr:
     def __rmul__(self, other: Operand) -> Expr:
         return binary(_MUL, other, self)
 
-    def __truediv__(self, other: Operand) -> Map:
+    def __truediv__(self, other: Operand) -> Expr:
         return binary(_DIV, self, other)
 
-    def __rtruediv__(self, other: Operand) -> Map:
+    def __rtruediv__(self, other: Operand) -> Expr:
         return binary(_DIV, other, self)
 
-    def __pow__(self, other: Operand) -> Map:
+    def __pow__(self, other: Operand) -> Expr:
         return map_over(SCALAR["power"], (self, other))
 
-    def __rpow__(self, other: Operand) -> Map:
+    def __rpow__(self, other: Operand) -> Expr:
         return map_over(SCALAR["power"], (other, self))
 
     def __neg__(self) -> Map:
@@ -312,6 +312,8 @@ class Composite(Expr):
     else is part of the kernel's structure and must be hashable.
     """
 
+    _roles: ClassVar[dict[str, str]]
+
     def __post_init__(self) -> None:
         shape, dtype = self.infer()
         object.__setattr__(self, "shape", tuple(shape))
@@ -331,12 +333,12 @@ class Composite(Expr):
     @classmethod
     def roles(cls) -> dict[str, str]:
         """Field name -> 'one' or 'many' operands, 'size', 'sizes' or 'static'."""
-        found = cls.__dict__.get("_roles")
+        found: dict[str, str] | None = cls.__dict__.get("_roles")
         if found is None:
             hints = get_type_hints(cls, include_extras=True)
             found = {f.name: _role(hints[f.name]) for f in fields(cls)}
-            cls._roles = found  # type: ignore[attr-defined]
-        return found  # type: ignore[no-any-return]
+            cls._roles = found
+        return found
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -422,10 +424,10 @@ def as_expr(value: Operand, dtype: DType) -> Expr:
     """`value` itself, or a Scalar of `dtype`; a float beside integers is an error."""
     if isinstance(value, Expr):
         return value
-    if not isinstance(value, bool | int | float | np.generic):
-        raise TypeError(f"an expression or a number was expected, got {type(value).__name__}")
     if isinstance(value, np.generic):
         value = value.item()
+    if not isinstance(value, bool | int | float):
+        raise TypeError(f"an expression or a number was expected, got {type(value).__name__}")
     if isinstance(value, float) and dtype.kind != "f":
         raise DTypeError(
             f"the number {value!r} beside an operand of {dtype.name}: convert one with tcast"

@@ -42,6 +42,7 @@ class Term:
     """
 
     __slots__ = ("arena", "args", "dtype", "free", "id", "op", "payload")
+    free: int
 
     def __init__(
         self, arena: Arena, op: str, args: tuple[Term, ...], dtype: DType, payload: Any, number: int

@@ -46,8 +46,7 @@ def _folds(nest: Nest, arena: Arena) -> Nest:
         pair = next(filter(None, (_join_fold(t, arena) for t in postorder(values))), None)
         if pair is None:
             break
-        old, new = pair
-        values = rebuild(values, lambda t, old=old, new=new: new if t is old else None)  # type: ignore[misc]
+        values = rebuild(values, dict([pair]).get)
     roots = tuple(
         Root(r.dest, r.saver, r.offset, v) for r, v in zip(nest.roots, values, strict=True)
     )

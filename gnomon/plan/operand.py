@@ -78,7 +78,9 @@ class Abstract:
         )
 
     def convert(self, node: Expr, children: Sequence[Expr]) -> Expr:
-        shape = self.operands[0].shape if self.structure.flat else tuple(map(self.size, node.shape))
+        shape: tuple[Any, ...] = tuple(map(self.size, node.shape))
+        if self.structure.flat:
+            shape = self.operands[0].shape
         if isinstance(node, Map):
             return Map(node.fn, tuple(children), shape, node.dtype)
         if isinstance(node, Buffer):

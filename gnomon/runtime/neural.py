@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from gnomon import dtype as dt
 from gnomon.base import GnomonError
@@ -104,7 +105,8 @@ def supported(call: Call) -> bool:
         which, _ = described(call)
     except GnomonError:
         return False
-    return possible(which, type(call))
+    kind: Any = type(call)
+    return possible(which, kind)
 
 
 def described(call: Call) -> tuple[dnn.Convolution | dnn.Pooling, Make]:

@@ -37,7 +37,7 @@ def exp_type(e: Expr) -> int:
     """The bitwise or of the kinds of all parts: kRValue, kMapper, kChainer, kComplex.
 
     >>> x = Buffer((2, 2))
-    >>> exp_type(x), exp_type(x + 1.0), exp_type(transpose(x) + x)
+    >>> exp_type(x), exp_type(x + 1.0), exp_type(Transpose(x, (1, 0)) + x)
     (0, 1, 3)
     """
     return e.exp_type
@@ -64,7 +64,7 @@ def dot(left: Expr, right: Expr) -> Expr:
 
     Operands are tensors or their `.T`; `scale * dot(a, b)` stays one call of BLAS.
 
-    >>> dot(Buffer((2, 3)), transpose(Buffer((4, 3)))).shape
+    >>> dot(Buffer((2, 3)), Transpose(Buffer((4, 3)), (1, 0))).shape
     (2, 4)
     >>> dot(Buffer((3,)), Buffer((3, 5))).shape
     (5,)
@@ -124,8 +124,8 @@ class Plan:
         """A 0-d view of the element: what an assignment writes to; TypeError but for tensors."""
         if not isinstance(self.exp, Buffer):
             raise TypeError(f"{self.exp!r} is not a destination")
-        view: np.ndarray[Any, Any] = self.exp.numpy()[(*self.index(y, x), ...)]
-        return view
+        where: tuple[Any, ...] = (*self.index(y, x), ...)
+        return np.asarray(self.exp.numpy()[where])
 
     def index(self, y: int, x: int) -> tuple[int, ...]:
         """The index of an element of the expression."""

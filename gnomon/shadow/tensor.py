@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -12,12 +12,14 @@ from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.expr.ext.transpose import Transpose, transpose
 from gnomon.expr.layout import UNIT, ZERO
 from gnomon.expr.node import Buffer, Expr, Operand
+from gnomon.plan.statement import Store
 from gnomon.runtime import look
 from gnomon.shadow.assign import assign, divto, minusto, multo, plusto, saveto
 from gnomon.shadow.stream import Stream
 from gnomon.shape import Shape, prod
 
 Array = np.ndarray[Any, Any]
+Key: TypeAlias = int | slice
 
 
 class Tensor(Buffer):
@@ -145,7 +147,7 @@ class Tensor(Buffer):
         address = self.address + offset * self.dtype.size
         return Tensor.of(Buffer(shape, self.dtype, strides, address, self, self.device))
 
-    def __getitem__(self, key: int | slice) -> Any:
+    def __getitem__(self, key: Key) -> Any:
         """`t[i]`: one rank less, a number at the last; `t[a:b]`: rows."""
         if not self.shape:
             raise IndexError("a 0-d tensor has no axis to index")
@@ -196,7 +198,7 @@ class Tensor(Buffer):
         assign(self, saver, value)
         return self
 
-    def __setitem__(self, key: int | slice, value: Operand) -> None:
+    def __setitem__(self, key: Key, value: Operand) -> None:
         if isinstance(key, slice):
             self[key].assign(value)
             return
@@ -217,7 +219,7 @@ class Tensor(Buffer):
 
     def explain(self, e: Expr, saver: Any = saveto, stage: str = "loop") -> str:
         """What would run for `self saver e`: its 'plan', 'loop', 'llvm' or 'asm'."""
-        return look.explain([look.Store(self, saver, e)], stage)
+        return look.explain([Store(self, saver, e)], stage)
 
 
 def as_array(data: Any) -> Array:

@@ -80,7 +80,7 @@ class Convolution(Call):
         w = by_group(w, 0, self.how.groups)
         axes = "abc"[: x.ndim - 2], "xyz"[: x.ndim - 2]
         out = np.einsum(f"ngi{axes[0]}{axes[1]},goi{axes[1]}->ngo{axes[0]}", seen, w)
-        return out.reshape(self.shape)
+        return np.asarray(out.reshape(self.shape))
 
     def fallback(self) -> Expr:
         """Patches as columns, and a matrix product for each group."""
@@ -156,7 +156,7 @@ class ConvolutionWeight(Call):
         g = by_group(g, 1, self.how.groups)
         axes = "abc"[: len(self.kernel)], "xyz"[: len(self.kernel)]
         out = np.einsum(f"ngi{axes[0]}{axes[1]},ngo{axes[0]}->goi{axes[1]}", seen, g)
-        return out.reshape(self.shape)
+        return np.asarray(out.reshape(self.shape))
 
     def fallback(self) -> Expr:
         """A matrix product of the gradient with the patches as columns, for each group."""

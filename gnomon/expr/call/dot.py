@@ -50,7 +50,7 @@ class Dot(Call):
         a, b = operands
         left = np.swapaxes(a, -1, -2) if self.transpose_a else a
         right = np.swapaxes(b, -1, -2) if self.transpose_b else b
-        return np.matmul(left, right)
+        return np.asarray(np.matmul(left, right))
 
     def fallback(self) -> Expr:
         """The same as an expression that a loop nest computes."""
