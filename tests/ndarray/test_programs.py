@@ -1,0 +1,90 @@
+"""Random programs of array statements: under each engine the same bits, and NumPy's values.
+
+Statements write through views, overlap, work in place and with operands of any shape; while they
+run, other threads keep the engine busy.
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from gnomon import autograd, engine, nd
+
+KEYS = ["", "[1:]", "[:-1]", "[::-1]", "[:, 1:3]", "[2]", "[:, ::2]", "[1:3, :1]", "[..., 0]"]
+PAIRS = ["{a} + {b}", "{a} - {b}", "{a} * {b} * 0.5", "maximum({a}, {b})", "{a} / ({b} * {b} + 1)"]
+ONES = ["{a} * 0.5", "1 - {a}", "-{a}", "abs({a})", "({a} > 0) * {a}", "{a}"]
+
+
+def program(rng: random.Random, length: int) -> list[str]:
+    """Statements over the arrays x0..x3 of one shape; each is Python for NumPy and for us."""
+    lines = []
+    while len(lines) < length:
+        key, dest = rng.choice(KEYS), f"x{rng.randrange(4)}"
+        others = [f"x{rng.randrange(4)}{key}" for _ in range(2)]
+        value = rng.choice(PAIRS + ONES).format(a=others[0], b=others[1])
+        if rng.random() < 0.3:  # a write of a shifted part of itself
+            key, value = rng.choice([("[1:]", f"{dest}[:-1]"), ("[:]", f"{dest}[::-1] * 1")])
+        if rng.random() < 0.2:
+            lines.append(f"{dest}{key or '[:]'} {rng.choice('+-*')}= 0.25 * {value}")
+        elif key or rng.random() < 0.5:
+            lines.append(f"{dest}{key or '[:]'} = {value}")
+        else:
+            lines.append(f"{dest} = {value}")
+    return lines
+
+
+def arrays(make, shape=(4, 5)):
+    rng = np.random.default_rng(1)
+    return {f"x{k}": make(rng.normal(size=shape).astype(np.float32)) for k in range(4)}
+
+
+def run_ours(text: str) -> dict[str, np.ndarray]:
+    names = {**arrays(nd.array), "maximum": nd.maximum}
+    exec(text, names)
+    return {k: v.asnumpy() for k, v in names.items() if k.startswith("x")}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_random_program(seed):
+    text = "\n".join(program(random.Random(seed), 12))
+    expected = {**arrays(np.copy), "maximum": np.maximum}
+    exec(text, expected)
+    before, found = engine.get(), []
+    try:
+        for kind in ("ThreadedEnginePerDevice", "NaiveEngine", "ThreadedEngine"):
+            engine.use(engine.create(kind))
+            found.append(run_ours(text))
+            engine.get().stop()
+    finally:
+        engine.use(before)
+    for name, value in found[0].items():
+        np.testing.assert_allclose(value, expected[name], 1e-4, 1e-5, err_msg=text)
+        for other in found[1:]:
+            np.testing.assert_array_equal(value, other[name], err_msg=text)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_gradients_of_a_random_expression(seed):
+    rng = random.Random(seed)
+    text = "x0"
+    for _ in range(4):
+        form = rng.choice(["{a} + {b}", "{a} * {b} * 0.5", "{a} / ({b} * {b} + 1)", "{a} * 0.5"])
+        text = form.format(a=f"({text})", b=f"x{rng.randrange(4)}")
+    ours, values = arrays(nd.array), arrays(np.float64)
+    for x in ours.values():
+        x.attach_grad()
+    with autograd.record():
+        y = eval(text, dict(ours)).sum()
+    y.backward()
+    for name, x in ours.items():
+        direction = np.random.default_rng(seed).normal(size=x.shape)
+        ends = [
+            np.sum(eval(text, {**values, name: values[name] + step * direction}))
+            for step in (1e-6, -1e-6)
+        ]
+        numeric = (ends[0] - ends[1]) / 2e-6
+        found = (x.grad.asnumpy() * direction).sum()
+        np.testing.assert_allclose(found, numeric, rtol=1e-3, atol=1e-3, err_msg=text)

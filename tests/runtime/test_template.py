@@ -1,0 +1,110 @@
+"""Templates: one making of steps serves operands anywhere in memory, from several threads."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from gnomon.dtype import float32
+from gnomon.expr import ext, fn
+from gnomon.expr.call import dot
+from gnomon.expr.node import Buffer
+from gnomon.runtime import template
+from gnomon.runtime.prepare import Store, prepare
+from gnomon.runtime.template import Template
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+def making(shapes, value, saver="saveto"):
+    """A function that makes steps storing `value(operands)` into the last operand."""
+
+    def make(addresses):
+        *operands, dest = (
+            Buffer(s, float32, None, a) for s, a in zip(shapes, addresses, strict=True)
+        )
+        return prepare([Store(dest, saver, value(*operands))])
+
+    return make
+
+
+CASES = {
+    "map": (((6, 7), (6, 7), (6, 7)), lambda a, b: fn.exp(a) + b * 2),
+    "reduction": (((6, 7), (6,)), lambda a: ext.reduce(a, "sum", (1,))),
+    "product": (((6, 7), (7, 5), (6, 5)), dot),
+    "product in a map": (((6, 7), (7, 5), (6, 5)), lambda a, b: fn.tanh(dot(a, b)) + 1),
+    "product of a map": (((6, 7), (7, 5), (6, 5)), lambda a, b: dot(a * 2, b)),
+}
+EXPECTED = {
+    "map": lambda a, b: np.exp(a) + b * 2,
+    "reduction": lambda a: a.sum(1),
+    "product": lambda a, b: a @ b,
+    "product in a map": lambda a, b: np.tanh(a @ b) + 1,
+    "product of a map": lambda a, b: (a * 2) @ b,
+}
+
+
+def operands(shapes, seed):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=s).astype(np.float32) for s in shapes]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_operands_anywhere(name):
+    shapes, value = CASES[name]
+    made = Template(making(shapes, value), len(shapes))
+    for seed in range(4):
+        arrays = operands(shapes, seed)
+        made.run([address(a) for a in arrays])
+        np.testing.assert_allclose(arrays[-1], EXPECTED[name](*arrays[:-1]), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_threads_do_not_share_temporaries(name):
+    shapes, value = CASES[name]
+    made, wrong = Template(making(shapes, value), len(shapes)), []
+
+    def program(seed):
+        for _ in range(50):
+            arrays = operands(shapes, seed)
+            made.run([address(a) for a in arrays])
+            if not np.allclose(arrays[-1], EXPECTED[name](*arrays[:-1]), 1e-4, 1e-5):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=program, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_adding_to_an_operand():
+    made = Template(making(((3,), (3,)), lambda a: a * 2, "plusto"), 2)
+    a, b = np.ones(3, np.float32), np.full(3, 5, np.float32)
+    made.run([address(a), address(b)])
+    made.run([address(a), address(b)])
+    assert b.tolist() == [9, 9, 9]
+
+
+def test_copies_with_much_memory_are_not_kept(monkeypatch):
+    shapes = ((400, 300), (300, 200), (400, 200))
+    made = Template(making(shapes, lambda a, b: dot(a * 2, b) + 1), 3)
+    arrays = operands(shapes, 0)
+    monkeypatch.setattr(template, "_KEPT_BYTES", 1000)
+    for _ in range(3):
+        made.run([address(a) for a in arrays])
+    assert len(made._free) == 0
+    monkeypatch.setattr(template, "_KEPT_BYTES", 1 << 30)
+    made.run([address(a) for a in arrays])
+    assert len(made._free) == 1
+    np.testing.assert_allclose(arrays[2], arrays[0] * 2 @ arrays[1] + 1, rtol=1e-4, atol=1e-4)
+
+
+def test_nothing_to_do():
+    made = Template(making(((0, 3), (0, 3)), lambda a: a + 1), 2)
+    made.run([0, 0])
