@@ -1,7 +1,8 @@
 """Transcendental functions as expressions of what every target has: they run in vector registers.
 
 `expand` writes one function out, branch-free, within the bounds of `tests/code/test_math.py`.
-A target that has a function itself names it in `has` and keeps it.
+A target that has a function itself names it in `has` and keeps it; one that can branch names
+"rare", and gets the long way of sin, cos and tan of large arguments as `rare(cond, slow, fast)`.
 """
 
 from __future__ import annotations
