@@ -18,7 +18,6 @@ from gnomon.expr.term import Arena, Term
 from gnomon.plan.operand import Operand
 from gnomon.plan.schedule import stride
 
-
 BRANCHES = frozenset({"rare"})  # what `math.expand` may leave to this file
 
 
