@@ -15,7 +15,8 @@ from gnomon.expr.layout import UNIT
 from gnomon.expr.node import MAPPER, Buffer, Cast, Expr, Map, Scalar
 from gnomon.plan.statement import Saver, Store, Structure
 from gnomon.runtime import threads
-from gnomon.runtime.kernel import CACHE, GRAIN, Kernel, bits
+from gnomon.runtime.cache import CACHE
+from gnomon.runtime.kernel import GRAIN, Kernel, bits
 from gnomon.runtime.native import Block, function, pointer
 from gnomon.runtime.prepare import check, prepare
 
@@ -142,10 +143,10 @@ def _learn(key: Hashable, dest: Buffer, saver: Saver, value: Expr) -> Short | No
     if not structure.flat:
         return None
     kernel = CACHE.get(stores, structure)
-    (phase,) = kernel.nests.phases
-    slots = [slot for slot in kernel.nests.args if isinstance(slot, tuple)]
-    cost = sum(work for work, times in phase.cost if times is None)
-    made = Short(kernel, function(kernel.address), cost, tuple((s[0], s[1]) for s in slots))
+    (loops,) = kernel.signature.phases
+    slots = tuple((s[0], s[1]) for s in kernel.signature.args)
+    cost = sum(work for work, times in loops.cost if times is None)
+    made = Short(kernel, function(kernel.address), cost, slots)
     if len(_known) >= KEPT:
         _known.clear()
     _known[key] = made

@@ -1,16 +1,15 @@
 """Kernels: groups of statements compiled once by structure, and bound to memory as steps.
 
-A `Kernel` lives in a bounded cache under its structure's key. Binding fills an argument block:
-addresses, sizes, strides, numbers, and how the work is cut into tasks. The block belongs to one
-step, never to the kernel.
+A `Kernel` is code and a signature; `runtime.cache` keeps it under its structure's key. Binding
+fills an argument block: addresses, sizes, strides, numbers, and how the work is cut into tasks. The
+block belongs to one step, never to the kernel.
 """
 
 from __future__ import annotations
 
 import struct
-import threading
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 from gnomon.code import cpu
 from gnomon.code.target import Target
@@ -18,53 +17,63 @@ from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Scalar
 from gnomon.expr.term import cast_number, compute_dtype
 from gnomon.plan.ir import Kernel as Nests
-from gnomon.plan.ir import Phase
-from gnomon.plan.pipeline import plan
-from gnomon.plan.statement import Store, Structure
-from gnomon.plan.terms import host_value
+from gnomon.plan.signature import Loops, Signature
+from gnomon.plan.statement import Structure
 from gnomon.runtime import jit, pool, threads
+from gnomon.runtime.jit import Module
 from gnomon.runtime.native import Block
 from gnomon.runtime.program import Step
 
 GRAIN = 250_000  # work (see `Phase.cost`) below which another thread does not pay
-CAPACITY = 4096  # kernels kept in memory, about 90 KB each
+ENTRY = "kernel"
 
 
 class Kernel:
-    """Machine code for one structure of statements."""
+    """Machine code for one structure of statements, and what to call it with."""
 
-    __slots__ = ("address", "module", "nests", "text")
+    __slots__ = ("address", "module", "signature")
 
-    def __init__(self, stores: Sequence[Store], structure: Structure) -> None:
-        here = jit.host()
-        self.nests = plan(stores, structure)
-        self.text = cpu.write(self.nests, Target(here.cpu, here.vector_bytes))
-        self.module = jit.compile_ir(self.text, opt=2 if divides(self.nests) else 1)
-        self.address = self.module.address("kernel")
+    def __init__(self, signature: Signature, module: Module) -> None:
+        self.signature, self.module = signature, module
+        self.address = module.address(ENTRY)
 
     def bind(self, structure: Structure, name: str = "kernel") -> Step:
         """A step that runs this kernel on the leaves of `structure`."""
-        env: dict[Hashable, int] = {("dim", k): n for k, n in enumerate(structure.dims)}
+        values: dict[Hashable, int] = {("dim", k): n for k, n in enumerate(structure.dims)}
         for k, buffer in enumerate(structure.buffers):
+            values["leaf", k] = buffer.address
             for axis, stride in enumerate(buffer.strides):
-                env["stride", ("leaf", k), axis] = stride
-        scratch = [
-            (operand.slot, pool.allocate(max(1, host_value(size, env)) * operand.dtype.size))
-            for operand, size in self.nests.scratch
-        ]
-        values: dict[Hashable, int] = {slot: storage.address for slot, storage in scratch}
-        values.update((("leaf", k), b.address) for k, b in enumerate(structure.buffers))
+                values["stride", ("leaf", k), axis] = stride
         values.update((("scalar", k), bits(s)) for k, s in enumerate(structure.scalars))
-        values.update(env)
+        sizes = self.signature.sizes(values)
+        scratch = [
+            (slot, pool.allocate(max(1, sizes[elements]) * itemsize))
+            for slot, elements, itemsize in self.signature.scratch
+        ]
+        values.update((slot, storage.address) for slot, storage in scratch)
         words = [threads.parallel_address()]
-        for phase in self.nests.phases:
-            words.extend(division(self.nests, phase, env))
-        words.extend(values.get(key, 0) for key in self.nests.args)
+        for loops in self.signature.phases:
+            words.extend(division(loops, sizes))
+        words.extend(values.get(slot, 0) for slot in self.signature.args)
         block = Block(words)
         owners = [b.owner for b in structure.buffers]
         keep = (self, block, scratch, structure.buffers, owners)
         moved = sum(size_of(b) for b in structure.buffers)
         return Step(self.address, block.address, keep, name, moved)
+
+
+class Source(NamedTuple):
+    """LLVM IR, and the pipeline that it is worth."""
+
+    text: str
+    opt: int
+
+
+def source(nests: Nests) -> Source:
+    """The code of loop nests for this machine."""
+    here = jit.host()
+    text = cpu.write(nests, Target(here.cpu, here.vector_bytes))
+    return Source(text, 2 if divides(nests) else 1)
 
 
 def divides(nests: Nests) -> bool:
@@ -73,24 +82,23 @@ def divides(nests: Nests) -> bool:
     return any(t.op in ("idiv", "imod") and t.free and t.args[1].constant is None for t in terms)
 
 
-def division(nests: Nests, phase: Phase, env: dict[Hashable, int]) -> tuple[int, int]:
+def division(loops: Loops, sizes: Sequence[int]) -> tuple[int, int]:
     """Tasks of a phase, and inner iterations in a block."""
-    if phase.inner is None:
+    if loops.inner is None:
         return 1, 1
-    extent = nests.arena.extent
-    inner = host_value(extent[phase.inner], env)
+    inner = sizes[loops.inner]
     rows = 1
-    for v in phase.rows:
-        rows *= host_value(extent[v], env)
-    each = sum(w * (1 if n is None else host_value(n, env)) for w, n in phase.cost)
+    for step in loops.rows:
+        rows *= sizes[step]
+    each = sum(w * (1 if n is None else sizes[n]) for w, n in loops.cost)
     tasks = min(threads.num_threads(), 1 + inner * rows * each // GRAIN)
-    if tasks == 1 or not phase.split or rows >= 4 * tasks:
-        return min(tasks, max(1, rows if not phase.split or rows >= 4 * tasks else tasks)), max(
+    if tasks == 1 or not loops.split or rows >= 4 * tasks:
+        return min(tasks, max(1, rows if not loops.split or rows >= 4 * tasks else tasks)), max(
             1, inner
         )
     pieces = -(-4 * tasks // max(1, rows))
     block = -(-inner // pieces)
-    return tasks, max(1, (block + 63) // 64 * 64 if phase.vector else block)
+    return tasks, max(1, (block + 63) // 64 * 64 if loops.vector else block)
 
 
 def bits(scalar: Scalar) -> int:
@@ -117,29 +125,3 @@ def size_of(buffer: Buffer) -> int:
     for n in buffer.shape:
         count *= n
     return count
-
-
-class Cache:
-    """Kernels by key; the one used longest ago goes first."""
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self.kernels: OrderedDict[Hashable, Kernel] = OrderedDict()
-        self.lock = threading.Lock()
-
-    def get(self, stores: Sequence[Store], structure: Structure) -> Kernel:
-        """The kernel of `structure`, compiled now if it is new."""
-        with self.lock:
-            kernel = self.kernels.get(structure.key)
-            if kernel is not None:
-                self.kernels.move_to_end(structure.key)
-                return kernel
-        kernel = Kernel(stores, structure)
-        with self.lock:
-            kernel = self.kernels.setdefault(structure.key, kernel)
-            while len(self.kernels) > self.capacity:
-                self.kernels.popitem(last=False)
-        return kernel
-
-
-CACHE = Cache(CAPACITY)

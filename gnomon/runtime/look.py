@@ -1,31 +1,40 @@
-"""Looking inside: what each stage makes of an expression, as text."""
+"""Looking inside: what each stage makes of an expression, as text.
+
+A kernel keeps neither its nests nor its text: they are made anew.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from gnomon.expr.node import STAGES, Buffer, Expr
+from gnomon.plan.cut import Invoke
+from gnomon.plan.ir import Kernel as Nests
+from gnomon.plan.pipeline import plan
 from gnomon.plan.show import loops, outline
-from gnomon.plan.statement import Store
-from gnomon.runtime.kernel import Kernel
-from gnomon.runtime.prepare import kernels
+from gnomon.plan.statement import Store, Structure
+from gnomon.runtime import jit
+from gnomon.runtime.jit import Module
+from gnomon.runtime.kernel import source
+from gnomon.runtime.prepare import pieces
 from gnomon.runtime.scratch import temporary
-
-PRINTERS: dict[str, Callable[[Kernel], str]] = {
-    "plan": lambda kernel: outline(kernel.nests),
-    "loop": lambda kernel: loops(kernel.nests),
-    "llvm": lambda kernel: kernel.module.ir(),
-    "asm": lambda kernel: kernel.module.asm(),
-}
 
 
 def explain(stores: Sequence[Store], stage: str = "loop") -> str:
     """What runs for a group of statements, kernels and library calls in order."""
     show = PRINTERS[stage]
     return "\n".join(
-        show(piece) if isinstance(piece, Kernel) else f"library: {piece!r}"
-        for piece in kernels(stores)
+        f"library: {piece.call!r}"
+        if isinstance(piece, Invoke)
+        else show(plan(piece, Structure(piece)))
+        for piece in pieces(stores)
     )
+
+
+def compiled(nests: Nests) -> Module:
+    """The machine code of loop nests."""
+    code = source(nests)
+    return jit.compile_ir(code.text, opt=code.opt)
 
 
 def _for_fresh_destination(stage: str) -> Callable[[Expr], str]:
@@ -37,4 +46,10 @@ def _for_fresh_destination(stage: str) -> Callable[[Expr], str]:
     return show
 
 
+PRINTERS: dict[str, Callable[[Nests], str]] = {
+    "plan": outline,
+    "loop": loops,
+    "llvm": lambda nests: compiled(nests).ir(),
+    "asm": lambda nests: compiled(nests).asm(),
+}
 STAGES.update({stage: _for_fresh_destination(stage) for stage in PRINTERS})

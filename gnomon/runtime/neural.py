@@ -15,7 +15,7 @@ from gnomon.expr.node import Buffer, Call
 from gnomon.plan.cut import Invoke
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime import dnn
-from gnomon.runtime.kernel import CACHE
+from gnomon.runtime.cache import CACHE
 from gnomon.runtime.program import Step
 from gnomon.runtime.scratch import copied, temporary
 

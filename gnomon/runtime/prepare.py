@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gnomon.base import DTypeError, ShapeError, complaint
-from gnomon.expr.node import Call, Scalar
-from gnomon.plan.cut import Invoke, cut, overlap
+from gnomon.expr.node import Scalar
+from gnomon.plan.cut import Invoke, Piece, cut, overlap
 from gnomon.plan.statement import SAVERS, Store, Structure, identity
 from gnomon.runtime import calls
-from gnomon.runtime.kernel import CACHE, Kernel
+from gnomon.runtime.cache import CACHE
+from gnomon.runtime.kernel import Kernel
 from gnomon.runtime.program import Step
 from gnomon.runtime.scratch import temporary
 
-__all__ = ["Store", "check", "kernels", "prepare"]
+__all__ = ["Store", "check", "pieces", "prepare"]
 
 
 def prepare(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
@@ -45,17 +46,11 @@ def prepare(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
     return steps
 
 
-def kernels(stores: Sequence[Store]) -> list[Kernel | Call]:
-    """What `prepare` would run: kernels and calls, for looking at."""
+def pieces(stores: Sequence[Store]) -> list[Piece]:
+    """What `prepare` would run: groups for kernels, and calls; for looking at."""
     for store in stores:
         check(store)
-    found: list[Kernel | Call] = []
-    for piece in cut(stores, calls.supported, temporary):
-        if isinstance(piece, Invoke):
-            found.append(piece.call)
-        else:
-            found.append(CACHE.get(piece, Structure(piece)))
-    return found
+    return cut(stores, calls.supported, temporary)
 
 
 def check(store: Store) -> None:
@@ -96,7 +91,7 @@ def clashes(stores: Iterable[Store], structure: Structure, kernel: Kernel) -> bo
     """Whether storing in place would overwrite what is still to be read, or another destination."""
     dests = [s.dest for s in stores]
     slots = {structure.slot(d) for d in dests}
-    if any(("leaf", slot) in kernel.nests.scattered for slot in slots):
+    if slots & kernel.signature.scattered:
         return True
     if len(slots) < len(dests):
         return True

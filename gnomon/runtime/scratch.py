@@ -5,7 +5,7 @@ from __future__ import annotations
 from gnomon.expr.node import Buffer, Expr
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime import pool
-from gnomon.runtime.kernel import CACHE
+from gnomon.runtime.cache import CACHE
 from gnomon.runtime.program import Step
 from gnomon.shape import prod
 

@@ -1,0 +1,225 @@
+"""Signatures: what must be known of a kernel to call it, apart from its code.
+
+A `Signature` is plain numbers: made of the loop nests once, after which nobody needs those, and
+written as 64-bit words for the kernel cache. `read` believes nothing of what it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from gnomon.expr.primitive import FOLD_INT
+from gnomon.expr.term import Term
+from gnomon.plan.ir import Kernel, Phase
+from gnomon.plan.terms import postorder
+
+T = TypeVar("T")
+Slot: TypeAlias = tuple[Any, ...]
+KINDS = ("leaf", "scratch", "dim", "scalar", "stride")
+OPS = ("const", "arg", *FOLD_INT)
+ARITY = {"const": 1, "arg": 1, "neg": 1}  # of the others: 2
+MOST = 1 << 20  # arguments, steps, phases: more is no signature
+LIMIT = 1 << 62
+
+
+class Step(NamedTuple):
+    """One operation on sizes: of a number, an argument's position, or earlier steps' positions."""
+
+    op: str
+    operands: tuple[int, ...]
+
+
+class Scratch(NamedTuple):
+    """Memory of the kernel's own: its slot, the step that gives its elements, bytes of each."""
+
+    slot: Slot
+    elements: int
+    itemsize: int
+
+
+class Loops(NamedTuple):
+    """A phase as far as cutting it into tasks goes; see `plan.ir.Phase`. Sizes are steps."""
+
+    inner: int | None
+    rows: tuple[int, ...]
+    split: bool
+    vector: bool
+    cost: tuple[tuple[int, int | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Arguments by slot in the order of the block, the work of each phase, scratch memory.
+
+    `steps` compute every size that those name; `scattered` are the leaves' numbers that the last
+    phase reads elsewhere than where it stores.
+    """
+
+    args: tuple[Slot, ...]
+    steps: tuple[Step, ...]
+    scratch: tuple[Scratch, ...]
+    phases: tuple[Loops, ...]
+    scattered: frozenset[int]
+
+    def sizes(self, env: Mapping[Hashable, int]) -> list[int]:
+        """The value of every step, given the arguments that are sizes and strides."""
+        values: list[int] = []
+        for op, operands in self.steps:
+            if op == "const":
+                values.append(operands[0])
+            elif op == "arg":
+                values.append(env[self.args[operands[0]]])
+            else:
+                values.append(FOLD_INT[op](*[values[k] for k in operands]))
+        return values
+
+    def words(self) -> list[int]:
+        """The signature as 64-bit words, for `read`."""
+        out = [len(self.args), *(w for slot in self.args for w in _slot_words(slot))]
+        out.append(len(self.steps))
+        for op, operands in self.steps:
+            out += [OPS.index(op), *operands]
+        out.append(len(self.scratch))
+        for piece in self.scratch:
+            out += [*_slot_words(piece.slot), piece.elements, piece.itemsize]
+        out.append(len(self.phases))
+        for loops in self.phases:
+            out += [
+                _step_word(loops.inner),
+                len(loops.rows),
+                *loops.rows,
+                loops.split,
+                loops.vector,
+            ]
+            out.append(len(loops.cost))
+            out += [w for work, times in loops.cost for w in (work, _step_word(times))]
+        out += [len(self.scattered), *sorted(self.scattered)]
+        return [int(word) for word in out]
+
+
+def signature_of(kernel: Kernel) -> Signature:
+    """What a planned kernel must be called with."""
+    steps = _Steps(kernel.args)
+    scratch = tuple(
+        Scratch(_slot(operand.slot), steps.number(size), operand.dtype.size)
+        for operand, size in kernel.scratch
+    )
+    phases = tuple(_loops(kernel, phase, steps) for phase in kernel.phases)
+    leaves = [_slot(slot) for slot in kernel.scattered]
+    scattered = frozenset(slot[1] for slot in leaves if slot[0] == "leaf")
+    return Signature(tuple(map(_slot, kernel.args)), tuple(steps.steps), scratch, phases, scattered)
+
+
+def _loops(kernel: Kernel, phase: Phase, steps: _Steps) -> Loops:
+    if phase.inner is None:
+        return Loops(None, (), phase.split, phase.vector, ())
+    extent = kernel.arena.extent
+    cost = tuple((w, None if n is None else steps.number(n)) for w, n in phase.cost)
+    rows = tuple(steps.number(extent[v]) for v in phase.rows)
+    return Loops(steps.number(extent[phase.inner]), rows, phase.split, phase.vector, cost)
+
+
+class _Steps:
+    """Collects the Terms of sizes as steps, equal ones once."""
+
+    def __init__(self, args: Iterable[Hashable]) -> None:
+        self.places = {slot: k for k, slot in enumerate(args)}
+        self.known: dict[int, int] = {}
+        self.steps: list[Step] = []
+
+    def number(self, root: Term) -> int:
+        for term in postorder([root]):
+            if term.id not in self.known:
+                self.known[term.id] = len(self.steps)
+                self.steps.append(self.step(term))
+        return self.known[root.id]
+
+    def step(self, term: Term) -> Step:
+        if term.op == "const":
+            return Step("const", (int(term.payload),))
+        if term.op == "arg":
+            return Step("arg", (self.places[term.payload],))
+        return Step(term.op, tuple(self.known[a.id] for a in term.args))
+
+
+def _slot(slot: Hashable) -> Slot:
+    assert isinstance(slot, tuple), slot
+    return slot
+
+
+def _slot_words(slot: Slot) -> tuple[int, int, int]:
+    kind = KINDS.index(slot[0])
+    return (kind, slot[1][1], slot[2]) if slot[0] == "stride" else (kind, slot[1], 0)
+
+
+def _step_word(step: int | None) -> int:
+    return -1 if step is None else step
+
+
+def read(words: Sequence[int]) -> Signature:
+    """The signature that `words` are.
+
+    Raises:
+        ValueError: they are none: of the wrong number, or beyond their bounds.
+    """
+    reader = _Reader(words)
+    args = reader.many(reader.slot)
+    steps: list[Step] = []
+    for _ in range(reader.number(0, MOST)):
+        steps.append(reader.step(len(args), len(steps)))
+    count = len(steps)
+    scratch = reader.many(lambda: reader.scratch(count))
+    phases = reader.many(lambda: reader.loops(count))
+    scattered = reader.many(lambda: reader.number(0, MOST))
+    reader.end()
+    return Signature(args, tuple(steps), scratch, phases, frozenset(scattered))
+
+
+class _Reader:
+    def __init__(self, words: Sequence[int]) -> None:
+        self.words, self.place = words, 0
+
+    def number(self, low: int, high: int) -> int:
+        """The next word, from `low` to `high`."""
+        if self.place >= len(self.words):
+            raise ValueError("a signature ends too early")
+        word = self.words[self.place]
+        if not low <= word <= high:
+            raise ValueError(f"word {self.place} of a signature is {word}")
+        self.place += 1
+        return word
+
+    def many(self, make: Callable[[], T]) -> tuple[T, ...]:
+        return tuple(make() for _ in range(self.number(0, MOST)))
+
+    def end(self) -> None:
+        if self.place != len(self.words):
+            raise ValueError("a signature goes on after its end")
+
+    def slot(self) -> Slot:
+        kind, number = KINDS[self.number(0, len(KINDS) - 1)], self.number(0, MOST)
+        axis = self.number(0, MOST)
+        return (kind, ("leaf", number), axis) if kind == "stride" else (kind, number)
+
+    def step(self, args: int, before: int) -> Step:
+        op = OPS[self.number(0, len(OPS) - 1)]
+        if op == "const":
+            return Step(op, (self.number(-LIMIT, LIMIT),))
+        high = (args if op == "arg" else before) - 1
+        return Step(op, tuple(self.number(0, high) for _ in range(ARITY.get(op, 2))))
+
+    def optional(self, steps: int) -> int | None:
+        word = self.number(-1, steps - 1)
+        return None if word < 0 else word
+
+    def scratch(self, steps: int) -> Scratch:
+        return Scratch(self.slot(), self.number(0, steps - 1), self.number(1, 16))
+
+    def loops(self, steps: int) -> Loops:
+        inner = self.optional(steps)
+        rows = self.many(lambda: self.number(0, steps - 1))
+        split, vector = bool(self.number(0, 1)), bool(self.number(0, 1))
+        cost = self.many(lambda: (self.number(0, LIMIT), self.optional(steps)))
+        return Loops(inner, rows, split, vector, cost)
