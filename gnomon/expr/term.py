@@ -7,7 +7,7 @@ never nodes. Every kind of Term stands here:
     arg     a kernel argument                   slot (any hashable)
     var     a loop or index variable            number; its extent stands in `arena.extent`
     elem    an element of another expression    node; args: an index each axis; a reader expands it
-    guard   value where cond holds, else other  args: cond, value, other; value not touched there
+    guard   value where cond holds, else other  args: cond, value, other; only the chosen is read
     load    an element of a buffer              buffer; args: index each axis [, mask]
     fold    a reduction                         reducer; args: bodies; `vars` in the payload
     part    one result of a fold                k; args: the fold

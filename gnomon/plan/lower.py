@@ -1,8 +1,8 @@
 """Lowering: from statements over Operands to Terms that only read memory at flat offsets.
 
-Index rules are expanded into each other until no `elem` is left; what a `guard` protects is read
-under its condition. Every (Term, mask) is expanded once, and iteratively: expressions may be 10^5
-nodes deep.
+Index rules are expanded into each other until no `elem` is left; what a `guard` chooses is read
+only where it is chosen. Every (Term, mask) is expanded once, and iteratively: expressions may be
+10^5 nodes deep.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ class Expander:
         inside = self.memo.get(key_of(first))
         if inside is None:
             return [first]
-        return [first, (value, inside if mask is None else mask & inside), (other, mask)]
+        outside = self.arena.op("not", inside)
+        return [first, (value, both(mask, inside)), (other, both(mask, outside))]
 
     def body(self, term: Term) -> Term:
         body = self.bodies.get(term.id)
@@ -114,6 +115,11 @@ class Expander:
         where = self.arena.op("and", *masks) if len(masks) == 2 else masks[0] if masks else None
         args = (offset,) if where is None else (offset, where)
         return self.arena.make("read", args, term.dtype, operand)
+
+
+def both(mask: Term | None, cond: Term) -> Term:
+    """`cond`, where `mask` holds as well."""
+    return cond if mask is None else mask & cond
 
 
 def key_of(frame: Frame) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""transpose, swapaxis: the axes in another order."""
+"""transpose, transpose_indices, swapaxis: the axes in another order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.axes import normal_axis
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Chainer, Expr
+from gnomon.expr.node import TURN, Buffer, Chainer, Expr
 from gnomon.expr.term import Term
 from gnomon.expr.view import view_of
 
@@ -58,6 +58,25 @@ def transpose(src: Expr, axes: Sequence[int] | None = None) -> Expr:
     if isinstance(src, Transpose) and len(order) == src.ndim:  # e.T.T is e
         return transpose(src.src, [src.axes[a] for a in order])
     return src if order == tuple(range(src.ndim)) else Transpose(src, order)
+
+
+def transpose_indices(src: Expr, axes: Sequence[int]) -> Expr:
+    """`src` with axis k of the result its axis `axes[k]`; raises as `transpose`.
+
+    >>> transpose_indices(Buffer((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    return transpose(src, axes)
+
+
+def turned(src: Expr) -> Expr:
+    """`src.T`: the axes reversed; of a vector, a node of its own that `dot` takes for a column."""
+    if src.ndim == 1 and not isinstance(src, Transpose):
+        return Transpose(src, (0,))
+    return transpose(src)
+
+
+TURN["T"] = turned
 
 
 def swapaxis(src: Expr, a: int, b: int) -> Expr:
