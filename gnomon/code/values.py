@@ -129,7 +129,8 @@ class Values:
             mask = term.args[1] if len(term.args) == 2 else None
             return self.fetch(term.payload, term.args[0], mask, False, term)
         if op == "rare":
-            return self.rarely(*term.args, base)
+            cond, slow, fast = term.args
+            return self.rarely(cond, slow, fast, base)
         args = [self.value(a, base) for a in term.args]
         if op == "cast":
             return e.convert(args[0], term.dtype)
@@ -270,18 +271,25 @@ class Values:
         value = self.e.spread(value, self.lanes)
         step = stride(offset, self.vec)
         if step == 1:
-            self.store_vector(operand, self.value(offset, True), value)
+            self.store_vector(operand, self.value(offset, True), value, self.mask)
+        elif step == -1:
+            back = range(self.lanes - 1, -1, -1)
+            first = self.int("sub", self.value(offset, True), self.e.index(self.lanes - 1))
+            mask = None if self.mask is None else self.shuffle(self.mask, back)
+            self.store_vector(operand, first, self.shuffle(value, back), mask)
         else:
             self.scatter(operand, offset, value)
 
-    def store_vector(self, operand: Operand, first: Value, value: Value) -> None:
+    def store_vector(
+        self, operand: Operand, first: Value, value: Value, mask: Value | None
+    ) -> None:
         place, size = self.address(operand, first), operand.dtype.size
-        if self.mask is None:
+        if mask is None:
             self.e.line(f"store {value}, ptr {place}, align {size}")
             return
         name = f"@llvm.masked.store.{overload(value.dtype, value.lanes)}.p0"
         self.e.declared.add(f"declare void {name}({value.type}, ptr, i32, <{value.lanes} x i1>)")
-        self.e.line(f"call void {name}({value}, ptr {place}, i32 {size}, {self.mask})")
+        self.e.line(f"call void {name}({value}, ptr {place}, i32 {size}, {mask})")
 
     def scatter(self, operand: Operand, offset: Term, value: Value) -> None:
         lanes, size = value.lanes, operand.dtype.size

@@ -37,8 +37,8 @@ class Kernel:
         self.signature, self.module = signature, module
         self.address = module.address(ENTRY)
 
-    def bind(self, structure: Structure, name: str = "kernel") -> Step:
-        """A step that runs this kernel on the leaves of `structure`."""
+    def bind(self, structure: Structure, name: str = "kernel", in_order: bool = False) -> Step:
+        """A step that runs this kernel on the leaves of `structure`; `in_order` on one thread."""
         values: dict[Hashable, int] = {("dim", k): n for k, n in enumerate(structure.dims)}
         for k, buffer in enumerate(structure.buffers):
             values["leaf", k] = buffer.address
@@ -53,7 +53,7 @@ class Kernel:
         values.update((slot, storage.address) for slot, storage in scratch)
         words = [threads.parallel_address()]
         for loops in self.signature.phases:
-            words.extend(division(loops, sizes))
+            words.extend(division(loops, sizes, 1 if in_order else threads.num_threads()))
         words.extend(values.get(slot, 0) for slot in self.signature.args)
         block = Block(words)
         owners = [b.owner for b in structure.buffers]
@@ -82,8 +82,8 @@ def divides(nests: Nests) -> bool:
     return any(t.op in ("idiv", "imod") and t.free and t.args[1].constant is None for t in terms)
 
 
-def division(loops: Loops, sizes: Sequence[int]) -> tuple[int, int]:
-    """Tasks of a phase, and inner iterations in a block."""
+def division(loops: Loops, sizes: Sequence[int], threads: int) -> tuple[int, int]:
+    """Tasks of a phase for at most `threads`, and inner iterations in a block."""
     if loops.inner is None:
         return 1, 1
     inner = sizes[loops.inner]
@@ -91,11 +91,10 @@ def division(loops: Loops, sizes: Sequence[int]) -> tuple[int, int]:
     for step in loops.rows:
         rows *= sizes[step]
     each = sum(w * (1 if n is None else sizes[n]) for w, n in loops.cost)
-    tasks = min(threads.num_threads(), 1 + inner * rows * each // GRAIN)
-    if tasks == 1 or not loops.split or rows >= 4 * tasks:
-        return min(tasks, max(1, rows if not loops.split or rows >= 4 * tasks else tasks)), max(
-            1, inner
-        )
+    tasks = min(threads, 1 + inner * rows * each // GRAIN)
+    whole_rows = not loops.split or rows >= 4 * tasks
+    if tasks == 1 or whole_rows:
+        return min(tasks, max(1, rows)), max(1, inner)
     pieces = -(-4 * tasks // max(1, rows))
     block = -(-inner // pieces)
     return tasks, max(1, (block + 63) // 64 * 64 if loops.vector else block)

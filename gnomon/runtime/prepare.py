@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gnomon.base import DTypeError, ShapeError, complaint
-from gnomon.expr.node import Scalar
+from gnomon.expr.node import MAPPER, Scalar
 from gnomon.plan.cut import Invoke, Piece, cut, overlap
+from gnomon.plan.overlap import directed
 from gnomon.plan.statement import SAVERS, Store, Structure, identity
 from gnomon.runtime import calls
 from gnomon.runtime.cache import CACHE
@@ -78,6 +79,9 @@ def _group(stores: Sequence[Store], structure: Structure, name: str) -> list[Ste
     kernel = CACHE.get(stores, structure)
     if not clashes(stores, structure, kernel):
         return [kernel.bind(structure, name)]
+    in_place = _in_order(stores, name)
+    if in_place is not None:
+        return [in_place]
     values = [Store(temporary(s.dest), "saveto", s.value) for s in stores]
     results = [Store(s.dest, s.saver, v.dest) for s, v in zip(stores, values, strict=True)]
     steps: list[Step] = []
@@ -85,6 +89,17 @@ def _group(stores: Sequence[Store], structure: Structure, name: str) -> list[Ste
         own = Structure(group)
         steps.append(CACHE.get(group, own).bind(own, name))
     return steps
+
+
+def _in_order(stores: Sequence[Store], name: str) -> Step | None:
+    """The step of a map that is safe in place when one thread walks through it in order."""
+    if len(stores) > 1 or stores[0].value.exp_type & ~MAPPER:
+        return None
+    store = directed(stores[0])
+    if store is None:
+        return None
+    structure = Structure([store])
+    return CACHE.get([store], structure).bind(structure, name, in_order=True)
 
 
 def clashes(stores: Iterable[Store], structure: Structure, kernel: Kernel) -> bool:

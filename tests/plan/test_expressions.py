@@ -215,6 +215,25 @@ def test_overlap(n: int) -> None:
     np.testing.assert_array_equal(a[:n], base[:n][::-1] + 1)
 
 
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_shifts_in_place_need_no_memory(data: st.DataObject) -> None:
+    """A shift along an axis, either way, by any distance, is one kernel that walks in order."""
+    shape = data.draw(st.sampled_from([(200,), (9, 30), (3, 5, 17)]))
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    shift = data.draw(st.integers(1, shape[axis] - 1))
+    low = tuple(slice(0, n - shift) if a == axis else slice(None) for a, n in enumerate(shape))
+    high = tuple(slice(shift, n) if a == axis else slice(None) for a, n in enumerate(shape))
+    for read, write in ((low, high), (high, low)):
+        x = np.random.default_rng(shift).integers(-9, 9, size=shape).astype(np.float32)
+        want = x.copy()
+        want[write] = x[read] * 2 + x[write]
+        steps = prepare([Store(over(x[write]), "saveto", over(x[read]) * 2.0 + over(x[write]))])
+        assert len(steps) == 1
+        steps[0].run()
+        np.testing.assert_array_equal(x, want)
+
+
 def test_transposed_onto_itself() -> None:
     """a[:] = a.T goes through a temporary rather than through itself."""
     a = np.arange(49, dtype=np.float32).reshape(7, 7)
