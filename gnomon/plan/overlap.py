@@ -1,8 +1,8 @@
 """Overlap: whether a map may be computed in place although its destination is read elsewhere too.
 
-A loop that walks through memory in one direction has not yet written what lies ahead. So a statement whose
-reads of the destination's memory all lie ahead is safe on one thread, and one whose reads all lie behind is safe
-when every axis is walked backwards.
+A loop that walks through memory in one direction has not yet written what lies ahead. So a
+statement whose reads of the destination's memory all lie ahead is safe on one thread, and one whose
+reads all lie behind is safe when every axis is walked backwards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gnomon.plan.statement import Store, leaves_of
 
 
 def directed(store: Store) -> Store | None:
-    """`store` itself, or the same walked backwards, if one pass in order is safe; None if neither is."""
+    """`store`, or the same walked backwards, if one pass in order is safe; None if neither is."""
     ahead = distances(store.dest, leaves_of([store.value]))
     if ahead is None:
         return None
@@ -26,7 +26,7 @@ def directed(store: Store) -> Store | None:
 
 
 def distances(dest: Buffer, leaves: Sequence[Buffer]) -> list[int] | None:
-    """How far each overlapping leaf's elements lie beyond the destination's; None where that varies."""
+    """How far each overlapping leaf lies beyond the destination; None where that varies."""
     if not monotone(dest):
         return None
     found = []
