@@ -39,6 +39,8 @@ Sizes: TypeAlias = Annotated[tuple[int, ...], "sizes"]
 RVALUE, MAPPER, CHAINER, COMPLEX = 0, 1, 3, 7
 # how later stages print an expression: entered by `gnomon.runtime.look`, which knows them
 STAGES: dict[str, Callable[[Any], str]] = {}
+# what `.T` means: entered by `gnomon.expr.ext.transpose`, which builds on this page
+TURN: dict[str, Callable[[Any], Any]] = {}
 
 
 class Expr:
@@ -52,6 +54,7 @@ class Expr:
 
     __slots__ = ("__weakref__", "dtype", "exp_type", "shape")
     __hash__ = object.__hash__
+    __array_ufunc__ = None  # NumPy's scalars and arrays leave arithmetic with expressions to these
     kind: ClassVar[int] = CHAINER
     shape: Shape
     dtype: DType
@@ -76,6 +79,12 @@ class Expr:
     def ndim(self) -> int:
         """The number of axes."""
         return len(self.shape)
+
+    @property
+    def T(self) -> Expr:
+        """The axes in reverse order; `e.T.T is e`. Of a vector, the column that `dot` knows."""
+        turned: Expr = TURN["T"](self)
+        return turned
 
     @property
     def label(self) -> str:
@@ -420,18 +429,20 @@ class Call(Composite):
         raise TypeError(f"{type(self).__name__} must define reference()")
 
 
-def as_expr(value: Operand, dtype: DType) -> Expr:
+def as_expr(
+    value: Operand, dtype: DType, where: str = "assignment", argument: str = "value"
+) -> Expr:
     """`value` itself, or a Scalar of `dtype`; a float beside integers is an error."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, bool | int | float):
-        raise TypeError(f"an expression or a number was expected, got {type(value).__name__}")
+        expected = "an expression or a number (Tensor wraps arrays)"
+        raise TypeError(complaint(where, argument, expected, f"a {type(value).__name__}"))
     if isinstance(value, float) and dtype.kind != "f":
-        raise DTypeError(
-            f"the number {value!r} beside an operand of {dtype.name}: convert one with tcast"
-        )
+        message = complaint(where, argument, f"a number of {dtype.name}", repr(value))
+        raise DTypeError(f"{message}; convert with tcast")
     return Scalar(value, dtype)
 
 
@@ -441,7 +452,7 @@ def map_over(fn: ScalarFn, operands: Sequence[Operand]) -> Map:
     if first is None or len(operands) != fn.arity:
         raise TypeError(f"{fn.name} takes {fn.arity} operands, at least one an expression")
     dtype = first.dtype
-    args = tuple([x if isinstance(x, Expr) else as_expr(x, dtype) for x in operands])
+    args = tuple([as_expr(x, dtype, fn.name, f"operand {k}") for k, x in enumerate(operands)])
     shape: Shape | None = None
     for k, arg in enumerate(args):
         if arg.dtype is not dtype:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import ShapeError, complaint
+from gnomon.base import ParamError, ShapeError, complaint, nearest
 from gnomon.expr.call import BatchDot, Dot
 from gnomon.expr.ext import reshape
 from gnomon.expr.ext.transpose import Transpose
@@ -48,8 +48,15 @@ def F(op: ScalarFn | str) -> Callable[..., Map]:
 
     >>> F("maximum")(Buffer((3,)), 0.0)
     <maximum 3 float32>
+
+    Raises:
+        ParamError: there is no such operator.
     """
-    found = SCALAR[op] if isinstance(op, str) else op
+    found = SCALAR.get(op) if isinstance(op, str) else op
+    if not isinstance(found, ScalarFn):
+        hint = nearest(op, SCALAR) if isinstance(op, str) else ""
+        expected = "a scalar operator, or the name of a built-in one"
+        raise ParamError(complaint("F", "op", expected, op) + hint)
     return lambda *operands: make_exp(found, *operands)
 
 

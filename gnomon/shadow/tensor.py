@@ -9,7 +9,6 @@ import numpy as np
 
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, ShapeError, complaint
-from gnomon.expr.ext.transpose import Transpose, transpose
 from gnomon.expr.layout import UNIT, ZERO
 from gnomon.expr.node import Buffer, Expr, Operand
 from gnomon.plan.statement import Store
@@ -19,7 +18,8 @@ from gnomon.shadow.stream import Stream
 from gnomon.shape import Shape, prod
 
 Array = np.ndarray[Any, Any]
-Key: TypeAlias = int | slice
+Slice: TypeAlias = slice
+Key: TypeAlias = int | Slice
 
 
 class Tensor(Buffer):
@@ -126,11 +126,6 @@ class Tensor(Buffer):
         """Whether the elements lie in C order without gaps."""
         return self.contiguous
 
-    @property
-    def T(self) -> Expr:
-        """The axes in reverse order, as an expression; of a vector, the column that `dot` knows."""
-        return transpose(self) if self.ndim != 1 else Transpose(self, (0,))
-
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("a 0-d tensor has no length")
@@ -149,20 +144,30 @@ class Tensor(Buffer):
 
     def __getitem__(self, key: Key) -> Any:
         """`t[i]`: one rank less, a number at the last; `t[a:b]`: rows."""
-        if not self.shape:
-            raise IndexError("a 0-d tensor has no axis to index")
-        n, step = self.shape[0], self.strides[0]
         if isinstance(key, slice):
-            rows = range(n)[key]
-            if key == slice(None):
-                return self
-            start = rows.start * step if len(rows) else 0
-            return self.view(
-                (len(rows), *self.shape[1:]), (step * rows.step, *self.strides[1:]), start
-            )
-        where = range(n)[key]
-        found = self.view(self.shape[1:], self.strides[1:], where * step)
+            return self if key == slice(None) else self._rows(key)
+        found = self._row(key)
         return found if found.shape else found.numpy()[()]
+
+    def _rows(self, key: Slice) -> Tensor:
+        rows = range(self._extent)[key]
+        step = self.strides[0]
+        start = rows.start * step if len(rows) else 0
+        return self.view((len(rows), *self.shape[1:]), (step * rows.step, *self.strides[1:]), start)
+
+    def _row(self, key: int) -> Tensor:
+        n = self._extent
+        if not hasattr(key, "__index__"):
+            raise TypeError(complaint("Tensor", "index", "a number or a slice", repr(key)))
+        if not -n <= key < n:
+            raise IndexError(complaint("Tensor", "index", f"a row of {n}", key))
+        return self.view(self.shape[1:], self.strides[1:], key % n * self.strides[0])
+
+    @property
+    def _extent(self) -> int:
+        if not self.shape:
+            raise IndexError(complaint("Tensor", "index", "a tensor with an axis", f"{self!r}"))
+        return self.shape[0]
 
     def slice(self, begin: int, end: int) -> Tensor:
         """Rows `begin` to before `end`."""
@@ -199,11 +204,10 @@ class Tensor(Buffer):
         return self
 
     def __setitem__(self, key: Key, value: Operand) -> None:
-        if isinstance(key, slice):
-            self[key].assign(value)
-            return
-        where = range(self.shape[0])[key]
-        self.view(self.shape[1:], self.strides[1:], where * self.strides[0]).assign(value)
+        if key == slice(None):
+            self.assign(value)  # first, for it is the usual one, and a 0-d tensor has it too
+        else:
+            (self._rows(key) if isinstance(key, slice) else self._row(key)).assign(value)
 
     def __iadd__(self, value: Operand) -> Self:
         return self.assign(value, plusto)

@@ -9,7 +9,7 @@ from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.axes import normal_axis
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Chainer, Expr
+from gnomon.expr.node import TURN, Buffer, Chainer, Expr
 from gnomon.expr.term import Term
 from gnomon.expr.view import view_of
 
@@ -67,6 +67,16 @@ def transpose_indices(src: Expr, axes: Sequence[int]) -> Expr:
     (4, 2, 3)
     """
     return transpose(src, axes)
+
+
+def turned(src: Expr) -> Expr:
+    """`src.T`: the axes reversed; of a vector, a node of its own that `dot` takes for a column."""
+    if src.ndim == 1 and not isinstance(src, Transpose):
+        return Transpose(src, (0,))
+    return transpose(src)
+
+
+TURN["T"] = turned
 
 
 def swapaxis(src: Expr, a: int, b: int) -> Expr:
