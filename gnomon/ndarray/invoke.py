@@ -9,6 +9,7 @@ function an operator; a quick one runs under its lock, where nobody is in the wa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from gnomon import engine
@@ -19,11 +20,12 @@ from gnomon.ndarray import opaque
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.layout import Layout, dense
 from gnomon.ndarray.mode import mode
-from gnomon.ndarray.recipe import Dest, Draws, Recipe, Work
+from gnomon.ndarray.numbers import Home, home_of, keep_alone, probed, word
+from gnomon.ndarray.recipe import Dest, Draws, NotShared, Recipe, Work
 from gnomon.ndarray.tape import record
 from gnomon.resource import generator
 
-_RECIPES_KEPT = 64  # for one operator; programs with more layouts than that make them again
+_RECIPES_KEPT = 64  # in one home; programs with more layouts than that make them again
 
 Outputs = list[Any]
 
@@ -105,20 +107,30 @@ def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context)
         operands = [*inputs, *(given or ())]
         anchors = anchors_of(operands, range(len(op.arguments()), len(operands)))
         key = (*key, anchors, *[x._layout for x in given or ()])
-    recipes = op.__dict__.get("_recipes")
-    if recipes is None:
-        recipes = op.__dict__["_recipes"] = {}
-    recipe = recipes.get(key)
+    home = home_of(op)
+    recipe = home.recipes.get(key)
     if recipe is None:
-        recipe = _forward(op, [x._layout for x in inputs], given, anchors)
-        if len(recipes) >= _RECIPES_KEPT:
-            recipes.clear()
-        recipes[key] = recipe
+        recipe, home = _new_recipe(op, home, [x._layout for x in inputs], given, anchors)
+        home.recipes[key] = recipe
     layouts, changed = recipe.given
     outputs = [] if given is None else [*given]
     outputs += [Array._new(layout, ctx) for layout in layouts[len(outputs) :]]
-    launch(recipe, op.name, inputs, outputs, [inputs[k] for k in changed], ctx)
+    launch(recipe, op.name, inputs, outputs, [inputs[k] for k in changed], ctx, home.values)
     return outputs
+
+
+def _new_recipe(
+    op: Any, home: Home, inputs: Sequence[Layout], given: Outputs | None, anchors: Any
+) -> tuple[Recipe, Home]:
+    """A recipe for an operator, and where it belongs."""
+    try:
+        recipe = _forward(op, inputs, given, anchors, home.fields)
+    except NotShared:
+        home = keep_alone(op)
+        recipe = _forward(op, inputs, given, anchors)
+    if len(home.recipes) >= _RECIPES_KEPT:
+        home.recipes.clear()
+    return recipe, home
 
 
 def anchors_of(operands: Sequence[Any], written: range) -> tuple[tuple[int, int], ...]:
@@ -136,7 +148,11 @@ def anchors_of(operands: Sequence[Any], written: range) -> tuple[tuple[int, int]
 
 
 def _forward(
-    op: Any, inputs: Sequence[Layout], given: Outputs | None, anchors: Sequence[tuple[int, int]]
+    op: Any,
+    inputs: Sequence[Layout],
+    given: Outputs | None,
+    anchors: Sequence[tuple[int, int]],
+    fields: Sequence[str] = (),
 ) -> Recipe:
     """The recipe of an operator's forward; it remembers the outputs' layouts and what changes."""
     count = len(op.arguments())
@@ -148,7 +164,7 @@ def _forward(
     shapes = [shape for shape, _ in outs]
     changed: dict[int, None] = {}
 
-    def express(buffers: Sequence[Buffer], draws: Draws) -> list[Expr | None]:
+    def express(op: Any, buffers: Sequence[Buffer], draws: Draws) -> list[Expr | None]:
         operands = buffers[: len(inputs)]
         values = op.apply(operands, train=train, random=draws, out_shapes=shapes)
         new = op.updates(operands[:count], operands[count:], values, train) if states else {}
@@ -159,7 +175,8 @@ def _forward(
     dests += [Dest(count + k, "saveto") for k in range(len(states))]
     every = [*inputs, *layouts]
     anchors = [*anchors, *((k, 0) for k in range(len(anchors), len(every)))]
-    recipe = Recipe(Work(op.name, every, express, dests, anchors))
+    probes = [partial(express, probe) for probe in probed(op, fields)] if fields else ()
+    recipe = Recipe(Work(op.name, every, partial(express, op), dests, anchors, probes))
     recipe.given = layouts, [count + k for k in changed]
     return recipe
 
@@ -195,6 +212,7 @@ def launch(
     outputs: Sequence[Any],
     changed: Sequence[Any],
     ctx: Context,
+    numbers: Sequence[float] = (),
 ) -> None:
     """Have the engine run a recipe on these operands; `changed` are inputs that are written."""
     operands = [*inputs, *outputs]
@@ -203,6 +221,8 @@ def launch(
     if recipe.draws:
         states = [generator(ctx).state(count) for count in recipe.draws]
         addresses += [state.address for state in states]
+    if recipe.numbers:
+        addresses += [word(numbers[n.field], n.dtype) for n in recipe.numbers]
     pushed = engine.get()
     const = [x._chunk.var for x in inputs]
     mutate = [x._chunk.var for x in outputs]

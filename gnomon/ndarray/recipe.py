@@ -17,6 +17,7 @@ from gnomon.dtype import DType, int64
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
 from gnomon.ndarray.layout import Layout
+from gnomon.ndarray.numbers import PROBES, Number, matched, word
 from gnomon.runtime.prepare import Store, prepare
 from gnomon.runtime.template import Template
 from gnomon.shape import prod
@@ -67,15 +68,30 @@ class Work:
     express: Express
     dests: Sequence[Dest]
     anchors: Sequence[tuple[int, int]]  # for each operand: whose memory it lies in, and how far
+    probes: Sequence[Express] = ()  # `express` with each set of stand-ins for its numbers
 
     def draws(self) -> list[int]:
         """How many random numbers each draw takes."""
-        buffers = [Buffer(x.shape, x.dtype, x.strides) for x in self.layouts]
         noted = Draws(lambda: Buffer((2,), int64))
-        self.express(buffers, noted)
+        self.express(self._leaves(), noted)
         return noted.counts
 
-    def steps(self, addresses: Sequence[int]) -> Any:
+    def numbers(self) -> list[Number]:
+        """What is given to each run beside addresses; NotShared where that cannot be said."""
+        if not self.probes:
+            return []
+        leaves = self._leaves()
+        draws = Draws(lambda: Buffer((2,), int64))
+        sides = [[v for v in probe(leaves, draws) if v is not None] for probe in self.probes]
+        found = matched(*sides)
+        if found is None:
+            raise NotShared
+        return found
+
+    def _leaves(self) -> list[Buffer]:
+        return [Buffer(x.shape, x.dtype, x.strides) for x in self.layouts]
+
+    def steps(self, addresses: Sequence[int], probe: int | None = None) -> Any:
         """The steps for operands at `addresses`; the states of the draws follow the operands."""
         count = len(self.layouts)
         places = [addresses[owner] + offset for owner, offset in self.anchors]
@@ -84,7 +100,8 @@ class Work:
             for x, place in zip(self.layouts, places, strict=True)
         ]
         states = iter([Buffer((2,), int64, None, a) for a in addresses[count:]])
-        values = self.express(buffers, Draws(lambda: next(states)))
+        express = self.express if probe is None else self.probes[probe]
+        values = express(buffers, Draws(lambda: next(states)))
         stores = [
             Store(buffers[dest.operand], dest.saver, value)  # type: ignore[arg-type]
             for dest, value in zip(self.dests, values, strict=True)
@@ -93,17 +110,34 @@ class Work:
         return prepare(stores, self.name)
 
 
+class NotShared(Exception):
+    """The numbers of a work cannot be told from the rest of it."""
+
+
 class Recipe:
-    """A `Work` ready to be done: `run(addresses)` of operands and draws.
+    """A `Work` ready to be done: `run(addresses)` of operands and draws, then the numbers' words.
 
     `brief`, once it is known to be quick, does the same where nobody else does it at that time.
+
+    Raises:
+        NotShared: the work's numbers do more than to stand in its expressions.
     """
 
-    __slots__ = ("_best", "_trials", "brief", "draws", "given", "template")
+    __slots__ = ("_best", "_trials", "brief", "draws", "given", "numbers", "template")
 
     def __init__(self, work: Work, given: Any = None) -> None:
         self.draws = work.draws()
-        self.template = Template(work.steps, len(work.layouts) + len(self.draws))
+        found = work.numbers()
+        self.numbers = list(dict.fromkeys(found))
+        count = len(work.layouts) + len(self.draws)
+        pairs = [
+            (word(PROBES[n.field][0], n.dtype), word(PROBES[n.field][1], n.dtype))
+            for n in self.numbers
+        ]
+        self.template = Template(work.steps, count, pairs)
+        for k, number in enumerate(self.numbers):
+            if self.template.places_of(count + k) < found.count(number):
+                raise NotShared
         self.given = given  # what the caller wants to know again
         self.brief: Callable[[Sequence[int]], None] | None = None
         self._trials = 0

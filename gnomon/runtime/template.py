@@ -18,7 +18,7 @@ from gnomon.runtime.native import Block
 from gnomon.runtime.pool import Storage
 from gnomon.runtime.program import Program, Step
 
-Make = Callable[[Sequence[int]], list[Step]]
+Make = Callable[..., list[Step]]
 
 _SPACING = 1 << 44  # between stand-ins, more than any memory
 _SHIFT = 1 << 40  # times its number: how much an operand's second stand-in is further
@@ -56,6 +56,9 @@ class Copy:
 class Template:
     """Work on `count` operands; `make(addresses)` gives its steps for operands that lie there.
 
+    `numbers` are words that come with each run, too, after the addresses: each is what the steps
+    hold for it when made by `make(addresses, 0)` and by `make(addresses, 1)`.
+
     >>> import numpy as np
     >>> from gnomon.expr.node import Buffer
     >>> from gnomon.runtime.prepare import Store, prepare
@@ -68,14 +71,25 @@ class Template:
     array([0., 2., 4.], dtype=float32)
     """
 
-    __slots__ = ("_free", "_make", "_places", "_stand_ins", "bytes", "flops")
+    __slots__ = (
+        "_free",
+        "_make",
+        "_numbers",
+        "_places",
+        "_stand_ins",
+        "_which",
+        "bytes",
+        "flops",
+    )
 
-    def __init__(self, make: Make, count: int) -> None:
+    def __init__(self, make: Make, count: int, numbers: Sequence[tuple[int, int]] = ()) -> None:
         self._make = make
         self._stand_ins = [(k + 1) * _SPACING for k in range(count)]
-        steps = make(self._stand_ins)
-        shifted = make([a + (k + 1) * _SHIFT for k, a in enumerate(self._stand_ins)])
-        self._places = self._compare(steps, shifted)
+        self._numbers = {pair: count + k for k, pair in enumerate(numbers)}
+        self._which: tuple[tuple[int, ...], ...] = ((0,), (1,)) if numbers else ((), ())
+        steps = make(self._stand_ins, *self._which[0])
+        moved = [a + (k + 1) * _SHIFT for k, a in enumerate(self._stand_ins)]
+        self._places = self._compare(steps, make(moved, *self._which[1]))
         self.bytes = sum(step.bytes for step in steps)
         self.flops = sum(step.flops for step in steps)
         first = Copy(steps, self._places)
@@ -94,14 +108,20 @@ class Template:
 
     def _place(self, block: int, word: int, x: int, y: int) -> Place | None:
         """What a word is that holds `x` in one making and `y` in the other, if it is a place."""
+        if (x, y) in self._numbers:
+            return Place(block, word, self._numbers[x, y], 0)
         operand, rest = divmod(y - x, _SHIFT)
         if rest or not 1 <= operand <= len(self._stand_ins):
             return None
         offset = x - self._stand_ins[operand - 1]
         return Place(block, word, operand - 1, offset) if abs(offset) < _SHIFT else None
 
+    def places_of(self, operand: int) -> int:
+        """How many words hold an operand's address, or a number."""
+        return sum(place.operand == operand for place in self._places)
+
     def run(self, addresses: Sequence[int]) -> None:
-        """Do the work on operands at these addresses.
+        """Do the work on operands at these addresses, with these numbers.
 
         Raises:
             GnomonError: a step failed.
@@ -116,7 +136,7 @@ class Template:
         try:
             return self._free.pop()
         except IndexError:
-            return Copy(self._make(self._stand_ins), self._places)
+            return Copy(self._make(self._stand_ins, *self._which[0]), self._places)
 
 
 def blocks_of(step: Step) -> Iterator[Block]:

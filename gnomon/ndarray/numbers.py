@@ -1,0 +1,108 @@
+"""Numbers as kernel arguments: operators that differ in such a number alone share their recipes.
+
+`x * 0.1` and `x * 0.2`, or an update whose learning rate moves, are different operators, and a
+recipe takes half a millisecond to make. The fields named here only enter expressions as scalars. That
+is not taken on trust: a recipe is made with two sets of stand-ins for them, and each scalar of the
+expression must be one of these, or the same in both; otherwise the operator keeps its own recipes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gnomon.dtype import DType
+from gnomon.expr.node import Expr, Scalar
+from gnomon.expr.walk import postorder
+from gnomon.ops.binary import WithScalar
+from gnomon.ops.update import Update
+from gnomon.runtime.kernel import bits
+
+_FIELDS: tuple[tuple[type, tuple[str, ...]], ...] = (
+    (WithScalar, ("scalar",)),
+    (Update, ("lr", "wd", "rescale_grad")),
+)
+#: stand-ins: whole numbers that every dtype holds, and that nothing else is
+PROBES = ((101.0, 57.0), (103.0, 59.0), (107.0, 61.0))
+
+Recipes = dict[Any, Any]
+
+
+class Home(NamedTuple):
+    """Where an operator's recipes are kept, and the numbers that they are given at each run."""
+
+    recipes: Recipes
+    fields: tuple[str, ...]
+    values: tuple[float, ...]
+
+
+class Number(NamedTuple):
+    """A word that a run fills in: the number of a field in one dtype."""
+
+    field: int
+    dtype: DType
+
+
+_shared: dict[Any, Recipes] = {}
+_alone: set[type] = set()  # classes whose expressions do more with the fields than said
+_SHARED_KEPT = 1024
+
+
+def home_of(op: Any) -> Home:
+    """Where the recipes of `op` are; looked up once for each operator."""
+    found: Home | None = op.__dict__.get("_home")
+    if found is None or (found.fields and type(op) in _alone):
+        found = op.__dict__["_home"] = _home(op)
+    return found
+
+
+def _home(op: Any) -> Home:
+    kind = type(op)
+    fields = next((names for base, names in _FIELDS if issubclass(kind, base)), ())
+    if not fields or kind in _alone:
+        return Home({}, (), ())
+    rest = tuple(value for name, value in op._key[1:] if name not in fields)
+    if len(_shared) >= _SHARED_KEPT:
+        _shared.clear()
+    recipes = _shared.setdefault((kind, rest), {})
+    return Home(recipes, fields, tuple(getattr(op, name) for name in fields))
+
+
+def keep_alone(op: Any) -> Home:
+    """From now on operators of this class share nothing."""
+    _alone.add(type(op))
+    return home_of(op)
+
+
+def probed(op: Any, fields: Sequence[str]) -> tuple[Any, Any]:
+    """The operator with each set of stand-ins in `fields`."""
+    given = dict(op._key[1:])
+    first, second = (
+        type(op)(**{**given, **{name: PROBES[k][side] for k, name in enumerate(fields)}})
+        for side in (0, 1)
+    )
+    return first, second
+
+
+def matched(first: Sequence[Expr], second: Sequence[Expr]) -> list[Number] | None:
+    """The numbers in an expression, seen with both stand-ins; None where one is made of a field."""
+    ours, theirs = _scalars(first), _scalars(second)
+    if len(ours) != len(theirs):
+        return None
+    found = []
+    for a, b in zip(ours, theirs, strict=True):
+        if a.value != b.value:
+            pair = (float(a.value), float(b.value))
+            if pair not in PROBES:
+                return None
+            found.append(Number(PROBES.index(pair), a.dtype))
+    return found
+
+
+def _scalars(values: Sequence[Expr]) -> list[Scalar]:
+    return [node for node in postorder(list(values)) if isinstance(node, Scalar)]
+
+
+def word(value: float, dtype: DType) -> int:
+    """A number as a kernel's argument block holds it; integers lose the fraction."""
+    return bits(Scalar(value if dtype.kind == "f" else int(value), dtype))

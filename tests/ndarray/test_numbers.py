@@ -1,0 +1,95 @@
+"""Numbers as kernel arguments: other values make no new recipe, and mean what they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gnomon import nd
+from gnomon.ndarray import numbers, recipe
+from gnomon.ops import Op, op
+from gnomon.ops.binary import WithScalar
+from gnomon.ops.param import param
+
+VALUES = [2, 0.5, -3, 1e30, float("inf"), 0, -0.0, 101.0, 57]
+
+
+def made(monkeypatch):
+    """Counts the recipes made from now on."""
+    count = []
+    before = recipe.Recipe.__init__
+
+    def counted(self, *args):
+        count.append(1)
+        before(self, *args)
+
+    monkeypatch.setattr(recipe.Recipe, "__init__", counted)
+    return count
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "int8"])
+def test_other_numbers_share_a_recipe(dtype, monkeypatch):
+    a = np.array([[1, 2, 3]], dtype)
+    x = nd.array(a, dtype=dtype)
+    values = VALUES if dtype.startswith("float") else [2, 0, -3, 101, 57, 1]
+    x * 7, 7 - x, x > 7
+    count = made(monkeypatch)
+    for value in values:
+        with np.errstate(all="ignore"):
+            number = np.dtype(dtype).type(value)
+            expected = a * number, number - a, (a > number).astype(dtype)
+        for found, wanted in zip((x * value, value - x, x > value), expected, strict=True):
+            np.testing.assert_array_equal(found.asnumpy(), wanted)
+    assert not count
+
+
+def test_a_learning_rate_may_move(monkeypatch):
+    weight, grad, mom = nd.ones((5,)), nd.ones((5,)), nd.zeros((5,))
+    expected, moved = np.ones(5), np.zeros(5)
+    nd.sgd_mom_update(weight.copy(), grad, mom.copy(), out=weight.copy(), lr=0.3, momentum=0.9)
+    count = made(monkeypatch)
+    for k in range(20):
+        rate = 0.1 / (k + 1)
+        nd.sgd_mom_update(weight, grad, mom, out=weight, lr=rate, momentum=0.9, wd=0.01 * k)
+        moved = 0.9 * moved - rate * (1 + 0.01 * k * expected)
+        expected = expected + moved
+    np.testing.assert_allclose(weight.asnumpy(), expected, rtol=1e-4)
+    assert len(count) <= 2
+
+
+@op("test_numbers_squared")
+class Squared(WithScalar):
+    """Adds the square of its number: made of the field, so that its recipes are its own."""
+
+    def forward(self, data):
+        return data + self.scalar * self.scalar
+
+
+@op("test_numbers_chosen")
+class Chosen(Op):
+    """Another expression for another sign of a number that the table does not name."""
+
+    slope: float = param(1.0)
+
+    def forward(self, data):
+        return data * self.slope if self.slope > 0 else data - self.slope
+
+
+def test_what_is_made_of_a_field_is_not_shared():
+    x = nd.array([1, 2])
+    for value in (2, 3, 0.5):
+        assert nd.test_numbers_squared(x, scalar=value).asnumpy().tolist() == [
+            1 + value**2,
+            2 + value**2,
+        ]
+    assert Squared in numbers._alone
+    for value in (2, -3):
+        expected = [value, 2 * value] if value > 0 else [1 - value, 2 - value]
+        assert nd.test_numbers_chosen(x, slope=value).asnumpy().tolist() == expected
+
+
+def test_an_update_that_makes_numbers_of_its_rate():
+    for rate in (0.1, 0.2, 0.3):
+        weight = nd.ones((2,))
+        nd.signsgd_update(weight, nd.ones((2,)), out=weight, lr=rate, wd=0.5)
+        np.testing.assert_allclose(weight.asnumpy(), [1 - 0.5 * rate - rate] * 2, rtol=1e-5)
