@@ -102,23 +102,27 @@ class PhaseWriter(LoopWriter):
         high = self.int("udiv", self.int("mul", total, self.int("add", task, e.index(1))), tasks)
         some = self.e.primitive("lt", [low, high], dt.bool_)
         with e.when(some), self.scope():
-            where = self.position(low, per_row)
+            counted: list[int | None] = [*phase.rows, None]  # None: the block within a row
+            if phase.columns:
+                counted[-2:] = counted[:-3:-1]
+            extents = [per_row if v is None else self.extent(v) for v in counted]
+            where = self.position(low, extents)
             with e.for_range(low, high), self.scope():
-                for v, place in zip(phase.rows, where, strict=False):
-                    self.base[v] = self.counter(place)
-                start = self.int("mul", self.counter(where[-1]), block)
+                for v, place in zip(counted, where, strict=True):
+                    if v is not None:
+                        self.base[v] = self.counter(place)
+                start = self.int("mul", self.counter(where[counted.index(None)]), block)
                 stop = self.smaller(self.int("add", start, block), n)
                 self.body(phase.row)
                 self.inner_loop(inner, start, stop)
-                self.advance([*map(self.extent, phase.rows), per_row], where)
+                self.advance(extents, where)
 
-    def position(self, number: Value, per_row: Value) -> list[str]:
-        """Counters for the outer variables and the block within a row, set to block `number`.
+    def position(self, number: Value, extents: Sequence[Value]) -> list[str]:
+        """Counters below `extents`, the last one fastest, set to block `number`.
 
         They are divided out once; from then on they count, because a division takes longer than
         a short row.
         """
-        extents = [*map(self.extent, self.phase.rows), per_row]
         places = [self.e.alloca(dt.int64, stem="at") for _ in extents]
         for place, n in reversed(list(zip(places, extents, strict=True))[1:]):
             rest = self.int("udiv", number, n)

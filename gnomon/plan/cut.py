@@ -80,7 +80,7 @@ class _Cutter:
         if k is not None:
             store = self.stores[k]
             assert store is not None
-            self.pieces.append(Invoke(ready, store.dest, store.saver, scale_of(store.value)))
+            self.pieces.append(Invoke(ready, store.dest, store.saver, scaled(store.value)[1]))
             self.stores[k] = None
             return
         result = self.temporary(call)
@@ -119,22 +119,28 @@ class _Cutter:
 
 
 def core(value: Expr) -> Expr:
-    """`value` without a scalar factor."""
-    if isinstance(value, Map) and value.fn.name == "mul":
-        a, b = value.args
-        if isinstance(b, Scalar):
-            return a
-        if isinstance(a, Scalar):
-            return b
-    return value
+    """`value` without its scalar factors."""
+    return scaled(value)[0]
 
 
-def scale_of(value: Expr) -> float:
-    """The scalar factor that `core` left out."""
-    if core(value) is value:
-        return 1.0
-    assert isinstance(value, Map)
-    return next(float(a.value) for a in value.args if isinstance(a, Scalar))
+def scaled(value: Expr) -> tuple[Expr, float]:
+    """`value` as an expression times a number: factors, divisors and signs peeled off."""
+    factor = 1.0
+    while isinstance(value, Map):
+        name, last = value.fn.name, value.args[-1]
+        if name == "neg":
+            factor, value = -factor, last
+        elif name in ("mul", "div") and isinstance(last, Scalar):
+            number = float(last.value)
+            if name == "div" and (not number or value.dtype.kind != "f"):
+                break  # not a multiple
+            factor = factor / number if name == "div" else factor * number
+            value = value.args[0]
+        elif name == "mul" and isinstance(value.args[0], Scalar):
+            factor, value = factor * float(value.args[0].value), last
+        else:
+            break
+    return value, factor
 
 
 def sequence(stores: Sequence[Store], temporary: Temporary) -> list[Piece]:

@@ -69,7 +69,8 @@ class Phase:
     """One loop nest: `rows` are the outer variables, `inner` the innermost (None: one iteration).
 
     `entry` runs once a task, `row` once a row, `body` once an element (`lanes` at a time when
-    `vector`). `split` tells whether one row may be cut among tasks. `cost` estimates the work of an
+    `vector`). `split` tells whether one row may be cut among tasks, `columns`
+    whether blocks are taken below each other before the next ones beside them. `cost` estimates the work of an
     inner iteration.
     """
 
@@ -80,6 +81,7 @@ class Phase:
     row: Body = field(default_factory=list)
     body: Body = field(default_factory=list)
     split: bool = True
+    columns: bool = False
     lanes: int = 1
     cost: list[tuple[int, Term | None]] = field(default_factory=list)
 

@@ -47,8 +47,20 @@ def schedule(nest: Nest, arena: Arena) -> Phase:
     builder.place([t for r in nest.roots for t in (r.offset, r.value)])
     phase.body.extend(Put(r.dest, r.saver, r.offset, r.value) for r in nest.roots)
     phase.split = not any(isinstance(s, Fold) for s in phase.row)
+    phase.columns = phase.split and vector and _turned(order, phase)
     phase.cost = _costs(order, inner)
     return phase
+
+
+def _turned(order: Sequence[Term], phase: Phase) -> bool:
+    """Whether something is read across: far apart along the inner variable, densely along the rows.
+
+    Going down a narrow column then uses every cache line and page whole before it is left.
+    """
+    if not phase.rows or phase.inner is None:
+        return False
+    reads = [t.args[0] for t in order if t.op == "read"]
+    return any(_density(o, phase.inner) < 0 and stride(o, phase.rows[-1]) == 1 for o in reads)
 
 
 def _inner_is_better(inner: int, across: Sequence[Term], nest: Nest) -> bool:

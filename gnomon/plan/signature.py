@@ -46,6 +46,7 @@ class Loops(NamedTuple):
     rows: tuple[int, ...]
     split: bool
     vector: bool
+    columns: bool
     cost: tuple[tuple[int, int | None], ...]
 
 
@@ -92,6 +93,7 @@ class Signature:
                 *loops.rows,
                 loops.split,
                 loops.vector,
+                loops.columns,
             ]
             out.append(len(loops.cost))
             out += [w for work, times in loops.cost for w in (work, _step_word(times))]
@@ -114,11 +116,12 @@ def signature_of(kernel: Kernel) -> Signature:
 
 def _loops(kernel: Kernel, phase: Phase, steps: _Steps) -> Loops:
     if phase.inner is None:
-        return Loops(None, (), phase.split, phase.vector, ())
+        return Loops(None, (), phase.split, phase.vector, False, ())
     extent = kernel.arena.extent
     cost = tuple((w, None if n is None else steps.number(n)) for w, n in phase.cost)
     rows = tuple(steps.number(extent[v]) for v in phase.rows)
-    return Loops(steps.number(extent[phase.inner]), rows, phase.split, phase.vector, cost)
+    inner = steps.number(extent[phase.inner])
+    return Loops(inner, rows, phase.split, phase.vector, phase.columns, cost)
 
 
 class _Steps:
@@ -220,6 +223,6 @@ class _Reader:
     def loops(self, steps: int) -> Loops:
         inner = self.optional(steps)
         rows = self.many(lambda: self.number(0, steps - 1))
-        split, vector = bool(self.number(0, 1)), bool(self.number(0, 1))
+        split, vector, columns = [bool(self.number(0, 1)) for _ in range(3)]
         cost = self.many(lambda: (self.number(0, LIMIT), self.optional(steps)))
-        return Loops(inner, rows, split, vector, cost)
+        return Loops(inner, rows, split, vector, columns, cost)

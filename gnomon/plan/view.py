@@ -37,16 +37,20 @@ def unshaped(store: Store) -> Store:
 
 def reshaped_inside(value: Expr) -> Expr | None:
     """What `value` is a reshape of: `x` of a reshape of x, and of that combined with numbers."""
-    if isinstance(value, Reshape):
-        return value.src
-    if not isinstance(value, Map):
+    maps: list[Map] = []
+    while isinstance(value, Map):
+        operands = [a for a in value.args if not isinstance(a, Scalar)]
+        if len(operands) != 1:
+            return None
+        maps.append(value)
+        (value,) = operands
+    if not isinstance(value, Reshape):
         return None
-    operands = [a for a in value.args if not isinstance(a, Scalar)]
-    if len(operands) != 1 or not isinstance(operands[0], Reshape):
-        return None
-    src = operands[0].src
-    args = tuple(a if isinstance(a, Scalar) else src for a in value.args)
-    return Map(value.fn, args, src.shape, value.dtype)
+    inner = value.src
+    for outer in reversed(maps):
+        args = tuple(a if isinstance(a, Scalar) else inner for a in outer.args)
+        inner = Map(outer.fn, args, inner.shape, outer.dtype)
+    return inner
 
 
 def viewed(node: Expr) -> Expr:

@@ -24,6 +24,7 @@ from gnomon.runtime.jit import Module
 from gnomon.runtime.native import Block
 from gnomon.runtime.program import Step
 
+COLUMN = 64  # inner iterations of a block that is taken in columns
 GRAIN = 250_000  # work (see `Phase.cost`) below which another thread does not pay
 ENTRY = "kernel"
 
@@ -92,6 +93,8 @@ def division(loops: Loops, sizes: Sequence[int], threads: int) -> tuple[int, int
         rows *= sizes[step]
     each = sum(w * (1 if n is None else sizes[n]) for w, n in loops.cost)
     tasks = min(threads, 1 + inner * rows * each // GRAIN)
+    if loops.columns:
+        return tasks, max(1, min(inner, COLUMN))
     whole_rows = not loops.split or rows >= 4 * tasks
     if tasks == 1 or whole_rows:
         return min(tasks, max(1, rows)), max(1, inner)

@@ -99,7 +99,10 @@ def _in_order(stores: Sequence[Store], name: str) -> Step | None:
     if store is None:
         return None
     structure = Structure([store])
-    return CACHE.get([store], structure).bind(structure, name, in_order=True)
+    kernel = CACHE.get([store], structure)
+    if any(loops.columns for loops in kernel.signature.phases):  # walks by columns, not in order
+        return None
+    return kernel.bind(structure, name, in_order=True)
 
 
 def clashes(stores: Iterable[Store], structure: Structure, kernel: Kernel) -> bool:

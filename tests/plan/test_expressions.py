@@ -234,6 +234,18 @@ def test_shifts_in_place_need_no_memory(data: st.DataObject) -> None:
         np.testing.assert_array_equal(x, want)
 
 
+def test_shift_beside_a_transposed_operand() -> None:
+    """A loop that goes by columns is not in order, so a shift then takes a temporary."""
+    x = np.arange(90 * 70, dtype=np.float32).reshape(90, 70)
+    y = np.arange(80 * 70, dtype=np.float32).reshape(70, 80).T
+    for read, write in ((slice(0, 80), slice(10, 90)), (slice(10, 90), slice(0, 80))):
+        a = x.copy()
+        want = a.copy()
+        want[write] = a[read] + y
+        run(a[write], over(a[read]) + over(y))
+        np.testing.assert_array_equal(a, want)
+
+
 def test_transposed_onto_itself() -> None:
     """a[:] = a.T goes through a temporary rather than through itself."""
     a = np.arange(49, dtype=np.float32).reshape(7, 7)
