@@ -190,22 +190,24 @@ class ThreadedEngine(Engine):
         super()._after_entry()
 
     def _hire(self) -> None:
-        """Start the threads that lanes lack; the bare call leaves no gap for an interrupt."""
+        """Start the threads that lanes lack."""
         with self._lock:
             while self._hiring:
                 lane = self._hiring[-1]
-                if lane.missing <= 0:
+                if lane.missing <= 0 or not self._start_thread(lane):
                     self._hiring.pop()
-                    continue
-                try:
-                    lane.threads += 1
-                    start_new_thread(self._serve, (lane,))
-                except RuntimeError as error:
-                    self._hiring.pop()
-                    lane.threads -= 1
-                    if not lane.threads:  # otherwise those that there are will do
-                        message = f"the engine cannot start a thread: {error}"
-                        raise EngineError(message) from error
+
+    def _start_thread(self, lane: Lane) -> bool:
+        """Start one thread, if there is one to be had; no gap for an interrupt. Lock held."""
+        try:
+            lane.threads += 1
+            start_new_thread(self._serve, (lane,))
+        except RuntimeError as error:
+            lane.threads -= 1
+            if lane.threads:
+                return False  # those that there are will do
+            raise EngineError(f"the engine cannot start a thread: {error}") from error
+        return True
 
     def _serve(self, lane: Lane) -> None:
         """A worker's life: settle what it ran, take what is next, sleep when there is nothing."""

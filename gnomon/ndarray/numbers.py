@@ -1,9 +1,9 @@
 """Numbers as kernel arguments: operators that differ in such a number alone share their recipes.
 
 `x * 0.1` and `x * 0.2`, or an update whose learning rate moves, are different operators, and a
-recipe takes half a millisecond to make. The fields named here only enter expressions as scalars. That
-is not taken on trust: a recipe is made with two sets of stand-ins for them, and each scalar of the
-expression must be one of these, or the same in both; otherwise the operator keeps its own recipes.
+recipe takes half a millisecond to make. The fields named here only enter expressions as scalars.
+That is not taken on trust: a recipe is made with two sets of stand-ins for them, and each scalar of
+the expression must be one of these, or the same in both; otherwise the operator keeps its own.
 """
 
 from __future__ import annotations
