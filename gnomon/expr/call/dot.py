@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,10 +23,11 @@ class Dot(Call):
     b: Expr
     transpose_a: bool = False
     transpose_b: bool = False
-    rank = 2
+    rank: ClassVar[int] = 2
+    word: ClassVar[str] = "dot"
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
-        name = type(self).__name__
+        name = self.word
         for argument, operand in (("a", self.a), ("b", self.b)):
             if operand.ndim != self.rank:
                 raise ShapeError(complaint(name, argument, f"{self.rank} axes", f"{operand!r}"))
@@ -61,7 +62,8 @@ class Dot(Call):
 class BatchDot(Dot):
     """The product of every matrix of `a` with that of `b` at the same place of the first axis."""
 
-    rank = 3
+    rank: ClassVar[int] = 3
+    word: ClassVar[str] = "batch_dot"
 
 
 def dot(a: Expr, b: Expr, transpose_a: bool = False, transpose_b: bool = False) -> Dot:
