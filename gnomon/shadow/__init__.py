@@ -9,34 +9,57 @@
 array([-1.0500001, -2.1000001, -3.15     ], dtype=float32)
 """
 
+from collections.abc import Callable
+
+from gnomon.base import UnknownNameError
 from gnomon.dtype import default_real as default_real_t
 from gnomon.expr import fn, reducer
-from gnomon.expr import reducer as red
 from gnomon.expr.ext import (
     arg_reduce,
     broadcast_axis,
+    broadcast_keepdim,
+    broadcast_scalar,
     broadcast_to,
-    concat,
-    crop,
-    flip,
+    broadcast_with_axis,
+    ch_unpool,
+    chpool,
+    complex_abs_square,
+    complex_div_cc,
+    complex_div_cr,
+    complex_div_rc,
+    complex_exchange,
+    complex_mul_cc,
+    complex_mul_cr,
+    complex_mul_rc,
+    complex_pad_imag,
+    complex_sum_real_imag,
+    complex_toreal,
+    conj,
     implicit_dot,
     iota,
+    mask,
+    mat_choose_row_element,
     mat_fill_row_element,
+    mirror,
     one_hot,
-    pack_col2patch,
-    pad,
     pick,
-    pool,
     reduce,
+    reduce_except_dim,
+    reduce_keepdim,
+    reduce_with_axis,
+    repmat,
     reshape,
     slice_,
+    sum_rows,
+    sumall_except_dim,
     swapaxis,
-    take,
     take_grad,
     transpose,
-    unpack_patch2col,
-    unpool,
+    transpose_indices,
+    upsampling_nearest,
 )
+from gnomon.expr.ext import broadcast_axis as broadcast
+from gnomon.expr.extension import extension, find
 from gnomon.expr.frontend import op
 from gnomon.expr.node import (
     Cast as TypecastExp,
@@ -50,6 +73,7 @@ from gnomon.expr.node import (
 from gnomon.expr.node import (
     Scalar as ScalarExp,
 )
+from gnomon.shadow import red
 from gnomon.shadow.assign import divto, minusto, multo, plusto, saveto
 from gnomon.shadow.blob import TBlob, type_switch
 from gnomon.shadow.container import (
@@ -58,6 +82,17 @@ from gnomon.shadow.container import (
     copy,
     free_space,
     new_tensor,
+)
+from gnomon.shadow.extensions import (
+    crop,
+    one_hot_encode,
+    pack_col2patch,
+    pad,
+    pool,
+    range,
+    take,
+    unpack_patch2col,
+    unpool,
 )
 from gnomon.shadow.language import (
     F,
@@ -76,6 +111,7 @@ from gnomon.shadow.language import (
     scalar,
     tcast,
 )
+from gnomon.shadow.lvalue import Joined, concat, flip, slice, slice_ex
 from gnomon.shadow.stream import (
     Stream,
     delete_stream,
@@ -87,9 +123,20 @@ from gnomon.shadow.stream import (
 from gnomon.shadow.tensor import Tensor
 from gnomon.shape import Shape, Shape1, Shape2, Shape3, Shape4, Shape5, convert_layout
 
+
+def __getattr__(name: str) -> Callable[..., Exp]:
+    if name.startswith("_"):  # Python's own questions are no reason to import other packages
+        raise AttributeError(f"module 'gnomon.shadow' has no attribute {name!r}")
+    try:
+        return find(name)
+    except UnknownNameError as error:
+        raise AttributeError(f"gnomon.shadow: {error}") from None
+
+
 __all__ = [
     "Exp",
     "F",
+    "Joined",
     "Map",
     "Plan",
     "ScalarExp",
@@ -107,9 +154,27 @@ __all__ = [
     "alloc_space",
     "arg_reduce",
     "batch_dot",
+    "broadcast",
     "broadcast_axis",
+    "broadcast_keepdim",
+    "broadcast_scalar",
     "broadcast_to",
+    "broadcast_with_axis",
+    "ch_unpool",
+    "chpool",
+    "complex_abs_square",
+    "complex_div_cc",
+    "complex_div_cr",
+    "complex_div_rc",
+    "complex_exchange",
+    "complex_mul_cc",
+    "complex_mul_cr",
+    "complex_mul_rc",
+    "complex_pad_imag",
+    "complex_sum_real_imag",
+    "complex_toreal",
     "concat",
+    "conj",
     "convert_layout",
     "copy",
     "crop",
@@ -118,6 +183,7 @@ __all__ = [
     "divto",
     "dot",
     "exp_type",
+    "extension",
     "flip",
     "fn",
     "free_space",
@@ -132,33 +198,48 @@ __all__ = [
     "kRValue",
     "make_exp",
     "make_plan",
+    "mask",
+    "mat_choose_row_element",
     "mat_fill_row_element",
     "minusto",
+    "mirror",
     "multo",
     "new_stream",
     "new_tensor",
     "one_hot",
+    "one_hot_encode",
     "op",
     "pack_col2patch",
     "pad",
     "pick",
     "plusto",
     "pool",
+    "range",
     "red",
     "reduce",
+    "reduce_except_dim",
+    "reduce_keepdim",
+    "reduce_with_axis",
     "reducer",
+    "repmat",
     "reshape",
     "saveto",
     "scalar",
     "set_device",
     "shutdown_tensor_engine",
+    "slice",
     "slice_",
+    "slice_ex",
+    "sum_rows",
+    "sumall_except_dim",
     "swapaxis",
     "take",
     "take_grad",
     "tcast",
     "transpose",
+    "transpose_indices",
     "type_switch",
     "unpack_patch2col",
     "unpool",
+    "upsampling_nearest",
 ]

@@ -7,14 +7,18 @@ their loop.
 
 from __future__ import annotations
 
-from gnomon.base import GnomonError, complaint
+from typing import Protocol
+
+from gnomon.base import GnomonError, ShapeError, complaint
+from gnomon.dtype import DType
 from gnomon.expr.ext.reshape import Reshape
 from gnomon.expr.ext.transpose import Transpose
-from gnomon.expr.node import CHAINER, Buffer, Call, Expr, Operand, as_expr
+from gnomon.expr.node import CHAINER, Buffer, Call, Expr, Operand, Scalar, as_expr
 from gnomon.expr.walk import postorder
 from gnomon.plan.cut import core
-from gnomon.plan.statement import Saver
+from gnomon.plan.statement import Saver, Store
 from gnomon.runtime.dispatch import store
+from gnomon.runtime.prepare import prepare
 
 saveto: Saver = "saveto"
 plusto: Saver = "plusto"
@@ -34,6 +38,38 @@ def assign(dest: Buffer, saver: Saver, value: Operand) -> None:
     if e.exp_type & ~CHAINER:
         check_products(e, saver)
     store(dest, saver, e)
+
+
+class Targets(Protocol):
+    """What assigns to several tensors at once."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the whole."""
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the whole."""
+
+    def targets(self, value: Expr) -> list[tuple[Buffer, Expr]]:
+        """The tensors, each with its piece of `value`."""
+
+
+def assign_all(dest: Targets, saver: Saver, value: Operand) -> None:
+    """`dest saver value` of several tensors: the pieces are computed before any is stored.
+
+    Raises:
+        ShapeError, DTypeError: the value does not fit; the destinations are untouched.
+        GnomonError: a product of a library, which stores into one tensor.
+    """
+    e = as_expr(value, dest.dtype)
+    if e.exp_type & ~CHAINER:
+        raise GnomonError(f"{e!r} holds a product, which stores into one tensor; see implicit_dot")
+    if not isinstance(e, Scalar) and e.shape != dest.shape:
+        expected = f"shape {dest.shape} of the destination"
+        raise ShapeError(complaint("assignment", "value", expected, f"{e!r}"))
+    for step in prepare([Store(view, saver, piece) for view, piece in dest.targets(e)]):
+        step.run()
 
 
 def check_products(e: Expr, saver: Saver) -> None:

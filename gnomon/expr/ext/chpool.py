@@ -11,13 +11,17 @@ from gnomon.base import ShapeError, complaint
 from gnomon.expr.ext.pool import pool, unpool
 from gnomon.expr.ext.transpose import swapaxis
 from gnomon.expr.node import Buffer, Expr
+from gnomon.expr.reducer import Reducer
 
 
-def chpool(red: str, src: Expr, nsize: int, stride: int = 1, pad: int | None = None) -> Expr:
-    """The 'sum', 'avg', 'max' or 'min' of `nsize` channels around every `stride`-th one.
+def chpool(
+    red: str | Reducer, src: Expr, nsize: int, stride: int = 1, pad: int | None = None
+) -> Expr:
+    """What `red` makes of `nsize` channels around every `stride`-th one.
 
-    `pad` channels outside count as 0 in a sum, never as an extreme; the default, half of an odd
-    `nsize`, keeps the number of channels where `stride` is 1.
+    `red` is 'sum', 'avg', 'max', 'min' or a `Reducer`. `pad` channels outside count as 0 in a
+    sum, never as an extreme; the default, half of an odd `nsize`, keeps the number of channels
+    where `stride` is 1.
 
     >>> chpool("sum", Buffer((2, 8, 5, 5)), 3).shape
     (2, 8, 5, 5)
@@ -33,7 +37,7 @@ def chpool(red: str, src: Expr, nsize: int, stride: int = 1, pad: int | None = N
 
 
 def ch_unpool(
-    red: str,
+    red: str | Reducer,
     src: Expr,
     pooled: Expr,
     grad: Expr,

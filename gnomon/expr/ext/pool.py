@@ -76,6 +76,7 @@ class Pool(Chainer):
         return i.fold(self.reducer, list(w.kernel), body)
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        check_gradient("pool", self.reducer)
         pooled = None if self.reducer == SUM else self
         src = None if pooled is None else self.src
         front = self.src.ndim - len(self.windows.kernel)
@@ -136,7 +137,17 @@ def _windows(where: str, kernel: Pair, stride: Pair, pad: Pair | None, full: boo
     return Windows(tuple(kernel), stride, pad, full)
 
 
-def _reducer(where: str, name: str) -> Reducer:
+def check_gradient(where: str, reducer: Reducer) -> None:
+    """A GnomonError where the gradient of windows of `reducer` is not known."""
+    if reducer not in (SUM, MAXIMUM, MINIMUM):
+        raise GnomonError(f"{where}: the reducer {reducer.name!r} has no derivative")
+
+
+def _reducer(where: str, name: str | Reducer) -> Reducer:
+    if isinstance(name, Reducer):
+        if name.arity != 1:
+            raise GnomonError(complaint(where, "reducer", "one of a single value", name.name))
+        return name
     if name not in POOLERS:
         raise GnomonError(complaint(where, "reducer", f"one of {', '.join(POOLERS)}", repr(name)))
     return POOLERS[name]
@@ -144,13 +155,13 @@ def _reducer(where: str, name: str) -> Reducer:
 
 def pool(
     src: Expr,
-    reducer: str,
+    reducer: str | Reducer,
     kernel: Pair,
     stride: Pair,
     pad: Pair | None = None,
     full: bool = False,
 ) -> Expr:
-    """The 'sum', 'avg', 'max' or 'min' of every window along the last axes of `src`.
+    """What 'sum', 'avg', 'max', 'min' or a `Reducer` makes of windows along the last axes of `src`.
 
     Padding counts as 0 in a sum, never as an extreme; 'avg' divides by the size of the kernel.
 
@@ -168,7 +179,7 @@ def pool(
 
 
 def unpool(
-    reducer: str,
+    reducer: str | Reducer,
     src: Expr,
     pooled: Expr,
     grad: Expr,
@@ -191,10 +202,11 @@ def unpool(
     for name, operand in (("pooled", pooled), ("grad", grad)):
         if operand.shape != node.shape:
             raise ShapeError(complaint("unpool", name, f"shape {node.shape}", f"{operand!r}"))
+    check_gradient("unpool", node.reducer)
     space = src.shape[src.ndim - len(kernel) :]
-    if reducer in ("sum", "avg"):
+    if node.reducer == SUM:
         spread = Unpool(None, None, grad, node.windows, space)
-        return spread if reducer == "sum" else spread * _share("unpool", src, kernel)
+        return spread if reducer != "avg" else spread * _share("unpool", src, kernel)
     return Unpool(src, pooled, grad, node.windows, space)
 
 

@@ -1,0 +1,69 @@
+"""Extensions from outside the package: entered by a decorator, or found by an entry point.
+
+A package that offers some names its module (or one function) in its metadata:
+
+    [project.entry-points."gnomon.extensions"]
+    diagonal = "their_package.diagonal"
+
+It is imported when a name is first asked for that nobody has entered yet, once per process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import TypeVar
+
+from gnomon.base import ParamError, complaint
+from gnomon.expr.node import Expr
+from gnomon.registry import Registry
+
+GROUP = "gnomon.extensions"
+EXTENSIONS: Registry[Callable[..., Expr]] = Registry("extension")
+F = TypeVar("F", bound=Callable[..., Expr])
+_lock = threading.RLock()
+_loaded: set[str] = set()
+
+
+def extension(function: F) -> F:
+    """Enter a function that makes an expression; it is then `gnomon.shadow.<its name>` too.
+
+    >>> @extension
+    ... def twice(src):
+    ...     return src + src
+    >>> find("twice") is twice
+    True
+
+    Raises:
+        ParamError: it has no name of its own, or another function has that name.
+    """
+    name = getattr(function, "__name__", "")
+    if not callable(function) or not name.isidentifier():
+        expected = "a function with a name"
+        raise ParamError(complaint("extension", "function", expected, repr(function)))
+    EXTENSIONS.register(name, function)
+    return function
+
+
+def find(name: str) -> Callable[..., Expr]:
+    """The extension `name`, from an installed package where nobody has entered it.
+
+    Raises:
+        UnknownNameError: there is none.
+    """
+    if name not in EXTENSIONS:
+        load()
+    return EXTENSIONS.get(name)
+
+
+def load() -> None:
+    """Import what installed packages offer, each once."""
+    with _lock:
+        for entry in entry_points(group=GROUP):
+            if entry.value in _loaded:
+                continue
+            _loaded.add(entry.value)
+            thing = entry.load()
+            if callable(thing) and thing.__name__ not in EXTENSIONS:
+                extension(thing)
