@@ -66,3 +66,8 @@ def brief(e: Expr, depth: int = 3) -> str:
         return e.describe() if e.shape else e.label
     inside = ", ".join(brief(c, depth - 1) for c in e.children) if depth else "..."
     return f"{e.label}({inside})"
+
+
+def shown(e: Expr) -> str:
+    """What `e` is and what it is made of, for errors."""
+    return f"{e!r}: {brief(e)}" if e.children else f"{e!r}"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.expr.node import MAPPER, Scalar
+from gnomon.expr.walk import shown
 from gnomon.plan.cut import Invoke, Piece, cut, overlap
 from gnomon.plan.overlap import directed
 from gnomon.plan.statement import SAVERS, Store, Structure, identity
@@ -62,10 +63,10 @@ def check(store: Store) -> None:
         raise ValueError(complaint("assignment", "saver", expected, store.saver))
     if value.shape != dest.shape and not isinstance(value, Scalar):
         expected = f"shape {dest.shape} of the destination"
-        raise ShapeError(complaint("assignment", "value", expected, f"{value!r}"))
+        raise ShapeError(complaint("assignment", "value", expected, shown(value)))
     if value.dtype is not dest.dtype:
         expected = f"dtype {dest.dtype.name} of the destination"
-        message = complaint("assignment", "value", expected, f"{value!r}")
+        message = complaint("assignment", "value", expected, shown(value))
         raise DTypeError(f"{message}; convert with tcast")
     repeated = any(s == 0 and n > 1 for s, n in zip(dest.strides, dest.shape, strict=True))
     if repeated and 0 not in dest.shape:
