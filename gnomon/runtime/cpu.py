@@ -2,11 +2,14 @@
 
 Blocks of `_LARGE` bytes and more are mapped on their own at the boundary of a huge page and
 advised to use such pages: touching 8 MB for the first time takes 0.6 ms so, and 3.3 ms without.
+They begin a few cache lines behind the boundary, each at another distance: arrays that all began at
+one would fall into the same sets of the caches (adding two of 40 MB: 13.8 ms, shifted 4.5 ms).
 """
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import mmap
 
 from gnomon.runtime import jit
@@ -15,6 +18,8 @@ from gnomon.runtime.jit import HostInfo
 ALIGNMENT = 64
 _LARGE = 2 << 20
 _HUGE_PAGE = 2 << 20
+_SHIFT, _SHIFTS = 1088, 8  # bytes: a few cache lines, and not a part of a page
+_turn = itertools.count()
 _ADVICE = getattr(mmap, "MADV_HUGEPAGE", None)
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -46,7 +51,8 @@ class Cpu:
     def allocate(self, nbytes: int) -> int:
         """A new block, aligned to 64 bytes, or to a huge page; MemoryError where there is none."""
         if nbytes >= _LARGE:
-            return _map(nbytes)
+            shift = next(_turn) % _SHIFTS * _SHIFT
+            return _map(nbytes + shift) + shift
         address: int = _aligned_alloc(ALIGNMENT, _up(max(nbytes, 1), ALIGNMENT))
         if not address:
             raise MemoryError(nbytes)
@@ -55,7 +61,8 @@ class Cpu:
     def release(self, address: int, nbytes: int) -> None:
         """Gives a block back to the system."""
         if nbytes >= _LARGE:
-            _munmap(address, _up(nbytes, mmap.PAGESIZE))
+            start = address // _HUGE_PAGE * _HUGE_PAGE
+            _munmap(start, _up(nbytes + address - start, mmap.PAGESIZE))
         else:
             _free(address)
 
