@@ -100,22 +100,25 @@ class PhaseWriter(LoopWriter):
         task, tasks = Value("%task", dt.int64), Value("%tasks", dt.int64)
         low = self.int("udiv", self.int("mul", total, task), tasks)
         high = self.int("udiv", self.int("mul", total, self.int("add", task, e.index(1))), tasks)
-        some = self.e.primitive("lt", [low, high], dt.bool_)
+        some = e.primitive("lt", [low, high], dt.bool_)
         with e.when(some), self.scope():
-            counted: list[int | None] = [*phase.rows, None]  # None: the block within a row
-            if phase.columns:
-                counted[-2:] = counted[:-3:-1]
-            extents = [per_row if v is None else self.extent(v) for v in counted]
-            where = self.position(low, extents)
-            with e.for_range(low, high), self.scope():
-                for v, place in zip(counted, where, strict=True):
-                    if v is not None:
-                        self.base[v] = self.counter(place)
-                start = self.int("mul", self.counter(where[counted.index(None)]), block)
-                stop = self.smaller(self.int("add", start, block), n)
-                self.body(phase.row)
-                self.inner_loop(inner, start, stop)
-                self.advance(extents, where)
+            self.walk(inner, block, per_row, (low, high))
+
+    def walk(self, inner: int, block: Value, per_row: Value, share: tuple[Value, Value]) -> None:
+        """The blocks of a share, row by row, or column by column."""
+        counted: list[int | None] = [*self.phase.rows, None]  # None: the block within a row
+        if self.phase.columns:
+            counted[-2:] = counted[:-3:-1]
+        extents = [per_row if v is None else self.extent(v) for v in counted]
+        where = self.position(share[0], extents)
+        with self.e.for_range(*share), self.scope():
+            places = dict(zip(counted, where, strict=True))
+            self.base.update((v, self.counter(places[v])) for v in self.phase.rows)
+            start = self.int("mul", self.counter(places[None]), block)
+            stop = self.smaller(self.int("add", start, block), self.extent(inner))
+            self.body(self.phase.row)
+            self.inner_loop(inner, start, stop)
+            self.advance(extents, where)
 
     def position(self, number: Value, extents: Sequence[Value]) -> list[str]:
         """Counters below `extents`, the last one fastest, set to block `number`.

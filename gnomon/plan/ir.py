@@ -69,9 +69,9 @@ class Phase:
     """One loop nest: `rows` are the outer variables, `inner` the innermost (None: one iteration).
 
     `entry` runs once a task, `row` once a row, `body` once an element (`lanes` at a time when
-    `vector`). `split` tells whether one row may be cut among tasks, `columns`
-    whether blocks are taken below each other before the next ones beside them. `cost` estimates the work of an
-    inner iteration.
+    `vector`). `split` tells whether one row may be cut among tasks, `columns` whether blocks are
+    taken below each other before the next ones beside them. `cost` estimates the work of an inner
+    iteration.
     """
 
     rows: tuple[int, ...]
