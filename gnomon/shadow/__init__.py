@@ -75,6 +75,7 @@ from gnomon.expr.node import (
 )
 from gnomon.shadow import red
 from gnomon.shadow.assign import divto, minusto, multo, plusto, saveto
+from gnomon.shadow.binary import load_binary, save_binary
 from gnomon.shadow.blob import TBlob, type_switch
 from gnomon.shadow.container import (
     TensorContainer,
@@ -93,6 +94,20 @@ from gnomon.shadow.extensions import (
     take,
     unpack_patch2col,
     unpool,
+)
+from gnomon.shadow.functions import (
+    add_take_grad,
+    add_take_grad_large_batch,
+    batch_gemm,
+    index_fill,
+    map_exp,
+    map_reduce_keep_high_dim,
+    map_reduce_keep_lowest,
+    softmax,
+    softmax_grad,
+    sort_by_key,
+    vector_dot,
+    vectorized_sort,
 )
 from gnomon.shadow.language import (
     F,
@@ -151,9 +166,12 @@ __all__ = [
     "Tensor",
     "TensorContainer",
     "TypecastExp",
+    "add_take_grad",
+    "add_take_grad_large_batch",
     "alloc_space",
     "arg_reduce",
     "batch_dot",
+    "batch_gemm",
     "broadcast",
     "broadcast_axis",
     "broadcast_keepdim",
@@ -188,6 +206,7 @@ __all__ = [
     "fn",
     "free_space",
     "implicit_dot",
+    "index_fill",
     "init_tensor_engine",
     "iota",
     "kChainer",
@@ -196,8 +215,12 @@ __all__ = [
     "kDevGPU",
     "kMapper",
     "kRValue",
+    "load_binary",
     "make_exp",
     "make_plan",
+    "map_exp",
+    "map_reduce_keep_high_dim",
+    "map_reduce_keep_lowest",
     "mask",
     "mat_choose_row_element",
     "mat_fill_row_element",
@@ -223,6 +246,7 @@ __all__ = [
     "reducer",
     "repmat",
     "reshape",
+    "save_binary",
     "saveto",
     "scalar",
     "set_device",
@@ -230,6 +254,9 @@ __all__ = [
     "slice",
     "slice_",
     "slice_ex",
+    "softmax",
+    "softmax_grad",
+    "sort_by_key",
     "sum_rows",
     "sumall_except_dim",
     "swapaxis",
@@ -242,4 +269,6 @@ __all__ = [
     "unpack_patch2col",
     "unpool",
     "upsampling_nearest",
+    "vector_dot",
+    "vectorized_sort",
 ]
