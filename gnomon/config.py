@@ -113,6 +113,21 @@ SETTINGS = {
             "Folder for what is worth keeping between processes.",
         ),
         Setting(
+            "disk_cache",
+            bool,
+            True,
+            ("GNOMON_DISK_CACHE",),
+            "Whether compiled kernels are kept in `cache_dir` for the next process.",
+        ),
+        Setting(
+            "disk_cache_limit",
+            int,
+            256 << 20,
+            ("GNOMON_DISK_CACHE_LIMIT",),
+            "Bytes that the kernels in `cache_dir` may take together.",
+            low=0,
+        ),
+        Setting(
             "engine_type",
             str,
             "ThreadedEnginePerDevice",

@@ -1,6 +1,7 @@
 """What holds for every test: repeatable random cases, and no state kept in the working tree."""
 
 import os
+import tempfile
 
 from hypothesis import settings
 
@@ -8,3 +9,7 @@ collect_ignore_glob = ["**/make*.py"]  # run by hand: they need MXNet or other p
 
 settings.register_profile("gnomon", deadline=None, database=None, derandomize="CI" in os.environ)
 settings.load_profile("gnomon")
+
+# every run starts without kernels of earlier ones; the folder goes with the process
+_cache = tempfile.TemporaryDirectory(prefix="gnomon-tests-", ignore_cleanup_errors=True)
+os.environ["GNOMON_CACHE_DIR"] = _cache.name

@@ -24,7 +24,7 @@ from typing import Any
 from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.dtype import DType
-from gnomon.runtime import blas_code, jit, threads
+from gnomon.runtime import blas_code, jit, objects, threads
 from gnomon.runtime.native import Block, symbol
 from gnomon.runtime.program import Step
 
@@ -66,7 +66,7 @@ def _code(dtype: DType) -> jit.Module | None:
     symbols = {ours: symbol(library, theirs) for ours, theirs in names.items()}
     if not all(symbols.values()):
         return None
-    return jit.compile_ir(blas_code.text(number, dtype.size), symbols=symbols)
+    return objects.compiled(blas_code.text(number, dtype.size), symbols=symbols)
 
 
 def supports(dtype: Any) -> bool:

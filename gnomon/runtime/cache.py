@@ -1,15 +1,26 @@
-"""Kernels by structure: kept in memory, the one used longest ago goes first."""
+"""Kernels by structure: in memory, behind that on disk, behind that the compiler.
+
+In memory kernels are kept by their structure's key; the one used longest ago goes first. On disk
+they are kept between processes in `cache_dir`/kernels, by a digest of the structure, of gnomon's
+own sources, of LLVM and of the processor: object code, which is linked again without compiling, and
+the signature it is called with. A structure with parts that mean something in this process alone,
+such as a user's own node with an index rule in Python, is planned in every process and kept by its
+LLVM IR: that is always right, whatever the rule reads.
+"""
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 
+from gnomon.base import GnomonError
+from gnomon.plan.form import Unnamed, form
 from gnomon.plan.pipeline import plan
-from gnomon.plan.signature import signature_of
+from gnomon.plan.signature import Signature, read, signature_of
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime import jit
+from gnomon.runtime import objects
 from gnomon.runtime.kernel import Kernel, source
 
 CAPACITY = 4096  # kernels kept in memory, about 90 KB each
@@ -24,24 +35,62 @@ class Cache:
         self.lock = threading.Lock()
 
     def get(self, stores: Sequence[Store], structure: Structure) -> Kernel:
-        """The kernel of `structure`, compiled now if it is new."""
+        """The kernel of `structure`: from memory, from disk, or compiled now."""
         with self.lock:
             kernel = self.kernels.get(structure.key)
             if kernel is not None:
                 self.kernels.move_to_end(structure.key)
                 return kernel
-        kernel = self.make(stores, structure)
+        name = _name(structure)
+        kernel = _load(name) or _make(stores, structure, name)
         with self.lock:
             kernel = self.kernels.setdefault(structure.key, kernel)
             while len(self.kernels) > self.capacity:
                 self.kernels.popitem(last=False)
         return kernel
 
-    def make(self, stores: Sequence[Store], structure: Structure) -> Kernel:
-        """A new kernel."""
-        nests = plan(stores, structure)
-        code = source(nests)
-        return Kernel(signature_of(nests), jit.compile_ir(code.text, opt=code.opt))
+
+def _name(structure: Structure) -> str | None:
+    """The name on disk; None where the structure has none."""
+    if objects.disk() is None:
+        return None
+    try:
+        return objects.name_of("structure", form(structure.key))
+    except Unnamed:
+        return None
+
+
+def _load(name: str | None) -> Kernel | None:
+    kept = None if name is None else objects.load(name)
+    if name is None or kept is None:
+        return None
+    try:
+        return Kernel(unpacked(kept.beside), kept.module)
+    except (ValueError, GnomonError):
+        objects.forget(name)
+        return None
+
+
+def _make(stores: Sequence[Store], structure: Structure, name: str | None) -> Kernel:
+    nests = plan(stores, structure)
+    signature, code = signature_of(nests), source(nests)
+    if name is None:
+        return Kernel(signature, objects.compiled(code.text, opt=code.opt))
+    module = objects.make(name, code.text, packed(signature), opt=code.opt)
+    return Kernel(signature, module)
+
+
+def packed(signature: Signature) -> bytes:
+    """A signature as bytes."""
+    words = signature.words()
+    return struct.pack(f"<{len(words)}q", *words)
+
+
+def unpacked(data: bytes) -> Signature:
+    """The signature that `packed` made bytes of; ValueError where it is none."""
+    if len(data) % 8:
+        raise ValueError("a signature is not a whole number of words")
+    return read(struct.unpack(f"<{len(data) // 8}q", data))
 
 
 CACHE = Cache(CAPACITY)

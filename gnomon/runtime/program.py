@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from gnomon.base import GnomonError
-from gnomon.runtime import jit
+from gnomon.runtime import jit, objects
 from gnomon.runtime.native import STATUS, Block, ffi, function, pointer
 
 _RUN = """
@@ -103,12 +103,12 @@ _TIMED_WORDS = 8  # block, times, clock, and a program of one step: count, faile
 
 @functools.cache
 def _runner() -> jit.Module:
-    return jit.compile_ir(_RUN)
+    return objects.compiled(_RUN)
 
 
 @functools.cache
 def _timer() -> jit.Module:
-    return jit.compile_ir(_TIMED, symbols={"gnomon_run": _runner().address("run")})
+    return objects.compiled(_TIMED, symbols={"gnomon_run": _runner().address("run")})
 
 
 class Status(NamedTuple):

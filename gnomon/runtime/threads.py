@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 from gnomon import config
 from gnomon.base import ParamError, complaint
-from gnomon.runtime import jit, thread_code
+from gnomon.runtime import jit, objects, thread_code
 from gnomon.runtime.native import function, pointer, symbol
 
 _SPIN_SECONDS = 20e-6  # more loses to any busy neighbour, less to the usual gap between kernels
@@ -145,7 +145,7 @@ def _with_libgomp() -> _Pool | None:
 
 
 def _build(kind: str, text: str, symbols: dict[str, int]) -> _Pool:
-    code = jit.compile_ir(text, symbols=symbols)
+    code = objects.compiled(text, symbols=symbols)
     return _Pool(kind, code, ctypes.c_int32.from_address(code.address("gnomon_threads")))
 
 

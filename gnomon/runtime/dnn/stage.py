@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gnomon.base import ParamError, complaint
-from gnomon.runtime import jit, pool, threads
+from gnomon.runtime import jit, objects, pool, threads
 from gnomon.runtime.dnn.library import (
     ARGUMENT,
     STATUS,
@@ -112,7 +112,8 @@ def _code() -> jit.Module:
     symbols = {name: symbol(found.dnnl, name) for name in names}
     names = ("omp_get_max_threads", "omp_set_num_threads")
     symbols |= {name: symbol(found.gomp, name) for name in names}
-    return jit.compile_ir(_TEXT, symbols=symbols | {"gnomon_parallel": threads.parallel_address()})
+    symbols["gnomon_parallel"] = threads.parallel_address()
+    return objects.compiled(_TEXT, symbols=symbols)
 
 
 def _meaning(status: int) -> str:

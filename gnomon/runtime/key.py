@@ -1,0 +1,79 @@
+"""Names under which code is kept from process to process: digests of all that code depends on.
+
+Besides what is compiled, that is gnomon's own sources, LLVM and the processor: after a change of
+one of them every name is another, and the old entries go as the least used.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from gnomon import __version__
+from gnomon.runtime import jit
+
+PACKAGE = Path(__file__).parent.parent
+# what decides the code of a kernel, and how it is called
+SOURCES = ("base.py", "dtype.py", "shape.py", "expr", "plan", "code", "runtime")
+DIGEST = 20
+# when this process read gnomon's sources, at the latest; importing them takes up to a second or so
+_begun = time.time() - 5.0
+
+
+def digest(*parts: str) -> str:
+    """A name of these texts, in hexadecimal."""
+    hashed = hashlib.blake2b(digest_size=DIGEST)
+    for part in parts:
+        data = part.encode()
+        hashed.update(len(data).to_bytes(8, "little") + data)
+    return hashed.hexdigest()
+
+
+@functools.cache
+def surroundings() -> str:
+    """What code depends on but its structure: gnomon, LLVM, processor; "" where it is not known."""
+    sources = sources_digest(PACKAGE, _begun)
+    if not sources:
+        return ""
+    here = jit.host()
+    version = ".".join(map(str, llvm.llvm_version_info))
+    machine = (here.triple, here.cpu, here.feature_string, str(here.vector_bytes))
+    return digest(__version__, sources, llvmlite.__version__, version, *machine)
+
+
+def sources_digest(package: Path, begun: float) -> str:
+    """A digest of the sources that decide the code; "" where it would not tell what runs here.
+
+    That is where there are none, and where one was changed after `begun`, when this process read
+    them.
+    """
+    hashed = hashlib.blake2b(digest_size=DIGEST)
+    found = False
+    try:
+        for path in _files(package):
+            with path.open("rb") as stream:
+                about = os.fstat(stream.fileno())
+                data = stream.read()
+            if max(about.st_mtime, about.st_ctime) > begun:
+                return ""
+            hashed.update(f"{path.relative_to(package)} {len(data)}\n".encode() + data)
+            found = True
+    except OSError:
+        return ""
+    return hashed.hexdigest() if found else ""
+
+
+def _files(package: Path) -> Iterator[Path]:
+    for name in SOURCES:
+        path = package / name
+        if name.endswith(".py"):
+            yield path
+        else:
+            yield from sorted(path.rglob("*.py"))

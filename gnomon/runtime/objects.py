@@ -1,0 +1,135 @@
+"""Object code kept on disk between processes, by name or by the text it was compiled from.
+
+Every failure of the disk counts as a missing entry: the code is compiled then. `COUNTS` tells where
+this process had its code from.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from gnomon import config
+from gnomon.base import GnomonError
+from gnomon.runtime import jit, key
+from gnomon.runtime.disk import Disk
+from gnomon.runtime.jit import Module
+
+_SIZES = struct.Struct("<II")
+
+
+@dataclass
+class Counts:
+    """How many modules this process compiled, and how many it loaded from disk."""
+
+    compiled: int = 0
+    loaded: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def add(self, compiled: int = 0, loaded: int = 0) -> None:
+        """Count these too."""
+        with self.lock:
+            self.compiled += compiled
+            self.loaded += loaded
+
+
+COUNTS = Counts()
+
+
+class Kept(NamedTuple):
+    """Linked code from disk, and what was kept beside it."""
+
+    module: Module
+    beside: bytes
+
+
+def disk() -> Disk | None:
+    """Where the settings want code to be kept; None for nowhere."""
+    limit = config.get("disk_cache_limit")
+    if not config.get("disk_cache") or not limit or not key.surroundings():
+        return None
+    return _disk(config.get("cache_dir") / "kernels", limit)
+
+
+@functools.lru_cache(maxsize=8)
+def _disk(folder: Path, limit: int) -> Disk:
+    return Disk(folder, limit)
+
+
+def name_of(*parts: str) -> str | None:
+    """The name of code that depends on `parts` alone; None where nothing is kept."""
+    return key.digest(key.surroundings(), *parts) if disk() else None
+
+
+def compiled(text: str, *, opt: int = 2, symbols: Mapping[str, int] | None = None) -> Module:
+    """Machine code as `jit.compile_ir` gives it, from disk where it is kept.
+
+    Raises:
+        GnomonError: see there.
+    """
+    name = name_of("text", str(opt), text)
+    kept = None if name is None else load(name, symbols)
+    if kept is not None:
+        return kept.module
+    return make(name, text, opt=opt, symbols=symbols)
+
+
+def make(
+    name: str | None,
+    text: str,
+    beside: bytes = b"",
+    *,
+    opt: int = 2,
+    symbols: Mapping[str, int] | None = None,
+) -> Module:
+    """Machine code compiled now, and kept under `name` with what `beside` says.
+
+    Raises:
+        GnomonError: see `jit.compile_ir`.
+    """
+    module = jit.compile_ir(text, opt=opt, symbols=symbols)
+    COUNTS.add(compiled=1)
+    place = disk()
+    if place is not None and name is not None:
+        names = "\n".join(module.names).encode()
+        place.write(name, _SIZES.pack(len(beside), len(names)) + beside + names + module.code)
+    return module
+
+
+def load(name: str, symbols: Mapping[str, int] | None = None) -> Kept | None:
+    """The code of that name; None where there is none on disk that links."""
+    place = disk()
+    content = None if place is None else place.read(name)
+    if content is None:
+        return None
+    try:
+        kept = _linked(content, symbols)
+    except (ValueError, GnomonError):
+        forget(name)
+        return None
+    COUNTS.add(loaded=1)
+    return kept
+
+
+def forget(name: str) -> None:
+    """Remove what is kept under `name`."""
+    place = disk()
+    if place is not None:
+        place.remove(name)
+
+
+def _linked(content: bytes, symbols: Mapping[str, int] | None) -> Kept:
+    if len(content) < _SIZES.size:
+        raise ValueError("an entry ends too early")
+    beside, names = _SIZES.unpack_from(content)
+    start = _SIZES.size + beside
+    code = content[start + names :]
+    if not code:
+        raise ValueError("an entry has no code")
+    found = content[start : start + names].decode().split("\n")
+    return Kept(jit.load_object(code, found, symbols=symbols), content[_SIZES.size : start])
