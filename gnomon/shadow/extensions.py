@@ -101,8 +101,10 @@ def unpool(
     return ext.unpool(red, src, pooled, grad, *sizes)
 
 
-def unpack_patch2col(img: Expr, ksize: Pair, stride: Pair, dilate: Pair = 1) -> Expr:
-    """The windows of images (N, C, h, w) or (C, h, w) as columns.
+def unpack_patch2col(
+    img: Expr, ksize: Pair, stride: Pair, dilate: Pair = 1, pad: Pair = 0
+) -> Expr:
+    """The windows of images (N, C, h, w) or (C, h, w), with zeros around, as columns.
 
     >>> from gnomon.expr.node import Buffer
     >>> unpack_patch2col(Buffer((2, 3, 8, 8)), 3, 1).shape
@@ -113,11 +115,17 @@ def unpack_patch2col(img: Expr, ksize: Pair, stride: Pair, dilate: Pair = 1) -> 
     """
     where = "unpack_patch2col"
     sizes = (pair(where, "ksize", ksize), pair(where, "stride", stride))
-    return ext.unpack_patch2col(img, *sizes, pair(where, "dilate", dilate))
+    around = (pair(where, "dilate", dilate), pair(where, "pad", pad))
+    return ext.unpack_patch2col(img, *sizes, *around)
 
 
 def pack_col2patch(
-    columns: Expr, shape: Sequence[int], ksize: Pair, stride: Pair, dilate: Pair = 1
+    columns: Expr,
+    shape: Sequence[int],
+    ksize: Pair,
+    stride: Pair,
+    dilate: Pair = 1,
+    pad: Pair = 0,
 ) -> Expr:
     """Images of `shape` with such columns added up.
 
@@ -130,7 +138,8 @@ def pack_col2patch(
     """
     where = "pack_col2patch"
     sizes = (pair(where, "ksize", ksize), pair(where, "stride", stride))
-    return ext.pack_col2patch(columns, shape, *sizes, pair(where, "dilate", dilate))
+    around = (pair(where, "dilate", dilate), pair(where, "pad", pad))
+    return ext.pack_col2patch(columns, shape, *sizes, *around)
 
 
 def take(index: Expr, w: Expr) -> Expr:

@@ -51,7 +51,7 @@ MEANING = {
     "exp": (np.exp, ANY),
     "exp2": (np.exp2, ANY),
     "expm1": (np.expm1, ANY),
-    "fix": (np.fix, ANY),
+    "fix": (np.trunc, ANY),
     "floor": (np.floor, ANY),
     "fma": (lambda a, b, c: a * b + c, ANY, ANY, ANY),
     "gamma": (special.gamma, POSITIVE),

@@ -42,7 +42,7 @@ FUNCTIONS = {
     "ceil": (np.ceil, -3, 3),
     "floor": (np.floor, -3, 3),
     "trunc": (np.trunc, -3, 3),
-    "fix": (np.fix, -3, 3),
+    "fix": (np.trunc, -3, 3),
     "sin": (np.sin, -4, 4),
     "cos": (np.cos, -4, 4),
     "tan": (np.tan, -1, 1),
