@@ -65,7 +65,8 @@ def run(page: Path, text: str) -> None:
     namespace = {"__name__": "__main__"}
     show_source(page, text)
     for block in blocks(text):
-        code = compile("\n" * block.line + block.code, str(page), "exec")
+        source = "\n" * block.line + block.code
+        code = compile(source, str(page), "exec", dont_inherit=True)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(code, namespace)

@@ -91,7 +91,7 @@ def _r(name: str, rule: Callable[[Pair], Expr], doc: str) -> Callable[[Expr], Ex
 
 def _named(apply: Callable[..., Expr], name: str, doc: str) -> Callable[..., Expr]:
     apply.__name__ = apply.__qualname__ = name
-    apply.__doc__ = f"{doc}; a ShapeError where shapes do not fit."
+    apply.__doc__ = f"{doc}.\n\nRaises:\n    ShapeError: the shapes do not fit.\n"
     return apply
 
 

@@ -1,0 +1,43 @@
+"""docs/extensions.md shows every extension, as the code is."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from gnomon.expr import ext
+from gnomon.shadow import extensions
+
+TOOL = Path(__file__).parents[2] / "tools" / "extensions_page.py"
+# spelled otherwise in the language, or not part of it
+ELSEWHERE = {"philox": "Random", "range_": "range"}
+
+
+def tool():
+    spec = importlib.util.spec_from_file_location("extensions_page", TOOL)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_is_that_of_the_code():
+    page = tool()
+    text = page.PAGE.read_text()
+    assert page.renewed(text) == text, "run python tools/extensions_page.py"
+
+
+def test_the_tutorial_adds_an_extension_in_a_file_of_at_most_60_lines():
+    files = tool().PAGE.read_text().split("```python\n")
+    (tutorial,) = (f.partition("```")[0] for f in files if f.startswith('"""diagonal'))
+    assert len(tutorial.splitlines()) <= 60
+
+
+def test_every_extension_has_an_example():
+    shown = {code.partition("(")[0] for code in tool().examples()}
+    spelled = {
+        n
+        for n, f in vars(extensions).items()
+        if getattr(f, "__module__", "") == extensions.__name__
+    }
+    wanted = (set(ext.__all__) - set(ELSEWHERE)) | (spelled - {"pair"})
+    assert wanted <= shown, wanted - shown
