@@ -77,8 +77,8 @@ class TempSpace:
         if self._storage is None or self._storage.nbytes < size:
             self._storage = None  # to the pool first: the larger block may then reuse it
             self._storage = pool.allocate(size, self.ctx)
-        address = self._storage.address
-        return Buffer(tuple(shape), kind, None, address, self._storage, str(self.ctx))
+        held = self._storage
+        return Buffer(tuple(shape), kind, None, held.address, held, held.device)
 
 
 class Generator:

@@ -182,6 +182,7 @@ class Buffer(Expr):
 
     __slots__ = ("_layout", "address", "device", "owner", "strides")
     kind = RVALUE
+    settled = True  # whether it has kept its shape since it was made
 
     def __init__(
         self,
@@ -215,12 +216,13 @@ class Buffer(Expr):
         return self._layout
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """The data as a NumPy view; it must have an address."""
+        """The data as a NumPy view; it must have an address in the host's memory."""
         if 0 in self.shape:
             return np.empty(self.shape, self.dtype.numpy)
-        if not self.address:
-            raise ValueError("this buffer has no memory yet")
-        return array_at(self.address, self.shape, self.strides, self.dtype, self)
+        if not self.address or self.device != "cpu":
+            raise ValueError(f"{self!r} has no memory of this machine's {self.device}")
+        owner = self if self.owner is None else self.owner  # which outlives a change of this one
+        return array_at(self.address, self.shape, self.strides, self.dtype, owner)
 
     def at(self, i: Index) -> Term:
         return i.load(self)

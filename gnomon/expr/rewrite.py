@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gnomon.expr.node import Cast, Composite, Expr, Map
-from gnomon.expr.walk import postorder
+from gnomon.base import ShapeError, complaint
+from gnomon.expr.node import Cast, Composite, Expr, Map, Scalar
+from gnomon.expr.walk import postorder, shown
 
 
 def substitute(roots: Sequence[Expr], replace: Mapping[Expr, Expr]) -> list[Expr]:
@@ -27,6 +28,22 @@ def with_children(node: Expr, children: Sequence[Expr]) -> Expr:
         return Cast(children[0], node.dtype)
     assert isinstance(node, Composite)
     return node.rebuild(iter(children), int, node.shape)
+
+
+def check_sizes(roots: Sequence[Expr]) -> None:
+    """Raises where an operand has changed its shape since an expression was made of it.
+
+    Raises:
+        ShapeError: names the expression and the operand.
+    """
+    for node in postorder(roots):
+        if isinstance(node, Composite):
+            stale = tuple(node.infer()[0]) != node.shape
+        else:
+            stale = any(c.shape != node.shape and not isinstance(c, Scalar) for c in node.children)
+        if stale:
+            expected = f"operands as they were when it was made: {node.shape}"
+            raise ShapeError(complaint(node.label, "operands", expected, shown(node)))
 
 
 def leaves(roots: Sequence[Expr]) -> list[Expr]:

@@ -51,6 +51,19 @@ def monotone(buffer: Buffer) -> bool:
     return True
 
 
+def repeats(buffer: Buffer) -> bool:
+    """Whether several indices may mean one element of `buffer`."""
+    if 0 in buffer.shape:
+        return False
+    reach = 0
+    axes = [(abs(s), n) for n, s in zip(buffer.shape, buffer.strides, strict=True) if n > 1]
+    for stride, n in sorted(axes):
+        if stride <= reach:
+            return True
+        reach += (n - 1) * stride
+    return False
+
+
 def backwards(store: Store) -> Store:
     """The same statement with every axis of every leaf reversed."""
     turned: dict[Expr, Expr] = {b: reversed_buffer(b) for b in leaves_of([store.value])}

@@ -80,6 +80,8 @@ class _Reader:
     def leaf(self, node: Expr) -> Hashable:
         if not isinstance(node, Buffer) or node.shape != self.dest.shape or not dense(node):
             raise LookupError
+        if not node.address or node.device != "cpu":
+            raise LookupError
         slot = self.seen.get(node.address)
         if slot is None:
             slot = self.seen[node.address] = len(self.buffers)

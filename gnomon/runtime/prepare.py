@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gnomon.base import DTypeError, ShapeError, complaint
+from gnomon.base import DeviceError, DTypeError, ParamError, ShapeError, complaint
 from gnomon.expr.node import MAPPER, Scalar
+from gnomon.expr.rewrite import check_sizes
 from gnomon.expr.walk import shown
 from gnomon.plan.cut import Invoke, Piece, cut, overlap
-from gnomon.plan.overlap import directed
+from gnomon.plan.overlap import directed, repeats
 from gnomon.plan.statement import SAVERS, Store, Structure, identity
 from gnomon.runtime import calls
+from gnomon.runtime import device as devices
 from gnomon.runtime.cache import CACHE
 from gnomon.runtime.kernel import Kernel
 from gnomon.runtime.program import Step
@@ -37,6 +39,7 @@ def prepare(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
     if not stores:
         return []
     structure = Structure(stores)
+    check_leaves(structure, stores)
     if not structure.composite:
         return _group(stores, structure, name)
     steps: list[Step] = []
@@ -68,12 +71,23 @@ def check(store: Store) -> None:
         expected = f"dtype {dest.dtype.name} of the destination"
         message = complaint("assignment", "value", expected, shown(value))
         raise DTypeError(f"{message}; convert with tcast")
-    repeated = any(s == 0 and n > 1 for s, n in zip(dest.strides, dest.shape, strict=True))
-    if repeated and 0 not in dest.shape:
+    if not dest.contiguous and repeats(dest):
+        got = f"{dest!r} with strides {dest.strides}"
         expected = "elements that do not share memory"
-        raise ShapeError(
-            complaint("assignment", "destination", expected, f"strides {dest.strides}")
-        )
+        raise ShapeError(complaint("assignment", "destination", expected, got))
+
+
+def check_leaves(structure: Structure, stores: Sequence[Store]) -> None:
+    """Raises where an operand lies nowhere, elsewhere, or has another shape than it had."""
+    for buffer in structure.buffers:
+        if not buffer.settled:
+            check_sizes([s.value for s in stores])
+        if not buffer.address and 0 not in buffer.shape:
+            raise ParamError(complaint("assignment", "operand", "one with memory", f"{buffer!r}"))
+        if devices.find(buffer.device).target is None or buffer.device != stores[0].dest.device:
+            expected = f"data on {stores[0].dest.device}, which must run kernels"
+            got = f"{buffer!r} on {buffer.device}"
+            raise DeviceError(complaint("assignment", "operand", expected, got))
 
 
 def _group(stores: Sequence[Store], structure: Structure, name: str) -> list[Step]:

@@ -129,7 +129,9 @@ from gnomon.shadow.language import (
 from gnomon.shadow.lvalue import Joined, concat, flip, slice, slice_ex
 from gnomon.shadow.stream import (
     Stream,
+    cpu,
     delete_stream,
+    gpu,
     init_tensor_engine,
     new_stream,
     set_device,
@@ -195,6 +197,7 @@ __all__ = [
     "conj",
     "convert_layout",
     "copy",
+    "cpu",
     "crop",
     "default_real_t",
     "delete_stream",
@@ -205,6 +208,7 @@ __all__ = [
     "flip",
     "fn",
     "free_space",
+    "gpu",
     "implicit_dot",
     "index_fill",
     "init_tensor_engine",

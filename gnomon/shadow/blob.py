@@ -8,8 +8,9 @@ from typing import Any
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.axes import normal_axis
 from gnomon.expr.node import Buffer
-from gnomon.shadow.tensor import Tensor
+from gnomon.shadow.tensor import Tensor, checked_sizes
 from gnomon.shape import Shape, prod
 
 DEVICE_MASKS = {"cpu": 1, "gpu": 2}
@@ -28,8 +29,11 @@ class TBlob:
     """
 
     __slots__ = ("tensor",)
+    tensor: Tensor
 
     def __init__(self, data: Any) -> None:
+        if isinstance(data, TBlob):
+            data = data.tensor
         if isinstance(data, Buffer):
             self.tensor = data if isinstance(data, Tensor) else Tensor.of(data)
         else:
@@ -84,10 +88,11 @@ class TBlob:
     def get_with_shape(self, shape: Sequence[int], dtype: Any = None) -> Tensor:
         """The elements in another shape; ShapeError where their number or layout forbids it."""
         self._check(dtype)
-        if prod(shape) != self.size() or not self.tensor.contiguous:
+        sizes = checked_sizes("TBlob.get_with_shape", shape)
+        if prod(sizes) != self.size() or not self.tensor.contiguous:
             expected = f"{self.size()} contiguous elements"
-            raise ShapeError(complaint("TBlob.get_with_shape", "shape", expected, tuple(shape)))
-        return self.tensor.view(tuple(shape), None)
+            raise ShapeError(complaint("TBlob.get_with_shape", "shape", expected, sizes))
+        return self.tensor.view(sizes, None)
 
     def flat_to_1d(self, dtype: Any = None) -> Tensor:
         """All elements along one axis."""
@@ -99,8 +104,9 @@ class TBlob:
         return self.tensor.flat_to_2d()
 
     def flat_to_3d(self, axis: int, dtype: Any = None) -> Tensor:
-        """The axes before, at and after `axis`."""
+        """The axes before, at and after `axis`; ShapeError where there is no such axis."""
         shape = self.tensor.shape
+        axis = normal_axis("TBlob.flat_to_3d", axis, len(shape))
         return self.get_with_shape(
             (prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])), dtype
         )

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from gnomon import dtype as dt
-from gnomon.base import ShapeError, complaint
+from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Expr, Operand
 from gnomon.runtime import pool
-from gnomon.shadow.tensor import Tensor
+from gnomon.shadow.tensor import Tensor, checked_sizes
 from gnomon.shape import prod, row_major
 
 ALIGNMENT = 64
@@ -28,7 +28,7 @@ class TensorContainer(Tensor):
         ShapeError: a negative size.
     """
 
-    __slots__ = ("padded",)
+    __slots__ = ("padded", "settled")
 
     def __init__(
         self,
@@ -38,23 +38,26 @@ class TensorContainer(Tensor):
         pad: bool = True,
         device: str = "cpu",
     ) -> None:
-        sizes, kind = checked(shape), dt.of(dtype)
+        sizes, kind = checked_sizes("TensorContainer", shape), dt.of(dtype)
         strides = padded_strides(sizes, kind) if pad else row_major(sizes)
         storage = pool.allocate(max(1, span(sizes, strides) * kind.size), device)
         Buffer.__init__(self, sizes, kind, strides, storage.address, storage, device)
-        self.stream_, self.padded = None, pad
+        self.stream_, self.padded, self.settled = None, pad, True
         if init is not None:
             self.assign(init)
 
     def resize(self, shape: Sequence[int]) -> Self:
-        """Take another shape; the memory stays where it suffices, the content is then undefined."""
-        sizes = checked(shape)
+        """Take another shape; the memory stays where it suffices, the content is then undefined.
+
+        Views made before keep the memory they saw; expressions of the old shape are refused.
+        """
+        sizes = checked_sizes("resize", shape)
         strides = padded_strides(sizes, self.dtype) if self.padded else row_major(sizes)
         needed = max(1, span(sizes, strides) * self.dtype.size)
         if needed > self.owner.nbytes:
             self.owner = pool.allocate(needed, self.device)
             self.address = self.owner.address
-        self.shape, self.strides, self._layout = sizes, strides, None
+        self.shape, self.strides, self._layout, self.settled = sizes, strides, None, False
         return self
 
 
@@ -75,31 +78,20 @@ def alloc_space(shape: Sequence[int], dtype: Any = dt.default_real, pad: bool = 
 
 
 def free_space(tensor: Tensor) -> None:
-    """Give the memory of an `alloc_space` back; the tensor then has none.
+    """Give the memory of an `alloc_space` back, once no view holds it; the tensor then has none.
 
     Raises:
-        ShapeError: the tensor does not own its memory.
+        ParamError: the tensor does not own memory.
     """
-    if not isinstance(tensor.owner, pool.Storage):
-        raise ShapeError(
-            complaint("free_space", "tensor", "one that owns its memory", f"{tensor!r}")
-        )
-    tensor.owner.free()
+    if not isinstance(tensor, TensorContainer) or tensor.owner is None:
+        raise ParamError(complaint("free_space", "tensor", "one that owns memory", f"{tensor!r}"))
+    tensor.resize((0,) * max(1, tensor.ndim))
     tensor.address, tensor.owner = 0, None
-    tensor.shape, tensor.strides, tensor._layout = (0,) * tensor.ndim, (1,) * tensor.ndim, None
 
 
 def copy(dest: Tensor, source: Expr) -> Tensor:
     """Store `source` into `dest` of one shape and dtype, whatever their strides; gives `dest`."""
     return dest.assign(source)
-
-
-def checked(shape: Sequence[int]) -> tuple[int, ...]:
-    """`shape` as a tuple; ShapeError where a size is negative."""
-    sizes = tuple(int(n) for n in shape)
-    if any(n < 0 for n in sizes):
-        raise ShapeError(complaint("TensorContainer", "shape", "sizes of at least 0", sizes))
-    return sizes
 
 
 def padded_strides(shape: Sequence[int], dtype: DType) -> tuple[int, ...]:

@@ -96,7 +96,8 @@ def row(vector: Expr) -> Expr:
         return reshape(vector, (1, *vector.shape))
     (n,), (step,) = vector.shape, vector.strides
     strides = (n * step, step)
-    return Buffer((1, n), vector.dtype, strides, vector.address, vector, vector.device)
+    owner = vector if vector.owner is None else vector.owner
+    return Buffer((1, n), vector.dtype, strides, vector.address, owner, vector.device)
 
 
 def batch_dot(

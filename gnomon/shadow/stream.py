@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from gnomon.runtime import device as devices
 
+cpu, gpu = "cpu", "gpu"  # what tensors, streams and the functions below take for a device
+
 
 class Stream:
     """A queue of work on a device.

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import DTypeError, ShapeError, complaint
+from gnomon.base import DTypeError, ParamError, ShapeError, complaint
+from gnomon.expr.axes import normal_axis
 from gnomon.expr.layout import UNIT, ZERO
 from gnomon.expr.node import Buffer, Expr, Operand
 from gnomon.plan.statement import Store
+from gnomon.runtime import device as devices
 from gnomon.runtime import look
 from gnomon.shadow.assign import assign, divto, minusto, multo, plusto, saveto
 from gnomon.shadow.stream import Stream
@@ -38,7 +41,9 @@ class Tensor(Buffer):
 
     Raises:
         DTypeError: a dtype gnomon does not compute with.
+        ParamError: read-only memory.
         ShapeError: `shape` or `strides` do not fit the data, or elements are not at whole strides.
+        DeviceError: there is no such device.
     """
 
     __slots__ = ("stream_",)
@@ -53,7 +58,7 @@ class Tensor(Buffer):
     ) -> None:
         array = as_array(data)
         if not array.flags.writeable:
-            raise ShapeError(complaint("Tensor", "data", "writeable memory", "a read-only array"))
+            raise ParamError(complaint("Tensor", "data", "writeable memory", "a read-only array"))
         element = array.dtype.itemsize
         if any(s % element for s in array.strides) or not array.flags.aligned:
             raise ShapeError(complaint("Tensor", "data", "aligned, whole strides", array.strides))
@@ -66,7 +71,7 @@ class Tensor(Buffer):
             steps,
             array.ctypes.data,
             array,
-            device,
+            devices.find(device).name,
         )
         self.stream_ = stream
 
@@ -80,14 +85,19 @@ class Tensor(Buffer):
         owner: Any = None,
     ) -> Tensor:
         """A tensor over raw memory. Unsafe: nothing checks that the memory is there, or stays."""
-        return cls.of(Buffer(shape, dt.of(dtype), strides, address, owner))
+        sizes = checked_sizes("Tensor.from_address", shape)
+        if not address and 0 not in sizes:
+            raise ParamError(complaint("Tensor.from_address", "address", "an address", address))
+        return cls.of(Buffer(sizes, dt.of(dtype), strides, address, owner))
 
     @classmethod
     def of(cls, buffer: Buffer) -> Tensor:
         """The same memory as a Tensor."""
         made = object.__new__(Tensor)
+        # what owns the memory, not the handle: a container may take other memory later
+        owner = buffer if buffer.owner is None else buffer.owner
         Buffer.__init__(
-            made, buffer.shape, buffer.dtype, buffer.strides, buffer.address, buffer, buffer.device
+            made, buffer.shape, buffer.dtype, buffer.strides, buffer.address, owner, buffer.device
         )
         made.stream_ = getattr(buffer, "stream_", None)
         return made
@@ -115,8 +125,8 @@ class Tensor(Buffer):
         return self.strides[-2] if self.shape[-2] > 1 else self.shape[-1]
 
     def size(self, axis: int) -> int:
-        """The extent of an axis."""
-        return self.shape[axis]
+        """The extent of an axis; ShapeError where there is no such axis."""
+        return self.shape[normal_axis("size", axis, self.ndim)]
 
     def mem_size(self, startdim: int = 0) -> int:
         """Elements spanned by the axes from `startdim` on, padding of rows included."""
@@ -135,12 +145,18 @@ class Tensor(Buffer):
         array = self.numpy()
         return np.array(array, dtype) if copy or dtype not in (None, array.dtype) else array
 
+    def __dlpack__(self, **how: Any) -> Any:
+        return self.numpy().__dlpack__(**how)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.numpy().__dlpack_device__()
+
     # -- views ----------------------------------------------------------------------------------
 
     def view(self, shape: Sequence[int], strides: Sequence[int] | None, offset: int = 0) -> Tensor:
         """Other sizes and strides over the same memory."""
         address = self.address + offset * self.dtype.size
-        return Tensor.of(Buffer(shape, self.dtype, strides, address, self, self.device))
+        return Tensor.of(Buffer(shape, self.dtype, strides, address, self.owner, self.device))
 
     def __getitem__(self, key: Key) -> Any:
         """`t[i]`: one rank less, a number at the last; `t[a:b]`: rows."""
@@ -230,6 +246,8 @@ def as_array(data: Any) -> Array:
     """`data` as a NumPy array over the same memory."""
     if isinstance(data, np.ndarray):
         return data
+    if isinstance(data, Buffer):
+        return data.numpy()
     if hasattr(data, "__dlpack__"):
         return np.from_dlpack(data)
     if hasattr(data, "__array_interface__"):
@@ -242,11 +260,22 @@ def as_array(data: Any) -> Array:
         raise DTypeError(complaint("Tensor", "data", expected, got)) from None
 
 
+def checked_sizes(where: str, shape: Sequence[int]) -> tuple[int, ...]:
+    """`shape` as a tuple of whole numbers; ShapeError where it is none, or one is negative."""
+    try:
+        sizes = tuple(map(operator.index, shape))
+    except TypeError:
+        raise ShapeError(complaint(where, "shape", "whole numbers", repr(shape))) from None
+    if any(n < 0 for n in sizes):
+        raise ShapeError(complaint(where, "shape", "sizes of at least 0", sizes))
+    return sizes
+
+
 def laid_out(
     array: Array, shape: Sequence[int] | None, strides: Sequence[int] | None
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Another shape and strides over dense data, which must hold all of them."""
-    sizes = tuple(array.shape if shape is None else shape)
+    sizes = checked_sizes("Tensor", array.shape if shape is None else shape)
     steps = tuple(strides) if strides is not None else Buffer(sizes).strides
     if not array.flags.c_contiguous or len(steps) != len(sizes):
         expected = "a dense array, and one stride an axis"
