@@ -55,25 +55,29 @@ def sources_digest(package: Path, begun: float) -> str:
     them.
     """
     hashed = hashlib.blake2b(digest_size=DIGEST)
-    found = False
     try:
-        for path in _files(package):
-            with path.open("rb") as stream:
-                about = os.fstat(stream.fileno())
+        for name, path in _files(package):
+            descriptor = os.open(path, os.O_RDONLY)  # a third of the time of Path.read_bytes
+            with os.fdopen(descriptor, "rb", buffering=0) as stream:
+                about = os.fstat(descriptor)
                 data = stream.read()
             if max(about.st_mtime, about.st_ctime) > begun:
                 return ""
-            hashed.update(f"{path.relative_to(package)} {len(data)}\n".encode() + data)
-            found = True
+            hashed.update(f"{name} {len(data)}\n".encode() + data)
     except OSError:
         return ""
-    return hashed.hexdigest() if found else ""
+    return hashed.hexdigest()
 
 
-def _files(package: Path) -> Iterator[Path]:
-    for name in SOURCES:
-        path = package / name
+def _files(package: Path) -> Iterator[tuple[str, str]]:
+    """The sources: name within the package, and path, in one order everywhere."""
+    waiting = [(name, f"{package}{os.sep}{name}") for name in reversed(SOURCES)]
+    while waiting:
+        name, path = waiting.pop()
         if name.endswith(".py"):
-            yield path
-        else:
-            yield from sorted(path.rglob("*.py"))
+            yield name, path
+            continue
+        with os.scandir(path) as entries:
+            found = [(f"{name}/{e.name}", e.path) for e in entries if e.name != "__pycache__"]
+        inside = [(n, p) for n, p in found if n.endswith(".py") or Path(p).is_dir()]
+        waiting.extend(sorted(inside, reverse=True))
