@@ -15,7 +15,8 @@ from gnomon.code.loops import LoopWriter
 from gnomon.code.segment import Segments, statements
 from gnomon.code.target import Target
 from gnomon.code.values import Arguments
-from gnomon.plan.ir import Kernel, Phase
+from gnomon.plan.ir import Kernel, Phase, Put
+from gnomon.plan.schedule import stride
 
 HEADER_SLOTS = 1  # `parallel`; then two slots a phase
 
@@ -73,7 +74,7 @@ class PhaseWriter(LoopWriter):
             self.segments = Segments(kernel.arena, arguments, phase, number, target.segment)
         unroll = 1 if self.segments else target.unroll(phase)
         super().__init__(kernel.arena, arguments, short, short * unroll)
-        self.phase, self.number = phase, number
+        self.phase, self.number, self.register = phase, number, target.vector_bytes
 
     # -- the function ---------------------------------------------------------------------------
 
@@ -156,12 +157,26 @@ class PhaseWriter(LoopWriter):
         if self.segments is not None:
             self.masked_loop(inner, start, stop, self.short, self.segments_in_turn)
             return
+        first = self.phase.body[-1]
+        if self.phase.vector and isinstance(first, Put) and stride(first.offset, inner) == 1:
+            self.aligned_loop(inner, start, stop, self.before_boundary(first, inner, start), once)
+            return
         if self.phase.vector:
             self.vector_loop(inner, start, stop, self.short, once)
             return
         with self.e.for_range(start, stop) as i, self.scope():
             self.base[inner] = i
             once()
+
+    def before_boundary(self, put: Put, inner: int, start: Value) -> Value:
+        """Elements from `start` to where a store is aligned as wide as registers are."""
+        with self.scope():
+            self.base[inner] = start
+            place = self.address(put.dest, self.value(put.offset, True))
+            address = self.e.do(f"ptrtoint ptr {place} to i64", dt.int64)
+        away = self.int("sub", self.e.index(0), address)
+        bytes_before = self.int("and", away, self.e.index(self.register - 1))
+        return self.int("udiv", bytes_before, self.e.index(put.dest.dtype.size))
 
     def segments_in_turn(self) -> None:
         """The body of a large phase as calls of functions that share memory on the stack."""

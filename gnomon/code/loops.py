@@ -31,6 +31,28 @@ class LoopWriter(Values):
             body()
         self.masked_loop(var, middle, stop, tail, body)
 
+    def aligned_loop(
+        self, var: int, start: Value, stop: Value, head: Value, body: Callable[[], None]
+    ) -> None:
+        """A vector loop that begins with `head` masked elements, so that the rest is aligned.
+
+        Head and tail are one piece of code that is gone through twice, in the order of the index.
+        """
+        e, lanes = self.e, self.long
+        begin = self.smaller(self.int("add", start, head), stop)
+        whole = self.int("and", self.int("sub", stop, begin), e.index(-lanes))
+        middle = self.int("add", begin, whole)
+        with e.for_range(e.index(0), e.index(2)) as turn, self.scope():
+            first = e.primitive("eq", [turn, e.index(0)], dt.bool_)
+
+            def pick(a: Value, b: Value) -> Value:
+                return e.primitive("select", [first, a, b], dt.int64)
+
+            self.masked_loop(var, pick(start, middle), pick(begin, stop), self.short, body)
+            last = pick(middle, stop)
+            with e.for_range(pick(begin, stop), last, lanes) as i, self.over(var, i, lanes, None):
+                body()
+
     def masked_loop(
         self, var: int, start: Value, stop: Value, lanes: int, body: Callable[[], None]
     ) -> None:
