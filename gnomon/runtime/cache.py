@@ -11,7 +11,8 @@ Measured on 2 cores: a kernel takes 15 to 30 ms to plan and compile, 0.5 to 0.9 
 process's first one takes 4 to 5 ms more (sources' digest 2, LLVM 2, threads' code 1).
 `python -m gnomon.cli demo --epochs 1`, with GNOMON_DISK_CACHE=0 and without: initialize 0.21 and
 0.02 s, forward and backward 0.25 and 0.05 s, all 3.1 and 2.1 s. `python -m pytest
-tests/ops/test_golden.py` with an empty folder and with its 1137 entries (6.4 MB): 38.5 and 11.7 s.
+tests/ops/test_golden.py`, with an empty folder as ever, and with the 1137 entries (6.4 MB) of a run
+before: 38.5 and 11.7 s.
 """
 
 from __future__ import annotations
