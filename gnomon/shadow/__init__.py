@@ -127,6 +127,7 @@ from gnomon.shadow.language import (
     tcast,
 )
 from gnomon.shadow.lvalue import Joined, concat, flip, slice, slice_ex
+from gnomon.shadow.random import Random
 from gnomon.shadow.stream import (
     Stream,
     cpu,
@@ -156,6 +157,7 @@ __all__ = [
     "Joined",
     "Map",
     "Plan",
+    "Random",
     "ScalarExp",
     "Shape",
     "Shape1",

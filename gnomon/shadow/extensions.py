@@ -101,9 +101,7 @@ def unpool(
     return ext.unpool(red, src, pooled, grad, *sizes)
 
 
-def unpack_patch2col(
-    img: Expr, ksize: Pair, stride: Pair, dilate: Pair = 1, pad: Pair = 0
-) -> Expr:
+def unpack_patch2col(img: Expr, ksize: Pair, stride: Pair, dilate: Pair = 1, pad: Pair = 0) -> Expr:
     """The windows of images (N, C, h, w) or (C, h, w), with zeros around, as columns.
 
     >>> from gnomon.expr.node import Buffer

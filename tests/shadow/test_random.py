@@ -1,0 +1,154 @@
+"""Random: distributions by statistics, streams, fusion, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gnomon.base import DTypeError, ParamError
+from gnomon.expr.oracle import evaluate
+from gnomon.runtime import threads
+from gnomon.shadow import Random, Tensor, TensorContainer
+
+N = 40_000
+
+
+def drawn(name, *parameters, dtype="float64", n=N, seed=11) -> np.ndarray:
+    dest = TensorContainer((n,), dtype)
+    getattr(Random(seed=seed), name)(dest, *parameters)
+    return dest.numpy().astype(np.float64)
+
+
+CONTINUOUS = {
+    "uniform": ("sample_uniform", (-2.0, 3.0), stats.uniform(-2, 5)),
+    "gaussian": ("sample_gaussian", (1.5, 0.5), stats.norm(1.5, 0.5)),
+    "exponential": ("sample_exponential", (2.5,), stats.expon(scale=0.4)),
+    "gamma 0.3": ("sample_gamma", (0.3, 2.0), stats.gamma(0.3, scale=2)),
+    "gamma 1": ("sample_gamma", (1.0, 1.0), stats.gamma(1)),
+    "gamma 7.5": ("sample_gamma", (7.5, 0.5), stats.gamma(7.5, scale=0.5)),
+}
+DISCRETE = {
+    "poisson 0": ("sample_poisson", (0.0,), stats.poisson(0)),
+    "poisson 0.7": ("sample_poisson", (0.7,), stats.poisson(0.7)),
+    "poisson 9.9": ("sample_poisson", (9.9,), stats.poisson(9.9)),
+    "poisson 10": ("sample_poisson", (10.0,), stats.poisson(10)),
+    "poisson 300": ("sample_poisson", (300.0,), stats.poisson(300)),
+    "negative binomial": ("sample_negative_binomial", (3.0, 0.4), stats.nbinom(3, 0.4)),
+    "generalized": (
+        "sample_generalized_negative_binomial",
+        (12.0, 0.25),
+        stats.nbinom(4, 4 / (4 + 12)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CONTINUOUS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_continuous(case, dtype):
+    name, parameters, law = CONTINUOUS[case]
+    x = drawn(name, *parameters, dtype=dtype)
+    assert stats.kstest(x, law.cdf).pvalue > 1e-3
+    assert abs(x.mean() - law.mean()) < 5 * law.std() / N**0.5
+    assert abs(np.corrcoef(x[:-1], x[1:])[0, 1]) < 0.025
+
+
+@pytest.mark.parametrize("case", DISCRETE)
+def test_discrete(case):
+    name, parameters, law = DISCRETE[case]
+    x = drawn(name, *parameters, dtype="float32")
+    assert (x == np.floor(x)).all()
+    edges = np.unique(law.ppf(np.linspace(0.02, 0.98, 25)))
+    seen = np.histogram(x, [-1, *edges + 0.5, np.inf])[0]
+    share = np.diff([0, *law.cdf(edges), 1])
+    keep = share * N > 5
+    chi = ((seen - share * N)[keep] ** 2 / (share * N)[keep]).sum()
+    assert stats.chi2(max(1, keep.sum() - 1)).sf(chi) > 1e-3
+    assert seen[~keep].sum() <= 40
+
+
+def test_integers():
+    x = drawn("get_rand_int", dtype="int64")
+    assert x.min() >= 0
+    assert 0.99 * 2**32 < x.max() < 2**32
+    small = drawn("get_rand_int", dtype="uint8")
+    assert set(small) == set(range(256))
+    signed = drawn("get_rand_int", dtype="int32")
+    assert abs(signed.mean()) < 2**31 * 0.02
+    assert signed.min() < -0.99 * 2**31
+
+
+def test_an_expression_has_one_value_and_fuses():
+    rnd = Random(seed=3)
+    e = rnd.gaussian((40, 50)) * 0.01
+    a, b = TensorContainer((40, 50)), TensorContainer((40, 50))
+    a[:] = e
+    b[:] = e
+    assert (a.numpy() == b.numpy()).all()
+    np.testing.assert_allclose(a.numpy(), evaluate(e), rtol=1e-4, atol=1e-7)
+    b[:] = rnd.gaussian((40, 50)) * 0.01
+    assert not (a.numpy() == b.numpy()).any()
+
+
+def test_kernels_agree_with_the_oracle():
+    rnd = Random(seed=9)
+    for e in (rnd.gamma((50,), 2.5, dtype="float64"), rnd.poisson((50,), 20.0)):
+        out = np.zeros(50, e.dtype.numpy)
+        Tensor(out).assign(e)
+        np.testing.assert_allclose(out, evaluate(e), rtol=1e-6)
+
+
+def test_the_number_of_threads_changes_nothing():
+    before = threads.num_threads()
+    try:
+        threads.set_num_threads(1)
+        one = drawn("sample_gamma", 2.0, 1.0, dtype="float32")
+        threads.set_num_threads(3)
+        three = drawn("sample_gamma", 2.0, 1.0, dtype="float32")
+    finally:
+        threads.set_num_threads(before)
+    assert (one == three).all()
+
+
+def test_streams_are_saved_and_split():
+    rnd = Random(seed=2**63 + 5)
+    drawn_first = evaluate(rnd.uniform((5,)))
+    saved = rnd.state
+    then = evaluate(rnd.uniform((5,)))
+    again = Random()
+    again.state = saved
+    assert (evaluate(again.uniform((5,))) == then).all()
+    assert not (drawn_first == then).any()
+    children = Random(seed=1).split(3)
+    same = Random(seed=1).split(3)
+    assert [c.state for c in children] == [c.state for c in same]
+    rows = [evaluate(c.gaussian((10_000,))) for c in children]
+    assert abs(np.corrcoef(rows) - np.eye(3)).max() < 0.04
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "words"),
+    [
+        ("sample_uniform", (2.0, 1.0), "at least low"),
+        ("sample_gaussian", (0.0, -1.0), "sigma"),
+        ("sample_gamma", (0.0, 1.0), "alpha"),
+        ("sample_exponential", (-1.0,), "lam"),
+        ("sample_poisson", (-1.0,), "at least 0"),
+        ("sample_negative_binomial", (1.0, 1.5), "at most 1"),
+        ("sample_generalized_negative_binomial", (-1.0, 1.0), "mu"),
+    ],
+)
+def test_bad_parameters_leave_the_destination(name, parameters, words):
+    dest = TensorContainer((3,), init=7.0)
+    with pytest.raises(ParamError, match=words):
+        getattr(Random(), name)(dest, *parameters)
+    assert dest.numpy().tolist() == [7, 7, 7]
+
+
+def test_bad_dtypes_and_states():
+    with pytest.raises(DTypeError, match="a floating type"):
+        Random().sample_uniform(TensorContainer((3,), "int32"))
+    with pytest.raises(DTypeError, match="an integer type"):
+        Random().get_rand_int(TensorContainer((3,)))
+    with pytest.raises(ParamError, match="position"):
+        Random().state = (1, -1)
