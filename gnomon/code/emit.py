@@ -187,6 +187,8 @@ class Emitter:
             zero = self.constant(0, src, lanes).name
             kind = "fcmp une" if src.kind == "f" else "icmp ne"
             return self.do(f"{kind} {value}, {zero}", dtype, lanes)
+        if dtype is dt.bfloat16 and src is not dt.float32:  # as ml_dtypes rounds; and LLVM would
+            return self.convert(self.convert(value, dt.float32), dtype)  # call a C library for some
         target = type_of(dtype, lanes)
         if src.kind == "f" and dtype.kind in "iu":
             types = f"{overload(dtype, lanes)}.{overload(src, lanes)}"

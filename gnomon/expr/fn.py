@@ -10,13 +10,15 @@ from __future__ import annotations
 from gnomon.base import nearest
 from gnomon.expr.scalar import SCALAR, ScalarFn
 
+CLASSIC = {"plus": "add", "minus": "sub"}  # mshadow's names
+
 
 def __getattr__(name: str) -> ScalarFn:
     try:
-        return SCALAR[name]
+        return SCALAR[CLASSIC.get(name, name)]
     except KeyError:
         raise AttributeError(f"no scalar function {name!r}{nearest(name, SCALAR)}") from None
 
 
 def __dir__() -> list[str]:
-    return sorted(SCALAR)
+    return sorted([*SCALAR, *CLASSIC])

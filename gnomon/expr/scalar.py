@@ -372,6 +372,7 @@ for _name in ("add", "sub", "mul", "div", "neg", "abs", "fma"):
 _primitive("maximum", "max")
 _primitive("minimum", "min")
 _row("identity", 1, lambda x: x)
+_row("right", 2, lambda a, b: b)
 _row("lt", 2, lambda a, b: a < b)
 _row("le", 2, lambda a, b: a <= b)
 _row("gt", 2, lambda a, b: a > b)

@@ -9,13 +9,14 @@ import numpy as np
 
 from gnomon import dtype as dt
 from gnomon.base import ParamError, ShapeError, complaint, nearest
+from gnomon.expr import fn
 from gnomon.expr.call import BatchDot, Dot
 from gnomon.expr.ext import reshape
 from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr, Map, Operand, Scalar, cast
 from gnomon.expr.oracle import evaluate
-from gnomon.expr.scalar import SCALAR, ScalarFn
+from gnomon.expr.scalar import ScalarFn
 from gnomon.expr.term import Number
 from gnomon.shape import prod
 
@@ -52,9 +53,9 @@ def F(op: ScalarFn | str) -> Callable[..., Map]:
     Raises:
         ParamError: there is no such operator.
     """
-    found = SCALAR.get(op) if isinstance(op, str) else op
+    found = getattr(fn, op, None) if isinstance(op, str) else op
     if not isinstance(found, ScalarFn):
-        hint = nearest(op, SCALAR) if isinstance(op, str) else ""
+        hint = nearest(op, dir(fn)) if isinstance(op, str) else ""
         expected = "a scalar operator, or the name of a built-in one"
         raise ParamError(complaint("F", "op", expected, op) + hint)
     return lambda *operands: make_exp(found, *operands)

@@ -61,6 +61,7 @@ MEANING = {
     "gt": (compare("greater"), ANY, ANY),
     "hypot": (np.hypot, ANY, ANY),
     "identity": (lambda x: x, ANY),
+    "right": (lambda a, b: b, ANY, ANY),
     "le": (compare("less_equal"), ANY, ANY),
     "log": (np.log, POSITIVE),
     "log10": (np.log10, POSITIVE),
