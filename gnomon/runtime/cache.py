@@ -17,6 +17,7 @@ before: 38.5 and 11.7 s.
 
 from __future__ import annotations
 
+import os
 import struct
 import threading
 from collections import OrderedDict
@@ -101,3 +102,12 @@ def unpacked(data: bytes) -> Signature:
 
 
 CACHE = Cache(CAPACITY)
+
+
+def _unlock_in_child() -> None:
+    """A child begins with a free lock, whoever held it when the process was forked."""
+    CACHE.lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock_in_child)
