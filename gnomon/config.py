@@ -11,6 +11,7 @@ each kernel, 3 fusion and schedule, 4 loop nests, 5 LLVM, 6 each pass, 7 assembl
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,8 +35,11 @@ def _workers() -> int:
 
 
 def _user_cache() -> Path:
-    """gnomon's folder in the user's cache directory."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gnomon"
+    """gnomon's folder in the user's cache directory; one for temporary files without a home."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gnomon"
+    except RuntimeError:  # as a container's user that no list of users knows
+        return Path(tempfile.gettempdir()) / f"gnomon-{os.getuid()}"
 
 
 def _boolean(text: str) -> bool:

@@ -1,6 +1,7 @@
 """Rank 0: errors, settings, registry, dtypes, shapes, contexts and the lazy public names."""
 
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -264,6 +265,15 @@ def environment(monkeypatch):
     yield monkeypatch
     config.reset()
     config._process.update(before)
+
+
+def test_a_user_without_a_home_has_a_cache_folder(environment):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    environment.delenv("XDG_CACHE_HOME", raising=False)
+    environment.setattr(Path, "home", homeless)
+    assert config.get("cache_dir").name == f"gnomon-{os.getuid()}"
 
 
 @pytest.mark.parametrize("row", config.SETTINGS.values(), ids=lambda row: row.name)

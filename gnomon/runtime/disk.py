@@ -20,7 +20,6 @@ import hashlib
 import os
 import stat
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -51,8 +50,7 @@ class Disk:
     def __init__(self, folder: Path, limit: int) -> None:
         self.folder, self.limit = folder, limit
         self.usable = True
-        self._unseen = limit  # bytes written since the folder was counted
-        self._lock = threading.Lock()
+        self._unseen = limit  # bytes written since the folder was counted; about, with threads
 
     def read(self, name: str) -> bytes | None:
         """The entry `name`; None where there is no sound one."""
@@ -107,11 +105,10 @@ class Disk:
 
     def _make_room(self, size: int) -> None:
         """Count the folder where that is due; it exists afterwards."""
-        with self._lock:
-            self._unseen += size
-            if self._unseen <= self.limit // 16:
-                return
-            self._unseen = 0
+        self._unseen += size
+        if self._unseen <= self.limit // 16:
+            return
+        self._unseen = 0
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         files = sorted(self._files())
         total = size + sum(file.size for file in files)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import functools
 import struct
-import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,17 +24,13 @@ _SIZES = struct.Struct("<II")
 
 @dataclass
 class Counts:
-    """How many modules this process compiled, and how many it loaded from disk."""
+    """How many modules this process compiled, and how many it loaded from disk.
+
+    Threads that add at once may lose one: no lock, which a forked child could inherit taken.
+    """
 
     compiled: int = 0
     loaded: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-    def add(self, compiled: int = 0, loaded: int = 0) -> None:
-        """Count these too."""
-        with self.lock:
-            self.compiled += compiled
-            self.loaded += loaded
 
 
 COUNTS = Counts()
@@ -93,7 +88,7 @@ def make(
         GnomonError: see `jit.compile_ir`.
     """
     module = jit.compile_ir(text, opt=opt, symbols=symbols)
-    COUNTS.add(compiled=1)
+    COUNTS.compiled += 1
     place = disk()
     if place is not None and name is not None:
         names = "\n".join(module.names).encode()
@@ -112,7 +107,7 @@ def load(name: str, symbols: Mapping[str, int] | None = None) -> Kept | None:
     except (ValueError, GnomonError):
         forget(name)
         return None
-    COUNTS.add(loaded=1)
+    COUNTS.loaded += 1
     return kept
 
 
