@@ -17,9 +17,9 @@ Values = tuple[Term, ...]
 class Reducer:
     """`combine(arena, a, b)` of two partial results of `arity` values each.
 
-    `start(dtype)` is neutral: combining with it changes nothing. `combine` must be associative: the
-    compiler splits a reduction among lanes, threads and blocks, always in the same way for the same
-    sizes. Equal `key`s mean equal code.
+    `start(dtype)` is neutral: combining with it changes nothing. `combine` must be associative
+    and commutative: the compiler splits a reduction among lanes, threads and blocks, always in the
+    same way for the same sizes. Equal `key`s mean equal code.
     """
 
     name: str
@@ -83,7 +83,7 @@ REDUCERS = {r.name: r for r in (SUM, PROD, MAXIMUM, MINIMUM, ARGMAX, ARGMIN)}
 
 
 def from_operator(fn: ScalarFn, start: Number) -> Reducer:
-    """A reducer of a two-argument scalar operator that is associative, with its neutral element."""
+    """A reducer of an operator, associative and commutative, with its neutral element."""
 
     def combine(arena: Arena, a: Values, b: Values) -> Values:
         return (fn.terms(arena, (a[0], b[0])),)

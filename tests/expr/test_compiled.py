@@ -14,7 +14,7 @@ from gnomon.expr.diff import vjp
 from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.expr.oracle import evaluate
 from gnomon.expr.walk import postorder
-from gnomon.runtime import look
+from gnomon.runtime import look, pool
 from gnomon.runtime.prepare import Store, prepare
 
 MODULES = {
@@ -83,6 +83,18 @@ def test_what_a_guard_does_not_choose_is_not_read():
 def test_compiled(case, strided):
     e = filled(case, 3, strided)
     check(e, "plusto" if strided else "saveto")
+
+
+def test_nothing_of_the_size_of_the_data_is_allocated(case):
+    e = filled(case, 6)
+    if 0 in e.shape or not e.shape:  # one number of all keeps what each thread found
+        return
+    store = Store(over(np.zeros(e.shape, e.dtype.numpy)), "saveto", e)
+    before = pool.stats()
+    steps = prepare([store])
+    after = pool.stats()
+    assert len(steps) == 1
+    assert (after.allocations, after.reused) == (before.allocations, before.reused)
 
 
 def test_compiled_gradient(case):
