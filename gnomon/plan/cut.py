@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from gnomon.expr.node import Buffer, Call, Expr, Map, Scalar
 from gnomon.expr.rewrite import substitute
@@ -33,15 +33,23 @@ Piece: TypeAlias = "Invoke | list[Store]"
 Temporary: TypeAlias = Callable[[Expr], Buffer]
 
 
-def cut(
-    stores: Sequence[Store], supported: Callable[[Call], bool], temporary: Temporary
-) -> list[Piece]:
+class Libraries(Protocol):
+    """What the machine's libraries do."""
+
+    def supported(self, call: Call) -> bool:
+        """Whether one carries out `call`; else its fallback expression does."""
+
+    def fits(self, call: Call, dest: Buffer) -> bool:
+        """Whether it stores straight into memory of the layout of `dest`."""
+
+
+def cut(stores: Sequence[Store], libraries: Libraries, temporary: Temporary) -> list[Piece]:
     """The pieces that carry out `stores`, in order; unsupported calls as their fallbacks.
 
     `temporary(e)` gives a buffer with memory for the value of `e`.
     """
     stores = views(stores)
-    cutter = _Cutter(stores, supported, temporary)
+    cutter = _Cutter(stores, libraries, temporary)
     for _ in range(10_000):
         call = cutter.next_call()
         if call is None:
@@ -54,11 +62,9 @@ def cut(
 
 
 class _Cutter:
-    def __init__(
-        self, stores: Sequence[Store], supported: Callable[[Call], bool], temporary: Temporary
-    ) -> None:
+    def __init__(self, stores: Sequence[Store], libraries: Libraries, temporary: Temporary) -> None:
         self.stores: list[Store | None] = list(stores)
-        self.supported, self.temporary = supported, temporary
+        self.libraries, self.temporary = libraries, temporary
         self.pieces: list[Piece] = []
 
     def next_call(self) -> Call | None:
@@ -68,7 +74,7 @@ class _Cutter:
 
     def take(self, call: Call) -> None:
         """Carry out `call`, or put its fallback in its place."""
-        if not self.supported(call):
+        if not self.libraries.supported(call):
             fallback = getattr(call, "fallback", None)
             if fallback is None:
                 raise TypeError(f"{type(call).__name__} has neither a library here nor a fallback")
@@ -110,7 +116,9 @@ class _Cutter:
         (k,) = users
         store = self.stores[k]
         assert store is not None
-        if store.saver not in ("saveto", "plusto", "minusto") or not store.dest.contiguous:
+        if store.saver not in ("saveto", "plusto", "minusto"):
+            return None
+        if not self.libraries.fits(call, store.dest):
             return None
         others = [s.value for j, s in enumerate(self.stores) if s is not None and j != k]
         alive = [n for n in postorder([*others, *call.children]) if isinstance(n, Buffer)]

@@ -23,6 +23,7 @@ class Maker(NamedTuple):
     """How a kind of call is carried out."""
 
     supported: Callable[[Any], bool]
+    fits: Callable[[Buffer], bool]
     steps: Callable[[Invoke], list[Step]]
 
 
@@ -30,6 +31,11 @@ def supported(call: Call) -> bool:
     """Whether a library on this machine carries out `call`."""
     maker = MAKERS.get(type(call))
     return maker is not None and maker.supported(call)
+
+
+def fits(call: Call, dest: Buffer) -> bool:
+    """Whether the library stores straight into memory of the layout of `dest`."""
+    return MAKERS[type(call)].fits(dest)
 
 
 def steps(invoke: Invoke) -> list[Step]:
@@ -57,6 +63,12 @@ def matrix(buffer: Buffer) -> Matrix | None:
 def dot_supported(call: Dot) -> bool:
     """Products of floats that are not empty."""
     return gemm.supports(call.dtype) and 0 not in (*call.a.shape, *call.b.shape)
+
+
+def rows_dense(dest: Buffer) -> bool:
+    """Whether BLAS may write here: rows without gaps, at any distance."""
+    layout = matrix(dest)
+    return layout is not None and not layout.turned
 
 
 def dot_steps(invoke: Invoke) -> list[Step]:
@@ -105,8 +117,13 @@ def dense(operand: Any) -> tuple[Buffer, Matrix, list[Step]]:
     return copy, made, making
 
 
+def is_dense(dest: Buffer) -> bool:
+    """Whether a buffer has no gaps."""
+    return dest.contiguous
+
+
 MAKERS: dict[type[Call], Maker] = {
-    Dot: Maker(dot_supported, dot_steps),
-    BatchDot: Maker(dot_supported, dot_steps),
-    **dict.fromkeys(neural.OPERANDS, Maker(neural.supported, neural.steps)),
+    Dot: Maker(dot_supported, rows_dense, dot_steps),
+    BatchDot: Maker(dot_supported, rows_dense, dot_steps),
+    **dict.fromkeys(neural.OPERANDS, Maker(neural.supported, is_dense, neural.steps)),
 }

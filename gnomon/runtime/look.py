@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from gnomon.base import ParamError, complaint
 from gnomon.expr.node import STAGES, Buffer, Expr
 from gnomon.plan.cut import Invoke
 from gnomon.plan.ir import Kernel as Nests
@@ -21,8 +22,14 @@ from gnomon.runtime.scratch import temporary
 
 
 def explain(stores: Sequence[Store], stage: str = "loop") -> str:
-    """What runs for a group of statements, kernels and library calls in order."""
-    show = PRINTERS[stage]
+    """What runs for a group of statements, kernels and library calls in order.
+
+    Raises:
+        ParamError: there is no such stage.
+    """
+    show = PRINTERS.get(stage)
+    if show is None:
+        raise ParamError(complaint("explain", "stage", f"one of {', '.join(PRINTERS)}", stage))
     return "\n".join(
         f"library: {piece.call!r}"
         if isinstance(piece, Invoke)

@@ -43,7 +43,7 @@ def prepare(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
     if not structure.composite:
         return _group(stores, structure, name)
     steps: list[Step] = []
-    for piece in cut(stores, calls.supported, temporary):
+    for piece in cut(stores, calls, temporary):
         if isinstance(piece, Invoke):
             steps.extend(calls.steps(piece))
         else:
@@ -55,7 +55,7 @@ def pieces(stores: Sequence[Store]) -> list[Piece]:
     """What `prepare` would run: groups for kernels, and calls; for looking at."""
     for store in stores:
         check(store)
-    return cut(stores, calls.supported, temporary)
+    return cut(stores, calls, temporary)
 
 
 def check(store: Store) -> None:
