@@ -27,6 +27,7 @@ SYMBOLS = {
 }
 SAVES = {"saveto": "=", "plusto": "+=", "minusto": "-=", "multo": "*=", "divto": "/="}
 INDENT = "  "
+LETTERS = "ijkpqr"
 
 
 def outline(kernel: Kernel) -> str:
@@ -60,6 +61,7 @@ class _Printer:
     def __init__(self, kernel: Kernel) -> None:
         self.arena: Arena = kernel.arena
         self.names: dict[int, str] = {}
+        self.variables: dict[int, int] = {}
         self.uses: Counter[int] = Counter()
         self.inline: set[int] = set()
 
@@ -90,7 +92,9 @@ class _Printer:
         return f"{self.var(v)} in 0..{self.extent(v)}:"
 
     def var(self, v: int) -> str:
-        return "ijkl"[v] if v < 4 else f"i{v}"
+        """The name of a variable: letters in the order in which they are met."""
+        k = self.variables.setdefault(v, len(self.variables))
+        return LETTERS[k] if k < len(LETTERS) else f"i{k}"
 
     def extent(self, v: int) -> str:
         return self.text(self.arena.extent[v])
