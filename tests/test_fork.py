@@ -1,0 +1,189 @@
+"""A program that has used all of gnomon forks children that use it too, and nothing hangs."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon import engine, shadow
+from gnomon.runtime import pool, threads
+from gnomon.shadow import Tensor, TensorContainer, fn
+
+SECONDS = 60  # a hang is a failure, not a wait
+FORK = multiprocessing.get_context("fork")
+SIDE = 700  # large enough for kernels to use several threads
+
+
+def compute() -> float:
+    """A map, a reduction and a product, of sizes that are shared among threads."""
+    x = Tensor(np.full((SIDE, SIDE), 0.5, np.float32))
+    y, total = TensorContainer((SIDE, SIDE)), TensorContainer(())
+    y[:] = fn.exp(x) * 2.0 + shadow.broadcast_to(shadow.reduce(x, "sum", 0, True), x.shape)
+    y += shadow.dot(x, y.T)
+    total[:] = shadow.reduce(y, "sum")
+    return float(total.numpy())
+
+
+def differentiate() -> float:
+    x = mx.nd.ones((SIDE, SIDE))
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.dot(mx.nd.tanh(x), x).sum()
+    y.backward()
+    return float(x.grad.asnumpy().sum())
+
+
+def network() -> mx.sym.Symbol:
+    net = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=4, name="conv")
+    net = mx.sym.Pooling(mx.sym.Activation(net, act_type="relu"), kernel=(2, 2), stride=(2, 2))
+    return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=3, name="fc"), name="softmax")
+
+
+def batches() -> mx.io.NDArrayIter:
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(40, 1, 8, 8)).astype("f")
+    return mx.io.NDArrayIter(data, rng.integers(0, 3, 40).astype("f"), 10)
+
+
+def train(module: mx.mod.Module) -> float:
+    module.fit(batches(), num_epoch=1, initializer=mx.init.One(), force_init=False)
+    return float(np.abs(module.get_params()[0]["fc_weight"].asnumpy()).sum())
+
+
+def predict(module: mx.mod.Module) -> float:
+    return float(module.predict(batches()).asnumpy().sum())
+
+
+class Program:
+    """A program in the middle of its work: everything has been used, and a module is trained."""
+
+    def __init__(self) -> None:
+        self.module = mx.mod.Module(network(), context=mx.cpu())
+        train(self.module)
+        self.known = (compute(), differentiate(), predict(self.module))
+
+    def everything(self) -> None:
+        """Use it all again; AssertionError where results differ."""
+        again = (compute(), differentiate(), predict(self.module))
+        np.testing.assert_allclose(again, self.known, rtol=1e-4)
+
+    def train_more(self) -> None:
+        assert np.isfinite(train(self.module))
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    return Program()
+
+
+def report(work: Callable[[], Any], results: Any) -> None:
+    """What a child does: `work`, and say how it went."""
+    warnings.simplefilter("error")
+    try:
+        work()
+        results.put("done")
+    except BaseException as error:
+        results.put(f"{type(error).__name__}: {error}")
+
+
+@pytest.fixture
+def children() -> Iterator[Callable[..., list[str]]]:
+    """Runs functions in forked children at once, and gives what they reported."""
+    started = []
+
+    def run(*works: Callable[[], Any]) -> list[str]:
+        results = FORK.Queue()
+        with warnings.catch_warnings():  # Python 3.12 warns of forks beside threads, rightly
+            warnings.simplefilter("ignore", DeprecationWarning)
+            for work in works:
+                child = FORK.Process(target=report, args=(work, results))
+                child.start()
+                started.append(child)
+        found = [results.get(timeout=SECONDS) for _ in works]
+        for child in started:
+            child.join(SECONDS)
+            assert child.exitcode == 0
+        return found
+
+    yield run
+    for child in started:
+        child.kill()
+        child.join()
+
+
+def test_children_do_all_that_their_parent_did(program, children):
+    assert children(program.everything, program.everything) == ["done"] * 2
+    program.everything()
+
+
+def test_children_train_the_parent_s_module(program, children):
+    before = predict(program.module)
+    assert children(program.train_more, program.train_more) == ["done"] * 2
+    assert predict(program.module) == pytest.approx(before)
+
+
+def test_a_fork_while_work_is_under_way(program, children):
+    """Functions are queued and other threads run kernels: the child begins with nothing to do."""
+    stop = threading.Event()
+
+    def busy() -> None:
+        while not stop.is_set():
+            compute()
+
+    worker = threading.Thread(target=busy)
+    worker.start()
+    variable = engine.get().new_variable()
+    for _ in range(20):
+        engine.get().push_sync(lambda run_ctx: compute(), mx.cpu(), (), (variable,))
+    try:
+        assert children(program.everything) == ["done"]
+    finally:
+        stop.set()
+        worker.join(SECONDS)
+    engine.get().wait_for_var(variable)
+    assert not worker.is_alive()
+
+
+def test_children_of_children(program, children):
+    def fork_again() -> None:
+        program.everything()
+        results = FORK.Queue()
+        child = FORK.Process(target=report, args=(program.everything, results))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child.start()
+        assert results.get(timeout=SECONDS) == "done"
+        child.join(SECONDS)
+
+    assert children(fork_again) == ["done"]
+
+
+def test_a_child_runs_on_one_thread_and_frees_its_memory(program, children):
+    parent = threads.num_threads()
+
+    def look() -> None:
+        assert threads.num_threads() == 1
+        pool.release_all()
+        compute()
+
+    assert children(look) == ["done"]
+    assert threads.num_threads() == parent
+
+
+def test_a_pool_of_workers_maps_arrays(program):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        with FORK.Pool(2) as workers:
+            found = workers.map_async(square, range(6)).get(SECONDS)
+    assert found == [k * k * 4.0 for k in range(6)]
+
+
+def square(k: int) -> float:
+    return float((mx.nd.full((2, 2), k) ** 2).sum().asscalar())
