@@ -56,7 +56,7 @@ def _node(node: Expr, arrays: dict[Expr, Array]) -> Array:
     index = Index([arena.var(n) for n in node.shape], arena)
     value = _Reader(arena, arrays).value(node.at(index))
     value = value.reshape(value.shape[: len(node.shape)]) if value.ndim else value
-    return np.ascontiguousarray(np.broadcast_to(value, node.shape)).astype(computed)
+    return np.broadcast_to(value, node.shape).astype(computed, order="C")
 
 
 class _Reader:

@@ -73,7 +73,7 @@ def _arg(
     return Reducer(name, 2, lambda dtype: (start(dtype), dt.int64.limits[1]), combine)
 
 
-SUM = _simple("sum", "add", lambda dtype: -0.0 if dtype.kind == "f" else 0)
+SUM = _simple("sum", "add", lambda dtype: 0)
 PROD = _simple("prod", "mul", lambda dtype: 1)
 MAXIMUM = _simple("max", "max", lowest)
 MINIMUM = _simple("min", "min", highest)

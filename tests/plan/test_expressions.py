@@ -358,3 +358,17 @@ def test_large_reductions(shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(run(np.zeros(top.shape, np.float32), top), x.max(axis=axes))
     where = ext.arg_reduce(over(x), "max", len(shape) - 1)
     np.testing.assert_array_equal(run(np.zeros(where.shape, np.int64), where), x.argmax(axis=-1))
+
+
+def test_the_sum_of_nothing_is_zero() -> None:
+    """Not -0, the number that would change nothing, by kernel and oracle alike."""
+    total = ext.reduce(over(np.zeros((0, 3), np.float32)), "sum", (0,))
+    for got in (run(np.ones(3, np.float32), total), evaluate(total)):
+        assert not np.signbit(got).any()
+        assert got.tolist() == [0, 0, 0]
+
+
+def test_the_oracle_keeps_shapes_without_axes() -> None:
+    """A full reduction gives an array of no axes."""
+    whole = ext.reduce(over(np.ones((2, 3), np.float32)), "sum", None) * 2.0
+    assert whole.shape == evaluate(whole).shape == ()
