@@ -6,6 +6,7 @@ import multiprocessing
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,33 @@ def test_a_fork_while_work_is_under_way(program, children):
         worker.join(SECONDS)
     engine.get().wait_for_var(variable)
     assert not worker.is_alive()
+
+
+def test_children_compile_while_the_parent_compiles(program, children):
+    """No lock of a compiler that another thread held at the fork stays shut in the child."""
+    stop = threading.Event()
+
+    def fresh(code: int) -> None:
+        x = Tensor(np.ones(5, np.float32))
+        e: shadow.Exp = x
+        for bit in range(12):  # a structure of its own for each code
+            e = e + 1.0 if code >> bit & 1 else e * 2.0
+        x[:] = e
+
+    def busy() -> None:
+        for code in range(1 << 11):
+            if stop.is_set():
+                break
+            fresh(code)
+
+    worker = threading.Thread(target=busy)
+    worker.start()
+    try:
+        for k in range(8):
+            assert children(partial(fresh, (1 << 11) + k)) == ["done"]
+    finally:
+        stop.set()
+        worker.join(SECONDS)
 
 
 def test_children_of_children(program, children):
