@@ -173,11 +173,14 @@ class Tensor(Buffer):
 
     def _row(self, key: int) -> Tensor:
         n = self._extent
-        if not hasattr(key, "__index__"):
-            raise TypeError(complaint("Tensor", "index", "a number or a slice", repr(key)))
-        if not -n <= key < n:
-            raise IndexError(complaint("Tensor", "index", f"a row of {n}", key))
-        return self.view(self.shape[1:], self.strides[1:], key % n * self.strides[0])
+        try:
+            row = operator.index(key)
+        except TypeError:
+            expected = "a whole number or a slice"
+            raise TypeError(complaint("Tensor", "index", expected, repr(key))) from None
+        if not -n <= row < n:
+            raise IndexError(complaint("Tensor", "index", f"a row of {n}", row))
+        return self.view(self.shape[1:], self.strides[1:], row % n * self.strides[0])
 
     @property
     def _extent(self) -> int:
@@ -220,10 +223,12 @@ class Tensor(Buffer):
         return self
 
     def __setitem__(self, key: Key, value: Operand) -> None:
-        if key == slice(None):
-            self.assign(value)  # first, for it is the usual one, and a 0-d tensor has it too
+        if not isinstance(key, slice):
+            self._row(key).assign(value)
+        elif key == slice(None):
+            self.assign(value)  # a 0-d tensor has it too
         else:
-            (self._rows(key) if isinstance(key, slice) else self._row(key)).assign(value)
+            self._rows(key).assign(value)
 
     def __iadd__(self, value: Operand) -> Self:
         return self.assign(value, plusto)

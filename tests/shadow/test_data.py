@@ -161,7 +161,15 @@ def test_assignment_through_views():
 
 
 @pytest.mark.parametrize(
-    ("key", "error"), [(2, IndexError), (-3, IndexError), ("x", TypeError), ((0, 1), TypeError)]
+    ("key", "error"),
+    [
+        (2, IndexError),
+        (-3, IndexError),
+        ("x", TypeError),
+        ((0, 1), TypeError),
+        (np.array([0, 1]), (TypeError, IndexError)),
+        (Ellipsis, TypeError),
+    ],
 )
 def test_indices_that_there_are_not(key, error):
     t = Tensor(np.zeros((2, 3), np.float32))
