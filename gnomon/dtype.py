@@ -38,6 +38,24 @@ class DType:
         bits = 1 if self.kind == "b" else 8 * self.size
         return (-(1 << bits - 1), (1 << bits - 1) - 1) if self.kind == "i" else (0, (1 << bits) - 1)
 
+    def nearest(self, number: float, modular: bool = False) -> int:
+        """What an integer type holds for `number`: fractions cut off, the ends kept, NaN as 0.
+
+        `modular` is for sums and products, which count modulo a power of two: there a negative
+        number beside unsigned ones stands for what gives the same sum.
+
+        >>> uint8.nearest(300), uint8.nearest(-2.5), int8.nearest(float("nan"))
+        (255, 0, 0)
+        >>> uint8.nearest(-5, modular=True)
+        251
+        """
+        low, high = self.limits
+        if number != number:
+            return 0
+        if modular and self.kind == "u" and -high <= number < 0:
+            return high + 1 + int(number) if number <= -1 else 0
+        return int(number) if low <= number <= high else high if number > 0 else low
+
     def __repr__(self) -> str:
         return self.name
 

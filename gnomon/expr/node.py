@@ -28,7 +28,7 @@ from gnomon.expr.index import Index
 from gnomon.expr.layout import array_at, stride_classes
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Number, Term, compute_dtype
-from gnomon.expr.walk import brief, tree
+from gnomon.expr.walk import misfit, product, tree
 from gnomon.shape import row_major
 
 Shape: TypeAlias = tuple[int, ...]
@@ -74,6 +74,9 @@ class Expr:
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
         """Pairs (operand, what it receives) for the gradient `g` of this node; may be none."""
         return ()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        raise TypeError(f"{self!r} is an expression, no array: store it into a tensor first")
 
     @property
     def ndim(self) -> int:
@@ -229,13 +232,19 @@ class Buffer(Expr):
 
 
 class Scalar(Expr):
-    """A number beside expressions of `dtype`; it fits any shape and never recompiles a kernel."""
+    """A number beside expressions of `dtype`; it fits any shape and never recompiles a kernel.
 
-    __slots__ = ("value",)
+    What an integer type does not hold becomes the nearest that it does (`DType.nearest`).
+    """
+
+    __slots__ = ("modular", "value")
     kind = MAPPER
 
-    def __init__(self, value: Number, dtype: DType) -> None:
-        self.value, self.shape, self.dtype, self.exp_type = value, (), dtype, MAPPER
+    def __init__(self, value: Number, dtype: DType, modular: bool = False) -> None:
+        if dtype.kind != "f":
+            value = (dt.int64 if dtype.kind == "b" else dtype).nearest(value, modular)
+        self.value, self.modular = value, modular
+        self.shape, self.dtype, self.exp_type = (), dtype, MAPPER
 
     @property
     def label(self) -> str:
@@ -432,7 +441,11 @@ class Call(Composite):
 
 
 def as_expr(
-    value: Operand, dtype: DType, where: str = "assignment", argument: str = "value"
+    value: Operand,
+    dtype: DType,
+    where: str = "assignment",
+    argument: str = "value",
+    modular: bool = False,
 ) -> Expr:
     """`value` itself, or a Scalar of `dtype`; a float beside integers is an error."""
     if isinstance(value, Expr):
@@ -445,7 +458,7 @@ def as_expr(
     if isinstance(value, float) and dtype.kind != "f":
         message = complaint(where, argument, f"a number of {dtype.name}", repr(value))
         raise DTypeError(f"{message}; convert with tcast")
-    return Scalar(value, dtype)
+    return Scalar(value, dtype, modular)
 
 
 def map_over(fn: ScalarFn, operands: Sequence[Operand]) -> Map:
@@ -454,7 +467,8 @@ def map_over(fn: ScalarFn, operands: Sequence[Operand]) -> Map:
     if first is None or len(operands) != fn.arity:
         raise TypeError(f"{fn.name} takes {fn.arity} operands, at least one an expression")
     dtype = first.dtype
-    args = tuple([as_expr(x, dtype, fn.name, f"operand {k}") for k, x in enumerate(operands)])
+    how = fn.modular
+    args = tuple([as_expr(x, dtype, fn.name, f"operand {k}", how) for k, x in enumerate(operands)])
     shape: Shape | None = None
     for k, arg in enumerate(args):
         if arg.dtype is not dtype:
@@ -469,12 +483,6 @@ def map_over(fn: ScalarFn, operands: Sequence[Operand]) -> Map:
     return Map(fn, args, shape or (), dtype)
 
 
-def misfit(fn: ScalarFn, k: int, expected: str, args: Sequence[Expr]) -> str:
-    """The complaint about operand `k` of a function, with the operands that it stands among."""
-    whole = ", ".join(map(brief, args))
-    return complaint(fn.name, f"operand {k}", expected, f"{args[k]!r} in {fn.name}({whole})")
-
-
 def binary(fn: ScalarFn, a: Operand, b: Operand) -> Map:
     """`map_over` of two operands, usual cases first: this is what a statement costs to build."""
     if isinstance(a, Expr):
@@ -485,13 +493,6 @@ def binary(fn: ScalarFn, a: Operand, b: Operand) -> Map:
     elif type(a) is float and isinstance(b, Expr) and b.dtype.kind == "f":
         return Map(fn, (Scalar(a, b.dtype), b), b.shape, b.dtype)
     return map_over(fn, (a, b))
-
-
-def product(a: Expr, b: Expr | Number) -> Expr:
-    """`a * b`, without the multiplication where b is 1."""
-    if not isinstance(b, Expr):
-        return a if b == 1 else -a if b == -1 else a * float(b)
-    return a * b
 
 
 def cast(e: Expr, dtype: DType) -> Expr:

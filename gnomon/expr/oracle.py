@@ -17,7 +17,7 @@ from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Call, Expr, Scalar
 from gnomon.expr.primitive import PRIMITIVES
 from gnomon.expr.reducer import Reducer
-from gnomon.expr.term import Arena, Term, compute_dtype
+from gnomon.expr.term import Arena, Term, cast_number, compute_dtype
 from gnomon.expr.walk import postorder
 from gnomon.shape import prod
 
@@ -46,7 +46,7 @@ def evaluate(e: Expr, values: Mapping[Expr, Array] | None = None) -> Array:
 def _node(node: Expr, arrays: dict[Expr, Array]) -> Array:
     computed = compute_dtype(node.dtype).numpy
     if isinstance(node, Scalar):
-        return np.asarray(node.value, computed)
+        return np.asarray(cast_number(node.value, compute_dtype(node.dtype)), computed)
     if isinstance(node, Buffer):
         return node.numpy().astype(computed)
     if isinstance(node, Call):

@@ -83,6 +83,11 @@ class ScalarFn:
         return self.integral or self.overridden or self.derivatives is not None
 
     @property
+    def modular(self) -> bool:
+        """Whether it counts modulo a power of two on integers."""
+        return self.name in ("add", "sub", "mul")
+
+    @property
     def floats(self) -> bool:
         """Whether integers have to be computed in float64."""
         return self.body.floats and not self.integral
@@ -212,6 +217,11 @@ class ScalarFn:
         return f"<scalar function {self.name}, {self.arity} arguments>"
 
 
+def held(value: Number, dtype: DType) -> Number:
+    """A formula's number as `dtype` holds it."""
+    return value if dtype.kind in "fb" else dtype.nearest(value)
+
+
 class _TermMachine:
     """Replays formulas into Terms of one dtype."""
 
@@ -219,7 +229,9 @@ class _TermMachine:
         self.arena, self.dtype = arena, dtype
 
     def const(self, value: Number) -> Term:
-        return self.arena.const(value, dt.bool_ if isinstance(value, bool) else self.dtype)
+        if isinstance(value, bool):
+            return self.arena.const(value, dt.bool_)
+        return self.arena.const(held(value, self.dtype), self.dtype)
 
     def number(self, truth: Term) -> Term:
         return self.arena.cast(truth, self.dtype)
@@ -247,7 +259,9 @@ class _NumpyMachine:
         self.dtype = dtype
 
     def const(self, value: Number) -> Any:
-        return np.asarray(value, np.bool_ if isinstance(value, bool) else self.dtype)
+        if isinstance(value, bool):
+            return np.asarray(value)
+        return np.asarray(held(value, dt.of(self.dtype)), self.dtype)
 
     def number(self, truth: Any) -> Any:
         return np.asarray(truth).astype(self.dtype)

@@ -278,16 +278,20 @@ def key_of(payload: Hashable) -> Hashable:
 
 
 def cast_number(value: Number, dtype: DType) -> Number:
-    """A Python number as `dtype` holds it: the rule of `Arena.cast`."""
+    """A Python number as `dtype` holds it: the rule of `Arena.cast`.
+
+    Floats saturate and integers keep their low bits, as they do in registers: what a user gives
+    has been through `DType.nearest` before it is a Term.
+    """
     if dtype.kind == "f":
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:  # an integer beyond every float
+            return float("inf") if value > 0 else -float("inf")
     if dtype.kind == "b":
         return bool(value)
     if isinstance(value, float):
-        if value != value:
-            return 0
-        low, high = dtype.limits
-        return int(min(max(value, low), high)) if abs(value) < 2.0**70 else (low, high)[value > 0]
+        return dtype.nearest(value)
     wrapped = int(value) & ((1 << (8 * dtype.size)) - 1)
     signed = dtype.kind == "i" and wrapped >> (8 * dtype.size - 1)
     return wrapped - (1 << (8 * dtype.size)) if signed else wrapped

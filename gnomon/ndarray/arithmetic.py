@@ -11,6 +11,7 @@ import numpy as np
 from gnomon.base import complaint
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
+from gnomon.ndarray.values import converted
 from gnomon.ops import registry
 from gnomon.ops.binary import FORMS
 
@@ -171,4 +172,4 @@ class Arithmetic(Array):
 
     def _like(self, values: Any) -> Any:
         """A NumPy array as an array beside this one: on its device, in its dtype."""
-        return Array._around(np.array(values, self._dtype.numpy, order="C"), self.context)
+        return Array._around(converted(values, self._dtype), self.context)

@@ -18,6 +18,7 @@ from gnomon.ndarray.functions import context_of, find
 from gnomon.ndarray.invoke import invoke
 from gnomon.ndarray.methods import cast, copied, split_v2
 from gnomon.ndarray.ndarray import NDArray
+from gnomon.ndarray.values import converted
 from gnomon.ops import registry
 
 __all__ = [
@@ -68,7 +69,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         source = source_array if same else cast(source_array, dtype)
         return copied(source, ctx=where)
     try:
-        values = np.array(source_array, _dtype(dtype).numpy, order="C")
+        values = converted(source_array, _dtype(dtype))
     except (TypeError, ValueError) as error:
         expected = "an array, or nested lists of numbers"
         got = f"{source_array!r:.60}"

@@ -21,6 +21,7 @@ from gnomon.ndarray.invoke import invoke
 from gnomon.ndarray.layout import strided
 from gnomon.ndarray.methods import cast, copied
 from gnomon.ndarray.mode import mode
+from gnomon.ndarray.values import converted
 from gnomon.ops import registry
 
 BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
@@ -195,7 +196,14 @@ class Indexing(Array):
         elif isinstance(value, Array):
             self._take_over(value)
         else:
-            self._write(self._stretched(np.asarray(value)))
+            self._write(self._stretched(self._values(value)))
+
+    def _values(self, value: Any) -> np.ndarray[Any, Any]:
+        """What a user gives, in this array's dtype where that takes more than to copy it."""
+        same = isinstance(value, np.ndarray) and value.dtype.kind in "iub"
+        if same or self._dtype.kind not in "iu":
+            return np.asarray(value)
+        return converted(value, self._dtype)
 
     def _fill(self, value: Any) -> None:
         given = {"shape": self.shape, "dtype": self._dtype.name}
@@ -244,7 +252,7 @@ class Indexing(Array):
     def _scatter(self, key: Any, value: Any) -> None:
         """Write at the places that a key which is not basic picks."""
         places = positions(self.shape, key)
-        values = value.asnumpy() if isinstance(value, Array) else np.asarray(value)
+        values = self._values(value.asnumpy() if isinstance(value, Array) else value)
         if values.ndim > places.ndim:
             values = values.reshape(_without_ones_in_front(values.shape, places.ndim))
         try:

@@ -222,7 +222,7 @@ def launch(
         states = [generator(ctx).state(count) for count in recipe.draws]
         addresses += [state.address for state in states]
     if recipe.numbers:
-        addresses += [word(numbers[n.field], n.dtype) for n in recipe.numbers]
+        addresses += [word(numbers[n.field], n) for n in recipe.numbers]
     pushed = engine.get()
     const = [x._chunk.var for x in inputs]
     mutate = [x._chunk.var for x in outputs]

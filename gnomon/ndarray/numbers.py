@@ -41,6 +41,7 @@ class Number(NamedTuple):
 
     field: int
     dtype: DType
+    modular: bool
 
 
 _shared: dict[Any, Recipes] = {}
@@ -95,7 +96,7 @@ def matched(first: Sequence[Expr], second: Sequence[Expr]) -> list[Number] | Non
             pair = (float(a.value), float(b.value))
             if pair not in PROBES:
                 return None
-            found.append(Number(PROBES.index(pair), a.dtype))
+            found.append(Number(PROBES.index(pair), a.dtype, a.modular))
     return found
 
 
@@ -103,6 +104,6 @@ def _scalars(values: Sequence[Expr]) -> list[Scalar]:
     return [node for node in postorder(list(values)) if isinstance(node, Scalar)]
 
 
-def word(value: float, dtype: DType) -> int:
-    """A number as a kernel's argument block holds it; integers lose the fraction."""
-    return bits(Scalar(value if dtype.kind == "f" else int(value), dtype))
+def word(value: float, number: Number) -> int:
+    """A number as a kernel's argument block holds it."""
+    return bits(Scalar(value, number.dtype, number.modular))

@@ -131,8 +131,7 @@ class Recipe:
         self.numbers = list(dict.fromkeys(found))
         count = len(work.layouts) + len(self.draws)
         pairs = [
-            (word(PROBES[n.field][0], n.dtype), word(PROBES[n.field][1], n.dtype))
-            for n in self.numbers
+            (word(PROBES[n.field][0], n), word(PROBES[n.field][1], n)) for n in self.numbers
         ]
         self.template = Template(work.steps, count, pairs)
         for k, number in enumerate(self.numbers):

@@ -60,7 +60,10 @@ def binary(
 def _declare(
     name: str, base: type[Op], function: Function, doc: str, aliases: tuple[str, ...] | None
 ) -> None:
-    cls = type(name, (base,), {"__doc__": doc, "function": staticmethod(function)})
+    given = {"__doc__": doc, "function": staticmethod(function)}
+    if base is WithScalar:  # whether a number beside integers counts modulo a power of two
+        given["modular"] = name.removeprefix("_").removeprefix("r") in _MODULAR
+    cls = type(name, (base,), given)
     inputs = ("data",) if base is WithScalar else ("lhs", "rhs")
     if aliases is None:  # `_Not_Equal` for `_not_equal`
         aliases = ("_" + "_".join(part.capitalize() for part in name[1:].split("_")),)
@@ -110,13 +113,15 @@ class WithScalar(Op):
     """The other operand is a number, taken in the dtype of `data`."""
 
     function: Function
+    modular = False
     scalar: float = param(1.0, doc="The number.")
     is_int: bool = param(True, doc="Whether the number was an integer; nothing depends on it.")
 
     def forward(self, data: Expr) -> Expr:
-        return self.function(data, like(self.scalar, data))
+        return self.function(data, like(self.scalar, data, self.modular))
 
 
+_MODULAR = ("plus_scalar", "minus_scalar", "mul_scalar")
 _ELEMWISE = {
     n: (f"_{w}", f"_{w.capitalize()}", f"_{n}", f"_sparse_elemwise_{n}")
     for n, w in (("add", "plus"), ("sub", "minus"))

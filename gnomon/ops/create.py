@@ -104,12 +104,7 @@ class Full(Created):
     value: float = param(doc="The number.")
 
     def forward(self, *, out_shapes: Known = None) -> Expr:
-        return full(self.made(out_shapes), like(self.value, self.dtype), self.dtype)
-
-
-def like(number: float, dtype: DType) -> float | int:
-    """`number` as `dtype` takes it: integers lose the fraction."""
-    return number if dtype.kind == "f" else int(number)
+        return full(self.made(out_shapes), self.value, self.dtype)
 
 
 @op("_arange", inputs=())
@@ -138,7 +133,8 @@ class Arange(Created):
         first = 0.0 if self.stop is None else self.start
         count = ext.iota(self.made(out_shapes), 0, int64)
         number = cast(count / self.repeat if self.repeat > 1 else count, self.dtype)
-        return number * like(self.step, self.dtype) + like(first, self.dtype)
+        step, start = (Scalar(x, self.dtype, modular=True) for x in (self.step, first))
+        return number * step + start
 
 
 class Told(Op):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gnomon.dtype import DType, int64
 from gnomon.expr import ext, fn
-from gnomon.expr.node import Expr, cast
+from gnomon.expr.node import Expr, Scalar, cast
 from gnomon.ops.create import NUMBERS
 from gnomon.ops.infer import Shapes, Types, normal_axis, times
 from gnomon.ops.op import Op, op
@@ -130,8 +130,8 @@ class OneHot(Op):
         marks = ext.one_hot(cast(indices, int64), self.depth, self.dtype)
         if (self.on_value, self.off_value) == (1, 0):
             return marks
-        number = float if self.dtype.kind == "f" else int
-        return fn.where(marks, number(self.on_value), number(self.off_value))
+        on, off = (Scalar(x, self.dtype) for x in (self.on_value, self.off_value))
+        return fn.where(marks, on, off)
 
 
 @op("where", inputs=("condition", "x", "y"), aliases=("_sparse_where",))

@@ -7,7 +7,7 @@ from typing import Any
 
 from gnomon.dtype import DType
 from gnomon.expr import fn
-from gnomon.expr.node import Expr, cast
+from gnomon.expr.node import Expr, Scalar, cast
 from gnomon.ops.create import full
 from gnomon.ops.infer import Types
 from gnomon.ops.op import Op, op
@@ -106,9 +106,9 @@ class Clip(Op):
         return fn.clip(data, like(self.a_min, data), like(self.a_max, data))
 
 
-def like(number: float, data: Expr) -> float | int:
-    """`number` as the dtype of `data` takes it: integers lose the fraction."""
-    return number if data.dtype.kind == "f" else int(number)
+def like(number: float, data: Expr, modular: bool = False) -> Scalar:
+    """`number` in the dtype of `data`: see `Scalar`."""
+    return Scalar(number, data.dtype, modular)
 
 
 @op("Cast", aliases=("cast",))

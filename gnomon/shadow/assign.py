@@ -25,6 +25,7 @@ plusto: Saver = "plusto"
 minusto: Saver = "minusto"
 multo: Saver = "multo"
 divto: Saver = "divto"
+MODULAR = (plusto, minusto, multo)
 
 
 def assign(dest: Buffer, saver: Saver, value: Operand) -> None:
@@ -34,7 +35,7 @@ def assign(dest: Buffer, saver: Saver, value: Operand) -> None:
         ShapeError, DTypeError: the value does not fit; the destination is untouched.
         GnomonError: a product inside a larger expression, or stored by `*=` or `/=`.
     """
-    e = as_expr(value, dest.dtype)
+    e = as_expr(value, dest.dtype, modular=saver in MODULAR)
     if e.exp_type & ~CHAINER:
         check_products(e, saver)
     store(dest, saver, e)
@@ -62,7 +63,7 @@ def assign_all(dest: Targets, saver: Saver, value: Operand) -> None:
         ShapeError, DTypeError: the value does not fit; the destinations are untouched.
         GnomonError: a product of a library, which stores into one tensor.
     """
-    e = as_expr(value, dest.dtype)
+    e = as_expr(value, dest.dtype, modular=saver in MODULAR)
     if e.exp_type & ~CHAINER:
         raise GnomonError(f"{e!r} holds a product, which stores into one tensor; see implicit_dot")
     if not isinstance(e, Scalar) and e.shape != dest.shape:

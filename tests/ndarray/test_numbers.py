@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import gnomon as mx
 from gnomon import nd
 from gnomon.ndarray import numbers, recipe
 from gnomon.ops import Op, op
@@ -93,3 +94,77 @@ def test_an_update_that_makes_numbers_of_its_rate():
         weight = nd.ones((2,))
         nd.signsgd_update(weight, nd.ones((2,)), out=weight, lr=rate, wd=0.5)
         np.testing.assert_allclose(weight.asnumpy(), [1 - 0.5 * rate - rate] * 2, rtol=1e-5)
+
+
+@pytest.mark.parametrize("way", ["nd", "symbol"])
+@pytest.mark.parametrize(
+    ("dtype", "bounds", "expected"),
+    [
+        ("uint8", (0, 256), [10, 100]),
+        ("uint8", (-1, 255), [10, 100]),
+        ("int8", (-128, 128), [10, 100]),
+        ("int32", (0, float("inf")), [10, 100]),
+        ("int32", (-float("inf"), 50), [10, 50]),
+    ],
+)
+def test_bounds_outside_of_a_type_bind_nothing(way, dtype, bounds, expected):
+    data = nd.array([10, 100], dtype=dtype)
+    if way == "nd":
+        result = nd.clip(data, *bounds)
+    else:
+        net = mx.sym.clip(mx.sym.Variable("x", dtype=dtype), *bounds)
+        result = net.bind(mx.cpu(), {"x": data}).forward()[0]
+    assert result.asnumpy().tolist() == expected
+
+
+@pytest.mark.parametrize("value", [1e20, float("inf"), 1 << 70, 3e9])
+def test_numbers_beyond_an_integer_type_are_its_ends(value):
+    low, high = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+    ones = nd.ones(2, dtype="int32")
+    assert (ones * value).asnumpy().tolist() == [high] * 2
+    assert (ones * -value).asnumpy().tolist() == [low] * 2
+    assert nd.full((1,), value, dtype="int32").asnumpy() == high
+    assert nd.array([value, -value], dtype="int32").asnumpy().tolist() == [high, low]
+
+
+def test_a_nan_beside_integers_is_0():
+    ones = nd.ones(2, dtype="int32")
+    for result in (ones * np.nan, nd.full((2,), np.nan, dtype="int8"), ones - 1 + np.nan):
+        assert result.asnumpy().tolist() == [0, 0]
+
+
+def test_what_is_written_into_integers_saturates():
+    z = nd.zeros(2, dtype="uint8")
+    z[:] = np.array([300, -5.0])
+    assert z.asnumpy().tolist() == [255, 0]
+    z[:] = [-5, 1 << 70]
+    assert z.asnumpy().tolist() == [0, 255]
+    z[[0, 1]] = [np.nan, 1e9]
+    assert z.asnumpy().tolist() == [0, 255]
+    z[0] = -5
+    z[1] = 1e9
+    assert z.asnumpy().tolist() == [0, 255]
+    hot = nd.one_hot(nd.array([0]), 2, on_value=300, dtype="uint8")
+    assert hot.asnumpy().tolist() == [[255, 0]]
+
+
+def test_sums_beside_unsigned_integers_count_modulo():
+    x = nd.array([10, 0], dtype="uint8")
+    assert (x + -5).asnumpy().tolist() == [5, 251]  # as MXNet
+    assert (x - -5).asnumpy().tolist() == [15, 5]
+    assert (-x).asnumpy().tolist() == [246, 0]
+    assert nd.maximum(x, -5).asnumpy().tolist() == [10, 0]
+    net = mx.sym.Variable("x", dtype="uint8") + -5
+    assert net.bind(mx.cpu(), {"x": x}).forward()[0].asnumpy().tolist() == [5, 251]
+    t = mx.shadow.Tensor(np.array([10, 0], np.uint8))
+    t[:] = t + -5
+    assert t.numpy().tolist() == [5, 251]
+
+
+def test_whole_numbers_of_any_size_go_into_tensors():
+    t = mx.shadow.Tensor(np.zeros(2, np.int64))
+    t[:] = 1 << 70
+    assert t.numpy().tolist() == [np.iinfo(np.int64).max] * 2
+    f = mx.shadow.Tensor(np.zeros(2, np.float32))
+    f[:] = 1 << 2000
+    assert f.numpy().tolist() == [np.inf] * 2
