@@ -76,7 +76,7 @@ def turned(src: Expr) -> Expr:
     return transpose(src)
 
 
-TURN["T"] = turned
+TURN.setdefault("T", turned)  # the first wins where a tool imports this file again
 
 
 def swapaxis(src: Expr, a: int, b: int) -> Expr:
