@@ -10,6 +10,7 @@ import functools
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -276,7 +277,15 @@ def default_folder() -> Path:
 
 
 def _prefix(out: Path) -> str:
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        why = error.strerror or error
+        raise GnomonError(
+            f"demo: {out} cannot be written ({why}); set --out, or GNOMON_CACHE_DIR"
+        ) from error
     return str(out / "lenet")
 
 

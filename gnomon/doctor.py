@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+import tempfile
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -69,9 +70,12 @@ def _onednn() -> Finding:
 def _cache() -> Finding:
     folder = Path(config.get("cache_dir"))
     existing = next(each for each in (folder, *folder.parents) if each.exists())
-    if os.access(existing, os.W_OK):
-        return GOOD, str(folder)
-    return POOR, f"{folder}: {existing} cannot be written"
+    try:  # what permissions say is not all: a file system may be read-only, or not take files
+        with tempfile.TemporaryDirectory(dir=existing):
+            return GOOD, str(folder)
+    except OSError as error:
+        why = error.strerror or error
+        return POOR, f"{folder}: {existing} cannot be written ({why}); set GNOMON_CACHE_DIR"
 
 
 def _compiler() -> Finding:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import DTypeError, complaint
+from gnomon.base import DTypeError, ParamError, complaint
 
 Record = tuple[int, str, str]
 
@@ -42,6 +42,9 @@ class Monitor:
         sort: bool = False,
         monitor_all: bool = False,
     ) -> None:
+        if not isinstance(interval, int) or interval < 1:
+            expected = "a number of batches, at least 1"
+            raise ParamError(complaint("Monitor", "interval", expected, repr(interval)))
         self.interval = interval
         self.stat_func = stat_func or root_mean_square
         self.re_pattern = re.compile(pattern)

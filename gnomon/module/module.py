@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gnomon import initializer as initializers
 from gnomon import optimizer as opt
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import Context, cpu
@@ -268,6 +269,11 @@ class Module(BaseModule):
             return
         group = self._group("init_params")
         self._sync_params()
+        initializer = initializers.create(initializer)
+        if initializer is not None and not callable(initializer):
+            expected = "an initializer or its name"
+            got = f"{initializer!r:.60}"
+            raise ParamError(complaint("Module.init_params", "initializer", expected, got))
         mine = self._arg_params or {}, self._aux_params or {}
         given = arg_params, aux_params
         for own, theirs in zip(mine, given, strict=True):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from gnomon import dtype as dtypes
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.context import Context, current_context
 from gnomon.dtype import DType
 from gnomon.ndarray import dlpack
@@ -20,6 +21,7 @@ from gnomon.ndarray.methods import cast, copied, split_v2
 from gnomon.ndarray.ndarray import NDArray
 from gnomon.ndarray.values import converted
 from gnomon.ops import registry
+from gnomon.shape import prod
 
 __all__ = [
     "arange",
@@ -41,10 +43,21 @@ __all__ = [
     "zeros",
 ]
 
+_MOST = (1 << 60) - 1  # elements: of 8 bytes they still have addresses
+
 
 def _shape(shape: Any) -> tuple[int, ...]:
-    """A shape given as a number or a sequence of them."""
-    return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(int, shape))
+    """A shape given as a number or a sequence of them; ShapeError where it is none."""
+    try:
+        sizes = tuple(map(index, shape if np.iterable(shape) else (shape,)))
+    except TypeError:
+        raise ShapeError(complaint("NDArray", "shape", "whole numbers", repr(shape))) from None
+    if min(sizes, default=0) < 0:
+        raise ShapeError(complaint("NDArray", "shape", "no negative size", sizes))
+    if prod(sizes) > _MOST:
+        expected = f"at most {_MOST} elements"
+        raise ShapeError(complaint("NDArray", "shape", expected, f"{sizes}, {prod(sizes)}"))
+    return sizes
 
 
 def _dtype(dtype: Any) -> DType:

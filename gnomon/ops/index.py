@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType, int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, Scalar, cast
@@ -45,6 +46,11 @@ class Take(Op):
 
     axis: int = param(0, doc="The axis of `a`.")
     mode: str = param("clip", choices=("clip", "raise", "wrap"), doc="What becomes of others.")
+
+    def check(self) -> None:
+        if self.mode == "raise":
+            expected = "'clip' or 'wrap' (compiled code cannot raise; a[indices] does)"
+            raise ParamError(complaint(self.name, "mode", expected, repr(self.mode)))
 
     def shapes(self, s: Shapes) -> None:
         a, indices = s.need("a"), s.need("indices")

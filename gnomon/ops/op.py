@@ -19,7 +19,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
-from gnomon.base import GnomonError, ShapeError, complaint
+from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.node import Expr
 from gnomon.ops import derive, infer, registry
@@ -164,9 +164,23 @@ class Op:
     # What follows from it -------------------------------------------------------------------
 
     def apply(self, inputs: Maybe, **context: Any) -> tuple[Expr, ...]:
-        """`forward` as a tuple, one expression an output."""
-        found = self.forward(*inputs, **context)
-        return found if isinstance(found, tuple) else (found,)
+        """`forward` as a tuple, one expression an output.
+
+        DTypeError where something else than expressions comes back, ShapeError where their number
+        is not that of the outputs.
+        """
+        found: Any = self.forward(*inputs, **context)
+        values = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+        for value in values:
+            if not isinstance(value, Expr):
+                expected = "an expression of the inputs, or a tuple of them"
+                got = f"a {type(value).__name__}: {value!r:.40}"
+                raise DTypeError(complaint(f"{self.name}.forward", "result", expected, got))
+        names = self.outputs()
+        if len(values) != len(names):
+            expected = f"{len(names)} expressions: {', '.join(names)}"
+            raise ShapeError(complaint(f"{self.name}.forward", "result", expected, len(values)))
+        return values
 
     def infer_shape(
         self,
@@ -233,6 +247,8 @@ class Op:
 
     def run(self, ctx: Any, in_data: Maybe, req: Maybe, out_data: Maybe, aux: Maybe) -> None:
         """Compute `out_data` on TBlobs; only operators without an expression have it."""
+        if not self.is_expression:
+            raise GnomonError(f"{self.name}: has neither forward (an expression) nor run (on data)")
         raise GnomonError(f"{self.name}: is an expression (forward), it does not run on data")
 
     def run_backward(

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, complaint, nearest
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.lr_scheduler import LRScheduler
@@ -114,7 +115,10 @@ class Optimizer:
         try:
             return klass(**kwargs)
         except TypeError as error:
-            raise ParamError(f"optimizer {name!r}: {error}") from error
+            shorter = {"lr": "learning_rate", "weight_decay": "wd", "mom": "momentum"}
+            known = {k for kind in klass.__mro__ for k in signature(kind.__init__).parameters}
+            hints = [nearest(shorter.get(k, k), known) for k in kwargs if k not in known]
+            raise ParamError(f"optimizer {name!r}: {error}{''.join(hints)}") from error
 
     def create_state(self, index: Any, weight: Any) -> Any:
         """The arrays an update keeps between calls for one weight: None, an NDArray, or a tuple."""

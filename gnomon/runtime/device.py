@@ -50,6 +50,10 @@ def find(device: str | Context) -> Device:
     """
     name = device.device_type if isinstance(device, Context) else device
     module = _MODULES.get(_SAME_MEMORY.get(name, name))
+    if name == "gpu":
+        raise DeviceError(
+            f"device {device!r}: this version of gnomon has no GPU back end; use cpu()"
+        )
     if module is None:
         raise DeviceError(complaint("device", "name", f"one of {', '.join(_MODULES)}", repr(name)))
     found: Device = import_module(module).DEVICE
