@@ -15,7 +15,7 @@ It knows nothing of tensors and is of use to any program:
 from gnomon.base import EngineError
 from gnomon.engine.current import bulk, create, get, set_bulk_size, use
 from gnomon.engine.engine import Engine
-from gnomon.engine.job import Operator, RunContext
+from gnomon.engine.job import Operator, Repeatable, RunContext
 from gnomon.engine.naive import NaiveEngine
 from gnomon.engine.threaded import ThreadedEngine, ThreadedEnginePerDevice
 from gnomon.engine.var import Var
@@ -29,6 +29,7 @@ __all__ = [
     "NaiveEngine",
     "Operator",
     "OprHandle",
+    "Repeatable",
     "RunContext",
     "ThreadedEngine",
     "ThreadedEnginePerDevice",

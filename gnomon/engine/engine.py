@@ -183,9 +183,10 @@ class Engine(Lifecycle):
         for var in mutate:
             if var.deleted:
                 raise _deleted(var, operator)
-        if operator.brief and self.run_brief(operator.fn, const, mutate, ctx):
+        fn = operator.fn if operator.anew is None else operator.anew()
+        if operator.brief and self.run_brief(fn, const, mutate, ctx, operator.name):
             return
-        job = Job(operator.fn, operator.kind, const, mutate, ctx, priority, operator.name)
+        job = Job(fn, operator.kind, const, mutate, ctx, priority, operator.name)
         job.copy = operator.copy
         job.operator = operator
         if operator.kind == INLINE:

@@ -2,6 +2,10 @@
 
 The lock is not held while a function runs, but for `run_brief`, whose kernels are shorter than the
 entries they spare.
+
+A signal's handler may raise an exception between any two instructions of the main thread. Where
+that ends a resumable function (see `Repeatable`), it is called again until it comes to its end, and
+the exception waits until the books are right. An error of its own comes each time it is called.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from gnomon.engine.var import Var
 Observer = Callable[[str, Context, float, float], None]
 
 _CPU = cpu(0)
+_TRIES = 3  # an error that comes so often is the function's own
 _KEPT_FAILURES = 1000  # a program that never waits must not keep every traceback
 
 
@@ -44,7 +49,12 @@ class Execution(Bookkeeping):
         return found
 
     def run_brief(
-        self, fn: Function, const: Iterable[Var], mutate: Iterable[Var], ctx: Context | None = None
+        self,
+        fn: Function,
+        const: Iterable[Var],
+        mutate: Iterable[Var],
+        ctx: Context | None = None,
+        name: str | None = None,
     ) -> bool:
         """Run a kernel of a few microseconds here, if nobody is in its way; whether it ran.
 
@@ -64,8 +74,12 @@ class Execution(Bookkeeping):
             try:
                 fn(self._cpu_context if ctx is None else self._run_context(ctx))
             except BaseException as exception:
-                failed = Job(fn, INLINE, (), tuple(mutate))
-                self._fail(failed, exception).raise_interrupt()
+                failed = Job(fn, INLINE, (), tuple(mutate), ctx, 0, name)
+                self._resume(failed, exception)
+                for var in failed.mutate:
+                    var.version += 1
+                failed.raise_interrupt()
+                return True
             for var in mutate:
                 var.version += 1
         return True
@@ -85,10 +99,33 @@ class Execution(Bookkeeping):
             else:
                 return self._call(job)
         except BaseException as exception:
-            self._fail(job, exception)
+            self._resume(job, exception)
         finally:
             state.job = job.outer
         return True
+
+    def _resume(self, job: Job, exception: BaseException) -> None:
+        """Bring a job to its end where that is possible: `exception` may be a signal handler's."""
+        if not getattr(job.fn, "resumable", False):
+            self._fail(job, exception)
+            return
+        first, tries = exception, int(isinstance(exception, Exception))
+        while tries < _TRIES:
+            try:
+                if self._poisoned and (failure := job.inherited()) is not None:
+                    job.poison(failure)
+                else:
+                    self._call(job)
+                break
+            except Exception as error:
+                exception = error
+                tries += 1
+            except BaseException as error:
+                first = error
+        else:
+            self._fail(job, exception)
+        if tries < _TRIES or not isinstance(first, Exception):
+            job.interrupt = first
 
     def _call(self, job: Job) -> bool:
         """Call a job's function; whether the job is finished with that."""

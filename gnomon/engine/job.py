@@ -46,14 +46,36 @@ class RunContext:
         return self.stream
 
 
+class Repeatable:
+    """A function that may be called again where an exception ended it, with the same effect.
+
+    A signal's handler may raise an exception, as Ctrl-C does, while an inline function runs on the
+    main thread. The engine then calls a function that has a true attribute `resumable` again, until
+    it comes to its end, and raises that exception to whoever pushed it. A function without is over
+    with any exception, and what it writes is not computed.
+    """
+
+    __slots__ = ("fn",)
+
+    resumable = True
+
+    def __init__(self, fn: Function) -> None:
+        self.fn = fn
+
+    def __call__(self, run_ctx: RunContext) -> None:
+        self.fn(run_ctx)
+
+
 class Operator:
     """A function with its dependency record, built once and pushed many times.
 
-    Made by `engine.new_operator`. `active` counts its pushes that are not finished.
+    Made by `engine.new_operator`. `active` counts its pushes that are not finished. A resumable
+    function knows how far it is, so each push has one of its own, by `fn.anew()` where it has that.
     """
 
     __slots__ = (
         "active",
+        "anew",
         "brief",
         "const",
         "copy",
@@ -75,6 +97,7 @@ class Operator:
         copy: bool,
     ) -> None:
         self.fn = fn
+        self.anew: Callable[[], Function] | None = getattr(fn, "anew", None)
         self.kind = INLINE if kind == BRIEF else kind
         self.const = const
         self.mutate = mutate
@@ -107,6 +130,7 @@ class Job:
         "failure",
         "fn",
         "gate",
+        "interrupt",
         "kind",
         "label",
         "mutate",
@@ -142,6 +166,7 @@ class Job:
         self.blockers = 0
         self.state = NEW
         self.failure: Failure | None = None
+        self.interrupt: BaseException | None = None  # to be raised when the job is settled
         self.gate: LockType | None = None
         self.operator: Operator | None = None
         self.outer: Job | None = None  # the job in whose function this one runs, on one thread
@@ -166,6 +191,13 @@ class Job:
         """Mark all that this job wrote as computed."""
         for var in self.mutate:
             var.failure = None
+
+    def raise_interrupt(self) -> None:
+        """Raise what a signal's handler raised while the function ran: it is the program's."""
+        if self.failure is not None:
+            self.failure.raise_interrupt()
+        if self.interrupt is not None:
+            raise self.interrupt
 
     def open_gate(self) -> None:
         """Done: wake the thread that waits for this job, where there is one."""

@@ -61,6 +61,8 @@ class NaiveEngine(Engine):
         elif job.state != DONE:
             assert job.gate is not None
             self._sleep(job.gate, state)
+        if job.interrupt is not None:
+            raise job.interrupt
         failure = job.failure
         if failure is None:
             return

@@ -22,7 +22,7 @@ from gnomon.context import Context, cpu
 from gnomon.engine.bulk import Bulk, is_plain
 from gnomon.engine.engine import Engine
 from gnomon.engine.failure import push_site
-from gnomon.engine.job import READY, WAITING, Job
+from gnomon.engine.job import DONE, READY, WAITING, Job
 from gnomon.engine.lane import Lane
 from gnomon.engine.thread import ThreadState
 
@@ -101,15 +101,21 @@ class ThreadedEngine(Engine):
         """Run a ready inline job here, then those that it makes ready, and so on."""
         backlog = state.backlog
         state.bouncing = True
-        while True:
-            self._execute(job, state)
-            with self._lock:
-                self._settle(job, backlog)
-            if job.failure is not None:
-                job.failure.raise_interrupt()
-            if not backlog:
-                break
-            job = backlog.popleft()
+        try:
+            while True:
+                self._execute(job, state)
+                with self._lock:
+                    self._settle(job, backlog)
+                if job.failure is not None or job.interrupt is not None:
+                    job.raise_interrupt()
+                if not backlog:
+                    break
+                job = backlog[0]
+                del backlog[0]  # no gap for an interrupt, unlike popleft
+        except BaseException:
+            if job.state != DONE:
+                backlog.appendleft(job)
+            raise
         state.bouncing = False
 
     def _give_away(self, job: Job, state: ThreadState) -> None:
@@ -117,7 +123,9 @@ class ThreadedEngine(Engine):
         with self._lock:
             self._withdraw(job)
             while state.backlog and not state.bouncing:
-                self._dispatch(state.backlog.popleft())
+                if state.backlog[0].state != DONE:
+                    self._dispatch(state.backlog[0])
+                state.backlog.popleft()
         self._after_entry()
 
     # --- bulk -----------------------------------------------------------------------------------
@@ -266,6 +274,7 @@ class ThreadedEngine(Engine):
             self._execute(job, state)
             with self._lock:
                 self._settle(job)
+            job.raise_interrupt()
         with self._lock:
             if state.lane is not None and state.job is not None:
                 state.lane.blocked += 1

@@ -15,6 +15,7 @@ from gnomon.executor.draws import Draws, Positions
 from gnomon.executor.layout import Mode, Network, lay_out
 from gnomon.executor.program import Segment, build, place
 from gnomon.expr.node import Buffer
+from gnomon.runtime.program import Turn
 
 Vars = Mapping[int, Var]
 
@@ -69,9 +70,9 @@ class Run:
         writes = self._vars(segment.writes)
         writes.update((id(v), v) for v in (self.arena.var, *segment.variables))
         reads = {k: v for k, v in self._vars(segment.reads).items() if k not in writes}
-        run = segment.run
+        run, program = segment.run, segment.program
         return engine.get().new_operator(
-            lambda run_ctx: run(),
+            (lambda run_ctx: run()) if program is None else Turn(program),
             tuple(reads.values()),
             tuple(writes.values()),
             name=segment.name,
@@ -89,6 +90,6 @@ class Run:
 
     def _push_positions(self, positions: Positions) -> None:
         draws: Any = self.layout.draws
-        engine.get().push_inline(
-            lambda run_ctx: draws.put(positions), self.arena.ctx, (), (self.arena.var,)
-        )
+        put = engine.Repeatable(lambda run_ctx: draws.put(positions))
+        arena = self.arena
+        engine.get().push_inline(put, arena.ctx, (), (arena.var,), name="random positions")

@@ -15,6 +15,7 @@ from gnomon.expr.node import Buffer
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.layout import Layout
 from gnomon.runtime.prepare import Store, prepare
+from gnomon.runtime.program import Done
 from gnomon.runtime.template import Template
 from gnomon.shape import prod
 
@@ -76,17 +77,20 @@ class Batch:
 
 
 class _Run:
-    """One run of a batch: what the engine calls."""
+    """One run of a batch: what the engine calls; called again, it goes on where it was."""
 
-    __slots__ = ("addresses", "keep", "template")
+    __slots__ = ("addresses", "done", "keep", "template")
+
+    resumable = True
 
     def __init__(self, template: Template, addresses: Sequence[int], keep: Any) -> None:
         self.template = template
+        self.done: Done = []
         self.addresses = addresses
         self.keep = keep
 
     def __call__(self, _: Any) -> None:
-        self.template.run(self.addresses)
+        self.template.run(self.addresses, self.done)
 
 
 def flat(buffers: Sequence[Buffer]) -> list[Buffer]:

@@ -246,7 +246,8 @@ class Indexing(Array):
             np.copyto(self._numpy(), values, casting="unsafe")
 
         pushed = engine.get()
-        pushed.push_inline(write, self.context, (), (self._var,), name="copy from NumPy")
+        task = engine.Repeatable(write)
+        pushed.push_inline(task, self.context, (), (self._var,), name="copy from NumPy")
         pushed.wait_for_var(self._var)
 
     def _scatter(self, key: Any, value: Any) -> None:
@@ -267,7 +268,8 @@ class Indexing(Array):
             target[np.unravel_index(places, self.shape)] = values
 
         pushed = engine.get()
-        pushed.push_inline(write, self.context, (), (self._var,), name="scatter from NumPy")
+        task = engine.Repeatable(write)
+        pushed.push_inline(task, self.context, (), (self._var,), name="scatter from NumPy")
         pushed.wait_for_var(self._var)
 
     def slice_assign(self, rhs: Any, begin: Any, end: Any, step: Any) -> None:

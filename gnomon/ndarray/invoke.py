@@ -24,6 +24,7 @@ from gnomon.ndarray.numbers import Home, home_of, keep_alone, probed, word
 from gnomon.ndarray.recipe import Dest, Draws, NotShared, Recipe, Work
 from gnomon.ndarray.tape import record
 from gnomon.resource import generator
+from gnomon.runtime.program import Done
 
 _RECIPES_KEPT = 64  # in one home; programs with more layouts than that make them again
 
@@ -31,17 +32,22 @@ Outputs = list[Any]
 
 
 class Run:
-    """One run of a recipe: what the engine calls."""
+    """One run of a recipe: what the engine calls; called again, it goes on where it was."""
 
-    __slots__ = ("addresses", "do", "keep")
+    __slots__ = ("addresses", "do", "done", "keep")
 
-    def __init__(self, do: Callable[[list[int]], None], addresses: list[int], keep: Any) -> None:
+    resumable = True
+
+    def __init__(
+        self, do: Callable[[list[int], Done], None], addresses: list[int], keep: Any
+    ) -> None:
         self.do = do
+        self.done: Done = []
         self.addresses = addresses
         self.keep = keep
 
     def __call__(self, run_ctx: Any) -> None:
-        self.do(self.addresses)
+        self.do(self.addresses, self.done)
 
 
 def invoke(
@@ -229,8 +235,10 @@ def launch(
     if changed:
         mutate += [x._chunk.var for x in changed]
     brief = recipe.brief
-    if brief is not None and pushed.run_brief(Run(brief, addresses, None), const, mutate, ctx):
-        return
+    if brief is not None:
+        task = Run(brief, addresses, None)
+        if pushed.run_brief(task, const, mutate, ctx, name):
+            return
     keep = [x._chunk for x in operands], states
     written = dict.fromkeys(mutate)
     read = dict.fromkeys([var for var in const if var not in written])

@@ -19,6 +19,7 @@ from gnomon.expr.node import Buffer, Expr
 from gnomon.ndarray.layout import Layout
 from gnomon.ndarray.numbers import PROBES, Number, matched, word
 from gnomon.runtime.prepare import Store, prepare
+from gnomon.runtime.program import Done
 from gnomon.runtime.template import Template
 from gnomon.shape import prod
 
@@ -130,25 +131,23 @@ class Recipe:
         found = work.numbers()
         self.numbers = list(dict.fromkeys(found))
         count = len(work.layouts) + len(self.draws)
-        pairs = [
-            (word(PROBES[n.field][0], n), word(PROBES[n.field][1], n)) for n in self.numbers
-        ]
+        pairs = [(word(PROBES[n.field][0], n), word(PROBES[n.field][1], n)) for n in self.numbers]
         self.template = Template(work.steps, count, pairs)
         for k, number in enumerate(self.numbers):
             if self.template.places_of(count + k) < found.count(number):
                 raise NotShared
         self.given = given  # what the caller wants to know again
-        self.brief: Callable[[Sequence[int]], None] | None = None
+        self.brief: Callable[[Sequence[int], Done], None] | None = None
         self._trials = 0
         self._best = 1.0
 
-    def run(self, addresses: Sequence[int]) -> None:
-        """Do the work; the first runs are timed, to know whether it is quick."""
-        if self._trials >= _TRIALS:
-            self.template.run(addresses)
+    def run(self, addresses: Sequence[int], done: Done) -> None:
+        """Do the work, unless it is done; the first runs are timed, to know whether it is quick."""
+        if self._trials >= _TRIALS or done:
+            self.template.run(addresses, done)
             return
         begin = perf_counter()
-        self.template.run(addresses)
+        self.template.run(addresses, done)
         self._best = min(self._best, perf_counter() - begin)
         self._trials += 1
         if self._trials >= _TRIALS and self._best < _QUICK:

@@ -18,7 +18,8 @@ import itertools
 import os
 import threading
 import zlib
-from collections.abc import Mapping, Sequence
+from _thread import start_new_thread
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,12 +148,15 @@ def compile_ir(
     Raises:
         GnomonError: the text does not parse or verify, or calls a function that nobody has.
     """
-    with _lock:
+
+    def make() -> Module:
         module = _optimised(text, opt, verify)
         _check_declared(module, symbols or {})
         names = _defined(module)
         code: bytes = _machine().emit_object(module)
         return _link(code, names, symbols or {}, _packed(text), opt)
+
+    return _undisturbed(make)
 
 
 def load_object(
@@ -171,8 +175,47 @@ def load_object(
     Raises:
         GnomonError: `code` is not an object file for this host, or lacks a name.
     """
-    with _lock:
-        return _link(code, names, symbols or {}, _packed(text), opt)
+    return _undisturbed(lambda: _link(code, names, symbols or {}, _packed(text), opt))
+
+
+def _undisturbed(make: Callable[[], Module]) -> Module:
+    """What `make` gives, made on a thread that runs no signal handlers.
+
+    An exception of a handler (Ctrl-C) between two of llvmlite's calls would leave it with memory
+    that is freed twice. It ends the wait here instead; work that has begun goes on.
+    """
+    gate = threading.Lock()
+    made: list[Module] = []
+    wanted = True
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with _lock:
+                if wanted:
+                    made.append(make())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            gate.release()
+
+    gate.acquire()
+    on_main = threading.current_thread() is threading.main_thread()
+    if on_main and not _lock._is_owned():  # type: ignore[attr-defined]
+        try:
+            start_new_thread(work, ())
+        except RuntimeError:  # no thread is to be had, as when the interpreter ends
+            work()
+    else:
+        work()
+    try:
+        gate.acquire()
+    except BaseException:
+        wanted = False
+        raise
+    if errors:
+        raise errors.pop()
+    return made.pop()
 
 
 def _packed(text: str) -> bytes:

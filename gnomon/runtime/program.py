@@ -118,6 +118,11 @@ class Status(NamedTuple):
     meaning: Callable[[int], str]
 
 
+#: Filled in the same instant as the work of `Step.run_once` is done. A signal's handler may raise
+#: an exception between any two instructions of the interpreter, but a `list.extend` is one of them.
+Done = list[Any]
+
+
 class Timing(NamedTuple):
     """One row of a profile: the time a step took and the work it declared."""
 
@@ -136,7 +141,7 @@ class Step:
     """
 
     __slots__ = (
-        "_argument", "_call", "block", "bytes", "flops", "function", "keep", "name", "status",
+        "_arguments", "_call", "block", "bytes", "flops", "function", "keep", "name", "status",
     )  # fmt: skip
 
     def __init__(
@@ -157,12 +162,27 @@ class Step:
         self.flops = flops
         self.status = status
         self._call = function(function_address)
-        self._argument = pointer(block)
+        self._arguments = (pointer(block),)
 
     def run(self) -> None:
         """Does the work now; GnomonError when the step reports a failure."""
-        self._call(self._argument)
+        self._call(*self._arguments)
         if self.status is not None:
+            self.check()
+
+    def run_once(self, done: Done) -> None:
+        """Does the work now, unless `done` says that it is; called again it goes on where it was.
+
+        Raises:
+            GnomonError: the step reports a failure, at each call.
+        """
+        if self.status is None:
+            if not done:
+                done.extend(map(self._call, self._arguments))
+        elif done:
+            finish(done)
+        else:
+            done.extend(zip(map(self._call, self._arguments), (self,), strict=False))
             self.check()
 
     def check(self) -> None:
@@ -223,6 +243,32 @@ class Program(Step):
             Timing(step.name, (t[2] - t[0]) + (t[3] - t[1]) * 1e-9, step.bytes, step.flops)
             for step, t in zip(self.steps, rows, strict=True)
         ]
+
+
+class Turn:
+    """One run of a program, as the engine calls it: called again, it goes on where it was."""
+
+    __slots__ = ("done", "program")
+
+    resumable = True
+
+    def __init__(self, program: Step) -> None:
+        self.program = program
+        self.done: Done = []
+
+    def __call__(self, run_ctx: Any) -> None:
+        self.program.run_once(self.done)
+
+    def anew(self) -> Turn:
+        """Another run."""
+        return Turn(self.program)
+
+
+def finish(done: Done) -> None:
+    """Raises the GnomonError of a run that `done` says is over, if it failed."""
+    for entry in done:
+        if entry is not None:
+            entry[1].check()
 
 
 def _flat(steps: Iterable[Step]) -> Iterable[Step]:

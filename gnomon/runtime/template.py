@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from gnomon.expr.node import Buffer
 from gnomon.runtime.native import Block
 from gnomon.runtime.pool import Storage
-from gnomon.runtime.program import Program, Step
+from gnomon.runtime.program import Done, Program, Step, finish
 
 Make = Callable[..., list[Step]]
 
@@ -44,13 +44,13 @@ class Copy:
         blocks = [block for step in steps for block in blocks_of(step)]
         self.slots = [(blocks[p.block].words, p.word, p.operand, p.offset) for p in places]
         self.held = sum(storage.nbytes for step in steps for storage in storages_of(step))
-        self.call = self.step.run
+        self.call = self.step.run_once
 
-    def run(self, addresses: Sequence[int]) -> None:
-        """Do the work on these operands; nobody else may be using this copy."""
+    def run(self, addresses: Sequence[int], done: Done) -> None:
+        """Do the work on these operands, once; nobody else may be using this copy."""
         for words, word, operand, offset in self.slots:
             words[word] = addresses[operand] + offset
-        self.call()
+        self.call(done)
 
 
 class Template:
@@ -120,14 +120,20 @@ class Template:
         """How many words hold an operand's address, or a number."""
         return sum(place.operand == operand for place in self._places)
 
-    def run(self, addresses: Sequence[int]) -> None:
+    def run(self, addresses: Sequence[int], done: Done | None = None) -> None:
         """Do the work on operands at these addresses, with these numbers.
+
+        Called again with the same `done`, an empty list at first, after an exception that came
+        from a signal's handler, it goes on where it was: the work is done once.
 
         Raises:
             GnomonError: a step failed.
         """
+        if done:
+            finish(done)
+            return
         copy = self.reserve()
-        copy.run(addresses)
+        copy.run(addresses, [] if done is None else done)
         if copy.held <= _KEPT_BYTES:
             self._free.append(copy)
 

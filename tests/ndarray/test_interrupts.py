@@ -1,0 +1,154 @@
+"""Ctrl-C at random moments: each statement is done wholly or not at all, and all stays readable."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+
+import numpy as np
+import pytest
+from golden.training import perceptron
+
+import gnomon as mx
+from gnomon import engine
+from gnomon.module import Module
+
+# a finaliser that is interrupted can only report it
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+ENGINES = {"threaded": engine.ThreadedEnginePerDevice, "naive": engine.NaiveEngine}
+
+
+@pytest.fixture
+def interrupted():
+    """Gives `f(work, longest)`: run `work()` until a signal's handler raises in its midst."""
+    armed, chance = False, random.Random(5)
+
+    def interrupt(*_):
+        nonlocal armed
+        if armed:
+            armed = False
+            raise KeyboardInterrupt
+
+    def until(work, longest):
+        nonlocal armed
+        delay = chance.uniform(1e-4, longest)
+        try:
+            armed = True
+            signal.setitimer(signal.ITIMER_REAL, delay, 0.01)
+            while armed:  # a finaliser may swallow the exception
+                work()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            armed = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    yield until
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(params=ENGINES)
+def own_engine(request):
+    before = engine.get()
+    engine.use(ENGINES[request.param]())
+    yield
+    engine.get().wait_for_all()
+    engine.use(before)
+
+
+def rounds(seconds, most=300):
+    end = time.monotonic() + seconds
+    for i in range(most):
+        if time.monotonic() > end:
+            assert i > 10
+            return
+        yield i
+
+
+@pytest.mark.parametrize("size", [10, 30_000])  # under the engine's lock, and not
+def test_a_statement_is_done_or_not(interrupted, own_engine, size):
+    for _ in rounds(1.5):
+        a, made = mx.nd.zeros((size,)), 0
+
+        def work():
+            nonlocal made
+            a.__iadd__(1)  # noqa: B023
+            made += 1
+            a.wait_to_read()  # noqa: B023
+
+        interrupted(work, 0.004)
+        values = a.asnumpy()
+        assert (values == values[0]).all()
+        assert values[0] - made in (0, 1)
+
+
+def test_an_update_is_done_or_not(interrupted, own_engine):
+    for _ in rounds(1.5):
+        weight, grad = mx.nd.zeros((40,)), mx.nd.full((40,), -1.0)
+        momentum = mx.nd.zeros((40,))
+
+        def work():
+            mx.nd.sgd_update(weight, grad, out=weight, lr=1.0)  # noqa: B023
+            mx.nd.sgd_mom_update(weight, grad, momentum, out=weight, lr=0.0, momentum=1.0)  # noqa: B023
+            weight[:5] = np.ones(5)  # noqa: B023
+
+        interrupted(work, 0.004)
+        values = weight.asnumpy()
+        assert len(np.unique(values[5:])) == 1
+        assert (momentum.asnumpy() == momentum.asnumpy()[0]).all()
+
+
+def test_training_goes_on_after_interrupts(interrupted, tmp_path):
+    points = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    data = mx.io.NDArrayIter(points, points[:, :3].argmax(axis=1).astype(np.float32), 5)
+    for i in rounds(4, 60):
+        if i % 20 == 0:
+            module = Module(perceptron(mx.sym))
+        optimizer = ("sgd", "adam")[i % 2]
+
+        def fit():
+            data.reset()
+            module.fit(data, num_epoch=1, optimizer=optimizer, force_init=False)  # noqa: B023
+
+        interrupted(fit, 0.05)
+        fit()
+        data.reset()
+        assert 0 <= dict(module.score(data, "acc"))["accuracy"] <= 1
+        module.save_checkpoint(str(tmp_path / "net"), 1)
+        args, _ = module.get_params()
+        assert all(np.isfinite(x.asnumpy()).all() for x in args.values())
+    mx.nd.waitall()
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])
+def test_a_resumable_function_comes_to_its_end(own_engine, kind):
+    var, calls = engine.get().new_variable(), []
+
+    def once_interrupted(run_ctx):
+        calls.append(1)
+        if len(calls) == 1:
+            raise kind
+
+    with pytest.raises(kind):
+        engine.get().push_inline(engine.Repeatable(once_interrupted), None, (), [var])
+    engine.get().wait_for_var(var)
+    assert len(calls) == 2
+
+
+def test_an_error_of_its_own_stays(own_engine):
+    var = engine.get().new_variable()
+
+    def fail(run_ctx):
+        raise ValueError("no such page")
+
+    def push():
+        engine.get().push_inline(engine.Repeatable(fail), None, (), [var], name="fetch")
+        engine.get().wait_for_var(var)
+
+    with pytest.raises((ValueError, engine.EngineError), match="no such page"):
+        push()
+    with pytest.raises(engine.EngineError, match="'fetch' failed: ValueError"):
+        engine.get().wait_for_var(var)
