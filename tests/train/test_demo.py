@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from gnomon import cli, demo, doctor
+from gnomon import cli, config, demo, doctor
 
 HELD_OUT_START = [3, 3, 8, 8, 7, 2, 2, 4]
 
@@ -101,3 +101,12 @@ def test_time_is_counted_once():
         pass
     assert list(watch.seconds) == ["inner", "outer"]
     assert watch.table(1.0).splitlines()[-1].split() == ["all", "1.000", "s"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(capsys):
+    with config.using(cache_dir="/dev/null/nope"):
+        assert cli.main(["doctor"]) == 0
+        line = next(x for x in capsys.readouterr().out.splitlines() if "cache folder" in x)
+        assert line.startswith(doctor.POOR) and "GNOMON_CACHE_DIR" in line
+        assert cli.main(["demo"]) != 0
+    assert "GNOMON_CACHE_DIR" in capsys.readouterr().err
