@@ -13,8 +13,9 @@ import numpy as np
 
 from gnomon import dtype as dt
 from gnomon.dtype import DType
+from gnomon.expr.composite import Call
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Call, Expr, Scalar
+from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.expr.primitive import PRIMITIVES
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Arena, Term, cast_number, compute_dtype

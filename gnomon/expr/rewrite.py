@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gnomon.base import ShapeError, complaint
-from gnomon.expr.node import Cast, Composite, Expr, Map, Scalar
+from gnomon.expr.composite import Composite
+from gnomon.expr.node import Cast, Expr, Map, Scalar
 from gnomon.expr.walk import postorder, shown
 
 

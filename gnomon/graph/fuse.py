@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from gnomon.expr.node import Call, Expr
+from gnomon.expr.composite import Call
+from gnomon.expr.node import Expr
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry

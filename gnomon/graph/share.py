@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from gnomon.expr.node import Buffer, Call, Expr
+from gnomon.expr.composite import Call
+from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
 from gnomon.graph.memory import Sharing
 from gnomon.graph.node import Entry

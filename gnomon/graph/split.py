@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from gnomon.expr.node import Buffer, Call, Expr
+from gnomon.expr.composite import Call
+from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Node

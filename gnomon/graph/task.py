@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gnomon.dtype import DType
-from gnomon.expr.node import Buffer, Cast, Chainer, Expr, Map
+from gnomon.expr.composite import Chainer
+from gnomon.expr.node import Buffer, Cast, Expr, Map
 from gnomon.expr.rewrite import with_children
 from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Node

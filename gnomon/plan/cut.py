@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from gnomon.expr.node import Buffer, Call, Expr, Map, Scalar
+from gnomon.expr.composite import Call
+from gnomon.expr.node import Buffer, Expr, Map, Scalar
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Store, identity

@@ -6,9 +6,10 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
 from gnomon.dtype import DType
+from gnomon.expr.composite import Composite
 from gnomon.expr.index import Index
 from gnomon.expr.layout import ANY, JOINED, REVERSED, UNIT, ZERO
-from gnomon.expr.node import MAPPER, Buffer, Cast, Composite, Expr, Map, Scalar
+from gnomon.expr.node import MAPPER, Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.term import Arena, Term, compute_dtype
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Store, Structure

@@ -12,8 +12,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from gnomon.expr.composite import Composite
 from gnomon.expr.layout import UNIT
-from gnomon.expr.node import Buffer, Cast, Composite, Expr, Map, Scalar
+from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 
 Saver: TypeAlias = Literal["saveto", "plusto", "minusto", "multo", "divto"]
 SAVERS: dict[str, str | None] = {

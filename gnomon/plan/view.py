@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gnomon.expr.composite import Chainer
 from gnomon.expr.ext.reshape import Reshape
-from gnomon.expr.node import Buffer, Cast, Chainer, Expr, Map, Scalar
+from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.rewrite import with_children
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Store

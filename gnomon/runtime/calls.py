@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gnomon.expr.call import BatchDot, Dot
-from gnomon.expr.node import Buffer, Call
+from gnomon.expr.composite import Call
+from gnomon.expr.node import Buffer
 from gnomon.plan.cut import Invoke
 from gnomon.runtime import gemm, neural
 from gnomon.runtime.program import Step

@@ -11,7 +11,8 @@ from gnomon.base import GnomonError
 from gnomon.expr import call as nodes
 from gnomon.expr.call.conv import Geometry
 from gnomon.expr.call.pool import Window
-from gnomon.expr.node import Buffer, Call
+from gnomon.expr.composite import Call
+from gnomon.expr.node import Buffer
 from gnomon.plan.cut import Invoke
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime import dnn

@@ -11,9 +11,10 @@ from typing import Protocol
 
 from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.composite import Call
 from gnomon.expr.ext.reshape import Reshape
 from gnomon.expr.ext.transpose import Transpose
-from gnomon.expr.node import CHAINER, Buffer, Call, Expr, Operand, Scalar, as_expr
+from gnomon.expr.node import CHAINER, Buffer, Expr, Operand, Scalar, as_expr
 from gnomon.expr.walk import postorder
 from gnomon.plan.cut import core
 from gnomon.plan.statement import Saver, Store

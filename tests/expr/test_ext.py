@@ -12,10 +12,11 @@ import pytest
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, GnomonError, ShapeError
 from gnomon.expr import ext
+from gnomon.expr.composite import Composite
 from gnomon.expr.diff import vjp
 from gnomon.expr.ext.philox import rounds
 from gnomon.expr.ext.take import Place
-from gnomon.expr.node import Buffer, Cast, Composite, Expr, Map, Scalar, map_over
+from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar, map_over
 from gnomon.expr.oracle import _Reader, evaluate
 from gnomon.expr.term import Arena
 from gnomon.expr.walk import postorder

@@ -2,7 +2,7 @@
 
 from gnomon import dtype
 from gnomon.context import cpu
-from gnomon.expr.node import Call
+from gnomon.expr.composite import Call
 from gnomon.graph import infer, place
 from gnomon.graph.fuse import LARGEST, fuse
 from gnomon.graph.node import Entry, Graph, Node, variable

@@ -19,7 +19,8 @@ import pytest
 from gnomon import config, shadow
 from gnomon import dtype as dt
 from gnomon.expr import ext, fn
-from gnomon.expr.node import Buffer, Chainer, Expr
+from gnomon.expr.composite import Chainer
+from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.reducer import REDUCERS, Reducer, from_operator
 from gnomon.expr.scalar import SCALAR
 from gnomon.plan import form

@@ -9,8 +9,9 @@ import pytest
 
 from gnomon import shadow
 from gnomon.base import ShapeError
+from gnomon.expr.composite import Chainer
 from gnomon.expr.diff import vjp
-from gnomon.expr.node import Chainer, Expr
+from gnomon.expr.node import Expr
 from gnomon.expr.oracle import evaluate
 from gnomon.shadow import F, Tensor, TensorContainer, dot, fn, implicit_dot, make_plan, tcast
 from tests.shadow.memory import watched_pool

@@ -15,8 +15,9 @@ import numpy as np
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.call.dot import dot
+from gnomon.expr.composite import Call
 from gnomon.expr.ext import concat, pack_col2patch, reshape, slice_, transpose, unpack_patch2col
-from gnomon.expr.node import Call, Expr
+from gnomon.expr.node import Expr
 from gnomon.expr.window import Sizes, places, span, windows
 from gnomon.shape import prod
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.composite import Call
 from gnomon.expr.ext.implicit_dot import ImplicitDot
-from gnomon.expr.node import Call, Expr
+from gnomon.expr.node import Expr
 
 Array = np.ndarray[Any, Any]
 

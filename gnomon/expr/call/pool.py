@@ -18,9 +18,10 @@ from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr import fn
+from gnomon.expr.composite import Call, Chainer
 from gnomon.expr.ext import pool
 from gnomon.expr.index import Index
-from gnomon.expr.node import Call, Chainer, Expr
+from gnomon.expr.node import Expr
 from gnomon.expr.reducer import ARGMAX, SUM
 from gnomon.expr.term import Term
 from gnomon.expr.window import Sizes, places, windows

@@ -13,10 +13,11 @@ from typing import TypeAlias
 
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.composite import Chainer
 from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.ext.slice import slice_
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Chainer, Expr, Scalar
+from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.expr.term import Term
 
 Pair: TypeAlias = "tuple[Expr, Expr]"

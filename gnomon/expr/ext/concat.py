@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.axes import normal_axis
+from gnomon.expr.composite import Chainer
 from gnomon.expr.ext.slice import slice_
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Chainer, Expr
+from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.term import Term
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from gnomon.dtype import DType
 from gnomon.expr.axes import normal_axes
+from gnomon.expr.composite import Chainer
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Chainer, Expr
+from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.term import Term
 from gnomon.expr.view import view_of
 

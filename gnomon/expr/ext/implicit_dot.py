@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.composite import Chainer
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Chainer, Expr
+from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.reducer import SUM
 from gnomon.expr.term import Term
 

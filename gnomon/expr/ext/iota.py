@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from gnomon import dtype as dt
 from gnomon.dtype import DType
 from gnomon.expr.axes import normal_axis
+from gnomon.expr.composite import Chainer, Sizes
 from gnomon.expr.index import Index
-from gnomon.expr.node import Chainer, Expr, Sizes
+from gnomon.expr.node import Expr
 from gnomon.expr.term import Term, compute_dtype
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, GnomonError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.composite import Chainer, Sizes
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Chainer, Expr, Sizes
+from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.term import Term, compute_dtype
 
 MULTIPLIER, WEYL, ROUNDS = 0xD256D193, 0x9E3779B9, 10

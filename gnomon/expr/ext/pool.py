@@ -12,8 +12,9 @@ from gnomon import dtype as dt
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.axes import one_each
+from gnomon.expr.composite import Chainer, Sizes
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Chainer, Expr, Sizes
+from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.reducer import MAXIMUM, MINIMUM, SUM, Reducer
 from gnomon.expr.term import Term
 from gnomon.expr.window import places

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.composite import Chainer, Size
 from gnomon.expr.index import Index
-from gnomon.expr.node import Chainer, Expr, Size, as_expr
+from gnomon.expr.node import Expr, as_expr
 from gnomon.expr.term import Number, Term
 
 

@@ -13,9 +13,10 @@ from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr import fn
 from gnomon.expr.axes import normal_axes, normal_axis
+from gnomon.expr.composite import Chainer, Sizes
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Chainer, Expr, Scalar, Sizes, cast, map_over
+from gnomon.expr.node import Buffer, Expr, Scalar, cast, map_over
 from gnomon.expr.reducer import REDUCERS, Reducer
 from gnomon.expr.scalar import SCALAR
 from gnomon.expr.term import Term

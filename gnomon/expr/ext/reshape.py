@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.composite import Chainer, Sizes
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Chainer, Expr, Sizes
+from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.term import Term
 from gnomon.shape import prod
 

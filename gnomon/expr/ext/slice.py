@@ -12,9 +12,10 @@ from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.axes import one_each
+from gnomon.expr.composite import Chainer, Sizes
 from gnomon.expr.ext.flip import flip
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Chainer, Expr, Sizes
+from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.term import Number, Term
 from gnomon.expr.view import view_of
 

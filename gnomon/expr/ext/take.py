@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.composite import Chainer, Size
 from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Chainer, Expr, Size
+from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.reducer import SUM
 from gnomon.expr.term import Term, compute_dtype
 

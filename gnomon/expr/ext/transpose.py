@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.axes import normal_axis
+from gnomon.expr.composite import Chainer
 from gnomon.expr.index import Index
-from gnomon.expr.node import TURN, Buffer, Chainer, Expr
+from gnomon.expr.node import TURN, Buffer, Expr
 from gnomon.expr.term import Term
 from gnomon.expr.view import view_of
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.composite import Chainer
 from gnomon.expr.ext.pool import pool
 from gnomon.expr.ext.slice import slice_
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Chainer, Expr
+from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.term import Term
 
 

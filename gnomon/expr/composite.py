@@ -1,0 +1,132 @@
+"""The nodes that are declared by their fields: chainers, which have an index rule, and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, get_type_hints
+
+import numpy as np
+
+from gnomon.dtype import DType
+from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Expr
+
+# fields so annotated are kernel arguments: another value needs no recompiling
+Size: TypeAlias = Annotated[int, "size"]
+Sizes: TypeAlias = Annotated[tuple[int, ...], "sizes"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Composite(Expr):
+    """A node declared by its fields.
+
+    `Expr` and `tuple[Expr, ...]` are operands, `Size` and `Sizes` are kernel arguments, anything
+    else is part of the kernel's structure and must be hashable.
+    """
+
+    _roles: ClassVar[dict[str, str]]
+
+    def __post_init__(self) -> None:
+        shape, dtype = self.infer()
+        object.__setattr__(self, "shape", tuple(shape))
+        object.__setattr__(self, "dtype", dtype)
+        self._note_type()
+
+    def _note_type(self) -> None:
+        mask = self.kind
+        for child in self.children:
+            mask |= child.exp_type
+        object.__setattr__(self, "exp_type", mask)
+
+    def infer(self) -> tuple[Sequence[int], DType]:
+        """Shape and dtype of the result; raises where the operands do not fit."""
+        raise TypeError(f"{type(self).__name__} must define infer()")
+
+    @classmethod
+    def roles(cls) -> dict[str, str]:
+        """Field name -> 'one' or 'many' operands, 'size', 'sizes' or 'static'."""
+        found: dict[str, str] | None = cls.__dict__.get("_roles")
+        if found is None:
+            hints = get_type_hints(cls, include_extras=True)
+            found = {f.name: _role(hints[f.name]) for f in fields(cls)}
+            cls._roles = found
+        return found
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        out: list[Expr] = []
+        for name, role in self.roles().items():
+            if role == "one":
+                operand = getattr(self, name)
+                out.extend(() if operand is None else (operand,))
+            elif role == "many":
+                out.extend(getattr(self, name))
+        return tuple(out)
+
+    def rebuild(
+        self, children: Iterator[Expr], size: Callable[[int], Any], shape: Sequence[Any]
+    ) -> Self:
+        """A copy with other operands, sizes through `size`, and this shape; nothing is checked."""
+        new = object.__new__(type(self))
+        for name, role in self.roles().items():
+            value = getattr(self, name)
+            if role == "one":
+                value = None if value is None else next(children)
+            elif role == "many":
+                value = tuple(next(children) for _ in value)
+            elif role == "size":
+                value = size(value)
+            elif role == "sizes":
+                value = tuple(map(size, value))
+            object.__setattr__(new, name, value)
+        object.__setattr__(new, "shape", tuple(shape))
+        object.__setattr__(new, "dtype", self.dtype)
+        new._note_type()
+        return new
+
+    def size_values(self) -> list[int]:
+        """The values of the `Size` and `Sizes` fields, in order."""
+        out: list[int] = []
+        for name, role in self.roles().items():
+            if role == "size":
+                out.append(getattr(self, name))
+            elif role == "sizes":
+                out.extend(getattr(self, name))
+        return out
+
+    def static(self) -> tuple[Any, ...]:
+        """The fields that are part of a kernel's structure."""
+        return tuple(getattr(self, n) for n, role in self.roles().items() if role == "static")
+
+
+def _role(hint: Any) -> str:
+    """What a field of this annotation is; see `Composite`."""
+    if hint == Expr or hint == Expr | None:
+        return "one"
+    if hint == tuple[Expr, ...]:
+        return "many"
+    return {Size: "size", Sizes: "sizes"}.get(hint, "static")
+
+
+class Chainer(Composite):
+    """An element-by-index rule: subclasses define `infer`, `at` and `adjoint`."""
+
+    kind = CHAINER
+
+    def view(self, src: Buffer) -> Buffer | None:
+        """This node over `src` as nothing but other sizes and strides, where it is that."""
+        return None
+
+
+class Call(Composite):
+    """Work that a library does as a whole; the planner cuts an expression here.
+
+    `infer`, `adjoint` and `reference` (its meaning in NumPy) make one; `fallback` gives the same as
+    an expression of other nodes, for machines without the library.
+    """
+
+    kind = COMPLEX
+
+    def reference(self, *operands: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The values, by NumPy."""
+        raise TypeError(f"{type(self).__name__} must define reference()")
