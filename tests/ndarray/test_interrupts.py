@@ -92,7 +92,8 @@ def test_an_update_is_done_or_not(interrupted, own_engine):
 
         def work():
             mx.nd.sgd_update(weight, grad, out=weight, lr=1.0)  # noqa: B023
-            mx.nd.sgd_mom_update(weight, grad, momentum, out=weight, lr=0.0, momentum=1.0)  # noqa: B023
+            given = weight, grad, momentum  # noqa: B023
+            mx.nd.sgd_mom_update(*given, out=weight, lr=0.0, momentum=1.0)  # noqa: B023
             weight[:5] = np.ones(5)  # noqa: B023
 
         interrupted(work, 0.004)
