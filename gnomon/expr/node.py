@@ -27,7 +27,7 @@ from gnomon.expr.index import Index
 from gnomon.expr.layout import array_at, stride_classes
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Number, Term, compute_dtype
-from gnomon.expr.walk import misfit, product, tree
+from gnomon.expr.walk import brief, fits_any, tree
 from gnomon.shape import row_major
 
 Shape: TypeAlias = tuple[int, ...]
@@ -355,12 +355,18 @@ def map_over(fn: ScalarFn, operands: Sequence[Operand]) -> Map:
             raise DTypeError(
                 misfit(fn, k, f"dtype {dtype.name} as {first!r}", args) + "; convert with tcast"
             )
-        if type(arg) is Scalar or arg.shape == shape:
+        if type(arg) is Scalar or arg.shape == shape or fits_any(arg):
             continue
         if shape is not None:
             raise ShapeError(misfit(fn, k, f"shape {shape}", args))
         shape = arg.shape
     return Map(fn, args, shape or (), dtype)
+
+
+def misfit(fn: ScalarFn, k: int, expected: str, args: Sequence[Expr]) -> str:
+    """The complaint about operand `k` of a function, with the operands that it stands among."""
+    whole = ", ".join(map(brief, args))
+    return complaint(fn.name, f"operand {k}", expected, f"{args[k]!r} in {fn.name}({whole})")
 
 
 def binary(fn: ScalarFn, a: Operand, b: Operand) -> Map:
@@ -378,3 +384,10 @@ def binary(fn: ScalarFn, a: Operand, b: Operand) -> Map:
 def cast(e: Expr, dtype: DType) -> Expr:
     """`e` converted to `dtype`; `e` itself where it has that dtype."""
     return e if e.dtype is dtype else Cast(e, dtype)
+
+
+def product(a: Expr, b: Expr | Number) -> Expr:
+    """`a * b`, without the multiplication where b is 1."""
+    if isinstance(b, bool | int | float):
+        return a if b == 1 else -a if b == -1 else a * float(b)
+    return a * b

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from gnomon.base import ShapeError, complaint
 from gnomon.expr.composite import Composite
-from gnomon.expr.node import Cast, Expr, Map, Scalar
-from gnomon.expr.walk import postorder, shown
+from gnomon.expr.node import Cast, Expr, Map
+from gnomon.expr.walk import fits_any, postorder, shown
 
 
 def substitute(roots: Sequence[Expr], replace: Mapping[Expr, Expr]) -> list[Expr]:
@@ -41,7 +41,7 @@ def check_sizes(roots: Sequence[Expr]) -> None:
         if isinstance(node, Composite):
             stale = tuple(node.infer()[0]) != node.shape
         else:
-            stale = any(c.shape != node.shape and not isinstance(c, Scalar) for c in node.children)
+            stale = any(c.shape != node.shape and not fits_any(c) for c in node.children)
         if stale:
             expected = f"operands as they were when it was made: {node.shape}"
             raise ShapeError(complaint(node.label, "operands", expected, shown(node)))

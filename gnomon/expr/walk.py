@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gnomon.base import complaint
-
 if TYPE_CHECKING:
     from gnomon.expr.node import Expr
-    from gnomon.expr.scalar import ScalarFn
-    from gnomon.expr.term import Number
 
 
 def postorder(roots: Sequence[Expr]) -> list[Expr]:
@@ -29,6 +25,11 @@ def postorder(roots: Sequence[Expr]) -> list[Expr]:
                 (child, False) for child in reversed(node.children) if id(child) not in seen
             )
     return order
+
+
+def fits_any(e: Expr) -> bool:
+    """Whether `e` is made of numbers alone, and so of one value wherever it stands."""
+    return not e.shape and all(node.kind for node in postorder([e]))  # data is of kind 0
 
 
 def tree(root: Expr) -> str:
@@ -70,19 +71,6 @@ def brief(e: Expr, depth: int = 3) -> str:
         return e.describe() if e.shape else e.label
     inside = ", ".join(brief(c, depth - 1) for c in e.children) if depth else "..."
     return f"{e.label}({inside})"
-
-
-def product(a: Expr, b: Expr | Number) -> Expr:
-    """`a * b`, without the multiplication where b is 1."""
-    if isinstance(b, bool | int | float):
-        return a if b == 1 else -a if b == -1 else a * float(b)
-    return a * b
-
-
-def misfit(fn: ScalarFn, k: int, expected: str, args: Sequence[Expr]) -> str:
-    """The complaint about operand `k` of a function, with the operands that it stands among."""
-    whole = ", ".join(map(brief, args))
-    return complaint(fn.name, f"operand {k}", expected, f"{args[k]!r} in {fn.name}({whole})")
 
 
 def shown(e: Expr) -> str:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gnomon.base import DeviceError, DTypeError, ParamError, ShapeError, complaint
-from gnomon.expr.node import MAPPER, Scalar
+from gnomon.expr.node import MAPPER
 from gnomon.expr.rewrite import check_sizes
-from gnomon.expr.walk import shown
+from gnomon.expr.walk import fits_any, shown
 from gnomon.plan.cut import Invoke, Piece, cut, overlap
 from gnomon.plan.overlap import directed, repeats
 from gnomon.plan.statement import SAVERS, Store, Structure, identity
@@ -64,7 +64,7 @@ def check(store: Store) -> None:
     if store.saver not in SAVERS:
         expected = f"one of {', '.join(SAVERS)}"
         raise ValueError(complaint("assignment", "saver", expected, store.saver))
-    if value.shape != dest.shape and not isinstance(value, Scalar):
+    if value.shape != dest.shape and not fits_any(value):
         expected = f"shape {dest.shape} of the destination"
         raise ShapeError(complaint("assignment", "value", expected, shown(value)))
     if value.dtype is not dest.dtype:

@@ -8,7 +8,7 @@ import pytest
 from gnomon import dtype as dt
 from gnomon import shadow
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError
-from gnomon.shadow import F, Tensor, exp_type, fn, scalar, tcast
+from gnomon.shadow import F, Tensor, TensorContainer, exp_type, fn, scalar, tcast
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "uint8", "int8", "int32", "int64", "bool")
 NUMBERS = DTYPES[:-1]
@@ -46,6 +46,18 @@ def test_every_expression_has_dtype_and_shape_and_a_scalar_fits_any():
         t = shadow.TensorContainer(shape)
         t[:] = scalar(2.5)
         assert (t.numpy() == 2.5).all()
+
+
+def test_an_expression_of_numbers_fits_any_shape_too():
+    t = TensorContainer((2, 3), init=1.0)
+    t[:] = scalar(1.5) + scalar(2.0) * 2.0
+    assert (t.numpy() == 5.5).all()
+    t += (scalar(1.0) - 3.0) * t + F(fn.exp)(scalar(0.0))
+    assert (t.numpy() == -4.5).all()
+    with pytest.raises(ShapeError):  # data without axes does not
+        t[:] = wrap(2.0) * 1.0
+    with pytest.raises(ShapeError):
+        t + wrap(2.0)
 
 
 # -- scalars ---------------------------------------------------------------------------------
