@@ -109,6 +109,7 @@ from gnomon.shadow.functions import (
     vector_dot,
     vectorized_sort,
 )
+from gnomon.shadow.functions import batch_gemm as BatchGEMM
 from gnomon.shadow.language import (
     F,
     Plan,
@@ -152,6 +153,7 @@ def __getattr__(name: str) -> Callable[..., Exp]:
 
 
 __all__ = [
+    "BatchGEMM",
     "Exp",
     "F",
     "Joined",

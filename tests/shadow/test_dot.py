@@ -84,6 +84,8 @@ def test_batches(turn_a, turn_b):
     close(out.numpy(), 1 - 2 * (x @ y))
     out[:] = batch_dot(a, b, turn_a, turn_b)
     close(out.numpy(), x @ y)
+    shadow.BatchGEMM(out, a, b, 2.0, 1.0, turn_a, turn_b)
+    close(out.numpy(), 3 * (x @ y))
 
 
 @pytest.mark.parametrize(
