@@ -140,17 +140,22 @@ def _new_recipe(
 
 
 def anchors_of(operands: Sequence[Any], written: range) -> tuple[tuple[int, int], ...]:
-    """For each operand: the first one that it overlaps where one is written, and how far off."""
+    """For each operand: the first one it hangs together with by what is written, and how far off.
+
+    Two operands hang together where they overlap and one of them is written, or where both do so
+    with a third: `x[1:] += x[:-1]` writes what it reads twice.
+    """
     spans = [x._span() for x in operands]
-    found = [(k, 0) for k in range(len(operands))]
+    owner = list(range(len(operands)))
     for k in range(1, len(operands)):
         for j in range(k):
             apart = spans[k][1] <= spans[j][0] or spans[j][1] <= spans[k][0]
             if not apart and (k in written or j in written):
-                owner, offset = found[j]
-                found[k] = owner, offset + operands[k]._address - operands[j]._address
-                break
-    return tuple(found)
+                first, second = sorted((owner[j], owner[k]))
+                owner = [first if o == second else o for o in owner]
+    return tuple(
+        (o, x._address - operands[o]._address) for o, x in zip(owner, operands, strict=True)
+    )
 
 
 def _forward(
