@@ -112,7 +112,6 @@ from gnomon.shadow.functions import (
 from gnomon.shadow.functions import batch_gemm as BatchGEMM
 from gnomon.shadow.language import (
     F,
-    Plan,
     batch_dot,
     dot,
     exp_type,
@@ -123,11 +122,11 @@ from gnomon.shadow.language import (
     kMapper,
     kRValue,
     make_exp,
-    make_plan,
     scalar,
     tcast,
 )
 from gnomon.shadow.lvalue import Joined, concat, flip, slice, slice_ex
+from gnomon.shadow.plan import Plan, make_plan
 from gnomon.shadow.random import Random
 from gnomon.shadow.stream import (
     Stream,

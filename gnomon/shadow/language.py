@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from gnomon import dtype as dt
 from gnomon.base import ParamError, ShapeError, complaint, nearest
 from gnomon.expr import fn
 from gnomon.expr.call import BatchDot, Dot
 from gnomon.expr.ext import reshape
 from gnomon.expr.ext.transpose import Transpose
-from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr, Map, Operand, Scalar, cast
-from gnomon.expr.oracle import evaluate
 from gnomon.expr.scalar import ScalarFn
 from gnomon.expr.term import Number
-from gnomon.shape import prod
 
 kRValue, kMapper, kChainer, kComplex = 0, 1, 3, 7
 kDevCPU, kDevGPU = 1, 2
@@ -106,61 +101,3 @@ def batch_dot(
 ) -> Expr:
     """The product of every matrix of `left` with that of `right`; ShapeError if they do not fit."""
     return BatchDot(left, right, transpose_left, transpose_right)
-
-
-class Plan:
-    """What to compute at an index: an expression seen as (rows, last axis).
-
-    >>> import numpy as np
-    >>> x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    >>> from gnomon.shadow.tensor import Tensor
-    >>> make_plan(Tensor(x) * 10.0).eval(1, 2)
-    50.0
-    """
-
-    __slots__ = ("exp", "rows", "width")
-
-    def __init__(self, exp: Expr) -> None:
-        self.exp = exp
-        self.width = exp.shape[-1] if exp.shape else 1
-        self.rows = prod(exp.shape[:-1])
-
-    def eval(self, y: int, x: int) -> Any:
-        """The element in row `y` at position `x`, as a Python number."""
-        return evaluate(_At(self.exp, self.index(y, x))).item()
-
-    def reval(self, y: int, x: int) -> np.ndarray[Any, Any]:
-        """A 0-d view of the element: what an assignment writes to; TypeError but for tensors."""
-        if not isinstance(self.exp, Buffer):
-            raise TypeError(f"{self.exp!r} is not a destination")
-        where: tuple[Any, ...] = (*self.index(y, x), ...)
-        return np.asarray(self.exp.numpy()[where])
-
-    def index(self, y: int, x: int) -> tuple[int, ...]:
-        """The index of an element of the expression."""
-        if not (0 <= y < self.rows and 0 <= x < self.width):
-            raise IndexError(f"({y}, {x}) lies outside of {self.rows} rows of {self.width}")
-        outer = tuple(int(k) for k in np.unravel_index(y, self.exp.shape[:-1] or (1,)))
-        return (*outer, x) if len(self.exp.shape) > 1 else (x,) * len(self.exp.shape)
-
-
-class _At(Expr):
-    """One element of an expression."""
-
-    __slots__ = ("src", "where")
-
-    def __init__(self, src: Expr, where: tuple[int, ...]) -> None:
-        self.src, self.where, self.shape, self.dtype = src, where, (), src.dtype
-        self.exp_type = src.exp_type
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.src,)
-
-    def at(self, i: Index) -> Any:
-        return i.elem(self.src, self.where)
-
-
-def make_plan(e: Expr) -> Plan:
-    """The plan of `e`."""
-    return Plan(e)

@@ -7,7 +7,9 @@ import pytest
 
 from gnomon import shadow
 from gnomon.base import ParamError
+from gnomon.runtime.cache import CACHE
 from gnomon.shadow import F, Tensor, TensorContainer, make_plan
+from gnomon.shadow.plan import At
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 W = np.random.default_rng(0).normal(size=(3, 5)).astype("f")
@@ -37,6 +39,18 @@ def test_a_plan_gives_every_element(e):
             assert plan.eval(y, x) == pytest.approx(flat[y, x].item(), rel=1e-5)
 
 
+def test_one_kernel_computes_any_element_of_much_data():
+    """An element costs what it is made of, not what the expression has elements."""
+    a = TensorContainer((3000, 1000), init=2.0)
+    a[7][5] = 3
+    plan = make_plan(F("sqrt")(a * a) + 1.0)
+    assert plan.eval(7, 5) == 4
+    known = len(CACHE.kernels)
+    assert [plan.eval(y, 5) for y in range(6, 9)] == [3, 4, 3]
+    assert len(CACHE.kernels) == known
+    assert "for " not in At(plan.exp, TensorContainer((2,), "int64")).loop()
+
+
 def test_reval_is_the_reference_of_a_destination():
     t = TensorContainer((2, 3, 4), init=0.0)
     plan = make_plan(t)
@@ -46,6 +60,11 @@ def test_reval_is_the_reference_of_a_destination():
     assert plan.eval(5, 1) == 7
     with pytest.raises(TypeError, match=r"add 2x3x4 float32.* not a destination"):
         make_plan(t + 1.0).reval(0, 0)
+
+
+def test_a_plan_of_a_product():
+    w = Tensor(W)
+    assert make_plan(shadow.dot(w, w.T)).eval(2, 1) == pytest.approx(float(W[2] @ W[1]), rel=1e-5)
 
 
 @pytest.mark.parametrize("place", [(-1, 0), (6, 0), (0, 4), (0, -1)])

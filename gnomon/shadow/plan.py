@@ -1,0 +1,90 @@
+"""Plan: what to compute at one index of an expression, apart from storing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnomon import dtype as dt
+from gnomon.dtype import DType
+from gnomon.expr.composite import Chainer
+from gnomon.expr.index import Index
+from gnomon.expr.node import Buffer, Expr
+from gnomon.expr.term import Term
+from gnomon.plan.statement import Store
+from gnomon.runtime.prepare import prepare
+from gnomon.shadow.container import TensorContainer
+from gnomon.shape import prod
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class At(Chainer):
+    """The element of `src` at an index that lies in memory, as the data of `where`."""
+
+    src: Expr
+    where: Expr
+
+    def infer(self) -> tuple[tuple[int, ...], DType]:
+        return (), self.src.dtype
+
+    def at(self, i: Index) -> Term:
+        return i.elem(self.src, [i.elem(self.where, (axis,)) for axis in range(self.src.ndim)])
+
+
+class Plan:
+    """What to compute at an index: an expression seen as (rows, last axis).
+
+    An element is computed by a kernel that takes the index as data, so one kernel does for all.
+
+    >>> import numpy as np
+    >>> from gnomon.shadow.tensor import Tensor
+    >>> x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    >>> make_plan(Tensor(x) * 10.0).eval(1, 2)
+    50.0
+    """
+
+    __slots__ = ("exp", "rows", "width")
+
+    def __init__(self, exp: Expr) -> None:
+        self.exp = exp
+        self.width = exp.shape[-1] if exp.shape else 1
+        self.rows = prod(exp.shape[:-1])
+
+    def eval(self, y: int, x: int) -> Any:
+        """The element in row `y` at position `x`, as a Python number.
+
+        Raises:
+            IndexError: there is no such element.
+        """
+        index = self.index(y, x)
+        where, value = TensorContainer((len(index),), dt.int64), TensorContainer((), self.exp.dtype)
+        where.numpy()[:] = index
+        for step in prepare([Store(value, "saveto", At(self.exp, where))], "plan"):
+            step.run()
+        return value.numpy().item()
+
+    def reval(self, y: int, x: int) -> np.ndarray[Any, Any]:
+        """A 0-d view of the element: what an assignment writes to.
+
+        Raises:
+            TypeError: the expression is no tensor.
+            IndexError: there is no such element.
+        """
+        if not isinstance(self.exp, Buffer):
+            raise TypeError(f"{self.exp!r} is not a destination")
+        where: tuple[Any, ...] = (*self.index(y, x), ...)
+        return np.asarray(self.exp.numpy()[where])
+
+    def index(self, y: int, x: int) -> tuple[int, ...]:
+        """The index of an element of the expression."""
+        if not (0 <= y < self.rows and 0 <= x < self.width):
+            raise IndexError(f"({y}, {x}) lies outside of {self.rows} rows of {self.width}")
+        outer = tuple(int(k) for k in np.unravel_index(y, self.exp.shape[:-1] or (1,)))
+        return (*outer, x) if len(self.exp.shape) > 1 else (x,) * len(self.exp.shape)
+
+
+def make_plan(e: Expr) -> Plan:
+    """The plan of `e`."""
+    return Plan(e)
