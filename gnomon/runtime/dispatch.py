@@ -2,8 +2,8 @@
 
 The short way reads the expression once into a key, takes the kernel that was compiled for that key,
 fills a block and calls. It is taken where every leaf is dense and has the destination's shape, and
-none overlaps the destination but the destination itself. Measured (`python
-benchmarks/statement.py`): see docs/runtime.md.
+none overlaps the destination but the destination itself. Measured on 2 busy cores (`python
+benchmarks/expression.py --only gnomon --rows "sgd 1e+01"`): 15 to 20 us a statement.
 """
 
 from __future__ import annotations
