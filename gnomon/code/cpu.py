@@ -73,7 +73,8 @@ class PhaseWriter(LoopWriter):
         if phase.vector and statements(phase.body) > target.segment:
             self.segments = Segments(kernel.arena, arguments, phase, number, target.segment)
         unroll = 1 if self.segments else target.unroll(phase)
-        super().__init__(kernel.arena, arguments, short, short * unroll)
+        masks = self.segments is not None or target.masks(phase)
+        super().__init__(kernel.arena, arguments, target, (short, short * unroll), masks)
         self.phase, self.number, self.register = phase, number, target.vector_bytes
 
     # -- the function ---------------------------------------------------------------------------

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from gnomon import dtype as dt
 from gnomon.base import GnomonError
+from gnomon.code import half
+from gnomon.code.target import Target
 from gnomon.dtype import DType
 from gnomon.expr.term import Number
 
@@ -23,6 +25,7 @@ TYPES = {
     "bool": "i1",
     **{f"{u}int{n}": f"i{n}" for u in ("", "u") for n in (8, 16, 32, 64)},
 }
+HALVES = frozenset({dt.float16, dt.bfloat16})
 SUFFIX = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}
 
 
@@ -73,7 +76,8 @@ def literal(value: Number, dtype: DType) -> str:
 class Emitter:
     """Lines of one function; declarations and constants gather beside it."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target) -> None:
+        self.target = target
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.declared: set[str] = set()
@@ -113,6 +117,10 @@ class Emitter:
         first = self.do(f"insertelement {vector} poison, {value}, i64 0", value.dtype, lanes)
         zeros = f"<{lanes} x i32> zeroinitializer"
         return self.do(f"shufflevector {first}, {vector} poison, {zeros}", value.dtype, lanes)
+
+    def in_first_lane(self, value: Value, others: Value) -> Value:
+        """The vector `others` with `value` in its first lane."""
+        return self.do(f"insertelement {others}, {value}, i64 0", others.dtype, others.lanes)
 
     def lane_numbers(self, lanes: int, dtype: DType = dt.int64) -> Value:
         scalar = TYPES[dtype.name]
@@ -187,8 +195,13 @@ class Emitter:
             zero = self.constant(0, src, lanes).name
             kind = "fcmp une" if src.kind == "f" else "icmp ne"
             return self.do(f"{kind} {value}, {zero}", dtype, lanes)
-        if dtype is dt.bfloat16 and src is not dt.float32:  # as ml_dtypes rounds; and LLVM would
-            return self.convert(self.convert(value, dt.float32), dtype)  # call a C library for some
+        if HALVES & {src, dtype} and dt.float32 not in (src, dtype):  # as ml_dtypes rounds, and
+            return self.convert(self.convert(value, dt.float32), dtype)  # as targets can
+        if src in HALVES and src.name not in self.target.has:
+            return half.widen(self, value)
+        if dtype in HALVES and dtype.name not in self.target.has:
+            narrow = half.narrow_float16 if dtype is dt.float16 else half.narrow_bfloat16
+            return narrow(self, value)
         target = type_of(dtype, lanes)
         if src.kind == "f" and dtype.kind in "iu":
             types = f"{overload(dtype, lanes)}.{overload(src, lanes)}"
@@ -203,6 +216,12 @@ class Emitter:
         else:
             how = "sext" if src.kind == "i" else "zext"
         return self.do(f"{how} {value} to {target}", dtype, lanes)
+
+    def bitcast(self, value: Value, dtype: DType) -> Value:
+        """The same bits as a number of another dtype."""
+        if TYPES[value.dtype.name] == TYPES[dtype.name]:
+            return Value(value.name, dtype, value.lanes)
+        return self.do(f"bitcast {value} to {type_of(dtype, value.lanes)}", dtype, value.lanes)
 
     def primitive(self, name: str, args: list[Value], dtype: DType) -> Value:
         """A primitive function on values of one or many lanes."""
@@ -236,6 +255,15 @@ def _compare(floats: str, signed: str, unsigned: str) -> Rule:
 
 def _intrinsic(name: str) -> Rule:
     return lambda e, args, dtype: e.call(name, dtype, *args)
+
+
+def _fused(e: Emitter, args: list[Value], dtype: DType) -> Value:
+    """a * b + c rounded once; float32 by float64 where there is no instruction."""
+    if "fma" in e.target.has or dtype is dt.float64:
+        return e.call("fma", dtype, *args)
+    a, b, c = [e.convert(arg, dt.float64) for arg in args]
+    product = e.primitive("mul", [a, b], dt.float64)
+    return e.convert(e.primitive("add", [product, c], dt.float64), dtype)
 
 
 def _select(e: Emitter, args: list[Value], dtype: DType) -> Value:
@@ -325,7 +353,7 @@ RULES: dict[str, Rule] = {
     "abs": _absolute,
     "min": _extreme("olt", "slt", "ult"),
     "max": _extreme("ogt", "sgt", "ugt"),
-    "fma": _intrinsic("fma"),
+    "fma": _fused,
     "idiv": _both("fdiv", "udiv"),
     "imod": _both("frem", "urem"),
     "lt": _compare("olt", "slt", "ult"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from gnomon import dtype as dt
 from gnomon.code.emit import Value
+from gnomon.code.target import Target
 from gnomon.code.values import Arguments, Values
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Arena
@@ -14,11 +15,22 @@ from gnomon.plan.statement import SAVERS
 
 
 class LoopWriter(Values):
-    """Writes the statements of a nest; `long` lanes in the main loop, `short` ones in tails."""
+    """Writes the statements of a nest; `long` lanes in the main loop, `short` ones in tails.
 
-    def __init__(self, arena: Arena, arguments: Arguments, short: int, long: int) -> None:
-        super().__init__(arena, arguments)
-        self.short, self.long = short, long
+    Where the target has no masks, tails go one by one.
+    """
+
+    def __init__(
+        self,
+        arena: Arena,
+        arguments: Arguments,
+        target: Target,
+        lanes: tuple[int, int],
+        masks: bool = True,
+    ) -> None:
+        super().__init__(arena, arguments, target)
+        self.short, self.long = lanes
+        self.masks = masks
 
     def vector_loop(
         self, var: int, start: Value, stop: Value, tail: int, body: Callable[[], None]
@@ -58,6 +70,11 @@ class LoopWriter(Values):
     ) -> None:
         """`lanes` iterations at a time, those that there are."""
         e = self.e
+        if not self.masks:
+            with e.for_range(start, stop) as i, self.scope():
+                self.base[var] = i
+                body()
+            return
         with e.for_range(start, stop, lanes) as i:
             left = e.convert(self.int("sub", stop, i), dt.int32)
             numbers = e.lane_numbers(lanes, dt.int32)
@@ -132,7 +149,11 @@ class LoopWriter(Values):
         """One step of a fold; lanes beyond the end take the neutral element."""
         new = []
         for arg, start in zip(fold.term.args, starts, strict=True):
-            value = self.e.spread(self.value(arg), start.lanes)
+            value = self.value(arg)
+            if fold.vector and self.vec is None and start.lanes > 1:  # a tail without masks
+                new.append(self.e.in_first_lane(value, start))
+                continue
+            value = self.e.spread(value, start.lanes)
             if fold.vector and self.mask is not None:
                 value = self.e.primitive("select", [self.mask, value, start], value.dtype)
             new.append(value)

@@ -141,7 +141,7 @@ class SegmentWriter(LoopWriter):
     """Writes a segment; what it does not find comes from the shared memory."""
 
     def __init__(self, arena: Arena, arguments: Arguments, caller: LoopWriter, kept: Kept) -> None:
-        super().__init__(arena, arguments, caller.short, caller.long)
+        super().__init__(arena, arguments, caller.e.target, (caller.short, caller.long))
         self.kept = Kept("%live", kept.places, kept.kinds)
         self.arrived = set(kept.kinds)
         self.base = {var: self.kept.load(self, ("base", var)) for var in caller.base}

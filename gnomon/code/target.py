@@ -1,20 +1,29 @@
-"""What a target machine has, as a record; the planner and the printers ask it."""
+"""What a target machine has, as a record; the printers of code ask it, the planner need not."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from gnomon.expr.term import Term
-from gnomon.plan.ir import Body, Fold, Let, Phase
+from gnomon.plan.ir import Body, Fold, Let, Phase, Put
 from gnomon.plan.terms import postorder
 
 
 @dataclass(frozen=True)
 class Target:
-    """A machine: `vector_bytes` of its widest registers; `name` for the cache."""
+    """A machine: LLVM's words for it, and what decides which code is written for it.
 
-    name: str
-    vector_bytes: int
+    `has` names what takes one instruction there, and is written out elsewhere: "fma", "float16"
+    (conversion to and from float32), "bfloat16" (rounding float32 to it).
+    """
+
+    triple: str
+    cpu: str
+    vector_bytes: int  # of its widest registers
+    features: str = ""  # beyond those of `cpu`, as "+avx2,+fma"
+    mask_bytes: int = 0  # of the smallest element that masked loads and stores take; 0: none
+    has: frozenset[str] = frozenset()
     segment: int = 1000  # statements that one function may have: compilers are not linear
 
     def lanes(self, phase: Phase) -> int:
@@ -25,6 +34,52 @@ class Target:
         """Registers that a value takes: several where little is to be done, for more in flight."""
         work = len(_terms(phase.body)) + len(_terms(phase.row))
         return 4 if work <= 12 else 2 if work <= 40 else 1
+
+    def masks(self, phase: Phase) -> bool:
+        """Whether what is left of a loop is worth a masked vector; else it goes one by one."""
+        return 0 < self.mask_bytes <= min(_memory_sizes(phase), default=8)
+
+
+def processor(triple: str, cpu: str, features: Collection[str]) -> Target:
+    """The record of a processor with these features, in LLVM's words.
+
+    >>> processor("x86_64-linux-gnu", "haswell", {"avx2", "fma", "f16c"}).vector_bytes
+    32
+    """
+    words = ",".join(f"+{name}" for name in sorted(features))
+    if not triple.startswith(("x86_64", "i686", "amd64")):
+        return Target(triple, cpu, 16, words, 0, frozenset({"fma", "float16"}))
+    wide = "avx512f" in features
+    fine = {"avx512bw", "avx512vl"} <= set(features)
+    mask = 1 if fine else 4 if wide or "avx2" in features else 0
+    size = 64 if wide else 32 if "avx2" in features else 16
+    # not bfloat16, whatever the processor: its instruction takes denormal numbers for 0
+    names = {"fma": "fma", "float16": "f16c"}
+    has = frozenset(name for name, feature in names.items() if feature in features)
+    return Target(triple, cpu, size, words, mask, has)
+
+
+_V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+_PC = "x86_64-unknown-linux-gnu"
+TARGETS = {
+    "x86-64": processor(_PC, "x86-64", ()),
+    "x86-64-v2": processor(_PC, "x86-64-v2", _V2),
+    "x86-64-v3": processor(_PC, "x86-64-v3", _V3),
+    "x86-64-v4": processor(_PC, "x86-64-v4", _V4),
+    "aarch64": processor("aarch64-unknown-linux-gnu", "generic", ("neon",)),
+}
+
+
+def _memory_sizes(phase: Phase) -> list[int]:
+    """The sizes of the elements that the innermost loops of a phase load and store."""
+    sizes = []
+    for body in (phase.row, phase.body):
+        reads = (t for t in postorder(_roots(body)) if t.op == "read")
+        sizes += [t.payload.dtype.size for t in reads]
+        sizes += [stmt.dest.dtype.size for stmt in body if isinstance(stmt, Put)]
+    return sizes
 
 
 def _terms(body: Body) -> list[int]:

@@ -13,6 +13,7 @@ from gnomon import dtype as dt
 from gnomon.base import GnomonError
 from gnomon.code import math
 from gnomon.code.emit import RULES, Emitter, Value, memory_type, overload, type_of
+from gnomon.code.target import Target
 from gnomon.dtype import DType
 from gnomon.expr.term import Arena, Term
 from gnomon.plan.operand import Operand
@@ -32,9 +33,9 @@ class Arguments:
 class Values:
     """The state of one function that is being written; `%b` is its argument block."""
 
-    def __init__(self, arena: Arena, arguments: Arguments) -> None:
+    def __init__(self, arena: Arena, arguments: Arguments, target: Target) -> None:
         self.arena, self.arguments = arena, arguments
-        self.e = Emitter()
+        self.e = Emitter(target)
         self.scopes: list[dict[Hashable, Value]] = [{}]
         self.base: dict[int, Value] = {}
         self.vec: int | None = None
@@ -135,8 +136,7 @@ class Values:
         if op == "cast":
             return e.convert(args[0], term.dtype)
         if op == "bitcast":
-            target = type_of(term.dtype, args[0].lanes)
-            return e.do(f"bitcast {args[0]} to {target}", term.dtype, args[0].lanes)
+            return e.bitcast(args[0], term.dtype)
         if op not in RULES:
             written = math.expand(term, BRANCHES)
             if written is term:

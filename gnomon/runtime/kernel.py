@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from gnomon.code import cpu
-from gnomon.code.target import Target
+from gnomon.code.target import processor
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Scalar
 from gnomon.expr.term import cast_number, compute_dtype
@@ -73,7 +73,7 @@ class Source(NamedTuple):
 def source(nests: Nests) -> Source:
     """The code of loop nests for this machine."""
     here = jit.host()
-    text = cpu.write(nests, Target(here.cpu, here.vector_bytes))
+    text = cpu.write(nests, processor(here.triple, here.cpu, here.features))
     return Source(text, 2 if divides(nests) else 1)
 
 
