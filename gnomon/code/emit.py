@@ -51,9 +51,17 @@ def type_of(dtype: DType, lanes: int = 1) -> str:
 
 
 def memory_type(dtype: DType, lanes: int = 1) -> str:
-    """LLVM's type of the same in memory, where a bool takes a byte."""
-    scalar = "i8" if dtype.kind == "b" else TYPES[dtype.name]
-    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+    """LLVM's type of the same in memory."""
+    return type_of(in_memory(dtype), lanes)
+
+
+def in_memory(dtype: DType) -> DType:
+    """The dtype whose register type is `dtype`'s type in memory.
+
+    A bool takes a byte. Half floats are moved as integers: for vectors of a type that a target does
+    not compute with, LLVM may call functions that nobody has.
+    """
+    return dt.uint8 if dtype.kind == "b" else dt.uint16 if dtype in HALVES else dtype
 
 
 def overload(dtype: DType, lanes: int = 1) -> str:

@@ -12,7 +12,15 @@ from contextlib import contextmanager
 from gnomon import dtype as dt
 from gnomon.base import GnomonError
 from gnomon.code import math
-from gnomon.code.emit import RULES, Emitter, Value, memory_type, overload, type_of
+from gnomon.code.emit import (
+    RULES,
+    Emitter,
+    Value,
+    in_memory,
+    memory_type,
+    overload,
+    type_of,
+)
 from gnomon.code.target import Target
 from gnomon.dtype import DType
 from gnomon.expr.term import Arena, Term
@@ -230,11 +238,15 @@ class Values:
         return self.from_memory(self.e.do(text, in_memory(dtype), lanes), dtype)
 
     def from_memory(self, value: Value, dtype: DType) -> Value:
-        return (
-            self.e.convert(value, dtype)
-            if dtype.kind == "b"
-            else Value(*value[:1], dtype, value.lanes)
-        )
+        if dtype.kind == "b":
+            return self.e.convert(value, dtype)
+        return self.e.bitcast(value, dtype)
+
+    def to_memory(self, value: Value, dtype: DType) -> Value:
+        stored = in_memory(dtype)
+        if dtype.kind == "b":
+            return self.e.do(f"zext {value} to {type_of(stored, value.lanes)}", stored, value.lanes)
+        return self.e.bitcast(value, stored)
 
     def vector(self, operand: Operand, first: Value, mask: Value | None) -> Value:
         """`lanes` elements in a row from `first`."""
@@ -259,11 +271,7 @@ class Values:
         return self.from_memory(self.e.do(f"call {kind} {name}({args})", stored, lanes), dtype)
 
     def store(self, operand: Operand, offset: Term, value: Value) -> None:
-        stored = in_memory(operand.dtype)
-        if operand.dtype.kind == "b":
-            value = self.e.do(
-                f"zext {value} to {type_of(stored, value.lanes)}", stored, value.lanes
-            )
+        value = self.to_memory(value, operand.dtype)
         if self.vec is None:
             place = self.address(operand, self.value(offset, True))
             self.e.line(f"store {value}, ptr {place}, align {operand.dtype.size}")
@@ -326,8 +334,3 @@ class Values:
 
     def smaller(self, a: Value, b: Value) -> Value:
         return self.e.primitive("min", [a, b], dt.int64)
-
-
-def in_memory(dtype: DType) -> DType:
-    """The dtype whose register type is `dtype`'s type in memory."""
-    return dt.uint8 if dtype.kind == "b" else dtype

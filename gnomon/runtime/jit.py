@@ -21,12 +21,13 @@ import zlib
 from _thread import start_new_thread
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import llvmlite.binding as llvm
 
 from gnomon.base import GnomonError
 
+T = TypeVar("T")
 _lock = threading.RLock()
 _serial = itertools.count()
 
@@ -107,12 +108,13 @@ class Module:
     def ir(self) -> str:
         """The optimised LLVM IR as text (derived anew from the source at each call)."""
         with _lock:
-            return str(_optimised(self._text(), self._opt))
+            return str(optimised(self._text(), self._opt, _machine()))
 
     def asm(self) -> str:
         """The assembly of the module as text (derived anew from the source at each call)."""
         with _lock:
-            return str(_machine().emit_assembly(_optimised(self._text(), self._opt)))
+            machine = _machine()
+            return str(machine.emit_assembly(optimised(self._text(), self._opt, machine)))
 
     def close(self) -> None:
         """Unloads the code; its addresses must not be called any more. Twice is fine."""
@@ -150,13 +152,13 @@ def compile_ir(
     """
 
     def make() -> Module:
-        module = _optimised(text, opt, verify)
+        module = optimised(text, opt, _machine(), verify)
         _check_declared(module, symbols or {})
         names = _defined(module)
         code: bytes = _machine().emit_object(module)
         return _link(code, names, symbols or {}, _packed(text), opt)
 
-    return _undisturbed(make)
+    return undisturbed(make)
 
 
 def load_object(
@@ -175,17 +177,17 @@ def load_object(
     Raises:
         GnomonError: `code` is not an object file for this host, or lacks a name.
     """
-    return _undisturbed(lambda: _link(code, names, symbols or {}, _packed(text), opt))
+    return undisturbed(lambda: _link(code, names, symbols or {}, _packed(text), opt))
 
 
-def _undisturbed(make: Callable[[], Module]) -> Module:
-    """What `make` gives, made on a thread that runs no signal handlers.
+def undisturbed(make: Callable[[], T]) -> T:
+    """What `make` gives, made under the lock on a thread that runs no signal handlers.
 
     An exception of a handler (Ctrl-C) between two of llvmlite's calls would leave it with memory
     that is freed twice. It ends the wait here instead; work that has begun goes on.
     """
     gate = threading.Lock()
-    made: list[Module] = []
+    made: list[T] = []
     wanted = True
     errors: list[BaseException] = []
 
@@ -222,15 +224,19 @@ def _packed(text: str) -> bytes:
     return zlib.compress(text.encode(), 1) if text else b""
 
 
-def _optimised(text: str, opt: int, verify: bool = True) -> Any:
-    machine = _machine()
+def optimised(text: str, opt: int, machine: Any, verify: bool = True) -> Any:
+    """LLVM's module of a text, after the pipeline `opt` for a target machine; within the lock.
+
+    Raises:
+        GnomonError: the text does not parse or verify.
+    """
     try:
         module = llvm.parse_assembly(text)
         if verify:
             module.verify()
     except RuntimeError as error:
         raise GnomonError(f"compile_ir: argument 'text': not valid LLVM IR: {error}") from None
-    module.triple = host().triple
+    module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     if opt > 0:
         options = llvm.create_pipeline_tuning_options(opt)
