@@ -25,7 +25,8 @@ def test_expressions():
     assert "another result" not in err
     lines = out.splitlines()
     assert lines[1] == "| expression | gnomon | NumPy |"
-    assert [line.split(" | ")[0] for line in lines[3:]] == ["| add 1e+01", "| softmax 1e+07"]
+    assert lines[3].startswith("| add 1e+01 | ")
+    assert all(line.startswith("| softmax ") for line in lines[4:])
     assert all("(" in line for line in lines[3:])
 
 

@@ -11,10 +11,11 @@ from protocol import Step, serve
 
 import gnomon
 from gnomon import shadow
-from gnomon.shadow import fn
+from gnomon.runtime.prepare import Store, prepare
+from gnomon.runtime.program import Program
+from gnomon.shadow import fn, tcast
 
-ETA, LAM = float(work.ETA), float(work.LAM)
-ROOT = float(work.ROOT_HALF)
+ETA, LAM, ROOT = work.ETA, work.LAM, work.ROOT_HALF
 
 
 @shadow.op
@@ -23,46 +24,85 @@ def smooth(x):
     return 0.5 * x * x if abs(x) < 1.0 else abs(x) - 0.5
 
 
+def spread(x: Any, like: Any) -> Any:
+    """Something of one row or column for every row or column."""
+    return shadow.broadcast_to(x, like.shape)
+
+
 def softmax(x: Any) -> Any:
     """Rows, shifted by their greatest element."""
-    e = fn.exp(x - shadow.broadcast_to(shadow.reduce(x, "max", 1, keepdims=True), x.shape))
-    return e / shadow.broadcast_to(shadow.reduce(e, "sum", 1, keepdims=True), x.shape)
+    e = fn.exp(x - spread(shadow.reduce(x, "max", 1, keepdims=True), x))
+    return e / spread(shadow.reduce(e, "sum", 1, keepdims=True), x)
 
 
-def activations(x: Any) -> Any:
-    return 0.5 * x * (fn.erf(x * ROOT) + 1.0) + fn.sigmoid(x) + fn.tanh(x) + fn.exp(x)
+def variance(x: Any) -> Any:
+    """Of each row."""
+    n = x.shape[1]
+    away = x - spread(shadow.reduce(x, "sum", 1, keepdims=True) / n, x)
+    return shadow.reduce(away * away, "sum", 1) / n
+
+
+def gelu(x: Any) -> Any:
+    return 0.5 * x * (fn.erf(x * ROOT) + 1.0)
+
+
+def sgd(g: Any, w: Any) -> Any:
+    return -ETA * (g + LAM * w)
 
 
 FORMULAS = {
-    "sgd": lambda g, w: -ETA * (g + LAM * w),
+    "sgd": sgd,
+    "new sgd": sgd,
     "add": lambda x, y: x + y,
     "mixed": lambda b, c, d: b * fn.maximum(c, b) + d / (1.0 + fn.abs(b)) - c,
-    "activations": activations,
+    "smooth_l1": shadow.F(smooth),
+    "plus": lambda x, y: x,
+    "row": lambda x, r: x + spread(r, x),
+    "column": lambda x, c: x * spread(c, x),
+    "gelu": gelu,
+    "sigmoid": fn.sigmoid,
     "tanh": fn.tanh,
     "exp": fn.exp,
-    "smooth_l1": shadow.F(smooth),
+    "softplus": fn.softplus,
+    "activations": lambda x: gelu(x) + fn.sigmoid(x) + fn.tanh(x) + fn.exp(x),
     "transpose": lambda x: x.T,
-    "argmax": lambda x: shadow.arg_reduce(x, "max", 0),
+    "transposed": lambda x, y: x.T + y,
     "sum 0": lambda x: shadow.reduce(x, "sum", 0),
     "sum 1": lambda x: shadow.reduce(x, "sum", 1),
+    "sum all": lambda x: shadow.reduce(x, "sum", 0, keepdims=True),
     "softmax": softmax,
+    "argmax": lambda x: shadow.arg_reduce(x, "max", 0, keepdims=True),
+    "argmax 1": lambda x: shadow.arg_reduce(x, "max", 1),
+    "variance": variance,
 }
+CASTS = {"cast": lambda x, to: tcast(to, x), "bytes": lambda x, to: tcast(to, x) / 255.0}
 
 
-def setup(row: str, n: int) -> tuple[Step, Step, dict[str, Any]]:
-    """The step of a row: the formula is composed and assigned anew each time, as a user does."""
-    a = work.arrays(row, n)
-    if row == "argmax":
-        a["out"] = np.zeros((), np.int64)
+def setup(row: str, n: int, dtype: str, repeats: int) -> tuple[Step, Step, dict[str, Any]]:
+    """The step of a row: the formula is composed and assigned anew each time, as a user does.
+
+    With `repeats`, the step runs the kernel so often, prepared, by one call.
+    """
+    a = work.arrays(row, n, dtype)
+    if row in work.INDICES:
+        a["out"] = np.zeros(a["out"].shape, np.int64)
     tensors = {k: shadow.Tensor(v) for k, v in a.items()}
-    out, formula = tensors[work.ROWS[row].place or "out"], FORMULAS[row]
+    out = tensors[work.ROWS[row].place or "out"]
+    saver = shadow.plusto if row == "plus" else shadow.saveto
     operands = [tensors[k] for k in work.ROWS[row].operands]
 
+    def value() -> Any:
+        return CASTS[row](*operands, dtype) if row in CASTS else FORMULAS[row](*operands)
+
     def step() -> None:
-        out.assign(formula(*operands))
+        out.assign(value(), saver)
 
     step()
-    return step, lambda: None, {"probe": work.probe(out.numpy())}
+    found = {"probe": work.probe(out.numpy())}
+    if repeats:
+        program = Program(prepare([Store(out, saver, value())]) * repeats)
+        return program.run, lambda: None, found
+    return step, lambda: None, found
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import os
 import sys
 from typing import Any
 
-import numpy as np
 import work
 from protocol import Step, serve
 from work import Arrays
@@ -26,25 +25,34 @@ TEXTS = {
     "tanh": "tanh(x)",
     "exp": "exp(x)",
     "smooth_l1": "where(abs(x) < 1, half * x * x, abs(x) - half)",
+    "plus": "x + y",
+    "row": "x + r",
+    "column": "x * c",
+    "cast": "x",
+    "bytes": "x / byte",
+    "sigmoid": "one / (one + exp(-x))",
+    "softplus": "where(x > 0, x, 0 * x) + log1p(exp(-abs(x)))",
     "sum 0": "sum(x, axis=0)",
     "sum 1": "sum(x, axis=1)",
+    "sum all": "sum(x)",
 }
-CONSTANTS = {"eta": work.ETA, "lam": work.LAM, "half": np.float32(0.5)}
+TEXTS["new sgd"] = TEXTS["sgd"]
+CONSTANTS = {"eta": work.ETA, "lam": work.LAM, "half": 0.5, "one": 1, "byte": 255}
 
 
 def by_numexpr(row: str, a: Arrays) -> Step:
     """A compiled text, evaluated into `out`."""
     jit.set_num_threads(THREADS)
-    names = {**CONSTANTS, **a}
-    out = names.pop("out")
+    out = a["out"]
+    names = {k: out.dtype.type(v) for k, v in CONSTANTS.items()} | a
+    del names["out"]
     return lambda: jit.evaluate(TEXTS[row], names, out=out, casting="unsafe")
 
 
-def loops() -> dict[str, Any]:
-    """The rows as loops, written as one writes them in C."""
+def loops(real: Any) -> dict[str, Any]:
+    """The rows as loops over elements of a type, written as one writes them in C."""
     prange = jit.prange
-    eta, lam, root = work.ETA, work.LAM, work.ROOT_HALF
-    one, half = np.float32(1), np.float32(0.5)
+    eta, lam, one, half, byte = map(real, (work.ETA, work.LAM, 1, 0.5, 255))
 
     def sgd(out: Any, g: Any, w: Any) -> None:
         for i in prange(len(out)):
@@ -58,10 +66,32 @@ def loops() -> dict[str, Any]:
         for i in prange(len(out)):
             out[i] = b[i] * max(c[i], b[i]) + d[i] / (one + abs(b[i])) - c[i]
 
+    def smooth_l1(out: Any, x: Any) -> None:
+        for i in prange(len(out)):
+            v = x[i]
+            out[i] = half * v * v if abs(v) < one else abs(v) - half
+
+    def cast(out: Any, x: Any) -> None:
+        for i in prange(len(out)):
+            out[i] = x[i]
+
+    def in_bytes(out: Any, x: Any) -> None:
+        for i in prange(len(out)):
+            out[i] = real(x[i]) / byte
+
+    found = {f.__name__: f for f in (sgd, add, mixed, smooth_l1, cast)}
+    return found | {"plus": add, "new sgd": sgd, "bytes": in_bytes}
+
+
+def loops_of_functions(real: Any) -> dict[str, Any]:
+    """The rows with transcendental functions."""
+    prange = jit.prange
+    root, one, half, zero = map(real, (work.ROOT_HALF, 1, 0.5, 0))
+
     def activations(out: Any, x: Any) -> None:
         for i in prange(len(out)):
             v = x[i]
-            gelu = half * v * (one + np.float32(math.erf(v * root)))
+            gelu = half * v * (one + real(math.erf(v * root)))
             out[i] = gelu + one / (one + math.exp(-v)) + math.tanh(v) + math.exp(v)
 
     def tanh(out: Any, x: Any) -> None:
@@ -72,25 +102,56 @@ def loops() -> dict[str, Any]:
         for i in prange(len(out)):
             out[i] = math.exp(x[i])
 
-    def smooth_l1(out: Any, x: Any) -> None:
+    def gelu(out: Any, x: Any) -> None:
         for i in prange(len(out)):
-            v = x[i]
-            out[i] = half * v * v if abs(v) < one else abs(v) - half
+            out[i] = half * x[i] * (one + real(math.erf(x[i] * root)))
 
-    return {f.__name__: f for f in (sgd, add, mixed, activations, tanh, exp, smooth_l1)}
+    def sigmoid(out: Any, x: Any) -> None:
+        for i in prange(len(out)):
+            out[i] = one / (one + math.exp(-x[i]))
+
+    def softplus(out: Any, x: Any) -> None:
+        for i in prange(len(out)):
+            out[i] = max(x[i], zero) + math.log1p(math.exp(-abs(x[i])))
+
+    return {f.__name__: f for f in (activations, tanh, exp, gelu, sigmoid, softplus)}
+
+
+def loops_of_tables() -> dict[str, Any]:
+    """The rows with two axes."""
+    prange = jit.prange
+
+    def row(out: Any, x: Any, r: Any) -> None:
+        for i in prange(len(out)):
+            for j in range(len(r)):
+                out[i, j] = x[i, j] + r[j]
+
+    def column(out: Any, x: Any, c: Any) -> None:
+        for i in prange(len(out)):
+            for j in range(x.shape[1]):
+                out[i, j] = x[i, j] * c[i, 0]
+
+    def transpose(out: Any, x: Any) -> None:
+        for j in prange(len(out)):
+            for i in range(len(x)):
+                out[j, i] = x[i, j]
+
+    return {f.__name__: f for f in (row, column, transpose)}
 
 
 def by_numba(row: str, a: Arrays) -> Step:
     """A compiled loop; a short one is no work for threads."""
     jit.set_num_threads(THREADS)
-    function = jit.njit(parallel=a["out"].size > SHORT, fastmath=True)(loops()[row])
+    real = a["out"].dtype.type
+    loop = (loops(real) | loops_of_functions(real) | loops_of_tables())[row]
+    function = jit.njit(parallel=a["out"].size > SHORT, fastmath=True)(loop)
     operands = [a["out"], *(a[k] for k in work.ROWS[row].operands)]
     return lambda: function(*operands)
 
 
-def setup(row: str, n: int) -> tuple[Step, Step, dict[str, Any]]:
+def setup(row: str, n: int, dtype: str, repeats: int) -> tuple[Step, Step, dict[str, Any]]:
     """The step of a row, and its result's probe."""
-    a = work.arrays(row, n)
+    a = work.arrays(row, n, dtype)
     step = {"numba": by_numba, "numexpr": by_numexpr}[NAME](row, a)
     step()
     return step, lambda: None, {"probe": work.probe(a["out"])}

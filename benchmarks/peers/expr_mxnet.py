@@ -9,7 +9,7 @@ import work
 from protocol import Step, serve
 
 nd = mx.nd
-ETA, LAM = float(work.ETA), float(work.LAM)
+ETA, LAM = work.ETA, work.LAM
 
 
 def sgd(g: Any, w: Any) -> Any:
@@ -17,8 +17,24 @@ def sgd(g: Any, w: Any) -> Any:
     return w
 
 
+def plus(x: Any, y: Any) -> Any:
+    y += x
+    return y
+
+
 FORMULAS = {
     "sgd": sgd,
+    "new sgd": lambda g, w: -ETA * (g + LAM * w),
+    "plus": plus,
+    "row": lambda x, r: nd.broadcast_add(x, r.expand_dims(0)),
+    "column": nd.broadcast_mul,
+    "gelu": lambda x: nd.LeakyReLU(x, act_type="gelu"),
+    "sigmoid": nd.sigmoid,
+    "softplus": lambda x: nd.Activation(x, act_type="softrelu"),
+    "transposed": lambda x, y: x.T + y,
+    "sum all": lambda x: nd.sum(x, keepdims=True),
+    "argmax 1": lambda x: nd.argmax(x, axis=1),
+    "variance": lambda x: nd.square(nd.broadcast_sub(x, x.mean(1, keepdims=True))).mean(1),
     "add": lambda x, y: x + y,
     "mixed": lambda b, c, d: b * nd.maximum(c, b) + d / (1 + b.abs()) - c,
     "activations": lambda x: (
@@ -35,10 +51,16 @@ FORMULAS = {
 }
 
 
-def setup(row: str, n: int) -> tuple[Step, Step, dict[str, Any]]:
+CASTS = {"cast": lambda x, to: x.astype(to), "bytes": lambda x, to: x.astype(to) / 255}
+
+
+def setup(row: str, n: int, dtype: str, repeats: int) -> tuple[Step, Step, dict[str, Any]]:
     """The step of a row, and its result's probe."""
-    a = {k: nd.array(v) for k, v in work.arrays(row, n).items() if k != "out"}
-    formula, operands = FORMULAS[row], list(a.values())
+    a = work.arrays(row, n, dtype)
+    operands = [nd.array(v, dtype=v.dtype) for k, v in a.items() if k != "out"]
+    formula = FORMULAS[row] if row in FORMULAS else CASTS[row]
+    if row in CASTS:
+        operands.append(dtype)
 
     def step() -> Any:
         return formula(*operands)

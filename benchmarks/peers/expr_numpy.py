@@ -49,15 +49,54 @@ def softmax(a: Arrays) -> Step:
     return step
 
 
+def sigmoid(a: Arrays) -> Step:
+    x, out = a["x"], a["out"]
+
+    def step() -> None:
+        np.negative(x, out=out)
+        np.exp(out, out=out)
+        np.add(out, 1, out=out)
+        np.reciprocal(out, out=out)
+
+    return step
+
+
+def softplus(a: Arrays) -> Step:
+    x, out = a["x"], a["out"]
+    scratch = np.empty_like(out)
+
+    def step() -> None:
+        np.abs(x, out=out)
+        np.negative(out, out=out)
+        np.exp(out, out=out)
+        np.log1p(out, out=out)
+        np.maximum(x, 0, out=scratch)
+        np.add(out, scratch, out=out)
+
+    return step
+
+
 OUT = {
     "sgd": sgd,
+    "new sgd": sgd,
+    "sigmoid": sigmoid,
+    "softplus": softplus,
     "mixed": mixed,
     "softmax": softmax,
     "add": lambda a: lambda: np.add(a["x"], a["y"], out=a["out"]),
     "tanh": lambda a: lambda: np.tanh(a["x"], out=a["out"]),
     "exp": lambda a: lambda: np.exp(a["x"], out=a["out"]),
     "transpose": lambda a: lambda: np.copyto(a["out"], a["x"].T),
+    "plus": lambda a: lambda: np.add(a["y"], a["x"], out=a["out"]),
+    "row": lambda a: lambda: np.add(a["x"], a["r"], out=a["out"]),
+    "column": lambda a: lambda: np.multiply(a["x"], a["c"], out=a["out"]),
+    "cast": lambda a: lambda: np.copyto(a["out"], a["x"], casting="unsafe"),
+    "bytes": lambda a: lambda: np.divide(a["x"], 255, out=a["out"], casting="unsafe"),
+    "transposed": lambda a: lambda: np.add(a["x"].T, a["y"], out=a["out"]),
+    "sum all": lambda a: lambda: np.sum(a["x"], keepdims=True, out=a["out"]),
     "argmax": lambda a: lambda: np.argmax(a["x"]),
+    "argmax 1": lambda a: lambda: np.argmax(a["x"], 1),
+    "variance": lambda a: lambda: np.var(a["x"], 1, out=a["out"]),
     "sum 0": lambda a: lambda: np.sum(a["x"], 0, out=a["out"]),
     "sum 1": lambda a: lambda: np.sum(a["x"], 1, out=a["out"]),
 }
@@ -71,9 +110,9 @@ def plain(name: str, a: Arrays) -> Step:
     return lambda: out.__setitem__(slice(None), result(a))
 
 
-def setup(row: str, n: int) -> tuple[Step, Step, dict[str, Any]]:
+def setup(row: str, n: int, dtype: str, repeats: int) -> tuple[Step, Step, dict[str, Any]]:
     """The step of a row, and its result's probe."""
-    a = work.arrays(row, n)
+    a = work.arrays(row, n, dtype)
     step = plain(row, a) if sys.argv[1] == "plain" else OUT[row](a)
     result = step()
     return step, lambda: None, {"probe": work.probe(a["out"] if result is None else result)}

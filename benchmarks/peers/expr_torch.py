@@ -11,7 +11,7 @@ import work
 from protocol import Step, serve
 
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)))
-ETA, LAM = float(work.ETA), float(work.LAM)
+ETA, LAM = work.ETA, work.LAM
 F = torch.nn.functional
 
 
@@ -22,8 +22,19 @@ def sgd(g: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return torch.add(g, w, alpha=LAM, out=w).mul_(-ETA)
 
 
+def plus(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return y.add_(x)
+
+
 FORMULAS = {
     "sgd": sgd,
+    "new sgd": lambda g, w: -ETA * torch.add(g, w, alpha=LAM),
+    "plus": plus,
+    "row": lambda x, r: x + r,
+    "column": lambda x, c: x * c,
+    "gelu": F.gelu,
+    "sigmoid": lambda x: x.sigmoid(),
+    "softplus": F.softplus,
     "add": lambda x, y: x + y,
     "mixed": lambda b, c, d: b * torch.maximum(c, b) + d / (1 + b.abs()) - c,
     "activations": lambda x: F.gelu(x) + x.sigmoid() + x.tanh() + x.exp(),
@@ -32,17 +43,24 @@ FORMULAS = {
     "smooth_l1": lambda x: torch.where(x.abs() < 1, 0.5 * x * x, x.abs() - 0.5),
     "transpose": lambda x: x.T.contiguous(),
     "argmax": lambda x: x.argmax(),
+    "transposed": lambda x, y: x.T + y,
+    "sum all": lambda x: x.sum(0, keepdim=True),
+    "argmax 1": lambda x: x.argmax(1),
+    "variance": lambda x: x.var(1, correction=0),
     "sum 0": lambda x: x.sum(0),
     "sum 1": lambda x: x.sum(1),
     "softmax": lambda x: x.softmax(1),
 }
+CASTS = {"cast": lambda x, to: x.to(to), "bytes": lambda x, to: x.to(to) / 255}
 
 
-def setup(row: str, n: int) -> tuple[Step, Step, dict[str, Any]]:
+def setup(row: str, n: int, dtype: str, repeats: int) -> tuple[Step, Step, dict[str, Any]]:
     """The step of a row, and its result's probe."""
-    a = {k: torch.from_numpy(v) for k, v in work.arrays(row, n).items()}
+    a = {k: torch.from_numpy(v) for k, v in work.arrays(row, n, dtype).items()}
     operands = [a[k] for k in work.ROWS[row].operands]
-    formula = FORMULAS[row]
+    formula = FORMULAS[row] if row in FORMULAS else CASTS[row]
+    if row in CASTS:
+        operands.append(getattr(torch, dtype))
     if sys.argv[1] == "compile":
         torch._dynamo.reset()
         formula = torch.compile(formula)

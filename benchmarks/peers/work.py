@@ -8,34 +8,60 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 Arrays = dict[str, np.ndarray]
-ETA, LAM = np.float32(0.01), np.float32(0.1)
-ROOT_HALF = np.float32(math.sqrt(0.5))
+Shape = tuple[int, ...]
+ETA, LAM, ROOT_HALF = 0.01, 0.1, math.sqrt(0.5)
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row: shape of the operands for n elements, their names, the result by NumPy."""
-
-    operands: tuple[str, ...]
-    result: Callable[[Arrays], np.ndarray]
-    sizes: tuple[int, ...]
-    shape: Callable[[int], tuple[int, ...]] = lambda n: (n,)
-    out: Callable[[int], tuple[int, ...]] | None = None
-    place: str = ""  # the operand that the result overwrites
+def vector(n: int) -> Shape:
+    return (n,)
 
 
-def square(n: int) -> tuple[int, int]:
+def square(n: int) -> Shape:
     """A square of about n elements."""
     return (math.isqrt(n), math.isqrt(n))
 
 
-def rows_of_1000(n: int) -> tuple[int, int]:
+def one_row(n: int) -> Shape:
+    return square(n)[1:]
+
+
+def one_column(n: int) -> Shape:
+    return (math.isqrt(n), 1)
+
+
+def rows_of_1000(n: int) -> Shape:
     return (n // 1000, 1000)
+
+
+def one_each(n: int) -> Shape:
+    return (n // 1000,)
+
+
+def single(n: int) -> Shape:
+    return (1,)
+
+
+SIZES = (1_000, 10_000, 100_000, 500_000, 1_000_000, 10_000_000)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row: the shape of each operand for n elements, and the result by NumPy.
+
+    `types` are the operands that have a dtype of their own, `place` the one that is overwritten.
+    """
+
+    result: Callable[[Arrays], np.ndarray]
+    operands: dict[str, Callable[[int], Shape]] = field(default_factory=lambda: {"x": vector})
+    out: Callable[[int], Shape] = vector
+    sizes: tuple[int, ...] = SIZES
+    types: dict[str, str] = field(default_factory=dict)
+    place: str = ""
 
 
 def erf(x: np.ndarray) -> np.ndarray:
@@ -47,11 +73,21 @@ def erf(x: np.ndarray) -> np.ndarray:
     return np.sign(x) * (1 - poly * t * np.exp(-x * x))
 
 
+def gelu(a: Arrays) -> np.ndarray:
+    return 0.5 * a["x"] * (1 + erf(a["x"] * ROOT_HALF))
+
+
+def sigmoid(a: Arrays) -> np.ndarray:
+    return 1 / (1 + np.exp(-a["x"]))
+
+
 def activations(a: Arrays) -> np.ndarray:
     """gelu, sigmoid, tanh and exp in one formula."""
-    x = a["x"].astype("f8")
-    gelu = 0.5 * x * (1 + erf(x * ROOT_HALF))
-    return gelu + 1 / (1 + np.exp(-x)) + np.tanh(x) + np.exp(x)
+    return gelu(a) + sigmoid(a) + np.tanh(a["x"]) + np.exp(a["x"])
+
+
+def softplus(a: Arrays) -> np.ndarray:
+    return np.maximum(a["x"], 0) + np.log1p(np.exp(-np.abs(a["x"])))
 
 
 def smooth_l1(a: Arrays) -> np.ndarray:
@@ -64,40 +100,66 @@ def softmax(a: Arrays) -> np.ndarray:
     return e / e.sum(1, keepdims=True)
 
 
+def sgd(a: Arrays) -> np.ndarray:
+    return -ETA * (a["g"] + LAM * a["w"])
+
+
 def mixed(a: Arrays) -> np.ndarray:
     return a["b"] * np.maximum(a["c"], a["b"]) + a["d"] / (1 + np.abs(a["b"])) - a["c"]
 
 
-MILLIONS = (10_000_000,)
+GW = {"g": vector, "w": vector}
+BCD = {"b": vector, "c": vector, "d": vector}
+X2, ROWS_X = {"x": square}, {"x": rows_of_1000}
+LONG = SIZES[2:]
 ROWS = {
-    "sgd": Row(
-        ("g", "w"),
-        lambda a: -ETA * (a["g"] + LAM * a["w"]),
-        (10, 100_000, 10_000_000, 50_000_000),
-        place="w",
-    ),
-    "add": Row(("x", "y"), lambda a: a["x"] + a["y"], (10,)),
-    "mixed": Row(("b", "c", "d"), mixed, (10_000_000, 50_000_000)),
-    "activations": Row(("x",), activations, MILLIONS),
-    "tanh": Row(("x",), lambda a: np.tanh(a["x"]), MILLIONS),
-    "exp": Row(("x",), lambda a: np.exp(a["x"]), MILLIONS),
-    "smooth_l1": Row(("x",), smooth_l1, MILLIONS),
-    "transpose": Row(("x",), lambda a: a["x"].T.copy(), MILLIONS, square, square),
-    "argmax": Row(("x",), lambda a: a["x"].argmax(), MILLIONS, out=lambda n: (1,)),
-    "sum 0": Row(("x",), lambda a: a["x"].sum(0), MILLIONS, square, lambda n: square(n)[1:]),
-    "sum 1": Row(("x",), lambda a: a["x"].sum(1), MILLIONS, square, lambda n: square(n)[:1]),
-    "softmax": Row(("x",), softmax, MILLIONS, rows_of_1000, rows_of_1000),
+    "add": Row(lambda a: a["x"] + a["y"], {"x": vector, "y": vector}, sizes=(10,)),
+    "sgd": Row(sgd, GW, sizes=(10, *SIZES, 50_000_000), place="w"),
+    "new sgd": Row(sgd, GW),
+    "mixed": Row(mixed, BCD, sizes=(*SIZES, 50_000_000)),
+    "smooth_l1": Row(smooth_l1),
+    "plus": Row(lambda a: a["y"] + a["x"], {"x": vector, "y": vector}, place="y"),
+    "row": Row(lambda a: a["x"] + a["r"], {"x": square, "r": one_row}, square),
+    "column": Row(lambda a: a["x"] * a["c"], {"x": square, "c": one_column}, square),
+    "cast": Row(lambda a: a["x"].astype(a["out"].dtype), types={"x": "int32"}),
+    "bytes": Row(lambda a: a["x"] / 255, types={"x": "uint8"}),
+    "gelu": Row(gelu),
+    "sigmoid": Row(sigmoid),
+    "tanh": Row(lambda a: np.tanh(a["x"])),
+    "exp": Row(lambda a: np.exp(a["x"])),
+    "softplus": Row(softplus),
+    "activations": Row(activations),
+    "transpose": Row(lambda a: a["x"].T.copy(), X2, square),
+    "transposed": Row(lambda a: a["x"].T + a["y"], {"x": square, "y": square}, square),
+    "sum 0": Row(lambda a: a["x"].sum(0), X2, one_row, LONG),
+    "sum 1": Row(lambda a: a["x"].sum(1), X2, one_row, LONG),
+    "sum all": Row(lambda a: a["x"].sum(keepdims=True), out=single, sizes=LONG),
+    "softmax": Row(softmax, ROWS_X, rows_of_1000, LONG),
+    "argmax": Row(lambda a: a["x"].argmax(keepdims=True), out=single, sizes=LONG),
+    "argmax 1": Row(lambda a: a["x"].argmax(1), ROWS_X, one_each, LONG),
+    "variance": Row(lambda a: a["x"].var(1), ROWS_X, one_each, LONG),
 }
+INDICES = ("argmax", "argmax 1")  # rows whose results are positions
 PROBES = 1000  # elements of a result that are compared
 
 
-def arrays(name: str, n: int) -> Arrays:
+def aligned(shape: Shape, dtype: str, turn: int) -> np.ndarray:
+    """Zeros that begin at a cache line, each operand at another distance from a page's start."""
+    count = math.prod(shape) * np.dtype(dtype).itemsize
+    raw = np.zeros(count + 8192, np.uint8)
+    start = -raw.ctypes.data % 4096 + 320 * turn
+    return raw[start : start + count].view(dtype).reshape(shape)
+
+
+def arrays(name: str, n: int, dtype: str = "float32") -> Arrays:
     """The operands of a row, and `out`."""
     row, rng = ROWS[name], np.random.default_rng(5)
-    found = {k: rng.standard_normal(row.shape(n), np.float32) for k in row.operands}
-    found["out"] = (
-        found[row.place] if row.place else np.zeros((row.out or row.shape)(n), np.float32)
-    )
+    found: Arrays = {}
+    for turn, (k, shape) in enumerate(row.operands.items()):
+        found[k] = aligned(shape(n), row.types.get(k, dtype), turn)
+        drawn = rng.standard_normal(found[k].shape, np.float32)
+        found[k][...] = np.abs(drawn * 50) if k in row.types else drawn
+    found["out"] = found[row.place] if row.place else aligned(row.out(n), dtype, 7)
     return found
 
 
@@ -107,6 +169,6 @@ def probe(result: np.ndarray) -> list[float]:
     return [float(v) for v in flat[:: max(1, len(flat) // PROBES)][:PROBES]]
 
 
-def expected(name: str, n: int) -> list[float]:
+def expected(name: str, n: int, dtype: str = "float32") -> list[float]:
     """What `probe` should give."""
-    return probe(ROWS[name].result(arrays(name, n)))
+    return probe(ROWS[name].result(arrays(name, n, dtype)))
