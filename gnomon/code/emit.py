@@ -167,8 +167,9 @@ class Emitter:
         return f"{stem}{self.count}"
 
     @contextmanager
-    def for_range(self, low: Value, high: Value, step: int = 1) -> Iterator[Value]:
+    def for_range(self, low: Value, high: Value, step: int | Value = 1) -> Iterator[Value]:
         """A loop over an int64 from `low` to before `high`."""
+        by = step.name if isinstance(step, Value) else step
         head, body, done = self.fresh("head"), self.fresh("body"), self.fresh("done")
         before, i, after = self.label, self.name("i"), self.name("next")
         self.line(f"br label %{head}")
@@ -178,7 +179,7 @@ class Emitter:
         self.line(f"br {inside}, label %{body}, label %{done}")
         self.start(body)
         yield Value(i, dt.int64)
-        self.line(f"{after} = add nsw i64 {i}, {step}")
+        self.line(f"{after} = add nsw i64 {i}, {by}")
         latch = self.label
         self.line(f"br label %{head}")
         self.lines.insert(at, f"  {i} = phi i64 [ {low.name}, %{before} ], [ {after}, %{latch} ]")

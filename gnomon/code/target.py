@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from gnomon.base import ParamError, complaint
 from gnomon.expr.term import Term
 from gnomon.plan.ir import Body, Fold, Let, Phase, Put
 from gnomon.plan.terms import postorder
@@ -57,6 +58,22 @@ def processor(triple: str, cpu: str, features: Collection[str]) -> Target:
     names = {"fma": "fma", "float16": "f16c"}
     has = frozenset(name for name, feature in names.items() if feature in features)
     return Target(triple, cpu, size, words, mask, has)
+
+
+def gpu(arch: str) -> Target:
+    """The record of an NVIDIA GPU: `arch` such as "sm_90".
+
+    Version 8.1 of PTX (of CUDA 12.1) lets entries take more than 4096 bytes of arguments.
+
+    Raises:
+        ParamError: `arch` is none, or older than sm_70, whose threads cannot exchange values so.
+    """
+    digits = arch[3:].rstrip("af")
+    if not arch.startswith("sm_") or not digits.isdigit() or int(digits) < 70:
+        raise ParamError(complaint("gpu", "arch", "sm_70 or a later one, as 'sm_90'", repr(arch)))
+    has = {"fma", "float16"} | ({"bfloat16"} if int(digits) >= 80 else set())
+    features = "+ptx81" if int(digits) <= 90 else ""
+    return Target("nvptx64-nvidia-cuda", arch, 4, features, 0, frozenset(has))
 
 
 _V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
