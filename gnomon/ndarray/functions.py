@@ -48,7 +48,7 @@ def _may_be_none(cls: Any, field: str) -> bool:
 def _out_at_the_end(cls: Any, args: tuple[Any, ...], out: Any) -> tuple[tuple[Any, ...], Any]:
     """Positional arguments without `out`, which MXNet's wrappers take after all parameters."""
     count = len(cls.input_names) + len(cls.fields)
-    if cls.variadic is None and out is None and len(args) == count + 1:
+    if not (cls.variadic or cls.open_inputs) and out is None and len(args) == count + 1:
         return args[:count], args[count]
     return args, out
 

@@ -182,7 +182,9 @@ class Indexing(Array):
         if mode.recording and self._tape is not None:
             message = "an array on the tape cannot be written while recording"
             raise GnomonError(f"NDArray.__setitem__: {message}")
-        if is_basic(key):
+        if isinstance(key, slice) and key == slice(None):
+            self._assign(value)  # x[:] is all of x, which may have no axis
+        elif is_basic(key):
             self._view(key)._assign(value)
         else:
             self._scatter(key, value)

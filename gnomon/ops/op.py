@@ -52,6 +52,7 @@ class Op:
     output_names: ClassVar[tuple[str, ...]] = ("output",)
     aux_names: ClassVar[tuple[str, ...]] = ()
     variadic: ClassVar[str | None] = None
+    open_inputs: ClassVar[bool] = False  # an instance alone says how many, and their names
     fields: ClassVar[Mapping[str, Param]] = {}
     is_expression: ClassVar[bool] = False
     is_random: ClassVar[bool] = False

@@ -154,15 +154,22 @@ class PropertyOp(Op):
     """A user's property as an operator record."""
 
     made_from: ClassVar[type[OperatorProperty]]
+    open_inputs = True
 
     def __init__(self, **given: Any) -> None:
-        structure = self.made_from.parameters
-        values = structure(**given).values() if structure else dict(given)
-        meaning = self.made_from()
-        meaning.init(given)
+        meaning, values = self.meant(given)
         self.__dict__.update(values)
         self.__dict__.update(_given=given, meaning=meaning)
-        self.__dict__["_key"] = (type(self), *sorted(self.attrs().items()))
+        self.__dict__["_key"] = (type(self), type(meaning), *sorted(self.attrs().items()))
+
+    @classmethod
+    def meant(cls, given: Mapping[str, Any]) -> tuple[OperatorProperty, dict[str, Any]]:
+        """The property with these parameters, and the values of all of them."""
+        structure = cls.made_from.parameters
+        values = structure(**given).values() if structure else dict(given)
+        meaning = cls.made_from()
+        meaning.init(given)
+        return meaning, values
 
     def arguments(self) -> tuple[str, ...]:
         return tuple(self.meaning.list_arguments())
@@ -184,6 +191,10 @@ class PropertyOp(Op):
         *,
         zero_unknown: bool = True,
     ) -> tuple[list[Shape | None], list[Shape | None], list[Shape | None]]:
+        names = self.arguments()
+        if len(in_shapes) != len(names):
+            expected = f"{len(names)} of them: {', '.join(names) or 'none'}"
+            raise ShapeError(complaint(self.name, "inputs", expected, len(in_shapes)))
         found = self.meaning.infer_shape(list(in_shapes))
         return self._inferred(found, in_shapes, out_shapes, ShapeError)
 
@@ -262,7 +273,11 @@ def register_op_property(name: str) -> Callable[[P], P]:
     """Register the property below as the operator `name`; its docstring becomes the operator's."""
 
     def declare(property_type: P) -> P:
-        parts = {"__doc__": property_type.__doc__, "made_from": property_type}
+        parts = {
+            "__doc__": property_type.__doc__,
+            "made_from": property_type,
+            "input_names": (),
+        }
         cls: type[Op] = type(name, (PropertyOp,), parts)
         cls.name = name
         describe(cls)

@@ -26,6 +26,7 @@ from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.runtime import blas_code, jit, objects, threads
 from gnomon.runtime.native import Block, symbol
+from gnomon.runtime.once import once
 from gnomon.runtime.program import Step
 
 _GRAIN = 1_000_000  # multiply-adds below which another thread does not pay
@@ -56,7 +57,7 @@ def _library() -> ctypes.CDLL | None:
     return library
 
 
-@functools.cache
+@once
 def _code(dtype: DType) -> jit.Module | None:
     library = _library()
     if library is None or dtype not in _KINDS:

@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import llvmlite.binding as llvm
 
 from gnomon.base import GnomonError
+from gnomon.runtime.once import once
 
 T = TypeVar("T")
 _lock = threading.RLock()
@@ -318,7 +319,7 @@ def _machine() -> Any:
     return _new_machine()
 
 
-@functools.cache
+@once
 def _linker() -> Any:
     return llvm.create_lljit_compiler(_new_machine(), use_jit_link=True, suppress_errors=True)
 

@@ -13,7 +13,6 @@ cffi is 0.15; ctypes takes 0.16 for the same call. A program adds 3 ns for each 
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 from gnomon.base import GnomonError
 from gnomon.runtime import jit, objects
 from gnomon.runtime.native import STATUS, Block, ffi, function, pointer
+from gnomon.runtime.once import once
 
 _RUN = """
 define void @run(ptr %block) {
@@ -101,12 +101,12 @@ done:
 _TIMED_WORDS = 8  # block, times, clock, and a program of one step: count, failed, triple
 
 
-@functools.cache
+@once
 def _runner() -> jit.Module:
     return objects.compiled(_RUN)
 
 
-@functools.cache
+@once
 def _timer() -> jit.Module:
     return objects.compiled(_TIMED, symbols={"gnomon_run": _runner().address("run")})
 

@@ -17,6 +17,7 @@ from gnomon import config
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError, GnomonError
 from gnomon.dtype import DType
+from gnomon.runtime.once import once
 
 _PACKAGE = "onednn-cpu-gomp"
 _OPENMP = 2
@@ -95,7 +96,7 @@ def library() -> Library:
     return found
 
 
-@functools.cache
+@once
 def _load() -> Library | str:
     try:
         gomp = ctypes.CDLL("libgomp.so.1")

@@ -11,7 +11,6 @@ not run one step at the same time: they would share its memory objects and its w
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +26,7 @@ from gnomon.runtime.dnn.library import (
     reorder,
 )
 from gnomon.runtime.native import Block, symbol
+from gnomon.runtime.once import once
 from gnomon.runtime.program import Program, Status, Step
 
 WORKSPACE = 0
@@ -105,7 +105,7 @@ out:
 """
 
 
-@functools.cache
+@once
 def _code() -> jit.Module:
     found = library()
     names = ("dnnl_primitive_execute", "dnnl_memory_set_data_handle")
