@@ -15,7 +15,7 @@ from gnomon.code.values import Arguments
 from gnomon.expr.term import Arena, Term
 from gnomon.plan.ir import Body, Fold, Phase, Put, Stmt
 
-SLOT_BYTES = 512  # of the widest value: 64 lanes of 8 bytes
+LANE_BYTES = 8  # of the widest value
 
 
 def statements(body: Body) -> int:
@@ -83,17 +83,18 @@ class Segments:
         e = caller.e
         live = e.name("live")
         count = len(self.crossing) + len(caller.base) + 2
-        e.allocas.append(f"  {live} = alloca [{count * SLOT_BYTES} x i8], align 64")
+        slot = LANE_BYTES * caller.long
+        e.allocas.append(f"  {live} = alloca [{count * slot} x i8], align 64")
         places = {key: k for k, key in enumerate(self.crossing)}
-        kept = Kept(live, places, {})
+        kept = Kept(live, slot, places, {})
         for key in self.crossing:
             value = next((s[key] for s in reversed(caller.scopes) if key in s), None)
             if value is not None:
                 kept.store(caller, key, value)
         for var, base in caller.base.items():
             kept.store(caller, ("base", var), base)
-        assert caller.mask is not None
-        kept.store(caller, "mask", caller.mask)
+        if caller.mask is not None:
+            kept.store(caller, "mask", caller.mask)
         for k, piece in enumerate(self.pieces):
             name = f"@phase{self.number}_{k}"
             e.line(f"call void {name}(ptr %b, ptr {live})")
@@ -116,13 +117,17 @@ class Kept:
     """Values in the shared memory: the number of their slot, their dtype and lanes."""
 
     def __init__(
-        self, live: str, places: dict[Hashable, int], kinds: dict[Hashable, tuple[dt.DType, int]]
+        self,
+        live: str,
+        slot: int,
+        places: dict[Hashable, int],
+        kinds: dict[Hashable, tuple[dt.DType, int]],
     ) -> None:
-        self.live, self.places, self.kinds = live, places, kinds
+        self.live, self.bytes, self.places, self.kinds = live, slot, places, kinds
 
     def place(self, writer: LoopWriter, key: Hashable) -> str:
-        slot = self.places.setdefault(key, len(self.places))
-        text = f"getelementptr i8, ptr {self.live}, i64 {slot * SLOT_BYTES}"
+        number = self.places.setdefault(key, len(self.places))
+        text = f"getelementptr i8, ptr {self.live}, i64 {number * self.bytes}"
         return writer.e.do(text, dt.int64).name
 
     def store(self, writer: LoopWriter, key: Hashable, value: Value) -> None:
@@ -142,10 +147,10 @@ class SegmentWriter(LoopWriter):
 
     def __init__(self, arena: Arena, arguments: Arguments, caller: LoopWriter, kept: Kept) -> None:
         super().__init__(arena, arguments, caller.e.target, (caller.short, caller.long))
-        self.kept = Kept("%live", kept.places, kept.kinds)
+        self.kept = Kept("%live", kept.bytes, kept.places, kept.kinds)
         self.arrived = set(kept.kinds)
         self.base = {var: self.kept.load(self, ("base", var)) for var in caller.base}
-        self.mask = self.kept.load(self, "mask")
+        self.mask = None if caller.mask is None else self.kept.load(self, "mask")
         self.vec, self.lanes = caller.vec, caller.lanes
 
     def known(self, term: Term, base: bool) -> Value | None:

@@ -26,6 +26,7 @@ from gnomon.runtime.program import Step
 
 COLUMN = 64  # inner iterations of a block that is taken in columns
 GRAIN = 250_000  # work (see `Phase.cost`) below which another thread does not pay
+SINGLE = 1000  # work of a phase that is one iteration, such as the last step of a sum
 ENTRY = "kernel"
 
 
@@ -40,12 +41,7 @@ class Kernel:
 
     def bind(self, structure: Structure, name: str = "kernel", in_order: bool = False) -> Step:
         """A step that runs this kernel on the leaves of `structure`; `in_order` on one thread."""
-        values: dict[Hashable, int] = {("dim", k): n for k, n in enumerate(structure.dims)}
-        for k, buffer in enumerate(structure.buffers):
-            values["leaf", k] = buffer.address
-            for axis, stride in enumerate(buffer.strides):
-                values["stride", ("leaf", k), axis] = stride
-        values.update((("scalar", k), bits(s)) for k, s in enumerate(structure.scalars))
+        values = arguments(structure)
         sizes = self.signature.sizes(values)
         scratch = [
             (slot, pool.allocate(max(1, sizes[elements]) * itemsize))
@@ -60,7 +56,19 @@ class Kernel:
         owners = [b.owner for b in structure.buffers]
         keep = (self, block, scratch, structure.buffers, owners)
         moved = sum(size_of(b) for b in structure.buffers)
-        return Step(self.address, block.address, keep, name, moved)
+        effort = sum(work(loops, sizes) for loops in self.signature.phases)
+        return Step(self.address, block.address, keep, name, moved, work=effort)
+
+
+def arguments(structure: Structure) -> dict[Hashable, int]:
+    """What a structure's leaves give for a kernel's slots, as words: all but scratch memory."""
+    values: dict[Hashable, int] = {("dim", k): n for k, n in enumerate(structure.dims)}
+    for k, buffer in enumerate(structure.buffers):
+        values["leaf", k] = buffer.address
+        for axis, stride in enumerate(buffer.strides):
+            values["stride", ("leaf", k), axis] = stride
+    values.update((("scalar", k), bits(s)) for k, s in enumerate(structure.scalars))
+    return values
 
 
 class Source(NamedTuple):
@@ -88,11 +96,8 @@ def division(loops: Loops, sizes: Sequence[int], threads: int) -> tuple[int, int
     if loops.inner is None:
         return 1, 1
     inner = sizes[loops.inner]
-    rows = 1
-    for step in loops.rows:
-        rows *= sizes[step]
-    each = sum(w * (1 if n is None else sizes[n]) for w, n in loops.cost)
-    tasks = min(threads, 1 + inner * rows * each // GRAIN)
+    rows = row_count(loops, sizes)
+    tasks = min(threads, 1 + work(loops, sizes) // GRAIN)
     if loops.columns:
         return tasks, max(1, min(inner, COLUMN))
     whole_rows = not loops.split or rows >= 4 * tasks
@@ -101,6 +106,22 @@ def division(loops: Loops, sizes: Sequence[int], threads: int) -> tuple[int, int
     pieces = -(-4 * tasks // max(1, rows))
     block = -(-inner // pieces)
     return tasks, max(1, (block + 63) // 64 * 64 if loops.vector else block)
+
+
+def row_count(loops: Loops, sizes: Sequence[int]) -> int:
+    """How many rows a phase goes through."""
+    rows = 1
+    for step in loops.rows:
+        rows *= sizes[step]
+    return rows
+
+
+def work(loops: Loops, sizes: Sequence[int]) -> int:
+    """The estimated work of a phase; see `plan.ir.Phase`."""
+    if loops.inner is None:
+        return SINGLE
+    each = sum(w * (1 if n is None else sizes[n]) for w, n in loops.cost)
+    return sizes[loops.inner] * row_count(loops, sizes) * each
 
 
 def bits(scalar: Scalar) -> int:
