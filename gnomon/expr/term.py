@@ -229,6 +229,8 @@ class Arena:
             for known, other in (args, args[::-1]):
                 if known.constant is not None:
                     return other if known.constant == (name == "and") else known
+        if name == "not" and args[0].constant is not None and args[0].dtype is dt.bool_:
+            return self.const(not args[0].constant, dt.bool_)
         if name == "select":
             if args[0].constant is not None:
                 return args[1] if args[0].constant else args[2]

@@ -11,6 +11,7 @@ from gnomon.plan.ir import Kernel
 from gnomon.plan.lower import Nest, lower
 from gnomon.plan.operand import Abstract
 from gnomon.plan.schedule import order_by_store, schedule
+from gnomon.plan.split import split
 from gnomon.plan.statement import Store, Structure
 from gnomon.plan.terms import postorder
 
@@ -24,10 +25,14 @@ def plan(stores: Sequence[Store], structure: Structure) -> Kernel:
     nest = order_by_store(nest)  # lanes along the destination's dense axis
     nest = collapse(nest, arena)  # fewer, longer loops
     nests = hoist(nest, arena, scratch)  # nothing is reduced more often than needed
+    *before, last = nests
+    pieces = split(last, arena)  # one nest for each part of what is put together
+    if len(pieces) > 1:
+        nests = [*before, *(collapse(piece, arena) for piece in pieces)]
     phases = [schedule(n, arena) for n in nests]
     kernel = Kernel(arena, phases, statements.operands, scratch.buffers)
     kernel.args = arguments(kernel)
-    kernel.scattered = scattered(nests[-1])
+    kernel.scattered = scattered(last)
     return kernel
 
 

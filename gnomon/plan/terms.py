@@ -32,6 +32,8 @@ def with_args(term: Term, args: tuple[Term, ...]) -> Term:
         return term
     if term.payload is None and term.op not in ("cast", "bitcast", "guard"):
         return term.arena.op(term.op, *args)
+    if term.op == "read" and len(args) == 2 and args[1].constant:
+        args = args[:1]  # the mask always holds
     return term.arena.make(term.op, args, term.dtype, term.payload)
 
 

@@ -72,11 +72,22 @@ def check(e: Expr, saver: str = "saveto") -> None:
 
 
 def test_what_a_guard_does_not_choose_is_not_read():
+    src = over(np.ones((4, 6), np.float32))
+    e = ext.pool(src, "max", (3,), (1,), (1,))
+    text = look.explain([Store(over(np.empty(e.shape, np.float32)), "saveto", e)], "loop")
+    assert "l0[" in text
+    assert all("if (" in line for line in text.splitlines() if "l0[" in line)
+
+
+def test_each_part_of_what_is_put_together_has_a_loop_without_questions():
     parts = [over(np.ones((2, 3), np.float32)) for _ in range(3)]
-    store = Store(over(np.empty((6, 3), np.float32)), "saveto", ext.concat(parts, 0))
-    text = look.explain([store], "loop")
-    assert "l1[(((i - n2) * n1) + j)] if (not((i < n2))" in text
-    assert text.count("l2[") == text.count("if (not((i < n2)) & not(") == 1
+    whole = ext.concat(parts, 0) * 2.0
+    text = look.explain([Store(over(np.empty((6, 3), np.float32)), "saveto", whole)], "loop")
+    assert text.count("vector for i") == 3  # both axes joined
+    framed = ext.pad(parts[0], (1, 2), (1, 2))
+    text += look.explain([Store(over(np.empty((4, 7), np.float32)), "saveto", framed)], "loop")
+    assert " if " not in text
+    assert "<" not in text
 
 
 @pytest.mark.parametrize("strided", [False, True], ids=["dense", "strided"])
