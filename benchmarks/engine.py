@@ -1,12 +1,14 @@
 """How many functions a second go through the engine: `python benchmarks/engine.py`.
 
 Empty Python functions, with dependencies, errors and push sites kept, beside a thread pool of
-`concurrent.futures`, interleaved; and short inline kernels. Each figure is the best of several
+`concurrent.futures` and, where it is installed, dask's threaded scheduler, interleaved; and short
+inline kernels. Each figure is the best of several
 rounds; the ratio is what counts. `taskset -c 0` in front shows it with the process on one core.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 from collections.abc import Callable
@@ -58,6 +60,20 @@ def through_futures(pool: ThreadPoolExecutor) -> None:
     wait([pool.submit(nothing) for _ in range(COUNT)])
 
 
+def through_dask() -> Callable[[], None] | None:
+    """A graph of the same number of tasks, each after the one before its turn in four chains."""
+    try:
+        get = importlib.import_module("dask.threaded").get
+    except ImportError:
+        return None
+
+    def run() -> None:
+        graph = {k: (nothing, k - 4) if k >= 4 else (nothing,) for k in range(COUNT)}
+        get(graph, list(range(COUNT - 4, COUNT)), num_workers=WORKERS)
+
+    return run
+
+
 def rate(run: Callable[[], None]) -> float:
     """Functions a second, in one round."""
     begin = time.perf_counter()
@@ -70,6 +86,8 @@ def main() -> None:
     with ThreadPoolExecutor(WORKERS) as pool:
         one = engine.ThreadedEnginePerDevice(WORKERS)
         ways = {"concurrent.futures": lambda: through_futures(pool), **through_gnomon(one)}
+        dask = through_dask()
+        ways.update({} if dask is None else {"dask.threaded": dask})
         best = dict.fromkeys(ways, 0.0)
         for _ in range(ROUNDS):
             for name, run in ways.items():

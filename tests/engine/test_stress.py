@@ -199,3 +199,53 @@ def test_bulk_scopes_of_many_threads(threaded):
     with pytest.raises(EngineError):
         threaded.wait_for_all()
     program.replay()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("failing", [0.0, 0.000_002])
+def test_a_million_functions(failing):
+    one = engine.ThreadedEnginePerDevice(workers=2)
+    program = Program(one, failing)
+    program.push_from_threads(350_000)
+    try:
+        one.wait_for_all()
+    except EngineError:
+        assert failing
+    assert len(program.calls) >= 1_000_000
+    program.replay()
+    assert one.report() == ""
+    one.stop()
+
+
+def test_functions_without_the_gil_run_side_by_side(threaded):
+    """Two functions that meet: each waits, without the GIL, until the other is there too."""
+    meeting = threading.Barrier(2, timeout=30)
+    for _ in range(2):
+        threaded.push_sync(lambda ctx: meeting.wait(), None, (), (threaded.new_variable(),))
+    threaded.wait_for_all()
+    assert not meeting.broken
+
+
+def test_blocking_functions_overlap_with_others(threaded):
+    """A function that waits for the world holds up only those that need what it writes."""
+    world, order = threading.Event(), []
+    slow, quick = threaded.new_variable(), threaded.new_variable()
+
+    def blocking(ctx, done):
+        def later():
+            world.wait(30)
+            order.append("blocking")
+            done()
+
+        threading.Thread(target=later).start()
+
+    threaded.push_async(blocking, None, (), (slow,))
+    for _ in range(50):
+        threaded.push_sync(lambda ctx: order.append("quick"), None, (), (quick,))
+    threaded.push_sync(lambda ctx: order.append("after"), None, (slow,), ())
+    threaded.wait_for_var(quick)
+    assert order == ["quick"] * 50
+    world.set()
+    threaded.wait_for_all()
+    assert order[50:] == ["blocking", "after"]
