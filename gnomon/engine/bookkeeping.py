@@ -51,6 +51,7 @@ class Bookkeeping(ABC):
         self._settled = 0
         self._ready: deque[Job] = deque()
         self._bulk: Bulk | None = None  # what a bulk scope holds back
+        self._late: Job | None = None  # what `push_later` holds back
         self._sleepers: list[LockType] = []  # gates of those who wait for everything
         self._failures: list[Failure] = []
         self._poisoned = False  # whether any function ever failed

@@ -140,6 +140,36 @@ class Engine(Lifecycle):
         const, mutate = check_variables("push_inline", const_vars, mutate_vars)
         self._push_inline(Job(fn, INLINE, const, mutate, ctx, priority, name))
 
+    def push_later(
+        self,
+        fn: Callable[[RunContext], object],
+        ctx: Context | None = None,
+        const_vars: Vars = (),
+        mutate_vars: Vars = (),
+        name: str | None = None,
+    ) -> Job:
+        """As `push_inline`, but held back until anybody next asks this engine for anything.
+
+        Nobody can tell but by the time. Whoever pushed it may have it back until then, by
+        `take_back`, to push it joined with what comes right after.
+
+        Raises:
+            EngineError: a variable is listed twice, or both read and written, or was deleted.
+        """
+        const, mutate = check_variables("push_later", const_vars, mutate_vars)
+        job = Job(fn, INLINE, const, mutate, ctx, 0, name)
+        self._flush()
+        self._hold_back(job)
+        return job
+
+    def take_back(self, job: Job) -> bool:
+        """Whether `job` of `push_later` was still held back: then it is as if never pushed."""
+        with self._lock:
+            if self._late is not job:
+                return False
+            self._late = None
+            return True
+
     # --- operators ------------------------------------------------------------------------------
 
     def new_operator(
@@ -240,6 +270,10 @@ class Engine(Lifecycle):
     @abstractmethod
     def _push_inline(self, job: Job) -> None:
         """Take in a short kernel."""
+
+    def _hold_back(self, job: Job) -> None:
+        """Take in a short kernel that may wait for the next entry; here none does."""
+        self._push_inline(job)
 
     def _check_function(self, where: str, fn: Any) -> None:
         """Refuse what cannot be called."""

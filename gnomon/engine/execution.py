@@ -62,7 +62,7 @@ class Execution(Bookkeeping):
         instead of two. A variable may be both read and written, and listed more than once. Where
         it answers False, nothing happened: push.
         """
-        if self._observer is not None or self._bulk is not None:
+        if self._observer is not None or self._bulk is not None or self._late is not None:
             return False
         with self._lock:
             for var in const:

@@ -41,7 +41,9 @@ class Lifecycle(Waiting):
         _engines.add(self)
 
     def hold(self) -> None:
-        """Before a fork: nobody else may be in the middle of an entry."""
+        """Before a fork: nobody else may be in the middle of an entry, and nothing is held back."""
+        if self._late is not None:
+            self._flush()
         self._lock.acquire()
 
     def let_go(self) -> None:

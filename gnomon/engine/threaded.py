@@ -53,6 +53,8 @@ class ThreadedEngine(Engine):
         if self._lock._is_owned():  # type: ignore[attr-defined]
             self._deferred.append(lambda: self._push(job))
             return
+        if self._late is not None:
+            self._push_late()
         try:
             with self._lock:
                 if self._bulking and self._collected(job):
@@ -76,6 +78,8 @@ class ThreadedEngine(Engine):
             job.site = push_site(1)
             self._deferred.append(lambda: self._push_inline(job))
             return
+        if self._late is not None:
+            self._push_late()
         state = self._state()
         outer, bouncing = state.job, state.bouncing
         try:
@@ -152,7 +156,25 @@ class ThreadedEngine(Engine):
             if self._admit(job):
                 self._dispatch(job)
 
+    def _hold_back(self, job: Job) -> None:
+        if self._state().job is not None or self._lock._is_owned():  # type: ignore[attr-defined]
+            self._push_inline(job)
+            return
+        with self._lock:
+            before, self._late = self._late, job
+        if before is not None:  # of another thread, at the same time
+            self._push_inline(before)
+
+    def _push_late(self) -> None:
+        """Push what was held back, unless another thread does."""
+        with self._lock:
+            job, self._late = self._late, None
+        if job is not None:
+            self._push_inline(job)
+
     def _flush(self) -> None:
+        if self._late is not None:
+            self._push_late()
         if self._bulk is not None:
             with self._lock:
                 self._hand_over_bulk()

@@ -17,6 +17,7 @@ from gnomon.engine import Var
 from gnomon.executor import arrays, monitor, report
 from gnomon.executor.arena import Arena
 from gnomon.executor.layout import Mode, Network
+from gnomon.executor.round import Feed, Follower, Pushed
 from gnomon.executor.run import Run
 from gnomon.expr.node import Buffer
 from gnomon.graph import infer, verify
@@ -63,6 +64,7 @@ class Executor:
         self._heads: dict[Entry, Any] = {}
         self._runs: dict[Mode, Run] = {}
         self._last: Mode | None = None
+        self._round: Pushed | None = None  # what an update may join
         self._monitor: Callable[[str, Any], object] | None = None
         self._monitor_all = False
         self._run(Mode(self._differentiates, self._differentiates))
@@ -101,17 +103,55 @@ class Executor:
             TypeError: an argument of another name.
             ShapeError: an array of another shape; nothing is written.
         """
-        self._take(kwargs)
+        self.forward_on(self._given(kwargs), is_train)
+        return list(self.outputs)
+
+    def forward_on(self, feeds: Sequence[Feed], is_train: bool = False) -> None:
+        """`forward` on `feeds`: pairs of an argument's array and one whose elements it gets.
+
+        Raises:
+            ShapeError: an array of another shape; nothing is written.
+        """
+        _check_feeds(feeds)
+        self._round = None
         self._last = Mode(bool(is_train), bool(is_train) and self._differentiates)
-        if self._monitor is not None:
-            self._last = self._last._replace(fuse=False)
-        run = self._run(self._last)
         if self._monitor is None:
-            run.forward()
+            run = self._run(self._last)
+            run.forward(feeds)
         else:
+            self._last = self._last._replace(fuse=False)
+            run = self._run(self._last)
+            for dest, value in feeds:
+                arrays.assign(dest, value)
             monitor.forward(run, self._monitor, self._monitor_all)
         self.arena.content = run
-        return list(self.outputs)
+
+    def forward_backward(self, feeds: Sequence[Feed] = (), out_grads: Any = None) -> None:
+        """`forward(is_train=True)` and `backward(out_grads)`, as one native call where that is
+        legal; `feeds` as for `forward_on`.
+
+        Raises:
+            GnomonError, ShapeError: as `forward_on` and `backward`.
+        """
+        _check_feeds(feeds)
+        mode = Mode(True, True)
+        apart = self._monitor is not None or not self._differentiates
+        if apart or out_grads is not None or self._run(mode).layout.heads:
+            self.forward_on(feeds, is_train=True)
+            self.backward(out_grads)
+            return
+        self._last, self.arena.content = mode, None
+        self._round = self._run(mode).forward_backward(feeds)
+
+    def follow(self, after: Follower, numbers: Any) -> bool:
+        """Push native work in one call with the `forward_backward` right before; whether it was.
+
+        False where anybody has asked for results since: then nothing was pushed.
+        """
+        before, self._round = self._round, None
+        if before is None or self._last is None:
+            return False
+        return self._run(self._last).follow(before, after, numbers)
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
         """Compute the gradients, given those of the outputs: an array, a list, or a dict by name.
@@ -124,6 +164,7 @@ class Executor:
         """
         if not self._differentiates:
             return
+        self._round = None
         last = self._last or Mode(bool(is_train), True)
         run = self._run(last._replace(differentiate=True))
         self._take_heads(run, out_grads)
@@ -141,7 +182,7 @@ class Executor:
                 "backward: other work came after forward, and computing forward again would change "
                 "states twice: call forward(is_train=True) right before backward"
             )
-        run.forward(again=True)
+        run.forward_again()
 
     @property
     def _differentiates(self) -> bool:
@@ -165,9 +206,10 @@ class Executor:
         leaf.address, leaf.owner = arrays.buffer(array).address, array
         self._variables[id(leaf)] = arrays.var(array)
 
-    def _take(self, given: Mapping[str, Any]) -> None:
+    def _given(self, given: Mapping[str, Any]) -> list[Feed]:
+        """The arguments that are given by name, and what they get."""
         if not given:
-            return
+            return []
         table = self.arg_dict
         for name in given:
             if name not in table:
@@ -175,8 +217,7 @@ class Executor:
                 raise TypeError(complaint("forward", name, expected, "an array"))
         for name, value in given.items():
             arrays.check("forward", name, table[name], value)
-        for name, value in given.items():
-            arrays.assign(table[name], value)
+        return [(table[name], value) for name, value in given.items()]
 
     def _take_heads(self, run: Run, given: Any) -> None:
         heads = list(self._net.heads)
@@ -304,6 +345,11 @@ class Executor:
     def get_optimized_symbol(self) -> Any:
         """The symbol: what passes change lies below symbols."""
         return self._symbol
+
+
+def _check_feeds(feeds: Sequence[Feed]) -> None:
+    for dest, value in feeds:
+        arrays.check("forward", "feeds", dest, value)
 
 
 def _listed(names: Sequence[str], given: Any) -> list[Any]:

@@ -49,42 +49,46 @@ def place(layout: Layout, arena: Arena) -> None:
         buffer.address, buffer.owner = shown.address, shown
 
 
-def build(
-    layout: Layout, part: slice, states: dict[object, object], name: str, apart: bool = False
-) -> tuple[Segment, ...]:
-    """The tasks of `part`, compiled; with `apart`, each is a segment of its own.
+class Builder:
+    """Makes segments of the tasks of a layout; each task is compiled once, for all of them."""
 
-    `states` keeps what operators on data hand from forward to backward.
-    """
-    return tuple(_segments(layout, layout.tasks[part], states, apart, name))
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self._states: dict[object, object] = {}  # what operators on data hand on to backward
+        self._steps: dict[Task, list[Step]] = {}
 
+    def build(self, part: slice, name: str, apart: bool = False) -> tuple[Segment, ...]:
+        """The tasks of `part`, compiled; with `apart`, each is a segment of its own."""
+        return tuple(self._segments(self.layout.tasks[part], name, apart))
 
-def _segments(
-    layout: Layout, tasks: Sequence[Task], states: dict[object, object], apart: bool, name: str
-) -> Iterable[Segment]:
-    numbered = list(enumerate(tasks))
-    runs = groupby(numbered, key=lambda kt: (kt[1].is_expression, kt[0] if apart else -1))
-    for (native, _), group in runs:
-        part = [task for _, task in group]
-        if native:
-            yield _native(layout, part, part[0].name if apart else name)
-        else:
-            yield from (_on_data(layout, task, states) for task in part)
+    def _segments(self, tasks: Sequence[Task], name: str, apart: bool) -> Iterable[Segment]:
+        numbered = list(enumerate(tasks))
+        runs = groupby(numbered, key=lambda kt: (kt[1].is_expression, kt[0] if apart else -1))
+        for (native, _), group in runs:
+            part = [task for _, task in group]
+            if native:
+                yield self._native(part, part[0].name if apart else name)
+            else:
+                yield from map(self._on_data, part)
 
+    def _native(self, tasks: Sequence[Task], name: str) -> Segment:
+        """Tasks of expressions as one native program."""
+        program = Program([step for task in tasks for step in self._of(task)], name)
+        touched = _touched(self.layout, tasks)
+        return Segment(program.run, *touched, name, native=True, program=program)
 
-def _native(layout: Layout, tasks: Sequence[Task], name: str) -> Segment:
-    """Tasks of expressions as one native program."""
-    steps = [step for task in tasks for step in steps_of(layout, task)]
-    program = Program(steps, name)
-    return Segment(program.run, *_touched(layout, tasks), name, native=True, program=program)
+    def _of(self, task: Task) -> list[Step]:
+        if task not in self._steps:
+            self._steps[task] = steps_of(self.layout, task)
+        return self._steps[task]
 
-
-def _on_data(layout: Layout, task: Task, states: dict[object, object]) -> Segment:
-    """An operator that runs on data."""
-    work = DataTask(task.nodes[0], layout.buffers, layout.mode.train, states)
-    touched = _touched(layout, [task], work.states)
-    own = tuple(work.variables)
-    return Segment(work.run, *touched, task.name, native=False, variables=own)
+    def _on_data(self, task: Task) -> Segment:
+        """An operator that runs on data."""
+        layout = self.layout
+        work = DataTask(task.nodes[0], layout.buffers, layout.mode.train, self._states)
+        touched = _touched(layout, [task], work.states)
+        own = tuple(work.variables)
+        return Segment(work.run, *touched, task.name, native=False, variables=own)
 
 
 def steps_of(layout: Layout, task: Task) -> list[Step]:

@@ -10,10 +10,12 @@ from typing import Any
 
 from gnomon import engine
 from gnomon.engine import Operator, Var
+from gnomon.executor import arrays
 from gnomon.executor.arena import Arena
 from gnomon.executor.draws import Draws, Positions
 from gnomon.executor.layout import Mode, Network, lay_out
-from gnomon.executor.program import Segment, build, place
+from gnomon.executor.program import Builder, Segment, place
+from gnomon.executor.round import Feed, Follower, Pass, Pushed, loadable
 from gnomon.expr.node import Buffer
 from gnomon.runtime.program import Turn
 
@@ -33,29 +35,72 @@ class Run:
             "forward": slice(0, self.layout.forward),
             "forward again": slice(0, self.layout.repeat),  # states have changed already
             "backward": slice(self.layout.forward, None),
+            "forward and backward": slice(0, None),
         }
-        self._states: dict[object, object] = {}
+        self._builder = Builder(self.layout)
         self._positions: Positions | None = None
         self._compiled: dict[tuple[str, bool], tuple[Segment, ...]] = {}
         self._operators: dict[tuple[str, bool], list[Operator]] = {}
+        self._passes: dict[str, Pass | None] = {}
 
-    def forward(self, again: bool = False) -> None:
-        """Push the forward pass; `again` with the same random numbers, leaving states alone."""
-        operators = self.operators("forward again" if again else "forward")
-        if len(self.layout.draws) and (self._positions is None or not again):
+    def forward(self, feeds: Sequence[Feed] = ()) -> None:
+        """Push the forward pass on the elements of `feeds`."""
+        self._begin("forward", feeds)
+
+    def forward_backward(self, feeds: Sequence[Feed]) -> Pushed | None:
+        """Push both passes; the round where they are one native call, which is held back."""
+        return self._begin("forward and backward", feeds)
+
+    def forward_again(self) -> None:
+        """Push the forward pass with the same random numbers, leaving states alone."""
+        if len(self.layout.draws) and self._positions is None:
             self._positions = self.layout.draws.reserve()
             self._push_positions(self._positions)
-        self._push(operators)
+        self._push(self.operators("forward again"))
 
     def backward(self) -> None:
         """Push the backward pass, whose forward pass was pushed before."""
         self._push(self.operators("backward"))
 
+    def follow(self, before: Pushed, after: Follower, numbers: Any) -> bool:
+        """Push `after` in one call with the round `before`, if that is still held back."""
+        whole = self._pass("forward and backward")
+        return whole is not None and whole.follow(before, after, numbers)
+
+    def _begin(self, name: str, feeds: Sequence[Feed]) -> Pushed | None:
+        whole = self._pass(name)
+        draws, fed = self.layout.draws, []
+        for feed in feeds:
+            if whole is not None and arrays.is_array(feed[1]) and loadable(*feed):
+                fed.append(feed)
+            else:
+                arrays.assign(*feed)
+        if len(draws):
+            self._positions = draws.reserve()
+        if whole is not None:
+            return whole.push(fed, [(draws.put, self._positions)] if len(draws) else [])
+        if self._positions is not None:
+            self._push_positions(self._positions)
+        self._push(self.operators(name))
+        return None
+
+    def _pass(self, name: str) -> Pass | None:
+        """A pass that is one native program; None where operators on data are between."""
+        if name not in self._passes:
+            segments = self.segments(name)
+            program = segments[0].program if len(segments) == 1 else None
+            self._passes[name] = None
+            if program is not None:
+                writes = (*self._vars(segments[0].writes).values(), self.arena.var)
+                reads = self._vars(segments[0].reads).values()
+                self._passes[name] = Pass(program, reads, writes, self.arena.ctx)
+        return self._passes[name]
+
     def segments(self, name: str, apart: bool = False) -> tuple[Segment, ...]:
         """The segments of a pass, compiled now if they are not; `apart` one for each task."""
         key = name, apart
         if key not in self._compiled:
-            self._compiled[key] = build(self.layout, self.parts[name], self._states, *key)
+            self._compiled[key] = self._builder.build(self.parts[name], *key)
         return self._compiled[key]
 
     def operators(self, name: str, apart: bool = False) -> list[Operator]:

@@ -17,6 +17,7 @@ from gnomon import ndarray as nd
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint
 from gnomon.context import cpu
 from gnomon.io import DataDesc
+from gnomon.module.store import trained, update_beside_store, update_on_store
 
 GROUP = "DataParallelExecutorGroup"
 KEPT_SHAPES = 8
@@ -185,11 +186,13 @@ class DataParallelExecutorGroup:
         self.aux_arrays = self._arrays("aux_dict", self.aux_names)
         self.state_arrays = self._arrays("arg_dict", self.state_names)
         self.data_arrays = self._arrays("arg_dict", [desc.name for desc in self.data_shapes])
-        labels = [desc.name for desc in self.label_shapes if desc.name in self.arg_names]
-        self.label_arrays = self._arrays("arg_dict", labels)
+        self._label_places = self._arrays("arg_dict", [desc.name for desc in self.label_shapes])
+        self.label_arrays = [places for places in self._label_places if places[0] is not None]
+        self.trained = trained(params, self.param_arrays, self.grad_arrays)
 
     def _arrays(self, table: str, names: Sequence[str]) -> list[list[Any]]:
-        return [[getattr(each, table).get(name) for each in self.execs] for name in names]
+        tables = [getattr(each, table) for each in self.execs]
+        return [[found.get(name) for found in tables] for name in names]
 
     # Parameters
 
@@ -214,18 +217,47 @@ class DataParallelExecutorGroup:
     # Running
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Copy the batch to the devices and compute the outputs."""
-        _load("data", data_batch.data, self.data_shapes, self.data_arrays, self.slices)
-        if data_batch.label and self.label_shapes:
-            labels = self._arrays("arg_dict", [desc.name for desc in self.label_shapes])
-            _load("label", data_batch.label, self.label_shapes, labels, self.slices)
-        for each in self.execs:
-            each.forward(is_train=self.for_training if is_train is None else is_train)
+        """Compute the outputs of a batch, copied to the devices."""
+        train = self.for_training if is_train is None else is_train
+        for each, feeds in zip(self.execs, self._feeds(data_batch), strict=True):
+            each.forward_on(feeds, train)
+
+    def forward_backward(self, data_batch: Any) -> None:
+        """Compute the outputs and gradients of a batch whose outputs are losses."""
+        self._need_gradients()
+        for each, feeds in zip(self.execs, self._feeds(data_batch), strict=True):
+            each.forward_backward(feeds)
+
+    def update(self, store: Any, updater: Any) -> None:
+        """Change the parameters by the gradients: in one native call with these, where it is legal.
+
+        The store updates where there is no `updater`.
+        """
+        if updater is None:
+            update_on_store(store, self.trained)
+        else:
+            update_beside_store(store, updater, self.trained, self.execs[0].follow)
+
+    def _feeds(self, batch: Any) -> list[list[tuple[Any, Any]]]:
+        """For each device what is copied: pairs of a bound array, and its part of the batch."""
+        pairs = _pairs("data", batch.data, self.data_shapes, self.data_arrays)
+        if batch.label and self.label_shapes:
+            pairs += _pairs("label", batch.label, self.label_shapes, self._label_places)
+        if len(self.execs) == 1:
+            return [[(places[0], array) for _, places, array in pairs]]
+        axes = [DataDesc.get_batch_axis(desc.layout) for desc, _, _ in pairs]
+        return [
+            [(p[k], _cut(x, axis, part)) for axis, (_, p, x) in zip(axes, pairs, strict=True)]
+            for k, part in enumerate(self.slices)
+        ]
+
+    def _need_gradients(self) -> None:
+        if not self.for_training:
+            raise GnomonError("Module.backward: bind with for_training=True to train")
 
     def backward(self, out_grads: Any = None) -> None:
         """Compute the gradients, given those of the outputs unless these are losses."""
-        if not self.for_training:
-            raise GnomonError("Module.backward: bind with for_training=True to train")
+        self._need_gradients()
         if out_grads is None:
             out_grads = []
         out_grads = list(out_grads) if _listed(out_grads) else [out_grads]
@@ -343,26 +375,18 @@ def _joined(parts: Sequence[Any], axis: int) -> Any:
     return nd.concat(*[part.as_in_context(home) for part in parts], dim=axis)
 
 
-def _load(
+def _pairs(
     argument: str,
     arrays: Sequence[Any],
     descs: Sequence[DataDesc],
-    targets: Sequence[Sequence[Any]],
-    slices: Sequence[slice],
-) -> None:
-    """Copy each array of a batch, or each device's part of it, into the bound arrays."""
+    places: Sequence[Sequence[Any]],
+) -> list[tuple[DataDesc, Sequence[Any], Any]]:
+    """Each array of a batch with its description and the bound arrays of all devices."""
     if len(arrays) != len(descs):
         names = [desc.name for desc in descs]
         raise ParamError(complaint("Module.forward", argument, f"arrays for {names}", len(arrays)))
-    for array, desc, copies in zip(arrays, descs, targets, strict=True):
-        if copies[0] is None:  # a label that only metrics look at
-            continue
-        if len(copies) == 1:
-            array.copyto(copies[0])
-            continue
-        axis = DataDesc.get_batch_axis(desc.layout)
-        for part, copy in zip(slices, copies, strict=True):
-            _cut(array, axis, part).copyto(copy)
+    # a label that only metrics look at has no place
+    return [row for row in zip(descs, places, arrays, strict=True) if row[1][0] is not None]
 
 
 def _mean_into(copies: Sequence[Any], target: Any) -> None:

@@ -362,9 +362,22 @@ class Module(BaseModule):
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Compute the outputs of a batch, rebinding if its shapes are new."""
         self._need("forward", "binded", "params_initialized")
-        if not (fits(self._data_shapes, data_batch.data) and self._labels_fit(data_batch.label)):
-            self.reshape(*self._shapes_of(data_batch))
-        self._group("forward").forward(data_batch, is_train)
+        self._fitted(data_batch).forward(data_batch, is_train)
+
+    def forward_backward(self, data_batch: Any) -> None:
+        """Compute outputs and gradients of one batch, in one native call where that is legal."""
+        kind = type(self)
+        if kind.forward is not Module.forward or kind.backward is not Module.backward:
+            super().forward_backward(data_batch)
+            return
+        self._need("forward_backward", "binded", "params_initialized")
+        self._fitted(data_batch).forward_backward(data_batch)
+
+    def _fitted(self, batch: Any) -> DataParallelExecutorGroup:
+        """The executors, bound to the shapes of `batch`."""
+        if not (fits(self._data_shapes, batch.data) and self._labels_fit(batch.label)):
+            self.reshape(*self._shapes_of(batch))
+        return self._group("forward")
 
     def _labels_fit(self, labels: Any) -> bool:
         wanted = self._label_names or self._label_shapes
@@ -388,12 +401,8 @@ class Module(BaseModule):
         """Change the parameters by the gradients."""
         self._need("update", "binded", "params_initialized", "optimizer_initialized")
         self._params_dirty = True
-        group = self._group("update")
-        arrays = self._param_names, group.param_arrays, group.grad_arrays
-        if self._update_on_kvstore:
-            stores.update_on_store(self._kvstore, *arrays)
-        else:
-            stores.update_beside_store(self._kvstore, self._updater, *arrays)
+        updater = None if self._update_on_kvstore else self._updater
+        self._group("update").update(self._kvstore, updater)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """Outputs, joined over the devices, or a list per device for each."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon import kvstore as kv
 from gnomon.base import ParamError, complaint
@@ -48,47 +48,52 @@ def start_store(
             store.pull(name, out=arrays, priority=-index)
 
 
-def update_on_store(
-    store: Any,
+class Trained(NamedTuple):
+    """What has gradients: names, positions among all parameters, and an array for each device."""
+
+    names: list[str]
+    positions: list[int]
+    params: list[Sequence[Any]]
+    grads: list[Sequence[Any]]
+
+
+def trained(
     names: Sequence[str],
     param_arrays: Sequence[Sequence[Any]],
     grad_arrays: Sequence[Sequence[Any]],
-) -> None:
+) -> Trained:
+    """Those of the parameters that have gradients."""
+    rows = [
+        (name, position, params, grads)
+        for position, (name, params, grads) in enumerate(
+            zip(names, param_arrays, grad_arrays, strict=True)
+        )
+        if grads[0] is not None
+    ]
+    return Trained(*(list(column) for column in zip(*rows, strict=True))) if rows else NOTHING
+
+
+NOTHING = Trained([], [], [], [])
+
+
+def update_on_store(store: Any, what: Trained) -> None:
     """Push all gradients to the store, which updates, and pull the parameters back."""
-    keys, params, grads = _trained(names, param_arrays, grad_arrays)
-    store.push(keys, grads)
-    store.pull(keys, out=params)
+    store.push(what.names, what.grads)
+    store.pull(what.names, out=what.params)
 
 
-def update_beside_store(
-    store: Any,
-    updater: Any,
-    names: Sequence[str],
-    param_arrays: Sequence[Sequence[Any]],
-    grad_arrays: Sequence[Sequence[Any]],
-) -> None:
+def update_beside_store(store: Any, updater: Any, what: Trained, join: Any = None) -> None:
     """Sum gradients over the devices through the store, if any, and update on each device.
 
-    Parameter `i` on device `k` of `n` has the updater's index `i * n + k`.
+    Parameter `i` on device `k` of `n` has the updater's index `i * n + k`. `join` may take the
+    update over where there is one device and no store, as for `Optimizer.update_all`.
     """
-    keys, params, grads = _trained(names, param_arrays, grad_arrays)
     if store is not None:
-        store.push(keys, grads)
-        store.pull(keys, out=grads)
-    count = len(params[0]) if params else 0
-    position = {name: index for index, name in enumerate(names)}
+        store.push(what.names, what.grads)
+        store.pull(what.names, out=what.grads)
+        join = None
+    count = len(what.params[0]) if what.params else 0
     for device in range(count):
-        indices = [position[name] * count + device for name in keys]
-        updater(indices, [g[device] for g in grads], [p[device] for p in params])
-
-
-def _trained(
-    names: Sequence[str],
-    param_arrays: Sequence[Sequence[Any]],
-    grad_arrays: Sequence[Sequence[Any]],
-) -> tuple[list[str], list[Sequence[Any]], list[Sequence[Any]]]:
-    """Names, parameters and gradients of what has gradients."""
-    rows = [
-        row for row in zip(names, param_arrays, grad_arrays, strict=True) if row[2][0] is not None
-    ]
-    return [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+        indices = [position * count + device for position in what.positions]
+        grads, params = [g[device] for g in what.grads], [p[device] for p in what.params]
+        updater(indices, grads, params, join if count == 1 else None)

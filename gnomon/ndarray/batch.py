@@ -15,7 +15,7 @@ from gnomon.expr.node import Buffer
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.layout import Layout
 from gnomon.runtime.prepare import Store, prepare
-from gnomon.runtime.program import Done
+from gnomon.runtime.program import Done, Step
 from gnomon.runtime.template import Template
 from gnomon.shape import prod
 
@@ -74,6 +74,12 @@ class Batch:
         task = _Run(self._template, addresses, ([x._chunk for x in arrays], keep))
         place = arrays[0].context
         engine.get().push_inline(task, place, tuple(const), tuple(mutate), priority, self.name)
+
+    def fixed(self, addresses: Sequence[int]) -> Step:
+        """The statements on operands that stay where they are, as a step of the caller's own."""
+        copy = self._template.reserve()
+        copy.place(addresses)
+        return copy.step
 
 
 class _Run:

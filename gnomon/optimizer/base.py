@@ -22,7 +22,7 @@ from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.lr_scheduler import LRScheduler
 from gnomon.ops.update import Update
-from gnomon.optimizer.fused import FusedUpdates, Item, Rates
+from gnomon.optimizer.fused import FusedUpdates, Item, Join, Rates
 from gnomon.registry import Registry
 
 # Attributes that formulas do not read as constants: they change, and compile nothing anew.
@@ -138,7 +138,7 @@ class Optimizer:
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Change `weight` by `grad`, and `state` with it."""
         self._update_count(index)
-        self._push([(index, Item(weight, grad, _states(state)))])
+        self._push([index], [Item(weight, grad, _states(state))])
 
     def create_state_multi_precision(self, index: Any, weight: Any) -> Any:
         """`create_state`, and a float32 copy where `multi_precision` asks for one."""
@@ -164,25 +164,32 @@ class Optimizer:
         weights: Sequence[Any],
         grads: Sequence[Any],
         states: Sequence[Any],
+        join: Join | None = None,
     ) -> None:
-        """`update_multi_precision` of several weights; one operation where there is a formula."""
+        """`update_multi_precision` of several weights; one operation where there is a formula.
+
+        `join(update, numbers)` may take that operation over, and says whether it did.
+        """
         if not self._fuses():
             for each in zip(indices, weights, grads, states, strict=True):
                 self.update_multi_precision(*each)
             return
-        pairs = []
+        items = []
         for index, weight, grad, state in zip(indices, weights, grads, states, strict=True):
             self._update_count(index)
             master = None
-            if self._needs_master(weight):
+            if self.multi_precision and self._needs_master(weight):
                 master, state = self._master_and_state(state)
-            pairs.append((index, Item(weight, grad, _states(state), master)))
-        self._push(pairs)
+            items.append(Item(weight, grad, _states(state), master))
+        self._push(indices, items, join)
 
-    def _push(self, pairs: Sequence[tuple[Any, Item]]) -> None:
-        rates: list[float] = [self.rescale_grad]
-        for index, _ in pairs:
-            rates += (self._rate(index), self._get_wd(index))
+    def _push(
+        self, indices: Sequence[Any], items: Sequence[Item], join: Join | None = None
+    ) -> None:
+        rates, rate = [self.rescale_grad], self.learning_rate
+        for index in indices:
+            lr = rate * self._multiplier(index, "lr_mult", self.lr_mult)
+            rates += (self._rate(index, lr), self._get_wd(index))
         settings = tuple(
             [v for k, v in self.__dict__.items() if type(v) in _NUMBERS and k not in _NOT_COMPILED]
         )
@@ -190,7 +197,7 @@ class Optimizer:
         if fused is None:
             self._fused.clear()
             fused = self._fused[settings] = FusedUpdates(self.formula)
-        fused.push([item for _, item in pairs], rates)
+        fused.push(items, rates, join)
 
     def _fuses(self) -> bool:
         """Whether updates are the formula's, and nobody's own."""
@@ -200,9 +207,9 @@ class Optimizer:
             and kind.update_multi_precision is Optimizer.update_multi_precision
         )
 
-    def _rate(self, index: Any) -> float:
-        """The rate that the formula gets."""
-        return self._get_lr(index)
+    def _rate(self, index: Any, lr: float) -> float:
+        """The rate that the formula gets where that of the weight is `lr`."""
+        return lr
 
     def _with_master(self, master: Any, state: Any) -> Any:
         return master, state

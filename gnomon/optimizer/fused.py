@@ -8,8 +8,8 @@ the next (rates, decays, the factor on gradients) is read from memory and compil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,8 +31,7 @@ class Rates:
     wd: Expr
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """A weight with its gradient and states; with `master`, that is what the formula is about."""
 
     weight: Any
@@ -52,28 +51,78 @@ class Item:
         return [] if self.master is None else [self.master]
 
 
+class Bound:
+    """The updates of some arrays as native work of their own, to be run one at a time."""
+
+    __slots__ = ("_keep", "_memory", "reads", "step", "writes")
+
+    def __init__(self, batch: Batch, arrays: Sequence[Any], written: Sequence[int], count: int):
+        self._memory = np.zeros(count, np.float64)
+        self.step = batch.fixed([*(x._address for x in arrays), *_places(self._memory)])
+        self.writes = [arrays[k]._var for k in written]
+        self.reads = [x._var for x in arrays if x._var not in self.writes]
+        self._keep = list(arrays)
+
+    def put(self, rates: Sequence[float]) -> None:
+        """Set the rates that the next run reads."""
+        self._memory[:] = rates
+
+
+#: takes over an update with its rates, and says whether it did
+Join = Callable[[Bound, Sequence[float]], bool]
+
+
 class FusedUpdates:
-    """Batches of updates by a formula, kept by the layouts of what they update."""
+    """Batches of updates by a formula, kept by the layouts of what they update.
+
+    Where somebody takes updates over, those of the same arrays are also kept by their places.
+    """
 
     KEPT = 64
+    KEPT_BOUND = 8
 
     def __init__(self, formula: Formula) -> None:
         self._formula = formula
         self._batches: dict[Any, tuple[Batch, list[int]]] = {}
+        self._bound: dict[Any, Bound | None] = {}
 
-    def push(self, items: Sequence[Item], rates: Sequence[float]) -> None:
+    def push(self, items: Sequence[Item], rates: Sequence[float], join: Join | None = None) -> None:
         """Update all items; `rates` are the factor on gradients, then rate and decay of each."""
-        written = [x for item in items for x in item.written()]
-        if not overlapping(written, [item.grad for item in items]):
+        if join is not None:
+            bound = self._bound_to(items)
+            if bound is not None and join(bound, rates):
+                return
+        if not _overlap(items):
             self._push(items, rates)
             return
         for number, item in enumerate(items):
             if overlapping(item.written(), [item.grad]):
-                item = replace(item, grad=item.grad.copy())
+                item = item._replace(grad=item.grad.copy())
             self._push([item], [rates[0], *rates[1 + 2 * number : 3 + 2 * number]])
+
+    def _bound_to(self, items: Sequence[Item]) -> Bound | None:
+        """The updates of these very arrays; None where they share memory."""
+        arrays = [x for item in items for x in item.arrays()]
+        key = (*[x._address for x in arrays], *[x._layout for x in arrays])
+        if key not in self._bound:
+            made = None
+            if not _overlap(items):
+                made = Bound(*self._batch(items, arrays), 1 + 2 * len(items))
+            if len(self._bound) >= self.KEPT_BOUND:
+                self._bound.clear()
+            self._bound[key] = made
+        return self._bound[key]
 
     def _push(self, items: Sequence[Item], rates: Sequence[float]) -> None:
         arrays = [x for item in items for x in item.arrays()]
+        batch, _, written = self._batch(items, arrays)
+        memory = np.array(rates, dtype=np.float64)
+        batch.push(arrays, written, _places(memory), memory)
+
+    def _batch(
+        self, items: Sequence[Item], arrays: Sequence[Any]
+    ) -> tuple[Batch, Sequence[Any], list[int]]:
+        """The batch for arrays of these layouts, the arrays, and which of them are written."""
         key = tuple([x._layout for x in arrays])
         if key not in self._batches:
             made = self._made(items), self._written(items)
@@ -81,10 +130,7 @@ class FusedUpdates:
                 self._batches.clear()
             self._batches[key] = made
         batch, written = self._batches[key]
-        memory = np.array(rates, dtype=np.float64)
-        start = memory.__array_interface__["data"][0]
-        more = range(start, start + memory.nbytes, memory.itemsize)
-        batch.push(arrays, written, more, memory)
+        return batch, arrays, written
 
     @staticmethod
     def _written(items: Sequence[Item]) -> list[int]:
@@ -131,3 +177,15 @@ def _spread(place: Buffer, shape: tuple[int, ...], dtype: DType) -> Expr:
     """The number in memory at `place` for every element of `shape`."""
     layout = strided(shape, (0,) * len(shape), place.dtype)
     return cast(Buffer(shape, place.dtype, layout.strides, place.address), dtype)
+
+
+def _places(memory: np.ndarray[Any, Any]) -> range:
+    """The address of each number in `memory`."""
+    start = memory.__array_interface__["data"][0]
+    return range(start, start + memory.nbytes, memory.itemsize)
+
+
+def _overlap(items: Sequence[Item]) -> bool:
+    """Whether something that is written shares memory with anything else."""
+    written = [x for item in items for x in item.written()]
+    return overlapping(written, [item.grad for item in items])

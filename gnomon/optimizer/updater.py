@@ -7,6 +7,7 @@ from typing import Any
 
 from gnomon.base import FormatError, complaint
 from gnomon.optimizer.base import Optimizer
+from gnomon.optimizer.fused import Join
 
 
 class Updater:
@@ -21,12 +22,12 @@ class Updater:
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}
 
-    def __call__(self, index: Any, grad: Any, weight: Any) -> None:
-        """Update one weight, or lists of them."""
+    def __call__(self, index: Any, grad: Any, weight: Any, join: Join | None = None) -> None:
+        """Update one weight, or lists of them; `join` as for `Optimizer.update_all`."""
         if not isinstance(index, (list, tuple)):
             index, grad, weight = [index], [grad], [weight]
         states = [self._state(*each) for each in zip(index, weight, strict=True)]
-        self.optimizer.update_all(index, weight, grad, states)
+        self.optimizer.update_all(index, weight, grad, states, join)
 
     def _state(self, index: Any, weight: Any) -> Any:
         """The weight's state, made or moved to its device when first asked for."""

@@ -48,9 +48,13 @@ class Copy:
 
     def run(self, addresses: Sequence[int], done: Done) -> None:
         """Do the work on these operands, once; nobody else may be using this copy."""
+        self.place(addresses)
+        self.call(done)
+
+    def place(self, addresses: Sequence[int]) -> None:
+        """From now on the operands are at these addresses."""
         for words, word, operand, offset in self.slots:
             words[word] = addresses[operand] + offset
-        self.call(done)
 
 
 class Template:

@@ -7,7 +7,7 @@ from gnomon.context import cpu
 from gnomon.executor.arena import Arena
 from gnomon.executor.draws import Draws
 from gnomon.executor.layout import Mode, Network, lay_out
-from gnomon.executor.program import build, place
+from gnomon.executor.program import Builder, place
 from gnomon.expr.node import Buffer
 from gnomon.graph import infer
 from gnomon.graph.node import Entry, Graph, Node, variable
@@ -61,6 +61,6 @@ class Bound:
         layout = self.layout(train, bool(self.grads), fuse)
         place(layout, Arena(cpu()))
         layout.draws.put(layout.draws.reserve())
-        for segment in build(layout, slice(None), {}, "all"):
+        for segment in Builder(layout).build(slice(None), "all"):
             segment.run()
         return layout

@@ -1,0 +1,176 @@
+"""Rounds: a pass as one native call, with its batch before it and the weights' update behind.
+
+A round is pushed *held back*: until anybody asks the engine for something, an update may still join
+it, and both become one call. Nobody can tell but by the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from gnomon import engine
+from gnomon.context import Context
+from gnomon.engine import Var
+from gnomon.executor import arrays
+from gnomon.expr.node import Buffer
+from gnomon.runtime.prepare import Store, prepare
+from gnomon.runtime.program import Done, Program, Step
+from gnomon.runtime.template import Template
+from gnomon.shape import prod
+
+KEPT = 8  # programs of a pass: with and without a batch, and for each of a few updates
+
+Put = tuple[Callable[[Any], object], Any]
+Feed = tuple[Any, Any]  # the array that is bound, and the one whose elements it gets
+
+
+class Follower(Protocol):
+    """What may follow a round in the same native call: native work and what it touches."""
+
+    @property
+    def step(self) -> Step:
+        """The work; it is the caller's alone."""
+
+    @property
+    def reads(self) -> Sequence[Var]:
+        """The variables of what it reads."""
+
+    @property
+    def writes(self) -> Sequence[Var]:
+        """The variables of what it writes."""
+
+    def put(self, numbers: Any) -> None:
+        """Set the numbers that the next run reads."""
+
+
+class Load:
+    """The copy of an array, which lies elsewhere at each run, into a bound one."""
+
+    __slots__ = ("_copy", "step", "var")
+
+    def __init__(self, dest: Any) -> None:
+        size, dtype = prod(dest.shape), arrays.dtype_of(dest)
+        target = Buffer((size,), dtype, None, arrays.buffer(dest).address, dest)
+
+        def make(addresses: Sequence[int]) -> list[Step]:
+            source = Buffer((size,), dtype, None, addresses[0])
+            return prepare([Store(target, "saveto", source)], "load")
+
+        self._copy = Template(make, 1).reserve()
+        self.step, self.var = self._copy.step, arrays.var(dest)
+
+    def put(self, address: int) -> None:
+        """Let the next run copy from `address`."""
+        self._copy.place((address,))
+
+
+class Joined(NamedTuple):
+    """Passes as one program; `taken` are all of its variables."""
+
+    program: Program
+    const: tuple[Var, ...]
+    mutate: tuple[Var, ...]
+    taken: frozenset[Var]
+
+
+def joined(steps: Iterable[Step], reads: Iterable[Var], writes: Iterable[Var], name: str) -> Joined:
+    """Steps as one program, and its variables, each either read or written."""
+    mutate = dict.fromkeys(writes)
+    const = dict.fromkeys(v for v in reads if v not in mutate)
+    return Joined(Program(steps, name), (*const,), (*mutate,), frozenset((*const, *mutate)))
+
+
+class Round:
+    """One run: `puts` set what differs from run to run. Called again, it goes on where it was."""
+
+    __slots__ = ("done", "keep", "program", "puts")
+
+    resumable = True
+
+    def __init__(self, program: Step, puts: list[Put], keep: Any) -> None:
+        self.program, self.puts, self.keep = program, puts, keep
+        self.done: Done = []
+
+    def __call__(self, run_ctx: Any) -> None:
+        if not self.done:
+            for put, value in self.puts:
+                put(value)
+        self.program.run_once(self.done)
+
+
+class Pushed(NamedTuple):
+    """A round, and the engine's record of it."""
+
+    round: Round
+    job: Any
+
+
+class Pass:
+    """A native program of an executor, its variables, and the programs it is part of."""
+
+    def __init__(
+        self, program: Program, reads: Iterable[Var], writes: Iterable[Var], ctx: Context
+    ) -> None:
+        self.ctx = ctx
+        self._own = joined([program], reads, writes, program.name)
+        self._loads: dict[int, Load] = {}
+        self._joined: dict[tuple[object, ...], Joined] = {(): self._own}
+
+    def push(self, feeds: Sequence[Feed], puts: list[Put]) -> Pushed:
+        """Push a round that begins by copying `feeds`; it is held back."""
+        loads = [self._load(dest) for dest, _ in feeds]
+        whole = self._of(tuple(loads), None)
+        sources = [source for _, source in feeds]
+        puts += [(x.put, source._address) for x, source in zip(loads, sources, strict=True)]
+        made = Round(whole.program, puts, (loads, sources))
+        more = dict.fromkeys([v for s in sources if (v := arrays.var(s)) not in whole.taken])
+        const = (*whole.const, *more) if more else whole.const
+        name = whole.program.name
+        job = engine.get().push_later(made, self.ctx, const, whole.mutate, name)
+        return Pushed(made, job)
+
+    def follow(self, pushed: Pushed, after: Follower, numbers: Any) -> bool:
+        """Push `after` in one call with the round before, if that is still held back."""
+        current, (before, job) = engine.get(), pushed
+        if not current.take_back(job):
+            return False
+        whole = self._of(tuple(before.keep[0]), after)
+        before.program = whole.program
+        before.puts.append((after.put, numbers))
+        more = dict.fromkeys([v for v in job.const if v not in whole.taken])
+        const = (*whole.const, *more) if more else whole.const
+        current.push_inline(before, self.ctx, const, whole.mutate, name=whole.program.name)
+        return True
+
+    def _load(self, dest: Any) -> Load:
+        found = self._loads.get(id(dest))
+        if found is None:
+            found = self._loads[id(dest)] = Load(dest)
+        return found
+
+    def _of(self, loads: tuple[Load, ...], after: Follower | None) -> Joined:
+        """The program of `loads`, this pass, and `after`."""
+        key = loads if after is None else (*loads, after)
+        found = self._joined.get(key)
+        if found is None:
+            own, behind = self._own, () if after is None else (after,)
+            steps = [*(x.step for x in loads), own.program, *(x.step for x in behind)]
+            reads = [*own.const, *(v for x in behind for v in x.reads)]
+            writes = [*own.mutate, *(x.var for x in loads), *(v for x in behind for v in x.writes)]
+            if len(self._joined) >= KEPT:
+                self._joined = {(): own}
+            name = f"{own.program.name} and update" if behind else own.program.name
+            found = self._joined[key] = joined(steps, reads, writes, name)
+        return found
+
+
+def loadable(dest: Any, source: Any) -> bool:
+    """Whether `source` can be copied into `dest` byte by byte, as part of a native program."""
+    return (
+        source._layout is dest._layout
+        and source._layout.strides is None
+        and source.context == dest.context
+        and source.size > 0
+        and source._chunk is not dest._chunk
+    )

@@ -1,0 +1,89 @@
+"""What is held back runs before anybody could tell, or joined with what comes right after."""
+
+import threading
+
+import pytest
+
+from gnomon import engine
+from gnomon.base import EngineError
+
+
+@pytest.fixture
+def one():
+    return engine.create("ThreadedEnginePerDevice")
+
+
+def later(one, told, word, *variables):
+    return one.push_later(lambda run_ctx: told.append(word), mutate_vars=variables, name=word)
+
+
+def test_it_waits_for_the_next_entry(one):
+    x, y, told = one.new_variable(), one.new_variable(), []
+    later(one, told, "a", x)
+    assert told == []
+    one.wait_for_var(y)  # of anything
+    assert told == ["a"]
+
+
+@pytest.mark.parametrize("entry", ["push_inline", "push_later", "push_sync"])
+def test_pushes_come_after_it(one, entry):
+    x, told = one.new_variable(), []
+    later(one, told, "a", x)
+    getattr(one, entry)(lambda run_ctx: told.append("b"), mutate_vars=[x])
+    one.wait_for_var(x)
+    assert told == ["a", "b"]
+
+
+def test_a_brief_kernel_comes_after_it(one):
+    x, told = one.new_variable(), []
+    later(one, told, "a", x)
+    assert not one.run_brief(lambda run_ctx: told.append("b"), (), (x,))
+
+
+def test_it_can_be_taken_back_once(one):
+    x, told = one.new_variable(), []
+    job = later(one, told, "a", x)
+    assert one.take_back(job) and not one.take_back(job)
+    one.wait_for_all()
+    assert told == [] and x.version == 0
+    job = later(one, told, "b", x)
+    one.wait_for_all()
+    assert told == ["b"] and not one.take_back(job)
+
+
+def test_another_thread_runs_it(one):
+    x, told = one.new_variable(), []
+    later(one, told, "a", x)
+    thread = threading.Thread(target=one.wait_for_all)
+    thread.start()
+    thread.join()
+    assert told == ["a"]
+
+
+def test_in_a_function_of_the_engine_nothing_is_held_back(one):
+    x, y, told = one.new_variable(), one.new_variable(), []
+
+    def outer(run_ctx):
+        later(one, told, "inner", y)
+        told.append("outer")
+
+    one.push_inline(outer, mutate_vars=[x])
+    one.wait_for_var(y)
+    assert told == ["outer", "inner"]
+
+
+def test_failures_are_told_at_the_wait(one):
+    x = one.new_variable()
+
+    def fails(run_ctx):
+        raise ValueError("no")
+
+    one.push_later(fails, mutate_vars=[x], name="fails")
+    with pytest.raises(EngineError, match="fails"):
+        one.wait_for_var(x)
+
+
+def test_the_naive_engine_holds_nothing_back():
+    naive, told = engine.create("NaiveEngine"), []
+    job = later(naive, told, "a", naive.new_variable())
+    assert told == ["a"] and not naive.take_back(job)
