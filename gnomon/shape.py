@@ -138,9 +138,13 @@ def convert_layout(shape: Sequence[int], source: str, target: str) -> Shape:
     Raises:
         ShapeError: the layouts do not name the same axes, or `shape` has another rank.
     """
+    if not all(isinstance(layout, str) for layout in (source, target)):
+        got = f"{type(source).__name__} and {type(target).__name__}"
+        raise TypeError(complaint("convert_layout", "source, target", "letters", got))
     if len(set(source)) != len(source) or sorted(source) != sorted(target):
         expected = f"the axes of {source!r}, each once"
         raise ShapeError(complaint("convert_layout", "target", expected, repr(target)))
+    shape = Shape(shape)
     if len(shape) != len(source):
         expected = f"{len(source)} axes for layout {source!r}"
         raise ShapeError(complaint("convert_layout", "shape", expected, tuple(shape)))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from gnomon.base import ShapeError, complaint
+from gnomon.shape import prod
+
+LIMIT = 1 << 63
 
 
 def normal_axis(where: str, axis: int, ndim: int) -> int:
@@ -13,16 +18,53 @@ def normal_axis(where: str, axis: int, ndim: int) -> int:
     >>> normal_axis("flip", -1, 3)
     2
     """
-    if not -ndim <= axis < ndim:
-        raise ShapeError(complaint(where, "axis", f"an axis of {ndim}", axis))
-    return axis % ndim
+    number = whole(where, "axis", axis)
+    if not -ndim <= number < ndim:
+        raise ShapeError(complaint(where, "axis", f"an axis of {ndim}", number))
+    return number % ndim
+
+
+def whole(where: str, name: str, value: Any, low: int | None = None) -> int:
+    """`value` as a whole number of 64 bits, `low` at least; a TypeError or ShapeError otherwise.
+
+    >>> whole("repmat", "nrow", 3, 1)
+    3
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        got = repr(value) if isinstance(value, float | str) else f"a {type(value).__name__}"
+        raise TypeError(complaint(where, name, "a whole number", got)) from None
+    if (low is not None and number < low) or not -LIMIT <= number < LIMIT:
+        expected = "a number of 64 bits" if low is None else f"a whole number of at least {low}"
+        raise ShapeError(complaint(where, name, expected, number))
+    return number
+
+
+def checked_sizes(where: str, shape: Iterable[int], name: str = "shape") -> tuple[int, ...]:
+    """`shape` as sizes of at least 0, of at most 2^63 elements together.
+
+    Raises:
+        TypeError: no whole numbers.
+        ShapeError: a negative size, or too many elements.
+    """
+    try:
+        sizes = tuple([operator.index(n) for n in shape])
+    except TypeError:
+        got = f"{shape!r:.60}"
+        raise ShapeError(complaint(where, name, "whole numbers", got)) from None
+    if any(n < 0 for n in sizes):
+        raise ShapeError(complaint(where, name, "sizes of at least 0", sizes))
+    if prod([n for n in sizes if n]) >= LIMIT:
+        raise ShapeError(complaint(where, name, "sizes of fewer than 2**63 elements", sizes))
+    return sizes
 
 
 def normal_axes(where: str, axes: int | Iterable[int] | None, ndim: int) -> tuple[int, ...]:
     """Several axes, ascending; None means all."""
     if axes is None:
         return tuple(range(ndim))
-    given = (axes,) if isinstance(axes, int) else tuple(axes)
+    given = tuple(axes) if isinstance(axes, Iterable) else (axes,)
     found = sorted(normal_axis(where, a, ndim) for a in given)
     if len(set(found)) != len(found):
         raise ShapeError(complaint(where, "axes", "each axis once", given))
@@ -33,4 +75,4 @@ def one_each(where: str, name: str, values: Sequence[int], count: int) -> tuple[
     """`values` as a tuple of `count` numbers."""
     if len(values) != count:
         raise ShapeError(complaint(where, name, f"{count} numbers, one an axis", tuple(values)))
-    return tuple(values)
+    return tuple([whole(where, name, n) for n in values])

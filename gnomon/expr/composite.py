@@ -8,8 +8,11 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, get_type_hints
 
 import numpy as np
 
+from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
-from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Expr
+from gnomon.expr.axes import LIMIT
+from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Expr, check_expr
+from gnomon.shape import prod
 
 # fields so annotated are kernel arguments: another value needs no recompiling
 Size: TypeAlias = Annotated[int, "size"]
@@ -27,7 +30,12 @@ class Composite(Expr):
     _roles: ClassVar[dict[str, str]]
 
     def __post_init__(self) -> None:
+        for child in self.children:
+            check_expr(type(self).__name__, "operand", child)
         shape, dtype = self.infer()
+        if not 0 <= prod(shape) < LIMIT:
+            expected = "sizes of fewer than 2**63 elements"
+            raise ShapeError(complaint(type(self).__name__, "shape", expected, tuple(shape)))
         object.__setattr__(self, "shape", tuple(shape))
         object.__setattr__(self, "dtype", dtype)
         self._note_type()

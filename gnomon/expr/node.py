@@ -237,6 +237,8 @@ class Scalar(Expr):
     kind = MAPPER
 
     def __init__(self, value: Number, dtype: DType, modular: bool = False) -> None:
+        if type(value) is not float or type(dtype) is not DType:
+            value, dtype = checked_number("scalar", value), dt.of(dtype)
         if dtype.kind != "f":
             value = (dt.int64 if dtype.kind == "b" else dtype).nearest(value, modular)
         self.value, self.modular = value, modular
@@ -263,6 +265,8 @@ class Map(Expr):
         self.fn, self.args, self.shape, self.dtype = fn, args, shape, dtype
         mask = MAPPER
         for arg in args:
+            if arg.shape != shape and arg.shape:
+                raise ShapeError(complaint("Map", "args", f"shape {shape}", f"{arg!r}"))
             mask |= arg.exp_type
         self.exp_type = mask
 
@@ -305,7 +309,8 @@ class Cast(Expr):
     kind = MAPPER
 
     def __init__(self, src: Expr, dtype: DType) -> None:
-        self.src, self.shape, self.dtype = src, src.shape, dtype
+        check_expr("tcast", "e", src)
+        self.src, self.shape, self.dtype = src, src.shape, dt.of(dtype)
         self.exp_type = MAPPER | src.exp_type
 
     @property
@@ -318,6 +323,22 @@ class Cast(Expr):
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
         return ((self.src, cast(g, self.src.dtype)),) if self.src.dtype.kind == "f" else ()
+
+
+def check_expr(where: str, argument: str, value: object) -> None:
+    """A TypeError unless `value` is an expression."""
+    if not isinstance(value, Expr):
+        expected = "an expression (Tensor wraps arrays)"
+        raise TypeError(complaint(where, argument, expected, f"a {type(value).__name__}"))
+
+
+def checked_number(where: str, value: Any) -> Number:
+    """`value` as a Python number; a TypeError where it is none."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, bool | int | float):
+        raise TypeError(complaint(where, "x", "a number", f"a {type(value).__name__}"))
+    return value
 
 
 def as_expr(
@@ -383,7 +404,7 @@ def binary(fn: ScalarFn, a: Operand, b: Operand) -> Map:
 
 def cast(e: Expr, dtype: DType) -> Expr:
     """`e` converted to `dtype`; `e` itself where it has that dtype."""
-    return e if e.dtype is dtype else Cast(e, dtype)
+    return e if isinstance(e, Expr) and e.dtype is dtype else Cast(e, dtype)
 
 
 def product(a: Expr, b: Expr | Number) -> Expr:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gnomon import dtype as dt
+from gnomon.base import DTypeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.scalar import ScalarFn
 from gnomon.expr.term import Arena, Number, Term
+
+if TYPE_CHECKING:
+    from gnomon.expr.node import Expr
 
 Values = tuple[Term, ...]
 
@@ -37,6 +42,13 @@ class Reducer:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Reducer) and (self.name, self.key) == (other.name, other.key)
+
+
+def check_numbers(where: str, argument: str, e: Expr) -> None:
+    """A DTypeError where `e` holds truth values, which have no sums."""
+    if e.dtype is dt.bool_:
+        expected = "a dtype of numbers: cast it first"
+        raise DTypeError(complaint(where, argument, expected, f"{e!r}"))
 
 
 def lowest(dtype: DType) -> Number:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import GnomonError, complaint
+from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.derivative import TWO_OVER_ROOT_PI, best_derivative
 from gnomon.expr.formula import ROUNDING, Formula, Operand, Sym, Tape, prim, select, write
@@ -211,7 +211,14 @@ class ScalarFn:
                 return arg._map(self, args)
         if all(isinstance(a, int | float) for a in args):
             return float(self.numpy(*map(np.float64, args)))
-        return self.numpy(*args)
+        try:
+            return self.numpy(*args)
+        except (TypeError, ValueError) as error:
+            expected = "expressions, or numbers and arrays of one dtype that broadcast"
+            got = ", ".join(type(a).__name__ for a in args)
+            raise ParamError(
+                complaint(self.name, "operands", expected, f"{got} ({error})")
+            ) from None
 
     def __repr__(self) -> str:
         return f"<scalar function {self.name}, {self.arity} arguments>"

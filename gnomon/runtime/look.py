@@ -27,7 +27,7 @@ def explain(stores: Sequence[Store], stage: str = "loop") -> str:
     Raises:
         ParamError: there is no such stage.
     """
-    show = PRINTERS.get(stage)
+    show = PRINTERS.get(stage) if isinstance(stage, str) else None
     if show is None:
         raise ParamError(complaint("explain", "stage", f"one of {', '.join(PRINTERS)}", stage))
     return "\n".join(

@@ -26,7 +26,16 @@ plusto: Saver = "plusto"
 minusto: Saver = "minusto"
 multo: Saver = "multo"
 divto: Saver = "divto"
-MODULAR = (plusto, minusto, multo)
+MODULAR = frozenset((plusto, minusto, multo))
+
+
+def modular(saver: Saver) -> bool:
+    """Whether a saver counts modulo a power of two on integers; a TypeError where it is none."""
+    try:
+        return saver in MODULAR
+    except TypeError:  # not hashable
+        expected = "a saver, such as plusto"
+        raise TypeError(complaint("assignment", "saver", expected, repr(saver))) from None
 
 
 def assign(dest: Buffer, saver: Saver, value: Operand) -> None:
@@ -36,7 +45,7 @@ def assign(dest: Buffer, saver: Saver, value: Operand) -> None:
         ShapeError, DTypeError: the value does not fit; the destination is untouched.
         GnomonError: a product inside a larger expression, or stored by `*=` or `/=`.
     """
-    e = as_expr(value, dest.dtype, modular=saver in MODULAR)
+    e = as_expr(value, dest.dtype, modular=modular(saver))
     if e.exp_type & ~CHAINER:
         check_products(e, saver)
     store(dest, saver, e)
@@ -64,7 +73,7 @@ def assign_all(dest: Targets, saver: Saver, value: Operand) -> None:
         ShapeError, DTypeError: the value does not fit; the destinations are untouched.
         GnomonError: a product of a library, which stores into one tensor.
     """
-    e = as_expr(value, dest.dtype, modular=saver in MODULAR)
+    e = as_expr(value, dest.dtype, modular=modular(saver))
     if e.exp_type & ~CHAINER:
         raise GnomonError(f"{e!r} holds a product, which stores into one tensor; see implicit_dot")
     if not isinstance(e, Scalar) and e.shape != dest.shape:

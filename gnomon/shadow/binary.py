@@ -7,11 +7,13 @@ byte order of little-endian machines. Rank and dtype are not written: the reader
 from __future__ import annotations
 
 import struct
-from typing import IO, TypeVar
+from collections.abc import Callable
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
 from gnomon.base import FormatError, ShapeError, complaint
+from gnomon.expr.arguments import explained
 from gnomon.shadow.container import TensorContainer
 from gnomon.shadow.tensor import Tensor
 from gnomon.shape import prod
@@ -21,6 +23,7 @@ PIECE = 1 << 24  # bytes asked of a stream at once: a foreign file's sizes claim
 T = TypeVar("T", bound=Tensor)
 
 
+@explained
 def save_binary(stream: IO[bytes], tensor: Tensor) -> None:
     """Write the shape and the rows of `tensor`.
 
@@ -39,10 +42,12 @@ def save_binary(stream: IO[bytes], tensor: Tensor) -> None:
     rows = np.ascontiguousarray(tensor.numpy())
     if rows.dtype.byteorder == ">":
         rows = rows.byteswap()
-    stream.write(struct.pack(f"<{tensor.ndim}I", *tensor.shape))
-    stream.write(rows.tobytes())
+    write = method(stream, "save_binary", "write")
+    write(struct.pack(f"<{tensor.ndim}I", *tensor.shape))
+    write(rows.tobytes())
 
 
+@explained
 def load_binary(stream: IO[bytes], dest: T, pre_alloc: bool = False) -> T:
     """Read what `save_binary` wrote of a tensor of the rank and dtype of `dest`; gives `dest`.
 
@@ -72,11 +77,20 @@ def load_binary(stream: IO[bytes], dest: T, pre_alloc: bool = False) -> T:
     return dest
 
 
+def method(stream: IO[bytes], where: str, name: str) -> Callable[..., Any]:
+    """A method of a stream; a TypeError where it has none."""
+    found: Callable[..., Any] | None = getattr(stream, name, None)
+    if not callable(found):
+        expected = f"a binary stream to {name}"
+        raise TypeError(complaint(where, "stream", expected, f"a {type(stream).__name__}"))
+    return found
+
+
 def exactly(stream: IO[bytes], count: int, what: str) -> bytes:
     """The next `count` bytes; a FormatError that says what they were to hold."""
     pieces, got = [], 0
     while got < count:
-        piece = stream.read(min(PIECE, count - got))
+        piece = method(stream, "load_binary", "read")(min(PIECE, count - got))
         if not piece:
             message = complaint("load_binary", "stream", f"{count} bytes: {what}", f"{got} bytes")
             raise FormatError(f"{message}; it is truncated, or no tensor of this rank and dtype")

@@ -8,9 +8,9 @@ from typing import Any
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
-from gnomon.expr.axes import normal_axis
+from gnomon.expr.axes import checked_sizes, normal_axis, whole
 from gnomon.expr.node import Buffer
-from gnomon.shadow.tensor import Tensor, checked_sizes
+from gnomon.shadow.tensor import Tensor
 from gnomon.shape import Shape, prod
 
 DEVICE_MASKS = {"cpu": 1, "gpu": 2}
@@ -81,7 +81,7 @@ class TBlob:
     def get(self, dim: int, dtype: Any = None) -> Tensor:
         """The tensor of `dim` axes; ShapeError, DTypeError where the blob has others."""
         self._check(dtype)
-        if dim != self.tensor.ndim:
+        if whole("TBlob.get", "dim", dim) != self.tensor.ndim:
             raise ShapeError(complaint("TBlob.get", "dim", f"{self.tensor.ndim}", dim))
         return self.tensor
 

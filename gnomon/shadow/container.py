@@ -8,9 +8,11 @@ from typing import Any, Self
 from gnomon import dtype as dt
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import checked_sizes
 from gnomon.expr.node import Buffer, Expr, Operand
 from gnomon.runtime import pool
-from gnomon.shadow.tensor import Tensor, checked_sizes
+from gnomon.shadow.tensor import Tensor
 from gnomon.shape import prod, row_major
 
 ALIGNMENT = 64
@@ -61,6 +63,7 @@ class TensorContainer(Tensor):
         return self
 
 
+@explained
 def new_tensor(
     shape: Sequence[int],
     init: Operand | None = None,
@@ -72,11 +75,13 @@ def new_tensor(
     return TensorContainer(shape, dtype, init, pad, device)
 
 
+@explained
 def alloc_space(shape: Sequence[int], dtype: Any = dt.default_real, pad: bool = True) -> Tensor:
     """A tensor with new memory, its content undefined; `free_space` gives the memory back."""
     return TensorContainer(shape, dtype, None, pad)
 
 
+@explained
 def free_space(tensor: Tensor) -> None:
     """Give the memory of an `alloc_space` back, once no view holds it; the tensor then has none.
 
@@ -89,6 +94,7 @@ def free_space(tensor: Tensor) -> None:
     tensor.address, tensor.owner = 0, None
 
 
+@explained
 def copy(dest: Tensor, source: Expr) -> Tensor:
     """Store `source` into `dest` of one shape and dtype, whatever their strides; gives `dest`."""
     return dest.assign(source)

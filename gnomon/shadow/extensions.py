@@ -11,6 +11,8 @@ from typing import Any
 from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
 from gnomon.expr import ext
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import whole
 from gnomon.expr.node import Expr
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Number
@@ -20,12 +22,13 @@ Pair = int | Sequence[int]
 
 def pair(where: str, name: str, value: Pair) -> tuple[int, int]:
     """One number for both directions, or (y, x)."""
-    both = (value, value) if isinstance(value, int) else tuple(value)
+    both = tuple(value) if isinstance(value, Sequence) else (value, value)
     if len(both) != 2:
         raise ShapeError(complaint(where, name, "a number or (y, x)", both))
-    return both[0], both[1]
+    return whole(where, name, both[0]), whole(where, name, both[1])
 
 
+@explained
 def crop(e: Expr, size: Pair, y0: int | None = None, x0: int | None = None) -> Expr:
     """The part of `size` (h, w) along the last two axes, from (y0, x0), or from the middle.
 
@@ -42,6 +45,7 @@ def crop(e: Expr, size: Pair, y0: int | None = None, x0: int | None = None) -> E
     return ext.crop(e, pair("crop", "size", size), start)
 
 
+@explained
 def pad(e: Expr, py: int, px: int | None = None, value: Number = 0) -> Expr:
     """`py` rows above and below, `px` (or `py`) columns left and right, of `value`.
 
@@ -54,10 +58,12 @@ def pad(e: Expr, py: int, px: int | None = None, value: Number = 0) -> Expr:
     """
     if e.ndim < 2:
         raise ShapeError(complaint("pad", "e", "two axes or more", f"{e!r}"))
+    py = whole("pad", "py", py)
     around = (*[0] * (e.ndim - 2), py, py if px is None else px)
     return ext.pad(e, around, around, value)
 
 
+@explained
 def pool(red: str | Reducer, e: Expr, ksize: Pair, stride: Pair, pad: Pair = 0) -> Expr:
     """What `red` makes of every window of `ksize` along the last two axes.
 
@@ -73,6 +79,7 @@ def pool(red: str | Reducer, e: Expr, ksize: Pair, stride: Pair, pad: Pair = 0) 
     return ext.pool(e, red, *sizes)
 
 
+@explained
 def unpool(
     red: str | Reducer,
     src: Expr,
@@ -101,6 +108,7 @@ def unpool(
     return ext.unpool(red, src, pooled, grad, *sizes)
 
 
+@explained
 def unpack_patch2col(img: Expr, ksize: Pair, stride: Pair, dilate: Pair = 1, pad: Pair = 0) -> Expr:
     """The windows of images (N, C, h, w) or (C, h, w), with zeros around, as columns.
 
@@ -117,6 +125,7 @@ def unpack_patch2col(img: Expr, ksize: Pair, stride: Pair, dilate: Pair = 1, pad
     return ext.unpack_patch2col(img, *sizes, *around)
 
 
+@explained
 def pack_col2patch(
     columns: Expr,
     shape: Sequence[int],
@@ -140,6 +149,7 @@ def pack_col2patch(
     return ext.pack_col2patch(columns, shape, *sizes, *around)
 
 
+@explained
 def take(index: Expr, w: Expr) -> Expr:
     """The rows of `w` that the integers of `index` name; one outside is the nearest inside.
 
@@ -154,6 +164,7 @@ def take(index: Expr, w: Expr) -> Expr:
     return ext.take(w, index)
 
 
+@explained
 def one_hot_encode(index: Expr, n: int, dtype: Any = dt.default_real) -> Expr:
     """Rows of `n`: 1 at the place that `index` names, else 0.
 
@@ -167,6 +178,7 @@ def one_hot_encode(index: Expr, n: int, dtype: Any = dt.default_real) -> Expr:
     return ext.one_hot(index, n, dt.of(dtype))
 
 
+@explained
 def range(
     start: Number,
     stop: Number | None = None,

@@ -13,6 +13,7 @@ import numpy as np
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
 from gnomon.expr import ext, fn
+from gnomon.expr.arguments import explained
 from gnomon.expr.node import Expr, Operand, cast
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Number
@@ -32,6 +33,7 @@ def class_axis(where: str, e: Expr) -> int:
     return 0 if e.ndim == 1 else 1
 
 
+@explained
 def softmax(dst: Tensor, energy: Expr) -> Tensor:
     """Store the softmax of `energy` along its second axis (of a vector, the only one) in `dst`.
 
@@ -48,6 +50,7 @@ def softmax(dst: Tensor, energy: Expr) -> Tensor:
     return dst.assign(e / ext.broadcast_to(ext.reduce(e, "sum", axis, True), e.shape))
 
 
+@explained
 def softmax_grad(dst: Tensor, src: Expr, label: Expr, ignore_label: Number | None = None) -> Tensor:
     """Store `src` less 1 at the class `label` names: the gradient of the loss by the energy.
 
@@ -69,6 +72,7 @@ def softmax_grad(dst: Tensor, src: Expr, label: Expr, ignore_label: Number | Non
     return dst.assign(grad)
 
 
+@explained
 def vector_dot(dst: Tensor, lhs: Expr, rhs: Expr) -> Tensor:
     """Store the inner product of two vectors in `dst`, of shape (1,).
 
@@ -81,6 +85,7 @@ def vector_dot(dst: Tensor, lhs: Expr, rhs: Expr) -> Tensor:
     return dst.assign(ext.reduce(lhs * rhs, "sum", 0, keepdims=True))
 
 
+@explained
 def batch_gemm(
     dst: Tensor,
     lhs: Expr,
@@ -112,6 +117,7 @@ def batch_gemm(
     return dst.assign(product, plusto)
 
 
+@explained
 def add_take_grad(dst: Tensor, index: Expr, src: Expr) -> Tensor:
     """Add each row of `src` to the row of `dst` that `index` names; equal ones in their order.
 
@@ -123,6 +129,7 @@ def add_take_grad(dst: Tensor, index: Expr, src: Expr) -> Tensor:
     return dst.assign(ext.take_grad(index, src, dst.shape[0]), plusto)
 
 
+@explained
 def add_take_grad_large_batch(dst: Tensor, sorted: Expr, index: Expr, src: Expr) -> Tensor:
     """Add row `index[k]` of `src` to row `sorted[k]` of `dst`, for every k in order.
 
@@ -132,6 +139,7 @@ def add_take_grad_large_batch(dst: Tensor, sorted: Expr, index: Expr, src: Expr)
     return add_take_grad(dst, sorted, ext.take(src, index))
 
 
+@explained
 def index_fill(dst: Tensor, index: Tensor, src: Tensor) -> Tensor:
     """Store each row of `src` in the row of `dst` that `index` names; of equal ones the last stays.
 
@@ -159,6 +167,7 @@ def index_fill(dst: Tensor, index: Tensor, src: Tensor) -> Tensor:
     return dst
 
 
+@explained
 def sort_by_key(keys: Tensor, values: Tensor, is_ascend: bool = True) -> None:
     """Sort `keys`, and `values` with them, in place; equal keys keep their order, NaN comes last.
 
@@ -171,6 +180,7 @@ def sort_by_key(keys: Tensor, values: Tensor, is_ascend: bool = True) -> None:
     reorder(order_of(keys.numpy(), is_ascend), keys, values)
 
 
+@explained
 def vectorized_sort(values: Tensor, segments: Tensor) -> None:
     """Sort by `segments` and within each by `values`, in place; equal ones keep their order.
 
@@ -203,11 +213,13 @@ def reorder(order: Array, *tensors: Tensor) -> None:
         memory[:] = memory[order]
 
 
+@explained
 def map_exp(saver: Saver, dst: Tensor, e: Operand) -> Tensor:
     """`dst saver e`; raises as an assignment does."""
     return dst.assign(e, saver)
 
 
+@explained
 def map_reduce_keep_lowest(
     saver: Saver, red: str | Reducer, dst: Tensor, e: Expr, scale: Number = 1
 ) -> Tensor:
@@ -215,6 +227,7 @@ def map_reduce_keep_lowest(
     return dst.assign(ext.reduce_except_dim(red, e, -1, scale), saver)
 
 
+@explained
 def map_reduce_keep_high_dim(
     saver: Saver, red: str | Reducer, dst: Tensor, e: Expr, dim: int, scale: Number = 1
 ) -> Tensor:

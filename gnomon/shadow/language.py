@@ -8,6 +8,7 @@ from typing import Any
 from gnomon import dtype as dt
 from gnomon.base import ParamError, ShapeError, complaint, nearest
 from gnomon.expr import fn
+from gnomon.expr.arguments import explained
 from gnomon.expr.call import BatchDot, Dot
 from gnomon.expr.ext import reshape
 from gnomon.expr.ext.transpose import Transpose
@@ -19,16 +20,19 @@ kRValue, kMapper, kChainer, kComplex = 0, 1, 3, 7
 kDevCPU, kDevGPU = 1, 2
 
 
+@explained
 def scalar(x: Number, dtype: Any = dt.default_real) -> Scalar:
     """The number `x` as an expression that fits any shape; another value never recompiles."""
     return Scalar(x, dt.of(dtype))
 
 
+@explained
 def tcast(dtype: Any, e: Expr) -> Expr:
     """`e` converted: floats to integers truncate toward zero and saturate, NaN gives 0."""
     return cast(e, dt.of(dtype))
 
 
+@explained
 def exp_type(e: Expr) -> int:
     """The bitwise or of the kinds of all parts: kRValue, kMapper, kChainer, kComplex.
 
@@ -39,6 +43,7 @@ def exp_type(e: Expr) -> int:
     return e.exp_type
 
 
+@explained
 def F(op: ScalarFn | str) -> Callable[..., Map]:
     """The scalar operator `op`, or the built-in of that name, to be mapped over expressions.
 
@@ -56,12 +61,14 @@ def F(op: ScalarFn | str) -> Callable[..., Map]:
     return lambda *operands: make_exp(found, *operands)
 
 
+@explained
 def make_exp(op: ScalarFn, *operands: Operand) -> Map:
     """`op` mapped over one to three expressions; raises where shapes or dtypes differ."""
     result: Map = op(*operands)
     return result
 
 
+@explained
 def dot(left: Expr, right: Expr) -> Expr:
     """The product of matrices, of a vector with a matrix, or the outer product `dot(v1.T, v2)`.
 
@@ -96,6 +103,7 @@ def row(vector: Expr) -> Expr:
     return Buffer((1, n), vector.dtype, strides, vector.address, owner, vector.device)
 
 
+@explained
 def batch_dot(
     left: Expr, right: Expr, transpose_left: bool = False, transpose_right: bool = False
 ) -> Expr:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from gnomon.base import ShapeError, complaint
+from gnomon.expr.arguments import explained
 from gnomon.expr.axes import normal_axis
 from gnomon.expr.ext import concat as join
 from gnomon.expr.ext import flip as mirrored
@@ -23,7 +24,7 @@ from gnomon.expr.ext.flip import Flip
 from gnomon.expr.ext.slice import Bounds, Slice
 from gnomon.expr.node import Buffer, Expr, Operand
 from gnomon.shadow.assign import assign_all, divto, minusto, multo, plusto, saveto
-from gnomon.shadow.tensor import Tensor
+from gnomon.shadow.tensor import Tensor, everything
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,13 +60,13 @@ class Joined(Concat):
         return self
 
     def __setitem__(self, key: builtins.slice, value: Operand) -> None:
-        if key != builtins.slice(None):
+        if not (isinstance(key, builtins.slice) and everything(key)):
             raise ShapeError(complaint("assignment", "key", "[:] (see slice)", key))
         if value is not self:  # what `j[:] += e` stores again
             self.assign(value)
 
     def __getitem__(self, key: builtins.slice) -> Self:
-        if key != builtins.slice(None):
+        if not (isinstance(key, builtins.slice) and everything(key)):
             raise ShapeError(complaint("concat", "key", "[:] (see slice)", key))
         return self
 
@@ -82,6 +83,7 @@ class Joined(Concat):
         return self.assign(value, divto)
 
 
+@explained
 def concat(a: Expr, b: Expr, dim: int = 0) -> Expr:
     """`b` behind `a` along axis `dim`; of tensors, something to assign to as well.
 
@@ -97,6 +99,7 @@ def concat(a: Expr, b: Expr, dim: int = 0) -> Expr:
     return join([a, b], dim)
 
 
+@explained
 def slice(e: Expr, begin: int, end: int, dim: int = 0) -> Expr:
     """The elements `begin` to before `end` along axis `dim`; a tensor's are a tensor.
 
@@ -114,6 +117,7 @@ def slice(e: Expr, begin: int, end: int, dim: int = 0) -> Expr:
     return part(e, [*front, begin], [*front, end], None)
 
 
+@explained
 def slice_ex(e: Expr, begin: Bounds, end: Bounds, step: Bounds | None = None) -> Expr:
     """`e[begin:end:step]`, a number or None for each axis; a tensor's is a tensor.
 
@@ -126,6 +130,7 @@ def slice_ex(e: Expr, begin: Bounds, end: Bounds, step: Bounds | None = None) ->
     return part(e, begin, end, step)
 
 
+@explained
 def flip(e: Expr, dim: int) -> Expr:
     """`e` mirrored along axis `dim`; a tensor's mirror image is a tensor.
 

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from gnomon import dtype as dt
+from gnomon.base import complaint
 from gnomon.dtype import DType
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import whole
 from gnomon.expr.composite import Chainer
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
@@ -73,18 +76,21 @@ class Plan:
             IndexError: there is no such element.
         """
         if not isinstance(self.exp, Buffer):
-            raise TypeError(f"{self.exp!r} is not a destination")
+            raise TypeError(complaint("Plan.reval", "exp", "a tensor", f"{self.exp!r}"))
         where: tuple[Any, ...] = (*self.index(y, x), ...)
         return np.asarray(self.exp.numpy()[where])
 
     def index(self, y: int, x: int) -> tuple[int, ...]:
         """The index of an element of the expression."""
+        y, x = whole("Plan", "y", y), whole("Plan", "x", x)
         if not (0 <= y < self.rows and 0 <= x < self.width):
-            raise IndexError(f"({y}, {x}) lies outside of {self.rows} rows of {self.width}")
+            expected = f"an element of {self.rows} rows of {self.width}"
+            raise IndexError(complaint("Plan", "y, x", expected, (y, x)))
         outer = tuple(int(k) for k in np.unravel_index(y, self.exp.shape[:-1] or (1,)))
         return (*outer, x) if len(self.exp.shape) > 1 else (x,) * len(self.exp.shape)
 
 
+@explained
 def make_plan(e: Expr) -> Plan:
     """The plan of `e`."""
     return Plan(e)

@@ -11,6 +11,7 @@ and then the mean, or what lies next to it, is given.
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,6 +22,8 @@ from gnomon import dtype as dt
 from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.expr import ext, fn
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import checked_sizes, whole
 from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.runtime import device as devices
 from gnomon.shadow.tensor import Tensor
@@ -62,15 +65,18 @@ class Random:
     @state.setter
     def state(self, state: tuple[int, int]) -> None:
         seed, position = state
-        if position < 0:
+        if not hasattr(seed, "__index__"):
+            raise TypeError(complaint("Random", "seed", "a whole number", f"{seed!r:.60}"))
+        if whole("Random", "state", position) < 0:
             raise ParamError(complaint("Random", "state", "a position of at least 0", position))
         with self._lock:
-            self._seed, self._position = seed & MASK, position
+            self._seed, self._position = operator.index(seed) & MASK, position
 
+    @explained
     def split(self, count: int) -> list[Random]:
         """`count` streams of their own, always the same ones at one place of this stream."""
         seed, position = self.state
-        self._reserve(count)
+        self._reserve(whole("split", "count", count, 0))
         start = mixed(seed) + position
         return [Random(self.device, mixed(start + k)) for k in range(count)]
 
@@ -78,22 +84,26 @@ class Random:
         """Seed and position of the next `count` numbers, as `philox` reads them."""
         with self._lock:
             held = np.array([self._seed, self._position], np.uint64).view(np.int64)
-            self._position += count
+            self._position = self._position + count & MASK
         return Buffer((2,), dt.int64, None, held.ctypes.data, held)
 
     def _draw(self, shape: Sequence[int], kind: str, dtype: Any) -> Expr:
-        return ext.philox(self._reserve(prod(shape)), shape, kind, dt.of(dtype))
+        sizes, of = checked_sizes("Random", shape), dt.of(dtype)
+        return ext.philox(self._reserve(prod(sizes)), sizes, kind, of)
 
     # -- expressions ----------------------------------------------------------------------------
 
+    @explained
     def uniform(self, shape: Sequence[int], dtype: Any = dt.default_real) -> Expr:
         """Numbers in [0, 1); raises DTypeError for integers."""
         return self._draw(shape, "uniform", dtype)
 
+    @explained
     def gaussian(self, shape: Sequence[int], dtype: Any = dt.default_real) -> Expr:
         """Normal numbers of mean 0 and variance 1; raises DTypeError for integers."""
         return self._draw(shape, "normal", dtype)
 
+    @explained
     def exponential(
         self, shape: Sequence[int], lam: float = 1.0, dtype: Any = dt.default_real
     ) -> Expr:
@@ -101,6 +111,7 @@ class Random:
         positive("exponential", lam=lam)
         return -fn.log1p(-self.uniform(shape, dtype)) / lam
 
+    @explained
     def gamma(
         self,
         shape: Sequence[int],
@@ -128,6 +139,7 @@ class Random:
         good = (v > 0.0) * (fn.log(u) < bound)
         return first(good, v, 1.0) * (d * beta)
 
+    @explained
     def poisson(
         self, shape: Sequence[int], lam: float | Expr = 1.0, dtype: Any = dt.default_real
     ) -> Expr:
@@ -177,6 +189,7 @@ class Random:
         good = fn.maximum(sure, possible * likely)
         return first(good, k, fn.floor(mean))
 
+    @explained
     def negative_binomial(
         self, shape: Sequence[int], k: float = 1.0, p: float = 1.0, dtype: Any = dt.default_real
     ) -> Expr:
@@ -188,6 +201,7 @@ class Random:
             return self.poisson(shape, 0.0, dtype)
         return self.poisson(shape, self.gamma(shape, k, (1.0 - p) / p, dt.float64), dtype)
 
+    @explained
     def generalized_negative_binomial(
         self,
         shape: Sequence[int],
@@ -202,6 +216,7 @@ class Random:
         rate = self.gamma(shape, 1.0 / alpha, mu * alpha, dt.float64)
         return self.poisson(shape, rate, dtype)
 
+    @explained
     def integers(self, shape: Sequence[int], dtype: Any = dt.int64) -> Expr:
         """Integers from 0 to before 2**32; of narrower types, from all they hold."""
         kind = dt.of(dtype)
@@ -213,40 +228,48 @@ class Random:
 
     # -- into tensors ---------------------------------------------------------------------------
 
+    @explained
     def sample_uniform(self, dst: Tensor, low: float = 0.0, high: float = 1.0) -> Tensor:
         """Fill `dst` with numbers in [low, high); ParamError where high is below low."""
         if not low <= high:
             raise ParamError(complaint("sample_uniform", "high", f"at least low, {low}", high))
         return self._fill(dst, lambda kind: self.uniform(dst.shape, kind) * (high - low) + low)
 
+    @explained
     def sample_gaussian(self, dst: Tensor, mu: float = 0.0, sigma: float = 1.0) -> Tensor:
         """Fill `dst` with normal numbers; ParamError where `sigma` is below 0."""
         if not sigma >= 0:
             raise ParamError(complaint("sample_gaussian", "sigma", "at least 0", sigma))
         return self._fill(dst, lambda kind: self.gaussian(dst.shape, kind) * sigma + mu)
 
+    @explained
     def sample_gamma(self, dst: Tensor, alpha: float = 1.0, beta: float = 1.0) -> Tensor:
         """Fill `dst` as `gamma` says."""
         return self._fill(dst, lambda kind: self.gamma(dst.shape, alpha, beta, kind))
 
+    @explained
     def sample_exponential(self, dst: Tensor, lam: float = 1.0) -> Tensor:
         """Fill `dst` as `exponential` says."""
         return self._fill(dst, lambda kind: self.exponential(dst.shape, lam, kind))
 
+    @explained
     def sample_poisson(self, dst: Tensor, lam: float = 1.0) -> Tensor:
         """Fill `dst` as `poisson` says."""
         return dst.assign(self.poisson(dst.shape, lam, dst.dtype))
 
+    @explained
     def sample_negative_binomial(self, dst: Tensor, k: float = 1.0, p: float = 1.0) -> Tensor:
         """Fill `dst` as `negative_binomial` says."""
         return dst.assign(self.negative_binomial(dst.shape, k, p, dst.dtype))
 
+    @explained
     def sample_generalized_negative_binomial(
         self, dst: Tensor, mu: float = 1.0, alpha: float = 1.0
     ) -> Tensor:
         """Fill `dst` as `generalized_negative_binomial` says."""
         return dst.assign(self.generalized_negative_binomial(dst.shape, mu, alpha, dst.dtype))
 
+    @explained
     def get_rand_int(self, dst: Tensor) -> Tensor:
         """Fill `dst` as `integers` says; DTypeError where it holds no integers."""
         return dst.assign(self.integers(dst.shape, dst.dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gnomon.expr.arguments import explained
 from gnomon.runtime import device as devices
 
 cpu, gpu = "cpu", "gpu"  # what tensors, streams and the functions below take for a device
@@ -40,6 +41,7 @@ def new_stream(device: str = "cpu") -> Stream:
     return Stream(device)
 
 
+@explained
 def delete_stream(stream: Stream) -> None:
     """Wait for the stream's work; it must not be used any more."""
     stream.wait()

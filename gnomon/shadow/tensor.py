@@ -10,9 +10,11 @@ import numpy as np
 
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, ParamError, ShapeError, complaint
-from gnomon.expr.axes import normal_axis
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import checked_sizes, normal_axis, one_each, whole
 from gnomon.expr.layout import UNIT, ZERO
 from gnomon.expr.node import Buffer, Expr, Operand
+from gnomon.plan.cut import reach
 from gnomon.plan.statement import Store
 from gnomon.runtime import device as devices
 from gnomon.runtime import look
@@ -130,7 +132,8 @@ class Tensor(Buffer):
 
     def mem_size(self, startdim: int = 0) -> int:
         """Elements spanned by the axes from `startdim` on, padding of rows included."""
-        return prod(self.shape[startdim:-1]) * self.stride_
+        first = whole("mem_size", "startdim", startdim)
+        return prod(self.shape[first:-1]) * self.stride_
 
     def check_contiguous(self) -> bool:
         """Whether the elements lie in C order without gaps."""
@@ -153,20 +156,35 @@ class Tensor(Buffer):
 
     # -- views ----------------------------------------------------------------------------------
 
+    @explained
     def view(self, shape: Sequence[int], strides: Sequence[int] | None, offset: int = 0) -> Tensor:
-        """Other sizes and strides over the same memory."""
+        """Other sizes and strides over the same memory; ShapeError where they reach beyond it."""
+        shape, offset = checked_sizes("view", shape), whole("view", "offset", offset)
+        if strides is not None:
+            strides = one_each("view", "strides", strides, len(shape))
         address = self.address + offset * self.dtype.size
-        return Tensor.of(Buffer(shape, self.dtype, strides, address, self.owner, self.device))
+        made = Buffer(shape, self.dtype, strides, address, self.owner, self.device)
+        (low, high), (first, last) = reach(self), reach(made)
+        if first < last and not low <= first <= last <= high:
+            expected = f"places within {self!r}"
+            raise ShapeError(
+                complaint("view", "shape, strides, offset", expected, (shape, strides, offset))
+            )
+        return Tensor.of(made)
 
     def __getitem__(self, key: Key) -> Any:
         """`t[i]`: one rank less, a number at the last; `t[a:b]`: rows."""
         if isinstance(key, slice):
-            return self if key == slice(None) else self._rows(key)
+            return self if everything(key) else self._rows(key)
         found = self._row(key)
         return found if found.shape else found.numpy()[()]
 
     def _rows(self, key: Slice) -> Tensor:
-        rows = range(self._extent)[key]
+        try:
+            rows = range(self._extent)[key]
+        except TypeError:
+            expected = "whole numbers around the colon"
+            raise TypeError(complaint("Tensor", "index", expected, repr(key))) from None
         step = self.strides[0]
         start = rows.start * step if len(rows) else 0
         return self.view((len(rows), *self.shape[1:]), (step * rows.step, *self.strides[1:]), start)
@@ -188,6 +206,7 @@ class Tensor(Buffer):
             raise IndexError(complaint("Tensor", "index", "a tensor with an axis", f"{self!r}"))
         return self.shape[0]
 
+    @explained
     def slice(self, begin: int, end: int) -> Tensor:
         """Rows `begin` to before `end`."""
         part: Tensor = self[begin:end]
@@ -225,7 +244,7 @@ class Tensor(Buffer):
     def __setitem__(self, key: Key, value: Operand) -> None:
         if not isinstance(key, slice):
             self._row(key).assign(value)
-        elif key == slice(None):
+        elif everything(key):
             self.assign(value)  # a 0-d tensor has it too
         else:
             self._rows(key).assign(value)
@@ -247,6 +266,11 @@ class Tensor(Buffer):
         return look.explain([Store(self, saver, e)], stage)
 
 
+def everything(key: Slice) -> bool:
+    """Whether `key` is `:`."""
+    return key.start is key.stop is key.step is None
+
+
 def as_array(data: Any) -> Array:
     """`data` as a NumPy array over the same memory."""
     if isinstance(data, np.ndarray):
@@ -265,23 +289,14 @@ def as_array(data: Any) -> Array:
         raise DTypeError(complaint("Tensor", "data", expected, got)) from None
 
 
-def checked_sizes(where: str, shape: Sequence[int]) -> tuple[int, ...]:
-    """`shape` as a tuple of whole numbers; ShapeError where it is none, or one is negative."""
-    try:
-        sizes = tuple(map(operator.index, shape))
-    except TypeError:
-        raise ShapeError(complaint(where, "shape", "whole numbers", repr(shape))) from None
-    if any(n < 0 for n in sizes):
-        raise ShapeError(complaint(where, "shape", "sizes of at least 0", sizes))
-    return sizes
-
-
 def laid_out(
     array: Array, shape: Sequence[int] | None, strides: Sequence[int] | None
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Another shape and strides over dense data, which must hold all of them."""
     sizes = checked_sizes("Tensor", array.shape if shape is None else shape)
-    steps = tuple(strides) if strides is not None else Buffer(sizes).strides
+    steps = Buffer(sizes).strides
+    if strides is not None:
+        steps = tuple([whole("Tensor", "strides", s) for s in strides])
     if not array.flags.c_contiguous or len(steps) != len(sizes):
         expected = "a dense array, and one stride an axis"
         raise ShapeError(complaint("Tensor", "data", expected, (array.strides, sizes, steps)))

@@ -58,7 +58,7 @@ def test_reval_is_the_reference_of_a_destination():
     plan.reval(5, 1)[...] = 7
     assert t[1][2][1] == 7
     assert plan.eval(5, 1) == 7
-    with pytest.raises(TypeError, match=r"add 2x3x4 float32.* not a destination"):
+    with pytest.raises(TypeError, match=r"add 2x3x4 float32"):
         make_plan(t + 1.0).reval(0, 0)
 
 
@@ -69,7 +69,7 @@ def test_a_plan_of_a_product():
 
 @pytest.mark.parametrize("place", [(-1, 0), (6, 0), (0, 4), (0, -1)])
 def test_a_plan_has_no_elements_outside(place):
-    with pytest.raises(IndexError, match="outside of 6 rows of 4"):
+    with pytest.raises(IndexError, match="an element of 6 rows of 4"):
         make_plan(Tensor(X)).eval(*place)
 
 

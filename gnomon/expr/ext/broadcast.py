@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gnomon.base import ShapeError, complaint
+from gnomon.expr.arguments import explained
 from gnomon.expr.axes import normal_axis
 from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.node import Buffer, Expr
 
 
+@explained
 def broadcast_axis(src: Expr, shape: Sequence[int], dim: int) -> Expr:
     """The vector `src` along axis `dim` of `shape`, repeated along all others.
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gnomon.base import ShapeError, complaint
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import checked_sizes
 from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.node import Buffer, Expr
 from gnomon.shape import prod
 
 
+@explained
 def broadcast_scalar(src: Expr, shape: Sequence[int]) -> Expr:
     """The only element of `src`, of shape () or (1,), all over `shape`.
 
@@ -23,9 +26,7 @@ def broadcast_scalar(src: Expr, shape: Sequence[int]) -> Expr:
     """
     if src.ndim > 1 or prod(src.shape) != 1:
         raise ShapeError(complaint("broadcast_scalar", "src", "shape () or (1,)", f"{src!r}"))
-    if min(shape, default=0) < 0:
-        expected = "sizes of at least 0"
-        raise ShapeError(complaint("broadcast_scalar", "shape", expected, tuple(shape)))
+    shape = checked_sizes("broadcast_scalar", shape)
     if not shape and src.ndim:
         raise ShapeError(complaint("broadcast_scalar", "shape", "at least one axis", ()))
     return broadcast_to(src, shape)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gnomon.base import ShapeError, complaint
-from gnomon.expr.axes import normal_axis
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import normal_axis, whole
 from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.node import Buffer, Expr
 
 
+@explained
 def broadcast_with_axis(src: Expr, axis: int, size: int) -> Expr:
     """`src` repeated `size` times along a new axis right behind `axis`; -1 puts it in front.
 
@@ -20,14 +22,16 @@ def broadcast_with_axis(src: Expr, axis: int, size: int) -> Expr:
     Raises:
         ShapeError: there is no such axis, or `size` is below 0.
     """
+    axis = whole("broadcast_with_axis", "axis", axis)
     if not -1 <= axis < src.ndim:
         expected = f"-1, or an axis of {src!r}"
         raise ShapeError(complaint("broadcast_with_axis", "axis", expected, axis))
-    check_size("broadcast_with_axis", size)
+    size = whole("broadcast_with_axis", "size", size, 0)
     front, back = src.shape[: axis + 1], src.shape[axis + 1 :]
     return broadcast_to(reshape(src, (*front, 1, *back)), (*front, size, *back))
 
 
+@explained
 def broadcast_keepdim(src: Expr, axis: int, size: int) -> Expr:
     """`src`, of size 1 along `axis`, repeated `size` times along it.
 
@@ -41,14 +45,8 @@ def broadcast_keepdim(src: Expr, axis: int, size: int) -> Expr:
     if src.shape[axis] != 1:
         expected = f"size 1 along axis {axis}"
         raise ShapeError(complaint("broadcast_keepdim", "src", expected, f"{src!r}"))
-    check_size("broadcast_keepdim", size)
+    size = whole("broadcast_keepdim", "size", size, 0)
     return broadcast_to(src, (*src.shape[:axis], size, *src.shape[axis + 1 :]))
-
-
-def check_size(where: str, size: int) -> None:
-    """A ShapeError unless `size` can be one of an axis."""
-    if size < 0:
-        raise ShapeError(complaint(where, "size", "a number of at least 0", size))
 
 
 def cases() -> Iterator[Expr]:

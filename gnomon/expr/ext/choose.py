@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
+from gnomon.expr.arguments import explained
 from gnomon.expr.ext.take import pick
 from gnomon.expr.node import Buffer, Expr
 
 
+@explained
 def mat_choose_row_element(src: Expr, index: Expr) -> Expr:
     """Element `index[r]` of row r of the matrix `src`; an index outside is the nearest inside.
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gnomon.base import ShapeError, complaint
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import whole
 from gnomon.expr.ext.pool import pool, unpool
 from gnomon.expr.ext.transpose import swapaxis
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.reducer import Reducer
 
 
+@explained
 def chpool(
     red: str | Reducer, src: Expr, nsize: int, stride: int = 1, pad: int | None = None
 ) -> Expr:
@@ -36,6 +39,7 @@ def chpool(
     return swapaxis(pooled, -3, -1)
 
 
+@explained
 def ch_unpool(
     red: str | Reducer,
     src: Expr,
@@ -67,6 +71,7 @@ def _pad(where: str, src: Expr, nsize: int, pad: int | None) -> int:
     if src.ndim < 3:
         expected = "channels: three axes or more"
         raise ShapeError(complaint(where, "src", expected, f"{src!r}"))
+    nsize = whole(where, "nsize", nsize, 1)
     if pad is None and nsize % 2 == 0:
         raise ShapeError(complaint(where, "nsize", "an odd number, or a pad", nsize))
     return nsize // 2 if pad is None else pad

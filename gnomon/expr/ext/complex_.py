@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.arguments import explained
 from gnomon.expr.composite import Chainer
 from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.ext.slice import slice_
@@ -93,7 +94,7 @@ def _r(name: str, rule: Callable[[Pair], Expr], doc: str) -> Callable[[Expr], Ex
 def _named(apply: Callable[..., Expr], name: str, doc: str) -> Callable[..., Expr]:
     apply.__name__ = apply.__qualname__ = name
     apply.__doc__ = f"{doc}.\n\nRaises:\n    ShapeError: the shapes do not fit.\n"
-    return apply
+    return explained(apply)
 
 
 def _times(a: Pair, b: Pair) -> Pair:
@@ -114,6 +115,7 @@ def _square(a: Pair) -> Expr:
     return a[0] * a[0] + a[1] * a[1]
 
 
+@explained
 def complex_pad_imag(src: Expr) -> Expr:
     """Real numbers as pairs with an imaginary part of 0.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.arguments import explained
 from gnomon.expr.axes import normal_axis
 from gnomon.expr.composite import Chainer
 from gnomon.expr.ext.slice import slice_
@@ -23,7 +24,8 @@ class Concat(Chainer):
     axis: int
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
-        first, axis = self.parts[0], self.axis
+        first = self.parts[0]
+        axis = normal_axis("concat", self.axis, first.ndim)
         for k, part in enumerate(self.parts):
             if part.dtype is not first.dtype:
                 expected = f"dtype {first.dtype.name} as {first!r}"
@@ -57,6 +59,7 @@ class Concat(Chainer):
         return tuple(pairs)
 
 
+@explained
 def concat(parts: Sequence[Expr], axis: int) -> Expr:
     """`parts` one after another along `axis`.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gnomon.dtype import DType
+from gnomon.expr.arguments import explained
 from gnomon.expr.axes import normal_axes
 from gnomon.expr.composite import Chainer
 from gnomon.expr.index import Index
@@ -37,6 +38,7 @@ class Flip(Chainer):
         return view_of(src, self.shape, strides, 0 if 0 in self.shape else last)
 
 
+@explained
 def flip(src: Expr, axis: int | Iterable[int]) -> Expr:
     """`src` mirrored along one axis or several.
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.arguments import explained
 from gnomon.expr.composite import Chainer
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
-from gnomon.expr.reducer import SUM
+from gnomon.expr.reducer import SUM, check_numbers
 from gnomon.expr.term import Term
 
 
@@ -30,6 +31,7 @@ class ImplicitDot(Chainer):
         if self.a.dtype is not self.b.dtype:
             expected = f"dtype {self.a.dtype.name}"
             raise DTypeError(complaint("implicit_dot", "b", expected, f"{self.b!r}"))
+        check_numbers("implicit_dot", "a", self.a)
         m, k = self.a.shape[-2:][:: -1 if self.transpose_a else 1]
         other, n = self.b.shape[-2:][:: -1 if self.transpose_b else 1]
         if k != other or self.a.shape[:-2] != self.b.shape[:-2]:
@@ -55,6 +57,7 @@ class ImplicitDot(Chainer):
         return (a, to_a), (b, to_b)
 
 
+@explained
 def implicit_dot(a: Expr, b: Expr, transpose_a: bool = False, transpose_b: bool = False) -> Expr:
     """The product of two matrices of any expressions, computed in the loop of what it stands in.
 

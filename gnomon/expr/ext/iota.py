@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from gnomon import dtype as dt
 from gnomon.dtype import DType
-from gnomon.expr.axes import normal_axis
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import checked_sizes, normal_axis
 from gnomon.expr.composite import Chainer, Sizes
 from gnomon.expr.index import Index
 from gnomon.expr.node import Expr
@@ -29,6 +30,7 @@ class Iota(Chainer):
         return i.arena.cast(i[self.axis], compute_dtype(self.of))
 
 
+@explained
 def iota(shape: Sequence[int], axis: int = 0, dtype: DType = dt.int64) -> Expr:
     """0, 1, 2, ... along `axis` of `shape`.
 
@@ -38,7 +40,8 @@ def iota(shape: Sequence[int], axis: int = 0, dtype: DType = dt.int64) -> Expr:
     Raises:
         ShapeError: there is no such axis.
     """
-    return Iota(tuple(shape), normal_axis("iota", axis, len(shape)), dtype)
+    sizes = checked_sizes("iota", shape)
+    return Iota(sizes, normal_axis("iota", axis, len(sizes)), dtype)
 
 
 def cases() -> Iterator[Expr]:

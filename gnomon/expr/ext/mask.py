@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
+from gnomon.expr.arguments import explained
 from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.node import Buffer, Expr, cast
 
 
+@explained
 def mask(index: Expr, src: Expr) -> Expr:
     """Row r of `src` times `index[r]`, taken in the dtype of `src`.
 

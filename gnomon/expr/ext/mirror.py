@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gnomon.base import ShapeError, complaint
+from gnomon.expr.arguments import explained
 from gnomon.expr.ext.flip import flip
 from gnomon.expr.node import Buffer, Expr
 
 
+@explained
 def mirror(src: Expr) -> Expr:
     """`src` reversed along its last axis.
 

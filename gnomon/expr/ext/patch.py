@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.arguments import explained
 from gnomon.expr.axes import one_each
 from gnomon.expr.composite import Chainer, Sizes
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
-from gnomon.expr.reducer import SUM
+from gnomon.expr.reducer import SUM, check_numbers
 from gnomon.expr.term import Term
 from gnomon.expr.window import places, span
 from gnomon.shape import prod
@@ -80,6 +81,7 @@ class Pack(Chainer):
     space: Sizes
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
+        check_numbers("pack_col2patch", "columns", self.src)
         rank = len(self.patch.kernel)
         return (self.src.shape[rank + 1], self.src.shape[0], *self.space), self.src.dtype
 
@@ -115,7 +117,7 @@ def _patch(where: str, kernel: Pair, stride: Pair, dilate: Pair | None, pad: Pai
     rank = len(kernel)
     dilate, pad = dilate or (1,) * rank, pad or (0,) * rank
     patch = Patch(
-        tuple(kernel),
+        one_each(where, "kernel", kernel, rank),
         one_each(where, "stride", stride, rank),
         one_each(where, "dilate", dilate, rank),
         one_each(where, "pad", pad, rank),
@@ -126,6 +128,7 @@ def _patch(where: str, kernel: Pair, stride: Pair, dilate: Pair | None, pad: Pai
     return patch
 
 
+@explained
 def unpack_patch2col(
     img: Expr,
     kernel: Pair,
@@ -152,6 +155,7 @@ def unpack_patch2col(
     return reshape(whole, (prod(whole.shape[: rank + 1]), prod(whole.shape[rank + 1 :])))
 
 
+@explained
 def pack_col2patch(
     columns: Expr,
     shape: Sequence[int],

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, GnomonError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import checked_sizes
 from gnomon.expr.composite import Chainer, Sizes
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
@@ -95,6 +97,7 @@ class Philox(Chainer):
         return KINDS[self.kind_of](words, compute_dtype(self.of))
 
 
+@explained
 def philox(state: Expr, shape: Sequence[int], kind: str, dtype: DType = dt.float32) -> Expr:
     """Random numbers: 'uniform' in [0, 1) or 'normal'; `state` is (seed, position) in int64.
 
@@ -109,7 +112,7 @@ def philox(state: Expr, shape: Sequence[int], kind: str, dtype: DType = dt.float
     """
     if kind not in KINDS:
         raise GnomonError(complaint("philox", "kind", f"one of {', '.join(KINDS)}", repr(kind)))
-    return Philox(state, tuple(shape), kind, dtype)
+    return Philox(state, checked_sizes("philox", shape), kind, dtype)
 
 
 def cases() -> Iterator[Expr]:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.arguments import explained
 from gnomon.expr.axes import one_each
 from gnomon.expr.composite import Chainer, Sizes
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
-from gnomon.expr.reducer import MAXIMUM, MINIMUM, SUM, Reducer
+from gnomon.expr.reducer import MAXIMUM, MINIMUM, SUM, Reducer, check_numbers
 from gnomon.expr.term import Term
 from gnomon.expr.window import places
 
@@ -46,6 +47,7 @@ class Pool(Chainer):
     windows: Windows
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
+        check_numbers("pool", "src", self.src)
         rank, windows = len(self.windows.kernel), self.windows
         front = self.src.ndim - rank
         if front < 0:
@@ -95,6 +97,7 @@ class Unpool(Chainer):
     space: Sizes
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
+        check_numbers("unpool", "grad", self.grad)
         front = self.grad.ndim - len(self.windows.kernel)
         return (*self.grad.shape[:front], *self.space), self.grad.dtype
 
@@ -135,7 +138,7 @@ def _windows(where: str, kernel: Pair, stride: Pair, pad: Pair | None, full: boo
     if min(*kernel, *stride) < 1 or min(pad) < 0:
         expected = "kernel and stride of at least 1, pad of at least 0"
         raise ShapeError(complaint(where, "kernel", expected, (kernel, stride, pad)))
-    return Windows(tuple(kernel), stride, pad, full)
+    return Windows(one_each(where, "kernel", kernel, rank), stride, pad, full)
 
 
 def check_gradient(where: str, reducer: Reducer) -> None:
@@ -154,6 +157,7 @@ def _reducer(where: str, name: str | Reducer) -> Reducer:
     return POOLERS[name]
 
 
+@explained
 def pool(
     src: Expr,
     reducer: str | Reducer,
@@ -179,6 +183,7 @@ def pool(
     return pooled if reducer != "avg" else pooled * _share("pool", src, kernel)
 
 
+@explained
 def unpool(
     reducer: str | Reducer,
     src: Expr,

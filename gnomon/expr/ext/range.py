@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import whole
 from gnomon.expr.composite import Chainer, Size
 from gnomon.expr.index import Index
 from gnomon.expr.node import Expr, as_expr
@@ -32,6 +34,7 @@ class Range(Chainer):
         return start + i.arena.cast(i[0] // self.repeat, start.dtype) * step
 
 
+@explained
 def range_(
     start: Number,
     stop: Number | None = None,
@@ -53,9 +56,9 @@ def range_(
     if not all(map(math.isfinite, (start, stop, step))):
         expected = "finite numbers"
         raise ShapeError(complaint("range", "start, stop, step", expected, (start, stop, step)))
-    if step == 0 or repeat < 1:
-        expected = "a step other than 0, a repeat of at least 1"
-        raise ShapeError(complaint("range", "step, repeat", expected, (step, repeat)))
+    if step == 0:
+        raise ShapeError(complaint("range", "step", "a step other than 0", step))
+    repeat = whole("range", "repeat", repeat, 1)
     count = max(0, math.ceil((stop - start) / step)) * repeat
     return Range(as_expr(start, dtype), as_expr(step, dtype), count, repeat)
 

@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gnomon import dtype as dt
-from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
+from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr import fn
-from gnomon.expr.axes import normal_axes, normal_axis
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import checked_sizes, normal_axes, normal_axis
 from gnomon.expr.composite import Chainer, Sizes
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr, Scalar, cast, map_over
-from gnomon.expr.reducer import REDUCERS, Reducer
+from gnomon.expr.reducer import REDUCERS, Reducer, check_numbers
 from gnomon.expr.scalar import SCALAR
 from gnomon.expr.term import Term
 from gnomon.expr.view import view_of
@@ -65,9 +66,8 @@ class Reduce(Chainer):
     keepdims: bool
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
-        if self.src.dtype is dt.bool_ and self.reducer.arity == 1:
-            expected = "a dtype of numbers: cast it first"
-            raise DTypeError(complaint("reduce", "src", expected, f"{self.src!r}"))
+        if self.reducer.arity == 1:
+            check_numbers("reduce", "src", self.src)
         shape = (1 if a in self.axes else n for a, n in enumerate(self.src.shape))
         kept = tuple(n for a, n in enumerate(shape) if self.keepdims or a not in self.axes)
         return kept, self.src.dtype if self.reducer.arity == 1 else dt.int64
@@ -126,6 +126,7 @@ ADJOINTS: dict[str, Callable[[Reduce, Expr], Expr]] = {
 }
 
 
+@explained
 def broadcast_to(src: Expr, shape: Sequence[int]) -> Expr:
     """`src` over `shape`: axes meet from the right, and those of size 1 or missing are repeated.
 
@@ -135,7 +136,7 @@ def broadcast_to(src: Expr, shape: Sequence[int]) -> Expr:
     Raises:
         ShapeError: an axis of `src` is neither 1 nor what `shape` says.
     """
-    to = tuple(shape)
+    to = checked_sizes("broadcast_to", shape)
     front = len(to) - src.ndim
     fits = front >= 0 and all(n in (1, m) for n, m in zip(src.shape, to[front:], strict=True))
     if not fits:
@@ -146,6 +147,7 @@ def broadcast_to(src: Expr, shape: Sequence[int]) -> Expr:
     return Broadcast(src, to, tuple(a for a, n in enumerate(theirs) if n != to[a] or a < front))
 
 
+@explained
 def reduce(
     src: Expr,
     reducer: str | Reducer,
@@ -171,6 +173,7 @@ def reduce(
     return Reduce(src, reducer, along, keepdims) if along else src
 
 
+@explained
 def arg_reduce(src: Expr, reducer: str, axis: int, keepdims: bool = False) -> Expr:
     """Where along `axis` the 'max' or 'min' stands, as int64: the first of equals, NaN before all.
 

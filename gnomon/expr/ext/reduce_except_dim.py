@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gnomon.base import ShapeError, complaint
+from gnomon.expr.arguments import explained
 from gnomon.expr.axes import normal_axis
 from gnomon.expr.ext.reduce import reduce
 from gnomon.expr.node import Buffer, Expr
@@ -12,6 +13,7 @@ from gnomon.expr.reducer import MAXIMUM, PROD, SUM, Reducer
 from gnomon.expr.term import Number
 
 
+@explained
 def reduce_except_dim(red: str | Reducer, src: Expr, dim: int, scale: Number = 1) -> Expr:
     """`scale` times what `red` makes of all elements with one index along `dim`: a vector.
 
@@ -28,6 +30,7 @@ def reduce_except_dim(red: str | Reducer, src: Expr, dim: int, scale: Number = 1
     return vector if scale == 1 else vector * scale
 
 
+@explained
 def sumall_except_dim(src: Expr, dim: int) -> Expr:
     """The sum of all elements with one index along `dim`: a vector; raises as reduce_except_dim.
 
@@ -37,6 +40,7 @@ def sumall_except_dim(src: Expr, dim: int) -> Expr:
     return reduce_except_dim(SUM, src, dim)
 
 
+@explained
 def sum_rows(src: Expr) -> Expr:
     """The sum of the rows of a matrix: a vector with one element a column.
 

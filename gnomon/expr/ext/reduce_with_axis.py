@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from gnomon import dtype as dt
 from gnomon.base import GnomonError, complaint
+from gnomon.expr.arguments import explained
 from gnomon.expr.axes import normal_axis
 from gnomon.expr.ext.reduce import arg_reduce, reduce
 from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.expr.reducer import MAXIMUM, MINIMUM, SUM, Reducer
 
 
+@explained
 def reduce_with_axis(
     red: str | Reducer, src: Expr, axis: int, mask: bool = False, keepdim: bool = False
 ) -> Expr:
@@ -36,6 +38,7 @@ def reduce_with_axis(
     return arg_reduce(src, name, axis, keepdim)
 
 
+@explained
 def reduce_keepdim(red: str | Reducer, src: Expr, axis: int, mask: bool = False) -> Expr:
     """`reduce_with_axis` with the axis kept, of size 1; raises as that does.
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gnomon.base import ShapeError, complaint
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import whole
 from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.node import Buffer, Expr
 
 
+@explained
 def repmat(src: Expr, nrow: int) -> Expr:
     """The matrix of `nrow` rows that are all the vector `src`.
 
@@ -20,9 +23,7 @@ def repmat(src: Expr, nrow: int) -> Expr:
     """
     if src.ndim != 1:
         raise ShapeError(complaint("repmat", "src", "a vector", f"{src!r}"))
-    if nrow < 0:
-        raise ShapeError(complaint("repmat", "nrow", "a number of at least 0", nrow))
-    return broadcast_to(src, (nrow, *src.shape))
+    return broadcast_to(src, (whole("repmat", "nrow", nrow, 0), *src.shape))
 
 
 def cases() -> Iterator[Expr]:

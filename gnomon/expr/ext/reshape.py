@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import whole
 from gnomon.expr.composite import Chainer, Sizes
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
@@ -67,6 +69,7 @@ def grouped(src: Sequence[int], to: Sequence[int]) -> Groups:
     return tuple(groups)
 
 
+@explained
 def reshape(src: Expr, shape: Sequence[int]) -> Expr:
     """The elements of `src` in row-major order under `shape`, where one -1 stands for the rest.
 
@@ -76,7 +79,7 @@ def reshape(src: Expr, shape: Sequence[int]) -> Expr:
     Raises:
         ShapeError: the numbers of elements differ, or -1 cannot be solved.
     """
-    to = list(shape)
+    to = [whole("reshape", "shape", n) for n in shape]
     if to.count(-1) == 1:
         known, total = prod(n for n in to if n != -1), prod(src.shape)
         if known <= 0 or total % known:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.arguments import explained
 from gnomon.expr.axes import one_each
 from gnomon.expr.composite import Chainer, Sizes
 from gnomon.expr.ext.flip import flip
@@ -88,6 +89,7 @@ class Pad(Chainer):
         return ((self.src, Slice(g, self.before, self.src.shape, self.step)),)
 
 
+@explained
 def slice_(src: Expr, begin: Bounds, end: Bounds, step: Bounds | None = None) -> Expr:
     """`src[begin:end:step]`, a number or None for each axis; the axes left out are whole.
 
@@ -112,6 +114,7 @@ def slice_(src: Expr, begin: Bounds, end: Bounds, step: Bounds | None = None) ->
     return Slice(src, first, tuple(map(len, ranges)), tuple(r.step for r in ranges))
 
 
+@explained
 def crop(src: Expr, size: Sequence[int], start: Sequence[int] | None = None) -> Expr:
     """The part of `size` along the last axes of `src`, from `start`, or from the middle.
 
@@ -134,6 +137,7 @@ def crop(src: Expr, size: Sequence[int], start: Sequence[int] | None = None) -> 
     return slice_(src, (*front, *start), (*src.shape[: len(front)], *end))
 
 
+@explained
 def pad(src: Expr, before: Sequence[int], after: Sequence[int], value: Number = 0) -> Expr:
     """`src` with `before` and `after` elements of `value` around it along each axis.
 

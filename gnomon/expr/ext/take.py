@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import whole
 from gnomon.expr.composite import Chainer, Size
 from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
-from gnomon.expr.reducer import SUM
+from gnomon.expr.reducer import SUM, check_numbers
 from gnomon.expr.term import Term, compute_dtype
 
 
@@ -52,6 +54,7 @@ class TakeGrad(Chainer):
 
     def infer(self) -> tuple[tuple[int, ...], DType]:
         check_index("take_grad", self.index)
+        check_numbers("take_grad", "grad", self.grad)
         m = self.index.ndim
         if self.grad.shape[:m] != self.index.shape:
             expected = f"a shape that begins as {self.index!r}"
@@ -143,6 +146,7 @@ def clipped(i: Index, value: Term, size: int) -> Term:
     return i.arena.op("max", i.arena.op("min", value, last), i.arena.const(0))
 
 
+@explained
 def take(src: Expr, index: Expr) -> Expr:
     """The rows of `src` that the integers of `index` name.
 
@@ -156,15 +160,17 @@ def take(src: Expr, index: Expr) -> Expr:
     return Take(src, index)
 
 
+@explained
 def take_grad(index: Expr, grad: Expr, rows: int) -> Expr:
     """What `take` sends back: `rows` rows, each the sum of `grad` where `index` names it.
 
     >>> take_grad(Buffer((2, 3), dt.int64), Buffer((2, 3, 4)), 9).shape
     (9, 4)
     """
-    return TakeGrad(index, grad, rows)
+    return TakeGrad(index, grad, whole("take_grad", "rows", rows, 0))
 
 
+@explained
 def pick(src: Expr, index: Expr) -> Expr:
     """The element of each row (along the last axis) of `src` that the integers of `index` name.
 
@@ -178,6 +184,7 @@ def pick(src: Expr, index: Expr) -> Expr:
     return Pick(src, index)
 
 
+@explained
 def one_hot(index: Expr, width: int, dtype: DType = dt.float32) -> Expr:
     """Rows of `width`: 1 at the place that the integers of `index` name, else 0.
 
@@ -187,9 +194,10 @@ def one_hot(index: Expr, width: int, dtype: DType = dt.float32) -> Expr:
     Raises:
         DTypeError: `index` holds no integers.
     """
-    return OneHot(index, width, dtype)
+    return OneHot(index, whole("one_hot", "width", width, 0), dtype)
 
 
+@explained
 def mat_fill_row_element(src: Expr, value: Expr, index: Expr) -> Expr:
     """`src` with the element of each row that `index` names replaced by that of `value`.
 
@@ -197,6 +205,8 @@ def mat_fill_row_element(src: Expr, value: Expr, index: Expr) -> Expr:
     >>> mat_fill_row_element(rows, Buffer((5,)), index).shape
     (5, 3)
     """
+    if not src.shape:
+        raise ShapeError(complaint("mat_fill_row_element", "src", "rows", f"{src!r}"))
     hit = one_hot(index, src.shape[-1], src.dtype)
     wide = broadcast_to(reshape(value, (*value.shape, 1)), src.shape)
     return src + hit * (wide - src)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.arguments import explained
 from gnomon.expr.axes import normal_axis
 from gnomon.expr.composite import Chainer
 from gnomon.expr.index import Index
@@ -44,6 +45,7 @@ class Transpose(Chainer):
         return view_of(src, self.shape, strides)
 
 
+@explained
 def transpose(src: Expr, axes: Sequence[int] | None = None) -> Expr:
     """`src` with its axes reversed, or in the order `axes`.
 
@@ -61,6 +63,7 @@ def transpose(src: Expr, axes: Sequence[int] | None = None) -> Expr:
     return src if order == tuple(range(src.ndim)) else Transpose(src, order)
 
 
+@explained
 def transpose_indices(src: Expr, axes: Sequence[int]) -> Expr:
     """`src` with axis k of the result its axis `axes[k]`; raises as `transpose`.
 
@@ -80,6 +83,7 @@ def turned(src: Expr) -> Expr:
 TURN.setdefault("T", turned)  # the first wins where a tool imports this file again
 
 
+@explained
 def swapaxis(src: Expr, a: int, b: int) -> Expr:
     """`src` with axes `a` and `b` exchanged.
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.arguments import explained
+from gnomon.expr.axes import whole
 from gnomon.expr.composite import Chainer
 from gnomon.expr.ext.pool import pool
 from gnomon.expr.ext.slice import slice_
@@ -26,9 +28,6 @@ class Upsampling(Chainer):
         if self.src.ndim < 2:
             expected = "two axes or more"
             raise ShapeError(complaint("upsampling_nearest", "src", expected, f"{self.src!r}"))
-        if self.scale < 1:
-            expected = "a whole number of at least 1"
-            raise ShapeError(complaint("upsampling_nearest", "scale", expected, self.scale))
         *front, h, w = self.src.shape
         return (*front, h * self.scale, w * self.scale), self.src.dtype
 
@@ -43,6 +42,7 @@ class Upsampling(Chainer):
         return ((self.src, pool(g, "sum", square, square)),)
 
 
+@explained
 def upsampling_nearest(src: Expr, scale: int) -> Expr:
     """`src` with its last two axes `scale` times as long, each element repeated.
 
@@ -52,7 +52,7 @@ def upsampling_nearest(src: Expr, scale: int) -> Expr:
     Raises:
         ShapeError: `src` is no image, or `scale` is below 1.
     """
-    return Upsampling(src, scale)
+    return Upsampling(src, whole("upsampling_nearest", "scale", scale, 1))
 
 
 def cases() -> Iterator[Expr]:

@@ -1,0 +1,140 @@
+"""Arguments of public functions: what is wrong about them is said in words, at no cost when right.
+
+A function that is `explained` runs as it is. Where it fails with an error of Python's own
+(an attribute that a NumPy array lacks, a comparison of a string), its arguments are held against
+its annotations, and the first that does not fit is named.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import types
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+
+import numpy as np
+
+from gnomon.base import GnomonError, complaint
+from gnomon.expr import node
+from gnomon.expr.node import Expr
+
+P = ParamSpec("P")
+T = TypeVar("T")
+PYTHONS = (AttributeError, TypeError, ValueError, LookupError, ArithmeticError)
+WORD = 1 << 63  # whole numbers lie below
+_WORDS: dict[Any, str] = {
+    Expr: "an expression (Tensor wraps arrays)",
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
+    type(None): "None",
+}
+
+
+def explained(function: Callable[P, T]) -> Callable[P, T]:
+    """`function`, with errors that name the argument which is not what its annotation says.
+
+    >>> @explained
+    ... def rows(src: Expr) -> int:
+    ...     return src.shape[0]
+    >>> rows([1, 2])
+    Traceback (most recent call last):
+    TypeError: rows: argument 'src': expected an expression (Tensor wraps arrays), got a list
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except PYTHONS as error:
+            message = None if isinstance(error, GnomonError) else wrong(function, args, kwargs)
+            if message is None:
+                raise
+            raise TypeError(message) from None
+
+    return call
+
+
+def wrong(function: Callable[..., Any], args: Iterable[Any], kwargs: dict[str, Any]) -> str | None:
+    """The complaint about the first argument that does not fit; None where all do."""
+    signature = inspect.signature(function)
+    try:
+        given = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return None  # Python's own sentence names what is missing
+    for name, value in given.items():
+        parameter = signature.parameters[name]
+        hint = meaning(function, parameter.annotation)
+        for one in value if parameter.kind is parameter.VAR_POSITIONAL else (value,):
+            if name != "self" and not fits(one, hint):
+                return complaint(function.__name__, name, spoken(hint), shown(one))
+    return None
+
+
+def meaning(function: Callable[..., Any], annotation: Any) -> Any:
+    """What an annotation stands for; nothing in particular where that is not known here."""
+    try:
+        found = eval(annotation, {**vars(typing), **function.__globals__})
+        return eval(found, vars(node)) if isinstance(found, str) else found  # a quoted alias
+    except (NameError, TypeError, SyntaxError):
+        return inspect.Parameter.empty
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether `value` is what an annotation says, as far as that can be told."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return fits(value, inner[0])
+    if origin in (Union, types.UnionType):
+        return any(fits(value, h) for h in inner)
+    if origin is Literal:
+        return value in inner
+    if origin in (Sequence, Iterable, list, tuple):
+        several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Expr)
+        kinds = [h for h in inner if h is not ...]
+        return several and all(any(fits(v, h) for h in kinds) for v in value)
+    if hint is int:
+        return whole(value)
+    if hint is float:
+        return isinstance(value, int | float | np.number)
+    if isinstance(hint, TypeVar):
+        return fits(value, hint.__bound__)
+    if hint is Any or hint is inspect.Parameter.empty or not isinstance(hint, type):
+        return True
+    return isinstance(value, hint)
+
+
+def whole(value: Any) -> bool:
+    """Whether `value` is a whole number of 64 bits."""
+    try:
+        return -WORD <= operator.index(value) < WORD
+    except TypeError:
+        return False
+
+
+def spoken(hint: Any) -> str:
+    """What an annotation asks for, in words."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return spoken(inner[0])
+    if origin in (Union, types.UnionType):
+        return " or ".join(dict.fromkeys(spoken(h) for h in inner))
+    if origin in (Sequence, Iterable, list, tuple):
+        return f"a sequence, each {spoken(inner[0])}"
+    return _WORDS.get(hint) or f"a {getattr(hint, '__name__', hint)}"
+
+
+def shown(value: Any) -> str:
+    """What came, in words that stay short."""
+    if isinstance(value, Expr) or type(value) in (int, float, str, tuple, list):
+        text = repr(value)
+        return text if len(text) <= 60 and not isinstance(value, list) else f"a {kind(value)}"
+    return f"a {kind(value)}"
+
+
+def kind(value: Any) -> str:
+    """The name of the type of a value."""
+    return type(value).__name__

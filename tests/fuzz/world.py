@@ -1,0 +1,212 @@
+"""What a fuzzed program sees: guarded memory, stores that are checked, calls that may be refused.
+
+Every array lies inside a block with guards around it. `put` knows from the oracle what all blocks
+must hold after a statement: a value that is wrong, or a byte that changed elsewhere, is a finding,
+and so is an error that is none of gnomon's own.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnomon import dtype as dt
+from gnomon.base import GnomonError
+from gnomon.expr.diff import vjp
+from gnomon.expr.node import Buffer, Cast, Expr, Map, as_expr
+from gnomon.expr.oracle import evaluate
+from gnomon.expr.scalar import SCALAR
+from gnomon.expr.walk import postorder
+from gnomon.plan.statement import SAVERS
+from gnomon.shadow import Tensor
+
+GUARD = 64
+LARGEST = 200_000  # elements of a node, or steps an element: beyond, a program takes too long
+EXACT = frozenset(
+    "add sub neg mul abs maximum minimum lt le gt ge eq ne where sign relu floor ceil trunc rint "
+    "identity right square logical_and logical_or logical_not clip".split()
+)
+# Python's own complaints about how a function is called
+ORDINARY = (TypeError, ValueError, IndexError)
+
+
+class Finding(Exception):
+    """Something that must not happen."""
+
+
+class World:
+    """The memory of one program."""
+
+    def __init__(self) -> None:
+        self.blocks: list[np.ndarray[Any, Any]] = []
+        self.refused = self.stored = self.compared = 0
+
+    # -- memory ---------------------------------------------------------------------------------
+
+    def leaf(self, shape: tuple[int, ...], dtype: str, layout: str, seed: int) -> Tensor:
+        """A tensor of small whole numbers (now and then NaN or infinity) in guarded memory."""
+        if int(np.prod(shape)) > LARGEST:
+            raise IndexError("too large to be tried")
+        kind, rng = dt.of(dtype), np.random.default_rng(seed)
+        outer = {"padded": [n + 3 for n in shape], "strided": [2 * n + 1 for n in shape]}
+        block = np.full(int(np.prod(outer.get(layout, shape))) + 2 * GUARD, 3, kind.numpy)
+        inner = block[GUARD:-GUARD].reshape(outer.get(layout, list(shape)))
+        if layout == "padded":
+            inner = inner[tuple(slice(0, n) for n in shape)]
+        elif layout == "strided":
+            inner = inner[tuple(slice(0, 2 * n, 2) for n in shape)]
+        elif layout == "reversed":
+            inner = inner[tuple(slice(None, None, -1) for _ in shape)]
+        elif layout == "transposed":
+            inner = inner.reshape(shape[::-1]).T
+        low = 0 if kind.kind in "ub" else -4
+        inner[...] = rng.integers(low, 2 if kind.kind == "b" else 5, size=shape).astype(kind.numpy)
+        if kind.kind == "f" and inner.size and seed % 5 == 0:
+            inner[tuple(rng.integers(0, n) for n in shape)] = [np.nan, np.inf, -np.inf][seed % 3]
+        self.blocks.append(block)
+        return Tensor(inner)
+
+    def alias(self, tensor: Tensor, view: Callable[[Any], Any]) -> Tensor:
+        """Another look at the memory of a tensor."""
+        return Tensor(view(tensor.numpy()))
+
+    # -- stores ---------------------------------------------------------------------------------
+
+    def put(self, dest: Any, saver: str, value: Any) -> None:
+        """`dest saver value`, checked against the oracle; memory is untouched where it raises."""
+        if isinstance(value, Expr) and too_much(value):
+            return
+        before = [block.copy() for block in self.blocks]
+        try:
+            wanted = self.wanted(dest, saver, value)
+        except (*ORDINARY, GnomonError, AttributeError, KeyError):
+            wanted = None  # what the oracle refuses, the assignment has to refuse, or not
+        dest.assign(value, saver)
+        self.stored += 1
+        self.check(dest, before, wanted)
+
+    def wanted(self, dest: Any, saver: str, value: Any) -> Any:
+        """What the destination must hold; None where rounding makes it unpredictable."""
+        e = as_expr(value, dest.dtype, modular=saver in ("plusto", "minusto", "multo"))
+        if not isinstance(dest, Tensor) or not exact(e, saver) or not predictable(e):
+            return None
+        new = np.broadcast_to(evaluate(e), dest.shape)
+        name = SAVERS[saver]
+        return new if name is None else SCALAR[name].numpy(dest.numpy(), new)
+
+    def check(self, dest: Any, before: list[Any], wanted: Any) -> None:
+        """The blocks hold what they held, but for the destination, which holds what it must."""
+        after = [block.copy() for block in self.blocks]
+        targets = [dest] if isinstance(dest, Tensor) else [t for t, _ in dest.targets(dest)]
+        got = [t.numpy().copy() for t in targets]
+        for block, old in zip(self.blocks, before, strict=True):
+            block[...] = old
+        for t, content in zip(targets, got, strict=True):
+            t.numpy()[...] = content
+        if not all(map(same, self.blocks, after)):
+            raise Finding("memory outside the destination has changed")
+        if wanted is not None:
+            self.compared += 1
+            if not same(got[0], wanted):
+                raise Finding(f"wrong result\ngot {got[0]!r}\nwanted {wanted!r}")
+
+    # -- calls ----------------------------------------------------------------------------------
+
+    def gradient(self, e: Expr, g: Expr, x: Expr) -> Expr:
+        """What `x` receives."""
+        (received,) = vjp([e], [g], [x])
+        return x if received is None else received
+
+
+def attempt(world: World, run: Callable[[], None]) -> str:
+    """Run a line; a finding in words, or nothing. Errors that are gnomon's own are refusals."""
+    before = [block.copy() for block in world.blocks]
+    try:
+        run()
+    except Finding as found:
+        return f"{found}"
+    except GnomonError as error:
+        world.refused += 1
+        return "" if str(error) else f"an error without words: {error!r}"
+    except (NameError, AttributeError) as error:
+        return "" if is_from_outside(error) else explained(error)
+    except ORDINARY as error:
+        world.refused += 1
+        if not is_from_outside(error) and not in_words(error):
+            return explained(error)
+    except Exception as error:
+        return explained(error)
+    else:
+        return ""
+    if not all(map(same, world.blocks, before)):
+        return "a refused statement has changed memory"
+    return ""
+
+
+def in_words(error: BaseException) -> bool:
+    """Whether an error is written in the sentence of all errors."""
+    return "argument" in str(error) or "takes" in str(error)
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Whether an error arose in the program's own line, or in another library's call."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return not any(f"{os.sep}gnomon{os.sep}" in frame.filename for frame in frames)
+
+
+def explained(error: BaseException) -> str:
+    """An error, and the last places of its way."""
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    way = " > ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in frames)
+    return f"{type(error).__name__}: {error} [{way}]"
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether arrays hold equal numbers; NaN equals NaN."""
+    wide = (np.asarray(x, np.float32 if x.dtype.itemsize == 2 else None) for x in (a, b))
+    return bool(np.array_equal(*wide, equal_nan=a.dtype.kind not in "iub"))
+
+
+def exact(e: Expr, saver: str) -> bool:
+    """Whether whole numbers go through `e` without rounding."""
+    for node in postorder([e]):
+        if node.dtype.kind == "f" and node.dtype.size < 4:
+            return False
+        if isinstance(node, Map) and node.fn.name not in EXACT:
+            if node.fn.name != "div" or node.dtype.kind == "f":
+                return False
+        elif isinstance(node, Cast) and node.src.dtype.kind == "f" and node.dtype.size < 4:
+            return False
+    return not (e.dtype.kind == "f" and saver == "divto")
+
+
+def predictable(e: Expr) -> bool:
+    """Whether all numbers are small and whole enough to be exact on the way, sums included."""
+    for node in postorder([e]):
+        value = evaluate(node)
+        finite = value[np.isfinite(value)] if node.dtype.kind == "f" else value[:0]
+        if np.any(np.abs(finite) > 2.0**11) or np.any(finite * 4 != np.rint(finite * 4)):
+            return False
+    return True
+
+
+def too_much(e: Expr) -> bool:
+    """Whether a node of `e` is too large to be computed here."""
+    nodes = postorder([e])
+    if len(nodes) > 200:
+        return True
+    work = 1
+    for node in nodes:
+        size = 1
+        for n in node.shape:
+            size *= n
+        if size > LARGEST:
+            return True
+        if not isinstance(node, Buffer | Map | Cast):
+            work = max(work, size)
+    return work * len(nodes) > LARGEST * 8
