@@ -21,6 +21,7 @@ from gnomon.plan.cut import overlap
 from gnomon.plan.statement import Saver
 from gnomon.shadow.assign import check_products, plusto
 from gnomon.shadow.language import batch_dot
+from gnomon.shadow.sorting import order_of
 from gnomon.shadow.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
@@ -193,17 +194,6 @@ def vectorized_sort(values: Tensor, segments: Tensor) -> None:
         raise ShapeError(complaint("vectorized_sort", "segments", expected, got))
     first = order_of(values.numpy(), True)
     reorder(first[order_of(segments.numpy()[first], True)], values, segments)
-
-
-def order_of(keys: Array, is_ascend: bool) -> Array:
-    """The stable order of `keys`, NaN last."""
-    wide = keys.astype(np.float32) if keys.dtype.itemsize == 2 else keys
-    if is_ascend:
-        return np.argsort(wide, kind="stable")
-    backward = np.argsort(wide[::-1], kind="stable")[::-1]
-    order = len(wide) - 1 - backward
-    missing = np.isnan(wide[order]) if wide.dtype.kind == "f" else np.zeros(len(wide), bool)
-    return np.concatenate([order[~missing], order[missing]])
 
 
 def reorder(order: Array, *tensors: Tensor) -> None:
