@@ -56,6 +56,10 @@ class Expr:
     dtype: DType
     exp_type: int  # the bitwise or of the kinds of all nodes below this one and its own
 
+    def __init__(self) -> None:
+        expected = "operators, Tensor or an extension to make one"
+        raise TypeError(complaint(type(self).__name__, "self", expected, "a bare expression"))
+
     @property
     def children(self) -> tuple[Expr, ...]:
         """The operands."""

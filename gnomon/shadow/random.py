@@ -65,12 +65,15 @@ class Random:
     @state.setter
     def state(self, state: tuple[int, int]) -> None:
         seed, position = state
-        if not hasattr(seed, "__index__"):
-            raise TypeError(complaint("Random", "seed", "a whole number", f"{seed!r:.60}"))
+        try:
+            seed = operator.index(seed)
+        except TypeError:
+            expected, got = "a whole number", f"a {type(seed).__name__}"
+            raise TypeError(complaint("Random", "seed", expected, got)) from None
         if whole("Random", "state", position) < 0:
             raise ParamError(complaint("Random", "state", "a position of at least 0", position))
         with self._lock:
-            self._seed, self._position = operator.index(seed) & MASK, position
+            self._seed, self._position = seed & MASK, position
 
     @explained
     def split(self, count: int) -> list[Random]:
