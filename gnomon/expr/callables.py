@@ -124,6 +124,17 @@ _RULES: dict[Any, Rule] = {
 }
 
 
+def is_constant(function: Any) -> bool:
+    """Whether a call of `function` with numbers may be carried out once and for all."""
+    if isinstance(function, Sym):
+        return False
+    if isinstance(function, type):
+        return issubclass(function, int | float | np.generic)
+    return getattr(math, getattr(function, "__name__", ""), None) is function or (
+        isinstance(function, np.ufunc) or rule_of(function) is not None
+    )
+
+
 def rule_of(function: Any) -> Rule | None:
     """What a call of `function` becomes, or None where it has no meaning in an operator."""
     if isinstance(function, ScalarFn):

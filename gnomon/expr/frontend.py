@@ -19,7 +19,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from gnomon.expr.callables import floor_division, power, remainder, rule_of
+from gnomon.expr.callables import floor_division, is_constant, power, remainder, rule_of
 from gnomon.expr.formula import Operand, Sym, Tape, select
 from gnomon.expr.scalar import ScalarFn
 from gnomon.expr.source import ALLOWED, OperatorError, Source
@@ -149,7 +149,7 @@ class Writer:
 
     def branch(self, node: ast.If, rest: Sequence[ast.stmt], names: dict[str, Any]) -> Flow:
         """An `if`, and the statements after it."""
-        condition = self.value(node.test, names)
+        condition = self.number(node.test, names)
         if not isinstance(condition, Sym):
             return self.block([*(node.body if condition else node.orelse), *rest], names)
         condition = self.tape.truth(condition)
@@ -205,7 +205,8 @@ class Writer:
             if node.value is not None:
                 names[node.target.id] = self.value(node.value, names)
         elif not isinstance(node, ast.Pass) and not _is_docstring(node):
-            self.source.refuse(node, _called(node))
+            inner = node.value if isinstance(node, ast.Expr) else node
+            self.source.refuse(node, _called(inner if type(inner).__name__ in _SPOKEN else node))
 
     def bind(self, target: ast.expr, value: ast.expr, names: dict[str, Any]) -> None:
         """`target = value`; several names at once from as many values."""
@@ -248,6 +249,10 @@ class Writer:
             if names[node.id] is MISSING:
                 self.source.refuse(node, f"{node.id}, which only one branch has set,")
             return names[node.id]
+        if node.id in self.source.code.co_varnames:
+            self.source.refuse(node, f"{node.id}, which is not set yet,")
+        if node.id == self.source.code.co_name:
+            self.source.refuse(node, f"{node.id} in {node.id} itself")
         if node.id not in self.outer:
             self.source.refuse(node, f"{node.id}, which is not defined,")
         return self.outer[node.id]
@@ -266,7 +271,7 @@ class Writer:
     ) -> Any:
         """An arithmetic operation."""
         if type(kind) not in _BINARY:
-            self.source.refuse(node, f"the operator {type(kind).__name__}")
+            self.source.refuse(node, f"the operator {_SIGNS.get(type(kind).__name__)}")
         left, right = self.number(a, names), self.number(b, names)
         symbolic = isinstance(left, Sym) or isinstance(right, Sym)
         rule = (_SYMBOLIC if symbolic else _BINARY)[type(kind)]
@@ -288,11 +293,12 @@ class Writer:
         return -x if isinstance(node.op, ast.USub) else x
 
     def do_Compare(self, node: ast.Compare, names: dict[str, Any]) -> Any:
+        for kind in node.ops:
+            if type(kind) not in _COMPARE:
+                self.source.refuse(node, f"the comparison {_SIGNS.get(type(kind).__name__)}")
         terms = [self.number(x, names) for x in (node.left, *node.comparators)]
         found: Any = True
         for kind, a, b in zip(node.ops, terms[:-1], terms[1:], strict=True):
-            if type(kind) not in _COMPARE:
-                self.source.refuse(node, f"the comparison {type(kind).__name__}")
             one = _COMPARE[type(kind)](a, b)
             found = self.both(found, one)
         return found
@@ -320,7 +326,7 @@ class Writer:
         return self.choose(self.tape.truth(a), *((b, a) if conjunction else (a, b)))
 
     def do_IfExp(self, node: ast.IfExp, names: dict[str, Any]) -> Any:
-        condition = self.value(node.test, names)
+        condition = self.number(node.test, names)
         if not isinstance(condition, Sym):
             return self.value(node.body if condition else node.orelse, names)
         yes, no = self.number(node.body, names), self.number(node.orelse, names)
@@ -328,14 +334,18 @@ class Writer:
 
     def do_Call(self, node: ast.Call, names: dict[str, Any]) -> Any:
         function = self.value(node.func, names)
+        if function is float and len(node.args) == 1 and isinstance(node.args[0], ast.Constant):
+            return self.attempt(node, float, node.args[0].value)  # float("inf")
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             self.source.refuse(node, "a call with keywords or *")
         args = [self.number(a, names) for a in node.args]
-        if not any(isinstance(a, Sym) for a in args) and not isinstance(function, Sym):
+        symbolic = any(isinstance(a, Sym) for a in args)
+        if not symbolic and is_constant(function):
             return self.operand(self.attempt(node, function, *args), node)
-        rule = rule_of(function)
+        rule = rule_of(function) if symbolic else None
         if rule is None:
-            called = getattr(function, "__name__", repr(function))
+            called = "a number" if isinstance(function, Sym) else repr(function)
+            called = getattr(function, "__name__", called)
             instead = f"Decorate it with @op if it is yours. Allowed: {ALLOWED}."
             self.source.refuse(node, f"a call of {called}", instead)
         return self.attempt(node, rule, *args)
@@ -358,7 +368,16 @@ _SPOKEN = {
     "Delete": "del", "Subscript": "indexing", "List": "a list", "Tuple": "a tuple",
     "Dict": "a dict", "ListComp": "a comprehension", "GeneratorExp": "a generator",
     "Lambda": "a lambda", "JoinedStr": "a string", "NamedExpr": "the operator :=",
-    "Await": "await", "Yield": "yield", "Expr": "a statement without effect",
+    "Await": "await", "Yield": "yield", "YieldFrom": "yield", "Match": "match",
+    "Expr": "an expression whose value nothing takes", "AugAssign": "an assignment to no name",
+    "AnnAssign": "an assignment to no name", "Set": "a set", "SetComp": "a comprehension",
+    "DictComp": "a comprehension", "AsyncFor": "async", "AsyncWith": "async", "TryStar": "try",
+    "AsyncFunctionDef": "a function inside", "ClassDef": "a class", "Starred": "the sign *",
+    "Break": "break", "Continue": "continue", "TypeAlias": "a type", "Slice": "indexing",
+}  # fmt: skip
+_SIGNS = {
+    "BitAnd": "&", "BitOr": "|", "BitXor": "^", "LShift": "<<", "RShift": ">>", "MatMult": "@",
+    "In": "in", "NotIn": "not in", "Is": "is", "IsNot": "is not",
 }  # fmt: skip
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import inspect
 import linecache
 import types
+import warnings
 from typing import NoReturn
 
 from gnomon.base import GnomonError
@@ -30,6 +32,11 @@ class Source:
     def __init__(self, function: types.FunctionType) -> None:
         self.code = function.__code__
         self.file = self.code.co_filename
+        if hasattr(function, "__wrapped__"):
+            raise OperatorError(
+                f"{self.file}, line {self.code.co_firstlineno}: {function.__name__} is what "
+                "another decorator made; write @op right above the function"
+            )
         try:
             self.lines, _ = inspect.findsource(function)
         except (OSError, IndexError):
@@ -42,17 +49,25 @@ class Source:
     def find(self, name: str) -> ast.FunctionDef | ast.Lambda:
         """The node of the function: by its first line, and for lambdas by its columns."""
         found: list[ast.FunctionDef | ast.Lambda] = []
-        for node in ast.walk(_parsed("".join(self.lines))):
-            if isinstance(node, ast.FunctionDef) and node.name == name:
-                first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-                if first == self.code.co_firstlineno:
-                    found.append(node)
+        text = "".join(self.lines)
+        for node in ast.walk(_parsed(text)):
+            if isinstance(node, ast.AsyncFunctionDef) and self.starts(node, name):
+                self.refuse(node, "an async function")
+            elif isinstance(node, ast.FunctionDef) and self.starts(node, name):
+                found.append(node)
             elif isinstance(node, ast.Lambda) and name == "<lambda>" and self.covers(node):
                 found = [node]  # the walk goes inward: the innermost stays
-        if len(found) != 1:
+        if len(found) != 1 or not _holds(text, self.file, self.code):
             where = f"{self.file}, line {self.code.co_firstlineno}"
-            raise OperatorError(f"{where}: the source of {name} does not match what runs")
+            raise OperatorError(
+                f"{where}: the source of {name} does not match what runs; has the file changed?"
+            )
         return found[0]
+
+    def starts(self, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+        """Whether a definition is of this name and begins where the code does."""
+        first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+        return node.name == name and first == self.code.co_firstlineno
 
     def covers(self, node: ast.Lambda) -> bool:
         """Whether the instructions of the code all stand inside the body of a lambda."""
@@ -86,4 +101,37 @@ class Source:
 
 @functools.lru_cache(maxsize=16)
 def _parsed(text: str) -> ast.Module:
-    return ast.parse(text)
+    with warnings.catch_warnings():  # what is doubtful in the file has been said when it ran
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
+def _holds(text: str, file: str, code: types.CodeType) -> bool:
+    """Whether the text, compiled, gives this code somewhere."""
+    here = _codes(text, file).get(code.co_firstlineno, ())
+    return any(_outline(c) == _outline(code) for c in here)
+
+
+def _outline(code: types.CodeType) -> list[tuple[str, str]]:
+    """The instructions, but for what depends on the rest of the file: how attributes are called."""
+    loose = ("CALL", "METHOD", "ATTR", "GLOBAL", "NULL")
+    lines = [i for i in dis.get_instructions(code) if not any(word in i.opname for word in loose)]
+    shown = [
+        (i.opname, "" if "JUMP" in i.opname or isinstance(i.argval, types.CodeType) else i.argrepr)
+        for i in lines
+    ]
+    return [*((name, "") for name in sorted(code.co_names)), *shown]
+
+
+@functools.lru_cache(maxsize=16)
+def _codes(text: str, file: str) -> dict[int, list[types.CodeType]]:
+    """All code of a file, by first line."""
+    found: dict[int, list[types.CodeType]] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        waiting = [compile(text, file, "exec", dont_inherit=True)]
+    while waiting:
+        code = waiting.pop()
+        found.setdefault(code.co_firstlineno, []).append(code)
+        waiting.extend(c for c in code.co_consts if isinstance(c, types.CodeType))
+    return found

@@ -256,9 +256,9 @@ ERRORS = [
     (text, "'a', which is no number,", 'return "a"'),
     (attribute, "the attribute shape", "x.shape"),
     (target, "an assignment to anything but names", "math.pi = x"),
-    (bits, "the operator BitAnd", "x & 1"),
+    (bits, "the operator &", "x & 1"),
     (zero, "this (division by zero)", "1 / 0"),
-    (member, "a tuple", "x in (1, 2)"),
+    (member, "the comparison in", "x in (1, 2)"),
     (bare, "return without a value", "return"),
     (nobody, "an operator without arguments", "def nobody"),
 ]
