@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gnomon.expr.index import Index
+from gnomon.expr.scalar import SCALAR
 from gnomon.expr.term import Arena, Term, compute_dtype
 from gnomon.plan.operand import Abstract, Operand
+from gnomon.plan.statement import SAVERS
 from gnomon.plan.terms import with_args
 
 Frame = tuple[Term, Term | None]
@@ -43,11 +45,17 @@ def lower(statements: Abstract, arena: Arena) -> Nest:
     expand = Expander(arena)
     roots = []
     for dest, saver, value in statements.stores:
-        narrow = compute_dtype(dest.dtype)
         term = expand(arena.elem(value, index if value.shape else ()))
-        roots.append(Root(dest, saver, offset_of(arena, dest, index), arena.cast(term, narrow)))
+        term = updating(arena, saver, arena.cast(term, compute_dtype(dest.dtype)))
+        roots.append(Root(dest, saver, offset_of(arena, dest, index), term))
     variables = tuple(i.payload for i in index if i.op == "var")
     return Nest(variables, tuple(roots))
+
+
+def updating(arena: Arena, saver: str, value: Term) -> Term:
+    """`value` in the dtype in which it is combined with what is stored: int32 for truth values."""
+    update = SAVERS[saver]
+    return value if update is None else arena.cast(value, SCALAR[update].working(value.dtype))
 
 
 def offset_of(arena: Arena, operand: Operand, index: Sequence[Term]) -> Term:
