@@ -83,7 +83,7 @@ class PhaseWriter(LoopWriter):
         e, phase = self.e, self.phase
         self.body(phase.entry)
         if phase.inner is None:
-            self.body(phase.body)
+            self.in_turn(phase.turns, lambda: self.body([*phase.row, *phase.body]))
         else:
             self.blocks(phase.inner)
         head = f"define internal void @phase{self.number}(ptr %b, i64 %task, i64 %tasks) #0 {{"
@@ -118,9 +118,13 @@ class PhaseWriter(LoopWriter):
             self.base.update((v, self.counter(places[v])) for v in self.phase.rows)
             start = self.int("mul", self.counter(places[None]), block)
             stop = self.smaller(self.int("add", start, block), self.extent(inner))
-            self.body(self.phase.row)
-            self.inner_loop(inner, start, stop)
+            self.in_turn(self.phase.turns, lambda: self.row(inner, start, stop))
             self.advance(extents, where)
+
+    def row(self, inner: int, start: Value, stop: Value) -> None:
+        """What a row computes once, and a block of its inner loop."""
+        self.body(self.phase.row)
+        self.inner_loop(inner, start, stop)
 
     def position(self, number: Value, extents: Sequence[Value]) -> list[str]:
         """Counters below `extents`, the last one fastest, set to block `number`.
@@ -159,7 +163,8 @@ class PhaseWriter(LoopWriter):
             self.masked_loop(inner, start, stop, self.short, self.segments_in_turn)
             return
         first = self.phase.body[-1]
-        if self.phase.vector and isinstance(first, Put) and stride(first.offset, inner) == 1:
+        ahead = self.phase.vector and not self.phase.turns
+        if ahead and isinstance(first, Put) and stride(first.offset, inner) == 1:
             self.aligned_loop(inner, start, stop, self.before_boundary(first, inner, start), once)
             return
         if self.phase.vector:

@@ -56,7 +56,7 @@ class _Run:
 
     def phase(self, phase: Phase) -> None:
         self.body(phase.entry)
-        for _ in self.loop(phase.rows):
+        for _ in self.loop((*phase.rows, *phase.turns)):
             self.body(phase.row)
             for _ in self.loop(() if phase.inner is None else (phase.inner,)):
                 self.body(phase.body)

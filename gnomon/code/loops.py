@@ -82,6 +82,15 @@ class LoopWriter(Values):
             with self.over(var, i, lanes, mask):
                 body()
 
+    def in_turn(self, variables: Sequence[int], inside: Callable[[], None]) -> None:
+        """`inside` for every combination of the variables, in order, the last one fastest."""
+        if not variables:
+            inside()
+            return
+        with self.e.for_range(self.e.index(0), self.extent(variables[0])) as i, self.scope():
+            self.base[variables[0]] = i
+            self.in_turn(variables[1:], inside)
+
     # -- statements -----------------------------------------------------------------------------
 
     def body(self, body: Body) -> None:

@@ -174,11 +174,16 @@ class PhaseWriter(TeamWriter):
 
     def item(self) -> None:
         """What is done for one item."""
-        phase, inner = self.phase, self.phase.inner
+        phase = self.phase
         if self.kind == "elements":
             self.leader = self.e.primitive(
                 "eq", [self.register("tid.x"), self.e.index(0)], dt.bool_
             )
+        self.in_turn(phase.turns, self.turn)
+
+    def turn(self) -> None:
+        """What is done for one item in one turn."""
+        phase, inner = self.phase, self.phase.inner
         self.body(phase.row)
         if self.segments is not None:
             self.segments.run(self)

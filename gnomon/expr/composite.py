@@ -11,7 +11,9 @@ import numpy as np
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.axes import LIMIT
+from gnomon.expr.index import Index
 from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Expr, check_expr
+from gnomon.expr.term import Term
 from gnomon.shape import prod
 
 # fields so annotated are kernel arguments: another value needs no recompiling
@@ -124,6 +126,27 @@ class Chainer(Composite):
     def view(self, src: Buffer) -> Buffer | None:
         """This node over `src` as nothing but other sizes and strides, where it is that."""
         return None
+
+
+class Scatter(Chainer):
+    """A chainer that adds every element of its source to the element of the result it belongs to.
+
+    `at` says the same from the other side. A kernel goes through the source where it can: then
+    only the elements that meet in one place are added, in the order of the source.
+    """
+
+    @property
+    def source(self) -> tuple[Expr, int]:
+        """The operand whose elements are added, and along how many of its first axes they meet."""
+        raise TypeError(f"{type(self).__name__} must define source")
+
+    def onto(self, i: Index) -> Sequence[Term]:
+        """Where in the result element `i` of the source belongs."""
+        raise TypeError(f"{type(self).__name__} must define onto()")
+
+    def over(self, source: Expr) -> Scatter:
+        """The same of another source of the same shape."""
+        raise TypeError(f"{type(self).__name__} must define over()")
 
 
 class Call(Composite):

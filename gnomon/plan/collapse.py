@@ -25,6 +25,8 @@ def collapse(nest: Nest, arena: Arena) -> Nest:
 
 
 def _join_outer(nest: Nest, u: int, v: int, arena: Arena) -> Nest | None:
+    if nest.turns and (u in nest.turns) != (v in nest.turns):
+        return None
     joint = Joint(arena, u, v)
     offsets = [joint.offset(root.offset) for root in nest.roots]
     values = joint.values([root.value for root in nest.roots])
@@ -36,7 +38,8 @@ def _join_outer(nest: Nest, u: int, v: int, arena: Arena) -> Nest | None:
         if offset is not None
     )
     variables = tuple(joint.w if x == u else x for x in nest.vars if x != v)
-    return Nest(variables, roots)
+    turns = tuple(joint.w if x == u else x for x in nest.turns if x != v)
+    return Nest(variables, roots, turns)
 
 
 def _folds(nest: Nest, arena: Arena) -> Nest:
@@ -50,7 +53,7 @@ def _folds(nest: Nest, arena: Arena) -> Nest:
     roots = tuple(
         Root(r.dest, r.saver, r.offset, v) for r, v in zip(nest.roots, values, strict=True)
     )
-    return Nest(nest.vars, roots)
+    return Nest(nest.vars, roots, nest.turns)
 
 
 def _join_fold(term: Term, arena: Arena) -> tuple[Term, Term] | None:

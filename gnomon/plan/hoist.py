@@ -109,7 +109,7 @@ def _replace(nest: Nest, parts: dict[int, Term]) -> Nest:
     roots = tuple(
         Root(r.dest, r.saver, r.offset, v) for r, v in zip(nest.roots, values, strict=True)
     )
-    return Nest(nest.vars, roots)
+    return Nest(nest.vars, roots, nest.turns)
 
 
 def _chunked(nest: Nest, arena: Arena, scratch: Scratch) -> tuple[list[Nest], Nest]:

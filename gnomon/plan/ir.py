@@ -1,7 +1,8 @@
 """The loop nest: every kind of its parts on one page.
 
     Kernel   phases, one after the other; each ends before the next begins
-    Phase    rows x inner: for every combination of `rows`, `row` then the inner loop over `body`
+    Phase    rows x inner: for every combination of `rows`, `row` then the inner loop over `body`;
+             where there are `turns`, both once for each of them
     Let      compute a Term and keep it under its id
     Fold     loops over a fold's variables; its results are kept under the fold's id
     Store    dest[offset] saver value
@@ -69,14 +70,16 @@ class Phase:
     """One loop nest: `rows` are the outer variables, `inner` the innermost (None: one iteration).
 
     `entry` runs once a task, `row` once a row, `body` once an element (`lanes` at a time when
-    `vector`). `split` tells whether one row may be cut among tasks, `columns` whether blocks are
-    taken below each other before the next ones beside them. `cost` estimates the work of an inner
-    iteration.
+    `vector`). `turns` are gone through in order between a row and its inner loop, which adds to
+    what earlier turns stored; `row` then runs once a turn. `split` tells whether one row may be cut
+    among tasks, `columns` whether blocks are taken below each other before the next ones beside
+    them. `cost` estimates the work of an inner iteration.
     """
 
     rows: tuple[int, ...]
     inner: int | None
     vector: bool
+    turns: tuple[int, ...] = ()
     entry: Body = field(default_factory=list)
     row: Body = field(default_factory=list)
     body: Body = field(default_factory=list)

@@ -36,6 +36,7 @@ class Nest:
 
     vars: tuple[int, ...]
     roots: tuple[Root, ...]
+    turns: tuple[int, ...] = ()  # of `vars`, those to be gone through in order
 
 
 def lower(statements: Abstract, arena: Arena) -> Nest:

@@ -10,6 +10,7 @@ from gnomon.plan.hoist import Scratch, hoist
 from gnomon.plan.ir import Kernel
 from gnomon.plan.lower import Nest, lower
 from gnomon.plan.operand import Abstract
+from gnomon.plan.scatter import push
 from gnomon.plan.schedule import order_by_store, schedule
 from gnomon.plan.split import split
 from gnomon.plan.statement import Store, Structure
@@ -21,7 +22,8 @@ def plan(stores: Sequence[Store], structure: Structure) -> Kernel:
     arena = Arena()
     scratch = Scratch(arena)
     statements = Abstract(stores, structure, arena)  # sizes, strides and numbers become arguments
-    nest = lower(statements, arena)  # index rules vanish into index arithmetic
+    # index rules vanish into index arithmetic; what is scattered goes where it belongs
+    nest = push(statements, arena) or lower(statements, arena)
     nest = order_by_store(nest)  # lanes along the destination's dense axis
     nest = collapse(nest, arena)  # fewer, longer loops
     nests = hoist(nest, arena, scratch)  # nothing is reduced more often than needed

@@ -23,7 +23,7 @@ def order_by_store(nest: Nest) -> Nest:
     units = [v for v in nest.vars if stride(root.offset, v) == 1]
     if not units or units[-1] == nest.vars[-1]:
         return nest
-    return Nest((*(v for v in nest.vars if v != units[-1]), units[-1]), nest.roots)
+    return Nest((*(v for v in nest.vars if v != units[-1]), units[-1]), nest.roots, nest.turns)
 
 
 def stride(offset: Term, var: int) -> int | None:
@@ -39,16 +39,17 @@ def stride(offset: Term, var: int) -> int | None:
 def schedule(nest: Nest, arena: Arena) -> Phase:
     """The loop nest of one phase."""
     order = postorder([t for r in nest.roots for t in (r.offset, r.value)])
-    inner = nest.vars[-1] if nest.vars else None
+    spread = tuple(v for v in nest.vars if v not in nest.turns)
+    inner = spread[-1] if spread else None
     across = [t for t in order if t.op == "fold" and inner is not None and t.free >> inner & 1]
     vector = inner is not None and _inner_is_better(inner, across, nest)
-    phase = Phase(nest.vars[:-1], inner, vector)
+    phase = Phase(spread[:-1], inner, vector, nest.turns)
     builder = _Builder(arena, phase, index_terms(order))
     builder.place([t for r in nest.roots for t in (r.offset, r.value)])
     phase.body.extend(Put(r.dest, r.saver, r.offset, r.value) for r in nest.roots)
     phase.split = not any(isinstance(s, Fold) for s in phase.row)
     phase.columns = phase.split and vector and _turned(order, phase)
-    phase.cost = _costs(order, inner)
+    phase.cost = _costs(order, inner, nest.turns)
     return phase
 
 
@@ -85,7 +86,9 @@ def _density(offset: Term, var: int) -> int:
     return {0: 0, 1: 1}.get(-2 if step is None else step, -2)
 
 
-def _costs(order: Iterable[Term], inner: int | None) -> list[tuple[int, Term | None]]:
+def _costs(
+    order: Sequence[Term], inner: int | None, turns: Sequence[int]
+) -> list[tuple[int, Term | None]]:
     """Pairs (work, how often for an inner iteration); None: once."""
     folds: list[tuple[int, Term]] = []
     once = 4
@@ -103,7 +106,12 @@ def _costs(order: Iterable[Term], inner: int | None) -> list[tuple[int, Term | N
                 once += 1024
         elif term.id not in inside and inner is not None and term.free >> inner & 1:
             once += COSTS.get(term.op, 1)
-    return [(once, None), *folds]
+    if not turns:
+        return [(once, None), *folds]
+    often = order[0].arena.const(1)
+    for v in turns:
+        often = often * often.arena.extent[v]
+    return [(once, often), *((work, count * often) for work, count in folds)]
 
 
 @dataclass(slots=True)
@@ -122,7 +130,7 @@ class _Builder:
         inner = 0 if phase.inner is None else 1 << phase.inner
         self.scopes = [
             _Scope(0, phase.entry, set()),
-            _Scope(mask_of(phase.rows), phase.row, set()),
+            _Scope(mask_of((*phase.rows, *phase.turns)), phase.row, set()),
             _Scope(inner, phase.body, set()),
         ]
         if phase.inner is None:  # a single iteration: everything in its place there

@@ -36,6 +36,7 @@ def outline(kernel: Kernel) -> str:
     lines = []
     for number, phase in enumerate(kernel.phases):
         loops = [f"{printer.var(v)} < {printer.extent(v)}" for v in phase.rows]
+        loops += [f"{printer.var(v)} < {printer.extent(v)} in order" for v in phase.turns]
         if phase.inner is not None:
             how = " in lanes" if phase.vector else ""
             loops.append(f"{printer.var(phase.inner)} < {printer.extent(phase.inner)}{how}")
@@ -71,6 +72,9 @@ class _Printer:
         depth = 0
         for v in phase.rows:
             yield f"{INDENT * depth}parallel for {self.head(v)}"
+            depth += 1
+        for v in phase.turns:
+            yield f"{INDENT * depth}for {self.head(v)}"
             depth += 1
         yield from self.body(phase.row, depth)
         if phase.inner is not None:

@@ -48,7 +48,7 @@ def split(nest: Nest, arena: Arena) -> list[Nest]:
 def _border(nest: Nest, arena: Arena) -> Border | None:
     """The first comparison to split at; None where there is none, or it is not worth it."""
     order = postorder(_terms(nest))
-    if len(order) > LONGEST or any(t.op == "fold" for t in order):
+    if nest.turns or len(order) > LONGEST or any(t.op == "fold" for t in order):
         return None
     chosen = {c.id for t in order for c in _conditions(t)}
     variables = mask_of(nest.vars)

@@ -14,7 +14,8 @@ from gnomon.base import DeviceError, DTypeError, ParamError, ShapeError, complai
 from gnomon.expr.node import MAPPER
 from gnomon.expr.rewrite import check_sizes
 from gnomon.expr.walk import fits_any, shown
-from gnomon.plan.cut import Invoke, Piece, cut, overlap
+from gnomon.plan import scatter
+from gnomon.plan.cut import Invoke, Piece, overlap
 from gnomon.plan.overlap import directed, repeats
 from gnomon.plan.statement import SAVERS, Store, Structure, identity
 from gnomon.runtime import calls
@@ -43,7 +44,7 @@ def prepare(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
     if not structure.composite:
         return _group(stores, structure, name)
     steps: list[Step] = []
-    for piece in cut(stores, calls, temporary):
+    for piece in scatter.pieces(stores, calls, temporary):
         if isinstance(piece, Invoke):
             steps.extend(calls.steps(piece))
         else:
@@ -55,7 +56,7 @@ def pieces(stores: Sequence[Store]) -> list[Piece]:
     """What `prepare` would run: groups for kernels, and calls; for looking at."""
     for store in stores:
         check(store)
-    return cut(stores, calls, temporary)
+    return scatter.pieces(stores, calls, temporary)
 
 
 def check(store: Store) -> None:

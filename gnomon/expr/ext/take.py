@@ -13,7 +13,7 @@ from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import whole
-from gnomon.expr.composite import Chainer, Size
+from gnomon.expr.composite import Chainer, Scatter, Size
 from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.index import Index
@@ -45,7 +45,7 @@ class Take(Chainer):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TakeGrad(Chainer):
+class TakeGrad(Scatter):
     """Row r is the sum of `grad` wherever `index` is r."""
 
     index: Expr
@@ -67,6 +67,17 @@ class TakeGrad(Chainer):
             return i.guard(row.eq(i[0]), i.elem(self.grad, (*k, *i[1:])), 0)
 
         return i.fold(SUM, list(self.index.shape), body)
+
+    @property
+    def source(self) -> tuple[Expr, int]:
+        return self.grad, self.index.ndim
+
+    def onto(self, i: Index) -> tuple[Term, ...]:
+        m = self.index.ndim
+        return clipped(i, i.elem(self.index, i[:m]), self.rows), *i[m:]
+
+    def over(self, source: Expr) -> TakeGrad:
+        return TakeGrad(self.index, source, self.rows)
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
         return ((self.grad, Take(g, self.index)),)
