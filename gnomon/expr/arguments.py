@@ -93,9 +93,7 @@ def fits(value: Any, hint: Any) -> bool:
     if origin is Literal:
         return value in inner
     if origin in (Sequence, Iterable, list, tuple):
-        several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Expr)
-        kinds = [h for h in inner if h is not ...]
-        return several and all(any(fits(v, h) for h in kinds) for v in value)
+        return all_fit(value, [h for h in inner if h is not ...])
     if hint is int:
         return whole(value)
     if hint is float:
@@ -105,6 +103,16 @@ def fits(value: Any, hint: Any) -> bool:
     if hint is Any or hint is inspect.Parameter.empty or not isinstance(hint, type):
         return True
     return isinstance(value, hint)
+
+
+def all_fit(values: Any, hints: Sequence[Any]) -> bool:
+    """Whether these are several, each one of what the hints say."""
+    if isinstance(values, str | bytes | Expr):
+        return False
+    try:
+        return all(any(fits(v, h) for h in hints) for v in values)
+    except TypeError:
+        return False
 
 
 def whole(value: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from gnomon.base import ShapeError, complaint
@@ -71,8 +71,12 @@ def normal_axes(where: str, axes: int | Iterable[int] | None, ndim: int) -> tupl
     return tuple(found)
 
 
-def one_each(where: str, name: str, values: Sequence[int], count: int) -> tuple[int, ...]:
-    """`values` as a tuple of `count` numbers."""
+def one_each(where: str, name: str, values: Any, count: int) -> tuple[int, ...]:
+    """`values` as a tuple of `count` numbers; a TypeError or ShapeError where they are not."""
+    if not isinstance(values, Iterable) or isinstance(values, str):
+        got = f"a {type(values).__name__}"
+        raise TypeError(complaint(where, name, "whole numbers, one an axis", got))
+    values = tuple(values)
     if len(values) != count:
-        raise ShapeError(complaint(where, name, f"{count} numbers, one an axis", tuple(values)))
+        raise ShapeError(complaint(where, name, f"{count} numbers, one an axis", values))
     return tuple([whole(where, name, n) for n in values])

@@ -32,6 +32,10 @@ class Composite(Expr):
     _roles: ClassVar[dict[str, str]]
 
     def __post_init__(self) -> None:
+        for name, role in self.roles().items():
+            if role == "many" and not isinstance(getattr(self, name), tuple):
+                expected, got = "a tuple of expressions", f"a {type(getattr(self, name)).__name__}"
+                raise TypeError(complaint(type(self).__name__, name, expected, got))
         for child in self.children:
             check_expr(type(self).__name__, "operand", child)
         shape, dtype = self.infer()

@@ -268,9 +268,11 @@ class Map(Expr):
     def __init__(self, fn: ScalarFn, args: tuple[Expr, ...], shape: Shape, dtype: DType) -> None:
         self.fn, self.args, self.shape, self.dtype = fn, args, shape, dtype
         mask = MAPPER
+        check_parts(fn, args)
         for arg in args:
-            if arg.shape != shape and arg.shape:
-                raise ShapeError(complaint("Map", "args", f"shape {shape}", f"{arg!r}"))
+            if (arg.shape != shape and arg.shape) or arg.dtype is not dtype:
+                expected = f"shape {shape} and dtype {dtype}"
+                raise ShapeError(complaint("Map", "args", expected, f"{arg!r}"))
             mask |= arg.exp_type
         self.exp_type = mask
 
@@ -334,6 +336,15 @@ def check_expr(where: str, argument: str, value: object) -> None:
     if not isinstance(value, Expr):
         expected = "an expression (Tensor wraps arrays)"
         raise TypeError(complaint(where, argument, expected, f"a {type(value).__name__}"))
+
+
+def check_parts(fn: object, args: object) -> None:
+    """A TypeError unless these are an operator and a tuple of as many expressions."""
+    if not isinstance(fn, ScalarFn) or not isinstance(args, tuple) or len(args) != fn.arity:
+        expected = "an operator and a tuple of as many expressions"
+        raise TypeError(complaint("Map", "fn, args", expected, f"{fn!r:.60}, {args!r:.60}"))
+    for arg in args:
+        check_expr("Map", "args", arg)
 
 
 def checked_number(where: str, value: Any) -> Number:

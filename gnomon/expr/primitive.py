@@ -149,8 +149,8 @@ FOLD_INT: dict[str, Callable[..., Any]] = {
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
     "neg": lambda a: -a,
-    "idiv": lambda a, b: a // b,
-    "imod": lambda a, b: a % b,
+    "idiv": lambda a, b: a // b if b else 0,  # where there are no elements
+    "imod": lambda a, b: a % b if b else 0,
     "min": min,
     "max": max,
     "lt": lambda a, b: a < b,

@@ -38,7 +38,6 @@ class Device(Protocol):
         """Returns when all work given to the device is done."""
 
 
-@functools.cache
 def find(device: str | Context) -> Device:
     """The device that a name or a context means.
 
@@ -48,6 +47,15 @@ def find(device: str | Context) -> Device:
     Raises:
         DeviceError: this version of gnomon has no such device.
     """
+    try:
+        return _find(device)
+    except TypeError:  # not hashable
+        expected, got = f"one of {', '.join(_MODULES)}", f"a {type(device).__name__}"
+        raise DeviceError(complaint("device", "name", expected, got)) from None
+
+
+@functools.cache
+def _find(device: str | Context) -> Device:
     name = device.device_type if isinstance(device, Context) else device
     module = _MODULES.get(_SAME_MEMORY.get(name, name))
     if name == "gpu":

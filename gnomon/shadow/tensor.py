@@ -296,7 +296,7 @@ def laid_out(
     sizes = checked_sizes("Tensor", array.shape if shape is None else shape)
     steps = Buffer(sizes).strides
     if strides is not None:
-        steps = tuple([whole("Tensor", "strides", s) for s in strides])
+        steps = one_each("Tensor", "strides", strides, len(sizes))
     if not array.flags.c_contiguous or len(steps) != len(sizes):
         expected = "a dense array, and one stride an axis"
         raise ShapeError(complaint("Tensor", "data", expected, (array.strides, sizes, steps)))
