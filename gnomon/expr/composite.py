@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar, Self, TypeAlias, get_type_hints
+from typing import Annotated, Any, Self, TypeAlias, get_type_hints
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from gnomon.dtype import DType
 from gnomon.expr.axes import LIMIT
 from gnomon.expr.index import Index
 from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Expr, check_expr
-from gnomon.expr.term import Term
+from gnomon.expr.term import Term, key_of
 from gnomon.shape import prod
 
 # fields so annotated are kernel arguments: another value needs no recompiling
@@ -28,8 +28,6 @@ class Composite(Expr):
     `Expr` and `tuple[Expr, ...]` are operands, `Size` and `Sizes` are kernel arguments, anything
     else is part of the kernel's structure and must be hashable.
     """
-
-    _roles: ClassVar[dict[str, str]]
 
     def __post_init__(self) -> None:
         for name, role in self.roles().items():
@@ -51,6 +49,14 @@ class Composite(Expr):
         for child in self.children:
             mask |= child.exp_type
         object.__setattr__(self, "exp_type", mask)
+        object.__setattr__(self, "pattern", None)
+
+    def outline(self) -> tuple[Any, ...]:
+        parts: list[Any] = [type(self), self.shape]
+        for name, role in self.roles().items():
+            if role not in ("one", "many"):
+                parts.append(key_of(getattr(self, name)))
+        return tuple(parts)
 
     def infer(self) -> tuple[Sequence[int], DType]:
         """Shape and dtype of the result; raises where the operands do not fit."""
@@ -59,23 +65,26 @@ class Composite(Expr):
     @classmethod
     def roles(cls) -> dict[str, str]:
         """Field name -> 'one' or 'many' operands, 'size', 'sizes' or 'static'."""
-        found: dict[str, str] | None = cls.__dict__.get("_roles")
-        if found is None:
+        try:
+            return _ROLES[cls]
+        except KeyError:
             hints = get_type_hints(cls, include_extras=True)
-            found = {f.name: _role(hints[f.name]) for f in fields(cls)}
-            cls._roles = found
-        return found
+            found = _ROLES[cls] = {f.name: _role(hints[f.name]) for f in fields(cls)}
+            return found
 
     @property
     def children(self) -> tuple[Expr, ...]:
-        out: list[Expr] = []
-        for name, role in self.roles().items():
-            if role == "one":
-                operand = getattr(self, name)
-                out.extend(() if operand is None else (operand,))
-            elif role == "many":
-                out.extend(getattr(self, name))
-        return tuple(out)
+        found: tuple[Expr, ...] | None = self.__dict__.get("_children")
+        if found is None:
+            out: list[Expr] = []
+            for name, role in self.roles().items():
+                if role == "one":
+                    operand = getattr(self, name)
+                    out.extend(() if operand is None else (operand,))
+                elif role == "many":
+                    out.extend(getattr(self, name))
+            found = self.__dict__["_children"] = tuple(out)
+        return found
 
     def rebuild(
         self, children: Iterator[Expr], size: Callable[[int], Any], shape: Sequence[Any]
@@ -111,6 +120,9 @@ class Composite(Expr):
     def static(self) -> tuple[Any, ...]:
         """The fields that are part of a kernel's structure."""
         return tuple(getattr(self, n) for n, role in self.roles().items() if role == "static")
+
+
+_ROLES: dict[type, dict[str, str]] = {}
 
 
 def _role(hint: Any) -> str:

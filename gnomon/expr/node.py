@@ -25,6 +25,7 @@ from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.index import Index
 from gnomon.expr.layout import array_at, stride_classes
+from gnomon.expr.pattern import KNOWN, NONE, Pattern, pattern_of
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Number, Term, compute_dtype
 from gnomon.expr.walk import brief, fits_any, tree
@@ -32,11 +33,73 @@ from gnomon.shape import row_major
 
 Shape: TypeAlias = tuple[int, ...]
 Operand: TypeAlias = "Expr | Number"
+Method: TypeAlias = Callable[["Expr", "Operand"], "Expr"]
 RVALUE, MAPPER, CHAINER, COMPLEX = 0, 1, 3, 7
 # how later stages print an expression: entered by `gnomon.runtime.look`, which knows them
 STAGES: dict[str, Callable[[Any], str]] = {}
 # what `.T` means: entered by `gnomon.expr.ext.transpose`, which builds on this page
 TURN: dict[str, Callable[[Any], Any]] = {}
+
+
+def arithmetic(fn: ScalarFn) -> tuple[Method, Method]:
+    """An operator of Python, and the one that is asked where a number stands on its left.
+
+    A known pattern says that the operands fit: nothing is checked again, and what is left is the
+    node itself. Patterns are known by the Python types of plain numbers, too.
+    """
+    get, new = KNOWN.get, object.__new__
+
+    def operator(a: Expr, b: Operand) -> Expr:
+        kind = type(b)
+        if kind is float or kind is int:
+            pattern = get((fn, a.pattern, kind))
+            if pattern is None:
+                return mapped(fn, a, b)
+            b = number(b, pattern)
+        else:
+            pattern = get((fn, a.pattern, getattr(b, "pattern", kind)))
+            if pattern is None:
+                return mapped(fn, a, b)
+        made: Map = new(Map)
+        made.fn, made.args, made.pattern = fn, (a, b), pattern  # type: ignore[assignment]
+        made.shape, made.dtype, made.exp_type = pattern.shape, pattern.dtype, pattern.exp_type
+        return made
+
+    def reflected(b: Expr, a: Operand) -> Expr:
+        pattern = get((fn, type(a), b.pattern))
+        if pattern is None:
+            return mapped(fn, a, b)
+        made: Map = new(Map)
+        made.fn, made.args, made.pattern = fn, (number(a, pattern), b), pattern
+        made.shape, made.dtype, made.exp_type = pattern.shape, pattern.dtype, pattern.exp_type
+        return made
+
+    return operator, reflected
+
+
+def mapped(fn: ScalarFn, a: Operand, b: Operand) -> Map:
+    """`map_over` of two operands; from now on their patterns are known together.
+
+    Those of operands that nobody has asked for theirs yet may be known already.
+    """
+    asked = [(pattern_of(x) if isinstance(x, Expr) else type(x)) for x in (a, b)]
+    pattern = KNOWN.get((fn, *asked))
+    if pattern is not None:
+        args = tuple([x if isinstance(x, Expr) else number(x, pattern) for x in (a, b)])
+        return Map(fn, args, pattern.shape, pattern.dtype, pattern)
+    made = map_over(fn, (a, b))
+    pattern = pattern_of(made)
+    if made.dtype.kind == "f" and pattern is not NONE and {float, int} & set(asked):
+        KNOWN[fn, *asked] = pattern
+    return made
+
+
+def number(value: Any, pattern: Pattern) -> Scalar:
+    """A float or an int beside the floating data of `pattern`."""
+    made: Scalar = object.__new__(Scalar)
+    made.value, made.modular, made.shape = value, False, ()
+    made.dtype, made.exp_type, made.pattern = pattern.dtype, MAPPER, pattern.number
+    return made
 
 
 class Expr:
@@ -48,13 +111,14 @@ class Expr:
     ((2, 3), 'float32')
     """
 
-    __slots__ = ("__weakref__", "dtype", "exp_type", "shape")
+    __slots__ = ("__weakref__", "dtype", "exp_type", "pattern", "shape")
     __hash__ = object.__hash__
     __array_ufunc__ = None  # NumPy's scalars and arrays leave arithmetic with expressions to these
     kind: ClassVar[int] = CHAINER
     shape: Shape
     dtype: DType
     exp_type: int  # the bitwise or of the kinds of all nodes below this one and its own
+    pattern: Pattern | None  # see `expr/pattern.py`; None until somebody asked
 
     def __init__(self) -> None:
         expected = "operators, Tensor or an extension to make one"
@@ -64,6 +128,10 @@ class Expr:
     def children(self) -> tuple[Expr, ...]:
         """The operands."""
         return ()
+
+    def outline(self) -> tuple[Any, ...]:
+        """What the node's pattern depends on, besides the patterns of its operands."""
+        return (self,)  # of an unknown kind: equal to none but itself
 
     def at(self, i: Index) -> Term:
         """The element at index `i`, as a Term; `i.elem(operand, index)` asks for an operand's."""
@@ -121,29 +189,11 @@ class Expr:
     def _map(self, fn: ScalarFn, args: Sequence[Operand]) -> Map:
         return map_over(fn, args)
 
-    def __add__(self, other: Operand) -> Expr:
-        return binary(_ADD, self, other)
-
-    def __radd__(self, other: Operand) -> Expr:
-        return binary(_ADD, other, self)
-
-    def __sub__(self, other: Operand) -> Expr:
-        return binary(_SUB, self, other)
-
-    def __rsub__(self, other: Operand) -> Expr:
-        return binary(_SUB, other, self)
-
-    def __mul__(self, other: Operand) -> Expr:
-        return binary(_MUL, self, other)
-
-    def __rmul__(self, other: Operand) -> Expr:
-        return binary(_MUL, other, self)
-
-    def __truediv__(self, other: Operand) -> Expr:
-        return binary(_DIV, self, other)
-
-    def __rtruediv__(self, other: Operand) -> Expr:
-        return binary(_DIV, other, self)
+    # built anew at each statement, so each is a single call: see `arithmetic`
+    __add__, __radd__ = arithmetic(SCALAR["add"])
+    __sub__, __rsub__ = arithmetic(SCALAR["sub"])
+    __mul__, __rmul__ = arithmetic(SCALAR["mul"])
+    __truediv__, __rtruediv__ = arithmetic(SCALAR["div"])
 
     def __pow__(self, other: Operand) -> Expr:
         return map_over(SCALAR["power"], (self, other))
@@ -173,9 +223,6 @@ class Expr:
         return f"<{Expr.describe(self)}>"
 
 
-_ADD, _SUB, _MUL, _DIV = (SCALAR[name] for name in ("add", "sub", "mul", "div"))
-
-
 class Buffer(Expr):
     """Data in memory: the `address` of the first element, and the `strides` in elements, not bytes.
 
@@ -201,7 +248,11 @@ class Buffer(Expr):
         self.strides = row_major(self.shape) if strides is None else tuple(strides)
         self.address, self.owner, self.device = address, owner, device
         self.exp_type = RVALUE
+        self.pattern = None
         self._layout: tuple[int, ...] | None = None
+
+    def outline(self) -> tuple[Any, ...]:
+        return (Buffer, self.shape, self.strides, self.dtype, self.device)
 
     @property
     def contiguous(self) -> bool:
@@ -246,7 +297,10 @@ class Scalar(Expr):
         if dtype.kind != "f":
             value = (dt.int64 if dtype.kind == "b" else dtype).nearest(value, modular)
         self.value, self.modular = value, modular
-        self.shape, self.dtype, self.exp_type = (), dtype, MAPPER
+        self.shape, self.dtype, self.exp_type, self.pattern = (), dtype, MAPPER, None
+
+    def outline(self) -> tuple[Any, ...]:
+        return (None, self.dtype)
 
     @property
     def label(self) -> str:
@@ -265,7 +319,14 @@ class Map(Expr):
     __slots__ = ("args", "fn")
     kind = MAPPER
 
-    def __init__(self, fn: ScalarFn, args: tuple[Expr, ...], shape: Shape, dtype: DType) -> None:
+    def __init__(
+        self,
+        fn: ScalarFn,
+        args: tuple[Expr, ...],
+        shape: Shape,
+        dtype: DType,
+        pattern: Pattern | None = None,
+    ) -> None:
         self.fn, self.args, self.shape, self.dtype = fn, args, shape, dtype
         mask = MAPPER
         check_parts(fn, args)
@@ -275,6 +336,10 @@ class Map(Expr):
                 raise ShapeError(complaint("Map", "args", expected, f"{arg!r}"))
             mask |= arg.exp_type
         self.exp_type = mask
+        self.pattern = pattern
+
+    def outline(self) -> tuple[Any, ...]:
+        return (self.fn,)
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -318,6 +383,10 @@ class Cast(Expr):
         check_expr("tcast", "e", src)
         self.src, self.shape, self.dtype = src, src.shape, dt.of(dtype)
         self.exp_type = MAPPER | src.exp_type
+        self.pattern = None
+
+    def outline(self) -> tuple[Any, ...]:
+        return (Cast, self.dtype)
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -403,18 +472,6 @@ def misfit(fn: ScalarFn, k: int, expected: str, args: Sequence[Expr]) -> str:
     """The complaint about operand `k` of a function, with the operands that it stands among."""
     whole = ", ".join(map(brief, args))
     return complaint(fn.name, f"operand {k}", expected, f"{args[k]!r} in {fn.name}({whole})")
-
-
-def binary(fn: ScalarFn, a: Operand, b: Operand) -> Map:
-    """`map_over` of two operands, usual cases first: this is what a statement costs to build."""
-    if isinstance(a, Expr):
-        if type(b) is float and a.dtype.kind == "f":
-            return Map(fn, (a, Scalar(b, a.dtype)), a.shape, a.dtype)
-        if isinstance(b, Expr) and a.shape == b.shape and a.dtype is b.dtype:
-            return Map(fn, (a, b), a.shape, a.dtype)
-    elif type(a) is float and isinstance(b, Expr) and b.dtype.kind == "f":
-        return Map(fn, (Scalar(a, b.dtype), b), b.shape, b.dtype)
-    return map_over(fn, (a, b))
 
 
 def cast(e: Expr, dtype: DType) -> Expr:

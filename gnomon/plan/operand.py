@@ -41,6 +41,7 @@ class Number(Expr):
 
     def __init__(self, position: int, dtype: DType) -> None:
         self.position, self.shape, self.dtype, self.exp_type = position, (), dtype, MAPPER
+        self.pattern = None
 
     def at(self, i: Index) -> Term:
         return i.arena.arg(("scalar", self.position), compute_dtype(self.dtype))

@@ -40,6 +40,7 @@ class Structure:
 
     __slots__ = (
         "_buffers",
+        "_leaves",
         "_numbers",
         "_sizes",
         "buffers",
@@ -62,6 +63,7 @@ class Structure:
         self.composite = False  # whether there is anything but maps of leaves
         self._numbers: dict[int, int] = {}
         self._buffers: dict[Hashable, int] = {}
+        self._leaves: dict[Hashable, int] = {}
         self._sizes: dict[int, int] = {}
         tail = []
         for store in stores:
@@ -101,6 +103,10 @@ class Structure:
                 stack.extend(reversed(waiting))
                 continue
             stack.pop()
+            if isinstance(node, Buffer):  # several handles of the same memory are one leaf
+                numbers[id(node)] = self._leaves.setdefault(identity(node), len(self.entries))
+                if numbers[id(node)] < len(self.entries):
+                    continue
             entry = self._entry(node, tuple([numbers[id(c)] for c in children]))
             numbers[id(node)] = len(self.entries)
             self.entries.append(entry)

@@ -1,39 +1,56 @@
-"""Statements carried out at once: a short way for maps of dense arrays, the long one for others.
+"""Statements carried out at once, and those that come again in one native call.
 
-The short way reads the expression once into a key, takes the kernel that was compiled for that key,
-fills a block and calls. It is taken where every leaf is dense and has the destination's shape, and
-none overlaps the destination but the destination itself. Measured on 2 busy cores (`python
-benchmarks/expression.py --only gnomon --rows "sgd 1e+01"`): 15 to 20 us a statement.
+Statements are known by their patterns (`expr/pattern.py`): saver, value, destination. The first
+time, a statement goes the whole way: checks, a look into the kernel cache, a filled block. When a
+statement of its patterns comes again, a `Launch` is made, which later ones are handed to as they
+are: it reads their addresses and numbers itself. Patterns have several launches where operands
+overlap in several ways, or where threads run them at the same time.
+
+State: `KNOWN`, the launches by saver and patterns; `_seen`, how often patterns came that have none.
+Both are emptied together when they are full. While a function is traced (see `tracing`), the
+launches of all threads are gone and nothing is learned, so that every statement comes by here.
+
+Measured (`python benchmarks/expression.py --only gnomon,NumPy --rows "sgd 1e+01"`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, NamedTuple
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol, TypeAlias
 
-from gnomon.expr.layout import UNIT
-from gnomon.expr.node import MAPPER, Buffer, Cast, Expr, Map, Scalar
-from gnomon.plan.statement import Saver, Store, Structure
-from gnomon.runtime import threads
-from gnomon.runtime.cache import CACHE
-from gnomon.runtime.kernel import GRAIN, Kernel, bits
-from gnomon.runtime.native import Block, function, pointer
-from gnomon.runtime.prepare import check, prepare
+from gnomon.expr.node import Buffer, Expr, Scalar
+from gnomon.expr.pattern import EPOCH, NONE, Pattern, pattern_of
+from gnomon.plan.statement import SAVERS, Saver, Store
+from gnomon.runtime.launch import Launch, NoLaunch, Place, Reading, Tree, Work
+from gnomon.runtime.launch_code import ADDRESS
+from gnomon.runtime.prepare import prepare
+from gnomon.runtime.program import Step
 
-LARGEST = 48  # nodes; beyond, reading into a tree of keys costs more than it saves
-KEPT = 2048
+KEPT = 4096
+VARIANTS = 6
 
+Key: TypeAlias = tuple[Pattern | None, Pattern | None]
 
-class Short(NamedTuple):
-    """A kernel for one key: its native function, work an element, and what its arguments take."""
-
-    kernel: Kernel
-    call: Any
-    cost: int
-    slots: tuple[tuple[str, int], ...]
+#: launches by saver, then by the patterns of value and destination
+KNOWN: dict[str, dict[Key, Launch]] = {saver: {} for saver in SAVERS}
+_seen: dict[tuple[str, Key], int] = {}
 
 
-_known: dict[Hashable, Short] = {}
+class Tracer(Protocol):
+    """Who takes the statements of a thread instead of having them carried out."""
+
+    def take(self, stores: Sequence[Store], together: bool) -> None:
+        """Statements, in their order; `together`: all values are taken before any is stored."""
+
+
+class _Tracing(threading.local):
+    tracer: Tracer | None = None
+
+
+_thread = _Tracing()
+_tracers: list[Tracer] = []
 
 
 def store(dest: Buffer, saver: Saver, value: Expr) -> None:
@@ -42,114 +59,93 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
     Raises:
         ShapeError, DTypeError: the value does not fit; the destination is untouched.
     """
-    if value.exp_type & ~MAPPER or not _short(dest, saver, value):
-        for step in prepare([Store(dest, saver, value)], "assignment"):
-            step.run()
+    key = (pattern_of(value), pattern_of(dest))
+    launch = KNOWN[saver].get(key)
+    while launch is not None:
+        done = launch.call(dest, value)
+        if done:
+            return
+        if done is None:
+            launch.failed()
+        launch = launch.following
+    statement = Store(dest, saver, value)
+    if _thread.tracer is not None:
+        _thread.tracer.take([statement], False)
+        return
+    for step in prepare([statement], "assignment"):
+        step.run()
+    if NONE not in key and not _tracers:
+        _learn((saver, key), statement)
 
 
-class _Reader:
-    """Reads an expression into a nested key; leaves and numbers in the order of the general way."""
+def store_all(stores: Sequence[Store]) -> None:
+    """Statements as one: all values are taken before any is stored; now.
 
-    __slots__ = ("buffers", "count", "dest", "scalars", "seen")
-
-    def __init__(self, dest: Buffer) -> None:
-        self.dest = dest
-        self.buffers: list[Buffer] = []
-        self.scalars: list[Scalar] = []
-        self.seen: dict[int, int] = {}
-        self.count = 0
-
-    def key(self, node: Expr) -> Hashable:
-        """The key of `node`; LookupError where the short way does not do."""
-        self.count += 1
-        if self.count > LARGEST:
-            raise LookupError
-        kind = type(node)
-        if kind is Map:
-            return (node.fn.key, *[self.key(a) for a in node.args])  # type: ignore[attr-defined]
-        if kind is Scalar:
-            # a number that occurs twice is one argument of the general way: leave it to that
-            if any(node is s for s in self.scalars):
-                raise LookupError
-            self.scalars.append(node)  # type: ignore[arg-type]
-            return node.dtype.flag
-        if kind is Cast:
-            return (node.dtype.flag, self.key(node.src))  # type: ignore[attr-defined]
-        return self.leaf(node)
-
-    def leaf(self, node: Expr) -> Hashable:
-        if not isinstance(node, Buffer) or node.shape != self.dest.shape or not dense(node):
-            raise LookupError
-        if not node.address or node.device != "cpu":
-            raise LookupError
-        slot = self.seen.get(node.address)
-        if slot is None:
-            slot = self.seen[node.address] = len(self.buffers)
-            self.buffers.append(node)
-        elif self.buffers[slot].dtype is not node.dtype:
-            raise LookupError
-        return (slot, node.dtype.name)
+    Raises:
+        ShapeError, DTypeError: a value does not fit; the destinations are untouched.
+    """
+    if _thread.tracer is not None:
+        _thread.tracer.take(stores, True)
+        return
+    for step in prepare(stores, "assignment"):
+        step.run()
 
 
-def dense(buffer: Buffer) -> bool:
-    """Whether a buffer lies in C order without gaps."""
-    layout = buffer.layout
-    return layout == (UNIT,) or buffer.contiguous
+def tracer() -> Tracer | None:
+    """Who takes the statements of this thread; None where they are carried out."""
+    return _thread.tracer
 
 
-def _short(dest: Buffer, saver: Saver, value: Expr) -> bool:
-    """Carry out the statement the short way; False where it does not do."""
-    reader = _Reader(dest)
+@contextmanager
+def tracing(taker: Tracer) -> Iterator[None]:
+    """Inside, `taker` takes the statements of this thread."""
+    before, _thread.tracer = _thread.tracer, taker
+    _tracers.append(taker)
+    forget()
     try:
-        key = (saver, reader.key(value), reader.leaf(dest))
-    except LookupError:
-        return False
-    n = 1
-    for extent in dest.shape:
-        n *= extent
-    if value.dtype is not dest.dtype or n < 2 or not apart(dest, reader.buffers, n):
-        return False
-    short = _known.get(key)
-    if short is None:
-        short = _learn(key, dest, saver, value)
-        if short is None:
-            return False
-    tasks = min(threads.num_threads(), 1 + n * short.cost // GRAIN)
-    piece = n if tasks == 1 else (-(-n // (4 * tasks)) + 63) // 64 * 64
-    words = [threads.parallel_address(), tasks, piece]
-    for kind, k in short.slots:
-        if kind == "leaf":
-            words.append(reader.buffers[k].address)
-        else:
-            words.append(n if kind == "dim" else bits(reader.scalars[k]))
-    short.call(pointer(Block(words).address))
-    return True
+        yield
+    finally:
+        _thread.tracer = before
+        _tracers.remove(taker)
 
 
-def apart(dest: Buffer, buffers: list[Buffer], n: int) -> bool:
-    """Whether no leaf overlaps the destination, but those that are it."""
-    first, last = dest.address, dest.address + n * dest.dtype.size
-    for b in buffers:
-        if b.address == first and b.dtype is dest.dtype:
-            continue
-        if b.address < last and first < b.address + n * b.dtype.size:
-            return False
-    return True
+def forget() -> None:
+    """Let every statement go the whole way again."""
+    for table in KNOWN.values():
+        table.clear()
+    _seen.clear()
 
 
-def _learn(key: Hashable, dest: Buffer, saver: Saver, value: Expr) -> Short | None:
-    """The kernel of a new key; None where the general way does not see a map of one loop."""
-    stores = [Store(dest, saver, value)]
-    check(stores[0])
-    structure = Structure(stores)
-    if not structure.flat:
-        return None
-    kernel = CACHE.get(stores, structure)
-    (loops,) = kernel.signature.phases
-    slots = tuple((s[0], s[1]) for s in kernel.signature.args)
-    cost = sum(work for work, times in loops.cost if times is None)
-    made = Short(kernel, function(kernel.address), cost, slots)
-    if len(_known) >= KEPT:
-        _known.clear()
-    _known[key] = made
-    return made
+def _learn(where: tuple[str, Key], statement: Store) -> None:
+    """Note that a statement came; make a launch where one is worth it."""
+    saver, key = where
+    count = _seen.get(where, 0)
+    if count == 0 and len(_seen) >= KEPT:
+        forget()
+    _seen[where] = count + 1
+    if not 1 <= count <= VARIANTS or 0 in statement.dest.shape:
+        return
+    if any(pattern is None or pattern.epoch != EPOCH.value for pattern in key):
+        return
+    try:
+        made = Launch(_work(statement))
+    except NoLaunch:
+        _seen[where] = VARIANTS + 1
+        return
+    table = KNOWN[saver]
+    first = table.get(key)
+    made.following = None if first is None or first.epoch != made.epoch else first
+    table[key] = made
+
+
+def _work(statement: Store) -> Work:
+    """What a launch of a statement is made of: its call is given the destination and the value."""
+    reading = Reading(2)
+    dest = Place(reading.value(0, "address", ADDRESS), statement.dest, written=True)
+    tree = Tree(reading, 1, statement.value)
+
+    def steps(buffers: Sequence[Buffer], numbers: Sequence[Scalar]) -> list[Step]:
+        value = tree.over(iter(buffers[1:]), iter(numbers))
+        return prepare([Store(buffers[0], statement.saver, value)], "assignment")
+
+    return Work(reading, [dest, *tree.places], tree.numbers, steps)

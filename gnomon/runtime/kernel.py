@@ -56,7 +56,8 @@ class Kernel:
         owners = [b.owner for b in structure.buffers]
         keep = (self, block, scratch, structure.buffers, owners)
         moved = sum(size_of(b) for b in structure.buffers)
-        return Step(self.address, block.address, keep, name, moved)
+        effort = sum(work(loops, sizes) for loops in self.signature.phases)
+        return Step(self.address, block.address, keep, name, moved, work=effort)
 
 
 def arguments(structure: Structure) -> dict[Hashable, int]:

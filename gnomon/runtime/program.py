@@ -111,6 +111,9 @@ def _timer() -> jit.Module:
     return objects.compiled(_TIMED, symbols={"gnomon_run": _runner().address("run")})
 
 
+UNKNOWN = 1 << 40  # work that nobody has estimated
+
+
 class Status(NamedTuple):
     """Where a step that may fail writes its int32 status, and what the numbers mean."""
 
@@ -137,11 +140,13 @@ class Step:
 
     `function` is the address of a native `void f(void *)`, `block` that of its argument block,
     `keep` whatever must live as long as the step (code, blocks, storage); `name`, `bytes` moved
-    and `flops` done are for profiles, `status` for steps that may fail.
+    and `flops` done are for profiles, `status` for steps that may fail, `work` estimates how long
+    it takes (see `kernel.GRAIN`).
     """
 
     __slots__ = (
         "_arguments", "_call", "block", "bytes", "flops", "function", "keep", "name", "status",
+        "work",
     )  # fmt: skip
 
     def __init__(
@@ -153,6 +158,7 @@ class Step:
         bytes: int = 0,
         flops: int = 0,
         status: Status | None = None,
+        work: int = UNKNOWN,
     ) -> None:
         self.function = function_address
         self.block = block
@@ -161,6 +167,7 @@ class Step:
         self.bytes = bytes
         self.flops = flops
         self.status = status
+        self.work = work
         self._call = function(function_address)
         self._arguments = (pointer(block),)
 
@@ -217,6 +224,7 @@ class Program(Step):
             bytes=sum(step.bytes for step in self.steps),
             flops=sum(step.flops for step in self.steps),
             status=Status(self._table.address + 8, str),
+            work=sum(step.work for step in self.steps),
         )
 
     def check(self) -> None:

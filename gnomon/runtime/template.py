@@ -22,7 +22,7 @@ Make = Callable[..., list[Step]]
 
 _SPACING = 1 << 44  # between stand-ins, more than any memory
 _SHIFT = 1 << 40  # times its number: how much an operand's second stand-in is further
-_KEPT_BYTES = 1 << 20
+KEPT_BYTES = 1 << 20
 
 
 class Place(NamedTuple):
@@ -138,7 +138,7 @@ class Template:
             return
         copy = self.reserve()
         copy.run(addresses, [] if done is None else done)
-        if copy.held <= _KEPT_BYTES:
+        if copy.held <= KEPT_BYTES:
             self._free.append(copy)
 
     def reserve(self) -> Copy:

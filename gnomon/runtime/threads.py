@@ -80,6 +80,11 @@ def num_threads() -> int:
     return _running().threads.value
 
 
+def count_address() -> int:
+    """The address of the int32 that `num_threads` tells."""
+    return ctypes.addressof(_running().threads)
+
+
 def set_num_threads(n: int) -> None:
     """From now on `n` threads share a kernel's work, the caller counted.
 

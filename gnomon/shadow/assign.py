@@ -17,9 +17,8 @@ from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.node import CHAINER, Buffer, Expr, Operand, Scalar, as_expr
 from gnomon.expr.walk import postorder
 from gnomon.plan.cut import core
-from gnomon.plan.statement import Saver, Store
-from gnomon.runtime.dispatch import store
-from gnomon.runtime.prepare import prepare
+from gnomon.plan.statement import SAVERS, Saver, Store
+from gnomon.runtime.dispatch import KNOWN, store, store_all
 
 saveto: Saver = "saveto"
 plusto: Saver = "plusto"
@@ -30,12 +29,17 @@ MODULAR = frozenset((plusto, minusto, multo))
 
 
 def modular(saver: Saver) -> bool:
-    """Whether a saver counts modulo a power of two on integers; a TypeError where it is none."""
+    """Whether a saver counts modulo a power of two on integers; a ValueError where it is none."""
     try:
         return saver in MODULAR
     except TypeError:  # not hashable
-        expected = "a saver, such as plusto"
-        raise TypeError(complaint("assignment", "saver", expected, repr(saver))) from None
+        raise unknown(saver) from None
+
+
+def unknown(saver: object) -> ValueError:
+    """The error of something that is no saver."""
+    expected = f"one of {', '.join(SAVERS)}"
+    return ValueError(complaint("assignment", "saver", expected, f"{saver!s:.60}"))
 
 
 def assign(dest: Buffer, saver: Saver, value: Operand) -> None:
@@ -45,6 +49,13 @@ def assign(dest: Buffer, saver: Saver, value: Operand) -> None:
         ShapeError, DTypeError: the value does not fit; the destination is untouched.
         GnomonError: a product inside a larger expression, or stored by `*=` or `/=`.
     """
+    # what came before in the same form is ready to run: all checks are behind it
+    try:
+        launch = KNOWN[saver].get((getattr(value, "pattern", None), dest.pattern))
+    except (KeyError, TypeError):
+        raise unknown(saver) from None
+    if launch is not None and launch.call(dest, value):
+        return
     e = as_expr(value, dest.dtype, modular=modular(saver))
     if e.exp_type & ~CHAINER:
         check_products(e, saver)
@@ -79,8 +90,7 @@ def assign_all(dest: Targets, saver: Saver, value: Operand) -> None:
     if not isinstance(e, Scalar) and e.shape != dest.shape:
         expected = f"shape {dest.shape} of the destination"
         raise ShapeError(complaint("assignment", "value", expected, f"{e!r}"))
-    for step in prepare([Store(view, saver, piece) for view, piece in dest.targets(e)]):
-        step.run()
+    store_all([Store(view, saver, piece) for view, piece in dest.targets(e)])
 
 
 def check_products(e: Expr, saver: Saver) -> None:

@@ -11,6 +11,7 @@ from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes
 from gnomon.expr.node import Buffer, Expr, Operand
+from gnomon.expr.pattern import forget
 from gnomon.runtime import pool
 from gnomon.shadow.tensor import Tensor
 from gnomon.shape import prod, row_major
@@ -60,6 +61,8 @@ class TensorContainer(Tensor):
             self.owner = pool.allocate(needed, self.device)
             self.address = self.owner.address
         self.shape, self.strides, self._layout, self.settled = sizes, strides, None, False
+        self.pattern = None
+        forget()  # expressions made before know the shape of then
         return self
 
 

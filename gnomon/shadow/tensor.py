@@ -18,10 +18,12 @@ from gnomon.plan.cut import reach
 from gnomon.plan.statement import Store
 from gnomon.runtime import device as devices
 from gnomon.runtime import look
+from gnomon.runtime.dispatch import KNOWN
 from gnomon.shadow.assign import assign, divto, minusto, multo, plusto, saveto
 from gnomon.shadow.stream import Stream
 from gnomon.shape import Shape, prod
 
+STORED = KNOWN[saveto]
 Array = np.ndarray[Any, Any]
 Slice: TypeAlias = slice
 Key: TypeAlias = int | Slice
@@ -244,22 +246,30 @@ class Tensor(Buffer):
     def __setitem__(self, key: Key, value: Operand) -> None:
         if not isinstance(key, slice):
             self._row(key).assign(value)
-        elif everything(key):
-            self.assign(value)  # a 0-d tensor has it too
+        elif key.start is key.stop is key.step is None:  # everything; a 0-d tensor has it too
+            launch = STORED.get((getattr(value, "pattern", None), self.pattern))
+            if launch is not None and launch.call(self, value):
+                return  # it came before: see `assign`, of which this is the usual case
+            if value is not self:  # what `t[:] += e` stores again
+                assign(self, saveto, value)
         else:
             self._rows(key).assign(value)
 
     def __iadd__(self, value: Operand) -> Self:
-        return self.assign(value, plusto)
+        assign(self, plusto, value)
+        return self
 
     def __isub__(self, value: Operand) -> Self:
-        return self.assign(value, minusto)
+        assign(self, minusto, value)
+        return self
 
     def __imul__(self, value: Operand) -> Self:
-        return self.assign(value, multo)
+        assign(self, multo, value)
+        return self
 
     def __itruediv__(self, value: Operand) -> Self:
-        return self.assign(value, divto)
+        assign(self, divto, value)
+        return self
 
     def explain(self, e: Expr, saver: Any = saveto, stage: str = "loop") -> str:
         """What would run for `self saver e`: its 'plan', 'loop', 'llvm' or 'asm'."""

@@ -1,0 +1,98 @@
+"""Patterns: what an expression is apart from addresses and numbers, interned: `is` compares.
+
+Two expressions of one pattern have the same functions over leaves of the same shapes, strides and
+dtypes, so what was checked and compiled for one of them holds for the other. A pattern is noted on
+its node while that is built, or when it is first asked for.
+
+State: one table for the process, emptied when it is full. A tensor that takes another shape calls
+`forget`: patterns made of it before would still tell of the old shape, so an *epoch* ends, the
+table is emptied, and who keeps anything by patterns compares `EPOCH` with the one he noted.
+Entering an equal pattern twice, as threads may, costs a second entry, no error.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
+
+from gnomon.dtype import DType, float32
+
+if TYPE_CHECKING:
+    from gnomon.expr.node import Expr
+
+LARGEST = 160  # nodes, shared ones counted as often as they are used; beyond, nothing is interned
+KEPT = 1 << 15
+
+#: how often a tensor has changed its shape; native code reads it
+EPOCH = ctypes.c_int64(0)
+
+
+class Pattern:
+    """What an expression is, apart from addresses and numbers."""
+
+    __slots__ = ("__weakref__", "dtype", "epoch", "exp_type", "number", "shape", "size")
+
+    def __init__(self, shape: tuple[int, ...], dtype: DType, exp_type: int, size: int) -> None:
+        self.shape, self.dtype, self.exp_type, self.size = shape, dtype, exp_type, size
+        self.number: Pattern = self  # of a number beside such an expression
+        self.epoch = EPOCH.value
+
+
+#: of expressions that are too large, or whose parts cannot be told apart: equal to no other
+NONE = Pattern((), float32, 0, LARGEST)
+
+KNOWN: dict[Hashable, Pattern] = {}
+
+
+def pattern_of(root: Expr) -> Pattern:
+    """The pattern of an expression; `NONE` where it has none."""
+    found: Pattern | None = root.pattern
+    if found is not None:
+        return found
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        children = node.children
+        waiting = [c for c in children if c.pattern is None]
+        if waiting:
+            stack.extend(waiting)
+            continue
+        stack.pop()
+        if node.pattern is None:
+            found = entered(node, children)
+            object.__setattr__(node, "pattern", found)
+    return root.pattern or NONE
+
+
+def entered(node: Expr, children: Sequence[Expr]) -> Pattern:
+    """The pattern of a node over operands that have theirs."""
+    key = node.outline()
+    if children:
+        key += tuple([c.pattern for c in children])
+    try:
+        found = KNOWN.get(key)
+    except TypeError:  # a part that is not hashable
+        return NONE
+    if found is None:
+        size = 1 + sum([pattern_of(c).size for c in children])
+        if size >= LARGEST:
+            return NONE
+        if len(KNOWN) >= KEPT:
+            KNOWN.clear()
+        found = KNOWN[key] = Pattern(node.shape, node.dtype, node.exp_type, size)
+        if node.shape:
+            number = (None, node.dtype)
+            found.number = KNOWN.get(number) or KNOWN.setdefault(number, _number(node.dtype))
+    return found if found.shape == node.shape and found.dtype is node.dtype else NONE
+
+
+def _number(dtype: DType) -> Pattern:
+    """What every number of `dtype` is."""
+    return Pattern((), dtype, 1, 1)
+
+
+def forget() -> None:
+    """A tensor has taken another shape: nothing that is known by patterns holds any longer."""
+    EPOCH.value += 1
+    KNOWN.clear()
