@@ -36,6 +36,13 @@ class Composite(Expr):
                 raise TypeError(complaint(type(self).__name__, name, expected, got))
         for child in self.children:
             check_expr(type(self).__name__, "operand", child)
+        try:
+            hash(self.static())
+        except TypeError:
+            expected = "numbers, names and dtypes"
+            raise TypeError(
+                complaint(type(self).__name__, "parameters", expected, f"{self.static()!r:.60}")
+            ) from None
         shape, dtype = self.infer()
         if not 0 <= prod(shape) < LIMIT:
             expected = "sizes of fewer than 2**63 elements"

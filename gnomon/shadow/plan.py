@@ -14,7 +14,7 @@ from gnomon.expr.arguments import explained
 from gnomon.expr.axes import whole
 from gnomon.expr.composite import Chainer
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Expr
+from gnomon.expr.node import Buffer, Expr, check_expr
 from gnomon.expr.term import Term
 from gnomon.plan.statement import Store
 from gnomon.runtime.prepare import prepare
@@ -51,6 +51,7 @@ class Plan:
     __slots__ = ("exp", "rows", "width")
 
     def __init__(self, exp: Expr) -> None:
+        check_expr("Plan", "exp", exp)
         self.exp = exp
         self.width = exp.shape[-1] if exp.shape else 1
         self.rows = prod(exp.shape[:-1])
