@@ -1,6 +1,7 @@
 """From statements to steps: checked, cut at calls, safe against overlap, with temporaries.
 
-A group of `Store`s means that all values are taken before anything is stored. A destination that is
+A group of `Store`s means that all values are taken before anything is stored; `in_turn` takes
+statements one after the other, and finds the groups that do the same. A destination that is
 also read is written in place where every element is read just where it is stored; otherwise the
 values go through a temporary. Temporaries come from the pool and live as long as the steps that use
 them.
@@ -16,6 +17,7 @@ from gnomon.expr.rewrite import check_sizes
 from gnomon.expr.walk import fits_any, shown
 from gnomon.plan import scatter
 from gnomon.plan.cut import Invoke, Piece, overlap
+from gnomon.plan.fuse import fused
 from gnomon.plan.overlap import directed, repeats
 from gnomon.plan.statement import SAVERS, Store, Structure, identity
 from gnomon.runtime import calls
@@ -25,7 +27,7 @@ from gnomon.runtime.kernel import Kernel
 from gnomon.runtime.program import Step
 from gnomon.runtime.scratch import temporary
 
-__all__ = ["Store", "check", "pieces", "prepare"]
+__all__ = ["Store", "check", "in_turn", "pieces", "prepare"]
 
 
 def prepare(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
@@ -50,6 +52,27 @@ def prepare(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
         else:
             steps.extend(_group(piece, Structure(piece), name))
     return steps
+
+
+def in_turn(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
+    """Steps that carry out statements one after the other; neighbours share a loop where they can.
+
+    >>> import numpy as np
+    >>> from gnomon.expr.node import Buffer, Scalar
+    >>> m, w = (np.ones(3, np.float32) for _ in range(2))
+    >>> a, b = (Buffer((3,), address=x.ctypes.data, owner=x) for x in (m, w))
+    >>> halve = Store(a, "multo", Scalar(0.5, a.dtype))
+    >>> for step in in_turn([halve, Store(b, "minusto", a)]):
+    ...     step.run()
+    >>> m, w
+    (array([0.5, 0.5, 0.5], dtype=float32), array([0.5, 0.5, 0.5], dtype=float32))
+
+    Raises:
+        ShapeError, DTypeError: a value does not fit its destination; nothing has been written.
+    """
+    for store in stores:
+        check(store)
+    return [step for group in fused(stores) for step in prepare(group, name)]
 
 
 def pieces(stores: Sequence[Store]) -> list[Piece]:
