@@ -198,9 +198,9 @@ def vectorized_sort(values: Tensor, segments: Tensor) -> None:
 
 def reorder(order: Array, *tensors: Tensor) -> None:
     """Let each vector hold its elements in this order."""
-    for tensor in tensors:
-        memory = tensor.numpy()
-        memory[:] = memory[order]
+    memories = [tensor.numpy() for tensor in tensors]
+    for memory, content in zip(memories, [m[order] for m in memories], strict=True):
+        memory[:] = content  # all are read before any is written: they may overlap
 
 
 @explained
