@@ -24,6 +24,7 @@ from gnomon.code.team import BLOCK, WARP, TeamWriter
 from gnomon.code.values import Arguments
 from gnomon.expr.term import Term
 from gnomon.plan.ir import Fold, Kernel, Phase, Put
+from gnomon.plan.show import size, slot
 from gnomon.plan.terms import host_value
 
 Kind = Literal["threads", "rows", "elements"]
@@ -88,6 +89,17 @@ def write(kernel: Kernel, target: Target, name: str = "kernel") -> Module:
         *notes,
     ]
     return Module("\n".join(parts) + "\n", tuple(launches))
+
+
+def notes(kernel: Kernel, module: Module) -> str:
+    """What a caller must know of the entries, as comments: the slots, the work of each."""
+    lines = [f"// slots: {' '.join(map(slot, kernel.args))}"]
+    for launch in module.launches:
+        items = size(kernel, launch.items)
+        who = "a thread" if launch.kind == "threads" else "a team of threads"
+        what = "row" if launch.kind == "rows" else "element"
+        lines.append(f"// {launch.entry}: {who} for each {what}, of which there are {items}")
+    return "\n".join(lines) + "\n"
 
 
 class PhaseWriter(TeamWriter):

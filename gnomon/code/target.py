@@ -68,8 +68,8 @@ def gpu(arch: str) -> Target:
     Raises:
         ParamError: `arch` is none, or older than sm_70, whose threads cannot exchange values so.
     """
-    digits = arch[3:].rstrip("af")
-    if not arch.startswith("sm_") or not digits.isdigit() or int(digits) < 70:
+    digits = arch[3:].rstrip("af") if isinstance(arch, str) and arch.startswith("sm_") else ""
+    if not digits.isdigit() or int(digits) < 70:
         raise ParamError(complaint("gpu", "arch", "sm_70 or a later one, as 'sm_90'", repr(arch)))
     has = {"fma", "float16"} | ({"bfloat16"} if int(digits) >= 80 else set())
     features = "+ptx81" if int(digits) <= 90 else ""
@@ -87,6 +87,20 @@ TARGETS = {
     "x86-64-v4": processor(_PC, "x86-64-v4", _V4),
     "aarch64": processor("aarch64-unknown-linux-gnu", "generic", ("neon",)),
 }
+
+
+def named(name: str) -> Target:
+    """The record of a machine: one of `TARGETS`, or a GPU such as "sm_90".
+
+    Raises:
+        ParamError: there is none of this name.
+    """
+    if isinstance(name, str) and name in TARGETS:
+        return TARGETS[name]
+    if isinstance(name, str) and name.startswith("sm_"):
+        return gpu(name)
+    expected = f"one of {', '.join(TARGETS)}, or a GPU such as 'sm_90'"
+    raise ParamError(complaint("target", "name", expected, repr(name)))
 
 
 def _memory_sizes(phase: Phase) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 from gnomon.expr.term import Arena, Term
 from gnomon.plan.ir import Body, Fold, Kernel, Let, Phase, Put
@@ -51,6 +51,18 @@ def outline(kernel: Kernel) -> str:
 def loops(kernel: Kernel) -> str:
     """The whole kernel as pseudo-C; n0, n1, ... are sizes, a0, a1, ... numbers."""
     return "\n".join(line for phase in kernel.phases for line in _Printer(kernel).phase(phase))
+
+
+def size(kernel: Kernel, term: Term) -> str:
+    """An expression of sizes as text."""
+    return _Printer(kernel).text(term)
+
+
+def slot(key: Hashable) -> str:
+    """The name of a kernel argument: l0 a leaf, s0 scratch memory, n0 a size, a0 a number."""
+    if isinstance(key, tuple) and key[0] in ("leaf", "scratch"):
+        return f"{key[0][0]}{key[1]}"
+    return _argument(key)
 
 
 def puts(body: Body) -> Iterator[Put]:

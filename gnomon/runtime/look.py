@@ -5,18 +5,21 @@ A kernel keeps neither its nests nor its text: they are made anew.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from gnomon.base import ParamError, complaint
+from gnomon.code import cpu, nvptx
+from gnomon.code.target import TARGETS, Target, named
 from gnomon.expr.node import STAGES, Buffer, Expr
 from gnomon.plan.cut import Invoke
 from gnomon.plan.ir import Kernel as Nests
 from gnomon.plan.pipeline import plan
 from gnomon.plan.show import loops, outline
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime import jit
+from gnomon.runtime import cross, jit
 from gnomon.runtime.jit import Module
-from gnomon.runtime.kernel import source
+from gnomon.runtime.kernel import divides, source
 from gnomon.runtime.prepare import pieces
 from gnomon.runtime.scratch import temporary
 
@@ -24,12 +27,12 @@ from gnomon.runtime.scratch import temporary
 def explain(stores: Sequence[Store], stage: str = "loop") -> str:
     """What runs for a group of statements, kernels and library calls in order.
 
+    `stage` is one of `PRINTERS`, or the name of a machine: its assembly.
+
     Raises:
         ParamError: there is no such stage.
     """
-    show = PRINTERS.get(stage) if isinstance(stage, str) else None
-    if show is None:
-        raise ParamError(complaint("explain", "stage", f"one of {', '.join(PRINTERS)}", stage))
+    show = printer(stage)
     return "\n".join(
         f"library: {piece.call!r}"
         if isinstance(piece, Invoke)
@@ -38,19 +41,39 @@ def explain(stores: Sequence[Store], stage: str = "loop") -> str:
     )
 
 
+def printer(stage: str) -> Callable[[Nests], str]:
+    """What shows a stage, or the code for a machine."""
+    show = PRINTERS.get(stage) if isinstance(stage, str) else None
+    if show is not None:
+        return show
+    try:
+        target = named(stage)
+    except ParamError:
+        expected = f"one of {', '.join((*PRINTERS, *TARGETS))}, or a GPU such as 'sm_90'"
+        raise ParamError(complaint("explain", "stage", expected, stage)) from None
+    return lambda nests: assembly(nests, target)
+
+
+def assembly(nests: Nests, target: Target) -> str:
+    """The assembly of loop nests for a machine that need not be this one; PTX for a GPU."""
+    opt = 2 if divides(nests) else 1
+    if not target.triple.startswith("nvptx"):
+        return cross.assembly(cpu.write(nests, target), target, opt)
+    module = nvptx.write(nests, target)
+    return nvptx.notes(nests, module) + cross.assembly(module.text, target, opt)
+
+
 def compiled(nests: Nests) -> Module:
     """The machine code of loop nests."""
     code = source(nests)
     return jit.compile_ir(code.text, opt=code.opt)
 
 
-def _for_fresh_destination(stage: str) -> Callable[[Expr], str]:
-    def show(e: Expr) -> str:
-        # a pass may look at addresses, so the destination is a real one
-        dest: Buffer = temporary(e)
-        return explain([Store(dest, "saveto", e)], stage)
-
-    return show
+def shown(e: Expr, stage: str) -> str:
+    """What `explain` tells of an assignment to a fresh dense destination."""
+    # a pass may look at addresses, so the destination is a real one
+    dest: Buffer = temporary(e)
+    return explain([Store(dest, "saveto", e)], stage)
 
 
 PRINTERS: dict[str, Callable[[Nests], str]] = {
@@ -59,4 +82,4 @@ PRINTERS: dict[str, Callable[[Nests], str]] = {
     "llvm": lambda nests: compiled(nests).ir(),
     "asm": lambda nests: compiled(nests).asm(),
 }
-STAGES.update({stage: _for_fresh_destination(stage) for stage in PRINTERS})
+STAGES.update({stage: functools.partial(shown, stage=stage) for stage in PRINTERS})

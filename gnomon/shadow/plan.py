@@ -9,6 +9,7 @@ import numpy as np
 
 from gnomon import dtype as dt
 from gnomon.base import complaint
+from gnomon.code.target import gpu, named
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import whole
@@ -17,6 +18,7 @@ from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr, check_expr
 from gnomon.expr.term import Term
 from gnomon.plan.statement import Store
+from gnomon.runtime import look
 from gnomon.runtime.prepare import prepare
 from gnomon.shadow.container import TensorContainer
 from gnomon.shape import prod
@@ -80,6 +82,23 @@ class Plan:
             raise TypeError(complaint("Plan.reval", "exp", "a tensor", f"{self.exp!r}"))
         where: tuple[Any, ...] = (*self.index(y, x), ...)
         return np.asarray(self.exp.numpy()[where])
+
+    def ptx(self, arch: str = "sm_90") -> str:
+        """The PTX of the kernels that fill a fresh dense destination on an NVIDIA GPU.
+
+        Raises:
+            ParamError: `arch` is not a GPU from sm_70 on.
+        """
+        return look.shown(self.exp, gpu(arch).cpu)
+
+    def assembly(self, target: str = "aarch64") -> str:
+        """The assembly of the same kernels for another processor, or for a GPU.
+
+        Raises:
+            ParamError: there is no such target; the message lists them.
+        """
+        named(target)
+        return look.shown(self.exp, target)
 
     def index(self, y: int, x: int) -> tuple[int, ...]:
         """The index of an element of the expression."""

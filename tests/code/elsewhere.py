@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,9 +18,9 @@ from gnomon.code.target import TARGETS, gpu
 from gnomon.plan.ir import Kernel
 from gnomon.plan.pipeline import plan
 from gnomon.plan.statement import Store, Structure
-from gnomon.plan.view import views
 from gnomon.runtime import cross
 from gnomon.runtime.kernel import divides
+from tests.code.gpu import groups
 
 ARM, GPU = TARGETS["aarch64"], gpu("sm_90")
 OLDEST = (12, 1)  # the first CUDA whose assembler takes PTX 8.1
@@ -54,10 +54,9 @@ def texts(nests: Kernel) -> Texts:
     return Texts(name, arm, nvptx.write(nests, GPU, name).text, 2 if divides(nests) else 1)
 
 
-def nests_of(stores: Iterable[Store]) -> Kernel:
-    """The plan of one group of statements."""
-    group = views(list(stores))
-    return plan(group, Structure(group))
+def nests_of(stores: Iterable[Store]) -> Iterator[Kernel]:
+    """The plans of the kernels of a group of statements."""
+    return (plan(group, Structure(group)) for group in groups(list(stores)))
 
 
 def assembled(text: Texts) -> str:
@@ -81,23 +80,24 @@ def accepted(modules: Sequence[str], arch: str = "sm_90") -> None:
         return
     alone = [m for m in modules if ".func" in m]  # whose functions have names of their own alone
     together = [m for m in modules if ".func" not in m]
-    groups = [[m] for m in alone] + [together[k : k + 40] for k in range(0, len(together), 40)]
+    batches = [[m] for m in alone] + [together[k : k + 40] for k in range(0, len(together), 40)]
     with tempfile.TemporaryDirectory() as folder:
-        for group in groups:
+        for batch in batches:
             source = Path(folder, "all.ptx")
-            head, *rest = group
+            head, *rest = batch
             source.write_text("\n".join([head, *(HEADER.sub("", m) for m in rest)]))
             command = [assembler, f"-arch={arch}", "-O1", source, "-o", Path(folder, "all.cubin")]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert not done.returncode, done.stdout + done.stderr
 
 
-def elsewhere(groups: Iterable[Iterable[Store]]) -> int:
+def elsewhere(several: Iterable[Iterable[Store]]) -> int:
     """Both machines take the plans of these groups of statements; how many plans there were."""
     found: dict[str, Texts] = {}
-    for group in groups:
-        text = texts(nests_of(group))
-        found[text.name] = text
+    for statements in several:
+        for nests in nests_of(statements):
+            text = texts(nests)
+            found[text.name] = text
     accepted([assembled(text) for text in found.values()])
     return len(found)
 

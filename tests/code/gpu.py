@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from ctypes import c_int32, c_int64, c_void_p
 
 from gnomon.code import nvptx
@@ -18,6 +18,7 @@ from gnomon.plan.pipeline import plan
 from gnomon.plan.signature import signature_of
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime import jit, kernel, pool
+from gnomon.runtime.prepare import pieces
 
 REGISTERS = ("tid.x", "tid.y", "ntid.x", "ntid.y", "ctaid.x", "nctaid.x")
 SUPPORT = """
@@ -109,7 +110,19 @@ def portable(text: str) -> str:
 
 
 def run(stores: Sequence[Store], team: tuple[int, int] = (64, 1), blocks: int = 2) -> list[str]:
-    """Carry out one group of statements as a GPU would, in blocks of `team`; the phases' kinds."""
+    """Carry out statements as a GPU would, in blocks of `team`; gives the kinds of the phases."""
+    return [kind for group in groups(stores) for kind in run_group(group, team, blocks)]
+
+
+def groups(stores: Sequence[Store]) -> Iterator[list[Store]]:
+    """The groups of statements that have a kernel each."""
+    for piece in pieces(stores):
+        assert isinstance(piece, list), "a call of a library"
+        yield piece
+
+
+def run_group(stores: Sequence[Store], team: tuple[int, int], blocks: int) -> list[str]:
+    """Carry out one group of statements."""
     structure = Structure(stores)
     nests = plan(stores, structure)
     module = nvptx.write(nests, gpu("sm_90"))

@@ -29,9 +29,9 @@ from gnomon.expr.scalar import SCALAR
 from gnomon.plan.pipeline import plan
 from gnomon.plan.signature import signature_of
 from gnomon.plan.statement import SAVERS, Store, Structure
-from gnomon.plan.view import views
 from gnomon.runtime import cross, jit
 from gnomon.runtime.kernel import ENTRY, Kernel, divides
+from gnomon.shadow import Tensor, make_plan
 from tests.code import gpu as simulated
 from tests.code.elsewhere import accepted, elsewhere, elsewhere_all, nests_of
 from tests.expr.test_compiled import CASES, MODULES, filled
@@ -54,13 +54,13 @@ HERE = [name for name, target in TARGETS.items() if runs_here(target)]
 
 
 def run_as(target: Target, stores: list[Store]) -> None:
-    """Carry out one group of statements with the code of `target`."""
-    group = views(stores)
-    structure = Structure(group)
-    nests = plan(group, structure)
+    """Carry out statements with the code of `target`."""
     target = replace(target, triple=jit.host().triple)  # the system that runs this
-    code = cross.object_file(cpu.write(nests, target), target, 2 if divides(nests) else 1)
-    Kernel(signature_of(nests), jit.load_object(code, [ENTRY])).bind(structure).run()
+    for group in simulated.groups(stores):
+        structure = Structure(group)
+        nests = plan(group, structure)
+        code = cross.object_file(cpu.write(nests, target), target, 2 if divides(nests) else 1)
+        Kernel(signature_of(nests), jit.load_object(code, [ENTRY])).bind(structure).run()
 
 
 def close(got: np.ndarray, want: np.ndarray, rtol: float = 3e-5) -> None:
@@ -168,7 +168,7 @@ def test_reductions_and_tails_on_older_processors(name, dtype):
 def test_extensions_by_the_threads_of_a_gpu(team):
     for e in extension_cases():
         dest = np.full(e.shape, 2, e.dtype.numpy)
-        simulated.run(views([Store(over(dest), "plusto", e)]), team)
+        simulated.run([Store(over(dest), "plusto", e)], team)
         close(dest, evaluate(e) + e.dtype.numpy.type(2))
 
 
@@ -179,7 +179,7 @@ def test_random_expressions_by_the_threads_of_a_gpu(data, shape, team):
     if 0 in shape:
         return
     dest = np.zeros(shape)
-    simulated.run(views([Store(over(dest), "saveto", e)]), team)
+    simulated.run(into_array(dest, e), team)
     np.testing.assert_array_equal(dest, evaluate(e))
 
 
@@ -209,7 +209,7 @@ def test_how_work_is_spread_over_a_gpu():
 
 
 def into_array(dest: np.ndarray, e: Expr) -> list[Store]:
-    return views([Store(over(dest), "saveto", e)])
+    return [Store(over(dest), "saveto", e)]
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "int64", *FLOATS])
@@ -237,10 +237,10 @@ def test_launches_cover_all_sizes():
     assert launch.shape({("dim", 0): 600_000}, 132) == (2344, 256, 1)
 
 
-@pytest.mark.parametrize("arch", ["sm_60", "gfx90a", "sm_", "90", "sm_x"])
+@pytest.mark.parametrize("arch", ["sm_60", "gfx90a", "sm_", "90", "sm_x", 90, None])
 def test_unknown_gpus_are_refused(arch):
     with pytest.raises(ParamError, match=f"sm_70 or a later one.*{arch}"):
-        gpu(arch)
+        make_plan(over(np.ones(3)) * 2.0).ptx(arch)
 
 
 @pytest.mark.parametrize("arch", ["sm_70", "sm_80", "sm_90"])
@@ -248,12 +248,39 @@ def test_older_gpus_take_every_dtype(arch):
     """Half floats have instructions on some only."""
     x = over(np.ones(100, np.float32))
     for dtype in FLOATS:
-        nests = nests_of(into(cast(cast(x, dt.of(dtype)) * 2.0, dt.of(dtype))))
+        (nests,) = nests_of(into(cast(cast(x, dt.of(dtype)) * 2.0, dt.of(dtype))))
         text = simulated.nvptx.write(nests, gpu(arch)).text
         ptx = cross.assembly(text, gpu(arch))
         assert ("cvt.rn.bf16" in ptx) == (dtype == "bfloat16" and arch != "sm_70")
         if arch != "sm_70":  # which the assembler of CUDA 13 has given up
             accepted([ptx], arch)
+
+
+# -- looking --------------------------------------------------------------------------------------
+
+
+def test_plans_show_their_code_for_any_machine():
+    x = Tensor(np.ones((3, 4), np.float32))
+    e = x * 2.0 + ext.broadcast_to(ext.reduce(x, "sum", (0,), keepdims=True), (3, 4))
+    shown = make_plan(e)
+    ptx = shown.ptx("sm_80")
+    assert ".target sm_80" in ptx
+    assert "// slots: l0 l1 s0" in ptx
+    assert "// kernel_1: a thread for each element" in ptx
+    assert ".visible .entry kernel_1(" in ptx
+    assert "fmul\tv" in shown.assembly()  # four at once
+    assert "%zmm" in shown.assembly("x86-64-v4")
+    assert "%ymm" not in shown.assembly("x86-64")
+    assert "// kernel_0: " in x.explain(e, stage="sm_90")
+
+
+@pytest.mark.parametrize("target", ["arm", "", None, 3, ["aarch64"]])
+def test_unknown_machines_are_refused(target):
+    x = Tensor(np.ones(3, np.float32))
+    with pytest.raises(ParamError, match=r"one of x86-64, .*aarch64, or a GPU"):
+        make_plan(x * 2.0).assembly(target)
+    with pytest.raises(ParamError, match="one of plan, loop, llvm, asm, x86-64"):
+        x.explain(x * 2.0, stage=target)
 
 
 # -- assembled elsewhere --------------------------------------------------------------------------
