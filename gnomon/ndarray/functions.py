@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.base import ParamError
+from gnomon.base import ParamError, complaint
 from gnomon.context import Context
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
@@ -35,6 +35,8 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
         op = cls.parse({k: v for k, v in params.items() if v is not None or _may_be_none(cls, k)})
         if named:
             inputs = ordered(op, inputs, named)
+        elif any(x is None for x in inputs):
+            inputs = _without_holes(op, inputs)
         return invoke(op, inputs, out, context_of(ctx))
 
     return dress(call, cls, name, module, "NDArray", _TAIL)
@@ -51,6 +53,19 @@ def _out_at_the_end(cls: Any, args: tuple[Any, ...], out: Any) -> tuple[tuple[An
     if not (cls.variadic or cls.open_inputs) and out is None and len(args) == count + 1:
         return args[:count], args[count]
     return args, out
+
+
+def _without_holes(op: Any, inputs: list[Any]) -> list[Any]:
+    """Inputs in the declared order without those that the parameters take away.
+
+    Raises:
+        ParamError: one that the operator has is missing.
+    """
+    pairs = list(zip(op.input_names, inputs, strict=False))
+    for name, value in pairs:
+        if value is None and name in op.inputs():
+            raise ParamError(complaint(op.name, name, "an array", None))
+    return [value for _, value in pairs if value is not None]
 
 
 def ordered(op: Any, inputs: list[Any], named: dict[str, Any]) -> list[Any]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gnomon.expr.call import BatchDot, Dot
+from gnomon.expr.call import BatchDot, Dot, Recurrence, RecurrenceGradient
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer
 from gnomon.plan.cut import Invoke
-from gnomon.runtime import gemm, neural
+from gnomon.runtime import gemm, neural, recurrent
 from gnomon.runtime.program import Step
 from gnomon.runtime.scratch import copied
 
@@ -126,5 +126,8 @@ def is_dense(dest: Buffer) -> bool:
 MAKERS: dict[type[Call], Maker] = {
     Dot: Maker(dot_supported, rows_dense, dot_steps),
     BatchDot: Maker(dot_supported, rows_dense, dot_steps),
+    **dict.fromkeys(
+        (Recurrence, RecurrenceGradient), Maker(recurrent.supported, is_dense, recurrent.steps)
+    ),
     **dict.fromkeys(neural.OPERANDS, Maker(neural.supported, is_dense, neural.steps)),
 }

@@ -8,6 +8,7 @@ from gnomon.expr.call.conv import (
 )
 from gnomon.expr.call.dot import BatchDot, Dot, batch_dot, dot
 from gnomon.expr.call.pool import AvgPool, MaxPool, MaxPoolGradient, avg_pool, max_pool
+from gnomon.expr.call.rnn import Layer, Recurrence, RecurrenceGradient
 
 __all__ = [
     "AvgPool",
@@ -16,8 +17,11 @@ __all__ = [
     "ConvolutionData",
     "ConvolutionWeight",
     "Dot",
+    "Layer",
     "MaxPool",
     "MaxPoolGradient",
+    "Recurrence",
+    "RecurrenceGradient",
     "avg_pool",
     "batch_dot",
     "convolution",

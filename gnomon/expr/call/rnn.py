@@ -1,0 +1,337 @@
+"""recurrence: one layer of a recurrent network in one direction, all steps in time as one call.
+
+The result is one vector of areas: the states before and after every step (`h`, for LSTM `c`), and
+the gates, which the gradient reads. `Areas` says where each lies; outputs are views of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
+from gnomon.dtype import DType
+from gnomon.expr import fn, oracle
+from gnomon.expr.call.cell import CELLS, After, Back, Cell, Kept, clipped
+from gnomon.expr.call.dot import dot
+from gnomon.expr.composite import Call
+from gnomon.expr.ext import broadcast_axis, concat, reduce, reshape, slice_
+from gnomon.expr.node import Expr
+from gnomon.shape import prod
+
+Shape = tuple[int, ...]
+
+
+class Areas:
+    """Named arrays one after the other in a vector: where each begins, and its shape."""
+
+    def __init__(self, shapes: Mapping[str, Shape]) -> None:
+        self.shapes, self.starts, self.size = dict(shapes), {}, 0
+        for name, shape in shapes.items():
+            self.starts[name] = self.size
+            self.size += prod(shape)
+
+    def of(self, vector: Expr, name: str) -> Expr:
+        """The array `name` in `vector`, a view."""
+        start, shape = self.starts[name], self.shapes[name]
+        return reshape(slice_(vector, (start,), (start + prod(shape),)), shape)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What a layer is: its cell, the direction, and the sizes."""
+
+    kind: str
+    reverse: bool
+    steps: int
+    batch: int
+    inputs: int
+    hidden: int
+    clip: tuple[float, float] | None = None
+
+    @property
+    def cell(self) -> Cell:
+        """The formulas of a step."""
+        found = CELLS[self.kind]
+        return found if self.clip is None else clipped(found, *self.clip)
+
+    @property
+    def width(self) -> int:
+        """The gates of one step, side by side."""
+        return self.cell.gates * self.hidden
+
+    def order(self) -> Iterator[tuple[int, int, int]]:
+        """Steps as they come: the time, and the slots of the states before and after it."""
+        for k in range(self.steps):
+            t = self.steps - 1 - k if self.reverse else k
+            yield (t, t + 1, t) if self.reverse else (t, t, t + 1)
+
+    @property
+    def first(self) -> int:
+        """The slot of the initial state."""
+        return self.steps if self.reverse else 0
+
+    @property
+    def last(self) -> int:
+        """The slot of the final state."""
+        return 0 if self.reverse else self.steps
+
+    def slots(self, before: bool) -> tuple[int, int]:
+        """The slots of the states before, or after, the steps by their time: a range."""
+        late = before == self.reverse
+        return (1, self.steps + 1) if late else (0, self.steps)
+
+    def areas(self) -> Areas:
+        """What the recurrence gives."""
+        states = (self.steps + 1, self.batch, self.hidden)
+        gates = (self.steps, self.batch, self.width)
+        found = {"h": states}
+        if self.cell.has_cell:
+            found["c"] = states
+        found["gates"] = gates
+        if self.cell.apart:
+            found["apart"] = gates
+        return Areas(found)
+
+    def gradients(self) -> Areas:
+        """What its gradient gives; `z` and `r` are work space: the gradients of the gates."""
+        state, gates = (self.batch, self.hidden), (self.steps, self.batch, self.width)
+        found = {
+            "data": (self.steps, self.batch, self.inputs),
+            "w_in": (self.width, self.inputs),
+            "w_hid": (self.width, self.hidden),
+            "b_in": (self.width,),
+            "b_hid": (self.width,),
+            "h0": state,
+        }
+        if self.cell.has_cell:
+            found["c0"] = state
+        found["z"] = gates
+        if self.cell.apart:
+            found["r"] = gates
+        return Areas(found)
+
+    def parts(self, gates: Any, rows: int) -> list[Any]:
+        """(rows, width) as the gates of one step, each (rows, hidden)."""
+        size = self.hidden
+        return [
+            slice_(gates, (0, k * size), (rows, (k + 1) * size)) for k in range(self.cell.gates)
+        ]
+
+
+def step(cell: Cell, z: Any, r: Any, h: Any, c: Any, active: Any) -> After:
+    """One step in time; where a sequence is over (`active` is 0) the states stay."""
+    made = cell.step(z, r, h, c)
+    if active is None:
+        return made
+    kept = None if c is None else fn.where(active, made.c, c)
+    return replace(made, h=fn.where(active, made.h, h), c=kept)
+
+
+def step_gradient(cell: Cell, kept: Kept, dh: Any, dc: Any, active: Any) -> Back:
+    """The gradient of `step`."""
+    made = cell.gradient(kept, dh, dc)
+    if active is None:
+        return made
+
+    def stopped(values: Any) -> list[Any]:
+        return [fn.where(active, value, 0.0) for value in values]
+
+    h = fn.where(active, 0.0 if made.h is None else made.h, dh)
+    c = None if made.c is None else fn.where(active, made.c, dc)
+    return Back(stopped(made.gates), stopped(made.apart), h, c)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recurrence(Call):
+    """All steps of `layer` on `data` (steps, batch, inputs); the vector of `layer.areas()`."""
+
+    data: Expr
+    w_in: Expr
+    w_hid: Expr
+    b_in: Expr
+    b_hid: Expr
+    h0: Expr
+    c0: Expr | None
+    length: Expr | None
+    layer: Layer
+
+    def infer(self) -> tuple[Shape, DType]:
+        y = self.layer
+        expected: dict[str, Shape] = {
+            "data": (y.steps, y.batch, y.inputs),
+            "w_in": (y.width, y.inputs),
+            "w_hid": (y.width, y.hidden),
+            "b_in": (y.width,),
+            "b_hid": (y.width,),
+            "h0": (y.batch, y.hidden),
+            "c0": (y.batch, y.hidden),
+            "length": (y.batch,),
+        }
+        for name, shape in expected.items():
+            operand = getattr(self, name)
+            if operand is None:
+                continue
+            if operand.shape != shape:
+                raise ShapeError(complaint("recurrence", name, f"shape {shape}", f"{operand!r}"))
+            if operand.dtype is not self.data.dtype:
+                wanted = f"dtype {self.data.dtype.name}"
+                raise DTypeError(complaint("recurrence", name, wanted, f"{operand!r}"))
+        if self.data.dtype.kind != "f" or not y.steps:
+            wanted = "floating-point numbers of at least one step"
+            raise ShapeError(complaint("recurrence", "data", wanted, f"{self.data!r}"))
+        return (y.areas().size,), self.data.dtype
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        layer, areas = self.layer, self.layer.areas()
+        dh = areas.of(g, "h")
+        dy = slice_(dh, *((k,) for k in layer.slots(before=False)))
+        dc = _slot(areas.of(g, "c"), layer.last) if self.c0 is not None else None
+        found = RecurrenceGradient(
+            self.data, self.w_in, self.w_hid, self, dy, None, dc, self.length, layer
+        )
+        grads = layer.gradients()
+        names = (
+            "data",
+            "w_in",
+            "w_hid",
+            "b_in",
+            "b_hid",
+            "h0",
+            *(("c0",) if dc is not None else ()),
+        )
+        pairs = {name: grads.of(found, name) for name in names}
+        pairs["h0"] = pairs["h0"] + _slot(dh, layer.first)
+        return tuple((getattr(self, name), value) for name, value in pairs.items())
+
+    def reference(self, *operands: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return oracle.evaluate(self.fallback(), dict(zip(self.children, operands, strict=True)))
+
+    def fallback(self) -> Expr:
+        """Step by step, as expressions."""
+        y, cell = self.layer, self.layer.cell
+        rows = reshape(self.data, (y.steps * y.batch, y.inputs))
+        into = _with_bias(dot(rows, self.w_in, transpose_b=True), self.b_in)
+        given = reshape(into, (y.steps, y.batch, y.width))
+        h: dict[int, Any] = {y.first: self.h0}
+        c: dict[int, Any] = {y.first: self.c0}
+        gates, apart = {}, {}
+        for t, before, after in y.order():
+            kept = _with_bias(dot(h[before], self.w_hid, transpose_b=True), self.b_hid)
+            z, r = _slot(given, t), kept
+            if not cell.apart:
+                z = z + kept
+            parts = y.parts(z, y.batch), y.parts(r, y.batch)
+            made = step(cell, *parts, h[before], c[before], self.active(t))
+            h[after], c[after] = made.h, made.c
+            gates[t], apart[t] = concat(made.gates, 1), r
+        found = {"h": h, "c": c, "gates": gates, "apart": apart}
+        size, flat = (y.batch * y.hidden,), (y.batch * y.width,)
+        pieces = [
+            reshape(found[name][k], size if name in "hc" else flat)
+            for name, shape in y.areas().shapes.items()
+            for k in range(shape[0])
+        ]
+        return concat(pieces, 0)
+
+    def active(self, t: int) -> Expr | None:
+        """1 where a sequence has a step at time `t`; None where all have."""
+        return active(self.length, t, self.layer)
+
+
+def active(length: Expr | None, t: int, layer: Layer) -> Expr | None:
+    """1 for each state of a sequence that has a step at time `t`; None without lengths."""
+    if length is None:
+        return None
+    whole: Expr = fn.gt(broadcast_axis(length, (layer.batch, layer.hidden), 0), float(t))
+    return whole
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RecurrenceGradient(Call):
+    """The gradients of a recurrence: the vector of `layer.gradients()`.
+
+    `kept` is what the recurrence gave, `dy` the gradient of the states after each step, `dh` and
+    `dc` what the final states get besides.
+    """
+
+    data: Expr
+    w_in: Expr
+    w_hid: Expr
+    kept: Expr
+    dy: Expr
+    dh: Expr | None
+    dc: Expr | None
+    length: Expr | None
+    layer: Layer
+
+    def infer(self) -> tuple[Shape, DType]:
+        return (self.layer.gradients().size,), self.data.dtype
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        raise GnomonError("recurrence: there is no gradient of its gradient")
+
+    def reference(self, *operands: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return oracle.evaluate(self.fallback(), dict(zip(self.children, operands, strict=True)))
+
+    def fallback(self) -> Expr:
+        """Step by step from the end, as expressions."""
+        y, cell = self.layer, self.layer.cell
+        zeros = _slot(self.dy, 0) * 0.0
+        dh = zeros if self.dh is None else self.dh
+        dc = zeros if self.dc is None else self.dc
+        z: dict[int, Expr] = {}
+        r: dict[int, Expr] = {}
+        for t, before, after in reversed(list(y.order())):
+            on = active(self.length, t, y)
+            back = step_gradient(cell, self._seen(t, before, after), _slot(self.dy, t) + dh, dc, on)
+            z[t] = concat(back.gates, 1)
+            r[t] = concat(back.apart, 1) if cell.apart else z[t]
+            through = dot(r[t], self.w_hid)
+            dh, dc = through if back.h is None else back.h + through, back.c
+        return concat([reshape(e, (prod(e.shape),)) for e in self._pieces(z, r, dh, dc)], 0)
+
+    def _seen(self, t: int, before: int, after: int) -> Kept:
+        """What the gradient of the step at time `t` reads."""
+        y, areas = self.layer, self.layer.areas()
+        gates = y.parts(_slot(areas.of(self.kept, "gates"), t), y.batch)
+        apart, c_before, c = [], None, None
+        if y.cell.apart:
+            apart = y.parts(_slot(areas.of(self.kept, "apart"), t), y.batch)
+        if y.cell.has_cell:
+            cells = areas.of(self.kept, "c")
+            c_before, c = _slot(cells, before), _slot(cells, after)
+        return Kept(gates, apart, _slot(areas.of(self.kept, "h"), before), c_before, c)
+
+    def _pieces(self, z: Any, r: Any, dh: Expr, dc: Any) -> Iterator[Expr]:
+        """The areas of the result, in order."""
+        y = self.layer
+        rows = y.steps * y.batch
+        dz, dr = (concat([g[t] for t in range(y.steps)], 0) for g in (z, r))
+        states = slice_(y.areas().of(self.kept, "h"), *((k,) for k in y.slots(before=True)))
+        found: dict[str, Callable[[], Expr]] = {
+            "data": lambda: dot(dz, self.w_in),
+            "w_in": lambda: dot(dz, reshape(self.data, (rows, y.inputs)), transpose_a=True),
+            "w_hid": lambda: dot(dr, reshape(states, (rows, y.hidden)), transpose_a=True),
+            "b_in": lambda: reduce(dz, "sum", 0),
+            "b_hid": lambda: reduce(dr, "sum", 0),
+            "h0": lambda: dh,
+            "c0": lambda: dc,
+            "z": lambda: dz,
+            "r": lambda: dr,
+        }
+        for name in y.gradients().shapes:
+            yield found[name]()
+
+
+def _slot(states: Expr, k: int) -> Expr:
+    """`states[k]`."""
+    return reshape(slice_(states, (k,), (k + 1,)), states.shape[1:])
+
+
+def _with_bias(rows: Expr, bias: Expr) -> Expr:
+    whole: Expr = rows + broadcast_axis(bias, rows.shape, 1)
+    return whole

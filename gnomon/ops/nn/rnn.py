@@ -1,0 +1,298 @@
+"""RNN: several recurrent layers, in one or both directions, with all weights in one vector.
+
+The vector holds the weights of every layer and direction (from the input, from the state), then
+their biases in the same order. The layers' own results are hidden outputs, which the gradient
+reads; so are the masks of dropout between the layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gnomon.base import ParamError, complaint
+from gnomon.dtype import DType
+from gnomon.expr import call, ext, fn
+from gnomon.expr.call.cell import CELLS
+from gnomon.expr.call.rnn import Layer
+from gnomon.expr.node import Expr, cast
+from gnomon.ops.infer import Shape, Shapes, Types, times
+from gnomon.ops.op import Draws, Op, op
+from gnomon.ops.param import param
+
+WEIGHTS = ("w_in", "w_hid", "b_in", "b_hid")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A layer in one direction: its number among all, and where its weights begin."""
+
+    layer: Layer
+    number: int
+    starts: dict[str, int]
+
+    def shape(self, name: str) -> Shape:
+        """The shape of one of its weights."""
+        y = self.layer
+        return {"w_in": (y.width, y.inputs), "w_hid": (y.width, y.hidden)}.get(name, (y.width,))
+
+    def weight(self, parameters: Expr, name: str) -> Expr:
+        """One of its weights in the vector of all."""
+        start, shape = self.starts[name], self.shape(name)
+        return ext.reshape(ext.slice_(parameters, (start,), (start + times(shape),)), shape)
+
+
+@op("RNN", inputs=("data", "parameters", "state", "state_cell", "sequence_length"))
+class RNN(Op):
+    """Recurrent layers over `data` (steps, batch, channels).
+
+    `state` (and for LSTM `state_cell`) is (layers * directions, batch, state_size). With
+    `use_sequence_length` what lies behind the end of a sequence is 0 in the output, and the final
+    states are those at its end.
+    """
+
+    state_size: int = param(low=1, doc="Numbers of a state.")
+    num_layers: int = param(low=1, doc="Layers, each on the output of the one before.")
+    bidirectional: bool = param(False, doc="Run each layer in both directions.")
+    mode: str = param(choices=tuple(CELLS), doc="The kind of cell.")
+    p: float = param(0.0, low=0, high=1, doc="Dropout between the layers, in training.")
+    state_outputs: bool = param(False, doc="Show the final states.")
+    projection_size: int | None = param(None, low=1, doc="Size of a projected LSTM state.")
+    lstm_state_clip_min: float | None = param(None, doc="Least value of an LSTM cell's state.")
+    lstm_state_clip_max: float | None = param(None, doc="Greatest value of such a state.")
+    lstm_state_clip_nan: bool = param(False, doc="No meaning here.")
+    use_sequence_length: bool = param(False, doc="Take `sequence_length`, one number a sequence.")
+
+    def check(self) -> None:
+        if self.projection_size is not None:
+            got = self.projection_size
+            raise ParamError(complaint("RNN", "projection_size", "None (no projected states)", got))
+        if (self.lstm_state_clip_min is None) != (self.lstm_state_clip_max is None):
+            raise ParamError(
+                complaint("RNN", "lstm_state_clip_min", "both limits or none", self._clip)
+            )
+
+    @property
+    def _clip(self) -> tuple[float, float] | None:
+        low, high = self.lstm_state_clip_min, self.lstm_state_clip_max
+        return None if low is None or high is None or not self.has_cell else (low, high)
+
+    @property
+    def has_cell(self) -> bool:
+        """Whether there is a state beside the output."""
+        return CELLS[self.mode].has_cell
+
+    @property
+    def directions(self) -> int:
+        """1 or 2."""
+        return 2 if self.bidirectional else 1
+
+    def arguments(self) -> tuple[str, ...]:
+        names = ["data", "parameters", "state"]
+        names += ["state_cell"] if self.has_cell else []
+        return (*names, *(["sequence_length"] if self.use_sequence_length else []))
+
+    def outputs(self) -> tuple[str, ...]:
+        count = self.num_layers * self.directions
+        states = ("state_output", "statecell_output")[: 1 + self.has_cell]
+        kept = [f"kept{k}" for k in range(count)]
+        masks = [f"mask{k}" for k in range(1, self.num_layers)] if self.p else []
+        return ("output", *states, *kept, *masks)
+
+    @property
+    def num_visible_outputs(self) -> int:
+        return 1 + self.state_outputs * (1 + self.has_cell)
+
+    def places(self, steps: int, batch: int, channels: int) -> list[Place]:
+        """The layers and directions, in order."""
+        size, count, found = self.state_size, self.directions, []
+        for k in range(self.num_layers * count):
+            inputs = channels if k < count else size * count
+            layer = Layer(self.mode, k % count == 1, steps, batch, inputs, size, self._clip)
+            found.append(Place(layer, k, {}))
+        start = 0
+        for names in (WEIGHTS[:2], WEIGHTS[2:]):
+            for place in found:
+                for name in names:
+                    place.starts[name] = start
+                    start += times(place.shape(name))
+        return found
+
+    def shapes(self, s: Shapes) -> None:
+        steps, batch, channels = s.rank("data", 3)
+        states = (self.num_layers * self.directions, batch, self.state_size)
+        s["state"] = states
+        for name in ("state_cell", "state_output", "statecell_output"):
+            if name in s:
+                s[name] = states
+        if self.use_sequence_length:
+            s["sequence_length"] = (batch,)
+        width = self.directions * self.state_size
+        s["output"] = (steps, batch, width)
+        if min(steps, batch, channels) < 0:
+            return
+        places = self.places(steps, batch, channels)
+        s["parameters"] = (sum(times(p.shape(name)) for p in places for name in WEIGHTS),)
+        for place in places:
+            s[f"kept{place.number}"] = (place.layer.areas().size,)
+        for k in range(1, self.num_layers if self.p else 1):
+            s[f"mask{k}"] = (steps, batch, width)
+
+    def types(self, t: Types) -> None:
+        t.same(*(name for name in t.names if name != "sequence_length"))
+        if self.use_sequence_length and t["sequence_length"] is None:
+            t["sequence_length"] = t.need("data")
+
+    def forward(
+        self, *inputs: Expr, train: bool = False, random: Draws | None = None
+    ) -> tuple[Expr, ...]:
+        given = dict(zip(self.arguments(), inputs, strict=True))
+        y = given["data"]
+        places = self.places(*y.shape)
+        kept: list[Expr] = []
+        masks: list[Expr] = []
+        for level in range(self.num_layers):
+            if level and self.p:
+                masks.append(self._mask(y, train, random))
+                y = y * masks[-1]
+            run = [self._run(p, given, y) for p in self._level(places, level)]
+            kept += run
+            y = self._joined(self._level(places, level), run, given)
+        states = [self._final(places, kept, name) for name in ("h", "c")[: 1 + self.has_cell]]
+        return (y, *states, *kept, *masks)
+
+    def _level(self, places: list[Place], level: int) -> list[Place]:
+        return places[level * self.directions : (level + 1) * self.directions]
+
+    def _mask(self, y: Expr, train: bool, random: Draws | None) -> Expr:
+        if not train:
+            return fn.identity(y) * 0.0 + 1.0
+        assert random is not None, "training is given a source of numbers"
+        scale = 1 / (1 - self.p) if self.p < 1 else 0.0
+        whole: Expr = fn.lt(random.uniform(y.shape, y.dtype), 1 - self.p) * scale
+        return whole
+
+    def _run(self, place: Place, given: dict[str, Expr], y: Expr) -> Expr:
+        w_in, w_hid, b_in, b_hid = (place.weight(given["parameters"], n) for n in WEIGHTS)
+        h = _slot(given["state"], place.number)
+        c = _slot(given["state_cell"], place.number) if self.has_cell else None
+        length = self._length(given, y.dtype)
+        return call.Recurrence(y, w_in, w_hid, b_in, b_hid, h, c, length, place.layer)
+
+    def _length(self, given: dict[str, Expr], dtype: DType) -> Expr | None:
+        found = given.get("sequence_length")
+        return None if found is None else cast(found, dtype)
+
+    def _joined(self, places: list[Place], kept: list[Expr], given: dict[str, Expr]) -> Expr:
+        """The output of a layer: both directions side by side, 0 behind a sequence's end."""
+        parts = [_outputs(p.layer, k) for p, k in zip(places, kept, strict=True)]
+        y = parts[0] if len(parts) == 1 else ext.concat(parts, 2)
+        on = self._inside(y, given)
+        return y if on is None else fn.where(on, y, 0.0)
+
+    def _inside(self, y: Expr, given: dict[str, Expr]) -> Expr | None:
+        """1 where a sequence is not over yet."""
+        length = self._length(given, y.dtype)
+        if length is None:
+            return None
+        time = ext.iota(y.shape, 0, y.dtype)
+        whole: Expr = fn.gt(ext.broadcast_axis(length, y.shape, 1), time)
+        return whole
+
+    def _final(self, places: list[Place], kept: list[Expr], name: str) -> Expr:
+        """The final states of all layers and directions."""
+        parts = []
+        for place, found in zip(places, kept, strict=True):
+            layer = place.layer
+            states = layer.areas().of(found, name)
+            parts.append(ext.slice_(states, (layer.last,), (layer.last + 1,)))
+        return parts[0] if len(parts) == 1 else ext.concat(parts, 0)
+
+    def backward(
+        self, out_grads: Any, inputs: Any, outputs: Any, *, train: bool = True
+    ) -> tuple[Expr | None, ...]:
+        given = dict(zip(self.arguments(), inputs, strict=True))
+        made = dict(zip(self.outputs(), outputs, strict=True))
+        places = self.places(*given["data"].shape)
+        ends = dict(zip(("output", "state_output", "statecell_output"), out_grads, strict=False))
+        grads: dict[int, Expr] = {}
+        g: Any = ends["output"]
+        for level in reversed(range(self.num_layers)):
+            mine = self._level(places, level)
+            on = self._inside(g, given)
+            g = g if on is None else fn.where(on, g, 0.0)
+            for d, place in enumerate(mine):
+                grads[place.number] = self._back(place, d, g, level, given, made, ends)
+            g = _sum([p.layer.gradients().of(grads[p.number], "data") for p in mine])
+            if level and self.p:
+                g = g * made[f"mask{level}"]
+        return (g, *self._collected(places, grads), *([None] if self.use_sequence_length else []))
+
+    def _back(
+        self,
+        place: Place,
+        direction: int,
+        g: Expr,
+        level: int,
+        given: dict[str, Expr],
+        made: dict[str, Expr],
+        ends: dict[str, Any],
+    ) -> Expr:
+        """The gradients of one layer in one direction."""
+        size, parameters = self.state_size, given["parameters"]
+        below = given["data"]
+        if level:
+            mine = range((level - 1) * self.directions, level * self.directions)
+            places = [self.places(*below.shape)[k] for k in mine]
+            below = self._joined(places, [made[f"kept{k}"] for k in mine], given)
+            below = below * made[f"mask{level}"] if self.p else below
+        lead = (None,) * 2
+        dy = ext.slice_(g, (*lead, direction * size), (*lead, (direction + 1) * size))
+        h, c = (
+            None if ends.get(name) is None else _slot(ends[name], place.number)
+            for name in ("state_output", "statecell_output")
+        )
+        w_in, w_hid = (place.weight(parameters, name) for name in WEIGHTS[:2])
+        return call.RecurrenceGradient(
+            below,
+            w_in,
+            w_hid,
+            made[f"kept{place.number}"],
+            dy,
+            h,
+            c,
+            self._length(given, below.dtype),
+            place.layer,
+        )
+
+    def _collected(self, places: list[Place], grads: dict[int, Expr]) -> Iterator[Expr]:
+        """The gradients of `parameters`, `state` and `state_cell`, in the order of their parts."""
+        weights = []
+        for names in (WEIGHTS[:2], WEIGHTS[2:]):
+            for place in places:
+                areas = place.layer.gradients()
+                found = [areas.of(grads[place.number], name) for name in names]
+                weights += [ext.reshape(e, (times(e.shape),)) for e in found]
+        yield ext.concat(weights, 0)
+        for name in ("h0", "c0")[: 1 + self.has_cell]:
+            found = [p.layer.gradients().of(grads[p.number], name) for p in places]
+            rows = [ext.reshape(e, (1, *e.shape)) for e in found]
+            yield rows[0] if len(rows) == 1 else ext.concat(rows, 0)
+
+
+def _slot(states: Expr, k: int) -> Expr:
+    return ext.reshape(ext.slice_(states, (k,), (k + 1,)), states.shape[1:])
+
+
+def _outputs(layer: Layer, kept: Expr) -> Expr:
+    """The states after the steps, by their time."""
+    begin, end = layer.slots(before=False)
+    return ext.slice_(layer.areas().of(kept, "h"), (begin,), (end,))
+
+
+def _sum(terms: list[Expr]) -> Expr:
+    whole = terms[0]
+    for term in terms[1:]:
+        whole = whole + term
+    return whole

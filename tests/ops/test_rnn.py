@@ -1,0 +1,200 @@
+"""RNN against MXNet, against itself on shorter sequences, and against finite differences."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from golden import recurrent
+
+import gnomon as mx
+from gnomon import config
+from gnomon.base import GnomonError
+from gnomon.expr import oracle
+from gnomon.expr.call import Layer, Recurrence, RecurrenceGradient
+from gnomon.expr.call.cell import CELLS
+from gnomon.ops import find
+from gnomon.ops.testing import check, check_storing
+from gnomon.plan.statement import Store
+from gnomon.runtime.prepare import prepare
+from gnomon.shadow import Tensor
+
+GOLDEN = np.load(Path(__file__).parent.parent / "golden" / "recurrent.npz")
+PLAIN = [case for case in recurrent.CASES if not case[3]]
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=lambda case: "-".join(map(str, case)))
+def test_values_and_gradients_are_mxnets(case):
+    for name, found in recurrent.results(mx, [case]).items():
+        np.testing.assert_allclose(found, GOLDEN[name], rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("mode", CELLS)
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_a_sequence_that_ends_is_a_shorter_one(mode, bidirectional):
+    rng = np.random.default_rng(0)
+    lengths, steps = [2, 4, 1], 4
+    rnn = find("RNN")(mode=mode, state_size=3, num_layers=2, bidirectional=bidirectional,
+                      state_outputs=True, use_sequence_length=True)  # fmt: skip
+    shapes = rnn.infer_shape([(steps, 3, 5), *[None] * (len(rnn.arguments()) - 1)])[0]
+    data, parameters, *states = (rng.normal(size=s) * 0.5 for s in shapes[:-1])
+    run = [*(mx.nd.array(v, dtype="float64") for v in (data, parameters, *states))]
+    whole = mx.nd.RNN(*run, sequence_length=mx.nd.array(lengths), **_told(rnn))
+    for k, length in enumerate(lengths):
+        part = [data[:length, k : k + 1], parameters, *(s[:, k : k + 1] for s in states)]
+        told = _told(rnn) | {"use_sequence_length": False}
+        alone = mx.nd.RNN(*(mx.nd.array(v, dtype="float64") for v in part), **told)
+        output = whole[0].asnumpy()[:, k]
+        np.testing.assert_allclose(output[:length], alone[0].asnumpy()[:, 0], rtol=1e-12)
+        assert (output[length:] == 0).all()
+        for state, expected in zip(whole[1:], alone[1:], strict=True):
+            np.testing.assert_allclose(state.asnumpy()[:, k], expected.asnumpy()[:, 0], rtol=1e-12)
+
+
+def _told(rnn):
+    return {
+        "mode": rnn.mode,
+        "state_size": rnn.state_size,
+        "num_layers": rnn.num_layers,
+        "bidirectional": rnn.bidirectional,
+        "state_outputs": True,
+        "use_sequence_length": True,
+    }
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"mode": "lstm", "bidirectional": True},
+        {"mode": "lstm", "lstm_state_clip_min": -0.3, "lstm_state_clip_max": 0.2},
+        {"mode": "gru", "num_layers": 2},
+        {"mode": "rnn_relu"},
+        {"mode": "rnn_tanh", "num_layers": 2, "bidirectional": True},
+    ],
+    ids=lambda told: "-".join(map(str, told.values())),
+)
+def test_gradients_and_requests(told):
+    rng = np.random.default_rng(1)
+    rnn = find("RNN")(**({"num_layers": 1, "state_size": 2, "state_outputs": True} | told))
+    shapes = rnn.infer_shape([(3, 2, 2), *[None] * (len(rnn.arguments()) - 1)])[0]
+    values = [rng.normal(size=s) * 0.7 for s in shapes]
+    check(rnn, values)
+    check_storing(rnn, values)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("lengths", [False, True])
+def test_the_library_does_what_the_expressions_say(dtype, kind, reverse, lengths):
+    rng = np.random.default_rng(2)
+
+    def tensor(*shape):
+        return Tensor((rng.normal(size=shape) * 0.5).astype(dtype))
+
+    layer = Layer(kind, reverse, 4, 3, 5, 7)
+    y = layer
+    weights = [tensor(*s) for s in ((y.width, 5), (y.width, 7), (y.width,), (y.width,))]
+    data, h = tensor(4, 3, 5), tensor(3, 7)
+    c = tensor(3, 7) if y.cell.has_cell else None
+    length = Tensor(np.array([2, 4, 0], dtype)) if lengths else None
+    node = Recurrence(data, *weights, h, c, length, layer)
+    kept = _stored(node)
+    error = 1e-5 if dtype == "float32" else 1e-12
+    np.testing.assert_allclose(kept.numpy(), oracle.evaluate(node), rtol=error, atol=error)
+    dc = tensor(3, 7) if c is not None else None
+    gradient = RecurrenceGradient(
+        data, *weights[:2], kept, tensor(4, 3, 7), tensor(3, 7), dc, length, layer
+    )
+    found = _stored(gradient).numpy()
+    np.testing.assert_allclose(found, oracle.evaluate(gradient), rtol=error, atol=error)
+
+
+def _stored(node):
+    out = Tensor(np.full(node.shape, np.nan, node.dtype.numpy))
+    for step in prepare([Store(out, "saveto", node)]):
+        step.run()
+    return out
+
+
+@pytest.mark.parametrize("mode", CELLS)
+def test_derived_gradient_of_a_recurrence(mode):
+    rng = np.random.default_rng(3)
+    layer = Layer(mode, True, 3, 2, 2, 2)
+    shapes = [(3, 2, 2), (layer.width, 2), (layer.width, 2), (layer.width,), (layer.width,), (2, 2)]
+    operands = [Tensor(rng.normal(size=s) * 0.5) for s in shapes]
+    c = Tensor(rng.normal(size=(2, 2))) if layer.cell.has_cell else None
+    node = Recurrence(*operands, c, None, layer)
+    g = Tensor(np.zeros(node.shape))
+    areas = layer.areas()
+    begin = areas.starts["h"]
+    g.numpy()[begin : begin + 16] = rng.normal(size=16)
+    for operand, gradient in node.adjoint(g):
+        values, found = operand.numpy(), oracle.evaluate(gradient)
+        where = tuple(rng.integers(n) for n in values.shape)
+        start, sides = values[where], []
+        for change in (1e-6, -1e-6):
+            values[where] = start + change
+            sides.append((oracle.evaluate(node) * g.numpy()).sum())
+        values[where] = start
+        assert abs((sides[0] - sides[1]) / 2e-6 - found[where]) < 1e-7
+
+
+def test_dropout_between_layers():
+    mx.random.seed(1)
+    told = {"mode": "lstm", "state_size": 50, "num_layers": 2, "p": 0.5, "name": "r"}
+    net = mx.sym.RNN(mx.sym.var("data"), **told)
+    bound = net.simple_bind(mx.cpu(), data=(3, 20, 4))
+    for array in bound.arg_dict.values():
+        array[:] = mx.nd.random.normal(shape=array.shape) * 0.3
+    first, again = (bound.forward(is_train=True)[0].asnumpy() for _ in range(2))
+    still = [bound.forward(is_train=False)[0].asnumpy() for _ in range(2)]
+    assert not np.allclose(first, again)
+    np.testing.assert_array_equal(*still)
+    bound.forward(is_train=True)
+    bound.backward(mx.nd.ones((3, 20, 50)))
+    assert all(np.isfinite(g.asnumpy()).all() for g in bound.grad_dict.values())
+
+
+def test_without_libraries():
+    with config.using(onednn=False):
+        case = ("gru", True, 2, False)
+        for name, found in recurrent.results(mx, [case]).items():
+            np.testing.assert_allclose(found, GOLDEN[name], rtol=1e-4, atol=1e-5)
+
+
+def test_gluons_way_of_calling():
+    x, h, c = mx.nd.ones((2, 3, 4)), mx.nd.zeros((1, 3, 5)), mx.nd.zeros((1, 3, 5))
+    size = 4 * 5 * (4 + 5 + 2)
+    weights = mx.nd.ones((size,)) * 0.1
+    weights.attach_grad()
+    with mx.autograd.record():
+        y, *states = mx.nd.RNN(x, weights, h, c, state_size=5, num_layers=1, mode="lstm",
+                               state_outputs=True)  # fmt: skip
+    y.backward()
+    assert y.shape == (2, 3, 5) and [s.shape for s in states] == [(1, 3, 5)] * 2
+    assert (weights.grad.asnumpy() != 0).any()
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        ({"mode": "elman"}, "argument 'mode'"),
+        ({"mode": "lstm", "projection_size": 2}, "projection_size"),
+        ({"mode": "lstm", "lstm_state_clip_min": 1.0}, "lstm_state_clip_min"),
+        ({"mode": "lstm", "p": 1.5}, "argument 'p'"),
+        ({"mode": "lstm", "state_size": 0}, "state_size"),
+    ],
+)
+def test_parameters_that_are_refused(told, text):
+    with pytest.raises(GnomonError, match=text):
+        find("RNN")(**({"state_size": 3, "num_layers": 1} | told))
+
+
+def test_shapes_that_do_not_fit():
+    x, h = mx.nd.ones((2, 3, 4)), mx.nd.zeros((1, 3, 5))
+    with pytest.raises(GnomonError, match="parameters"):
+        mx.nd.RNN(x, mx.nd.ones((7,)), h, mode="rnn_tanh", state_size=5, num_layers=1)
+    with pytest.raises(GnomonError, match=r"RNN: argument 'parameters': expected an array"):
+        mx.nd.RNN(x, None, h, mode="rnn_tanh", state_size=5, num_layers=1)
+    with pytest.raises(GnomonError, match="3 axes"):
+        mx.nd.RNN(mx.nd.ones((2, 3)), mx.nd.ones((7,)), h, mode="gru", state_size=5, num_layers=1)
