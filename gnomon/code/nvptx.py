@@ -2,7 +2,8 @@
 
 Each phase is an entry of its own, launched one after the other on a stream: what a phase writes the
 next one reads. An entry takes the kernel's arguments by value, as one array of 8-byte slots in the
-order of `Kernel.args`; they are at most 32764 bytes. Blocks have `x` threads times `y`:
+order of `Kernel.args`; where those are more than an entry may have, their address in the GPU's
+memory. Blocks have `x` threads times `y`:
 
     threads   one thread takes an element of rows x inner, then that a whole grid further
     rows      the x threads of a team take a row: its folds together, its elements by turns
@@ -29,6 +30,7 @@ from gnomon.plan.terms import host_value
 
 Kind = Literal["threads", "rows", "elements"]
 LONG = 1024  # elements that a team of a whole block is for
+SLOTS = 4095  # that an entry may have by value: 32764 bytes
 RESIDENT = 32  # blocks for each processor of the GPU: more only take their turn
 
 
@@ -57,22 +59,24 @@ class Launch:
 
 
 class Module(NamedTuple):
-    """LLVM IR of the entries, and how to launch them, in order."""
+    """LLVM IR of the entries, how to launch them, in order; whether slots come by value."""
 
     text: str
     launches: tuple[Launch, ...]
+    by_value: bool
 
 
 def write(kernel: Kernel, target: Target, name: str = "kernel") -> Module:
     """The entries `name`_0, `name`_1, ... of a kernel's phases."""
     arguments = Arguments(kernel.arena, 0, kernel.args)
-    block = f"[{max(1, len(kernel.args))} x i64]"
+    by_value = len(kernel.args) <= SLOTS
+    parameter = f"ptr byval([{len(kernel.args)} x i64]) align 8 %b" if by_value else "ptr %b"
     declared: set[str] = set()
     functions, notes, launches = [], [], []
     for number, phase in enumerate(kernel.phases):
         entry = f"{name}_{number}"
         writer = PhaseWriter(kernel, phase, number, entry, arguments, target)
-        functions.append(writer.write(block))
+        functions.append(writer.write(parameter))
         if writer.segments is not None:
             functions.extend(writer.segments.functions)
             declared |= writer.segments.declared
@@ -88,12 +92,13 @@ def write(kernel: Kernel, target: Target, name: str = "kernel") -> Module:
         f"!nvvm.annotations = !{{{listed}}}",
         *notes,
     ]
-    return Module("\n".join(parts) + "\n", tuple(launches))
+    return Module("\n".join(parts) + "\n", tuple(launches), by_value)
 
 
 def notes(kernel: Kernel, module: Module) -> str:
     """What a caller must know of the entries, as comments: the slots, the work of each."""
-    lines = [f"// slots: {' '.join(map(slot, kernel.args))}"]
+    how = "by value" if module.by_value else "by address"
+    lines = [f"// slots {how}: {' '.join(map(slot, kernel.args))}"]
     for launch in module.launches:
         items = size(kernel, launch.items)
         who = "a thread" if launch.kind == "threads" else "a team of threads"
@@ -154,13 +159,13 @@ class PhaseWriter(TeamWriter):
 
     # -- the entry ------------------------------------------------------------------------------
 
-    def write(self, block: str) -> str:
+    def write(self, parameter: str) -> str:
         """The function, and its shared memory."""
         self.body(self.phase.entry)
         with self.items():
             self.item()
         e = self.e
-        head = f"define ptx_kernel void @{self.entry}(ptr byval({block}) align 8 %b) {{"
+        head = f"define ptx_kernel void @{self.entry}({parameter}) {{"
         lines = [head, "entry:", *e.allocas, *e.lines, "  ret void", "}"]
         if self.shared:
             kind = f"[{self.shared} x i8]"

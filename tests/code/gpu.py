@@ -65,7 +65,7 @@ define internal i32 @exchange_idx(ptr %gpu, i32 %word, i32 %from) {
 """
 EXCHANGES = (
     (r"declare [^\n]*@llvm\.nvvm[^\n]*\n", ""),
-    (r"define ptx_kernel (void @\w+\(ptr )byval\([^)]*\) align 8 %b\)", r"define \1%b, ptr %gpu)"),
+    (r"define ptx_kernel (void @\w+\(ptr ).*%b\)", r"define \1%b, ptr %gpu)"),
     (r"call void @llvm\.nvvm\.barrier0\(\)", "call void @barrier(ptr %gpu)"),
     (
         r"@llvm\.nvvm\.shfl\.sync\.(\w+)\.i32\(i32 -1, ([^,]*), ([^,]*), i32 31\)",

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from gnomon import dtype as dt
 from gnomon.base import ParamError
-from gnomon.code import cpu
+from gnomon.code import cpu, nvptx
 from gnomon.code.target import TARGETS, Target, gpu
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
@@ -249,7 +249,7 @@ def test_older_gpus_take_every_dtype(arch):
     x = over(np.ones(100, np.float32))
     for dtype in FLOATS:
         (nests,) = nests_of(into(cast(cast(x, dt.of(dtype)) * 2.0, dt.of(dtype))))
-        text = simulated.nvptx.write(nests, gpu(arch)).text
+        text = nvptx.write(nests, gpu(arch)).text
         ptx = cross.assembly(text, gpu(arch))
         assert ("cvt.rn.bf16" in ptx) == (dtype == "bfloat16" and arch != "sm_70")
         if arch != "sm_70":  # which the assembler of CUDA 13 has given up
@@ -265,7 +265,7 @@ def test_plans_show_their_code_for_any_machine():
     shown = make_plan(e)
     ptx = shown.ptx("sm_80")
     assert ".target sm_80" in ptx
-    assert "// slots: l0 l1 s0" in ptx
+    assert "// slots by value: l0 l1 s0" in ptx
     assert "// kernel_1: a thread for each element" in ptx
     assert ".visible .entry kernel_1(" in ptx
     assert "fmul\tv" in shown.assembly()  # four at once
@@ -314,17 +314,26 @@ def test_random_expressions_elsewhere(data, shapes):
     elsewhere(into(e) for e in drawn if 0 not in e.shape)
 
 
-def test_many_arguments_and_statements_elsewhere():
-    """Arguments beyond 4096 bytes, and a body of thousands of statements in segments."""
-    leaves = [over(np.ones(8, np.float32)) for _ in range(600)]
+@pytest.mark.parametrize("count", [600, nvptx.SLOTS - 1])
+def test_many_arguments_elsewhere(count):
+    """Arguments of more than 4096 bytes, and of more than an entry may have by value."""
+    leaves = [over(np.ones(8, np.float32)) for _ in range(count)]
     total = leaves[0]
     for leaf in leaves[1:]:
         total = total + leaf
-    x = leaves[0]
+    elsewhere([into(total)])
+    dest = np.zeros(8, np.float32)
+    simulated.run(into_array(dest, total))
+    np.testing.assert_array_equal(dest, count)
+
+
+def test_many_statements_elsewhere():
+    """A body of thousands of statements goes in segments."""
+    x = over(np.full(8, 0.5, np.float32))
     long: Expr = x
     for k in range(3000):
         long = long * 0.5 + x if k % 2 else long - x
-    elsewhere([into(total), into(long)])
+    elsewhere([into(long)])
     dest = np.zeros(8, np.float32)
     simulated.run(into_array(dest, long))
     np.testing.assert_allclose(dest, evaluate(long), rtol=1e-5)
