@@ -43,7 +43,7 @@ def prepare(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
         return []
     structure = Structure(stores)
     check_leaves(structure, stores)
-    if not structure.composite:
+    if not structure.composite and all(s.dest.shape == stores[0].dest.shape for s in stores):
         return _group(stores, structure, name)
     steps: list[Step] = []
     for piece in scatter.pieces(stores, calls, temporary):
