@@ -23,6 +23,7 @@ import numpy as np
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr.deferred import TRACED, Deferred, TraceError
 from gnomon.expr.index import Index
 from gnomon.expr.layout import array_at, stride_classes
 from gnomon.expr.pattern import KNOWN, NONE, Pattern, pattern_of
@@ -271,6 +272,8 @@ class Buffer(Expr):
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """The data as a NumPy view; it must have an address in the host's memory."""
+        if self.device == TRACED:
+            raise TraceError(f"{self!r}: its values are not known while its function is traced")
         if 0 in self.shape:
             return np.empty(self.shape, self.dtype.numpy)
         if not self.address or self.device != "cpu":
@@ -290,11 +293,12 @@ class Scalar(Expr):
 
     __slots__ = ("modular", "value")
     kind = MAPPER
+    value: Any  # a Number; while a function is traced it may be Deferred
 
-    def __init__(self, value: Number, dtype: DType, modular: bool = False) -> None:
+    def __init__(self, value: Any, dtype: DType, modular: bool = False) -> None:
         if type(value) is not float or type(dtype) is not DType:
             value, dtype = checked_number("scalar", value), dt.of(dtype)
-        if dtype.kind != "f":
+        if dtype.kind != "f" and not isinstance(value, Deferred):
             value = (dt.int64 if dtype.kind == "b" else dtype).nearest(value, modular)
         self.value, self.modular = value, modular
         self.shape, self.dtype, self.exp_type, self.pattern = (), dtype, MAPPER, None
@@ -416,17 +420,17 @@ def check_parts(fn: object, args: object) -> None:
         check_expr("Map", "args", arg)
 
 
-def checked_number(where: str, value: Any) -> Number:
-    """`value` as a Python number; a TypeError where it is none."""
+def checked_number(where: str, value: Any) -> Any:
+    """`value` as a Python number, which may be deferred; a TypeError where it is none."""
     if isinstance(value, np.generic):
         value = value.item()
-    if not isinstance(value, bool | int | float):
+    if not isinstance(value, bool | int | float | Deferred):
         raise TypeError(complaint(where, "x", "a number", f"a {type(value).__name__}"))
     return value
 
 
 def as_expr(
-    value: Operand,
+    value: Any,
     dtype: DType,
     where: str = "assignment",
     argument: str = "value",
@@ -437,10 +441,11 @@ def as_expr(
         return value
     if isinstance(value, np.generic):
         value = value.item()
-    if not isinstance(value, bool | int | float):
+    if not isinstance(value, bool | int | float | Deferred):
         expected = "an expression or a number (Tensor wraps arrays)"
         raise TypeError(complaint(where, argument, expected, f"a {type(value).__name__}"))
-    if isinstance(value, float) and dtype.kind != "f":
+    real = isinstance(value, float) or (isinstance(value, Deferred) and not value.whole)
+    if real and dtype.kind != "f":
         message = complaint(where, argument, f"a number of {dtype.name}", repr(value))
         raise DTypeError(f"{message}; convert with tcast")
     return Scalar(value, dtype, modular)

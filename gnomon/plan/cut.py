@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from gnomon.expr.composite import Call
+from gnomon.expr.deferred import Deferred
 from gnomon.expr.node import Buffer, Expr, Map, Scalar
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
@@ -140,16 +141,21 @@ def scaled(value: Expr) -> tuple[Expr, float]:
         if name == "neg":
             factor, value = -factor, last
         elif name in ("mul", "div") and isinstance(last, Scalar):
-            number = float(last.value)
+            number = _factor(last)
             if name == "div" and (not number or value.dtype.kind != "f"):
                 break  # not a multiple
             factor = factor / number if name == "div" else factor * number
             value = value.args[0]
         elif name == "mul" and isinstance(value.args[0], Scalar):
-            factor, value = factor * float(value.args[0].value), last
+            factor, value = factor * _factor(value.args[0]), last
         else:
             break
     return value, factor
+
+
+def _factor(scalar: Scalar) -> float:
+    """A number as a factor; while a function is traced all that counts is that it is one."""
+    return 1.0 if isinstance(scalar.value, Deferred) else float(scalar.value)
 
 
 def sequence(stores: Sequence[Store], temporary: Temporary) -> list[Piece]:

@@ -107,16 +107,16 @@ def _forwarded(group: Sequence[Store], store: Store, reads: Reads) -> list[Store
     put: dict[Expr, Expr] = {
         b: rounded(made[content[identity(b)]].value) for b in reads.leaves if identity(b) in content
     }
-    k = content.get(identity(store.dest))
-    if k is not None:
+    place = content.get(identity(store.dest))
+    if place is not None:
         store = plain(store)  # which reads its destination
-        old = rounded(made[k].value)
+        old = rounded(made[place].value)
         put.update((b, old) for b in _data([store.value]) if identity(b) == identity(store.dest))
     (value,) = substitute([store.value], put)
     last = store if value is store.value else Store(store.dest, store.saver, value)
-    if k is None:
+    if place is None:
         return [*made, last]
-    made[k] = last
+    made[place] = last
     return made
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.expr.pattern import EPOCH, NONE, Pattern, pattern_of
@@ -44,13 +44,17 @@ class Tracer(Protocol):
     def take(self, stores: Sequence[Store], together: bool) -> None:
         """Statements, in their order; `together`: all values are taken before any is stored."""
 
+    def draw(self, source: Any, count: int) -> Buffer:
+        """What stands for the place of `count` numbers of a random stream."""
+
 
 class _Tracing(threading.local):
     tracer: Tracer | None = None
 
 
 _thread = _Tracing()
-_tracers: list[Tracer] = []
+#: of all threads; while there is one, nothing is learned
+TRACERS: list[Tracer] = []
 
 
 def store(dest: Buffer, saver: Saver, value: Expr) -> None:
@@ -74,7 +78,7 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
         return
     for step in prepare([statement], "assignment"):
         step.run()
-    if NONE not in key and not _tracers:
+    if NONE not in key and not TRACERS:
         _learn((saver, key), statement)
 
 
@@ -100,13 +104,13 @@ def tracer() -> Tracer | None:
 def tracing(taker: Tracer) -> Iterator[None]:
     """Inside, `taker` takes the statements of this thread."""
     before, _thread.tracer = _thread.tracer, taker
-    _tracers.append(taker)
+    TRACERS.append(taker)
     forget()
     try:
         yield
     finally:
         _thread.tracer = before
-        _tracers.remove(taker)
+        TRACERS.remove(taker)
 
 
 def forget() -> None:

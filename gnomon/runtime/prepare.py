@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gnomon.base import DeviceError, DTypeError, ParamError, ShapeError, complaint
+from gnomon.expr.deferred import TRACED, TraceError
 from gnomon.expr.node import MAPPER
 from gnomon.expr.rewrite import check_sizes
 from gnomon.expr.walk import fits_any, shown
@@ -104,6 +105,8 @@ def check(store: Store) -> None:
 def check_leaves(structure: Structure, stores: Sequence[Store]) -> None:
     """Raises where an operand lies nowhere, elsewhere, or has another shape than it had."""
     for buffer in structure.buffers:
+        if buffer.device == TRACED:
+            raise TraceError(f"{buffer!r}: its values are not known while its function is traced")
         if not buffer.settled:
             check_sizes([s.value for s in stores])
         if not buffer.address and 0 not in buffer.shape:

@@ -110,6 +110,7 @@ from gnomon.shadow.functions import (
     vectorized_sort,
 )
 from gnomon.shadow.functions import batch_gemm as BatchGEMM
+from gnomon.shadow.jit import jit
 from gnomon.shadow.language import (
     F,
     batch_dot,
@@ -216,6 +217,7 @@ __all__ = [
     "index_fill",
     "init_tensor_engine",
     "iota",
+    "jit",
     "kChainer",
     "kComplex",
     "kDevCPU",

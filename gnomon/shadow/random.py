@@ -26,6 +26,7 @@ from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes, whole
 from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.runtime import device as devices
+from gnomon.runtime.dispatch import tracer
 from gnomon.shadow.tensor import Tensor
 from gnomon.shape import prod
 
@@ -85,10 +86,22 @@ class Random:
 
     def _reserve(self, count: int) -> Buffer:
         """Seed and position of the next `count` numbers, as `philox` reads them."""
+        taker = tracer()
+        return self.reserve(count) if taker is None else taker.draw(self, count)
+
+    def reserve(self, count: int) -> Buffer:
+        """Take the next `count` numbers: their seed and position."""
         with self._lock:
             held = np.array([self._seed, self._position], np.uint64).view(np.int64)
             self._position = self._position + count & MASK
         return Buffer((2,), dt.int64, None, held.ctypes.data, held)
+
+    def give_back(self, taken: Buffer, count: int) -> None:
+        """Numbers that were taken and not used come again, unless others were taken since."""
+        with self._lock:
+            start = int(taken.numpy()[1]) & MASK
+            if self._position == start + count & MASK:
+                self._position = start
 
     def _draw(self, shape: Sequence[int], kind: str, dtype: Any) -> Expr:
         sizes, of = checked_sizes("Random", shape), dt.of(dtype)

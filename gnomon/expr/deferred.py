@@ -1,0 +1,118 @@
+"""Deferred numbers: what stands for a number while a function is traced.
+
+Arithmetic on one gives another, which is computed anew from the numbers of each call, by Python's
+own rules and in its precision. Asking for its value is an error: the answer would be that of one
+call, and stay in the traced function for all others.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeAlias
+
+from gnomon.base import GnomonError
+
+Values: TypeAlias = Sequence[Any]
+
+#: the device of tensors that stand for others while a function is traced
+TRACED = "traced"
+
+
+class TraceError(GnomonError, TypeError):
+    """A function that cannot be traced."""
+
+
+class Deferred:
+    """A number that each call brings: `compute(values)` of the call's arguments.
+
+    >>> rate = Deferred(lambda values: values[0], "rate")
+    >>> half = (1 - rate) / 2
+    >>> half, half.compute([0.5])
+    (<(1 - rate) / 2>, 0.25)
+    >>> half > 0
+    Traceback (most recent call last):
+    gnomon.expr.deferred.TraceError: (1 - rate) / 2 is not known while its function is traced: it
+    can be part of expressions, not decide what the function does; name its argument in `static`
+    """
+
+    __slots__ = ("compute", "place", "text", "whole")
+    __hash__ = object.__hash__
+    __array_ufunc__ = None
+
+    def __init__(
+        self,
+        compute: Callable[[Values], Any],
+        text: str,
+        whole: bool = False,
+        place: int | None = None,
+    ) -> None:
+        self.compute, self.text = compute, text
+        self.whole = whole  # whether it is an int
+        self.place = place  # of the argument that it is itself
+
+    def __repr__(self) -> str:
+        return f"<{self.text}>"
+
+    def _unknown(self, *others: object) -> NoReturn:
+        raise TraceError(
+            f"{self.text} is not known while its function is traced: it can be part of "
+            "expressions, not decide what the function does; name its argument in `static`"
+        )
+
+    __bool__ = __float__ = __int__ = __index__ = __complex__ = _unknown
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _unknown
+    __round__ = __trunc__ = __floor__ = __ceil__ = _unknown
+
+    def __neg__(self) -> Deferred:
+        return Deferred(lambda v: -self.compute(v), f"-{bracketed(self)}", self.whole)
+
+    def __abs__(self) -> Deferred:
+        return Deferred(lambda v: abs(self.compute(v)), f"abs({self.text})", self.whole)
+
+    def __add__(self, other: Any) -> Any:
+        return joined(operator.add, "+", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return joined(operator.add, "+", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return joined(operator.sub, "-", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return joined(operator.sub, "-", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return joined(operator.mul, "*", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return joined(operator.mul, "*", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return joined(operator.truediv, "/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return joined(operator.truediv, "/", other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return joined(operator.pow, "**", self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return joined(operator.pow, "**", other, self)
+
+
+def joined(how: Callable[[Any, Any], Any], sign: str, a: Any, b: Any) -> Any:
+    """`a sign b`, at each call; NotImplemented beside anything but numbers."""
+    if not all(isinstance(x, Deferred | bool | int | float) for x in (a, b)):
+        return NotImplemented
+    left, right = [x.compute if isinstance(x, Deferred) else (lambda v, x=x: x) for x in (a, b)]
+    whole = sign in "+-*" and all(isinstance(x, int) or getattr(x, "whole", False) for x in (a, b))
+    text = f"{bracketed(a)} {sign} {bracketed(b)}"
+    return Deferred(lambda v: how(left(v), right(v)), text, whole)
+
+
+def bracketed(x: Any) -> str:
+    """A number as a part of a formula."""
+    if not isinstance(x, Deferred):
+        return repr(x)
+    return f"({x.text})" if " " in x.text else x.text
