@@ -199,6 +199,20 @@ SETTINGS = {
             ("GNOMON_LAZY",),
             "Whether chains of element-wise NDArray operators wait to become one kernel.",
         ),
+        Setting(
+            "passes",
+            bool,
+            True,
+            ("GNOMON_PASSES",),
+            "Whether bound graphs are rewritten and fused; off, each operator is computed alone.",
+        ),
+        Setting(
+            "programs",
+            bool,
+            True,
+            ("GNOMON_PROGRAMS",),
+            "Whether an executor's passes are one native call each; off, each task is a call.",
+        ),
     )
 }
 
@@ -210,8 +224,15 @@ class _Scoped(threading.local):
         self.values: dict[str, Any] = {}
 
 
+class Changes:
+    """How often settings were changed, in whatever thread: another number means to look again."""
+
+    count = 0
+
+
 _scoped = _Scoped()
 _process: dict[str, Any] = {}
+changes = Changes()
 
 
 def _setting(where: str, name: str) -> Setting:
@@ -261,6 +282,7 @@ def set(name: str, value: Any) -> None:
         ParamError: no such setting, or a value that it cannot have.
     """
     _process[name] = _setting("config.set", name).check("config.set", value)
+    changes.count += 1
 
 
 def reset(name: str | None = None) -> None:
@@ -269,6 +291,7 @@ def reset(name: str | None = None) -> None:
         _process.clear()
     else:
         _process.pop(_setting("config.reset", name).name, None)
+    changes.count += 1
 
 
 @contextmanager
@@ -281,7 +304,9 @@ def using(**values: Any) -> Iterator[None]:
     checked = {n: _setting("config.using", n).check("config.using", v) for n, v in values.items()}
     before = _scoped.values
     _scoped.values = {**before, **checked}
+    changes.count += 1
     try:
         yield
     finally:
         _scoped.values = before
+        changes.count += 1

@@ -30,8 +30,18 @@ def test_expressions():
     assert all("(" in line for line in lines[3:])
 
 
-@pytest.mark.parametrize("row", ["mlp 32", "lenet 32"])
+@pytest.mark.parametrize("row", ["mlp 32", "lenet 32", "predict mlp 1", "predict resnet20 1"])
 def test_training_steps(row):
     out, err = run("train.py", "--only", "gnomon", "--rows", row)
     assert not err
-    assert out.splitlines()[3].startswith(f"| {row} | ")
+    lines = out.splitlines()
+    assert lines[1].startswith("a product of matrices of 1024 rows: ")
+    assert lines[4].startswith(f"| {row} | ")
+    assert " GFLOP/s (" in lines[4]
+
+
+def test_training_steps_with_passes_and_programs_switched_off():
+    off = "gnomon without passes", "gnomon without programs"
+    out, err = run("train.py", "--only", "gnomon", *off, "--rows", "lenet 32")
+    assert not err
+    assert out.splitlines()[4].count("(") == 3

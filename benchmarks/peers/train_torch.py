@@ -1,9 +1,10 @@
-"""Worker: training steps by PyTorch, `train_torch.py eager` or `train_torch.py compile`."""
+"""Worker: steps by PyTorch, `train_torch.py eager` or `train_torch.py compile`."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import nets
@@ -29,15 +30,62 @@ def lenet() -> nn.Module:
     )
 
 
-def setup(net: str, size: int) -> tuple[Step, Step, dict[str, Any]]:
-    """A model with an optimizer; its loss after some steps."""
-    pictures, labels = map(torch.from_numpy, nets.batch(net, size))
-    model = {"mlp": mlp, "lenet": lenet}[net]()
+def normalized(inputs: int, filters: int, kernel: int, stride: int = 1) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(inputs, filters, kernel, stride, kernel // 2, bias=False),
+        nn.BatchNorm2d(filters, nets.EPS),
+    )
+
+
+class Block(nn.Module):
+    """Two convolutions around a shortcut."""
+
+    def __init__(self, name: str, inputs: int, filters: int, stride: int, size: int) -> None:
+        super().__init__()
+        self.a = normalized(inputs, filters, 3, stride)
+        self.b = normalized(filters, filters, 3)
+        self.short = normalized(inputs, filters, 1, stride) if stride > 1 else nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.short(x) + self.b(torch.relu(self.a(x))))
+
+
+def resnet20() -> nn.Module:
+    blocks = [Block(*block) for block in nets.blocks()]
+    head = nn.AvgPool2d(8), nn.Flatten(), nn.Linear(64, 10)
+    return nn.Sequential(normalized(3, 16, 3), nn.ReLU(), *blocks, *head)
+
+
+NETS = {"mlp": mlp, "lenet": lenet, "resnet20": resnet20}
+
+
+def loaded(net: str) -> nn.Module:
+    """The network with its first parameters."""
+    model = NETS[net]()
     with torch.no_grad():
-        for parameter, values in zip(
-            model.parameters(), nets.parameters(net).values(), strict=True
-        ):
+        pairs = zip(model.parameters(), nets.parameters(net).values(), strict=True)
+        for parameter, values in pairs:
             parameter.copy_(torch.from_numpy(values))
+    return model
+
+
+def setup(net: str, size: int, train: bool) -> tuple[Step, Step, dict[str, Any]]:
+    """A model, with an optimizer to `train`; the loss of its last step of some."""
+    pictures, labels = map(torch.from_numpy, nets.batch(net, size))
+    model = loaded(net)
+    if train:
+        step = training(model, pictures, labels)
+        last = [step() for _ in range(nets.PROOF)][-1].item()
+    else:
+        step = prediction(model, pictures)
+        last = [nets.loss(step().numpy(), labels.numpy()) for _ in range(nets.PROOF)][-1]
+    return step, lambda: None, {"loss": last}
+
+
+def training(
+    model: nn.Module, pictures: torch.Tensor, labels: torch.Tensor
+) -> Callable[[], torch.Tensor]:
+    """A step that gives the loss before its update."""
     optimizer = torch.optim.SGD(
         model.parameters(), nets.LEARNING_RATE, nets.MOMENTUM, foreach=not COMPILE
     )
@@ -52,16 +100,31 @@ def setup(net: str, size: int) -> tuple[Step, Step, dict[str, Any]]:
     if COMPILE:
         objective, update = torch.compile(objective), torch.compile(update)
 
-    def step() -> None:
+    def step() -> torch.Tensor:
         optimizer.zero_grad(set_to_none=True)
-        objective().backward()
+        loss = objective()
+        loss.backward()
         update()
+        return loss.detach()
 
-    for _ in range(nets.PROOF):
-        step()
-    with torch.no_grad():
-        probabilities = model(pictures).softmax(1).numpy()
-    return step, lambda: None, {"loss": nets.loss(probabilities, labels.numpy())}
+    return step
+
+
+def prediction(model: nn.Module, pictures: torch.Tensor) -> Callable[[], torch.Tensor]:
+    """A step that gives the probabilities."""
+    model.eval()
+
+    def probabilities() -> torch.Tensor:
+        return model(pictures).softmax(1)
+
+    if COMPILE:
+        probabilities = torch.compile(probabilities)
+
+    def step() -> torch.Tensor:
+        with torch.inference_mode():
+            return probabilities()
+
+    return step
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from gnomon import config
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint, nearest
 from gnomon.context import Context
 from gnomon.engine import Var
@@ -67,7 +68,7 @@ class Executor:
         self._round: Pushed | None = None  # what an update may join
         self._monitor: Callable[[str, Any], object] | None = None
         self._monitor_all = False
-        self._run(Mode(self._differentiates, self._differentiates))
+        self._run(self._mode(self._differentiates))
 
     # arrays by name -------------------------------------------------------------------------
 
@@ -114,7 +115,7 @@ class Executor:
         """
         _check_feeds(feeds)
         self._round = None
-        self._last = Mode(bool(is_train), bool(is_train) and self._differentiates)
+        self._last = self._mode(bool(is_train))
         if self._monitor is None:
             run = self._run(self._last)
             run.forward(feeds)
@@ -134,7 +135,7 @@ class Executor:
             GnomonError, ShapeError: as `forward_on` and `backward`.
         """
         _check_feeds(feeds)
-        mode = Mode(True, True)
+        mode = self._mode(True)
         apart = self._monitor is not None or not self._differentiates
         if apart or out_grads is not None or self._run(mode).layout.heads:
             self.forward_on(feeds, is_train=True)
@@ -165,7 +166,7 @@ class Executor:
         if not self._differentiates:
             return
         self._round = None
-        last = self._last or Mode(bool(is_train), True)
+        last = self._last or self._mode(bool(is_train))
         run = self._run(last._replace(differentiate=True))
         self._take_heads(run, out_grads)
         if self.arena.content is not run:
@@ -187,6 +188,9 @@ class Executor:
     @property
     def _differentiates(self) -> bool:
         return bool(self._net.grads)
+
+    def _mode(self, train: bool) -> Mode:
+        return Mode(train, train and self._differentiates, config.get("passes"))
 
     def _run(self, mode: Mode) -> Run:
         """The program for `mode`, made now if it is not."""
@@ -334,12 +338,12 @@ class Executor:
         """The life and place of each value, for training (the default where gradients are wanted)
         or for prediction; `print` shows it as a table and a picture."""
         train = self._differentiates if is_train is None else is_train
-        run = self._run(Mode(train, train and self._differentiates))
+        run = self._run(self._mode(train))
         return report.memory_plan(run.layout)
 
     def debug_str(self) -> str:
         """The operators in order, and the memory they work in."""
-        run = self._run(Mode(self._differentiates, self._differentiates))
+        run = self._run(self._mode(self._differentiates))
         return report.debug_str(self._net.graph, run.layout)
 
     def get_optimized_symbol(self) -> Any:

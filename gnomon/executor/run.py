@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gnomon import engine
+from gnomon import config, engine
 from gnomon.engine import Operator, Var
 from gnomon.executor import arrays
 from gnomon.executor.arena import Arena
@@ -38,6 +38,7 @@ class Run:
             "forward and backward": slice(0, None),
         }
         self._builder = Builder(self.layout)
+        self._apart = not config.get("programs")
         self._positions: Positions | None = None
         self._compiled: dict[tuple[str, bool], tuple[Segment, ...]] = {}
         self._operators: dict[tuple[str, bool], list[Operator]] = {}
@@ -56,11 +57,11 @@ class Run:
         if len(self.layout.draws) and self._positions is None:
             self._positions = self.layout.draws.reserve()
             self._push_positions(self._positions)
-        self._push(self.operators("forward again"))
+        self._push(self.operators("forward again", self._apart))
 
     def backward(self) -> None:
         """Push the backward pass, whose forward pass was pushed before."""
-        self._push(self.operators("backward"))
+        self._push(self.operators("backward", self._apart))
 
     def follow(self, before: Pushed, after: Follower, numbers: Any) -> bool:
         """Push `after` in one call with the round `before`, if that is still held back."""
@@ -81,14 +82,15 @@ class Run:
             return whole.push(fed, [(draws.put, self._positions)] if len(draws) else [])
         if self._positions is not None:
             self._push_positions(self._positions)
-        self._push(self.operators(name))
+        self._push(self.operators(name, self._apart))
         return None
 
     def _pass(self, name: str) -> Pass | None:
         """A pass that is one native program; None where operators on data are between."""
         if name not in self._passes:
             segments = self.segments(name)
-            program = segments[0].program if len(segments) == 1 else None
+            whole = len(segments) == 1 and not self._apart
+            program = segments[0].program if whole else None
             self._passes[name] = None
             if program is not None:
                 writes = (*self._vars(segments[0].writes).values(), self.arena.var)
