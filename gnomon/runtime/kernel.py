@@ -27,6 +27,7 @@ from gnomon.runtime.program import Step
 COLUMN = 64  # inner iterations of a block that is taken in columns
 GRAIN = 250_000  # work (see `Phase.cost`) below which another thread does not pay
 SINGLE = 1000  # work of a phase that is one iteration, such as the last step of a sum
+TASKS_EACH = 4  # tasks for each thread, of work that is enough
 ENTRY = "kernel"
 
 
@@ -97,15 +98,23 @@ def division(loops: Loops, sizes: Sequence[int], threads: int) -> tuple[int, int
         return 1, 1
     inner = sizes[loops.inner]
     rows = row_count(loops, sizes)
-    tasks = min(threads, 1 + work(loops, sizes) // GRAIN)
+    tasks = task_count(work(loops, sizes), threads)
     if loops.columns:
         return tasks, max(1, min(inner, COLUMN))
-    whole_rows = not loops.split or rows >= 4 * tasks
-    if tasks == 1 or whole_rows:
+    if tasks == 1 or not loops.split or rows >= tasks:
         return min(tasks, max(1, rows)), max(1, inner)
-    pieces = -(-4 * tasks // max(1, rows))
-    block = -(-inner // pieces)
-    return tasks, max(1, (block + 63) // 64 * 64 if loops.vector else block)
+    pieces = -(-tasks // max(1, rows))
+    return tasks, piece(inner, pieces) if loops.vector else max(1, -(-inner // pieces))
+
+
+def task_count(work: int, threads: int) -> int:
+    """Tasks of a phase: several a thread, so that one that comes late still finds some to do."""
+    return 1 if threads == 1 else min(TASKS_EACH * threads, 1 + work // GRAIN)
+
+
+def piece(n: int, tasks: int) -> int:
+    """Elements of one task: whole cache lines, so that each is written by one thread."""
+    return (-(-n // tasks) + 63) // 64 * 64
 
 
 def row_count(loops: Loops, sizes: Sequence[int]) -> int:

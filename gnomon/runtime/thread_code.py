@@ -5,8 +5,10 @@ has the pool: `@busy` is taken by compare-and-swap, and whoever finds it taken (
 a task that calls again) does its tasks in sequence itself, which cannot hang. So does everybody
 when `@gnomon_threads`, the number of threads, is 1.
 
-OWN shares the job among threads of its own. `@ticket` holds the job's number (high half) and how
-many of its tasks nobody has claimed yet (low half). To claim is to compare-and-swap the whole word,
+OWN shares the job among threads of its own. `@ticket` holds the job's number (high half), the
+first task that nobody has claimed yet and how many there are from it on (16 bits each). The caller
+claims the first, workers claim the last: in a job done again, each meets the memory that its core
+has in its cache. To claim is to compare-and-swap the whole word,
 so a thread that comes late never takes a task of another job; and the job's fields, read after a
 claim, are stable, because the job cannot end before that task has. `@pending` counts the tasks that
 are not finished. The caller claims as well: a worker that wakes up late, or never, costs nothing.
@@ -48,7 +50,7 @@ define void @gnomon_parallel(ptr %f, ptr %block, i64 %tasks) {
   %threads = load atomic i32, ptr @gnomon_threads monotonic, align 4
   %many = icmp sgt i32 %threads, 1
   %several = icmp sgt i64 %tasks, 1
-  %countable = icmp slt i64 %tasks, 2147483648
+  %countable = icmp slt i64 %tasks, 65536
   %a = and i1 %many, %several
   %b = and i1 %a, %countable
   br i1 %b, label %try, label %alone
@@ -105,15 +107,16 @@ done:
   ret void
 }
 
-define internal void @drain() {
+define internal void @drain(i1 %forwards) {
   br label %look
 look:
   %ticket = load atomic i64, ptr @ticket acquire, align 8
-  %left = trunc i64 %ticket to i32
-  %some = icmp ne i32 %left, 0
+  %left = and i64 %ticket, 65535
+  %some = icmp ne i64 %left, 0
   br i1 %some, label %claim, label %out
 claim:
-  %less = sub i64 %ticket, 1
+  %change = select i1 %forwards, i64 65535, i64 -1  ; one less, and one further in front
+  %less = add i64 %ticket, %change
   %swap = cmpxchg ptr @ticket, i64 %ticket, i64 %less acq_rel acquire, align 8
   %mine = extractvalue {i64, i1} %swap, 1
   br i1 %mine, label %run, label %look
@@ -121,9 +124,12 @@ run:
   %f = load ptr, ptr @function
   %b = load ptr, ptr @block
   %n = load i32, ptr @tasks
-  %task = sub i32 %n, %left
+  %shifted = lshr i64 %ticket, 16
+  %front = and i64 %shifted, 65535
+  %end = add i64 %front, %left
+  %back = sub i64 %end, 1
+  %task64 = select i1 %forwards, i64 %front, i64 %back
   %n64 = zext i32 %n to i64
-  %task64 = zext i32 %task to i64
   call void %f(ptr %b, i64 %task64, i64 %n64)
   %before = atomicrmw sub ptr @pending, i32 1 seq_cst, align 4
   %last = icmp eq i32 %before, 1
@@ -150,14 +156,14 @@ surplus:
   call void @sleep(ptr @gnomon_threads, i32 %threads)
   br label %draining
 drain:
-  call void @drain()
+  call void @drain(i1 false)
   %spins = load i32, ptr @gnomon_spins
   br label %spinning
 spinning:
   %k = phi i32 [0, %drain], [%k.next, %again]
   %ticket = load atomic i64, ptr @ticket monotonic, align 8
-  %left = trunc i64 %ticket to i32
-  %found = icmp ne i32 %left, 0
+  %left = trunc i64 %ticket to i16
+  %found = icmp ne i16 %left, 0
   br i1 %found, label %draining, label %again
 again:
   RELAX
@@ -167,8 +173,8 @@ again:
 asleep:
   %r0 = atomicrmw add ptr @sleepers, i32 1 seq_cst, align 4
   %now = load atomic i64, ptr @ticket seq_cst, align 8
-  %now.left = trunc i64 %now to i32
-  %idle = icmp eq i32 %now.left, 0
+  %now.left = trunc i64 %now to i16
+  %idle = icmp eq i16 %now.left, 0
   br i1 %idle, label %sleep, label %awake
 sleep:
   %high = lshr i64 %now, 32
@@ -222,7 +228,7 @@ rouse:
   call void @rouse(ptr JOB, i32 %helpers)
   br label %work
 work:
-  call void @drain()
+  call void @drain(i1 true)
   %spins = load i32, ptr @gnomon_spins
   br label %spinning
 spinning:
