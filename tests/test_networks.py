@@ -31,7 +31,7 @@ def bind(name, symbol, request):
     """The network bound to the drawn parameters, its gradients at their initial values."""
     values = {k: draw(f"{name}:{k}", s) for k, s in FACTS[name]["specs"].items()}
     aux = symbol.list_auxiliary_states()
-    names = [k for k in symbol.list_arguments() if "label" not in k]
+    names = [k for k in symbol.list_arguments() if nets.differentiable(name, k)]
     return symbol.bind(
         mx.cpu(),
         {k: mx.nd.array(v) for k, v in values.items() if k not in aux},

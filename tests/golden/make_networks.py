@@ -1,6 +1,7 @@
 """networks.json, networks.npz: forward and all gradients of networks; lenet-*: a checkpoint."""
 
 import json
+import os
 import random
 
 import mxnet as mx
@@ -10,14 +11,17 @@ from inputs import draw, initial
 from samples import sample
 
 PIXELS = 64
+WITHOUT_ONEDNN = ("alexnet",)
 
 
-def run(symbol, values, aux, request):
+def run(name, symbol, values, aux, request):
     """Outputs, gradients and states of one training step, the gradients from `initial`."""
     states = {k: mx.nd.array(values[k]) for k in aux}
     args = {k: mx.nd.array(v) for k, v in values.items() if k not in aux}
     gradients = {
-        k: mx.nd.array(initial(v.shape, v.dtype)) for k, v in args.items() if "label" not in k
+        k: mx.nd.array(initial(v.shape, v.dtype))
+        for k, v in args.items()
+        if nets.differentiable(name, k)
     }
     bound = symbol.bind(mx.cpu(), args, gradients, request, states)
     bound.forward(is_train=True)
@@ -37,11 +41,12 @@ def record(name):
     known = dict(zip(symbol.list_arguments() + aux, shapes + aux_shapes, strict=True))
     specs = nets.specs(name, known)
     values = {k: draw(f"{name}:{k}", s) for k, s in specs.items()}
-    requests = {k: "write" for k in known if k not in aux and "label" not in k}
-    requests.update({k: "null" for k in known if "label" in k})
-    outputs, gradients, states = run(symbol, values, aux, requests)
+    requests = {
+        k: "write" if nets.differentiable(name, k) else "null" for k in known if k not in aux
+    }
+    outputs, gradients, states = run(name, symbol, values, aux, requests)
     added = {k: "add" if r == "write" else r for k, r in requests.items()}
-    for k, g in run(symbol, values, aux, added)[1].items():
+    for k, g in run(name, symbol, values, aux, added)[1].items():
         right = gradients[k] + initial(g.shape, g.dtype)
         if not np.allclose(g, right, rtol=1e-3, atol=1e-4):
             print(f"{name}: MXNet's add differs for {k}")
@@ -87,11 +92,17 @@ def checkpoint(folder):
 
 
 def make(folder) -> None:
-    """Write them all."""
+    """Write them all; without oneDNN only those that need it so, into what there is."""
+    without = os.environ.get("MXNET_MKLDNN_ENABLED") == "0"
     facts, arrays = {}, {}
+    if without:
+        facts = json.loads((folder / "networks.json").read_text())
+        arrays = dict(np.load(folder / "networks.npz"))
     for name in nets.NETS:
-        facts[name], found = record(name)
-        arrays.update({f"{name}/{k}": a for k, a in found.items()})
+        if (name in WITHOUT_ONEDNN) == without:
+            facts[name], found = record(name)
+            arrays.update({f"{name}/{k}": a for k, a in found.items()})
     (folder / "networks.json").write_text(json.dumps(facts) + "\n")
     np.savez_compressed(folder / "networks.npz", **arrays)
-    checkpoint(folder)
+    if not without:
+        checkpoint(folder)

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+try:
+    from golden import zoo
+except ImportError:  # the scripts here are run beside it
+    import zoo
+
 
 def mlp(sym: Any) -> Any:
     """784-128-64-10, the multi-layer perceptron."""
@@ -60,8 +65,15 @@ def branches(sym: Any) -> Any:
 
 
 NETS = {"mlp": mlp, "lenet": lenet, "branches": branches}
+NETS.update({name: net for name, (net, _) in zoo.ZOO.items()})
 SHAPES = {"mlp": (8, 784), "lenet": (4, 1, 28, 28), "branches": (5, 2, 6, 5)}
-CLASSES = {"mlp": 10, "lenet": 10, "branches": 3}
+SHAPES.update({name: shape for name, (_, shape) in zoo.ZOO.items()})
+CLASSES = {"mlp": 10, "lenet": 10, "branches": 3, **zoo.CLASSES}
+
+
+def differentiable(name: str, argument: str) -> bool:
+    """Whether an argument has a gradient: labels and words have none."""
+    return "label" not in argument and not (argument == "data" and name in zoo.WORDS)
 
 
 def specs(name: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, list[Any]]:
@@ -71,7 +83,9 @@ def specs(name: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, list[Any]]
         fan = 1
         for extent in shape[1:]:
             fan *= extent
-        if argument.endswith("softmax_label"):
+        if argument == "data" and name in zoo.WORDS:
+            found[argument] = ["i", list(shape), 0, zoo.WORDS[name]]
+        elif argument.endswith("softmax_label"):
             found[argument] = ["i", list(shape), 0, CLASSES[name]]
         elif argument.endswith(("gamma", "var")):
             found[argument] = ["u", list(shape), 0.5, 1.5]
