@@ -50,8 +50,11 @@ def prepare(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
     for piece in scatter.pieces(stores, calls, temporary):
         if isinstance(piece, Invoke):
             steps.extend(calls.steps(piece))
-        else:
-            steps.extend(_group(piece, Structure(piece), name))
+            continue
+        # scratch memory may be empty as well, and then has no place that an index could mean
+        filled = [s for s in piece if 0 not in s.dest.shape]
+        if filled:
+            steps.extend(_group(filled, Structure(filled), name))
     return steps
 
 
