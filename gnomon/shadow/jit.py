@@ -80,7 +80,7 @@ class Jitted:
     def __init__(self, function: Callable[..., None], static: Sequence[str] = ()) -> None:
         functools.update_wrapper(self, function)
         self.function = function
-        self.name = getattr(function, "__qualname__", repr(function))
+        self.name = getattr(function, "__name__", repr(function))
         self.signature = inspect.signature(function)
         names = list(self.signature.parameters)
         for name in static:
