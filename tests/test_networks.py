@@ -1,7 +1,8 @@
 """Whole networks give the outputs, gradients and states that the real library gave.
 
 Records: `tests/golden/make.py`. Each network is composed anew and read from the real library's
-JSON; run with oneDNN and without it; its gradients are stored by `write` and by `add`.
+JSON; run with oneDNN and without it, with every graph pass off, with native programs off; its
+gradients are stored by `write` and by `add`.
 """
 
 import json
@@ -54,11 +55,20 @@ def check_gradient(name, argument, gradient, request):
             close(values, expected, what)
 
 
-@pytest.mark.parametrize("onednn", [True, False], ids=["onednn", "own"])
-@pytest.mark.parametrize("request_", ["write", "add"])
+WAYS = {
+    "all": ("write", {}),
+    "add": ("add", {}),
+    "own": ("add", {"onednn": False}),
+    "apart": ("write", {"passes": False}),
+    "stepwise": ("write", {"programs": False}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", nets.NETS)
-def test_network(name, request_, onednn):
-    with config.using(onednn=onednn):
+def test_network(name, way):
+    request_, settings = WAYS[way]
+    with config.using(**settings):
         bound = bind(name, nets.NETS[name](mx.sym), request_)
         bound.forward(is_train=True)
         bound.backward()
