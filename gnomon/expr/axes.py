@@ -76,7 +76,10 @@ def one_each(where: str, name: str, values: Any, count: int) -> tuple[int, ...]:
     if not isinstance(values, Iterable) or isinstance(values, str):
         got = f"a {type(values).__name__}"
         raise TypeError(complaint(where, name, "whole numbers, one an axis", got))
-    values = tuple(values)
+    try:
+        values = tuple(values)
+    except TypeError:  # an array without axes
+        raise TypeError(complaint(where, name, "whole numbers, one an axis", "one")) from None
     if len(values) != count:
         raise ShapeError(complaint(where, name, f"{count} numbers, one an axis", values))
     return tuple([whole(where, name, n) for n in values])

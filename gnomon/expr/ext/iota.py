@@ -41,7 +41,7 @@ def iota(shape: Sequence[int], axis: int = 0, dtype: DType = dt.int64) -> Expr:
         ShapeError: there is no such axis.
     """
     sizes = checked_sizes("iota", shape)
-    return Iota(sizes, normal_axis("iota", axis, len(sizes)), dtype)
+    return Iota(sizes, normal_axis("iota", axis, len(sizes)), dt.of(dtype))
 
 
 def cases() -> Iterator[Expr]:

@@ -51,6 +51,7 @@ def range_(
         ShapeError: a step of 0, a number that is not finite, or a repeat below 1.
         DTypeError: fractional numbers of an integer dtype.
     """
+    dtype = dt.of(dtype)
     if stop is None:
         start, stop = 0, start
     if not all(map(math.isfinite, (start, stop, step))):

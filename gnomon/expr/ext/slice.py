@@ -20,7 +20,7 @@ from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.term import Number, Term
 from gnomon.expr.view import view_of
 
-Bounds = Sequence["int | None"]
+Bounds = Sequence[int | None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

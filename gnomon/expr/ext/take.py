@@ -205,7 +205,7 @@ def one_hot(index: Expr, width: int, dtype: DType = dt.float32) -> Expr:
     Raises:
         DTypeError: `index` holds no integers.
     """
-    return OneHot(index, whole("one_hot", "width", width, 0), dtype)
+    return OneHot(index, whole("one_hot", "width", width, 0), dt.of(dtype))
 
 
 @explained
