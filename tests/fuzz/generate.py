@@ -54,6 +54,9 @@ class Generator:
             self.leaf, self.alias, self.map, self.map, self.chain, self.chain, self.store,
             self.store, self.store, self.store, self.anything, self.anything, self.method,
             self.look,
+            self.both,
+            self.operator,
+            self.traced,
         ]  # fmt: skip
         return self.rng.choice(kinds)()
 
@@ -165,6 +168,80 @@ class Generator:
         if self.rng.random() < 0.05:
             value = self.value()
         return f"w.put({self.rng.choice(fit)}, {saver!r}, {value})"
+
+    def both(self) -> str:
+        """A statement into tensors that are joined."""
+        name = self.tensor()
+        e = self.names[name]
+        fit = [
+            n
+            for n in self.every(Tensor)
+            if self.names[n].ndim == e.ndim and self.names[n].dtype is e.dtype
+        ]
+        axis = _axis(self, name)
+        joined = f"shadow.concat({name}, {self.rng.choice(fit or [name])}, {axis})"
+        part = self.rng.choice(
+            [
+                joined,
+                joined,
+                f"shadow.flip({joined}, {axis})",
+                f"shadow.slice_ex({joined}, (1,), (4,))",
+            ]
+        )
+        value = self.rng.choice(
+            ["1", "2", self.expr(), f"{joined} * 2", f"shadow.flip({joined}, 0)"]
+        )
+        return f"w.put({part}, {self.rng.choice(SAVERS)!r}, {value})"
+
+    def operator(self) -> str:
+        """An operator of one's own, over an expression."""
+        name = self.expr()
+        made = f"w.operator({self.scalar(3)!r})"
+        return f"{self.fresh('e')} = shadow.F({made})({name}, {self.like(name)})"
+
+    def scalar(self, depth: int) -> str:
+        """A scalar expression in Python."""
+        if depth == 0 or self.rng.random() < 0.1:
+            return self.rng.choice(["x", "y", "x", "y", "1", "0.5", "k", "-3", "math.inf", "True"])
+        a, b, c = (self.scalar(depth - 1) for _ in range(3))
+        sign = self.rng.choice("+ - * / // % **".split())
+        order = self.rng.choice("< <= == != > >=".split())
+        return self.rng.choice(
+            [f"({a} {sign} {b})"] * 3
+            + [f"({a} if {b} {order} {c} else {b})", f"({a} {order} {b} < {c})", f"-{a}"]
+            + [f"({a} and {b} or not {c})", f"max({a}, {b})", f"math.sin({a})", f"np.exp({a})"]
+            + [f"fn.tanh({a})", f"int({a})", f"abs({a})", f"np.where({a}, {b}, {c})", f"round({a})"]
+            + [
+                self.rng.choice(
+                    ["array", "x[0]", "z", "f(x, y)", "x.real", "1 / 0", "'x'", "(lambda: 1)"]
+                )
+            ]
+        )
+
+    def traced(self) -> str:
+        """A function of two assignments by `jit`."""
+        first = self.tensor()
+        e = self.names[first]
+        fit = [
+            n
+            for n in self.every(Tensor)
+            if (self.names[n].shape, self.names[n].dtype) == (e.shape, e.dtype)
+        ]
+        second, axis = self.rng.choice(fit or [first]), _axis(self, first)
+        values = [
+            "a + b",
+            "b * 2",
+            "a - b",
+            f"shadow.flip(a, {axis})",
+            f"b + shadow.flip(b, {axis})",
+        ]
+        values += [
+            "3",
+            f"b - shadow.broadcast_to(shadow.reduce_keepdim('max', a, {axis}), b.shape)",
+        ]
+        one, two = (f"{self.rng.choice('ab')}.assign({self.rng.choice(values)}, "
+                    f"{self.rng.choice(SAVERS)!r})" for _ in range(2))  # fmt: skip
+        return f"w.traced(lambda a, b: ({one}, {two}) and None, {first}, {second})"
 
     def anything(self) -> str:
         """Any function of anything."""

@@ -47,17 +47,17 @@ def hunt(seconds: float, seed: int, keep: Path | None = None, say: Any = None) -
 def explore(seed: int, end: float, report: Report, keep: Path | None, say: Any) -> None:
     """One child's programs."""
     with tempfile.NamedTemporaryFile() as journal:
-        child = subprocess.Popen(
+        with subprocess.Popen(
             command("explore", str(seed), str(PROGRAMS), journal.name),
             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
-        assert child.stdout is not None
-        for line in child.stdout:
-            if line.endswith("\n"):  # else the child was ended while it wrote
-                note(json.loads(line), report, keep, say)
-            if time.monotonic() > end:
-                child.terminate()
-        code = child.wait()
+        ) as child:  # fmt: skip
+            assert child.stdout is not None
+            for line in child.stdout:
+                if line.endswith("\n"):  # else the child was ended while it wrote
+                    note(json.loads(line), report, keep, say)
+                if time.monotonic() > end:
+                    child.terminate()
+        code = child.returncode
         if code and not (code == -signal.SIGTERM and time.monotonic() > end):
             lines = [json.loads(row) for row in Path(journal.name).read_text().splitlines()]
             note({"finding": ended(code), "lines": lines}, report, keep, say)

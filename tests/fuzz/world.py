@@ -7,6 +7,9 @@ and so is an error that is none of gnomon's own.
 
 from __future__ import annotations
 
+import itertools
+import linecache
+import math
 import os
 import traceback
 from collections.abc import Callable
@@ -16,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import dtype as dt
+from gnomon import shadow
 from gnomon.base import GnomonError
 from gnomon.expr.diff import vjp
 from gnomon.expr.node import Buffer, Cast, Expr, Map, as_expr
@@ -57,11 +61,11 @@ class World:
         block = np.full(int(np.prod(outer.get(layout, shape))) + 2 * GUARD, 3, kind.numpy)
         inner = block[GUARD:-GUARD].reshape(outer.get(layout, list(shape)))
         if layout == "padded":
-            inner = inner[tuple(slice(0, n) for n in shape)]
+            inner = inner[*(slice(0, n) for n in shape), ...]
         elif layout == "strided":
-            inner = inner[tuple(slice(0, 2 * n, 2) for n in shape)]
+            inner = inner[*(slice(0, 2 * n, 2) for n in shape), ...]
         elif layout == "reversed":
-            inner = inner[tuple(slice(None, None, -1) for _ in shape)]
+            inner = inner[*(slice(None, None, -1) for _ in shape), ...]
         elif layout == "transposed":
             inner = inner.reshape(shape[::-1]).T
         low = 0 if kind.kind in "ub" else -4
@@ -90,37 +94,74 @@ class World:
         self.stored += 1
         self.check(dest, before, wanted)
 
-    def wanted(self, dest: Any, saver: str, value: Any) -> Any:
-        """What the destination must hold; None where rounding makes it unpredictable."""
+    def wanted(self, dest: Any, saver: str, value: Any) -> list[Any] | None:
+        """What the destinations must hold; None where rounding makes it unpredictable."""
         e = as_expr(value, dest.dtype, modular=saver in ("plusto", "minusto", "multo"))
-        if not isinstance(dest, Tensor) or not exact(e, saver) or not predictable(e):
+        if not exact(e, saver) or not predictable(e):
             return None
-        new = np.broadcast_to(evaluate(e), dest.shape)
-        name = SAVERS[saver]
-        return new if name is None else SCALAR[name].numpy(dest.numpy(), new)
+        name, found, parts = SAVERS[saver], [], pieces(dest, e)
+        arrays = [target.numpy() for target, _ in parts]
+        if any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2)):
+            return None  # stored one after the other
+        for target, piece in parts:
+            new = np.broadcast_to(evaluate(piece), target.shape)
+            found.append(new if name is None else SCALAR[name].numpy(target.numpy(), new))
+        return found
 
-    def check(self, dest: Any, before: list[Any], wanted: Any) -> None:
+    def check(self, dest: Any, before: list[Any], wanted: list[Any] | None) -> None:
         """The blocks hold what they held, but for the destination, which holds what it must."""
         after = [block.copy() for block in self.blocks]
-        targets = [dest] if isinstance(dest, Tensor) else [t for t, _ in dest.targets(dest)]
+        targets = [target for target, _ in pieces(dest, dest)]
         got = [t.numpy().copy() for t in targets]
-        for block, old in zip(self.blocks, before, strict=True):
-            block[...] = old
+        self.restore(before)
         for t, content in zip(targets, got, strict=True):
             t.numpy()[...] = content
         if not all(map(same, self.blocks, after)):
             raise Finding("memory outside the destination has changed")
         if wanted is not None:
             self.compared += 1
-            if not same(got[0], wanted):
-                raise Finding(f"wrong result\ngot {got[0]!r}\nwanted {wanted!r}")
+            if not all(map(same, got, wanted)):
+                raise Finding(f"wrong result\ngot {got!r}\nwanted {wanted!r}")
+
+    def restore(self, contents: list[Any]) -> None:
+        """Let the blocks hold what they held."""
+        for block, old in zip(self.blocks, contents, strict=True):
+            block[...] = old
 
     # -- calls ----------------------------------------------------------------------------------
+
+    def operator(self, body: str) -> Any:
+        """An operator of x and y, from source."""
+        name = f"<operator {len(linecache.cache)}>"
+        lines = ["def f(x, y):\n", f"    return {body}\n"]
+        linecache.cache[name] = (len(body), None, lines, name)
+        space = {"np": np, "math": math, "fn": shadow.fn, "k": 3, "array": np.zeros(3)}
+        exec(compile("".join(lines), name, "exec", dont_inherit=True), space)
+        return shadow.op(space["f"])
+
+    def traced(self, function: Any, *args: Any) -> None:
+        """A function of assignments does by `jit` what it does line by line."""
+        before = [block.copy() for block in self.blocks]
+        for _ in range(3):
+            function(*args)
+        wanted = [block.copy() for block in self.blocks]
+        self.restore(before)
+        fast = shadow.jit(function)
+        for _ in range(3):
+            fast(*args)
+        self.stored += 3
+        if not all(map(same, self.blocks, wanted)):
+            raise Finding("jit stores something else")
 
     def gradient(self, e: Expr, g: Expr, x: Expr) -> Expr:
         """What `x` receives."""
         (received,) = vjp([e], [g], [x])
         return x if received is None else received
+
+
+def pieces(dest: Any, e: Expr) -> list[tuple[Tensor, Expr]]:
+    """The tensors of a destination, with what each takes of a value."""
+    return [(dest, e)] if isinstance(dest, Tensor) else dest.targets(e)
 
 
 def attempt(world: World, run: Callable[[], None]) -> str:
