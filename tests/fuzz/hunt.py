@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -51,16 +52,21 @@ def explore(seed: int, end: float, report: Report, keep: Path | None, say: Any) 
             command("explore", str(seed), str(PROGRAMS), journal.name),
             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         ) as child:  # fmt: skip
-            assert child.stdout is not None
-            for line in child.stdout:
-                if line.endswith("\n"):  # else the child was ended while it wrote
-                    note(json.loads(line), report, keep, say)
-                if time.monotonic() > end:
-                    child.terminate()
+            listen(child, end, lambda news: note(news, report, keep, say))
         code = child.returncode
         if code and not (code == -signal.SIGTERM and time.monotonic() > end):
             lines = [json.loads(row) for row in Path(journal.name).read_text().splitlines()]
             note({"finding": ended(code), "lines": lines}, report, keep, say)
+
+
+def listen(child: subprocess.Popen[str], end: float, take: Callable[[Any], None]) -> None:
+    """Take what a child says until it ends, which it does when the time is over."""
+    assert child.stdout is not None
+    for line in child.stdout:
+        if line.endswith("\n"):  # else the child was ended while it wrote
+            take(json.loads(line))
+        if time.monotonic() > end:
+            child.terminate()
 
 
 def note(news: dict[str, Any], report: Report, keep: Path | None, say: Any) -> None:
