@@ -27,6 +27,7 @@ from gnomon.ops import registry
 from gnomon.ops.custom import kinds
 from gnomon.ops.property import OpContext, Operator, OperatorProperty
 from gnomon.ops.requests import OpReqType
+from gnomon.shape import prod
 from gnomon.symbol import Custom, Symbol
 
 P = TypeVar("P", bound="type[CustomOpProp]")
@@ -269,7 +270,8 @@ class _Worker(Operator):
 
 def _over(tensor: Buffer, ctx: Context) -> Any:
     """An NDArray on the memory of `tensor`, which it keeps."""
-    chunk = Chunk(tensor.address, ctx, tensor)
+    nbytes = prod(tensor.shape) * tensor.dtype.size
+    chunk = Chunk(tensor.address, ctx, tensor, nbytes, shared=True)
     return Array._at(chunk, tensor.address, strided(tensor.shape, tensor.strides, tensor.dtype))
 
 

@@ -38,7 +38,13 @@ def get() -> Engine:
 
 
 def use(engine: Engine | None) -> Engine:
-    """Make `engine` the process's; None keeps the present one, made now if there is none."""
+    """Make `engine` the process's; None keeps the present one, made now if there is none.
+
+    What others hold back is pushed to the present one first.
+    """
+    present = _Process.engine
+    if engine is not None and present is not None and engine is not present:
+        present.push_promised()
     with _making:
         _Process.engine = engine or _Process.engine or create()
         return _Process.engine

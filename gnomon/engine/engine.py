@@ -140,6 +140,20 @@ class Engine(Lifecycle):
         const, mutate = check_variables("push_inline", const_vars, mutate_vars)
         self._push_inline(Job(fn, INLINE, const, mutate, ctx, priority, name))
 
+    def push_checked(
+        self,
+        fn: Callable[[RunContext], object],
+        ctx: Context | None,
+        const: tuple[Var, ...],
+        mutate: tuple[Var, ...],
+        name: str | None = None,
+    ) -> None:
+        """As `push_inline`, for live variables each listed once; promised reads stay promised.
+
+        For who keeps such a promise with this very push.
+        """
+        self._push_inline(Job(fn, INLINE, const, mutate, ctx, 0, name))
+
     def push_later(
         self,
         fn: Callable[[RunContext], object],
@@ -163,9 +177,12 @@ class Engine(Lifecycle):
         return job
 
     def take_back(self, job: Job) -> bool:
-        """Whether `job` of `push_later` was still held back: then it is as if never pushed."""
+        """Whether `job` of `push_later` was still held back: then it is as if never pushed.
+
+        It is not given back where reads of what it writes were promised since.
+        """
         with self._lock:
-            if self._late is not job:
+            if self._late is not job or any(var.promised for var in job.mutate):
                 return False
             self._late = None
             return True
@@ -213,6 +230,8 @@ class Engine(Lifecycle):
         for var in mutate:
             if var.deleted:
                 raise _deleted(var, operator)
+            if var.promised:
+                var.keep_promises()
         fn = operator.fn if operator.anew is None else operator.anew()
         if operator.brief and self.run_brief(fn, const, mutate, ctx, operator.name):
             return

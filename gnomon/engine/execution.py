@@ -60,7 +60,7 @@ class Execution(Bookkeeping):
 
         It runs under the engine's lock, which spares all entries in the books: half a microsecond
         instead of two. A variable may be both read and written, and listed more than once. Where
-        it answers False, nothing happened: push.
+        it answers False, nothing happened: push. Reads that were promised are not asked for.
         """
         if self._observer is not None or self._bulk is not None or self._late is not None:
             return False

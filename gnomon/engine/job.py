@@ -228,6 +228,8 @@ def check_variables(
 ) -> tuple[tuple[Var, ...], tuple[Var, ...]]:
     """Both lists as tuples, once they are known to be variables, live and each named once.
 
+    Reads that were promised of what is to be written are pushed first.
+
     Raises:
         EngineError: a variable is listed twice, or both read and written, or deleted, or none.
     """
@@ -242,6 +244,9 @@ def check_variables(
         raise EngineError(complaint(where, "const_vars", "lists of variables", got)) from None
     if len(listed) != len(const) + len(mutate):
         raise EngineError(_twice(where, const, mutate))
+    for var in mutate:
+        if var.promised:
+            var.keep_promises()
     return const, mutate
 
 

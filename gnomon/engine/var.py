@@ -12,6 +12,7 @@ All of it happens under the engine's lock; the variable itself has none.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ class Var:
 
     `version` counts the writes that are finished. A variable belongs to the engine that it is
     used with first: two engines do not see each other's functions.
+
+    `promised` are computations that are to read the variable and were not pushed yet. Each is
+    called before a write is pushed, and then pushes itself.
     """
 
     __slots__ = (
@@ -34,6 +38,7 @@ class Var:
         "deleted",
         "failure",
         "name",
+        "promised",
         "queue",
         "readers",
         "version",
@@ -48,9 +53,15 @@ class Var:
         self.failure: Failure | None = None
         self.deleted = False
         self.name = name
+        self.promised: Sequence[Callable[[], object]] = ()
 
     def __repr__(self) -> str:
         return f"Var({self.name or hex(id(self))}, version {self.version})"
+
+    def keep_promises(self) -> None:
+        """Have all reads pushed that were only promised: a write is about to be."""
+        for promise in tuple(self.promised):
+            promise()
 
     def admit(self, job: Job) -> None:
         """Let a reader in."""

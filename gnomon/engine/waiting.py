@@ -39,8 +39,17 @@ class Waiting(Execution):
         """Push what a bulk scope holds back."""
 
     def on_wait_all(self, hook: Callable[[], None]) -> None:
-        """Have `hook()` called at the start of every `wait_for_all`, to push what is held back."""
-        self._hooks.append(hook)
+        """Have `hook()` called at the start of every `wait_for_all`, to push what is held back.
+
+        Nothing changes where it is called already.
+        """
+        if hook not in self._hooks:
+            self._hooks.append(hook)
+
+    def push_promised(self) -> None:
+        """Have everything pushed that others hold back, by the hooks of `on_wait_all`."""
+        for hook in self._hooks:
+            hook()
 
     def wait_for_var(self, var: Var, write: bool = False) -> None:
         """Sleep until every write of `var` pushed so far is done; with `write`, every read too.
@@ -51,7 +60,11 @@ class Waiting(Execution):
         """
         if not isinstance(var, Var):
             raise EngineError(complaint("wait_for_var", "var", "a variable", repr(var)))
+        if self._is_settled(var) and not write:
+            return
         self._refuse_in_entry("wait_for_var")
+        if write and var.promised:
+            var.keep_promises()
         self._flush()
         state = self._state()
         if (var.writer is not None or var.queue or write) and not state.holds(var):
@@ -68,6 +81,11 @@ class Waiting(Execution):
             failure.reported = True
             raise failure.error()
 
+    def _is_settled(self, var: Var) -> bool:
+        """Whether nobody who was pushed writes the variable any more, and all went well."""
+        idle = var.writer is None and not var.queue and var.failure is None
+        return idle and self._bulk is None and self._late is None
+
     def wait_for_all(self) -> None:
         """Sleep until nothing is pending.
 
@@ -82,8 +100,7 @@ class Waiting(Execution):
             raise EngineError(
                 f"wait_for_all: called in function {name!r}: it would wait for itself"
             )
-        for hook in self._hooks:
-            hook()
+        self.push_promised()
         self._flush()
         self._drain(state)
         self._raise_first_failure()

@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import complaint
+from gnomon.ndarray import pending
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
+from gnomon.ndarray.numbers import Home, home_of
 from gnomon.ndarray.values import converted
 from gnomon.ops import registry
 from gnomon.ops.binary import FORMS
 
 Method = Callable[[Any, Any], Any]
+
+_EXACT = 1 << 53  # up to here, Python's integers are floats
 
 
 def is_number(value: object) -> bool:
@@ -90,11 +94,56 @@ _MIRRORED = {
 }
 
 
+class Quick:
+    """The usual operands of one function, straight to `pending`: off the tape, of one shape."""
+
+    __slots__ = ("name", "pairs", "singles", "swapped")
+
+    def __init__(self, name: str, swapped: bool = False) -> None:
+        self.name = name
+        self.swapped = swapped  # whether the number stands on the left
+        self.pairs: tuple[Any, Home] | None = None
+        self.singles: tuple[Any, Home] | None = None
+
+    def __call__(self, array: Any, other: Any, hold: bool = False) -> Any:
+        """The pending result; None where the operands are not such, and nothing was done."""
+        if array._tape is not None:
+            return None
+        kind = other.__class__
+        if kind is array.__class__:
+            if other._tape is not None or array._layout.shape != other._layout.shape:
+                return None
+            op, home = self.pairs or self._learn_pairs()
+            return pending.pair(op, home, array, other, hold)
+        if kind is float or (kind is int and -_EXACT <= other <= _EXACT):
+            op, home = self.singles or self._learn_singles()
+            if home.fields:  # else the number is part of the operator
+                return pending.single(op, home, float(other), array, hold)
+        return None
+
+    def _learn_pairs(self) -> tuple[Any, Home]:
+        registry.names()
+        op = registry.find(FORMS[self.name].elemwise).parse({})
+        self.pairs = op, home_of(op)
+        return self.pairs
+
+    def _learn_singles(self) -> tuple[Any, Home]:
+        registry.names()
+        name = _MIRRORED.get(self.name, self.name) if self.swapped else self.name
+        forms = FORMS[name]
+        form = forms.reversed if self.swapped and name == self.name else None
+        op = registry.find(form or forms.scalar).parse({"scalar": 1.0})
+        self.singles = op, home_of(op)
+        return self.singles
+
+
 def _method(name: str, sign: str) -> Method:
     """The method of `array sign other`."""
+    quick = Quick(name)
 
     def method(self: Any, other: Any) -> Any:
-        return combine(name, self, other)
+        made = quick(self, other)
+        return combine(name, self, other) if made is None else made
 
     method.__doc__ = f"The array of `{sign}`, with an array or a number."
     return method
@@ -102,9 +151,11 @@ def _method(name: str, sign: str) -> Method:
 
 def _swapped(name: str, sign: str) -> Method:
     """The method of `other sign array`."""
+    quick = Quick(name, swapped=True)
 
     def method(self: Any, other: Any) -> Any:
-        return combine(name, other, self)
+        made = None if isinstance(other, Array) else quick(self, other)
+        return combine(name, other, self) if made is None else made
 
     method.__doc__ = f"The array of `{sign}` with the number on the left."
     return method
@@ -112,9 +163,14 @@ def _swapped(name: str, sign: str) -> Method:
 
 def _in_place(name: str, sign: str) -> Method:
     """The method of `array sign= other`."""
+    quick = Quick(name)
 
     def method(self: Any, other: Any) -> Any:
-        return combine(name, self, other, out=self)
+        made = quick(self, other, True)
+        if made is None:
+            return combine(name, self, other, out=self)
+        pending.write(made, self)
+        return self
 
     method.__doc__ = f"`{sign}=` with an array or a number; writes into this array."
     return method
@@ -164,7 +220,7 @@ class Arithmetic(Array):
 
     def __neg__(self) -> Any:
         """The array times -1."""
-        return with_number("mul", self, -1.0)
+        return self * -1.0
 
     def __abs__(self) -> Any:
         """The array of absolute values."""

@@ -2,7 +2,10 @@
 
 State of an array: a chunk of memory (shared with its views), the address of the first element, a
 layout, and possibly an entry of the tape. Whoever reads the elements in Python waits for the
-chunk's variable first; whoever computes with them tells the engine instead.
+chunk, which is an engine variable, first; whoever computes with them tells the engine instead.
+
+A *pending* array has a layout and its place in a window (see `pending.py`), but no memory yet: who
+asks for its chunk or address has it computed, by `__getattr__`.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from gnomon.ndarray.tape import Place
 class Array:
     """Elements of one dtype in memory of a device; `NDArray` is what users see of it."""
 
-    __slots__ = ("__weakref__", "_address", "_chunk", "_layout", "_tape")
+    __slots__ = ("__weakref__", "_address", "_chunk", "_index", "_layout", "_tape", "_window")
 
     main: ClassVar[type[Array]]  # what new arrays are made as
 
@@ -34,6 +37,8 @@ class Array:
     _chunk: Chunk
     _layout: Layout
     _tape: Place | None
+    _window: Any  # what has the array pending, as its result number `_index`; None with memory
+    _index: int
 
     def __init_subclass__(cls, main: bool = False) -> None:
         if main:
@@ -46,6 +51,7 @@ class Array:
         """An array that looks at memory of `chunk`."""
         made = object.__new__(Array.main)
         made._chunk, made._address, made._layout, made._tape = chunk, address, layout, None
+        made._window = None
         return made
 
     @staticmethod
@@ -55,13 +61,19 @@ class Array:
         return Array._at(chunk, chunk.address, layout)
 
     @staticmethod
-    def _around(values: np.ndarray[Any, Any], ctx: Context) -> Any:
-        """An array on the memory of a NumPy array, which is kept alive."""
+    def _around(values: np.ndarray[Any, Any], ctx: Context, shared: bool = False) -> Any:
+        """An array on the memory of a NumPy array, which is kept alive; `shared` with others."""
         dtype = dtypes.of(values.dtype)
         steps = [s // dtype.size for s in values.strides]
         address = values.__array_interface__["data"][0]
-        chunk = Chunk(address, ctx, values)
+        chunk = Chunk(address, ctx, values, values.nbytes, shared)
         return Array._at(chunk, address, strided(values.shape, steps, dtype))
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("_chunk", "_address"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self._window.settle(self)
+        return object.__getattribute__(self, name)
 
     def _detached(self) -> Any:
         """Another array on the same memory, which the tape knows nothing of."""
@@ -96,7 +108,9 @@ class Array:
     @property
     def context(self) -> Context:
         """The device that holds the elements."""
-        return self._chunk.ctx
+        window = self._window
+        found: Context = self._chunk.ctx if window is None else window.ctx
+        return found
 
     ctx = context
 
@@ -108,7 +122,7 @@ class Array:
     @property
     def _var(self) -> engine.Var:
         """The engine's variable of the memory."""
-        return self._chunk.var
+        return self._chunk
 
     @property
     def _storage(self) -> Any:
@@ -133,7 +147,7 @@ class Array:
         Raises:
             EngineError: a function that the elements depend on failed.
         """
-        engine.get().wait_for_var(self._chunk.var)
+        engine.get().wait_for_var(self._chunk)
 
     def _numpy(self) -> np.ndarray[Any, Any]:
         """A NumPy view of the memory, without waiting."""

@@ -189,7 +189,7 @@ def from_numpy(ndarray: Any, zero_copy: bool = True, array_cls: Any = None) -> N
         expected = "an array in C order"
         raise ParamError(complaint("from_numpy", "ndarray", expected, "other strides"))
     ndarray.flags["WRITEABLE"] = False
-    return Array._around(ndarray, current_context())
+    return Array._around(ndarray, current_context(), shared=True)
 
 
 def from_dlpack(dlpack_: Any) -> NDArray:

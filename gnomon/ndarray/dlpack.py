@@ -23,6 +23,8 @@ def export(array: Any, **kwargs: Any) -> Any:
     Raises:
         DTypeError: NumPy, which makes the capsule, does not know the dtype.
     """
+    array._chunk.shared = True
+    array._chunk.keep_promises()
     array.wait_to_read()
     view = array._numpy()
     if view.dtype.kind == "V":
@@ -47,4 +49,4 @@ class _Capsule:
 def imported(source: Any, around: Any) -> Any:
     """An array by `around` on the memory of a capsule, or of what can give one."""
     holder = source if hasattr(source, "__dlpack__") else _Capsule(source)
-    return around(np.from_dlpack(holder), cpu(0))
+    return around(np.from_dlpack(holder), cpu(0), shared=True)

@@ -15,6 +15,7 @@ import numpy as np
 
 from gnomon import engine
 from gnomon.base import GnomonError, ShapeError, complaint
+from gnomon.ndarray import pending
 from gnomon.ndarray.arithmetic import is_number
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
@@ -222,11 +223,19 @@ class Indexing(Array):
         if shape != value.shape:
             value = value.reshape(shape)
         if shape == self.shape:
-            copied(value, self)
+            self._copy_from(value)
             return
         self._check_stretch(shape)
         spread = value.reshape((1,) * (self.ndim - len(shape)) + shape)
         invoke(registry.find("broadcast_to").parse({"shape": self.shape}), (spread,), self)
+
+    def _copy_from(self, value: Any) -> None:
+        """Copy an array of this one's shape and dtype here; one that is pending comes at once."""
+        waits = value._window is not None and self._window is None
+        if waits and self.size and value.context == self.context:
+            pending.store(value, self, kept=True)
+        else:
+            copied(value, self)
 
     def _check_stretch(self, shape: tuple[int, ...]) -> None:
         """Refuse a shape that does not stretch to this array's."""

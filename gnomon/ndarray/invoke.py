@@ -1,53 +1,34 @@
 """invoke: the single way an operator runs imperatively.
 
-    infer -> recipe (kept with the operator) -> memory for the outputs -> engine -> tape
+    infer -> pending, or: recipe (kept with the operator) -> memory -> engine; -> tape
 
-Shapes and dtypes are checked before anything is allocated or written. The engine gets one inline
-function an operator; a quick one runs under its lock, where nobody is in the way.
+Shapes and dtypes are checked before anything is allocated or written. An element-wise operator's
+result stays pending (`pending.py`). For all others the engine gets one inline function an operator;
+a quick one runs under its lock, where nobody is in the way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from gnomon import engine
 from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.context import Context, current_context
 from gnomon.expr.node import Buffer, Expr
-from gnomon.ndarray import opaque
+from gnomon.ndarray import opaque, pending
 from gnomon.ndarray.core import Array
+from gnomon.ndarray.infer import infer
 from gnomon.ndarray.layout import Layout, dense
 from gnomon.ndarray.mode import mode
 from gnomon.ndarray.numbers import Home, home_of, keep_alone, probed, word
-from gnomon.ndarray.recipe import Dest, Draws, NotShared, Recipe, Work
+from gnomon.ndarray.recipe import Dest, Draws, NotShared, Recipe, Work, dispatch
 from gnomon.ndarray.tape import record
 from gnomon.resource import generator
-from gnomon.runtime.program import Done
 
 _RECIPES_KEPT = 64  # in one home; programs with more layouts than that make them again
 
 Outputs = list[Any]
-
-
-class Run:
-    """One run of a recipe: what the engine calls; called again, it goes on where it was."""
-
-    __slots__ = ("addresses", "do", "done", "keep")
-
-    resumable = True
-
-    def __init__(
-        self, do: Callable[[list[int], Done], None], addresses: list[int], keep: Any
-    ) -> None:
-        self.do = do
-        self.done: Done = []
-        self.addresses = addresses
-        self.keep = keep
-
-    def __call__(self, run_ctx: Any) -> None:
-        self.do(self.addresses, self.done)
 
 
 def invoke(
@@ -71,7 +52,7 @@ def invoke(
         check_writes(op, given)
     place = ctx or _place(inputs, given)
     if op.is_expression:
-        outputs = compute(op, inputs, given, place)
+        outputs = pending.apply(op, inputs, given, place) or compute(op, inputs, given, place)
         context = None
     else:
         outputs, context = opaque.run(op, inputs, given, place, mode.training)
@@ -86,7 +67,7 @@ def invoke(
 def _place(inputs: Sequence[Any], given: Outputs | None) -> Context:
     """The device an operator runs on where none is named: its first input's, or output's."""
     first = inputs or given
-    return first[0]._chunk.ctx if first else current_context()
+    return first[0].context if first else current_context()
 
 
 def check_writes(op: Any, given: Sequence[Any]) -> None:
@@ -114,10 +95,10 @@ def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context)
         anchors = anchors_of(operands, range(len(op.arguments()), len(operands)))
         key = (*key, anchors, *[x._layout for x in given or ()])
     home = home_of(op)
-    recipe = home.recipes.get(key)
+    recipe = home.kind.recipes.get(key)
     if recipe is None:
         recipe, home = _new_recipe(op, home, [x._layout for x in inputs], given, anchors)
-        home.recipes[key] = recipe
+        home.kind.recipes[key] = recipe
     layouts, changed = recipe.given
     outputs = [] if given is None else [*given]
     outputs += [Array._new(layout, ctx) for layout in layouts[len(outputs) :]]
@@ -134,8 +115,8 @@ def _new_recipe(
     except NotShared:
         home = keep_alone(op)
         recipe = _forward(op, inputs, given, anchors)
-    if len(home.recipes) >= _RECIPES_KEPT:
-        home.recipes.clear()
+    if len(home.kind.recipes) >= _RECIPES_KEPT:
+        home.kind.recipes.clear()
     return recipe, home
 
 
@@ -187,33 +168,10 @@ def _forward(
     every = [*inputs, *layouts]
     anchors = [*anchors, *((k, 0) for k in range(len(anchors), len(every)))]
     probes = [partial(express, probe) for probe in probed(op, fields)] if fields else ()
-    recipe = Recipe(Work(op.name, every, partial(express, op), dests, anchors, probes))
+    work = Work(op.name, every, partial(express, op), dests, anchors, probes, len(fields))
+    recipe = Recipe(work)
     recipe.given = layouts, [count + k for k in changed]
     return recipe
-
-
-def infer(op: Any, inputs: Sequence[Layout], given: Outputs | None) -> list[tuple[Any, Any]]:
-    """Shape and dtype of every output; an error where inputs or `given` do not fit."""
-    count = len(op.arguments())
-    arguments, states = inputs[:count], inputs[count:]
-    if len(inputs) != len(op.inputs()):
-        expected = f"{len(op.inputs())} of them: {', '.join(op.inputs()) or 'none'}"
-        raise ShapeError(complaint(op.name, "inputs", expected, len(inputs)))
-    outs = [x.shape for x in given or ()], [x._dtype for x in given or ()]
-    _, shapes, state_shapes = op.infer_shape(
-        [x.shape for x in arguments], outs[0], zero_unknown=False
-    )
-    _, types, state_types = op.infer_type([x.dtype for x in arguments], outs[1])
-    for name, shape, dtype in zip(op.outputs(), shapes, types, strict=True):
-        if shape is None or dtype is None or min(shape, default=0) < 0:
-            raise ShapeError(complaint(op.name, name, "a shape that the inputs decide", shape))
-    wanted = zip(op.auxiliary(), state_shapes, state_types, states, strict=True)
-    for name, shape, dtype, state in wanted:
-        if (shape, dtype) != (state.shape, state.dtype):
-            expected = f"shape {shape} of {dtype.name}"
-            got = f"shape {state.shape} of {state.dtype.name}"
-            raise ShapeError(complaint(op.name, name, expected, got))
-    return list(zip(shapes, types, strict=True))
 
 
 def launch(
@@ -233,19 +191,10 @@ def launch(
         states = [generator(ctx).state(count) for count in recipe.draws]
         addresses += [state.address for state in states]
     if recipe.numbers:
-        addresses += [word(numbers[n.field], n) for n in recipe.numbers]
-    pushed = engine.get()
-    const = [x._chunk.var for x in inputs]
-    mutate = [x._chunk.var for x in outputs]
-    if changed:
-        mutate += [x._chunk.var for x in changed]
-    brief = recipe.brief
-    if brief is not None:
-        task = Run(brief, addresses, None)
-        if pushed.run_brief(task, const, mutate, ctx, name):
-            return
-    keep = [x._chunk for x in operands], states
-    written = dict.fromkeys(mutate)
-    read = dict.fromkeys([var for var in const if var not in written])
-    task = Run(recipe.run, addresses, keep)
-    pushed.push_inline(task, ctx, tuple(read), tuple(written), name=name)
+        addresses += [word(numbers[n.place], n) for n in recipe.numbers]
+    read = [x._chunk for x in inputs]
+    written = [x._chunk for x in (*outputs, *changed)]
+    for chunk in written:
+        if chunk.promised:
+            chunk.keep_promises()
+    dispatch(recipe, name, addresses, read, written, ctx, (read, written, states))

@@ -22,29 +22,37 @@ _FIELDS: tuple[tuple[type, tuple[str, ...]], ...] = (
     (WithScalar, ("scalar",)),
     (Update, ("lr", "wd", "rescale_grad")),
 )
-#: stand-ins: whole numbers that every dtype holds, and that nothing else is
-PROBES = ((101.0, 57.0), (103.0, 59.0), (107.0, 61.0))
 
-Recipes = dict[Any, Any]
+Pair = tuple[float, float]
+
+
+class Kind:
+    """What operators that differ in such numbers alone share: recipes, and rules of traces."""
+
+    __slots__ = ("recipes", "rules")
+
+    def __init__(self) -> None:
+        self.recipes: dict[Any, Any] = {}
+        self.rules: dict[Any, Any] = {}
 
 
 class Home(NamedTuple):
     """Where an operator's recipes are kept, and the numbers that they are given at each run."""
 
-    recipes: Recipes
+    kind: Kind
     fields: tuple[str, ...]
     values: tuple[float, ...]
 
 
 class Number(NamedTuple):
-    """A word that a run fills in: the number of a field in one dtype."""
+    """A word that a run fills in: which of the numbers it is given, in one dtype."""
 
-    field: int
+    place: int
     dtype: DType
     modular: bool
 
 
-_shared: dict[Any, Recipes] = {}
+_shared: dict[Any, Kind] = {}
 _alone: set[type] = set()  # classes whose expressions do more with the fields than said
 _SHARED_KEPT = 1024
 
@@ -61,12 +69,12 @@ def _home(op: Any) -> Home:
     kind = type(op)
     fields = next((names for base, names in _FIELDS if issubclass(kind, base)), ())
     if not fields or kind in _alone:
-        return Home({}, (), ())
+        return Home(Kind(), (), ())
     rest = tuple(value for name, value in op._key[1:] if name not in fields)
     if len(_shared) >= _SHARED_KEPT:
         _shared.clear()
-    recipes = _shared.setdefault((kind, rest), {})
-    return Home(recipes, fields, tuple(getattr(op, name) for name in fields))
+    shared = _shared.setdefault((kind, rest), Kind())
+    return Home(shared, fields, tuple(getattr(op, name) for name in fields))
 
 
 def keep_alone(op: Any) -> Home:
@@ -75,18 +83,31 @@ def keep_alone(op: Any) -> Home:
     return home_of(op)
 
 
-def probed(op: Any, fields: Sequence[str]) -> tuple[Any, Any]:
-    """The operator with each set of stand-ins in `fields`."""
+def stand_ins(place: int) -> Pair:
+    """Two stand-ins for the number at a place: whole numbers that every dtype holds.
+
+    >>> stand_ins(0), stand_ins(61)
+    ((66.0, 63.0), (67.0, 62.0))
+    """
+    return 66.0 + place % 60, 63.0 - place // 60
+
+
+def probed(op: Any, fields: Sequence[str], first: int = 0) -> tuple[Any, Any]:
+    """The operator with each set of stand-ins in `fields`, the numbers from place `first` on."""
     given = dict(op._key[1:])
-    first, second = (
-        type(op)(**{**given, **{name: PROBES[k][side] for k, name in enumerate(fields)}})
+    ours, theirs = (
+        type(op)(**{**given, **{name: stand_ins(first + k)[side] for k, name in enumerate(fields)}})
         for side in (0, 1)
     )
-    return first, second
+    return ours, theirs
 
 
-def matched(first: Sequence[Expr], second: Sequence[Expr]) -> list[Number] | None:
-    """The numbers in an expression, seen with both stand-ins; None where one is made of a field."""
+def matched(first: Sequence[Expr], second: Sequence[Expr], count: int) -> list[Number] | None:
+    """Which of `count` numbers are in an expression, seen with both stand-ins.
+
+    None where one of its scalars is made of a number, and is not the number itself.
+    """
+    pairs = {stand_ins(place): place for place in range(count)}
     ours, theirs = _scalars(first), _scalars(second)
     if len(ours) != len(theirs):
         return None
@@ -94,9 +115,10 @@ def matched(first: Sequence[Expr], second: Sequence[Expr]) -> list[Number] | Non
     for a, b in zip(ours, theirs, strict=True):
         if a.value != b.value:
             pair = (float(a.value), float(b.value))
-            if pair not in PROBES:
+            if pair not in pairs:
                 return None
-            found.append(Number(PROBES.index(pair), a.dtype, a.modular))
+            modular = a.modular and a.dtype.kind != "f"  # floats are one word either way
+            found.append(Number(pairs[pair], a.dtype, modular))
     return found
 
 

@@ -10,17 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
+from gnomon import engine
+from gnomon.context import Context
 from gnomon.dtype import DType, int64
+from gnomon.engine import Var
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
 from gnomon.ndarray.layout import Layout
-from gnomon.ndarray.numbers import PROBES, Number, matched, word
+from gnomon.ndarray.numbers import Number, matched, stand_ins, word
 from gnomon.runtime.prepare import Store, prepare
 from gnomon.runtime.program import Done
-from gnomon.runtime.template import Template
+from gnomon.runtime.template import Copy, Template
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
@@ -70,6 +74,7 @@ class Work:
     dests: Sequence[Dest]
     anchors: Sequence[tuple[int, int]]  # for each operand: whose memory it lies in, and how far
     probes: Sequence[Express] = ()  # `express` with each set of stand-ins for its numbers
+    given: int = 0  # how many numbers come with each run
 
     def draws(self) -> list[int]:
         """How many random numbers each draw takes."""
@@ -84,7 +89,7 @@ class Work:
         leaves = self._leaves()
         draws = Draws(lambda: Buffer((2,), int64))
         sides = [[v for v in probe(leaves, draws) if v is not None] for probe in self.probes]
-        found = matched(*sides)
+        found = matched(sides[0], sides[1], self.given)
         if found is None:
             raise NotShared
         return found
@@ -131,17 +136,19 @@ class Recipe:
         found = work.numbers()
         self.numbers = list(dict.fromkeys(found))
         count = len(work.layouts) + len(self.draws)
-        pairs = [(word(PROBES[n.field][0], n), word(PROBES[n.field][1], n)) for n in self.numbers]
+        sides = [(stand_ins(n.place), n) for n in self.numbers]
+        pairs = [(word(pair[0], n), word(pair[1], n)) for pair, n in sides]
         self.template = Template(work.steps, count, pairs)
+        idle = not any(map(self.template.places_of, range(count)))  # there are no elements
         for k, number in enumerate(self.numbers):
-            if self.template.places_of(count + k) < found.count(number):
+            if not idle and self.template.places_of(count + k) < found.count(number):
                 raise NotShared
         self.given = given  # what the caller wants to know again
-        self.brief: Callable[[Sequence[int], Done], None] | None = None
+        self.brief: Callable[[Sequence[int], Done, Any], None] | None = None
         self._trials = 0
         self._best = 1.0
 
-    def run(self, addresses: Sequence[int], done: Done) -> None:
+    def run(self, addresses: Sequence[int], done: Done, keep: Any, run_ctx: Any) -> None:
         """Do the work, unless it is done; the first runs are timed, to know whether it is quick."""
         if self._trials >= _TRIALS or done:
             self.template.run(addresses, done)
@@ -151,4 +158,52 @@ class Recipe:
         self._best = min(self._best, perf_counter() - begin)
         self._trials += 1
         if self._trials >= _TRIALS and self._best < _QUICK:
-            self.brief = self.template.reserve().run
+            self.brief = _briefly(self.template.reserve())
+
+
+def _briefly(copy: Copy) -> Callable[[Sequence[int], Done, Any], None]:
+    """A function of operands and `Done` that runs a copy which nobody else uses."""
+    slots, call = copy.slots, copy.call
+
+    def brief(addresses: Sequence[int], done: Done, run_ctx: Any) -> None:
+        for words, place, operand, offset in slots:
+            words[place] = addresses[operand] + offset
+        call(done)
+
+    return brief
+
+
+def dispatch(
+    recipe: Recipe,
+    name: str,
+    addresses: Sequence[int],
+    read: Sequence[Var],
+    written: Sequence[Var],
+    ctx: Context,
+    keep: Any,
+    done: Done | None = None,
+) -> None:
+    """Have the engine run a recipe; variables may be named twice, and `keep` owns the memory.
+
+    Whoever calls has seen to the reads that were promised of what is written. `done` is empty until
+    the work is done.
+    """
+    pushed = engine.get()
+    done = [] if done is None else done
+    if recipe.brief is not None:
+        task = Run(recipe.brief, addresses, done)
+        if pushed.run_brief(task, read, written, ctx, name):
+            return
+    mutate = dict.fromkeys(written)
+    const = dict.fromkeys([var for var in read if var not in mutate])
+    task = Run(recipe.run, addresses, done, keep)
+    pushed.push_checked(task, ctx, tuple(const), tuple(mutate), name)
+
+
+class Run(partial[None]):
+    """One run of a recipe: what the engine calls; called again, it goes on where it was.
+
+    Made of a function of operands, `Done` and what is kept meanwhile.
+    """
+
+    resumable = True

@@ -1,0 +1,209 @@
+"""Traces: what a chain of statements says, apart from the memory it is about.
+
+A `Stage` is a trace up to one of its operators, reached from the empty one by saying each operator
+in turn: which function, of which operands, in which layouts. The same statements lead to the same
+stage, which keeps what was compiled for them; so a loop finds its kernel by as many look-ups as it
+has operators. Operands are numbered: leaves -1, -2... as they come in, results of operators 0, 1...
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from gnomon.dtype import float32
+from gnomon.expr.ext.reduce import Broadcast
+from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar, cast
+from gnomon.expr.walk import postorder
+from gnomon.ndarray.infer import infer
+from gnomon.ndarray.layout import Layout, dense
+from gnomon.ndarray.numbers import Home, matched, probed
+from gnomon.ndarray.recipe import Dest, Draws, Recipe, Work
+
+SMALL = 1 << 16  # bytes of a result: beyond, a chain's memory traffic weighs more than its calls
+MOST = 128  # operators in a trace
+MOST_OF_SMALL = 24
+_KEPT = 8192  # stages and recipes in all; beyond, they are learnt anew
+_RULES_KEPT = 256  # of one kind of operator
+
+_ASKED = {"train", "random"}  # what the value of a map does not depend on
+
+Layouts = tuple[Layout, ...]
+#: where a value goes: its number, the layout there, and which leaves lie how far from it
+Target = tuple[int, Layout, tuple[tuple[int, int], ...]]
+
+
+class Rule:
+    """How an operator joins a trace: its result, and the operands that must lie in memory."""
+
+    __slots__ = ("fields", "kind", "layout", "op", "spread")
+
+    def __init__(self, op: Any, home: Home, layout: Layout, spread: set[int]) -> None:
+        self.op = op
+        self.kind, self.fields = home.kind, home.fields
+        self.layout = layout
+        self.spread = spread  # operands whose axes of 1 are stretched
+
+    def value(self, args: Sequence[Expr], first: int, side: int) -> Expr:
+        """The result as an expression; its numbers are stand-ins from place `first` on."""
+        op = probed(self.op, self.fields, first)[side] if self.fields else self.op
+        return rounded(op.apply(args)[0])
+
+
+def rule_of(op: Any, home: Home, layouts: Layouts) -> Rule | None:
+    """How an operator joins a trace on operands of these layouts; None where it does not.
+
+    Raises:
+        ShapeError, DTypeError: it does not take such operands.
+    """
+    rules = home.kind.rules
+    if layouts not in rules:
+        if len(rules) >= _RULES_KEPT:
+            rules.clear()
+        rules[layouts] = _rule(op, home, layouts)
+    found: Rule | None = rules[layouts]
+    return found
+
+
+def _rule(op: Any, home: Home, layouts: Layouts) -> Rule | None:
+    if not (op.is_expression and layouts) or op.aux_names or len(op.outputs()) != 1:
+        return None
+    forward = getattr(op, "forward", None)  # the derivative of an operator has none
+    if not forward or not _ASKED.isdisjoint(inspect.signature(forward).parameters):
+        return None
+    shape, dtype = infer(op, layouts)[0]
+    if 0 in shape or "b" in (dtype.kind, *(x.dtype.kind for x in layouts)):
+        return None
+    leaves: list[Expr] = [Buffer(x.shape, x.dtype, x.strides) for x in layouts]
+    value = op.apply(leaves)[0]
+    spread: set[int] = set()
+    for node in postorder([value]):
+        if isinstance(node, Broadcast) and not node.src.children:
+            spread.update(k for k, leaf in enumerate(leaves) if leaf is node.src)
+        elif not isinstance(node, (Map, Cast, Scalar, Buffer)):
+            return None
+    if value.shape != shape or value.dtype is not dtype:
+        return None
+    if home.fields:
+        ours, theirs = (x.apply(leaves) for x in probed(op, home.fields))
+        if matched(ours, theirs, len(home.fields)) is None:
+            return None
+    return Rule(op, home, dense(shape, dtype), spread)
+
+
+def rounded(value: Expr) -> Expr:
+    """A value as memory of its dtype would hold it: half floats are computed in more bits."""
+    half = value.dtype.kind == "f" and value.dtype.size == 2
+    return cast(cast(value, float32), value.dtype) if half else value
+
+
+class Stage:
+    """A trace up to one operator, the last of `count`."""
+
+    __slots__ = (
+        "after",
+        "count",
+        "full",
+        "layout",
+        "leaves",
+        "met",
+        "numbers",
+        "operands",
+        "parent",
+        "recipes",
+        "rule",
+    )
+
+    made = 0  # stages and recipes in all
+
+    def __init__(
+        self, parent: Stage | None, rule: Any, operands: tuple[int, ...], leaves: Layouts
+    ) -> None:
+        self.parent = parent
+        self.rule: Rule = rule
+        self.operands = operands
+        self.leaves = leaves
+        self.count = 0 if parent is None else parent.count + 1
+        self.numbers = 0 if parent is None else parent.numbers + len(rule.fields)
+        self.layout: Any = rule and rule.layout
+        small = rule is None or rule.layout.nbytes < SMALL
+        self.full = self.count >= (MOST_OF_SMALL if small else MOST)
+        self.after: dict[Any, Stage] = {}
+        self.recipes: dict[Any, Recipe] = {}
+        self.met = False  # whether it was computed before, if not as one kernel
+
+    def next(self, rule: Rule, operands: tuple[int, ...], layouts: Layouts) -> Stage:
+        """The stage after one more operator, on operands of these numbers and layouts."""
+        entry = (rule.kind, *operands, *layouts)
+        return self.after.get(entry) or self._grown(entry, rule, operands, layouts)
+
+    def _grown(self, entry: Any, rule: Rule, operands: tuple[int, ...], layouts: Layouts) -> Stage:
+        """A stage met for the first time, which is found as `entry` from now on."""
+        _count()
+        leaves = self.leaves
+        for k, layout in zip(operands, layouts, strict=True):
+            if ~k == len(leaves):
+                leaves = (*leaves, layout)
+        return self.after.setdefault(entry, Stage(self, rule, operands, leaves))
+
+    def path(self) -> list[Stage]:
+        """The stages from the first operator to this one."""
+
+        def back(stage: Stage) -> Iterator[Stage]:
+            while stage.parent is not None:
+                yield stage
+                stage = stage.parent
+
+        return list(back(self))[::-1]
+
+    def recipe(self, outs: tuple[int, ...], target: Target | None = None) -> Recipe:
+        """The kernel that gives the results `outs`, and another one to `target`.
+
+        Its operands are the leaves, the memory of `outs`, and that of the target.
+        """
+        key = outs, target
+        found = self.recipes.get(key)
+        if found is None:
+            _count()
+            work = self._work(outs, target)
+            found = self.recipes[key] = Recipe(work, work.name)
+        return found
+
+    def _work(self, outs: tuple[int, ...], target: Target | None) -> Work:
+        path = self.path()
+        layouts = [*self.leaves, *(path[k].layout for k in outs)]
+        anchors = [(k, 0) for k in range(len(layouts))]
+        stored = list(outs)
+        if target is not None:
+            value, layout, near = target
+            for leaf, offset in near:
+                anchors[leaf] = (len(layouts), offset)
+            anchors.append((len(layouts), 0))
+            layouts.append(layout)
+            stored.append(value)
+        dests = [Dest(len(self.leaves) + k, "saveto") for k in range(len(stored))]
+
+        def express(side: int, buffers: Sequence[Buffer], draws: Draws) -> list[Expr | None]:
+            values: list[Expr] = []
+            for stage in path:
+                args = [values[k] if k >= 0 else buffers[~k] for k in stage.operands]
+                first = stage.numbers - len(stage.rule.fields)
+                values.append(stage.rule.value(args, first, side))
+            return [values[k] for k in stored]
+
+        probes = [partial(express, side) for side in (0, 1)] if self.numbers else ()
+        name = " ".join(dict.fromkeys(stage.rule.op.name for stage in path))
+        return Work(name, layouts, partial(express, 0), dests, anchors, probes, self.numbers)
+
+
+EMPTY = Stage(None, None, (), ())
+
+
+def _count() -> None:
+    """One more of what is kept; all of it is dropped when it is too much."""
+    Stage.made += 1
+    if Stage.made > _KEPT:
+        Stage.made = 0
+        EMPTY.after.clear()
