@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gnomon import dtype as dt
+from gnomon.code.coarse import Quotients
 from gnomon.code.emit import Value
 from gnomon.code.loops import LoopWriter
 from gnomon.code.segment import Segments, statements
@@ -68,14 +69,19 @@ class PhaseWriter(LoopWriter):
     def __init__(
         self, kernel: Kernel, phase: Phase, number: int, arguments: Arguments, target: Target
     ) -> None:
-        short = target.lanes(phase)
+        quotients = Quotients(kernel.arena, phase)
+        short = target.lanes(phase, quotients.terms)
         self.segments: Segments | None = None
         if phase.vector and statements(phase.body) > target.segment:
             self.segments = Segments(kernel.arena, arguments, phase, number, target.segment)
         unroll = 1 if self.segments else target.unroll(phase)
+        if quotients.terms and not self.segments:  # whole registers of quotients, but short rows
+            unroll = 1 if phase.rows else max(2, unroll)
         masks = self.segments is not None or target.masks(phase)
         super().__init__(kernel.arena, arguments, target, (short, short * unroll), masks)
         self.phase, self.number, self.register = phase, number, target.vector_bytes
+        if quotients.terms and self.segments is None:
+            self.quotients = quotients
 
     # -- the function ---------------------------------------------------------------------------
 
@@ -163,7 +169,7 @@ class PhaseWriter(LoopWriter):
             self.masked_loop(inner, start, stop, self.short, self.segments_in_turn)
             return
         first = self.phase.body[-1]
-        ahead = self.phase.vector and not self.phase.turns
+        ahead = self.phase.vector and not self.phase.turns and self.quotients is None
         if ahead and isinstance(first, Put) and stride(first.offset, inner) == 1:
             self.aligned_loop(inner, start, stop, self.before_boundary(first, inner, start), once)
             return

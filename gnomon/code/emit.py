@@ -130,9 +130,9 @@ class Emitter:
         """The vector `others` with `value` in its first lane."""
         return self.do(f"insertelement {others}, {value}, i64 0", others.dtype, others.lanes)
 
-    def lane_numbers(self, lanes: int, dtype: DType = dt.int64) -> Value:
+    def lane_numbers(self, lanes: int, dtype: DType = dt.int64, step: int = 1) -> Value:
         scalar = TYPES[dtype.name]
-        inside = ", ".join(f"{scalar} {k}" for k in range(lanes))
+        inside = ", ".join(f"{scalar} {k * step}" for k in range(lanes))
         return Value(f"<{inside}>", dtype, lanes)
 
     def call(self, intrinsic: str, dtype: DType, *args: Value, types: str = "") -> Value:
@@ -167,8 +167,10 @@ class Emitter:
         return f"{stem}{self.count}"
 
     @contextmanager
-    def for_range(self, low: Value, high: Value, step: int | Value = 1) -> Iterator[Value]:
-        """A loop over an int64 from `low` to before `high`."""
+    def for_range(
+        self, low: Value, high: Value, step: int | Value = 1, until: list[Value] | None = None
+    ) -> Iterator[Value]:
+        """A loop over an int64 from `low` to before `high`, or until what the body enters holds."""
         by = step.name if isinstance(step, Value) else step
         head, body, done = self.fresh("head"), self.fresh("body"), self.fresh("done")
         before, i, after = self.label, self.name("i"), self.name("next")
@@ -179,6 +181,10 @@ class Emitter:
         self.line(f"br {inside}, label %{body}, label %{done}")
         self.start(body)
         yield Value(i, dt.int64)
+        if until:
+            more = self.fresh("more")
+            self.line(f"br {until[-1]}, label %{done}, label %{more}")
+            self.start(more)
         self.line(f"{after} = add nsw i64 {i}, {by}")
         latch = self.label
         self.line(f"br label %{head}")

@@ -35,13 +35,16 @@ class LoopWriter(Values):
     def vector_loop(
         self, var: int, start: Value, stop: Value, tail: int, body: Callable[[], None]
     ) -> None:
-        """Whole vectors first, then what is left, `tail` masked lanes at a time."""
+        """Whole vectors first, then what is left, `tail` masked lanes at a time.
+
+        `start` is a multiple of every vector's length.
+        """
         e, lanes = self.e, self.long
         whole = self.int("and", self.int("sub", stop, start), e.index(-lanes))
         middle = self.int("add", start, whole)
-        with e.for_range(start, middle, lanes) as i, self.over(var, i, lanes, None):
+        with e.for_range(start, middle, lanes) as i, self.over(var, i, lanes, None, True):
             body()
-        self.masked_loop(var, middle, stop, tail, body)
+        self.masked_loop(var, middle, stop, tail, body, True)
 
     def aligned_loop(
         self, var: int, start: Value, stop: Value, head: Value, body: Callable[[], None]
@@ -66,9 +69,15 @@ class LoopWriter(Values):
                 body()
 
     def masked_loop(
-        self, var: int, start: Value, stop: Value, lanes: int, body: Callable[[], None]
+        self,
+        var: int,
+        start: Value,
+        stop: Value,
+        lanes: int,
+        body: Callable[[], None],
+        even: bool = False,
     ) -> None:
-        """`lanes` iterations at a time, those that there are."""
+        """`lanes` iterations at a time, those that there are; `even` where `start` is."""
         e = self.e
         if not self.masks:
             with e.for_range(start, stop) as i, self.scope():
@@ -76,10 +85,8 @@ class LoopWriter(Values):
                 body()
             return
         with e.for_range(start, stop, lanes) as i:
-            left = e.convert(self.int("sub", stop, i), dt.int32)
-            numbers = e.lane_numbers(lanes, dt.int32)
-            mask = e.primitive("lt", [numbers, left], dt.bool_)
-            with self.over(var, i, lanes, mask):
+            self.left = e.convert(self.int("sub", stop, i), dt.int32)
+            with self.over(var, i, lanes, self.inside(lanes), even):
                 body()
 
     def in_turn(self, variables: Sequence[int], inside: Callable[[], None]) -> None:
@@ -136,26 +143,34 @@ class LoopWriter(Values):
                 result if fold.vector or lanes == 1 else results[k]
             )
 
-    def fold_loops(self, fold: Fold, depth: int, innermost: Callable[[], None]) -> None:
+    def fold_loops(self, fold: Fold, depth: int, innermost: Callable[[], Value | None]) -> None:
         var, last = fold.vars[depth], depth == len(fold.vars) - 1
+        until: list[Value] = []
 
         def inside() -> None:
             self.body(fold.bodies[depth])
-            if last:
-                innermost()
-            else:
+            if not last:
                 self.fold_loops(fold, depth + 1, innermost)
+                return
+            enough = innermost()
+            if enough is not None:
+                until.append(enough)
 
         start, stop = self.e.index(0), self.extent(var)
         if last and fold.vector:
             self.vector_loop(var, start, stop, self.long, inside)
             return
-        with self.e.for_range(start, stop) as i, self.scope():
+        with self.e.for_range(start, stop, until=until) as i, self.scope():
             self.base[var] = i
             inside()
 
-    def accumulate(self, fold: Fold, places: Sequence[str], starts: Sequence[Value]) -> None:
-        """One step of a fold; lanes beyond the end take the neutral element."""
+    def accumulate(
+        self, fold: Fold, places: Sequence[str], starts: Sequence[Value]
+    ) -> Value | None:
+        """One step of a fold; lanes beyond the end take the neutral element.
+
+        Gives whether the rest changes nothing, for reducers of which that can be said.
+        """
         new = []
         for arg, start in zip(fold.term.args, starts, strict=True):
             value = self.value(arg)
@@ -170,8 +185,25 @@ class LoopWriter(Values):
             self.e.do(f"load {s.type}, ptr {place}", s.dtype, s.lanes)
             for place, s in zip(places, starts, strict=True)
         ]
-        for place, result in zip(places, self.combine(fold.reducer, old, new), strict=True):
+        results = self.combine(fold.reducer, old, new)
+        for place, result in zip(places, results, strict=True):
             self.e.line(f"store {result}, ptr {place}")
+        return None if fold.vector else self.enough(fold.reducer, results)
+
+    def enough(self, reducer: Reducer, values: Sequence[Value]) -> Value | None:
+        """Whether partial results are final in all lanes."""
+        if reducer.enough is None:
+            return None
+        terms = tuple(self.arena.arg(("left", k), v.dtype) for k, v in enumerate(values))
+        with self.scope():
+            self.scopes[-1].update((t.id, v) for t, v in zip(terms, values, strict=True))
+            final = self.value(reducer.enough(self.arena, terms))
+        if final.lanes == 1:
+            return final
+        missing = self.e.primitive("not", [final], dt.bool_)
+        if self.mask is not None:
+            missing = self.e.primitive("and", [missing, self.mask], dt.bool_)
+        return self.e.primitive("not", [self.any_lane(missing)], dt.bool_)
 
     def combine(self, reducer: Reducer, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
         """The reducer's formula on values."""

@@ -27,9 +27,12 @@ class Target:
     has: frozenset[str] = frozenset()
     segment: int = 1000  # statements that one function may have: compilers are not linear
 
-    def lanes(self, phase: Phase) -> int:
-        """How many elements of the widest dtype of a phase a register holds."""
-        return max(self.vector_bytes // max(_sizes(phase), default=4), 2)
+    def lanes(self, phase: Phase, coarse: Collection[int] = ()) -> int:
+        """How many elements of the widest dtype of a phase a register holds.
+
+        The Terms `coarse`, by id, have half as many lanes as others, or fewer.
+        """
+        return max(self.vector_bytes // max(_sizes(phase, coarse), default=4), 2)
 
     def unroll(self, phase: Phase) -> int:
         """Registers that a value takes: several where little is to be done, for more in flight."""
@@ -125,13 +128,14 @@ def _terms(body: Body) -> list[int]:
     return found
 
 
-def _sizes(phase: Phase) -> list[int]:
+def _sizes(phase: Phase, coarse: Collection[int]) -> list[int]:
     sizes = []
     for body in (phase.entry, phase.row, phase.body):
         for term in postorder(_roots(body)):
             if term.op not in ("var", "arg", "const") and term.dtype.kind != "b":
                 data = term.op == "read" or not _index(term.dtype.name)
-                sizes.extend([term.dtype.size] if data else [])
+                size = term.dtype.size // 2 if term.id in coarse else term.dtype.size
+                sizes.extend([size] if data else [])
     return sizes
 
 

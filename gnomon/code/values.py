@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from gnomon import dtype as dt
 from gnomon.base import GnomonError
 from gnomon.code import math
+from gnomon.code.coarse import Quotients
 from gnomon.code.emit import (
     RULES,
     Emitter,
@@ -49,6 +50,9 @@ class Values:
         self.vec: int | None = None
         self.lanes = 1
         self.mask: Value | None = None
+        self.even = False  # whether the first lane's index is a multiple of all divisors
+        self.quotients: Quotients | None = None
+        self.left: Value | None = None  # elements to a masked loop's end
         self.nothing: str | None = None
 
     # -- loops and scopes -----------------------------------------------------------------------
@@ -61,14 +65,16 @@ class Values:
         self.scopes.pop()
 
     @contextmanager
-    def over(self, var: int, base: Value, lanes: int, mask: Value | None) -> Iterator[None]:
+    def over(
+        self, var: int, base: Value, lanes: int, mask: Value | None, even: bool = False
+    ) -> Iterator[None]:
         """`lanes` iterations of `var` at once from `base`, those of `mask`."""
-        before = self.vec, self.lanes, self.mask
-        self.vec, self.lanes, self.mask = var, lanes, mask
+        before = self.vec, self.lanes, self.mask, self.even
+        self.vec, self.lanes, self.mask, self.even = var, lanes, mask, even
         self.base[var] = base
         with self.scope():
             yield
-        self.vec, self.lanes, self.mask = before
+        self.vec, self.lanes, self.mask, self.even = before
 
     # -- values ---------------------------------------------------------------------------------
 
@@ -97,7 +103,8 @@ class Values:
             if self.known(term, base) is not None:
                 stack.pop()
                 continue
-            waiting = [a for a in self.needs(term) if self.known(a, base) is None]
+            needed = () if not base and self.coarse(term) else self.needs(term)
+            waiting = [a for a in needed if self.known(a, base) is None]
             if waiting:
                 stack.extend(reversed(waiting))
                 continue
@@ -126,6 +133,8 @@ class Values:
 
     def compute(self, term: Term, base: bool) -> Value:
         op, e = term.op, self.e
+        if not base and self.coarse(term):
+            return self.repeated(term)
         if op == "const":
             return e.constant(term.payload, term.dtype)
         if op == "arg":
@@ -151,6 +160,40 @@ class Values:
                 raise GnomonError(f"code: {op} of {term.dtype.name} has no formula on this target")
             return self.value(written, base)
         return e.primitive(op, args, term.dtype)
+
+    def coarse(self, term: Term) -> bool:
+        """Whether neighbouring lanes share the value of a Term here."""
+        if not self.even or self.quotients is None:
+            return False
+        found = self.quotients.terms.get(term.id)
+        return found is not None and self.lanes >= 2 * found.divisor
+
+    def repeated(self, term: Term) -> Value:
+        """A coarse Term: computed with fewer lanes, each of which is repeated."""
+        assert self.quotients is not None
+        assert self.vec is not None
+        new, divisor = self.quotients.terms[term.id]
+        quotient, lanes = self.quotients.variables[divisor], self.lanes
+        first = self.scopes[-1].get(("quotient", quotient))
+        if first is None:
+            first = self.int("udiv", self.base[self.vec], self.e.index(divisor))
+            self.scopes[-1]["quotient", quotient] = first
+        before = self.vec, self.lanes, self.mask, self.even
+        if self.mask is not None:
+            self.mask = self.inside(lanes // divisor, divisor)
+        self.base[quotient] = first
+        self.vec, self.lanes, self.even = quotient, lanes // divisor, False
+        value = self.value(new)
+        self.vec, self.lanes, self.mask, self.even = before
+        if value.lanes == 1:
+            return value
+        return self.shuffle(value, [k // divisor for k in range(lanes)])
+
+    def inside(self, lanes: int, step: int = 1) -> Value:
+        """Which of `lanes` lanes, each for `step` elements, begin before a loop's end."""
+        assert self.left is not None
+        numbers = self.e.lane_numbers(lanes, dt.int32, step)
+        return self.e.primitive("lt", [numbers, self.left], dt.bool_)
 
     def rarely(self, cond: Term, slow: Term, fast: Term, base: bool) -> Value:
         """A select that goes around `slow` where no lane asks for it."""

@@ -24,7 +24,8 @@ class Reducer:
 
     `start(dtype)` is neutral: combining with it changes nothing. `combine` must be associative
     and commutative: the compiler splits a reduction among lanes, threads and blocks, always in the
-    same way for the same sizes. Equal `key`s mean equal code.
+    same way for the same sizes. Equal `key`s mean equal code. Where `enough(arena, a)` holds of a
+    partial result in the order of the index, whatever is still to come changes nothing.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Reducer:
     start: Callable[[DType], tuple[Number, ...]]
     combine: Callable[[Arena, Values, Values], Values]
     key: Hashable = None
+    enough: Callable[[Arena, Values], Term] | None = None
 
     def dtypes(self, body: tuple[DType, ...]) -> tuple[DType, ...]:
         """The dtypes of the results for bodies of these dtypes."""
@@ -85,6 +87,13 @@ def _arg(
     return Reducer(name, 2, lambda dtype: (start(dtype), dt.int64.limits[1]), combine)
 
 
+def _earlier(arena: Arena, a: Values, b: Values) -> Values:
+    take = b[0] < a[0]
+    return arena.select(take, b[0], a[0]), arena.select(take, b[1], a[1])
+
+
+NEVER = dt.int32.limits[1]  # the position of what is not found
+FIRST = Reducer("first", 2, lambda dtype: (NEVER, 0), _earlier, None, lambda arena, a: a[0] < NEVER)
 SUM = _simple("sum", "add", lambda dtype: 0)
 PROD = _simple("prod", "mul", lambda dtype: 1)
 MAXIMUM = _simple("max", "max", lowest)
@@ -92,6 +101,7 @@ MINIMUM = _simple("min", "min", highest)
 ARGMAX = _arg("argmax", lowest, lambda b, a: b > a)
 ARGMIN = _arg("argmin", highest, lambda b, a: b < a)
 REDUCERS = {r.name: r for r in (SUM, PROD, MAXIMUM, MINIMUM, ARGMAX, ARGMIN)}
+NAMED = {**REDUCERS, FIRST.name: FIRST}  # those that mean the same in every process, by name
 
 
 def from_operator(fn: ScalarFn, start: Number) -> Reducer:

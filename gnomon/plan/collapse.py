@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from gnomon import dtype as dt
 from gnomon.expr.term import Arena, Term
 from gnomon.plan.lower import Nest, Root
 from gnomon.plan.terms import Affine, affine, from_affine, postorder, rebuild
@@ -112,6 +113,8 @@ class Joint:
             if term.op == "var" or blocked:
                 blocked = True
                 return term
+            if term.op in ("add", "sub") and term.dtype is dt.int64:
+                return self.offset(term)
             if term.op != "read" or (len(term.args) == 2 and term.args[1].free & self.both):
                 return None
             offset = self.offset(term.args[0])

@@ -8,7 +8,7 @@ from typing import Any
 
 from gnomon.dtype import DType
 from gnomon.expr.formula import Formula
-from gnomon.expr.reducer import REDUCERS, Reducer
+from gnomon.expr.reducer import NAMED, Reducer
 from gnomon.expr.scalar import ScalarFn
 
 OWN = "gnomon.expr."  # nodes of these modules are told by name: their sources are in the key
@@ -50,7 +50,7 @@ def form(thing: Any) -> str:
 
 
 def _reducer(reducer: Reducer) -> str:
-    if REDUCERS.get(reducer.name) is reducer:
+    if NAMED.get(reducer.name) is reducer:
         return f"reducer:{reducer.name}"
     match reducer.key:  # that of `reducer.from_operator`: its combination is the formula
         case ((Formula(), bool()), int() | float()):

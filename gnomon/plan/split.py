@@ -73,7 +73,10 @@ def _conditions(term: Term) -> list[Term]:
 
 def _compared(cond: Term, variables: int, arena: Arena) -> Border | None:
     """`a < b` or `a <= b` as a border of one variable that steps by one."""
-    a, b = (affine(side, variables) for side in cond.args)
+    left, right = cond.args
+    if cond.op == "lt" and left.op == "idiv" and left.args[1].constant:  # x / c < b: x < b * c
+        left, right = left.args[0], right * left.args[1]
+    a, b = affine(left, variables), affine(right, variables)
     if a is None or b is None or (a.rest.free | b.rest.free):
         return None
     if any(t.op == "read" for t in postorder([a.rest, b.rest])):

@@ -4,9 +4,9 @@ State: a seed and a position. An expression takes its positions when it is built
 value however often it is stored; the numbers depend on seed and position alone, not on threads,
 vectors or what they are fused with. `state` and `split` save a stream and make others.
 
-Where a distribution needs trials that may fail (gamma, Poisson from a mean of 10), a fixed number
-of them is made for each element and the first that succeeds counts: all fail once in 10^9 elements,
-and then the mean, or what lies next to it, is given.
+Where a distribution needs trials that may fail (gamma, Poisson from a mean of 10), each element has
+a fixed number of them and the first that succeeds counts; kernels make no more. Should all fail, as
+never happens in 10^20 elements, the mean, or what lies next to it, is given.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gnomon.runtime.dispatch import tracer
 from gnomon.shadow.tensor import Tensor
 from gnomon.shape import prod
 
-GAMMA_TRIALS, POISSON_TRIALS, INVERTED = 8, 16, 44
+TRIALS, INVERTED = 32, 44
 MASK = (1 << 64) - 1
 
 
@@ -147,13 +147,13 @@ class Random:
             share = fn.power(1.0 - self.uniform(shape, dtype), 1.0 / alpha)
             return self.gamma(shape, alpha + 1.0, beta, dtype) * share
         d = alpha - 1.0 / 3.0
-        trials = (*shape, GAMMA_TRIALS)
-        x, u = self.gaussian(trials, dtype), 1.0 - self.uniform(trials, dtype)
+        trials = (*shape, TRIALS)
+        x, u = self._draw(trials, "normal alone", dtype), 1.0 - self.uniform(trials, dtype)
         root = x * (1.0 / (9.0 * d) ** 0.5) + 1.0
         v = root * root * root
         bound = x * x * 0.5 + d * (1.0 - v + fn.log(fn.maximum(v, 1e-30)))
         good = (v > 0.0) * (fn.log(u) < bound)
-        return first(good, v, 1.0) * (d * beta)
+        return ext.first(good, v, constant(1.0, shape, v.dtype)) * (d * beta)
 
     @explained
     def poisson(
@@ -173,7 +173,7 @@ class Random:
             return cast(fn.where(mean < 10.0, small, large), dt.of(dtype))
         if not 0 <= lam < float("inf"):
             raise ParamError(complaint("poisson", "lam", "a number of at least 0", lam))
-        wide = ext.broadcast_to(ext.range_(lam, lam + 1.0, dtype=dt.float64), shape)
+        wide = constant(lam, shape, dt.float64)
         method = self._inverted if lam < 10 else self._trials
         return cast(method(shape, wide), dt.of(dtype))
 
@@ -190,8 +190,8 @@ class Random:
         return count
 
     def _trials(self, shape: Sequence[int], mean: Expr) -> Expr:
-        trials = (*shape, POISSON_TRIALS)
-        mu = ext.broadcast_with_axis(mean, len(shape) - 1, POISSON_TRIALS)
+        trials = (*shape, TRIALS)
+        mu = ext.broadcast_with_axis(mean, len(shape) - 1, TRIALS)
         u = self.uniform(trials, dt.float64) - 0.5
         v = 1.0 - self.uniform(trials, dt.float64)
         b = fn.sqrt(mu) * 2.53 + 0.931
@@ -203,7 +203,7 @@ class Random:
         likely = scale <= k * fn.log(mu) - mu - fn.gammaln(fn.maximum(k, 0.0) + 1.0)
         possible = (k >= 0.0) * fn.maximum(us >= 0.013, v <= us)
         good = fn.maximum(sure, possible * likely)
-        return first(good, k, fn.floor(mean))
+        return ext.first(good, k, fn.floor(mean))
 
     @explained
     def negative_binomial(
@@ -296,10 +296,9 @@ class Random:
         return dst.assign(make(dst.dtype))
 
 
-def first(good: Expr, trials: Expr, other: float | Expr) -> Expr:
-    """The first of `trials` along the last axis that is `good`, or `other` where none is."""
-    found = ext.arg_reduce(good, "max", -1)
-    return fn.where(ext.pick(good, found), ext.pick(trials, found), other)
+def constant(number: float, shape: Sequence[int], dtype: DType) -> Expr:
+    """An expression of `shape` that is `number` everywhere."""
+    return ext.broadcast_to(ext.range_(number, number + 1.0, 1.0, 1, dtype), shape)
 
 
 def positive(where: str, **numbers: float) -> None:

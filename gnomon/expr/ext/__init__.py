@@ -20,6 +20,7 @@ from gnomon.expr.ext.complex_ import (
     conj,
 )
 from gnomon.expr.ext.concat import concat
+from gnomon.expr.ext.first import first
 from gnomon.expr.ext.flip import flip
 from gnomon.expr.ext.implicit_dot import implicit_dot
 from gnomon.expr.ext.iota import iota
@@ -62,6 +63,7 @@ __all__ = [
     "concat",
     "conj",
     "crop",
+    "first",
     "flip",
     "implicit_dot",
     "iota",

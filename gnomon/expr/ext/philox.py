@@ -6,7 +6,7 @@ own position alone: the same for any number of threads and any vector width, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gnomon import dtype as dt
@@ -40,23 +40,32 @@ def shifted(word: Term, count: int) -> Term:
     return word.arena.op("lshr", word, word.like(count))
 
 
-def uniform(words: Words, dtype: DType) -> Term:
-    """A number in [0, 1): 24 random bits in float32, 52 in float64."""
+def uniform(word: Term) -> Term:
+    """A number in [0, 1) of float32: 24 random bits."""
+    return word.arena.cast(word.arena.cast(shifted(word, 8), dt.int32), dt.float32) * 2.0**-24
+
+
+def uniforms(words: Words) -> Words:
+    """Two numbers in [0, 1) of float32."""
+    return uniform(words[0]), uniform(words[1])
+
+
+def precise(words: Words) -> Term:
+    """A number in [0, 1) of float64: 52 random bits."""
     high, low = words
     arena = high.arena
-    if dtype is dt.float32:
-        return arena.cast(arena.cast(shifted(high, 8), dt.int32), dtype) * 2.0**-24
     mantissa = arena.op("shl", high, high.like(20)) | shifted(low, 12)
-    return arena.bitcast(mantissa | 0x3FF0000000000000, dtype) - 1.0
+    return arena.bitcast(mantissa | 0x3FF0000000000000, dt.float64) - 1.0
 
 
-def normal(words: Words, dtype: DType) -> Term:
-    """A normal number of mean 0 and variance 1, by Box and Muller."""
+def normals(words: Words, dtype: DType) -> Words:
+    """Two normal numbers of mean 0 and variance 1, by Box and Muller."""
     high, low = words
     arena = high.arena
     share = unit(high, dtype) + (0.5 if dtype is dt.float64 else 2.0**-25) * 2.0**-32
     radius = arena.op("sqrt", arena.op("log", share) * -2.0)
-    return radius * arena.op("cospi", unit(low, dtype) * 2.0)
+    angle = unit(low, dtype) * 2.0
+    return radius * arena.op("cospi", angle), radius * arena.op("sinpi", angle)
 
 
 def unit(word: Term, dtype: DType) -> Term:
@@ -65,12 +74,16 @@ def unit(word: Term, dtype: DType) -> Term:
     return half * 2.0**-31
 
 
-KINDS: dict[str, Callable[[Words, DType], Term]] = {"uniform": uniform, "normal": normal}
+KINDS = ("uniform", "normal", "normal alone")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Philox(Chainer):
-    """Element n is number `state[1] + n` of the sequence of the seed `state[0]`."""
+    """Element n is made of the pair of words `state[1] + n // 2` of the seed `state[0]`.
+
+    Uniform numbers of float64 take a pair each, `state[1] + n`, and so do normal ones 'alone': for
+    trials, of which each is computed by itself.
+    """
 
     state: Expr
     to: Sizes
@@ -89,17 +102,27 @@ class Philox(Chainer):
         position = i.arena.const(0)
         for x, n in zip(i, self.shape, strict=True):
             position = position * n + x
+        of = compute_dtype(self.of)
+        if self.kind_of == "uniform" and of is dt.float64:
+            return precise(self.words(i, position))
+        if self.kind_of == "normal alone":
+            return normals(self.words(i, position), of)[0]
+        words = self.words(i, position // 2)
+        first, second = normals(words, of) if self.kind_of == "normal" else uniforms(words)
+        return i.select((position % 2).eq(0), first, second)
+
+    def words(self, i: Index, position: Term) -> Words:
+        """The words at a position of the sequence."""
         seed, count = (i.arena.cast(i.elem(self.state, (k,)), dt.uint64) for k in (0, 1))
         count = count + i.arena.cast(position, dt.uint64)
         # the seed's upper half has no room in the key: it tells apart counters instead
         high = i.arena.op("xor", shifted(count, 32), shifted(seed, 32))
-        words = rounds((count & LOW, high), seed & LOW)
-        return KINDS[self.kind_of](words, compute_dtype(self.of))
+        return rounds((count & LOW, high), seed & LOW)
 
 
 @explained
 def philox(state: Expr, shape: Sequence[int], kind: str, dtype: DType = dt.float32) -> Expr:
-    """Random numbers: 'uniform' in [0, 1) or 'normal'; `state` is (seed, position) in int64.
+    """Random numbers, 'uniform', 'normal' or 'normal alone'; `state` is (seed, position) in int64.
 
     Whoever draws advances the position by the number of elements.
 

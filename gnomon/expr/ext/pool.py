@@ -107,15 +107,20 @@ class Unpool(Chainer):
         counts = self.grad.shape[front:]
         # at most this many windows hold an element, along each axis
         most = [-(-k // s) for k, s in zip(w.kernel, w.stride, strict=True)]
+        several = [a for a, m in enumerate(most) if m > 1]
 
         def body(back: Index) -> Term:
             inside = i.arena.const(True, dt.bool_)
             window = list(i[:front])
-            for a, b in enumerate(back):
+            for a, (k, s) in enumerate(zip(w.kernel, w.stride, strict=True)):
                 position = i[front + a] + w.pad[a]
-                at = position // w.stride[a] - b
-                within = position - at * w.stride[a]
-                inside = inside & (at >= 0) & (at < counts[a]) & (within < w.kernel[a])
+                at = position // s
+                if a in several:
+                    at = at - back[several.index(a)]
+                    inside = inside & (at >= 0)
+                if k % s:
+                    inside = inside & (position - at * s < k)
+                inside = inside & (at < counts[a])
                 window.append(at)
             value = i.elem(self.grad, window)
             if self.src is not None and self.pooled is not None:
@@ -123,7 +128,7 @@ class Unpool(Chainer):
                 value = i.select(extreme, value, 0)
             return i.guard(inside, value, 0)
 
-        return i.fold(SUM, most, body)
+        return i.fold(SUM, [most[a] for a in several], body)
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
         if self.src is not None:
