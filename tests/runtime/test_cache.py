@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import os
@@ -117,6 +118,41 @@ def test_files_that_may_not_grow_are_done_without(tmp_path: Path) -> None:
     assert loaded == 0
     assert said.count("kernels are not kept on disk") == 1
     assert not list(tmp_path.glob("kernels/*"))
+
+
+@pytest.mark.parametrize("size", [1, 700, 5000])
+def test_a_disk_that_fills_in_the_middle_of_an_entry(tmp_path: Path, size: int) -> None:
+    """What is cut off is never taken for an entry, by this process or a later one."""
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))\n"
+    compiled, loaded, values, _ = finish(start(tmp_path, limit + WORK))
+    assert (compiled > 5, loaded) == (True, 0)
+    assert not list(tmp_path.glob("kernels/*.part"))
+    again = finish(start(tmp_path, limit + WORK))
+    assert again[2] == values
+    assert again[0] == compiled - again[1]
+
+
+@pytest.mark.parametrize("home", ["/proc/none", "/dev/null", ""])
+def test_a_home_that_cannot_be_written(tmp_path: Path, home: str) -> None:
+    (tmp_path / "here").mkdir()
+    found = finish(start(tmp_path, HOME=home, XDG_CACHE_HOME=home, GNOMON_CACHE_DIR=home))
+    assert found[2] == finish(start(tmp_path))[2]
+
+
+def test_processes_beside_one_that_damages_what_they_write(tmp_path: Path) -> None:
+    want = finish(start(tmp_path, GNOMON_DISK_CACHE="0"))[2]
+    processes = [start(tmp_path) for _ in range(4)]
+    turn = 0
+    while any(process.poll() is None for process in processes):
+        for path in entries(tmp_path):
+            turn += 1
+            with contextlib.suppress(OSError):  # another process has just removed it
+                data = path.read_bytes()
+                half = len(data) // 2
+                path.write_bytes([data[:half], data[:half] + b"?" + data[half + 1 :]][turn % 2])
+        time.sleep(0.01)
+    assert [finish(process)[2] for process in processes] == [want] * 4
+    assert finish(start(tmp_path))[2] == want
 
 
 # --- within one process, each Cache being another one's memory ------------------------------
