@@ -91,7 +91,7 @@ def fits(value: Any, hint: Any) -> bool:
     if origin in (Union, types.UnionType):
         return any(fits(value, h) for h in inner)
     if origin is Literal:
-        return value in inner
+        return isinstance(value, str | int) and value in inner
     if origin in (Sequence, Iterable, list, tuple):
         return all_fit(value, [h for h in inner if h is not ...])
     if hint is int:

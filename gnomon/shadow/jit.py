@@ -78,6 +78,8 @@ class Jitted:
     """A function of assignments, traced once for each signature."""
 
     def __init__(self, function: Callable[..., None], static: Sequence[str] = ()) -> None:
+        if not callable(function):
+            raise TypeError(complaint("jit", "function", "a function", f"{function!r:.60}"))
         functools.update_wrapper(self, function)
         self.function = function
         self.name = getattr(function, "__name__", repr(function))
