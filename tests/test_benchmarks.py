@@ -45,3 +45,27 @@ def test_training_steps_with_passes_and_programs_switched_off():
     out, err = run("train.py", "--only", "gnomon", *off, "--rows", "lenet 32")
     assert not err
     assert out.splitlines()[4].count("(") == 3
+
+
+def test_extensions():
+    rows = ("--rows", "take", "one_hot", "sort", "gaussian")
+    out, err = run("extensions.py", "--only", "gnomon", "NumPy", "Numba", *rows)
+    assert "another result" not in err
+    lines = out.splitlines()
+    assert "copy" in lines[0]
+    names = ["take", "take_grad", "take_grad duplicates", "one_hot", "sort", "gaussian"]
+    assert [line.split(" | ")[0][2:] for line in lines[3:]] == names
+    assert all(line.endswith(" GB/s |") and " MB |" in line for line in lines[3:])
+
+
+def test_array_statements():
+    out, err = run("ndarray.py", "--only", "gnomon", "shadow", "--rows", "sgd", "64 a+b")
+    lines = out.splitlines()
+    assert lines[1] == "| statement | gnomon | shadow |"
+    assert [line.split(" | ")[0] for line in lines[3:]] == [
+        "| 64 a+b 1e+01",
+        "| sgd 1e+01",
+        "| sgd 1e+05",
+        "| sgd 1e+07",
+    ]
+    assert err.count("shadow left out") == 1

@@ -83,6 +83,7 @@ TITLES = {
         one_hot(i, 3)
         one_hot_encode(i, 3)
         mask(i, m)
+        first(m > 1.5, m, r)
         iota((2, 3), 1)
         range(1, 2, 0.5, 2)""",
     "Products": """

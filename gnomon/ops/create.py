@@ -9,7 +9,7 @@ from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.dtype import DType, from_flag, int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, Scalar, cast
-from gnomon.expr.term import Number
+from gnomon.expr.term import Number, cast_number
 from gnomon.ops.infer import Shape, Shapes, Types, from_border, show_shape, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
@@ -133,8 +133,12 @@ class Arange(Created):
         first = 0.0 if self.stop is None else self.start
         count = ext.iota(self.made(out_shapes), 0, int64)
         number = cast(count / self.repeat if self.repeat > 1 else count, self.dtype)
-        step, start = (Scalar(x, self.dtype, modular=True) for x in (self.step, first))
+        step, start = (Scalar(self.held(x), self.dtype) for x in (self.step, first))
         return number * step + start
+
+    def held(self, x: float) -> float:
+        """`x` in the dtype of the output; whole numbers keep their low bits, as sums of them do."""
+        return cast_number(int(x), self.dtype) if self.dtype.kind in "iu" else x
 
 
 class Told(Op):

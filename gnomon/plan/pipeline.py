@@ -39,8 +39,11 @@ def plan(stores: Sequence[Store], structure: Structure) -> Kernel:
 
 
 def scattered(nest: Nest) -> frozenset[Hashable]:
-    """The slots that `nest` reads at other offsets than those at which it stores into them."""
-    stored = {(root.dest.slot, root.offset.id) for root in nest.roots}
+    """The slots that `nest` reads at other offsets than those at which it stores into them.
+
+    Where it stores in turns, every read is one: what it reads may have been stored before.
+    """
+    stored = {(root.dest.slot, root.offset.id) for root in nest.roots if not nest.turns}
     reads = (t for t in postorder([r.value for r in nest.roots]) if t.op == "read")
     return frozenset(t.payload.slot for t in reads if (t.payload.slot, t.args[0].id) not in stored)
 

@@ -236,3 +236,10 @@ def test_histogram():
     counts, edges = nd.histogram(nd.array([0, 1, 1, 2]), bins=2, range=(0, 2))
     assert counts.asnumpy().tolist() == [1, 3]
     assert edges.asnumpy().tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64", "float16", "float64"])
+@pytest.mark.parametrize(("start", "stop"), [(0, 256), (250, 256), (0, 300), (-3, 3)])
+def test_ranges_hold_every_number_as_their_dtype_does(dtype, start, stop):
+    got = nd.arange(start, stop, dtype=dtype).asnumpy()
+    np.testing.assert_array_equal(got, np.arange(start, stop).astype(dtype))

@@ -1,63 +1,110 @@
-"""No temporaries: neither the allocator nor the system sees memory of the size of the data."""
+"""Extensions take no memory of the size of their data: whole reductions, sums of rows, trials."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
+import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from gnomon import shadow
+from gnomon.runtime import threads
+from gnomon.shadow import Random, Tensor
+from tests.shadow.memory import watched_pool
 
-# names of statements over x and y of 8M floats each, into z: 32 MB each
-STATEMENTS = {
-    "update": "z[:] = -0.1 * (x + 0.5 * z)",
-    "chain": "z += fn.tanh(x) * y - fn.exp(-x) / (y + 2.0)",
-    "chainers": "z[:] = shadow.flip(x, 1) + shadow.pad(y[1:-1], 1, 0) * shadow.transpose(square)",
-    "conversion": "z[:] = shadow.tcast('float32', shadow.tcast('int32', x) * 2)",
-    "rows": "z[:] = x - shadow.broadcast_to(shadow.reduce_keepdim('max', x, 1), x.shape)",
-    "columns": "z[:] = x - shadow.broadcast_to(shadow.reduce_keepdim('sum', x, 0), x.shape)",
-    "windows": "z[1:-1] = shadow.pool('max', x, (3, 1), (1, 1))",
-    "shift": "z[1:] = z[:-1] * 0.5 + x[1:]",
-    "softmax": "shadow.softmax(z, x * 2.0)",
+RNG = np.random.default_rng(8)
+X = RNG.normal(size=(300, 400)).astype(np.float32)
+INDEX = RNG.integers(0, 40, 300)
+WHOLE = {
+    "sum": lambda x: shadow.reduce(x, "sum", keepdims=True),
+    "max of a window's sums": lambda x: shadow.reduce(
+        shadow.pool("sum", x, 3, 2), "max", None, True
+    ),
+    "sum of a concat": lambda x: shadow.reduce(shadow.concat(x, x * 2.0, 1), "sum", None, True),
+    "sum of a frame": lambda x: shadow.reduce(shadow.pad(x, 2), "sum", None, True),
+    "argmax": lambda x: shadow.tcast(
+        "float32", shadow.arg_reduce(shadow.reshape(x, (1, -1)), "max", 1, True)
+    ),
+    "product": lambda x: shadow.reduce(shadow.implicit_dot(x, x.T), "max", None, True),
 }
 
-SCRIPT = """
-import resource, sys
-import numpy as np
-from gnomon import shadow
-from gnomon.runtime import pool
-from gnomon.shadow import Tensor, fn
 
-def data(n):
-    x, y, z = (Tensor(np.full((n, n), v, np.float32)) for v in (0.25, 0.5, 1.0))
-    return x, y, z, x
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-
-statement = compile(sys.argv[1], "<statement>", "exec")
-for n in (64, 2828):
-    x, y, z, square = data(n)
-    if n > 64:  # what the code needs has been loaded
-        before, allocated = peak(), pool.stats().peak
-    for _ in range(3):
-        exec(statement)
-print(peak() - before, (pool.stats().peak - allocated) >> 20)
-"""
+@pytest.mark.parametrize("name", WHOLE)
+def test_one_number_of_all_takes_what_threads_found(name, monkeypatch):
+    x, out = Tensor(X), Tensor(np.zeros((1, 1), np.float32))
+    with watched_pool(monkeypatch) as sizes:
+        out[:] = WHOLE[name](x)
+    assert sum(sizes) <= X.nbytes / 100
 
 
-@pytest.mark.parametrize("name", STATEMENTS)
-def test_neither_pool_nor_process_grows(name, tmp_path):
-    """Data of 32 MB each; what grows stays far below one of them."""
-    ran = subprocess.run(
-        [sys.executable, "-c", SCRIPT, STATEMENTS[name]],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=100,
-        env=os.environ | {"GNOMON_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    process, pooled = map(int, ran.stdout.split())
-    assert process < 6, f"{name}: the process's peak grew by {process} MB"
-    assert pooled < 1, f"{name}: the pool grew by {pooled} MB"
+ROWS = {
+    "gradient": lambda t, i, g: t.assign(shadow.take_grad(i, g, 50)),
+    "added": lambda t, i, g: t.__iadd__(shadow.take_grad(i, g, 50)),
+    "update": lambda t, i, g: t.__isub__(0.1 * shadow.take_grad(i, g, 50)),
+    "decayed": lambda t, i, g: t.assign(0.9 * (t - shadow.take_grad(i, g, 50) / 3.0)),
+    "of an expression": lambda t, i, g: t.assign(-shadow.take_grad(i, shadow.fn.exp(g), 50) + t),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_are_added_where_they_belong(name, monkeypatch):
+    old = RNG.normal(size=(50, 400)).astype(np.float32)
+
+    def run(count: int) -> np.ndarray:
+        threads.set_num_threads(count)
+        memory = old.copy()
+        ROWS[name](Tensor(memory), Tensor(INDEX), Tensor(X))
+        return memory
+
+    before = threads.num_threads()
+    try:
+        with watched_pool(monkeypatch) as sizes:
+            one = run(1)
+        assert not sizes
+        assert (run(3) == one).all()
+    finally:
+        threads.set_num_threads(before)
+    rows = np.zeros((50, 400))
+    np.add.at(rows, INDEX, np.exp(X) if name == "of an expression" else X)
+    want = {
+        "gradient": rows,
+        "added": old + rows,
+        "update": old - 0.1 * rows,
+        "decayed": 0.9 * (old - rows / 3),
+        "of an expression": old - rows,
+    }
+    np.testing.assert_allclose(one, want[name], rtol=1e-4, atol=1e-4)
+
+
+def test_sums_that_are_no_summand_take_memory_of_their_own_size_once(monkeypatch):
+    memory = np.ones((50, 400), np.float16)
+    g = Tensor(np.ones((300, 400), np.float16))
+    zeros = Tensor(np.zeros(300, np.int64))
+    with watched_pool(monkeypatch) as sizes:
+        Tensor(memory)[:] = shadow.take_grad(zeros, g, 50)
+    assert sizes == [4 * 50 * 400]  # half floats are summed in float32
+    assert (memory[0] == 300).all()
+    wide = Tensor(np.zeros((50, 400), np.float32))
+    with watched_pool(monkeypatch) as sizes:
+        wide[:] = shadow.fn.exp(shadow.take_grad(Tensor(INDEX), Tensor(X), 50) * 0.0)
+    assert sizes == [4 * 50 * 400]
+    assert (wide.numpy() == 1).all()
+
+
+def test_a_scatter_that_reads_what_it_is_added_to():
+    w = RNG.normal(size=(6, 4)).astype(np.float32)
+    index = np.array([0, 3, 3, 5])
+    want = w.copy()
+    np.add.at(want, index, w[index] * 2)
+    t = Tensor(w)
+    t += shadow.take_grad(Tensor(index), shadow.take(Tensor(index), t) * 2.0, 6)
+    np.testing.assert_allclose(w, want, rtol=1e-6)
+    want = w - np.array([np.sum(w[index][index == r], 0) for r in range(6)])
+    t[:] = t - shadow.take_grad(Tensor(index), shadow.take(Tensor(index), t), 6)
+    np.testing.assert_allclose(w, want, rtol=1e-6)
+
+
+def test_trials_take_nothing(monkeypatch):
+    rnd, out = Random(seed=1), Tensor(np.zeros(5000, np.float32))
+    with watched_pool(monkeypatch) as sizes:
+        out[:] = rnd.gamma((5000,), 0.5)
+        out[:] = rnd.poisson((5000,), 30.0)
+    assert not sizes
