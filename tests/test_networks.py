@@ -1,8 +1,8 @@
 """Whole networks give the outputs, gradients and states that the real library gave.
 
 Records: `tests/golden/make.py`. Each network is composed anew and read from the real library's
-JSON; run with oneDNN and without it, with every graph pass off, with native programs off; its
-gradients are stored by `write` and by `add`.
+JSON; run with oneDNN and without it, with every graph pass off, with native programs off, with
+values computed again in the backward pass; its gradients are stored by `write` and by `add`.
 """
 
 import json
@@ -61,6 +61,7 @@ WAYS = {
     "own": ("add", {"onednn": False}),
     "apart": ("write", {"passes": False}),
     "stepwise": ("write", {"programs": False}),
+    "again": ("write", {"backward_do_mirror": True}),
 }
 
 

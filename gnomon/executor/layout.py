@@ -19,6 +19,7 @@ from gnomon.graph import memory
 from gnomon.graph.fuse import fuse
 from gnomon.graph.gradient import Backward, backward
 from gnomon.graph.node import Entry, Graph, Node, states_of
+from gnomon.graph.recompute import recomputed
 from gnomon.graph.share import aliases, sharings
 from gnomon.graph.show import show_tasks
 from gnomon.graph.split import split
@@ -126,7 +127,9 @@ def _differentiated(net: Network, mode: Mode) -> Backward:
     if not mode.differentiate:
         return Backward({}, (), {}, {})
     wrt, heads = list(net.grads), list(net.heads)
-    return backward(net.graph, net.shapes, net.types, wrt, heads, mode.train)
+    found = backward(net.graph, net.shapes, net.types, wrt, heads, mode.train)
+    everywhere = bool(config.get("backward_do_mirror"))
+    return recomputed(net.graph, found, net.shapes, net.types, everywhere)
 
 
 def _settle_homes(layout: Layout, nodes: Collection[Node], wanted: Iterable[Delivery]) -> None:
