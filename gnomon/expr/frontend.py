@@ -341,7 +341,10 @@ class Writer:
         args = [self.number(a, names) for a in node.args]
         symbolic = any(isinstance(a, Sym) for a in args)
         if not symbolic and is_constant(function):
-            return self.operand(self.attempt(node, function, *args), node)
+            known = self.attempt(node, function, *args)
+            if isinstance(known, np.ndarray) and not known.ndim:  # as np.where gives of numbers
+                known = known.item()
+            return self.operand(known, node)
         rule = rule_of(function) if symbolic else None
         if rule is None:
             called = "a number" if isinstance(function, Sym) else repr(function)
