@@ -134,7 +134,7 @@ def _sizes(phase: Phase, coarse: Collection[int]) -> list[int]:
         for term in postorder(_roots(body)):
             if term.op not in ("var", "arg", "const") and term.dtype.kind != "b":
                 data = term.op == "read" or not _index(term.dtype.name)
-                size = term.dtype.size // 2 if term.id in coarse else term.dtype.size
+                size = max(1, term.dtype.size // 2) if term.id in coarse else term.dtype.size
                 sizes.extend([size] if data else [])
     return sizes
 

@@ -20,6 +20,9 @@ LARGEST = 4000  # elements: the oracle is slow
 
 @shadow.op
 def farther(a, b):
+    """Of two at the same distance from 0 the greater: the order must not matter."""
+    if abs(a) == abs(b):
+        return max(a, b)
     return a if abs(a) > abs(b) else b
 
 
