@@ -192,12 +192,15 @@ class Indexing(Array):
 
     def _assign(self, value: Any) -> None:
         """Write into every element."""
-        if not self.size:
+        if not self._layout.size:
             return
-        if is_number(value):
+        if isinstance(value, Array):
+            if value._layout is self._layout:
+                self._copy_from(value)
+            else:
+                self._take_over(value)
+        elif is_number(value):
             self._fill(value)
-        elif isinstance(value, Array):
-            self._take_over(value)
         else:
             self._write(self._stretched(self._values(value)))
 
@@ -232,7 +235,7 @@ class Indexing(Array):
     def _copy_from(self, value: Any) -> None:
         """Copy an array of this one's shape and dtype here; one that is pending comes at once."""
         waits = value._window is not None and self._window is None
-        if waits and self.size and value.context == self.context:
+        if waits and (value._window.ctx is self._chunk.ctx or value.context == self.context):
             pending.store(value, self, kept=True)
         else:
             copied(value, self)

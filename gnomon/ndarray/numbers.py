@@ -8,10 +8,11 @@ the expression must be one of these, or the same in both; otherwise the operator
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gnomon.dtype import DType
+from gnomon.dtype import DType, float32
 from gnomon.expr.node import Expr, Scalar
 from gnomon.expr.walk import postorder
 from gnomon.ops.binary import WithScalar
@@ -52,6 +53,8 @@ class Number(NamedTuple):
     modular: bool
 
 
+_FLOAT, _WORD = struct.Struct("<f"), struct.Struct("<i")
+_LARGEST = 3e38  # from here on, floats need a closer look
 _shared: dict[Any, Kind] = {}
 _alone: set[type] = set()  # classes whose expressions do more with the fields than said
 _SHARED_KEPT = 1024
@@ -128,4 +131,7 @@ def _scalars(values: Sequence[Expr]) -> list[Scalar]:
 
 def word(value: float, number: Number) -> int:
     """A number as a kernel's argument block holds it."""
+    if number.dtype is float32 and abs(value) < _LARGEST:
+        found: int = _WORD.unpack(_FLOAT.pack(value))[0]
+        return found
     return bits(Scalar(value, number.dtype, number.modular))

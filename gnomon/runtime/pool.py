@@ -121,7 +121,12 @@ class Pool:
             raise ParamError(complaint("allocate", "nbytes", "a size of at least 0", nbytes))
         size = size_class(nbytes)
         with self.lock:
-            if self._returned:
+            returned = self._returned
+            if returned:
+                if len(returned) == 1 and returned[0][1] == size:  # as in a loop: nothing changes
+                    self._allocations += 1
+                    self._reused += 1
+                    return Storage(self, returned.popleft()[0], nbytes, size)
                 self._collect()
             self._allocations += 1
             address, size = self._find_idle(size) or self._make(size)

@@ -1,0 +1,65 @@
+"""Statements on arrays, the same for every library that has arrays.
+
+A step of a row "64 ..." is 64 operators, each on the result of the one before, that nobody waits
+for; of "one a+b", an operator and the wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from protocol import Step, serve
+
+MANY, ETA, LAM = 64, 0.05, 0.01
+
+
+def one(a: Any, b: Any) -> None:
+    """An operator, and its result."""
+    made = a + b
+    ready = getattr(made, "wait_to_read", None)
+    if ready is not None:
+        ready()
+
+
+def pipelined(a: Any, b: Any) -> None:
+    """Operators that nobody waits for."""
+    x = a
+    for _ in range(MANY):
+        x = x + b
+
+
+def in_place(a: Any, b: Any) -> None:
+    """Operators that write into what they read."""
+    for _ in range(MANY):
+        a += b
+
+
+def sgd(w: Any, g: Any) -> None:
+    """The statement of stochastic gradient descent."""
+    w[:] = -ETA * (g + LAM * w)
+
+
+def twenty(a: Any, b: Any) -> None:
+    """A function of twenty element-wise operators, and its result."""
+    x = a
+    for _ in range(10):
+        x = x * 0.5
+        x = x + b
+    one(x, b)
+
+
+ROWS = {"one a+b": one, "64 a+b": pipelined, "64 a+=b": in_place, "sgd": sgd, "twenty": twenty}
+
+
+def worker(about: str, make: Callable[[Any], Any], wait: Step, only: str = "") -> None:
+    """Be the worker of a library whose arrays are made by `make` of NumPy's."""
+
+    def setup(row: str, n: int) -> tuple[Step, Step, dict[str, Any]]:
+        if only and row != only:
+            raise ValueError(f"has nothing but {only}")
+        a, b = make(np.full(n, 1.5, np.float32)), make(np.full(n, 1e-4, np.float32))
+        return lambda: ROWS[row](a, b), wait, {}
+
+    serve(about, setup)
