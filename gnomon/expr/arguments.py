@@ -129,7 +129,8 @@ def spoken(hint: Any) -> str:
     if origin is Annotated:
         return spoken(inner[0])
     if origin in (Union, types.UnionType):
-        return " or ".join(dict.fromkeys(spoken(h) for h in inner))
+        others = [h for h in inner if float not in inner or h not in (int, bool)]
+        return " or ".join(dict.fromkeys(spoken(h) for h in others))
     if origin in (Sequence, Iterable, list, tuple):
         return f"a sequence, each {spoken(inner[0])}"
     return _WORDS.get(hint) or f"a {getattr(hint, '__name__', hint)}"

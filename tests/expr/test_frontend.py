@@ -283,7 +283,7 @@ def test_errors_show_file_line_source_and_what_is_allowed(function, what, line):
 def test_functions_without_source_are_refused_clearly():
     space: dict = {}
     exec("def hidden(x):\n    return x", space)
-    with pytest.raises(OperatorError, match="source of hidden (cannot be read|does not match)"):
+    with pytest.raises(OperatorError, match=r"source of hidden (cannot be read|does not match)"):
         op(space["hidden"])
     with pytest.raises(OperatorError, match="expected a Python function"):
         op(math.sin)
