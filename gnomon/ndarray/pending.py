@@ -16,7 +16,8 @@ window is *done*:
   the kernel and goes straight to its destination, without memory of its own;
 - `wait_for_all`; a change of the engine or of settings;
 - it has as many operators as pay (few for small arrays, whose kernels are compiled for the sake of
-  a microsecond each), or keeps more bytes from being freed than computing would;
+  a microsecond each), or keeps more bytes from being freed than computing would, or reads many
+  bytes and its thread goes on with another shape;
 - it reads memory that others than gnomon may write (shared by DLPack or with NumPy), laziness is
   off (`config lazy`), or the engine is the naive one: then at once, after each operator.
 An operator that writes into a pending array (`y += x`) gives it another place in the window: it has
@@ -68,10 +69,11 @@ _UNHELD = _counts([object()])[0]  # the count of what a list alone refers to, se
 class Own:
     """What is pending in one thread: a window for each shape, and the lock to compute them."""
 
-    __slots__ = ("__weakref__", "eager", "lock", "settings", "windows")
+    __slots__ = ("__weakref__", "eager", "large", "lock", "settings", "windows")
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
+        self.large: Window | None = None  # the one that may hold many bytes
         self.windows: dict[tuple[int, ...], Window] = {}
         self.eager = False  # nothing is to wait
         self.settings = -1  # those that `eager` was found with
@@ -81,6 +83,9 @@ class Own:
         if self.settings != config.changes.count:
             self._look()
         found = self.windows.get(shape)
+        if self.large is not None and self.large is not found:
+            large, self.large = self.large, None
+            large()
         if found is None or found.busy or (found.ctx is not ctx and found.ctx != ctx):
             return self._begin(shape, ctx)
         if found.closed:
@@ -183,6 +188,8 @@ class Window:
             self.held += chunk.nbytes
             if chunk.shared:
                 self.eager = True
+            if self.held > HELD:
+                self.own.large = self
         return found
 
     def add(self, stage: Stage, values: Sequence[float]) -> Any:
@@ -295,15 +302,13 @@ class Mirror:
         self.array = weakref.ref(array)
         self.dest = Array._at(dest._chunk, dest._address, dest._layout)
         self.ctx = ctx
-        self.dest._chunk.promised.append(self)
+        chunk: Chunk = dest._chunk
+        chunk.promised.append(Reminder(self, chunk))
 
     def __call__(self) -> None:
         array = self.array()
         if array is not None:
             self.settle(array)
-        promised = self.dest._chunk.promised
-        if self in promised:
-            promised.remove(self)
 
     def settle(self, array: Any) -> None:
         """Give the array memory of its own, with the copy."""
@@ -311,6 +316,22 @@ class Mirror:
             if array._window is self:
                 made = pend(*_copy(), (self.dest,), self.ctx)
                 array._address, array._chunk, array._window = made._address, made._chunk, None
+
+
+class Reminder:
+    """The promise of a mirror, which goes with its array; it keeps no memory either."""
+
+    __slots__ = ("chunk", "mirror")
+
+    def __init__(self, mirror: Mirror, chunk: Chunk) -> None:
+        self.mirror, self.chunk = weakref.ref(mirror), weakref.ref(chunk)
+
+    def __call__(self) -> None:
+        mirror, chunk = self.mirror(), self.chunk()
+        if mirror is not None:
+            mirror()
+        if chunk is not None and self in chunk.promised:
+            chunk.promised.remove(self)
 
 
 _mirrors = threading.RLock()

@@ -380,3 +380,30 @@ def test_an_operator_that_does_not_wait_leaves_the_window_as_it_was():
             a + flags
         c = b * a
         assert (both.asnumpy().tolist(), c.asnumpy().tolist()) == ([1, 0], [2, 6])
+
+
+def test_memory_that_only_a_window_holds_goes_when_its_thread_does_something_else():
+    before = pool.stats().used
+    for n in range(3):
+        x = nd.ones((20 << 20) // 4 + n)
+        x.wait_to_read()
+        y = x * 2
+        del x, y
+        (nd.ones((3,)) + 1).wait_to_read()
+        assert pool.stats().used - before < 20 << 20
+
+
+def test_a_written_array_is_freed_with_its_last_name():
+    gc.collect()
+    gc.disable()
+    try:
+        before = pool.stats().used
+        w, g = nd.ones((50_000,)), nd.ones((50_000,))
+        for _ in range(3):
+            w[:] = w * 0.5 + g
+        assert len(w._chunk.promised) <= 1
+        w.wait_to_read()
+        del w, g
+        assert pool.stats().used == before
+    finally:
+        gc.enable()
