@@ -75,7 +75,7 @@ FORMULAS = {
     "argmax 1": lambda x: shadow.arg_reduce(x, "max", 1),
     "variance": variance,
 }
-CASTS = {"cast": lambda x, to: tcast(to, x), "bytes": lambda x, to: tcast(to, x) / 255.0}
+CASTS = {"cast": lambda x, to: tcast(to, x), "bytes": lambda x, to: tcast(to, x) * work.BYTE}
 
 
 def setup(row: str, n: int, dtype: str, repeats: int) -> tuple[Step, Step, dict[str, Any]]:

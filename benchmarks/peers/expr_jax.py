@@ -50,7 +50,7 @@ FORMULAS = {
     "argmax 1": lambda x: x.argmax(1),
     "variance": lambda x: x.var(1),
 }
-CASTS = {"cast": lambda x, to: x.astype(to), "bytes": lambda x, to: x.astype(to) / 255}
+CASTS = {"cast": lambda x, to: x.astype(to), "bytes": lambda x, to: x.astype(to) * work.BYTE}
 
 
 def setup(row: str, n: int, dtype: str, repeats: int) -> tuple[Step, Step, dict[str, Any]]:

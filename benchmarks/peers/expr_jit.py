@@ -29,7 +29,7 @@ TEXTS = {
     "row": "x + r",
     "column": "x * c",
     "cast": "x",
-    "bytes": "x / byte",
+    "bytes": "x * byte",
     "sigmoid": "one / (one + exp(-x))",
     "softplus": "where(x > 0, x, 0 * x) + log1p(exp(-abs(x)))",
     "sum 0": "sum(x, axis=0)",
@@ -37,7 +37,7 @@ TEXTS = {
     "sum all": "sum(x)",
 }
 TEXTS["new sgd"] = TEXTS["sgd"]
-CONSTANTS = {"eta": work.ETA, "lam": work.LAM, "half": 0.5, "one": 1, "byte": 255}
+CONSTANTS = {"eta": work.ETA, "lam": work.LAM, "half": 0.5, "one": 1, "byte": work.BYTE}
 
 
 def by_numexpr(row: str, a: Arrays) -> Step:
@@ -52,7 +52,7 @@ def by_numexpr(row: str, a: Arrays) -> Step:
 def loops(real: Any) -> dict[str, Any]:
     """The rows as loops over elements of a type, written as one writes them in C."""
     prange = jit.prange
-    eta, lam, one, half, byte = map(real, (work.ETA, work.LAM, 1, 0.5, 255))
+    eta, lam, one, half, byte = map(real, (work.ETA, work.LAM, 1, 0.5, work.BYTE))
 
     def sgd(out: Any, g: Any, w: Any) -> None:
         for i in prange(len(out)):
@@ -77,7 +77,7 @@ def loops(real: Any) -> dict[str, Any]:
 
     def in_bytes(out: Any, x: Any) -> None:
         for i in prange(len(out)):
-            out[i] = real(x[i]) / byte
+            out[i] = real(x[i]) * byte
 
     found = {f.__name__: f for f in (sgd, add, mixed, smooth_l1, cast)}
     return found | {"plus": add, "new sgd": sgd, "bytes": in_bytes}

@@ -51,7 +51,7 @@ FORMULAS = {
 }
 
 
-CASTS = {"cast": lambda x, to: x.astype(to), "bytes": lambda x, to: x.astype(to) / 255}
+CASTS = {"cast": lambda x, to: x.astype(to), "bytes": lambda x, to: x.astype(to) * work.BYTE}
 
 
 def setup(row: str, n: int, dtype: str, repeats: int) -> tuple[Step, Step, dict[str, Any]]:

@@ -91,7 +91,7 @@ OUT = {
     "row": lambda a: lambda: np.add(a["x"], a["r"], out=a["out"]),
     "column": lambda a: lambda: np.multiply(a["x"], a["c"], out=a["out"]),
     "cast": lambda a: lambda: np.copyto(a["out"], a["x"], casting="unsafe"),
-    "bytes": lambda a: lambda: np.divide(a["x"], 255, out=a["out"], casting="unsafe"),
+    "bytes": lambda a: lambda: np.multiply(a["x"], work.BYTE, out=a["out"], casting="unsafe"),
     "transposed": lambda a: lambda: np.add(a["x"].T, a["y"], out=a["out"]),
     "sum all": lambda a: lambda: np.sum(a["x"], keepdims=True, out=a["out"]),
     "argmax": lambda a: lambda: np.argmax(a["x"]),

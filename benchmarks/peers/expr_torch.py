@@ -51,7 +51,7 @@ FORMULAS = {
     "sum 1": lambda x: x.sum(1),
     "softmax": lambda x: x.softmax(1),
 }
-CASTS = {"cast": lambda x, to: x.to(to), "bytes": lambda x, to: x.to(to) / 255}
+CASTS = {"cast": lambda x, to: x.to(to), "bytes": lambda x, to: x.to(to) * work.BYTE}
 
 
 def setup(row: str, n: int, dtype: str, repeats: int) -> tuple[Step, Step, dict[str, Any]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 Arrays = dict[str, np.ndarray]
 Shape = tuple[int, ...]
-ETA, LAM, ROOT_HALF = 0.01, 0.1, math.sqrt(0.5)
+ETA, LAM, BYTE, ROOT_HALF = 0.01, 0.1, 1 / 255, math.sqrt(0.5)
 
 
 def vector(n: int) -> Shape:
@@ -122,7 +122,7 @@ ROWS = {
     "row": Row(lambda a: a["x"] + a["r"], {"x": square, "r": one_row}, square),
     "column": Row(lambda a: a["x"] * a["c"], {"x": square, "c": one_column}, square),
     "cast": Row(lambda a: a["x"].astype(a["out"].dtype), types={"x": "int32"}),
-    "bytes": Row(lambda a: a["x"] / 255, types={"x": "uint8"}),
+    "bytes": Row(lambda a: a["x"] * a["out"].dtype.type(BYTE), types={"x": "uint8"}),
     "gelu": Row(gelu),
     "sigmoid": Row(sigmoid),
     "tanh": Row(lambda a: np.tanh(a["x"])),
