@@ -47,25 +47,41 @@ class LoopWriter(Values):
         self.masked_loop(var, middle, stop, tail, body, True)
 
     def aligned_loop(
-        self, var: int, start: Value, stop: Value, head: Value, body: Callable[[], None]
+        self,
+        var: int,
+        start: Value,
+        stop: Value,
+        head: Value,
+        body: Callable[[], None],
+        large: Value | None,
     ) -> None:
         """A vector loop that begins with `head` masked elements, so that the rest is aligned.
 
-        Head and tail are one piece of code that is gone through twice, in the order of the index.
+        Head and tail are one piece of code that is gone through twice, in the order of the index;
+        once where there is nothing before the tail. Where `large` holds, whole vectors are stored
+        past the caches.
         """
         e, lanes = self.e, self.long
         begin = self.smaller(self.int("add", start, head), stop)
         whole = self.int("and", self.int("sub", stop, begin), e.index(-lanes))
         middle = self.int("add", begin, whole)
-        with e.for_range(e.index(0), e.index(2)) as turn, self.scope():
+        only_tail = e.primitive("eq", [start, middle], dt.bool_)
+        turn = e.primitive("select", [only_tail, e.index(1), e.index(0)], dt.int64)
+        with e.for_range(turn, e.index(2)) as turn, self.scope():
             first = e.primitive("eq", [turn, e.index(0)], dt.bool_)
 
             def pick(a: Value, b: Value) -> Value:
                 return e.primitive("select", [first, a, b], dt.int64)
 
             self.masked_loop(var, pick(start, middle), pick(begin, stop), self.short, body)
-            last = pick(middle, stop)
-            with e.for_range(pick(begin, stop), last, lanes) as i, self.over(var, i, lanes, None):
+            low, high = pick(begin, stop), pick(middle, stop)
+            if large is not None:
+                past = e.primitive("select", [large, high, low], dt.int64)
+                self.past_caches = True
+                with e.for_range(low, past, lanes) as i, self.over(var, i, lanes, None):
+                    body()
+                self.past_caches, low = False, past
+            with e.for_range(low, high, lanes) as i, self.over(var, i, lanes, None):
                 body()
 
     def masked_loop(

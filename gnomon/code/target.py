@@ -6,9 +6,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from gnomon.base import ParamError, complaint
+from gnomon.code import math
 from gnomon.expr.term import Term
 from gnomon.plan.ir import Body, Fold, Let, Phase, Put
 from gnomon.plan.terms import postorder
+
+MANY = 4  # transcendental functions: a kernel of more takes long to compile
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class Target:
     features: str = ""  # beyond those of `cpu`, as "+avx2,+fma"
     mask_bytes: int = 0  # of the smallest element that masked loads and stores take; 0: none
     has: frozenset[str] = frozenset()
+    stream: int = 0  # bytes of a result from which stores go past the caches; 0: never
     segment: int = 1000  # statements that one function may have: compilers are not linear
 
     def lanes(self, phase: Phase, coarse: Collection[int] = ()) -> int:
@@ -35,17 +39,41 @@ class Target:
         return max(self.vector_bytes // max(_sizes(phase, coarse), default=4), 2)
 
     def unroll(self, phase: Phase) -> int:
-        """Registers that a value takes: several where little is to be done, for more in flight."""
-        work = len(_terms(phase.body)) + len(_terms(phase.row))
-        return 4 if work <= 12 else 2 if work <= 40 else 1
+        """Registers that a value takes: several where little is to be done, for more in flight.
+
+        A transcendental function is a long chain of steps that wait for each other: four of them
+        side by side take a third to a fifth less time than two.
+        """
+        functions, others = _work(phase)
+        if functions <= MANY and others <= 12:
+            return 4
+        return 2 if others + 3 * functions <= 40 else 1
+
+    def streamed(self, phase: Phase, lanes: int) -> Put | None:
+        """The store of a phase that may go past the caches, `lanes` elements at a time.
+
+        One of what is not read, and is written so fast that memory is what it waits for.
+        """
+        put = phase.body[-1] if phase.body else None
+        if not self.stream or phase.columns or phase.turns:
+            return None
+        functions, others = _work(phase)
+        if not isinstance(put, Put) or put.saver != "saveto" or functions > 2 or others > 40:
+            return None
+        roots = [root for body in (phase.entry, phase.row, phase.body) for root in _roots(body)]
+        read = {t.payload.slot for t in postorder(roots) if t.op == "read"}
+        whole = lanes * put.dest.dtype.size % self.vector_bytes == 0
+        return put if whole and put.dest.slot not in read else None
 
     def masks(self, phase: Phase) -> bool:
         """Whether what is left of a loop is worth a masked vector; else it goes one by one."""
         return 0 < self.mask_bytes <= min(_memory_sizes(phase), default=8)
 
 
-def processor(triple: str, cpu: str, features: Collection[str]) -> Target:
+def processor(triple: str, cpu: str, features: Collection[str], cache: int = 0) -> Target:
     """The record of a processor with these features, in LLVM's words.
+
+    `cache` is how many bytes of its last-level cache a process can count on; 0: not known.
 
     >>> processor("x86_64-linux-gnu", "haswell", {"avx2", "fma", "f16c"}).vector_bytes
     32
@@ -60,7 +88,7 @@ def processor(triple: str, cpu: str, features: Collection[str]) -> Target:
     # not bfloat16, whatever the processor: its instruction takes denormal numbers for 0
     names = {"fma": "fma", "float16": "f16c"}
     has = frozenset(name for name, feature in names.items() if feature in features)
-    return Target(triple, cpu, size, words, mask, has)
+    return Target(triple, cpu, size, words, mask, has, cache)
 
 
 def gpu(arch: str) -> Target:
@@ -116,12 +144,18 @@ def _memory_sizes(phase: Phase) -> list[int]:
     return sizes
 
 
-def _terms(body: Body) -> list[int]:
+def _work(phase: Phase) -> tuple[int, int]:
+    """How many transcendental functions a row and an element take, and how many other steps."""
+    terms = [*_terms(phase.row), *_terms(phase.body)]
+    functions = sum(term.op in math.RULES for term in terms)
+    return functions, len(terms) - functions
+
+
+def _terms(body: Body) -> list[Term]:
     found = []
     for stmt in body:
         if isinstance(stmt, Let):
-            weight = 20 if stmt.term.op in ("exp", "log", "tanh") else 1
-            found.extend([stmt.term.id] * weight)
+            found.append(stmt.term)
         elif isinstance(stmt, Fold):
             for inner in stmt.bodies:
                 found.extend(_terms(inner))

@@ -25,9 +25,11 @@ from gnomon.code.emit import (
 from gnomon.code.target import Target
 from gnomon.dtype import DType
 from gnomon.expr.term import Arena, Term
+from gnomon.plan.ir import Put
 from gnomon.plan.operand import Operand
 from gnomon.plan.schedule import stride
 
+STREAM = "!0"  # the metadata of stores past the caches
 BRANCHES = frozenset({"rare"})  # what `math.expand` may leave to this file
 
 
@@ -54,6 +56,8 @@ class Values:
         self.quotients: Quotients | None = None
         self.left: Value | None = None  # elements to a masked loop's end
         self.nothing: str | None = None
+        self.streamed: Put | None = None  # the store that may go past the caches
+        self.past_caches = False
 
     # -- loops and scopes -----------------------------------------------------------------------
 
@@ -336,7 +340,9 @@ class Values:
     ) -> None:
         place, size = self.address(operand, first), operand.dtype.size
         if mask is None:
-            self.e.line(f"store {value}, ptr {place}, align {size}")
+            past = self.past_caches and self.streamed is not None and operand is self.streamed.dest
+            how = f"{self.e.target.vector_bytes}, !nontemporal {STREAM}" if past else f"{size}"
+            self.e.line(f"store {value}, ptr {place}, align {how}")
             return
         name = f"@llvm.masked.store.{overload(value.dtype, value.lanes)}.p0"
         self.e.declared.add(f"declare void {name}({value.type}, ptr, i32, <{value.lanes} x i1>)")

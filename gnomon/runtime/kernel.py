@@ -19,7 +19,7 @@ from gnomon.expr.term import cast_number, compute_dtype
 from gnomon.plan.ir import Kernel as Nests
 from gnomon.plan.signature import Loops, Signature
 from gnomon.plan.statement import Structure
-from gnomon.runtime import jit, pool, threads
+from gnomon.runtime import caches, jit, pool, threads
 from gnomon.runtime.jit import Module
 from gnomon.runtime.native import Block
 from gnomon.runtime.program import Step
@@ -82,7 +82,8 @@ class Source(NamedTuple):
 def source(nests: Nests) -> Source:
     """The code of loop nests for this machine."""
     here = jit.host()
-    text = cpu.write(nests, processor(here.triple, here.cpu, here.features))
+    target = processor(here.triple, here.cpu, here.features, caches.last_level())
+    text = cpu.write(nests, target)
     return Source(text, 2 if divides(nests) else 1)
 
 
@@ -92,19 +93,20 @@ def divides(nests: Nests) -> bool:
     return any(t.op in ("idiv", "imod") and t.free and t.args[1].constant is None for t in terms)
 
 
-def division(loops: Loops, sizes: Sequence[int], threads: int) -> tuple[int, int]:
-    """Tasks of a phase for at most `threads`, and inner iterations in a block."""
+def division(loops: Loops, sizes: Sequence[int], threads: int) -> tuple[int, int, int, int]:
+    """How a phase is divided for at most `threads`: the words of `code.cpu`'s header."""
     if loops.inner is None:
-        return 1, 1
-    inner = sizes[loops.inner]
-    rows = row_count(loops, sizes)
+        return 1, 1, 1, 1
+    inner, rows = sizes[loops.inner], row_count(loops, sizes)
     tasks = task_count(work(loops, sizes), threads)
+    block = max(1, inner)
     if loops.columns:
-        return tasks, max(1, min(inner, COLUMN))
-    if tasks == 1 or not loops.split or rows >= tasks:
-        return min(tasks, max(1, rows)), max(1, inner)
-    pieces = -(-tasks // max(1, rows))
-    return tasks, piece(inner, pieces) if loops.vector else max(1, -(-inner // pieces))
+        block = min(block, COLUMN)
+    elif loops.split and 1 <= rows < tasks:
+        pieces = -(-tasks // rows)
+        block = piece(block, pieces) if loops.vector else -(-block // pieces)
+    each = -(-inner // block)
+    return max(1, min(tasks, rows * each)), block, each, rows * each
 
 
 def task_count(work: int, threads: int) -> int:

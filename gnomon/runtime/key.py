@@ -17,7 +17,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from gnomon import __version__
-from gnomon.runtime import jit
+from gnomon.runtime import caches, jit
 
 PACKAGE = Path(__file__).parent.parent
 # what decides the code of a kernel, and how it is called
@@ -44,7 +44,13 @@ def surroundings() -> str:
         return ""
     here = jit.host()
     version = ".".join(map(str, llvm.llvm_version_info))
-    machine = (here.triple, here.cpu, here.feature_string, str(here.vector_bytes))
+    machine = (
+        here.triple,
+        here.cpu,
+        here.feature_string,
+        str(here.vector_bytes),
+        str(caches.last_level()),
+    )
     return digest(__version__, sources, llvmlite.__version__, version, *machine)
 
 
