@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from typing import TypeVar
 
 from gnomon.base import ParamError, complaint
@@ -59,6 +58,8 @@ def find(name: str) -> Callable[..., Expr]:
 
 def load() -> None:
     """Import what installed packages offer, each once."""
+    from importlib.metadata import entry_points  # 10 ms, which few programs need
+
     with _lock:
         for entry in entry_points(group=GROUP):
             if entry.value in _loaded:

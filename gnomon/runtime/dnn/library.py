@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib.metadata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -115,12 +114,14 @@ def _load() -> Library | str:
 
 def _file() -> str:
     """The path of the wheel's library, or the name of the system's."""
+    from importlib.metadata import PackageNotFoundError, files  # 10 ms, not for every program
+
     name = "libdnnl.so.3"
     try:
-        files = importlib.metadata.files(_PACKAGE) or []
-    except importlib.metadata.PackageNotFoundError:
+        inside = files(_PACKAGE) or []
+    except PackageNotFoundError:
         return name
-    return next((str(f.locate()) for f in files if f.name == name), name)
+    return next((str(f.locate()) for f in inside if f.name == name), name)
 
 
 @contextmanager
