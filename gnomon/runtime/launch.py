@@ -135,7 +135,7 @@ class Launch:
             if work.places[owner] is not place:
                 work.reading.tie(place.number, work.places[owner].number, delta)
         recipe, tables = self._recipe(work, regions)
-        self._keep = (recipe, tables, work.reading, template)
+        self._keep = (recipe, tables, work.reading)  # not the operands, which may be large
         self.call = _bound(recipe.address)
 
     def _recipe(self, work: Work, regions: Regions) -> tuple[Block, list[Block]]:
