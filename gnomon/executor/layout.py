@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from gnomon import config
@@ -16,6 +16,7 @@ from gnomon.dtype import DType
 from gnomon.executor.draws import Draws
 from gnomon.expr.node import Buffer
 from gnomon.graph import memory
+from gnomon.graph.channels_last import Laid, channels_last
 from gnomon.graph.fuse import fuse
 from gnomon.graph.gradient import Backward, backward
 from gnomon.graph.node import Entry, Graph, Node, states_of
@@ -25,7 +26,7 @@ from gnomon.graph.show import show_tasks
 from gnomon.graph.split import split
 from gnomon.graph.task import Buffers, Context, Task, express, lives, used_entries
 from gnomon.ops.create import full
-from gnomon.runtime import calls
+from gnomon.runtime import calls, dnn
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
@@ -88,6 +89,7 @@ class Layout:
 
 def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     """The layout of `net` for one mode."""
+    net = _rewritten(net, mode)
     back = _differentiated(net, mode)
     known = {**net.shapes, **back.shapes}, {**net.types, **back.types}
     layout = Layout(mode, Buffers(*known), draws)
@@ -121,6 +123,16 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     _plan(layout, frozenset(Entry(n, 0) for n in net.graph.arguments))
     _show(layout)
     return layout
+
+
+def _rewritten(net: Network, mode: Mode) -> Network:
+    """`net` as passes make it; its variables, outputs and their numbers stay what they are."""
+    if not mode.fuse:
+        return net
+    laid = Laid(net.graph, net.shapes, net.types)
+    if dnn.available():
+        laid = channels_last(laid)
+    return replace(net, graph=laid.graph, shapes=laid.shapes, types=laid.types)
 
 
 def _differentiated(net: Network, mode: Mode) -> Backward:

@@ -9,7 +9,7 @@ from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
 from gnomon.graph.memory import Sharing
 from gnomon.graph.node import Entry
-from gnomon.graph.task import Buffers, Task, read_elsewhere, seen_through
+from gnomon.graph.task import NOWHERE, Buffers, Task, read_elsewhere, seen_through
 
 
 def sharings(tasks: Sequence[Task], buffers: Buffers) -> list[Sharing]:
@@ -39,7 +39,9 @@ def _of(task: Task, entry: Entry, value: Expr, buffers: Buffers) -> Iterator[Sha
 def same_bytes(value: Expr) -> Buffer | None:
     """The buffer whose bytes, in their order, are all that `value` is; None if it is more."""
     seen = seen_through(value)
-    if seen is None or not seen[1].contiguous or seen[1].address != seen[0].address:
+    if seen is None or not seen[1].contiguous:
+        return None
+    if seen[1] is not seen[0] and seen[1].address != (seen[0].address or NOWHERE):
         return None
     return seen[0] if seen[0].contiguous and _count(seen[0]) == _count(seen[1]) else None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from gnomon.expr.composite import Call
+from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
@@ -61,15 +62,24 @@ class _Splitter:
         if outside:
             self._replace(outside)
             return
-        entry = next((e for e, v in self.left.items() if v is call), None)
+        given = self._as_read(call)
+        entry = next((e for e, v in self.left.items() if v is given), None)
         rest = [v for e, v in self.left.items() if e is not entry]
-        again = any(n is call for n in postorder(rest))
+        again = any(n is given for n in postorder(rest))
         if entry is None or (again and entry not in self.buffers):
-            self._replace({call: self._place(call)})
+            self._replace({given: self._place(given)})
             return
         self._add({entry: self.left.pop(entry)})
         if again:
-            self._replace({call: self.buffers[entry]})
+            self._replace({given: self.buffers[entry]})
+
+    def _as_read(self, call: Call) -> Expr:
+        """The transpose of `call` where that is all that anything reads of it, else `call`."""
+        values = list(self.left.values())
+        readers = {id(n): n for n in postorder(values) if any(c is call for c in n.children)}
+        only = next(iter(readers.values())) if len(readers) == 1 else None
+        turned = isinstance(only, Transpose) and not any(v is call for v in values)
+        return only if turned and only is not None else call
 
     def _replace(self, by: Mapping[Expr, Expr]) -> None:
         values = substitute(list(self.left.values()), by)

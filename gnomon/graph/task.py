@@ -23,6 +23,8 @@ from gnomon.plan.view import viewed
 Shape = tuple[int, ...]
 Context = Callable[[Node], Mapping[str, Any]]
 
+NOWHERE = 1 << 60  # stands for the address of a buffer that has none yet
+
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -129,7 +131,8 @@ def read_elsewhere(value: Expr) -> set[int]:
 def seen_through(value: Expr) -> tuple[Buffer, Buffer] | None:
     """The buffer that `value` is a view of, and `value` as that view; None if it computes.
 
-    A view is a buffer in another shape or with other strides: no data moves.
+    A view is a buffer in another shape or with other strides: no data moves. Where the buffer has
+    no place yet, the view is one of memory at `NOWHERE`.
     """
     steps = []
     while not isinstance(value, Buffer):
@@ -139,6 +142,8 @@ def seen_through(value: Expr) -> tuple[Buffer, Buffer] | None:
         steps.append(value)
         value = value.children[0]
     source = seen = value
+    if steps and not seen.address:
+        seen = Buffer(seen.shape, seen.dtype, seen.strides, NOWHERE)
     for step in reversed(steps):
         found = seen if isinstance(step, Map) else viewed(with_children(step, [seen]))
         if not isinstance(found, Buffer):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon.dtype import DType
 from gnomon.expr.diff import vjp
+from gnomon.expr.ext.transpose import Transpose, transpose
 from gnomon.expr.node import Buffer, Cast, Expr, Map
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
@@ -53,6 +54,7 @@ def gradient(
     arguments = stand_ins[: len(op.arguments())]
     grads = vjp([v for v, _ in told], [g for _, g in told], arguments)
     stored = {v: o for v, o in zip(values, outputs, strict=False) if o is not None}
+    stored |= {v.src: transpose(o, v.inverse) for v, o in stored.items() if type(v) is Transpose}
     replace: dict[Expr, Expr] = {**stored, **dict(zip(stand_ins, inputs, strict=True))}
     found = iter(substitute([g for g in grads if g is not None], replace))
     return tuple(None if g is None else next(found) for g in grads)

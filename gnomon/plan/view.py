@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gnomon.expr.composite import Chainer
+from gnomon.expr.composite import Call, Chainer
 from gnomon.expr.ext.reshape import Reshape
+from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.rewrite import with_children
 from gnomon.expr.walk import postorder
@@ -26,8 +27,15 @@ def views(stores: Sequence[Store]) -> list[Store]:
 
 
 def unshaped(store: Store) -> Store:
-    """A reshaped value for a dense destination becomes the value for the destination reshaped."""
+    """A reshaped value for a dense destination becomes the value for the destination reshaped.
+
+    So does the transpose of what a library computes.
+    """
     dest, value = store.dest, store.value
+    if isinstance(value, Transpose) and isinstance(value.src, Call):
+        strides = [dest.strides[a] for a in value.inverse]
+        dest = Buffer(value.src.shape, dest.dtype, strides, dest.address, dest, dest.device)
+        return Store(dest, store.saver, value.src)
     while dest.contiguous:
         inner = reshaped_inside(value)
         if inner is None:

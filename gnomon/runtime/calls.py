@@ -129,5 +129,5 @@ MAKERS: dict[type[Call], Maker] = {
     **dict.fromkeys(
         (Recurrence, RecurrenceGradient), Maker(recurrent.supported, is_dense, recurrent.steps)
     ),
-    **dict.fromkeys(neural.OPERANDS, Maker(neural.supported, is_dense, neural.steps)),
+    **dict.fromkeys(neural.OPERANDS, Maker(neural.supported, neural.fits, neural.steps)),
 }

@@ -1,18 +1,28 @@
 """Work that a library does as a whole: matrix products, convolutions, poolings, by family."""
 
 from gnomon.expr.call.conv import (
+    BiasedConvolution,
     Convolution,
     ConvolutionData,
     ConvolutionWeight,
     convolution,
 )
 from gnomon.expr.call.dot import BatchDot, Dot, batch_dot, dot
-from gnomon.expr.call.pool import AvgPool, MaxPool, MaxPoolGradient, avg_pool, max_pool
+from gnomon.expr.call.pool import (
+    AvgPool,
+    AvgPoolGradient,
+    MaxPool,
+    MaxPoolGradient,
+    avg_pool,
+    max_pool,
+)
 from gnomon.expr.call.rnn import Layer, Recurrence, RecurrenceGradient
 
 __all__ = [
     "AvgPool",
+    "AvgPoolGradient",
     "BatchDot",
+    "BiasedConvolution",
     "Convolution",
     "ConvolutionData",
     "ConvolutionWeight",

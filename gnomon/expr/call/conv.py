@@ -16,7 +16,16 @@ from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.call.dot import dot
 from gnomon.expr.composite import Call
-from gnomon.expr.ext import concat, pack_col2patch, reshape, slice_, transpose, unpack_patch2col
+from gnomon.expr.ext import (
+    broadcast_axis,
+    concat,
+    pack_col2patch,
+    reduce,
+    reshape,
+    slice_,
+    transpose,
+    unpack_patch2col,
+)
 from gnomon.expr.node import Expr
 from gnomon.expr.window import Sizes, places, span, windows
 from gnomon.shape import prod
@@ -96,6 +105,38 @@ class Convolution(Call):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class BiasedConvolution(Call):
+    """The convolution of `data` with `weight`, plus a number of `bias` for each filter."""
+
+    data: Expr
+    weight: Expr
+    bias: Expr
+    how: Geometry
+
+    def infer(self) -> tuple[Sizes, DType]:
+        if self.bias.shape != self.weight.shape[:1] or self.bias.dtype is not self.weight.dtype:
+            expected = f"shape {self.weight.shape[:1]}, {self.weight.dtype.name}"
+            raise ShapeError(complaint("convolution", "bias", expected, f"{self.bias!r}"))
+        return self.plain().infer()
+
+    def plain(self) -> Convolution:
+        """The convolution alone."""
+        return Convolution(self.data, self.weight, self.how)
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        others = [a for a in range(g.ndim) if a != 1]
+        return (*self.plain().adjoint(g), (self.bias, reduce(g, "sum", others)))
+
+    def reference(self, *operands: Array) -> Array:
+        x, w, bias = operands
+        return self.plain().reference(x, w) + bias.reshape(-1, *(1,) * (x.ndim - 2))
+
+    def fallback(self) -> Expr:
+        """The convolution, and the bias along the filters."""
+        return self.plain() + broadcast_axis(self.bias, self.shape, 1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class ConvolutionData(Call):
     """What a convolution's data receives: `grad` spread over the windows; a deconvolution."""
 
@@ -170,9 +211,15 @@ class ConvolutionWeight(Call):
 
 
 def convolution(
-    data: Expr, weight: Expr, stride: Sizes, pad: Sizes, dilate: Sizes, groups: int = 1
-) -> Convolution:
-    """`weight` laid on every window of `data`.
+    data: Expr,
+    weight: Expr,
+    stride: Sizes,
+    pad: Sizes,
+    dilate: Sizes,
+    groups: int = 1,
+    bias: Expr | None = None,
+) -> Convolution | BiasedConvolution:
+    """`weight` laid on every window of `data`; plus `bias`, a number for each filter, if given.
 
     >>> from gnomon.expr.node import Buffer
     >>> convolution(Buffer((1, 3, 8, 8)), Buffer((4, 3, 3, 3)), (1, 1), (1, 1), (1, 1)).shape
@@ -182,7 +229,12 @@ def convolution(
         ShapeError: the weight does not fit the data, or the window is larger than the padded data.
         DTypeError: the operands' dtypes differ.
     """
-    return Convolution(data, weight, Geometry(tuple(stride), tuple(pad), tuple(dilate), groups))
+    how = Geometry(tuple(stride), tuple(pad), tuple(dilate), groups)
+    return (
+        Convolution(data, weight, how)
+        if bias is None
+        else BiasedConvolution(data, weight, bias, how)
+    )
 
 
 def patches(x: Array, how: Geometry, kernel: Sizes, counts: Sizes) -> Array:

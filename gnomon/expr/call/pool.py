@@ -222,8 +222,8 @@ class AvgPool(Call):
         return infer_pool("avg_pool", self.data, self.window)
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
-        spread = Spread(g / self.sizes(), self.window, self.data.shape[2:])
-        return ((self.data, spread),)
+        space = self.data.shape[2:]
+        return ((self.data, AvgPoolGradient(g, self.window, self.counted, space)),)
 
     def sizes(self) -> Expr:
         """How many elements each window counts, in the shape of the result."""
@@ -246,6 +246,41 @@ class AvgPool(Call):
         """The same as an expression that a loop nest computes."""
         w = self.window
         return pool(self.data, "sum", w.kernel, w.stride, w.pad, w.full) / self.sizes()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AvgPoolGradient(Call):
+    """What an avg_pool's data of size `space` receives: of each window's gradient its part."""
+
+    grad: Expr
+    window: Window
+    counted: bool
+    space: Sizes
+
+    def infer(self) -> tuple[Sizes, DType]:
+        return (*self.grad.shape[:2], *self.space), self.grad.dtype
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        return ((self.grad, AvgPool(g, self.window, self.counted)),)
+
+    def reference(self, *operands: Array) -> Array:
+        w, (g,) = self.window, operands
+        out = np.zeros(self.shape, g.dtype)
+        low = tuple(p if self.counted else 0 for p in w.pad)
+        for place in np.ndindex(*g.shape[2:]):
+            begins = [c * s - p for c, s, p in zip(place, w.stride, w.pad, strict=True)]
+            rows = list(zip(begins, w.kernel, self.space, low, strict=True))
+            size = prod([max(0, min(b + k, n + p) - max(b, -p)) for b, k, n, p in rows])
+            inside: Any = tuple(slice(max(b, 0), max(min(b + k, n), 0)) for b, k, n, _ in rows)
+            part = g[(..., *place)] / max(size, 1)
+            out[:, :, *inside] += part.reshape(*part.shape, *(1,) * len(place))
+        return out
+
+    def fallback(self) -> Expr:
+        """The same as an expression that a loop nest computes."""
+        w = self.window
+        size = WindowSize(self.grad.shape, self.space, w, self.counted, self.dtype)
+        return Spread(self.grad / size, w, self.space)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -7,11 +7,12 @@ from gnomon.expr import call, ext
 from gnomon.expr.node import Expr
 from gnomon.ops.infer import UNKNOWN, Shapes
 from gnomon.ops.nn import window
-from gnomon.ops.op import Op, op
+from gnomon.ops.op import Op, describe, op
 from gnomon.ops.param import Dims, param
 
 TUNE = ("fastest", "limited_workspace", "off")
 LAYOUTS = ("NCDHW", "NCHW", "NCW", "NDHWC", "NHWC")
+FIRST_TO_LAST, LAST_TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)  # the axes of pictures
 
 
 @op("Convolution", inputs=("data", "weight", "bias"))
@@ -94,3 +95,25 @@ class Convolution(Op):
         if bias is not None:
             y = y + ext.broadcast_axis(bias, y.shape, 1)
         return window.turned(y, window.inverse(order))
+
+
+class ChannelsLast(Convolution):
+    """The 2-dimensional convolution of data (N, H, W, C) with a weight (filters, C, h, w).
+
+    No operator of the users: what a pass makes of one whose data it lays so.
+    """
+
+    def shapes(self, s: Shapes) -> None:
+        if not self.no_bias:
+            s["bias"] = (self.num_filter,)
+        n, *space, c = s.rank("data", 4)
+        s["weight"] = (self.num_filter, c // self.num_group, *self.kernel)
+        s["output"] = (n, *self.output_sizes(s, space), self.num_filter)
+
+    def forward(self, data: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
+        x = window.turned(data, LAST_TO_FIRST)
+        y: Expr = call.convolution(x, weight, *self.places, self.num_group, bias=bias)
+        return window.turned(y, FIRST_TO_LAST)
+
+
+describe(ChannelsLast)

@@ -6,7 +6,7 @@ from gnomon.runtime.dnn.convolution import (
     convolution_forward,
 )
 from gnomon.runtime.dnn.geometry import Convolution
-from gnomon.runtime.dnn.layout import CHOSEN, PLAIN, Layout
+from gnomon.runtime.dnn.layout import CHOSEN, PLAIN, Layout, last
 from gnomon.runtime.dnn.library import Refused, available, why_not
 from gnomon.runtime.dnn.matmul import matmul, supports_matmul
 from gnomon.runtime.dnn.pooling import (
@@ -29,6 +29,7 @@ __all__ = [
     "convolution_backward_data",
     "convolution_backward_weight",
     "convolution_forward",
+    "last",
     "matmul",
     "pooling_backward",
     "pooling_forward",

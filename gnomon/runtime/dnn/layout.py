@@ -41,6 +41,11 @@ def plain(shape: Sequence[int]) -> Description:
     return Description.plain(tuple(shape), row_major(shape))
 
 
+def last(shape: Sequence[int], strides: Sequence[int]) -> Layout:
+    """The layout of an operand with these strides, its channels last."""
+    return Layout("last", Description.plain(tuple(shape), tuple(strides)))
+
+
 class Side:
     """An operand of a step: its number, shape and layout, and its parts along the batch."""
 

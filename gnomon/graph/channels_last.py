@@ -1,0 +1,205 @@
+"""Layout: convolutions, and what lies between them, on pictures whose channels come last.
+
+A library computes convolutions and poolings of such data without bringing them into a layout of its
+own and back. Each convolution is given (N, H, W, C) and gives that; poolings, normalizations, joins
+of channels and element-wise operators go along; before anything else a transpose is inserted, once
+for each value. Outside of the graph nothing changes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from gnomon import dtype as dtypes
+from gnomon.dtype import DType
+from gnomon.expr.node import Buffer, Cast, Map, Scalar
+from gnomon.expr.walk import postorder
+from gnomon.graph.node import Entry, Graph, Node, states_of
+from gnomon.ops import registry
+from gnomon.ops.nn.convolution import FIRST_TO_LAST, LAST_TO_FIRST, ChannelsLast
+
+Shape = tuple[int, ...]
+CHANNELS = (1, -3)  # the axis of channels, when they come first
+
+
+@dataclass(frozen=True)
+class Laid:
+    """A graph with the shape and dtype of each entry."""
+
+    graph: Graph
+    shapes: Mapping[Entry, Shape]
+    types: Mapping[Entry, DType]
+
+
+class Turned(NamedTuple):
+    """An operator on pictures with the channels last, and which inputs and outputs are pictures."""
+
+    op: Any
+    inputs: frozenset[int]
+    outputs: frozenset[int] = frozenset((0,))
+
+
+def channels_last(laid: Laid) -> Laid:
+    """`laid` with pictures in that layout; itself where there is no convolution of pictures."""
+    if not any(_is_convolution(n.op) for n in laid.graph.topo):
+        return laid
+    return _Pass(laid).run()
+
+
+class _Pass:
+    """`first` and `last` are the new entry of each old one in either form, as far as there is one;
+    `natural` are those whose operator gives them with the channels last."""
+
+    def __init__(self, laid: Laid) -> None:
+        self.laid = laid
+        self.shapes, self.types = dict(laid.shapes), dict(laid.types)
+        self.first: dict[Entry, Entry] = {}
+        self.last: dict[Entry, Entry] = {}
+        self.natural: set[Entry] = set()
+
+    def run(self) -> Laid:
+        """The new graph."""
+        for node in self.laid.graph.topo:
+            turned = None if node.op is None else self._turned(node)
+            if turned is None:
+                self._keep(node)
+            else:
+                self._turn(node, turned)
+        outputs = [self._as_first(e) for e in self.laid.graph.outputs]
+        return Laid(Graph(outputs), self.shapes, self.types)
+
+    def _keep(self, node: Node) -> None:
+        """Let `node` compute as it does, on what it knows."""
+        inputs = tuple(map(self._as_first, node.inputs))
+        new = node
+        if inputs != node.inputs:
+            new = Node(node.op, node.name, inputs, node.attrs)
+            self._know(new, node.entries())
+        self.first.update(zip(node.entries(), new.entries(), strict=True))
+
+    def _turn(self, node: Node, turned: Turned) -> None:
+        """Let `node` compute on pictures with the channels last."""
+        inputs = [
+            self._as_last(e) if k in turned.inputs else self._as_first(e)
+            for k, e in enumerate(node.inputs)
+        ]
+        new = Node(turned.op, node.name, inputs, node.attrs)
+        self._know(new, node.entries())
+        for k, (entry, made) in enumerate(zip(node.entries(), new.entries(), strict=True)):
+            if k in turned.outputs:
+                self.shapes[made] = _ordered(self.shapes[entry], FIRST_TO_LAST)
+                self.last[entry] = made
+                self.natural.add(entry)
+            else:
+                self.first[entry] = made
+
+    def _know(self, new: Node, like: Iterable[Entry]) -> None:
+        for entry, old in zip(new.entries(), like, strict=True):
+            self.shapes[entry], self.types[entry] = self.shapes[old], self.types[old]
+
+    def _as_first(self, entry: Entry) -> Entry:
+        return self._as(entry, self.first, self.last, LAST_TO_FIRST, "channels_first")
+
+    def _as_last(self, entry: Entry) -> Entry:
+        return self._as(entry, self.last, self.first, FIRST_TO_LAST, "channels_last")
+
+    def _as(
+        self,
+        entry: Entry,
+        wanted: dict[Entry, Entry],
+        other: Mapping[Entry, Entry],
+        axes: Shape,
+        name: str,
+    ) -> Entry:
+        """`entry` in the wanted form, by a transpose of the other one where there is no such."""
+        if entry not in wanted:
+            source = other[entry]
+            op = registry.find("transpose").parse({"axes": axes})
+            made = Entry(Node(op, f"{entry!r}_{name}", [source]), 0)
+            self.shapes[made] = _ordered(self.shapes[source], axes)
+            self.types[made] = self.types[source]
+            wanted[entry] = made
+        return wanted[entry]
+
+    def _turned(self, node: Node) -> Turned | None:
+        """How `node` computes on pictures with the channels last; None where it does not."""
+        if _is_convolution(node.op):
+            fits = self.types[node.inputs[0]] is dtypes.float32
+            op = ChannelsLast.parse(_without(node.op, "layout"))
+            return Turned(op, frozenset((0,))) if fits else None
+        pictures = frozenset(k for k, e in enumerate(node.inputs) if e in self.natural)
+        if not pictures:
+            return None
+        rule = RULES.get(node.op.name)
+        if rule is not None:
+            return rule(node.op, len(node.inputs))
+        return self._of_a_map(node)
+
+    def _of_a_map(self, node: Node) -> Turned | None:
+        shapes = tuple(self.shapes[e] for e in node.inputs)
+        types = tuple(self.types[e] for e in node.inputs)
+        outs = tuple(self.shapes[e] for e in node.entries())
+        same = {*shapes, *outs} == {shapes[0]}
+        if not same or states_of(node) or not _is_map(node.op, shapes, types, outs):
+            return None
+        every = frozenset(range(len(outs)))
+        return Turned(node.op, frozenset(range(len(shapes))), every)
+
+
+def _ordered(shape: Shape, axes: Shape) -> Shape:
+    return tuple(shape[a] for a in axes)
+
+
+def _without(op: Any, name: str) -> dict[str, str]:
+    """The parameters that `op` was given, but one."""
+    return {k: v for k, v in op.attrs().items() if k != name}
+
+
+def _is_convolution(op: Any) -> bool:
+    """Whether this is a convolution of pictures, of all their channels or of each by itself."""
+    if op is None or op.name != "Convolution" or isinstance(op, ChannelsLast):
+        return False
+    usual = len(op.kernel) == 2 and op.layout in (None, "NCHW")
+    return usual and op.num_group in (1, op.num_filter)
+
+
+def _pooling(op: Any, count: int) -> Turned | None:
+    known = op.layout in (None, "NCHW") and op.pool_type in ("max", "avg")
+    if not known:
+        return None
+    return Turned(type(op).parse({**op.attrs(), "layout": "NHWC"}), frozenset((0,)))
+
+
+def _normalization(op: Any, count: int) -> Turned | None:
+    if op.axis not in CHANNELS:
+        return None
+    return Turned(type(op).parse({**op.attrs(), "axis": 3}), frozenset((0,)))
+
+
+def _join(op: Any, count: int) -> Turned | None:
+    if op.dim not in CHANNELS:
+        return None
+    return Turned(type(op).parse({**op.attrs(), "dim": 3}), frozenset(range(count)))
+
+
+RULES: dict[str, Callable[[Any, int], Turned | None]] = {
+    "Pooling": _pooling,
+    "BatchNorm": _normalization,
+    "Concat": _join,
+}
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_map(
+    op: Any, shapes: tuple[Shape, ...], types: tuple[DType, ...], outs: tuple[Shape, ...]
+) -> bool:
+    """Whether each element of the outputs is made of the elements at its own place alone."""
+    if not op.is_expression or op.is_random:
+        return False
+    leaves = [Buffer(s, t) for s, t in zip(shapes, types, strict=True)]
+    found = op.apply(leaves, train=True, out_shapes=list(outs))
+    nodes = postorder([e for e in found if e is not None])
+    return all(isinstance(n, Buffer | Map | Cast | Scalar) for n in nodes)
