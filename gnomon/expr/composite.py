@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Self, TypeAlias, get_type_hints
 
 import numpy as np
 
+from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.axes import LIMIT
@@ -16,6 +18,20 @@ from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Expr, check_expr
 from gnomon.expr.term import Term, key_of
 from gnomon.shape import prod
 
+
+def _pickled(buffer: Buffer) -> tuple[Any, ...]:
+    """A leaf pickled or copied deeply: what the memory holds, never where it is."""
+    if not buffer.address:
+        return Buffer, (buffer.shape, buffer.dtype, buffer.strides)
+    return buffer_over, (buffer.numpy().copy(),)
+
+
+def buffer_over(array: np.ndarray[Any, Any]) -> Buffer:
+    """A leaf over the memory of a dense array."""
+    return Buffer(array.shape, dt.of(array.dtype), None, array.ctypes.data, array)
+
+
+copyreg.pickle(Buffer, _pickled)
 # fields so annotated are kernel arguments: another value needs no recompiling
 Size: TypeAlias = Annotated[int, "size"]
 Sizes: TypeAlias = Annotated[tuple[int, ...], "sizes"]
@@ -50,6 +66,10 @@ class Composite(Expr):
         object.__setattr__(self, "shape", tuple(shape))
         object.__setattr__(self, "dtype", dtype)
         self._note_type()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickled or copied deeply: made anew of its fields."""
+        return type(self), tuple(getattr(self, f.name) for f in fields(self))
 
     def _note_type(self) -> None:
         mask = self.kind

@@ -220,6 +220,11 @@ class ScalarFn:
                 complaint(self.name, "operands", expected, f"{got} ({error})")
             ) from None
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Built-in functions are themselves wherever they are pickled or copied to."""
+        known = SCALAR.get(self.name) is self
+        return (builtin, (self.name,)) if known else super().__reduce_ex__(protocol)
+
     def __repr__(self) -> str:
         return f"<scalar function {self.name}, {self.arity} arguments>"
 
@@ -286,6 +291,11 @@ class _NumpyMachine:
 
 
 SCALAR: dict[str, ScalarFn] = {}
+
+
+def builtin(name: str) -> ScalarFn:
+    """The row `name`."""
+    return SCALAR[name]
 
 
 def _row(

@@ -13,7 +13,7 @@ from gnomon.expr.axes import checked_sizes
 from gnomon.expr.node import Buffer, Expr, Operand
 from gnomon.expr.pattern import forget
 from gnomon.runtime import pool
-from gnomon.shadow.tensor import Tensor
+from gnomon.shadow.tensor import Array, Tensor
 from gnomon.shape import prod, row_major
 
 ALIGNMENT = 64
@@ -49,6 +49,9 @@ class TensorContainer(Tensor):
         if init is not None:
             self.assign(init)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return restored, (self.numpy().copy(), self.padded)
+
     def resize(self, shape: Sequence[int]) -> Self:
         """Take another shape; the memory stays where it suffices, the content is then undefined.
 
@@ -64,6 +67,11 @@ class TensorContainer(Tensor):
         self.pattern = None
         forget()  # expressions made before know the shape of then
         return self
+
+
+def restored(array: Array, pad: bool) -> TensorContainer:
+    """A container that holds the numbers of an array."""
+    return TensorContainer(array.shape, array.dtype, None, pad).assign(Tensor(array))
 
 
 @explained

@@ -106,6 +106,15 @@ class Tensor(Buffer):
         made.stream_ = getattr(buffer, "stream_", None)
         return made
 
+    __contains__ = None  # what an element equals is not known here
+
+    def __copy__(self) -> Tensor:
+        return Tensor.of(self)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickled or copied deeply: a tensor of its own over the same numbers."""
+        return Tensor, (self.numpy().copy(),)
+
     # -- what it is -----------------------------------------------------------------------------
 
     @property
