@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import array
+import copy
 import gc
+import pickle
 import weakref
 
 import ml_dtypes
@@ -386,3 +388,42 @@ def test_streams_and_devices():
 def test_devices_that_are_not_there(ask):
     with pytest.raises(DeviceError, match="gpu"):
         getattr(shadow, ask)(shadow.gpu)
+
+
+# -- copies ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool", "int8"])
+def test_deep_copies_and_pickles_have_memory_of_their_own(way, dtype):
+    box = TensorContainer((3, 5), dtype, init=1)
+    for original in (box, box[1:], Tensor(box.numpy()[:, ::-2]), shadow.flip(box, 0), box[0][:0]):
+        made = way(original)
+        assert type(made) is type(original)
+        assert (made.shape, made.dtype) == (original.shape, original.dtype)
+        np.testing.assert_array_equal(made.numpy(), original.numpy())
+        made[:] = 0
+        assert made.numpy().size == 0 or (original.numpy() == 1).all()
+    assert way(box).resize((9, 9)).padded
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
+def test_copied_expressions_read_copied_memory(way):
+    source = np.arange(4, dtype=np.float32)
+    e = shadow.flip(Tensor(source) * 2.0 + shadow.Random(seed=3).uniform((4,)) * 0.0, 0)
+    made = way(e)
+    source[:] = 9
+    del source, e
+    out = TensorContainer((4,))
+    out[:] = made
+    assert out.numpy().tolist() == [6, 4, 2, 0]
+
+
+def test_shallow_copies_look_at_the_same_memory():
+    box = TensorContainer((3,), init=1.0)
+    look = copy.copy(box)
+    del box
+    look += 1.0
+    assert look.numpy().tolist() == [2, 2, 2]
+    with pytest.raises(TypeError):
+        assert 2.0 in look
