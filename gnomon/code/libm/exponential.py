@@ -72,7 +72,8 @@ def tanh(k: Kit, x: Term) -> Term:
     a = k.at_most(k.op("abs", x), 10.0 if k.single else 20.0)
     n, shifted = k.near(a, 2.0 * LOG2_E, f.bias)
     power = k.from_bits(k.shl(k.bits(shifted), f.mantissa))
-    far = 1.0 - 2.0 / k.fma(power, exp_rest(k, rest(k, a + a, n)), 1.0)
+    reduced = k.fnma(k.pick(LN2_SINGLE, LN2_DOUBLE)[0], n, a + a)  # whose error is dwarfed as well
+    far = 1.0 - 2.0 / k.fma(power, exp_rest(k, reduced), 1.0)
     near = k.odd(a, tables.TANH_SINGLE, tables.TANH_DOUBLE)
     return k.op("copysign", k.select(a < 0.55, near, far), x)
 
