@@ -152,3 +152,56 @@ def test_bad_dtypes_and_states():
         Random().get_rand_int(TensorContainer((3,)))
     with pytest.raises(ParamError, match="position"):
         Random().state = (1, -1)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 0), (7,), (2, 3, 5), (1001,)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_every_shape_has_the_numbers_of_the_flat_sequence(shape, dtype):
+    for name in ("uniform", "gaussian"):
+        e = getattr(Random(seed=21), name)(shape, dtype)
+        out = np.zeros(shape, e.dtype.numpy)
+        Tensor(out).assign(e)
+        flat = evaluate(getattr(Random(seed=21), name)((out.size,), dtype))
+        np.testing.assert_allclose(out.ravel(), flat, rtol=2e-3, atol=1e-6)
+
+
+def test_both_numbers_of_a_pair_are_independent():
+    x = drawn("sample_gaussian", dtype="float32", n=400_000)
+    first, second = x[::2], x[1::2]
+    for a, b in ((first, second), (abs(first), abs(second)), (first**2, second)):
+        assert abs(np.corrcoef(a, b)[0, 1]) < 0.012
+    seen = np.histogram2d(stats.norm.cdf(first), stats.norm.cdf(second), 10, [[0, 1]] * 2)[0]
+    assert stats.chisquare(seen.ravel()).pvalue > 1e-4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", [*CONTINUOUS, *DISCRETE])
+@pytest.mark.parametrize("seed", [1, 2**40 + 3, 2**63 + 9])
+def test_distributions_at_length(case, seed):
+    """A million numbers: moments, the distribution function, neighbours at several distances."""
+    name, parameters, law = {**CONTINUOUS, **DISCRETE}[case]
+    n = 1_000_000
+    x = drawn(name, *parameters, dtype="float32", n=n, seed=seed)
+    mean, variance, skew, excess = map(float, law.stats("mvsk"))
+    if not variance:
+        assert (x == mean).all()
+        return
+    z = (x - mean) / variance**0.5
+    assert abs(z.mean()) < 5 / n**0.5
+    assert abs(z.var() - 1) < 5 * ((excess + 2) / n) ** 0.5
+    assert abs((z**3).mean() - skew) < 0.05 * (1 + abs(skew)) * (3 + excess)
+    if case in CONTINUOUS:
+        assert stats.kstest(x, law.cdf).pvalue > 1e-4
+    for distance in (1, 2, 3, 1000, 1 << 16):
+        assert abs(np.corrcoef(z[:-distance], z[distance:])[0, 1]) < 5 / n**0.5
+
+
+@pytest.mark.long
+def test_streams_at_length_are_independent():
+    streams = [Random(seed=5), Random(seed=6), *Random(seed=5).split(4)]
+    rows = []
+    for stream in streams:
+        row = TensorContainer((500_000,))
+        row[:] = stream.gaussian(row.shape)
+        rows.append(row.numpy())
+    assert abs(np.corrcoef(rows) - np.eye(len(rows))).max() < 5 / 500_000**0.5
