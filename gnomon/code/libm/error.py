@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gnomon.code.libm import tables
-from gnomon.code.libm.exponential import LOG2_E, exp_rest, rest
+from gnomon.code.libm.exponential import LN2_DOUBLE, LN2_SINGLE, LOG2_E, exp_rest
 from gnomon.code.libm.kit import INF, Kit
 from gnomon.code.libm.logarithm import log
 from gnomon.expr.term import Term
@@ -16,7 +16,8 @@ def erf(k: Kit, x: Term) -> Term:
     near = k.fma(a, k.poly(z, k.pick(tables.ERF_SINGLE, tables.ERF_DOUBLE)), a)
     q = -k.poly(a, k.pick(tables.ERFC_SINGLE, tables.ERFC_DOUBLE))
     n, _ = k.near(q, LOG2_E)
-    far = k.fnma(exp_rest(k, rest(k, q, n)), k.power_of_two(n), k(1.0))
+    reduced = k.fnma(k.pick(LN2_SINGLE, LN2_DOUBLE)[0], n, q)
+    far = k.fnma(exp_rest(k, reduced), k.power_of_two(n), k(1.0))
     return k.op("copysign", k.select(a < 1.0, near, far), x)
 
 
