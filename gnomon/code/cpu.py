@@ -107,7 +107,7 @@ class PhaseWriter(LoopWriter):
         unroll = 1 if self.segments else target.unroll(phase)
         if quotients.terms and not self.segments:  # whole registers of quotients, but short rows
             unroll = 1 if phase.rows else max(2, unroll)
-        masks = self.segments is not None or target.masks(phase)
+        masks = target.masks(phase)
         super().__init__(kernel.arena, arguments, target, (short, short * unroll), masks)
         self.phase, self.number, self.register = phase, number, target.vector_bytes
         if quotients.terms and self.segments is None:
@@ -198,7 +198,8 @@ class PhaseWriter(LoopWriter):
             self.body(self.phase.body)
 
         if self.segments is not None:
-            self.masked_loop(inner, start, stop, self.short, self.segments_in_turn)
+            loop = self.masked_loop if self.masks else self.vector_loop
+            loop(inner, start, stop, self.short, self.segments_in_turn)
             return
         first = self.phase.body[-1]
         ahead = self.phase.vector and not self.phase.turns and self.quotients is None

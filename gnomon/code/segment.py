@@ -95,8 +95,8 @@ class Segments:
             kept.store(caller, ("base", var), base)
         if caller.mask is not None:
             kept.store(caller, "mask", caller.mask)
-        for k, piece in enumerate(self.pieces):
-            name = f"@phase{self.number}_{k}"
+        for piece in self.pieces:
+            name = f"@phase{self.number}_{len(self.functions)}"
             e.line(f"call void {name}(ptr %b, ptr {live})")
             self.functions.append(self.write(name, piece, caller, kept))
 
@@ -146,7 +146,8 @@ class SegmentWriter(LoopWriter):
     """Writes a segment; what it does not find comes from the shared memory."""
 
     def __init__(self, arena: Arena, arguments: Arguments, caller: LoopWriter, kept: Kept) -> None:
-        super().__init__(arena, arguments, caller.e.target, (caller.short, caller.long))
+        lanes = caller.short, caller.long
+        super().__init__(arena, arguments, caller.e.target, lanes, caller.masks)
         self.kept = Kept("%live", kept.bytes, kept.places, kept.kinds)
         self.arrived = set(kept.kinds)
         self.base = {var: self.kept.load(self, ("base", var)) for var in caller.base}

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from gnomon.plan.statement import SAVERS, Store, Structure
 from gnomon.runtime import cross, jit
 from gnomon.runtime.kernel import ENTRY, Kernel, divides
 from gnomon.shadow import Tensor, make_plan
+from tests.code import arm
 from tests.code import gpu as simulated
 from tests.code.elsewhere import accepted, elsewhere, elsewhere_all, nests_of
 from tests.expr.test_compiled import CASES, MODULES, filled
@@ -90,6 +92,61 @@ def functions(dtype: str) -> Iterator[Expr]:
             continue
 
 
+def half_floats_convert(dtype: str, run: Callable[[list[Store]], object]) -> None:
+    """All of them to float32, and float32s around each of them, and halfway between, to them."""
+    half = np.arange(1 << 16, dtype=np.uint16).view(dt.of(dtype).numpy)
+    wide = np.zeros(half.size, np.float32)
+    run([Store(over(wide), "saveto", cast(over(half), dt.float32))])
+    np.testing.assert_array_equal(wide, half.astype(np.float32))
+    bits = wide.view(np.uint32).astype(np.int64)
+    centres = np.concatenate([bits, (bits[:-1] + bits[1:]) // 2])
+    x = (centres[:, None] + np.arange(-2, 3)).ravel().astype(np.uint32).view(np.float32)
+    got = np.zeros(x.size, half.dtype)
+    run([Store(over(got), "saveto", cast(over(x), dt.of(dtype)))])
+    want = x.astype(half.dtype)
+    same = got.view(np.uint16) == want.view(np.uint16)
+    assert (same | (np.isnan(x) & np.isnan(got.astype(np.float32)))).all()
+
+
+# -- AArch64 --------------------------------------------------------------------------------------
+
+
+class TestEmulatedArm:
+    """The machine code of AArch64, instruction by instruction, where the emulator is installed."""
+
+    __test__ = arm.AVAILABLE
+
+    def test_extensions(self):
+        for k, e in enumerate(extension_cases()):
+            dest = np.full(e.shape, 2, e.dtype.numpy)
+            arm.run([Store(over(dest), "plusto", e)], 1 + k % 3)
+            close(dest, evaluate(e) + e.dtype.numpy.type(2))
+
+    @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+    @given(st.data(), SHAPES, st.integers(1, 3))
+    def test_random_expressions(self, data, shape, tasks):
+        e = data.draw(expressions(shape))
+        if 0 in shape:
+            return
+        dest = np.zeros(shape)
+        arm.run([Store(over(dest), "saveto", e)], tasks)
+        np.testing.assert_array_equal(dest, evaluate(e))
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_functions(self, dtype):
+        x = np.linspace(-3, 3, 301).astype(dtype)
+        for f in (f for f in SCALAR.values() if f.arity == 1):
+            e = f(over(x))
+            dest = np.zeros(x.shape, e.dtype.numpy)
+            arm.run([Store(over(dest), "saveto", e)])
+            unit = np.finfo(dtype).eps
+            np.testing.assert_allclose(dest, evaluate(e), rtol=16 * unit, atol=40 * unit)
+
+    @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+    def test_half_floats(self, dtype):
+        half_floats_convert(dtype, arm.run)
+
+
 # -- processors -----------------------------------------------------------------------------------
 
 
@@ -130,19 +187,7 @@ def test_functions_on_older_processors(name, dtype):
 @pytest.mark.parametrize("name", HERE)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_floats_convert_alike_everywhere(name, dtype):
-    """All of them to float32, and float32s around each of them, and halfway between, to them."""
-    half = np.arange(1 << 16, dtype=np.uint16).view(dt.of(dtype).numpy)
-    wide = np.zeros(half.size, np.float32)
-    run_as(TARGETS[name], [Store(over(wide), "saveto", cast(over(half), dt.float32))])
-    np.testing.assert_array_equal(wide, half.astype(np.float32))
-    bits = wide.view(np.uint32).astype(np.int64)
-    centres = np.concatenate([bits, (bits[:-1] + bits[1:]) // 2])
-    x = (centres[:, None] + np.arange(-2, 3)).ravel().astype(np.uint32).view(np.float32)
-    got = np.zeros(x.size, half.dtype)
-    run_as(TARGETS[name], [Store(over(got), "saveto", cast(over(x), dt.of(dtype)))])
-    want = x.astype(half.dtype)
-    same = got.view(np.uint16) == want.view(np.uint16)
-    assert (same | (np.isnan(x) & np.isnan(got.astype(np.float32)))).all()
+    half_floats_convert(dtype, functools.partial(run_as, TARGETS[name]))
 
 
 @pytest.mark.parametrize("name", HERE)
@@ -329,14 +374,16 @@ def test_many_arguments_elsewhere(count):
 
 def test_many_statements_elsewhere():
     """A body of thousands of statements goes in segments."""
-    x = over(np.full(8, 0.5, np.float32))
+    x = over(np.full(23, 0.5, np.float32))
     long: Expr = x
     for k in range(3000):
         long = long * 0.5 + x if k % 2 else long - x
     elsewhere([into(long)])
-    dest = np.zeros(8, np.float32)
-    simulated.run(into_array(dest, long))
-    np.testing.assert_allclose(dest, evaluate(long), rtol=1e-5)
+    runs = [simulated.run, *(functools.partial(run_as, TARGETS[name]) for name in HERE)]
+    for carry_out in runs:
+        dest = np.zeros(x.shape, np.float32)
+        carry_out(into_array(dest, long))
+        np.testing.assert_allclose(dest, evaluate(long), rtol=1e-5)
 
 
 @pytest.mark.long
