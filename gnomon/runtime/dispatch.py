@@ -10,7 +10,9 @@ State: `KNOWN`, the launches by saver and patterns; `_seen`, how often patterns 
 Both are emptied together when they are full. While a function is traced (see `tracing`), the
 launches of all threads are gone and nothing is learned, so that every statement comes by here.
 
-Measured (`python benchmarks/expression.py --only gnomon,NumPy --rows "sgd 1e+01"`).
+Measured on 10 elements of float32, beside NumPy's time for the same line (run
+`python benchmarks/expression.py --only gnomon,NumPy --rows sgd`): `c[:] = a + b` 0.84 us to 0.50,
+`w[:] = -eta * (g + lam * w)` 2.0 us to 1.58; of these 0.18 and 0.27 are the native call.
 """
 
 from __future__ import annotations
