@@ -52,8 +52,8 @@ def place(layout: Layout, arena: Arena) -> None:
 class Builder:
     """Makes segments of the tasks of a layout; each task is compiled once, for all of them."""
 
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
+    def __init__(self, layout: Layout, arena: Arena) -> None:
+        self.layout, self.arena = layout, arena
         self._states: dict[object, object] = {}  # what operators on data hand on to backward
         self._steps: dict[Task, list[Step]] = {}
 
@@ -73,7 +73,9 @@ class Builder:
 
     def _native(self, tasks: Sequence[Task], name: str) -> Segment:
         """Tasks of expressions as one native program."""
-        program = Program([step for task in tasks for step in self._of(task)], name)
+        steps = [step for task in tasks for step in self._of(task)]
+        self.arena.share(steps)
+        program = Program(steps, name)
         touched = _touched(self.layout, tasks)
         return Segment(program.run, *touched, name, native=True, program=program)
 

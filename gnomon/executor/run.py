@@ -37,7 +37,7 @@ class Run:
             "backward": slice(self.layout.forward, None),
             "forward and backward": slice(0, None),
         }
-        self._builder = Builder(self.layout)
+        self._builder = Builder(self.layout, arena)
         self._apart = not config.get("programs")
         self._positions: Positions | None = None
         self._compiled: dict[tuple[str, bool], tuple[Segment, ...]] = {}

@@ -59,8 +59,9 @@ class Bound:
     def run(self, train=True, fuse=True):
         """One forward pass, and one backward pass where gradients are wanted; the layout."""
         layout = self.layout(train, bool(self.grads), fuse)
-        place(layout, Arena(cpu()))
+        arena = Arena(cpu())
+        place(layout, arena)
         layout.draws.put(layout.draws.reserve())
-        for segment in Builder(layout).build(slice(None), "all"):
+        for segment in Builder(layout, arena).build(slice(None), "all"):
             segment.run()
         return layout

@@ -203,8 +203,11 @@ def test_steps_of_a_program_share_a_workspace() -> None:
         steps.append(dnn.convolution_forward(conv))
         steps[-1].bind(x.ctypes.data, w.ctypes.data, y.ctypes.data)
         results.append((x, w, y))
-    assert dnn.share_workspace(steps) == max(step.workspace_bytes for step in steps)
-    assert dnn.share_workspace([]) == 0
+    shared = dnn.share_workspace(steps)
+    assert shared is not None
+    assert shared.nbytes == max(64, *(step.workspace_bytes for step in steps))
+    assert dnn.share_workspace(steps, shared) is shared
+    assert dnn.share_workspace([]) is None
     Program(steps).run()
     for conv, (x, w, y) in zip(convs, results, strict=True):
         near(y, oracle.convolve(conv, x, w))

@@ -306,12 +306,18 @@ class DnnStep(Program):
         self._addresses.give(storage)
 
 
-def share_workspace(steps: Iterable[Step]) -> int:
-    """Gives all oneDNN steps among `steps`, which run one by one, one workspace; its bytes."""
+def share_workspace(
+    steps: Iterable[Step], storage: pool.Storage | None = None
+) -> pool.Storage | None:
+    """Gives all oneDNN steps among `steps`, which run one by one, one workspace.
+
+    It is `storage` where that is large enough, else a new one; None where nobody needs any.
+    """
     ours = [step for step in steps if isinstance(step, DnnStep)]
     nbytes = max((step.workspace_bytes for step in ours), default=0)
-    if ours:
+    if ours and (storage is None or storage.nbytes < nbytes):
         storage = pool.allocate(max(64, nbytes))
-        for step in ours:
-            step.use_workspace(storage)
-    return nbytes
+    for step in ours:
+        assert storage is not None
+        step.use_workspace(storage)
+    return storage
