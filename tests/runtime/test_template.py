@@ -95,11 +95,11 @@ def test_copies_with_much_memory_are_not_kept(monkeypatch):
     shapes = ((400, 300), (300, 200), (400, 200))
     made = Template(making(shapes, lambda a, b: dot(a * 2, b) + 1), 3)
     arrays = operands(shapes, 0)
-    monkeypatch.setattr(template, "_KEPT_BYTES", 1000)
+    monkeypatch.setattr(template, "KEPT_BYTES", 1000)
     for _ in range(3):
         made.run([address(a) for a in arrays])
     assert len(made._free) == 0
-    monkeypatch.setattr(template, "_KEPT_BYTES", 1 << 30)
+    monkeypatch.setattr(template, "KEPT_BYTES", 1 << 30)
     made.run([address(a) for a in arrays])
     assert len(made._free) == 1
     np.testing.assert_allclose(arrays[2], arrays[0] * 2 @ arrays[1] + 1, rtol=1e-4, atol=1e-4)
