@@ -6,6 +6,7 @@ nothing else needs that memory, else into a temporary.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -166,7 +167,9 @@ def sequence(stores: Sequence[Store], temporary: Temporary) -> list[Piece]:
     if len(groups) < 2:
         return list(groups.values())
     before: list[Piece] = []
-    rest = list(groups.values())
+    pairs = itertools.combinations([s.dest for s in stores], 2)
+    crossed = any(a.shape != b.shape and overlap(a, b) for a, b in pairs)
+    rest = [[s] for s in stores] if crossed else list(groups.values())  # crossed: in their order
     for number, group in enumerate(rest):
         written = [s.dest for earlier in rest[:number] for s in earlier]
         for k, store in enumerate(group):
