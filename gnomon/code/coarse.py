@@ -66,7 +66,9 @@ def _divisor(term: Term, var: int, below: dict[int, int | None]) -> int | None:
 
 def _roots(body: Body) -> Iterable[Term]:
     for stmt in body:
-        if isinstance(stmt, Let | Fold):
+        if isinstance(stmt, Let):
             yield stmt.term
+        elif isinstance(stmt, Fold):
+            yield from stmt.terms
         else:
             yield from (stmt.offset, stmt.value)

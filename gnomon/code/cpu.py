@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from gnomon import dtype as dt
 from gnomon.code.coarse import Quotients
 from gnomon.code.emit import Value
-from gnomon.code.loops import LoopWriter
 from gnomon.code.segment import Segments, statements
+from gnomon.code.sweep import SweepWriter
 from gnomon.code.target import Target
 from gnomon.code.values import STREAM, Arguments
 from gnomon.plan.ir import Kernel, Phase, Put
@@ -60,7 +60,7 @@ def _entry(phases: int) -> str:
             f"  call void %parallel(ptr @task{k}, ptr %b, i64 %tasks{k})",
             f"  br label %next{k}",
             f"one{k}:",
-            f"  call void @phase{k}(ptr %b, i64 0, i64 %total{k})",
+            f"  call void @phase{k}(ptr %b, i64 0, i64 %total{k}, i64 0)",
             f"  br label %next{k}",
             f"next{k}:",
         ]
@@ -78,7 +78,7 @@ def _task(k: int) -> str:
             f"  %after = mul i64 %total{k}, %next",
             "  %low = udiv i64 %before, %tasks",
             "  %high = udiv i64 %after, %tasks",
-            f"  call void @phase{k}(ptr %b, i64 %low, i64 %high)",
+            f"  call void @phase{k}(ptr %b, i64 %low, i64 %high, i64 %task)",
             "  ret void",
             "}",
         ]
@@ -93,7 +93,7 @@ def _load(phase: int, slot: int, name: str) -> list[str]:
     ]
 
 
-class PhaseWriter(LoopWriter):
+class PhaseWriter(SweepWriter):
     """One phase as a function `phaseK(block, low, high)` of its blocks from low to before high."""
 
     def __init__(
@@ -125,7 +125,8 @@ class PhaseWriter(LoopWriter):
         else:
             self.blocks(phase.inner)
         head = (
-            f"define internal void @phase{self.number}(ptr %b, i64 %low, i64 %high) noinline #0 {{"
+            "define internal void "
+            f"@phase{self.number}(ptr %b, i64 %low, i64 %high, i64 %task) noinline #0 {{"
         )
         return "\n".join([head, "entry:", *e.allocas, *e.lines, "  ret void", "}"])
 
@@ -200,6 +201,9 @@ class PhaseWriter(LoopWriter):
         if self.segments is not None:
             loop = self.masked_loop if self.masks else self.vector_loop
             loop(inner, start, stop, self.short, self.segments_in_turn)
+            return
+        if self.phase.swept:
+            self.sweep(self.phase.body, inner, start, stop)
             return
         first = self.phase.body[-1]
         ahead = self.phase.vector and not self.phase.turns and self.quotients is None

@@ -18,7 +18,8 @@ from gnomon.expr.oracle import convert
 from gnomon.expr.primitive import PRIMITIVES
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Term
-from gnomon.plan.ir import Body, Fold, Kernel, Let, Phase, Put
+from gnomon.plan.ir import Body, Fold, Kernel, Let, Phase, Put, reducer_of
+from gnomon.plan.scratch import TASK, TASKS
 from gnomon.plan.statement import SAVERS, Structure
 from gnomon.plan.terms import host_value, index_terms, postorder
 
@@ -39,7 +40,8 @@ class _Run:
 
     def __init__(self, kernel: Kernel, structure: Structure) -> None:
         self.kernel, self.arena = kernel, kernel.arena
-        self.env: dict[Hashable, Any] = {("dim", k): n for k, n in enumerate(structure.dims)}
+        self.env: dict[Hashable, Any] = {TASK: 0, TASKS: 1}
+        self.env.update({("dim", k): n for k, n in enumerate(structure.dims)})
         self.memory: dict[Hashable, tuple[Array, int]] = {}
         for k, buffer in enumerate(structure.buffers):
             self.memory["leaf", k] = flat_memory(buffer.numpy(), buffer.strides)
@@ -90,22 +92,25 @@ class _Run:
         memory[place] = convert(np.asarray(value), put.dest.dtype)
 
     def fold(self, fold: Fold) -> None:
-        reducer, args = fold.reducer, fold.term.args
-        dtypes = reducer.dtypes(tuple(a.dtype for a in args))
-        starts = reducer.start(args[0].dtype)
-        state = [np.asarray(s, d.numpy) for s, d in zip(starts, dtypes, strict=True)]
-        state = self.fold_loop(fold, 0, state)
-        for k, value in enumerate(state):
-            self.kept["part", fold.term.id, k] = value
+        state = {}
+        for term in fold.terms:
+            reducer, args = reducer_of(term), term.args
+            dtypes = reducer.dtypes(tuple(a.dtype for a in args))
+            starts = reducer.start(args[0].dtype)
+            state[term] = [np.asarray(s, d.numpy) for s, d in zip(starts, dtypes, strict=True)]
+        self.fold_loop(fold, 0, state)
+        for term, values in state.items():
+            self.kept.update((("part", term.id, k), value) for k, value in enumerate(values))
 
-    def fold_loop(self, fold: Fold, depth: int, state: list[Any]) -> list[Any]:
+    def fold_loop(self, fold: Fold, depth: int, state: dict[Term, list[Any]]) -> None:
         for _ in self.loop(fold.vars[depth : depth + 1]):
             self.body(fold.bodies[depth])
             if depth + 1 < len(fold.vars):
-                state = self.fold_loop(fold, depth + 1, state)
-            else:
-                state = self.combine(fold.reducer, state, [self.value(a) for a in fold.term.args])
-        return state
+                self.fold_loop(fold, depth + 1, state)
+                continue
+            for term, values in state.items():
+                new = [self.value(a) for a in term.args]
+                state[term] = self.combine(reducer_of(term), values, new)
 
     def combine(self, reducer: Reducer, a: list[Any], b: list[Any]) -> list[Any]:
         left = tuple(self.arena.arg(("left", k), _dtype(v)) for k, v in enumerate(a))
@@ -146,6 +151,10 @@ class _Run:
         self.counts[op] += term.id not in self.index
         if op == "read":
             return self.read(term, values)
+        if op == "keep":
+            memory, first = self.memory[term.payload.slot]
+            memory[first + int(values[term.args[1].id])] = values[term.args[0].id]
+            return values[term.args[0].id]
         args = [values[a.id] for a in term.args]
         if op == "cast":
             return convert(np.asarray(args[0]), term.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from gnomon import dtype as dt
@@ -14,7 +15,7 @@ from gnomon.plan.ir import Body, Fold, Let, Put
 from gnomon.plan.statement import SAVERS
 
 
-class LoopWriter(Values):
+class LoopWriter(Values, ABC):
     """Writes the statements of a nest; `long` lanes in the main loop, `short` ones in tails.
 
     Where the target has no masks, tails go one by one.
@@ -133,109 +134,19 @@ class LoopWriter(Values):
             value = self.e.primitive(update, [old, value], value.dtype)
         self.store(put.dest, put.offset, self.e.convert(value, put.dest.dtype))
 
+    @abstractmethod
     def fold(self, fold: Fold) -> None:
-        term, reducer = fold.term, fold.reducer
-        across = self.vec is not None and bool(term.free >> self.vec & 1)
-        lanes = self.long if fold.vector else self.lanes if across else 1
-        dtypes = reducer.dtypes(tuple(a.dtype for a in term.args))
-        starts = [
-            self.e.constant(s, d, lanes)
-            for s, d in zip(reducer.start(term.args[0].dtype), dtypes, strict=True)
-        ]
-        places = [self.e.alloca(d, lanes) for d in dtypes]
-        for place, start in zip(places, starts, strict=True):
-            self.e.line(f"store {start}, ptr {place}")
-        outer = self.vec, self.lanes, self.mask
-        if fold.vector:
-            self.vec, self.lanes, self.mask = None, 1, None
-        self.fold_loops(fold, 0, lambda: self.accumulate(fold, places, starts))
-        self.vec, self.lanes, self.mask = outer
-        results = [
-            self.e.do(f"load {s.type}, ptr {place}", s.dtype, s.lanes)
-            for place, s in zip(places, starts, strict=True)
-        ]
-        for k, result in enumerate(self.join(reducer, results)):
-            self.scopes[-1][("part", term.id, k)] = (
-                result if fold.vector or lanes == 1 else results[k]
-            )
+        """The loops of a fold; its results are known afterwards."""
 
-    def fold_loops(self, fold: Fold, depth: int, innermost: Callable[[], Value | None]) -> None:
-        var, last = fold.vars[depth], depth == len(fold.vars) - 1
-        until: list[Value] = []
-
-        def inside() -> None:
-            self.body(fold.bodies[depth])
-            if not last:
-                self.fold_loops(fold, depth + 1, innermost)
-                return
-            enough = innermost()
-            if enough is not None:
-                until.append(enough)
-
-        start, stop = self.e.index(0), self.extent(var)
-        if last and fold.vector:
-            self.vector_loop(var, start, stop, self.long, inside)
-            return
-        with self.e.for_range(start, stop, until=until) as i, self.scope():
-            self.base[var] = i
-            inside()
-
-    def accumulate(
-        self, fold: Fold, places: Sequence[str], starts: Sequence[Value]
-    ) -> Value | None:
-        """One step of a fold; lanes beyond the end take the neutral element.
-
-        Gives whether the rest changes nothing, for reducers of which that can be said.
-        """
-        new = []
-        for arg, start in zip(fold.term.args, starts, strict=True):
-            value = self.value(arg)
-            if fold.vector and self.vec is None and start.lanes > 1:  # a tail without masks
-                new.append(self.e.in_first_lane(value, start))
-                continue
-            value = self.e.spread(value, start.lanes)
-            if fold.vector and self.mask is not None:
-                value = self.e.primitive("select", [self.mask, value, start], value.dtype)
-            new.append(value)
-        old = [
-            self.e.do(f"load {s.type}, ptr {place}", s.dtype, s.lanes)
-            for place, s in zip(places, starts, strict=True)
-        ]
-        results = self.combine(fold.reducer, old, new)
-        for place, result in zip(places, results, strict=True):
-            self.e.line(f"store {result}, ptr {place}")
-        return None if fold.vector else self.enough(fold.reducer, results)
-
-    def enough(self, reducer: Reducer, values: Sequence[Value]) -> Value | None:
-        """Whether partial results are final in all lanes."""
-        if reducer.enough is None:
-            return None
-        terms = tuple(self.arena.arg(("left", k), v.dtype) for k, v in enumerate(values))
-        with self.scope():
-            self.scopes[-1].update((t.id, v) for t, v in zip(terms, values, strict=True))
-            final = self.value(reducer.enough(self.arena, terms))
-        if final.lanes == 1:
-            return final
-        missing = self.e.primitive("not", [final], dt.bool_)
-        if self.mask is not None:
-            missing = self.e.primitive("and", [missing, self.mask], dt.bool_)
-        return self.e.primitive("not", [self.any_lane(missing)], dt.bool_)
-
-    def combine(self, reducer: Reducer, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
-        """The reducer's formula on values."""
+    def combine(
+        self, reducer: Reducer, a: Sequence[Value], b: Sequence[Value], ordered: bool = False
+    ) -> list[Value]:
+        """The reducer's formula on values; `ordered` where those of `b` come after those of `a`."""
         arena = self.arena
         left = tuple(arena.arg(("left", k), v.dtype) for k, v in enumerate(a))
         right = tuple(arena.arg(("right", k), v.dtype) for k, v in enumerate(b))
         with self.scope():
             for term, value in zip((*left, *right), (*a, *b), strict=True):
                 self.scopes[-1][term.id] = value
-            return [self.value(t) for t in reducer.combine(arena, left, right)]
-
-    def join(self, reducer: Reducer, values: list[Value]) -> list[Value]:
-        """All lanes into one, halves upon halves."""
-        while values[0].lanes > 1:
-            half = values[0].lanes // 2
-            low = [self.part(v, range(half)) for v in values]
-            high = [self.part(v, range(half, 2 * half)) for v in values]
-            values = self.combine(reducer, low, high)
-        return values
+            formula = reducer.follow if ordered and reducer.follow else reducer.combine
+            return [self.value(t) for t in formula(arena, left, right)]

@@ -25,6 +25,7 @@ from gnomon.code.team import BLOCK, WARP, TeamWriter
 from gnomon.code.values import Arguments
 from gnomon.expr.term import Term
 from gnomon.plan.ir import Fold, Kernel, Phase, Put
+from gnomon.plan.scratch import TASK
 from gnomon.plan.show import size, slot
 from gnomon.plan.terms import host_value
 
@@ -123,7 +124,7 @@ class PhaseWriter(TeamWriter):
         self.row_folds = [s for s in phase.row if isinstance(s, Fold)]
         self.joint = [s for s in phase.body if isinstance(s, Fold) and s.vector]
         self.kind: Kind = "elements" if self.joint else "rows" if self.row_folds else "threads"
-        together = {s.term.id for s in (*self.row_folds, *self.joint)}
+        together = {t.id for s in (*self.row_folds, *self.joint) for t in s.terms}
         super().__init__(kernel.arena, arguments, target, entry, together)
         self.segments: Segments | None = None
         if self.kind == "threads" and statements(phase.body) > target.segment:
@@ -156,6 +157,15 @@ class PhaseWriter(TeamWriter):
                 return None
             longest = self.arena.op("max", longest, count)
         return longest
+
+    def argument(self, key: Hashable) -> Value:
+        """A kernel argument; the number of the team that goes through a row."""
+        if key != TASK:
+            return super().argument(key)
+        size = self.register("ntid.y")
+        return self.int(
+            "add", self.int("mul", self.register("ctaid.x"), size), self.register("tid.y")
+        )
 
     # -- the entry ------------------------------------------------------------------------------
 

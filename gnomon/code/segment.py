@@ -10,10 +10,11 @@ from collections.abc import Hashable, Iterator
 
 from gnomon import dtype as dt
 from gnomon.code.emit import Value, type_of
+from gnomon.code.folds import FoldWriter
 from gnomon.code.loops import LoopWriter
 from gnomon.code.values import Arguments
 from gnomon.expr.term import Arena, Term
-from gnomon.plan.ir import Body, Fold, Phase, Put, Stmt
+from gnomon.plan.ir import Body, Fold, Let, Phase, Put, Stmt
 
 LANE_BYTES = 8  # of the widest value
 
@@ -31,6 +32,13 @@ def _each(body: Body) -> Iterator[Stmt]:
                 yield from _each(inner)
 
 
+def _computed(stmt: Stmt) -> list[Term]:
+    """The Terms that a statement computes."""
+    if isinstance(stmt, Put):
+        return []
+    return [stmt.term] if isinstance(stmt, Let) else stmt.terms
+
+
 class Segments:
     """The pieces of one body: which statements, and which values cross between them."""
 
@@ -41,7 +49,7 @@ class Segments:
         body = phase.body
         self.pieces = [body[k : k + size] for k in range(0, len(body), size)]
         everything = _each([*phase.entry, *phase.row, *body])
-        self.computed = {s.term.id for s in everything if not isinstance(s, Put)}
+        self.computed = {t.id for s in everything for t in _computed(s)}
         self.crossing = self._crossing()
         self.functions: list[str] = []
         self.declared: set[str] = set()
@@ -49,16 +57,16 @@ class Segments:
     def _crossing(self) -> dict[Hashable, None]:
         """Keys of the values that a segment needs and does not compute, in a fixed order."""
         home = {
-            stmt.term.id: k
+            (term.id, k)
             for k, piece in enumerate(self.pieces)
             for stmt in _each(piece)
-            if not isinstance(stmt, Put)
+            for term in _computed(stmt)
         }
         found: dict[Hashable, None] = {}
         for k, piece in enumerate(self.pieces):
             for term in self._needs(piece):
                 whole = term.args[0] if term.op == "part" else term
-                if home.get(whole.id, -1) != k:
+                if (whole.id, k) not in home:
                     key = ("part", whole.id, term.payload) if term.op == "part" else term.id
                     found[key] = None
         return found
@@ -67,7 +75,10 @@ class Segments:
         """The computed Terms that the statements of a segment ask for."""
         seen: set[int] = set()
         for stmt in _each(piece):
-            stack = [stmt.value, stmt.offset] if isinstance(stmt, Put) else list(stmt.term.args)
+            if isinstance(stmt, Put):
+                stack = [stmt.value, stmt.offset]
+            else:
+                stack = [a for t in _computed(stmt) for a in t.args]
             while stack:
                 term = stack.pop()
                 if term.id in seen:
@@ -142,7 +153,7 @@ class Kept:
             return writer.e.do(f"load {type_of(dtype, lanes)}, ptr {place}", dtype, lanes)
 
 
-class SegmentWriter(LoopWriter):
+class SegmentWriter(FoldWriter):
     """Writes a segment; what it does not find comes from the shared memory."""
 
     def __init__(self, arena: Arena, arguments: Arguments, caller: LoopWriter, kept: Kept) -> None:

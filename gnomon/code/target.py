@@ -180,8 +180,10 @@ def _index(name: str) -> bool:
 def _roots(body: Body) -> list[Term]:
     roots = []
     for stmt in body:
-        if isinstance(stmt, Let | Fold):
+        if isinstance(stmt, Let):
             roots.append(stmt.term)
+        elif isinstance(stmt, Fold):
+            roots.extend(stmt.terms)
         else:
             roots.append(stmt.value)
     return roots

@@ -13,8 +13,9 @@ from gnomon.code.emit import Value, type_of
 from gnomon.code.loops import LoopWriter
 from gnomon.code.target import Target
 from gnomon.code.values import Arguments
+from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Arena, Term, mask_of
-from gnomon.plan.ir import Fold
+from gnomon.plan.ir import Fold, reducer_of
 from gnomon.plan.operand import Operand
 
 WARP = 32
@@ -67,7 +68,11 @@ class TeamWriter(LoopWriter):
     # -- folds ----------------------------------------------------------------------------------
 
     def fold(self, fold: Fold) -> None:
-        e, term, reducer = self.e, fold.term, fold.reducer
+        for term in fold.terms:
+            self.fold_one(fold, term)
+
+    def fold_one(self, fold: Fold, term: Term) -> None:
+        e, reducer = self.e, reducer_of(term)
         dtypes = reducer.dtypes(tuple(a.dtype for a in term.args))
         starts = reducer.start(term.args[0].dtype)
         places = [e.alloca(d) for d in dtypes]
@@ -85,7 +90,7 @@ class TeamWriter(LoopWriter):
         self.nest(fold, 0, alone, step)
         results = self.read(places, dtypes)
         if together:
-            results = self.across_team(fold, results)
+            results = self.across_team(reducer, results)
         for k, result in enumerate(results):
             self.scopes[-1][("part", term.id, k)] = result
 
@@ -130,22 +135,22 @@ class TeamWriter(LoopWriter):
                 self.body(body)
             step()
 
-    def across_team(self, fold: Fold, values: list[Value]) -> list[Value]:
+    def across_team(self, reducer: Reducer, values: list[Value]) -> list[Value]:
         """What the threads of a team have, as one; every thread gets it."""
         e = self.e
         for distance in (16, 8, 4, 2, 1):
             other = [self.shuffled("down", v, distance) for v in values]
-            values = self.combine(fold.reducer, values, other)
+            values = self.combine(reducer, values, other)
         values = [self.shuffled("idx", v, 0) for v in values]
         places = [e.alloca(v.dtype) for v in values]
         for place, value in zip(places, values, strict=True):
             e.line(f"store {value}, ptr {place}")
         many = e.primitive("lt", [e.index(WARP), self.register("ntid.x")], dt.bool_)
         with e.when(many), self.scope():
-            self.across_warps(fold, values, places)
+            self.across_warps(reducer, values, places)
         return self.read(places, [v.dtype for v in values])
 
-    def across_warps(self, fold: Fold, values: list[Value], places: Sequence[str]) -> None:
+    def across_warps(self, reducer: Reducer, values: list[Value], places: Sequence[str]) -> None:
         """Combines the warps' values by way of shared memory, in the order of the warps."""
         e = self.e
         dtypes = [v.dtype for v in values]
@@ -166,7 +171,7 @@ class TeamWriter(LoopWriter):
                 e.do(f"load {type_of(d)}, ptr addrspace(3) {spot}", d)
                 for spot, d in zip(spots, dtypes, strict=True)
             ]
-            combined = self.combine(fold.reducer, self.read(places, dtypes), other)
+            combined = self.combine(reducer, self.read(places, dtypes), other)
             for place, result in zip(places, combined, strict=True):
                 e.line(f"store {result}, ptr {place}")
 

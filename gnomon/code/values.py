@@ -28,6 +28,7 @@ from gnomon.expr.term import Arena, Term
 from gnomon.plan.ir import Put
 from gnomon.plan.operand import Operand
 from gnomon.plan.schedule import stride
+from gnomon.plan.scratch import TASK
 
 STREAM = "!0"  # the metadata of stores past the caches
 BRANCHES = frozenset({"rare"})  # what `math.expand` may leave to this file
@@ -84,6 +85,8 @@ class Values:
 
     def argument(self, key: Hashable) -> Value:
         """A kernel argument, loaded at the function's entry when it is first asked for."""
+        if key == TASK:
+            return Value("%task", dt.int64)
         found = self.scopes[0].get(key)
         if found is None:
             with self.e.at_entry():
@@ -122,6 +125,8 @@ class Values:
         """The Terms that `compute` asks for; folds and reads find their own."""
         if term.op == "rare":
             return term.args[0], term.args[2]
+        if term.op == "keep":
+            return term.args[:1]
         return () if term.op in ("part", "read") else term.args
 
     def key(self, term: Term, base: bool) -> Hashable:
@@ -150,6 +155,10 @@ class Values:
         if op == "read":
             mask = term.args[1] if len(term.args) == 2 else None
             return self.fetch(term.payload, term.args[0], mask, False, term)
+        if op == "keep":
+            value = self.value(term.args[0])
+            self.store(term.payload, term.args[1], value)
+            return value
         if op == "rare":
             cond, slow, fast = term.args
             return self.rarely(cond, slow, fast, base)

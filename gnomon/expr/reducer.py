@@ -34,6 +34,7 @@ class Reducer:
     combine: Callable[[Arena, Values, Values], Values]
     key: Hashable = None
     enough: Callable[[Arena, Values], Term] | None = None
+    follow: Callable[[Arena, Values, Values], Values] | None = None
 
     def dtypes(self, body: tuple[DType, ...]) -> tuple[DType, ...]:
         """The dtypes of the results for bodies of these dtypes."""
@@ -70,21 +71,31 @@ def _simple(name: str, op: str, start: Callable[[DType], Number]) -> Reducer:
     return Reducer(name, 1, lambda dtype: (start(dtype),), combine)
 
 
-def _arg(
-    name: str, start: Callable[[DType], Number], better: Callable[[Term, Term], Term]
-) -> Reducer:
+def _arg(name: str, start: Callable[[DType], Number], least: bool) -> Reducer:
     """The value and its position; the first of equals wins, and a NaN beats every number."""
+
+    def better(a: Term, b: Term) -> Term:
+        """Whether `b` comes before `a`; so does a NaN in either."""
+        return ~(a <= b) if least else ~(b <= a)
 
     def combine(arena: Arena, a: Values, b: Values) -> Values:
         (va, ia), (vb, ib) = a, b
         earlier = ib < ia
-        take = better(vb, va) | (vb.eq(va) & earlier)
+        take = better(va, vb) | (vb.eq(va) & earlier)
         if va.dtype.kind == "f":
             nan_a, nan_b = arena.op("ne", va, va), arena.op("ne", vb, vb)
-            take = (take & ~nan_a) | (nan_b & (~nan_a | earlier))
+            take = take & (~nan_a | (nan_b & earlier))
         return arena.select(take, vb, va), arena.select(take, ib, ia)
 
-    return Reducer(name, 2, lambda dtype: (start(dtype), dt.int64.limits[1]), combine)
+    def follow(arena: Arena, a: Values, b: Values) -> Values:
+        (va, ia), (vb, ib) = a, b
+        take = better(va, vb)
+        if va.dtype.kind == "f":
+            take = take & va.eq(va)
+        return arena.select(take, vb, va), arena.select(take, ib, ia)
+
+    # nothing is the first of all: where nothing is better, that is the answer
+    return Reducer(name, 2, lambda dtype: (start(dtype), 0), combine, follow=follow)
 
 
 def _earlier(arena: Arena, a: Values, b: Values) -> Values:
@@ -98,8 +109,8 @@ SUM = _simple("sum", "add", lambda dtype: 0)
 PROD = _simple("prod", "mul", lambda dtype: 1)
 MAXIMUM = _simple("max", "max", lowest)
 MINIMUM = _simple("min", "min", highest)
-ARGMAX = _arg("argmax", lowest, lambda b, a: b > a)
-ARGMIN = _arg("argmin", highest, lambda b, a: b < a)
+ARGMAX = _arg("argmax", lowest, False)
+ARGMIN = _arg("argmin", highest, True)
 REDUCERS = {r.name: r for r in (SUM, PROD, MAXIMUM, MINIMUM, ARGMAX, ARGMIN)}
 NAMED = {**REDUCERS, FIRST.name: FIRST}  # those that mean the same in every process, by name
 

@@ -2,70 +2,74 @@
 
 A fold is computed where it stands when it depends on all the outer variables. One that does not
 (the mean over axis 0 in `x - mean(x, 0)`, the sum in `x / sum(x)`) would be computed anew for every
-row: it becomes a phase of its own that stores into scratch memory of its own size. A fold to a
-single value is cut into chunks of fixed size, so that threads can share it and its result does not
-depend on how many there are.
+row: it becomes a phase of its own that stores into scratch memory of its own size.
+
+A fold to a single value, or to a single row, is cut into chunks of fixed size, so that threads can
+share it, its result does not depend on how many there are, and sums lose little: partial results
+of all chunks but the last are a phase of their own, which is empty where one chunk holds all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gnomon import dtype as dt
-from gnomon.dtype import DType
 from gnomon.expr.term import Arena, Term, mask_of
 from gnomon.plan.lower import Nest, Root
-from gnomon.plan.operand import Operand
-from gnomon.plan.terms import postorder, rebuild
+from gnomon.plan.schedule import lanes_across
+from gnomon.plan.scratch import Scratch
+from gnomon.plan.terms import postorder, rebuild, renamed
 
 TINY = 64  # a window of so few elements is cheaper computed again than stored
 CHUNK = 16384  # elements that one partial result of a full reduction covers
-
-
-class Scratch:
-    """Scratch operands of a kernel and their sizes."""
-
-    def __init__(self, arena: Arena) -> None:
-        self.arena = arena
-        self.buffers: list[tuple[Operand, Term]] = []
-        self.final: set[int] = set()  # variables of folds over partial results: not to be cut again
-
-    def take(self, variables: tuple[int, ...], dtype: DType) -> tuple[Operand, Term]:
-        """An operand with an element for every value of `variables`, and the offset of theirs."""
-        offset, stride = self.arena.const(0), self.arena.const(1)
-        for v in reversed(variables):
-            offset = offset + self.arena.make("var", (), dt.int64, v) * stride
-            stride = stride * self.arena.extent[v]
-        operand = Operand(("scratch", len(self.buffers)), (stride,), (1,), dtype)
-        self.buffers.append((operand, stride))
-        return operand, offset
+ROWS = 256  # elements that one partial result of a reduction to a row covers
 
 
 def hoist(nest: Nest, arena: Arena, scratch: Scratch) -> list[Nest]:
     """The phases that compute `nest`, in order; the last one stores its roots."""
     phases: list[Nest] = []
     while True:
-        fold = _misplaced(nest)
-        if fold is None:
+        folds = _misplaced(nest)
+        if not folds:
             break
-        own, nest = _cut(nest, fold, arena, scratch)
+        own, nest = _cut(nest, folds, arena, scratch)
         phases.extend(hoist(own, arena, scratch))
-    if not nest.vars:
-        partial, nest = _chunked(nest, arena, scratch)
-        phases.extend(partial)
+    while len(nest.vars) < 2 and not nest.turns:
+        folds = _splittable(nest, scratch)
+        if not folds:
+            break
+        if _awaited(nest, folds):
+            own, nest = _cut(nest, folds, arena, scratch)
+            phases.extend(hoist(own, arena, scratch))
+            continue
+        partial, nest = _chunked(nest, folds, arena, scratch)
+        phases.extend(hoist(partial, arena, scratch))
     return [*phases, nest]
 
 
-def _misplaced(nest: Nest) -> Term | None:
-    """The first fold that would be computed again and again."""
+def _misplaced(nest: Nest) -> list[Term]:
+    """The first folds that would be computed again and again: over the same ranges, at once."""
     order = postorder([root.value for root in nest.roots])
     rows = mask_of(nest.vars[:-1])
     around = _surroundings(order)
+    found: list[Term] = []
     for term in order:
         if term.op != "fold" or _tiny(term) or not nest.vars:
             continue
         needed = rows | around.get(term.id, 0) if term.free else mask_of(nest.vars)
         if needed & ~term.free:
-            return term
-    return None
+            found.append(term)
+    return _together(found, found)
+
+
+def _together(folds: Sequence[Term], pending: Sequence[Term]) -> list[Term]:
+    """The first of `folds`, and those over the same ranges that wait for none of `pending`."""
+    if not folds:
+        return []
+    first = folds[0]
+    waiting = {t.id for t in pending}
+    same = [t for t in folds if t.payload[1] == first.payload[1] and t.free == first.free]
+    return [t for t in same if not any(x.id in waiting for x in postorder(t.args))]
 
 
 def _surroundings(order: list[Term]) -> dict[int, int]:
@@ -91,17 +95,24 @@ def _tiny(fold: Term) -> bool:
     return count <= TINY
 
 
-def _cut(nest: Nest, fold: Term, arena: Arena, scratch: Scratch) -> tuple[Nest, Nest]:
-    """A nest that stores the results of `fold`, and `nest` reading them."""
+def _cut(nest: Nest, folds: Sequence[Term], arena: Arena, scratch: Scratch) -> tuple[Nest, Nest]:
+    """A nest that stores the results of `folds`, and `nest` reading them."""
+    free = folds[0].free
     ordered = [*nest.vars, *(v for v in range(len(arena.extent)) if v not in nest.vars)]
-    variables = tuple(v for v in ordered if fold.free >> v & 1)
+    variables = tuple(v for v in ordered if free >> v & 1)
     roots, parts = [], {}
-    results = [t for t in postorder([r.value for r in nest.roots]) if t.op == "part"]
-    for part in [t for t in results if t.args[0] is fold]:
+    for part in _parts(nest, folds):
         operand, offset = scratch.take(variables, part.dtype)
         roots.append(Root(operand, "saveto", offset, part))
         parts[part.id] = arena.make("read", (offset,), part.dtype, operand)
     return Nest(variables, tuple(roots)), _replace(nest, parts)
+
+
+def _parts(nest: Nest, folds: Sequence[Term]) -> list[Term]:
+    """The results of `folds` that `nest` uses."""
+    wanted = {t.id for t in folds}
+    order = postorder([r.value for r in nest.roots])
+    return [t for t in order if t.op == "part" and t.args[0].id in wanted]
 
 
 def _replace(nest: Nest, parts: dict[int, Term]) -> Nest:
@@ -112,46 +123,80 @@ def _replace(nest: Nest, parts: dict[int, Term]) -> Nest:
     return Nest(nest.vars, roots, nest.turns)
 
 
-def _chunked(nest: Nest, arena: Arena, scratch: Scratch) -> tuple[list[Nest], Nest]:
-    """Folds to a single value in two steps: partial results of chunks, and a fold over these."""
-    phases: list[Nest] = []
-    while True:
-        order = postorder([r.value for r in nest.roots])
-        fold = next((t for t in order if _whole(t) and t.payload[1][0] not in scratch.final), None)
-        if fold is None:
-            return phases, nest
-        partial, final = _chunk(fold, arena, scratch)
-        phases.extend(hoist(partial, arena, scratch))
-        nest = _replace(nest, {fold.id: final})
+# -- chunks ---------------------------------------------------------------------------------------
 
 
-def _whole(term: Term) -> bool:
-    return term.op == "fold" and not term.free and not _tiny(term)
+def _splittable(nest: Nest, scratch: Scratch) -> list[Term]:
+    """Folds over the same ranges, to be cut into chunks at once."""
+    order = postorder([r.value for r in nest.roots])
+    found = [t for t in order if t.op == "fold" and not _tiny(t)]
+    pending = [t for t in found if t.payload[1][0] not in scratch.final]
+    whole = [t for t in pending if t.free == mask_of(nest.vars)]
+    if nest.vars:
+        everything = [t for t in found if t.free >> nest.vars[0] & 1]
+        if not lanes_across(nest.vars[0], everything, nest.roots):
+            return []
+        whole = [t for t in whole if _reads_all(t)]
+    return _together(whole, pending)
 
 
-def _chunk(fold: Term, arena: Arena, scratch: Scratch) -> tuple[Nest, Term]:
-    """The phase of partial results, and the fold over them that takes the place of `fold`."""
-    reducer, variables = fold.payload
+def _awaited(nest: Nest, folds: Sequence[Term]) -> bool:
+    """Whether other folds wait for one of `folds`."""
+    wanted = {t.id for t in folds}
+    order = postorder([r.value for r in nest.roots])
+    others = [t for t in order if t.op == "fold" and t.id not in wanted]
+    return any(t.id in wanted for t in postorder(others))
+
+
+def _reads_all(fold: Term) -> bool:
+    """Whether something is read at every point: then partial results are few beside it."""
+    every = mask_of(fold.payload[1]) | fold.free
+    reads = (t for t in postorder(fold.args) if t.op == "read")
+    return any(not every & ~t.args[0].free for t in reads)
+
+
+def _chunked(
+    nest: Nest, folds: Sequence[Term], arena: Arena, scratch: Scratch
+) -> tuple[Nest, Nest]:
+    """The nest of partial results, and `nest` joining these with the last chunk."""
+    variables = folds[0].payload[1]
     first, inner = variables[0], arena.const(1)
     for v in variables[1:]:
         inner = inner * arena.extent[v]
-    n = arena.extent[first]
-    step = arena.op(
-        "max", arena.const(CHUNK) // arena.op("max", inner, arena.const(1)), arena.const(1)
-    )
-    chunk = arena.var((n + (step - 1)) // step)
-    within = arena.var(arena.op("min", step, n - chunk * step))
-    position = chunk * step + within
-    bodies = rebuild(
-        fold.args, lambda t: position if t.op == "var" and t.payload == first else None
-    )
-    partial = arena.parts(reducer, (within.payload, *variables[1:]), tuple(bodies))
-    roots, again = [], []
-    final = arena.var(arena.extent[chunk.payload])
-    scratch.final.add(final.payload)
-    for part in partial:
-        operand, offset = scratch.take((chunk.payload,), part.dtype)
-        roots.append(Root(operand, "saveto", offset, part))
-        again.append(arena.make("read", (final,), part.dtype, operand))
-    whole = arena.make("fold", tuple(again), fold.dtype, (reducer, (final.payload,)))
-    return Nest((chunk.payload,), tuple(roots)), whole
+    one, n = arena.const(1), arena.extent[first]
+    size = arena.const(ROWS if nest.vars else CHUNK)
+    step = arena.op("max", size // arena.op("max", inner, one), one)
+    count = arena.op("max", n - 1, arena.const(0)) // step
+    chunk, within, rest = arena.var(count), arena.var(step), arena.var(n - count * step)
+    final = arena.var(count)
+    scratch.final |= {within.payload, rest.payload, final.payload}
+    roots: list[Root] = []
+    parts: dict[int, Term] = {}
+    for fold in folds:
+        reducer = fold.payload[0]
+
+        def over(var: Term, place: Term, fold: Term = fold) -> tuple[Term, ...]:
+            bodies = tuple(renamed(fold.args, {first: place}))
+            own = (var.payload, *variables[1:])
+            return arena.parts(fold.payload[0], own, bodies)
+
+        again = []
+        for part in over(within, chunk * step + within):
+            operand, offset = scratch.take((chunk.payload, *nest.vars), part.dtype)
+            roots.append(Root(operand, "saveto", offset, part))
+            (place,) = renamed([offset], {chunk.payload: final})
+            again.append(arena.make("read", (place,), part.dtype, operand))
+        wide = [_wide(t, reducer.name) for t in again]
+        before = arena.parts(reducer, (final.payload,), tuple(wide))
+        last = over(rest, count * step + rest)
+        ends = [arena.cast(b, p.dtype) for b, p in zip(before, last, strict=True)]
+        joined = reducer.combine(arena, tuple(ends), last)
+        for part in _parts(nest, [fold]):
+            parts[part.id] = joined[part.payload]
+    return Nest((chunk.payload, *nest.vars), tuple(roots)), _replace(nest, parts)
+
+
+def _wide(value: Term, reducer: str) -> Term:
+    """Partial sums are added in float64: there may be very many."""
+    narrow = reducer == "sum" and value.dtype is dt.float32
+    return value.arena.cast(value, dt.float64) if narrow else value

@@ -4,7 +4,7 @@
     Phase    rows x inner: for every combination of `rows`, `row` then the inner loop over `body`;
              where there are `turns`, both once for each of them
     Let      compute a Term and keep it under its id
-    Fold     loops over a fold's variables; its results are kept under the fold's id
+    Fold     loops over the variables of one fold or several; results are kept under the fold's id
     Store    dest[offset] saver value
 
 A phase's iterations are independent: they are cut into blocks of at most `block` inner iterations,
@@ -31,24 +31,33 @@ class Let:
 
 @dataclass(slots=True)
 class Fold:
-    """Reduce `term` over `vars`; `bodies[k]` runs inside variable k's loop, before the next loop.
+    """Reduce `terms` over their variables; `bodies[k]` runs in variable k's loop, before the next.
 
     `vector` tells whether the innermost variable is spread over the lanes, to be joined at the end.
     """
 
-    term: Term
+    terms: list[Term]
     bodies: list[Body]
     vector: bool
 
     @property
-    def reducer(self) -> Reducer:
-        reducer: Reducer = self.term.payload[0]
-        return reducer
+    def vars(self) -> tuple[int, ...]:
+        variables: tuple[int, ...] = self.terms[0].payload[1]
+        return variables
 
     @property
-    def vars(self) -> tuple[int, ...]:
-        variables: tuple[int, ...] = self.term.payload[1]
-        return variables
+    def free(self) -> int:
+        """The variables that the results depend on."""
+        mask = 0
+        for term in self.terms:
+            mask |= term.free
+        return mask
+
+
+def reducer_of(fold: Term) -> Reducer:
+    """How the values of a `fold` Term become one."""
+    reducer: Reducer = fold.payload[0]
+    return reducer
 
 
 @dataclass(slots=True)
@@ -73,7 +82,8 @@ class Phase:
     `vector`). `turns` are gone through in order between a row and its inner loop, which adds to
     what earlier turns stored; `row` then runs once a turn. `split` tells whether one row may be cut
     among tasks, `columns` whether blocks are taken below each other before the next ones beside
-    them. `cost` estimates the work of an inner iteration.
+    them; `swept` that folds go along rows of memory, with a row of partial results. `cost`
+    estimates the work of an inner iteration.
     """
 
     rows: tuple[int, ...]
@@ -85,6 +95,7 @@ class Phase:
     body: Body = field(default_factory=list)
     split: bool = True
     columns: bool = False
+    swept: bool = False
     lanes: int = 1
     cost: list[tuple[int, Term | None]] = field(default_factory=list)
 

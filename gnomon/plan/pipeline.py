@@ -6,12 +6,14 @@ from collections.abc import Hashable, Sequence
 
 from gnomon.expr.term import Arena
 from gnomon.plan.collapse import collapse
-from gnomon.plan.hoist import Scratch, hoist
+from gnomon.plan.hoist import hoist
 from gnomon.plan.ir import Kernel
 from gnomon.plan.lower import Nest, lower
 from gnomon.plan.operand import Abstract
 from gnomon.plan.scatter import push
 from gnomon.plan.schedule import order_by_store, schedule
+from gnomon.plan.scratch import TASK, Scratch
+from gnomon.plan.share import share
 from gnomon.plan.split import split
 from gnomon.plan.statement import Store, Structure
 from gnomon.plan.terms import postorder
@@ -26,6 +28,7 @@ def plan(stores: Sequence[Store], structure: Structure) -> Kernel:
     nest = push(statements, arena) or lower(statements, arena)
     nest = order_by_store(nest)  # lanes along the destination's dense axis
     nest = collapse(nest, arena)  # fewer, longer loops
+    nest = share(nest, arena, scratch)  # what several loops compute is kept
     nests = hoist(nest, arena, scratch)  # nothing is reduced more often than needed
     *before, last = nests
     pieces = split(last, arena)  # one nest for each part of what is put together
@@ -53,6 +56,6 @@ def arguments(kernel: Kernel) -> list[Hashable]:
     found: dict[Hashable, None] = {o.slot: None for o in kernel.operands}
     found.update((o.slot, None) for o, _ in kernel.scratch)
     for term in kernel.arena.table.values():
-        if term.op == "arg":
+        if term.op == "arg" and term.payload != TASK:
             found[term.payload] = None
     return list(found)

@@ -5,15 +5,18 @@ Terms go as far out as their variables allow; index arithmetic is left to the pr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gnomon.expr.term import Arena, Term, mask_of
 from gnomon.plan.ir import Body, Fold, Let, Phase, Put
-from gnomon.plan.lower import Nest
+from gnomon.plan.lower import Nest, Root
+from gnomon.plan.share import CHEAP
 from gnomon.plan.terms import affine, index_terms, postorder
 
 SHORT = 16  # a fold of so few elements is not worth spreading over lanes
+LONG = 64  # elements of a fold for which it is worth going through memory in its order
+TOGETHER = 6  # folds in one loop: their partial results must find room in registers
 COSTS = {"exp": 12, "log": 14, "tanh": 16, "sqrt": 4, "div": 4, "idiv": 8, "imod": 8, "read": 2}
 
 
@@ -42,13 +45,14 @@ def schedule(nest: Nest, arena: Arena) -> Phase:
     spread = tuple(v for v in nest.vars if v not in nest.turns)
     inner = spread[-1] if spread else None
     across = [t for t in order if t.op == "fold" and inner is not None and t.free >> inner & 1]
-    vector = inner is not None and _inner_is_better(inner, across, nest)
+    vector = inner is not None and lanes_across(inner, across, nest.roots)
     phase = Phase(spread[:-1], inner, vector, nest.turns)
-    builder = _Builder(arena, phase, index_terms(order))
+    builder = _Builder(arena, phase, order)
     builder.place([t for r in nest.roots for t in (r.offset, r.value)])
     phase.body.extend(Put(r.dest, r.saver, r.offset, r.value) for r in nest.roots)
     phase.split = not any(isinstance(s, Fold) for s in phase.row)
     phase.columns = phase.split and vector and _turned(order, phase)
+    phase.swept = vector and _swept(phase)
     phase.cost = _costs(order, inner, nest.turns)
     return phase
 
@@ -64,7 +68,16 @@ def _turned(order: Sequence[Term], phase: Phase) -> bool:
     return any(_density(o, phase.inner) < 0 and stride(o, phase.rows[-1]) == 1 for o in reads)
 
 
-def _inner_is_better(inner: int, across: Sequence[Term], nest: Nest) -> bool:
+def _swept(phase: Phase) -> bool:
+    """Whether the folds of the elements may be long, and nothing dear is between their loops."""
+    folds = [s for s in phase.body if isinstance(s, Fold)]
+    sizes = [f.terms[0].arena.extent[v].constant for f in folds for v in f.vars]
+    between = [s for f in folds for body in f.bodies[:-1] for s in body]
+    dear = any(isinstance(s, Let) and s.term.op not in CHEAP for s in between)
+    return any(n is None or n > LONG for n in sizes) and not dear
+
+
+def lanes_across(inner: int, across: Sequence[Term], roots: Sequence[Root]) -> bool:
     """Whether lanes along the innermost variable read more densely than lanes along folds."""
     if not across:
         return True
@@ -76,7 +89,7 @@ def _inner_is_better(inner: int, across: Sequence[Term], nest: Nest) -> bool:
         for read in (t for t in postorder(fold.args) if t.op == "read"):
             votes += _density(read.args[0], inner)
             votes -= -1 if short else _density(read.args[0], last)
-    votes += sum(_density(root.offset, inner) for root in nest.roots)
+    votes += sum(_density(root.offset, inner) for root in roots)
     return votes >= 0
 
 
@@ -114,19 +127,35 @@ def _costs(
     return [(once, often), *((work, count * often) for work, count in folds)]
 
 
+def _groups(order: Sequence[Term]) -> dict[int, list[Term]]:
+    """For every fold those that run in its loops: over the same ranges, waiting for as many."""
+    depth: dict[int, int] = {}
+    levels: dict[Hashable, list[Term]] = {}
+    for term in order:
+        depth[term.id] = max((depth[a.id] for a in term.args), default=0)
+        if term.op == "fold":
+            depth[term.id] += 1
+            levels.setdefault((depth[term.id], term.payload[1]), []).append(term)
+    return {t.id: same for same in levels.values() for t in same}
+
+
 @dataclass(slots=True)
 class _Scope:
-    """A place in the nest: what runs there, the variable of its loop, the Terms kept so far."""
+    """A place in the nest: what runs there, the variable of its loop, the Terms kept so far.
+
+    `loop` tells that it is inside of a fold.
+    """
 
     mask: int
     body: Body
     kept: set[int]
+    loop: bool = False
 
 
 class _Builder:
-    def __init__(self, arena: Arena, phase: Phase, index: set[int]) -> None:
-        self.arena, self.phase, self.index = arena, phase, index
-        self.nested = 0
+    def __init__(self, arena: Arena, phase: Phase, order: Sequence[Term]) -> None:
+        self.arena, self.phase, self.index = arena, phase, index_terms(order)
+        self.groups = _groups(order)
         inner = 0 if phase.inner is None else 1 << phase.inner
         self.scopes = [
             _Scope(0, phase.entry, set()),
@@ -165,32 +194,33 @@ class _Builder:
     def put(self, term: Term) -> None:
         scope = self.scope(term.free)
         if term.op == "fold":
-            scope.body.append(self.fold(term))
-        elif term.op != "part":
+            same = [t for t in self.groups[term.id] if t is not term and not self.known(t)]
+            together = [term, *(t for t in same if self.scope(t.free) is scope)][:TOGETHER]
+            scope.body.append(self.fold(together))
+            scope.kept.update(t.id for t in together)
+            return
+        if term.op != "part":
             scope.body.append(Let(term))
         scope.kept.add(term.id)
 
-    def fold(self, term: Term) -> Fold:
-        """The loops of `term`; what does not depend on their variables lands outside of them."""
-        variables = term.payload[1]
-        self.index |= index_terms(postorder(term.args))
+    def fold(self, terms: list[Term]) -> Fold:
+        """The loops of `terms`; what does not depend on their variables lands outside of them."""
+        variables = terms[0].payload[1]
+        args = [a for t in terms for a in t.args]
+        self.index |= index_terms(postorder(args))
         bodies: list[Body] = [[] for _ in variables]
-        home = self.scopes.index(self.scope(term.free))
+        home = self.scopes.index(self.scope(terms[0].free))
         hidden, self.scopes = self.scopes[home + 1 :], self.scopes[: home + 1]
         for v, body in zip(variables, bodies, strict=True):
-            self.scopes.append(_Scope(1 << v, body, set()))
-        self.nested += 1
-        self.place(term.args)
-        self.nested -= 1
+            self.scopes.append(_Scope(1 << v, body, set(), True))
+        self.place(args)
         self.scopes = self.scopes[: home + 1] + hidden
-        return Fold(term, bodies, self.spread(term))
+        return Fold(terms, bodies, not self.scopes[home].loop and self.spread(terms[0]))
 
     def spread(self, term: Term) -> bool:
         """Whether a fold is spread over lanes: outside of the vector loop, and where it is long."""
         inner = self.phase.inner
         if self.phase.vector and inner is not None and term.free >> inner & 1:
-            return False
-        if self.nested:
             return False
         last = self.arena.extent[term.payload[1][-1]].constant
         return last is None or last >= SHORT

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator
 
 from gnomon.expr.term import Arena, Term
-from gnomon.plan.ir import Body, Fold, Kernel, Let, Phase, Put
+from gnomon.plan.ir import Body, Fold, Kernel, Let, Phase, Put, reducer_of
 
 SYMBOLS = {
     "add": "+",
@@ -99,8 +99,10 @@ class _Printer:
     def count(self, phase: Phase) -> None:
         """How often each kept value is used: those used once are printed where they are."""
         for stmt in _walk([*phase.entry, *phase.row, *phase.body]):
-            if isinstance(stmt, Let | Fold):
+            if isinstance(stmt, Let):
                 self.uses.update(a.id for a in stmt.term.args)
+            elif isinstance(stmt, Fold):
+                self.uses.update(a.id for t in stmt.terms for a in t.args)
             else:
                 self.uses.update((stmt.value.id, stmt.offset.id))
 
@@ -119,7 +121,8 @@ class _Printer:
         pad = INDENT * depth
         for stmt in body:
             if isinstance(stmt, Let):
-                if self.uses[stmt.term.id] > 1 or len(self.expression(stmt.term)) > 60:
+                often = self.uses[stmt.term.id] > 1 or stmt.term.op == "keep"
+                if often or len(self.expression(stmt.term)) > 60:
                     text = self.expression(stmt.term)
                     yield f"{pad}{self.named(stmt.term)} = {text}"
             elif isinstance(stmt, Fold):
@@ -129,14 +132,18 @@ class _Printer:
                 yield f"{pad}{place} {SAVES[stmt.saver]} {self.text(stmt.value)}"
 
     def fold(self, fold: Fold, depth: int) -> Iterator[str]:
-        name = self.names.setdefault(fold.term.id, f"r{len(self.names)}")
-        yield f"{INDENT * depth}{name} = {fold.reducer.name} of nothing"
+        pad = INDENT * depth
+        for term in fold.terms:
+            name = self.names.setdefault(term.id, f"r{len(self.names)}")
+            yield f"{pad}{name} = {reducer_of(term).name} of nothing"
         for k, v in enumerate(fold.vars):
             lanes = "vector " if fold.vector and k == len(fold.vars) - 1 else ""
             yield f"{INDENT * (depth + k)}{lanes}for {self.head(v)}"
             yield from self.body(fold.bodies[k], depth + k + 1)
-        values = ", ".join(self.text(a) for a in fold.term.args)
-        yield f"{INDENT * (depth + len(fold.vars))}{name} = {fold.reducer.name}({name}, {values})"
+        pad = INDENT * (depth + len(fold.vars))
+        for term in fold.terms:
+            name, values = self.names[term.id], ", ".join(self.text(a) for a in term.args)
+            yield f"{pad}{name} = {reducer_of(term).name}({name}, {values})"
 
     def named(self, term: Term) -> str:
         return self.names.setdefault(term.id, f"t{len(self.names)}")
@@ -158,6 +165,8 @@ class _Printer:
         if op == "read":
             place = f"{term.payload!r}[{self.text(args[0])}]"
             return place if len(args) == 1 else f"({place} if {self.text(args[1])})"
+        if op == "keep":
+            return f"({term.payload!r}[{self.text(args[1])}] = {self.text(args[0])})"
         parts = [self.text(a) for a in args]
         if op in SYMBOLS:
             return f"({parts[0]} {SYMBOLS[op]} {parts[1]})"

@@ -17,7 +17,7 @@ from gnomon.plan.terms import postorder
 
 T = TypeVar("T")
 Slot: TypeAlias = tuple[Any, ...]
-KINDS = ("leaf", "scratch", "dim", "scalar", "stride")
+KINDS = ("leaf", "scratch", "dim", "scalar", "stride", "tasks")
 OPS = ("const", "arg", *FOLD_INT)
 ARITY = {"const": 1, "arg": 1, "neg": 1}  # of the others: 2
 MOST = 1 << 20  # arguments, steps, phases: more is no signature

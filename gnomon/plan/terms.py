@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gnomon import dtype as dt
 from gnomon.expr.primitive import FOLD_INT
-from gnomon.expr.term import Arena, Term
+from gnomon.expr.term import Arena, Term, mask_of
 
 
 def postorder(roots: Iterable[Term]) -> list[Term]:
@@ -58,6 +58,18 @@ def rebuild(roots: Iterable[Term], change: Callable[[Term], Term | None]) -> lis
         new[term.id] = with_args(term, tuple([new[a.id] for a in term.args]))
         stack.pop()
     return [new[root.id] for root in roots]
+
+
+def renamed(roots: Iterable[Term], new: Mapping[int, Term]) -> list[Term]:
+    """`roots` with Terms in the place of variables; a fold's own variables are its own."""
+    mask = mask_of(new)
+
+    def change(term: Term) -> Term | None:
+        if not term.free & mask:
+            return term
+        return new.get(term.payload) if term.op == "var" else None
+
+    return rebuild(roots, change)
 
 
 class Affine(NamedTuple):

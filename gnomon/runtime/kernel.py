@@ -17,6 +17,7 @@ from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Scalar
 from gnomon.expr.term import cast_number, compute_dtype
 from gnomon.plan.ir import Kernel as Nests
+from gnomon.plan.scratch import TASKS
 from gnomon.plan.signature import Loops, Signature
 from gnomon.plan.statement import Structure
 from gnomon.runtime import caches, jit, pool, threads
@@ -43,15 +44,20 @@ class Kernel:
     def bind(self, structure: Structure, name: str = "kernel", in_order: bool = False) -> Step:
         """A step that runs this kernel on the leaves of `structure`; `in_order` on one thread."""
         values = arguments(structure)
+        values[TASKS] = 1
         sizes = self.signature.sizes(values)
+        most = 1 if in_order else threads.num_threads()
+        shares = [division(loops, sizes, most) for loops in self.signature.phases]
+        if TASKS in self.signature.args:
+            values[TASKS] = max(share[0] for share in shares)
+            sizes = self.signature.sizes(values)
         scratch = [
-            (slot, pool.allocate(max(1, sizes[elements]) * itemsize))
+            (slot, pool.allocate(sizes[elements] * itemsize))
             for slot, elements, itemsize in self.signature.scratch
+            if sizes[elements]
         ]
         values.update((slot, storage.address) for slot, storage in scratch)
-        words = [threads.parallel_address()]
-        for loops in self.signature.phases:
-            words.extend(division(loops, sizes, 1 if in_order else threads.num_threads()))
+        words = [threads.parallel_address(), *(n for share in shares for n in share)]
         words.extend(values.get(slot, 0) for slot in self.signature.args)
         block = Block(words)
         owners = [b.owner for b in structure.buffers]

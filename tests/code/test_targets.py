@@ -237,11 +237,11 @@ def softmax(x: Expr) -> Expr:
 
 
 def test_how_work_is_spread_over_a_gpu():
-    """Threads for maps and sums across, teams for what lies side by side, two steps for all."""
+    """Threads for maps and sums across, teams for what lies side by side; sums in two steps."""
     x = over(np.random.default_rng(0).normal(size=(40, 70)).astype(np.float32))
     wanted = [
         (x * 2.0, ["threads"]),
-        (ext.reduce(x, "sum", (0,)), ["threads"]),
+        (ext.reduce(x, "sum", (0,)), ["threads", "threads"]),
         (ext.reduce(x, "sum", (1,)), ["elements"]),
         (softmax(x), ["rows"]),
         (ext.reduce(x, "sum", None), ["elements", "elements"]),
