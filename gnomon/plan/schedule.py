@@ -172,6 +172,12 @@ class _Builder:
                 return scope
         return self.scopes[0]
 
+    def bound(self, free: int) -> bool:
+        """Whether everything that `free` names is known here, in the loops that are open."""
+        for scope in self.scopes:
+            free &= ~(0 if scope.mask == -1 else scope.mask)
+        return not free
+
     def place(self, roots: Iterable[Term]) -> None:
         """Put every Term below `roots` where it belongs, arguments first."""
         stack = [(root, False) for root in reversed(list(roots))]
@@ -195,7 +201,8 @@ class _Builder:
         scope = self.scope(term.free)
         if term.op == "fold":
             same = [t for t in self.groups[term.id] if t is not term and not self.known(t)]
-            together = [term, *(t for t in same if self.scope(t.free) is scope)][:TOGETHER]
+            fits = (t for t in same if self.bound(t.free) and self.scope(t.free) is scope)
+            together = [term, *fits][:TOGETHER]
             scope.body.append(self.fold(together))
             scope.kept.update(t.id for t in together)
             return
