@@ -94,6 +94,18 @@ class Deferred:
     def __rtruediv__(self, other: Any) -> Any:
         return joined(operator.truediv, "/", other, self)
 
+    def __floordiv__(self, other: Any) -> Any:
+        return joined(operator.floordiv, "//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return joined(operator.floordiv, "//", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return joined(operator.mod, "%", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return joined(operator.mod, "%", other, self)
+
     def __pow__(self, other: Any) -> Any:
         return joined(operator.pow, "**", self, other)
 
@@ -106,7 +118,9 @@ def joined(how: Callable[[Any, Any], Any], sign: str, a: Any, b: Any) -> Any:
     if not all(isinstance(x, Deferred | bool | int | float) for x in (a, b)):
         return NotImplemented
     left, right = [x.compute if isinstance(x, Deferred) else (lambda v, x=x: x) for x in (a, b)]
-    whole = sign in "+-*" and all(isinstance(x, int) or getattr(x, "whole", False) for x in (a, b))
+    whole = sign in ("+", "-", "*", "//", "%") and all(
+        isinstance(x, int) or getattr(x, "whole", False) for x in (a, b)
+    )
     text = f"{bracketed(a)} {sign} {bracketed(b)}"
     return Deferred(lambda v: how(left(v), right(v)), text, whole)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import engine
-from gnomon.base import GnomonError, ShapeError, complaint
+from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.ndarray import pending
 from gnomon.ndarray.arithmetic import is_number
 from gnomon.ndarray.core import Array
@@ -206,10 +206,9 @@ class Indexing(Array):
 
     def _values(self, value: Any) -> np.ndarray[Any, Any]:
         """What a user gives, in this array's dtype where that takes more than to copy it."""
+        values = _numbers(np.asarray(value))
         same = isinstance(value, np.ndarray) and value.dtype.kind in "iub"
-        if same or self._dtype.kind not in "iu":
-            return np.asarray(value)
-        return converted(value, self._dtype)
+        return values if same or self._dtype.kind not in "iu" else converted(value, self._dtype)
 
     def _fill(self, value: Any) -> None:
         given = {"shape": self.shape, "dtype": self._dtype.name}
@@ -293,6 +292,20 @@ class Indexing(Array):
     def slice_assign_scalar(self, value: float, begin: Any, end: Any, step: Any) -> None:
         """Write a number from `begin` to before `end` in steps."""
         self[_slices(begin, end, step)] = value
+
+
+def _numbers(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """NumPy's values where they are real numbers; an error before anything is written."""
+    kind = values.dtype.kind
+    if kind in "biuf" or values.dtype.name == "bfloat16":
+        return values
+    try:
+        if kind == "O":
+            return values.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    got = f"{values.dtype.name} of shape {values.shape}"
+    raise DTypeError(complaint("NDArray.__setitem__", "value", "real numbers", got))
 
 
 def taking() -> Any:

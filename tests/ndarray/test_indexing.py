@@ -214,3 +214,15 @@ def test_chains_of_random_views(keys):
         a[...] = a + 1
         x += 1
         np.testing.assert_array_equal(x.asnumpy(), a)
+
+
+@pytest.mark.parametrize("key", [0, slice(None), [0, 2], slice(0, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize(
+    "value", ["a", {}, {1, 2}, len, 1j, np.datetime64("2020-01-01"), ["1", "b"]]
+)
+def test_what_is_no_number_is_refused_and_the_array_stays(key, dtype, value):
+    x = nd.array([1, 2, 3], dtype=dtype)
+    with pytest.raises((TypeError, ValueError)):
+        x[key] = value
+    assert x.asnumpy().tolist() == [1, 2, 3]

@@ -400,3 +400,11 @@ def test_random_functions_equal_their_lines_one_by_one(program) -> None:
         body(2.0 - turn, *views(theirs))
         np.testing.assert_array_equal(ours, theirs)
         starts = starts[1:] + starts[:1] if turn else starts
+
+
+def test_numbers_are_divided_as_python_does():
+    def scale(x, k):
+        x[:] = x * (k // 2) + x * (7 % k)
+
+    agrees(scale, *tensors(1), 5)
+    agrees(scale, *tensors(1), 2.5)
