@@ -29,6 +29,8 @@ from gnomon.expr.walk import postorder
 from gnomon.plan.statement import SAVERS
 from gnomon.shadow import Tensor
 
+PACKAGE = f"{Path(shadow.__file__).parent.parent}{os.sep}"
+
 GUARD = 64
 LARGEST = 200_000  # elements of a node, or steps an element: beyond, a program takes too long
 EXACT = frozenset(
@@ -199,7 +201,7 @@ def in_words(error: BaseException) -> bool:
 def is_from_outside(error: BaseException) -> bool:
     """Whether an error arose in the program's own line, or in another library's call."""
     frames = traceback.extract_tb(error.__traceback__)
-    return not any(f"{os.sep}gnomon{os.sep}" in frame.filename for frame in frames)
+    return not any(frame.filename.startswith(PACKAGE) for frame in frames)
 
 
 def explained(error: BaseException) -> str:
