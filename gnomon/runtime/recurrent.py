@@ -26,6 +26,7 @@ from gnomon.plan.cut import Invoke
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime import gemm
 from gnomon.runtime.cache import CACHE
+from gnomon.runtime.neural import saved
 from gnomon.runtime.program import Step
 from gnomon.runtime.scratch import copied, temporary
 from gnomon.shape import prod
@@ -48,8 +49,7 @@ def steps(invoke: Invoke) -> list[Step]:
         assert isinstance(call, RecurrenceGradient)
         _Backward(made, call, out).run()
     if not straight:
-        value = out if invoke.scale == 1.0 else out * invoke.scale
-        made.kernel([Store(invoke.dest, invoke.saver, value)], "store")  # type: ignore[arg-type]
+        made.steps.append(saved(invoke, out))
     return made.steps
 
 

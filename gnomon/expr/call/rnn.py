@@ -189,7 +189,7 @@ class Recurrence(Call):
         layer, areas = self.layer, self.layer.areas()
         dh = areas.of(g, "h")
         dy = slice_(dh, *((k,) for k in layer.slots(before=False)))
-        dc = _slot(areas.of(g, "c"), layer.last) if self.c0 is not None else None
+        dc = slot(areas.of(g, "c"), layer.last) if self.c0 is not None else None
         found = RecurrenceGradient(
             self.data, self.w_in, self.w_hid, self, dy, None, dc, self.length, layer
         )
@@ -204,7 +204,7 @@ class Recurrence(Call):
             *(("c0",) if dc is not None else ()),
         )
         pairs = {name: grads.of(found, name) for name in names}
-        pairs["h0"] = pairs["h0"] + _slot(dh, layer.first)
+        pairs["h0"] = pairs["h0"] + slot(dh, layer.first)
         return tuple((getattr(self, name), value) for name, value in pairs.items())
 
     def reference(self, *operands: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -221,7 +221,7 @@ class Recurrence(Call):
         gates, apart = {}, {}
         for t, before, after in y.order():
             kept = _with_bias(dot(h[before], self.w_hid, transpose_b=True), self.b_hid)
-            z, r = _slot(given, t), kept
+            z, r = slot(given, t), kept
             if not cell.apart:
                 z = z + kept
             parts = y.parts(z, y.batch), y.parts(r, y.batch)
@@ -280,14 +280,14 @@ class RecurrenceGradient(Call):
     def fallback(self) -> Expr:
         """Step by step from the end, as expressions."""
         y, cell = self.layer, self.layer.cell
-        zeros = _slot(self.dy, 0) * 0.0
+        zeros = slot(self.dy, 0) * 0.0
         dh = zeros if self.dh is None else self.dh
         dc = zeros if self.dc is None else self.dc
         z: dict[int, Expr] = {}
         r: dict[int, Expr] = {}
         for t, before, after in reversed(list(y.order())):
             on = active(self.length, t, y)
-            back = step_gradient(cell, self._seen(t, before, after), _slot(self.dy, t) + dh, dc, on)
+            back = step_gradient(cell, self._seen(t, before, after), slot(self.dy, t) + dh, dc, on)
             z[t] = concat(back.gates, 1)
             r[t] = concat(back.apart, 1) if cell.apart else z[t]
             through = dot(r[t], self.w_hid)
@@ -297,14 +297,14 @@ class RecurrenceGradient(Call):
     def _seen(self, t: int, before: int, after: int) -> Kept:
         """What the gradient of the step at time `t` reads."""
         y, areas = self.layer, self.layer.areas()
-        gates = y.parts(_slot(areas.of(self.kept, "gates"), t), y.batch)
+        gates = y.parts(slot(areas.of(self.kept, "gates"), t), y.batch)
         apart, c_before, c = [], None, None
         if y.cell.apart:
-            apart = y.parts(_slot(areas.of(self.kept, "apart"), t), y.batch)
+            apart = y.parts(slot(areas.of(self.kept, "apart"), t), y.batch)
         if y.cell.has_cell:
             cells = areas.of(self.kept, "c")
-            c_before, c = _slot(cells, before), _slot(cells, after)
-        return Kept(gates, apart, _slot(areas.of(self.kept, "h"), before), c_before, c)
+            c_before, c = slot(cells, before), slot(cells, after)
+        return Kept(gates, apart, slot(areas.of(self.kept, "h"), before), c_before, c)
 
     def _pieces(self, z: Any, r: Any, dh: Expr, dc: Any) -> Iterator[Expr]:
         """The areas of the result, in order."""
@@ -327,7 +327,7 @@ class RecurrenceGradient(Call):
             yield found[name]()
 
 
-def _slot(states: Expr, k: int) -> Expr:
+def slot(states: Expr, k: int) -> Expr:
     """`states[k]`."""
     return reshape(slice_(states, (k,), (k + 1,)), states.shape[1:])
 

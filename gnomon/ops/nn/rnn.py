@@ -15,8 +15,9 @@ from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.expr import call, ext, fn
 from gnomon.expr.call.cell import CELLS
-from gnomon.expr.call.rnn import Layer
+from gnomon.expr.call.rnn import Layer, slot
 from gnomon.expr.node import Expr, cast
+from gnomon.ops.create import full
 from gnomon.ops.infer import Shape, Shapes, Types, times
 from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import param
@@ -155,7 +156,7 @@ class RNN(Op):
         for level in range(self.num_layers):
             if level and self.p:
                 masks.append(self._mask(y, train, random))
-                y = y * masks[-1]
+                y = y * masks[-1] if train else y
             run = [self._run(p, given, y) for p in self._level(places, level)]
             kept += run
             y = self._joined(self._level(places, level), run, given)
@@ -167,7 +168,7 @@ class RNN(Op):
 
     def _mask(self, y: Expr, train: bool, random: Draws | None) -> Expr:
         if not train:
-            return fn.identity(y) * 0.0 + 1.0
+            return full(y.shape, 1, y.dtype)
         assert random is not None, "training is given a source of numbers"
         scale = 1 / (1 - self.p) if self.p < 1 else 0.0
         whole: Expr = fn.lt(random.uniform(y.shape, y.dtype), 1 - self.p) * scale
@@ -175,8 +176,8 @@ class RNN(Op):
 
     def _run(self, place: Place, given: dict[str, Expr], y: Expr) -> Expr:
         w_in, w_hid, b_in, b_hid = (place.weight(given["parameters"], n) for n in WEIGHTS)
-        h = _slot(given["state"], place.number)
-        c = _slot(given["state_cell"], place.number) if self.has_cell else None
+        h = slot(given["state"], place.number)
+        c = slot(given["state_cell"], place.number) if self.has_cell else None
         length = self._length(given, y.dtype)
         return call.Recurrence(y, w_in, w_hid, b_in, b_hid, h, c, length, place.layer)
 
@@ -250,7 +251,7 @@ class RNN(Op):
         lead = (None,) * 2
         dy = ext.slice_(g, (*lead, direction * size), (*lead, (direction + 1) * size))
         h, c = (
-            None if ends.get(name) is None else _slot(ends[name], place.number)
+            None if ends.get(name) is None else slot(ends[name], place.number)
             for name in ("state_output", "statecell_output")
         )
         w_in, w_hid = (place.weight(parameters, name) for name in WEIGHTS[:2])
@@ -279,10 +280,6 @@ class RNN(Op):
             found = [p.layer.gradients().of(grads[p.number], name) for p in places]
             rows = [ext.reshape(e, (1, *e.shape)) for e in found]
             yield rows[0] if len(rows) == 1 else ext.concat(rows, 0)
-
-
-def _slot(states: Expr, k: int) -> Expr:
-    return ext.reshape(ext.slice_(states, (k,), (k + 1,)), states.shape[1:])
 
 
 def _outputs(layer: Layer, kept: Expr) -> Expr:
