@@ -57,6 +57,37 @@ class DataIter:
         return None
 
 
+class HandedOn(DataIter):
+    """Base of iterators that hand on whole batches of a source: `iter_next` sets `current_batch`.
+
+    The source's own batch, not a rebuilt one: it may carry a bucket key and descriptions.
+    """
+
+    current_batch: DataBatch | None = None
+
+    def next(self) -> DataBatch:
+        if not self.iter_next():
+            raise StopIteration
+        return self._batch()
+
+    def _batch(self) -> DataBatch:
+        if self.current_batch is None:
+            raise StopIteration
+        return self.current_batch
+
+    def getdata(self) -> list[Any]:
+        return self._batch().data or []
+
+    def getlabel(self) -> list[Any]:
+        return self._batch().label or []
+
+    def getindex(self) -> Any:
+        return self._batch().index
+
+    def getpad(self) -> int | None:
+        return self._batch().pad
+
+
 def described(source: Any) -> tuple[list[DataDesc], list[DataDesc]]:
     """`provide_data` and `provide_label` of `source` as DataDesc lists (plain pairs allowed)."""
     return (

@@ -11,14 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any
 
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.io.desc import DataBatch, DataDesc
-from gnomon.io.iterator import DataIter, described
+from gnomon.io.iterator import DataIter, HandedOn, described
 
 
-class PrefetchingIter(DataIter):
+class PrefetchingIter(HandedOn):
     """The batches of `iters`, joined into one, each fetched by a thread of its own in advance.
 
     `rename_data` and `rename_label` are one mapping old name -> new name per iterator.
@@ -36,7 +35,6 @@ class PrefetchingIter(DataIter):
         self.rename_data = _renaming("rename_data", rename_data, len(self.iters))
         self.rename_label = _renaming("rename_label", rename_label, len(self.iters))
         super().__init__(self.provide_data[0].shape[0])
-        self.current_batch: DataBatch | None = None
         self._pending: list[Future[DataBatch | None]] = []
         self._start_threads()
         self._fetch()
@@ -89,28 +87,6 @@ class PrefetchingIter(DataIter):
         self.current_batch.provide_label = self.provide_label
         self._fetch()
         return True
-
-    def next(self) -> DataBatch:
-        if not self.iter_next() or self.current_batch is None:
-            raise StopIteration
-        return self.current_batch
-
-    def _batch(self) -> DataBatch:
-        if self.current_batch is None:
-            raise StopIteration
-        return self.current_batch
-
-    def getdata(self) -> list[Any]:
-        return self._batch().data or []
-
-    def getlabel(self) -> list[Any]:
-        return self._batch().label or []
-
-    def getindex(self) -> Any:
-        return self._batch().index
-
-    def getpad(self) -> int | None:
-        return self._batch().pad
 
 
 def _next_or_none(source: DataIter) -> DataBatch | None:

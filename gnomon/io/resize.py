@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from gnomon.io.desc import DataBatch
-from gnomon.io.iterator import DataIter
+from gnomon.io.iterator import DataIter, HandedOn
 
 
-class ResizeIter(DataIter):
+class ResizeIter(HandedOn):
     """Exactly `size` batches of `data_iter` per epoch, starting it anew whenever it ends.
 
     With `reset_internal=False` the next epoch goes on where the last one stopped.
@@ -20,7 +17,6 @@ class ResizeIter(DataIter):
         self.size = size
         self.reset_internal = reset_internal
         self.cur = 0
-        self.current_batch: DataBatch | None = None
         self.provide_data = data_iter.provide_data
         self.provide_label = data_iter.provide_label
         if hasattr(data_iter, "default_bucket_key"):
@@ -30,12 +26,6 @@ class ResizeIter(DataIter):
         self.cur = 0
         if self.reset_internal:
             self.data_iter.reset()
-
-    def next(self) -> DataBatch:
-        # The source's own batch, not a rebuilt one: it may carry a bucket key and descriptions.
-        if not self.iter_next() or self.current_batch is None:
-            raise StopIteration
-        return self.current_batch
 
     def iter_next(self) -> bool:
         if self.cur == self.size:
@@ -47,20 +37,3 @@ class ResizeIter(DataIter):
             self.current_batch = self.data_iter.next()
         self.cur += 1
         return True
-
-    def _batch(self) -> DataBatch:
-        if self.current_batch is None:
-            raise StopIteration
-        return self.current_batch
-
-    def getdata(self) -> list[Any]:
-        return self._batch().data or []
-
-    def getlabel(self) -> list[Any]:
-        return self._batch().label or []
-
-    def getindex(self) -> Any:
-        return self._batch().index
-
-    def getpad(self) -> int | None:
-        return self._batch().pad
