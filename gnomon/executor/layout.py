@@ -16,17 +16,19 @@ from gnomon.dtype import DType
 from gnomon.executor.draws import Draws
 from gnomon.expr.node import Buffer
 from gnomon.graph import memory
-from gnomon.graph.channels_last import Laid, channels_last
+from gnomon.graph.dead import alive
 from gnomon.graph.fuse import fuse
 from gnomon.graph.gradient import Backward, backward
+from gnomon.graph.laid import Laid, Purpose
 from gnomon.graph.node import Entry, Graph, Node, states_of
+from gnomon.graph.passes import rewritten
 from gnomon.graph.recompute import recomputed
 from gnomon.graph.share import aliases, sharings
 from gnomon.graph.show import show_tasks
 from gnomon.graph.split import split
 from gnomon.graph.task import Buffers, Context, Task, express, lives, used_entries
 from gnomon.ops.create import full
-from gnomon.runtime import calls, dnn
+from gnomon.runtime import calls
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
@@ -129,9 +131,8 @@ def _rewritten(net: Network, mode: Mode) -> Network:
     """`net` as passes make it; its variables, outputs and their numbers stay what they are."""
     if not mode.fuse:
         return net
-    laid = Laid(net.graph, net.shapes, net.types)
-    if dnn.available():
-        laid = channels_last(laid)
+    purpose = Purpose(mode.train, mode.differentiate)
+    laid = rewritten(Laid(net.graph, net.shapes, net.types), purpose)
     return replace(net, graph=laid.graph, shapes=laid.shapes, types=laid.types)
 
 
@@ -221,7 +222,7 @@ def _finished(layout: Layout, tasks: list[Task], read_later: Collection[Entry]) 
     """`tasks` of one pass, fused and with calls split off."""
     kept = {*layout.homes, *layout.stores, *read_later}
     if layout.mode.fuse:
-        tasks = fuse(tasks, layout.buffers, kept)
+        tasks = fuse(alive(tasks, kept), layout.buffers, kept)
     return split(tasks, layout.buffers, calls.supported)
 
 

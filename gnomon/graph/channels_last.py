@@ -8,30 +8,16 @@ for each value. Outside of the graph nothing changes.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gnomon import dtype as dtypes
-from gnomon.dtype import DType
-from gnomon.expr.node import Buffer, Cast, Map, Scalar
-from gnomon.expr.walk import postorder
+from gnomon.graph.laid import Laid, Shape, is_map
 from gnomon.graph.node import Entry, Graph, Node, states_of
 from gnomon.ops import registry
 from gnomon.ops.nn.convolution import FIRST_TO_LAST, LAST_TO_FIRST, ChannelsLast
 
-Shape = tuple[int, ...]
 CHANNELS = (1, -3)  # the axis of channels, when they come first
-
-
-@dataclass(frozen=True)
-class Laid:
-    """A graph with the shape and dtype of each entry."""
-
-    graph: Graph
-    shapes: Mapping[Entry, Shape]
-    types: Mapping[Entry, DType]
 
 
 class Turned(NamedTuple):
@@ -143,7 +129,7 @@ class _Pass:
         types = tuple(self.types[e] for e in node.inputs)
         outs = tuple(self.shapes[e] for e in node.entries())
         same = {*shapes, *outs} == {shapes[0]}
-        if not same or states_of(node) or not _is_map(node.op, shapes, types, outs):
+        if not same or states_of(node) or not is_map(node.op, shapes, types, outs):
             return None
         every = frozenset(range(len(outs)))
         return Turned(node.op, frozenset(range(len(shapes))), every)
@@ -190,16 +176,3 @@ RULES: dict[str, Callable[[Any, int], Turned | None]] = {
     "BatchNorm": _normalization,
     "Concat": _join,
 }
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_map(
-    op: Any, shapes: tuple[Shape, ...], types: tuple[DType, ...], outs: tuple[Shape, ...]
-) -> bool:
-    """Whether each element of the outputs is made of the elements at its own place alone."""
-    if not op.is_expression or op.is_random:
-        return False
-    leaves = [Buffer(s, t) for s, t in zip(shapes, types, strict=True)]
-    found = op.apply(leaves, train=True, out_shapes=list(outs))
-    nodes = postorder([e for e in found if e is not None])
-    return all(isinstance(n, Buffer | Map | Cast | Scalar) for n in nodes)

@@ -1,0 +1,119 @@
+"""Constant folding: what depends on no input is computed once, before anything runs.
+
+What creates constants (`_zeros`, `_arange`) and cheap maps of them cost their readers less than
+memory would, and stay; what reduces, multiplies or moves them is computed, unless its result is
+larger than what it is made of. Small results are always worth it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gnomon.expr.node import Buffer, Expr
+from gnomon.graph.laid import Laid, Rewriter, is_map, is_pure
+from gnomon.graph.node import Entry, Node
+from gnomon.ops.op import Op, describe
+from gnomon.runtime.prepare import Store, prepare
+from gnomon.runtime.scratch import temporary
+
+SMALL = 4096  # bytes of a result that is always kept: no reader notices them
+
+
+class Constant(Op):
+    """Values that are known, in memory of their own.
+
+    No operator of the users: what a pass makes of operators that depend on no input.
+    """
+
+    name = "_constant"
+    input_names = ()
+
+    def __init__(self, buffer: Buffer) -> None:
+        super().__init__()
+        self.__dict__.update(buffer=buffer, _key=(type(self), id(buffer)))
+
+    def forward(self) -> Expr:
+        buffer: Buffer = self.buffer
+        return buffer
+
+
+describe(Constant)
+
+
+def constants(laid: Laid) -> Laid:
+    """`laid` with the values in place of what computes constants, where that pays."""
+    found = _Constants(laid)
+    folded = [e for e in found.read if found.pays(e)]
+    if not folded:
+        return laid
+    rewriter = Rewriter(laid)
+    values = found.values(folded)
+    for old in laid.graph.topo:
+        node = old if old.op is None else rewriter.reread(old)
+        rewriter.put(old.entries(), node.entries())
+        for entry in old.entries():
+            if entry in values:
+                made = Node(Constant(values[entry]), f"{entry!r}_constant")
+                rewriter.put([entry], rewriter.made(made, [entry]).entries())
+    return rewriter.done()
+
+
+class _Constants:
+    """The nodes that depend on no input: `work` says which are more than a map of what creates
+    them, `largest` the bytes of the largest value they are made of."""
+
+    def __init__(self, laid: Laid) -> None:
+        self.laid = laid
+        self.work: dict[Node, bool] = {}
+        self.largest: dict[Node, int] = {}
+        for node in laid.graph.topo:
+            if is_pure(node) and all(e.node in self.work for e in node.inputs):
+                self._enter(node)
+        inner = {e for n in self.work for e in n.inputs}
+        outside = [n for n in laid.graph.topo if n not in self.work]
+        read = [e for n in outside for e in n.inputs if e.node in self.work]
+        wanted = [e for e in laid.graph.outputs if e.node in self.work]
+        self.read = dict.fromkeys((*read, *(e for e in wanted if e not in inner)))
+
+    def _enter(self, node: Node) -> None:
+        laid = self.laid
+        sizes = [max(laid.nbytes(e), self.largest[e.node]) for e in node.inputs]
+        self.largest[node] = max(sizes, default=0)
+        shapes = tuple(laid.shapes[e] for e in node.inputs)
+        types = tuple(laid.types[e] for e in node.inputs)
+        outs = tuple(laid.shapes[e] for e in node.entries())
+        before = any(self.work[e.node] for e in node.inputs)
+        creates = not node.inputs
+        self.work[node] = before or not (creates or is_map(node.op, shapes, types, outs))
+
+    def pays(self, entry: Entry) -> bool:
+        """Whether the value of `entry` is worth its memory."""
+        size, node = self.laid.nbytes(entry), entry.node
+        if not node.inputs:
+            return False
+        return 0 < size <= (max(self.largest[node], SMALL) if self.work[node] else SMALL)
+
+    def values(self, wanted: list[Entry]) -> Mapping[Entry, Buffer]:
+        """The values of `wanted`, computed now."""
+        needed = {e.node for e in wanted}
+        for node in reversed(self.laid.graph.topo):
+            if node in needed:
+                needed.update(e.node for e in node.inputs)
+        known: dict[Entry, Expr] = {}
+        for node in self.laid.graph.topo:
+            if node in needed:
+                known.update(self._computed(node, known))
+        return {e: known[e] for e in wanted}  # type: ignore[misc]
+
+    def _computed(self, node: Node, known: Mapping[Entry, Expr]) -> dict[Entry, Expr]:
+        """What a node gives: expressions of what creates, memory with the values of the rest."""
+        context: dict[str, Any] = {"out_shapes": [self.laid.shapes[e] for e in node.entries()]}
+        found = node.op.apply([known[e] for e in node.inputs], train=False, **context)
+        values = dict(zip(node.entries(), found, strict=True))
+        if not node.inputs:
+            return values
+        stores = [Store(temporary(v), "saveto", v) for v in found]
+        for step in prepare(stores, node.name):
+            step.run()
+        return dict(zip(values, (s.dest for s in stores), strict=True))

@@ -1,0 +1,39 @@
+"""The passes that rewrite a graph before anything is laid out: one pipeline, in words."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from gnomon import config
+from gnomon.graph.channels_last import channels_last
+from gnomon.graph.common import common
+from gnomon.graph.constants import constants
+from gnomon.graph.laid import Laid, Purpose
+from gnomon.graph.show import show
+from gnomon.graph.simplify import simplify
+from gnomon.runtime import dnn
+
+Step = Callable[[Laid, Purpose], Laid]
+
+PIPELINE: tuple[tuple[str, Step], ...] = (
+    # first: what does nothing would hide pairs and equal nodes from the others
+    ("simplify", simplify),
+    # before constants: what is equal is computed once
+    ("common", lambda laid, purpose: common(laid)),
+    ("constants", lambda laid, purpose: constants(laid)),
+    # last: it puts transposes around what the others leave
+    ("channels last", lambda laid, purpose: channels_last(laid) if dnn.available() else laid),
+)
+
+
+def rewritten(laid: Laid, purpose: Purpose) -> Laid:
+    """`laid` as all passes make it; at DEBUG 6 each that changes it shows before and after."""
+    shows = config.get("debug") >= 6
+    for name, step in PIPELINE:
+        found = step(laid, purpose)
+        if shows and found is not laid:
+            before, after = show(laid.graph, laid.shapes), show(found.graph, found.shapes)
+            print(f"{name}, before:\n{before}\n{name}, after:\n{after}", file=sys.stderr)
+        laid = found
+    return laid

@@ -1,0 +1,205 @@
+"""The passes that rewrite graphs, on small ones: the lines before and after, and equal values."""
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon import config, dtype
+from gnomon.graph import infer
+from gnomon.graph.common import common
+from gnomon.graph.constants import SMALL, constants
+from gnomon.graph.dead import alive
+from gnomon.graph.laid import Laid, Purpose
+from gnomon.graph.node import Entry, Graph, Node, variable
+from gnomon.graph.passes import rewritten
+from gnomon.graph.simplify import simplify
+from gnomon.graph.task import Buffers, express, used_entries
+from gnomon.graph.verify import check
+from gnomon.ops import registry
+
+PREDICT, TRAIN = Purpose(False, False), Purpose(True, True)
+
+
+def node(name, op_name, *inputs, **params):
+    return Entry(Node(registry.find(op_name).parse(params), name, inputs))
+
+
+def laid(*outputs, kind=dtype.float32, **shapes):
+    graph = Graph(outputs)
+    known = infer.shapes(graph, {n: shapes[n.name] for n in graph.variables})
+    return Laid(graph, known, infer.types(graph, dict.fromkeys(graph.variables, kind)))
+
+
+def lines(found):
+    """The operators: name and what they read; every entry is known by shape and dtype."""
+    check(found.graph)
+    for n in found.graph.topo:
+        for entry in n.entries():
+            assert found.shapes[entry] is not None
+            assert found.types[entry] is not None
+    return [f"{n.name}({', '.join(map(repr, n.inputs))})" for n in found.graph.topo if n.op]
+
+
+X = variable("x")
+
+
+@pytest.mark.parametrize(
+    ("op_name", "params"),
+    [
+        ("_copy", {}),
+        ("_mul_scalar", {"scalar": 1}),
+        ("_div_scalar", {"scalar": 1}),
+        ("_power_scalar", {"scalar": 1}),
+        ("_minus_scalar", {"scalar": 0}),
+        ("Cast", {"dtype": "float32"}),
+        ("Reshape", {"shape": (2, 3)}),
+        ("Flatten", {}),
+        ("add_n", {"num_args": 1}),
+        ("Concat", {"num_args": 1}),
+    ],
+)
+def test_operators_that_give_what_they_read_go(op_name, params):
+    before = laid(node("b", "exp", node("a", op_name, X, **params)), x=(2, 3))
+    for purpose in (PREDICT, TRAIN):
+        assert lines(simplify(before, purpose)) == ["b(x)"]
+
+
+@pytest.mark.parametrize(
+    ("op_name", "params"),
+    [
+        ("_plus_scalar", {"scalar": 0}),  # -0 becomes 0
+        ("_mul_scalar", {"scalar": 2}),
+        ("Cast", {"dtype": "float16"}),
+        ("Reshape", {"shape": (3, 2)}),
+        ("transpose", {}),
+    ],
+)
+def test_operators_that_do_something_stay(op_name, params):
+    before = laid(node("a", op_name, X, **params), x=(2, 3))
+    assert simplify(before, PREDICT) is before
+
+
+@pytest.mark.parametrize("op_name", ["BlockGrad", "make_loss", "MakeLoss", "Dropout"])
+def test_what_matters_in_training_goes_in_prediction(op_name):
+    before = laid(node("b", "exp", node("a", op_name, X)), x=(2, 3))
+    assert lines(simplify(before, PREDICT)) == ["b(x)"]
+    assert simplify(before, TRAIN) is before
+    always = laid(node("a", "Dropout", X, mode="always"), x=(2, 3))
+    assert simplify(always, PREDICT) is always
+
+
+def test_pairs_cancel():
+    before = laid(
+        node("t2", "transpose", node("t1", "transpose", X, axes=(1, 2, 0)), axes=(2, 0, 1)),
+        node("u2", "transpose", node("u1", "transpose", X), axes=(1, 0, 2)),
+        node("n2", "negative", node("n1", "negative", X)),
+        x=(2, 3, 4),
+    )
+    found = simplify(before, PREDICT)
+    assert found.graph.outputs[0] == X == found.graph.outputs[2]
+    assert lines(found) == ["u2(x)"]
+    assert found.graph.outputs[1].node.op.axes == (1, 2, 0)
+    assert found.shapes[found.graph.outputs[1]] == (3, 4, 2)
+
+
+def test_a_chain_of_nothing_is_a_variable():
+    entry = X
+    for k in range(2000):
+        entry = node(f"c{k}", "_copy", entry)
+    assert simplify(laid(entry, x=(2,)), TRAIN).graph.outputs == (X,)
+
+
+def test_equal_operators_are_one():
+    a, b = node("a", "exp", X), node("b", "exp", X)
+    before = laid(node("s", "elemwise_add", node("c", "tanh", a), node("d", "tanh", b)), x=(2,))
+    assert lines(common(before)) == ["a(x)", "c(a)", "s(c, c)"]
+
+
+def test_operators_that_draw_or_differ_are_not_one():
+    drops = [node(f"d{k}", "Dropout", X, mode="always") for k in range(2)]
+    clips = [node(f"c{k}", "clip", X, a_min=0, a_max=k + 1) for k in range(2)]
+    before = laid(*drops, *clips, x=(2,))
+    assert common(before) is before
+
+
+def test_constants_are_computed_once():
+    one = node("one", "_ones", shape=(3, 4))
+    row = node("row", "sum", node("e", "exp", one), axis=0)
+    found = constants(laid(node("y", "broadcast_add", X, row), x=(2, 4)))
+    assert lines(found) == ["row_constant()", "y(x, row_constant)"]
+    constant = found.graph.topo[1].op.buffer.numpy()
+    np.testing.assert_allclose(constant, 3 * np.exp(np.ones(4)), rtol=1e-6)
+
+
+def test_maps_of_constants_are_computed_where_they_are_read_unless_small():
+    many = SMALL // 4 + 1
+    for size, expected in ((many - 1, ["e_constant()"]), (many, ["zero()", "e(zero)"])):
+        zero = node("zero", "_zeros", shape=(size,))
+        found = constants(laid(node("y", "elemwise_add", X, node("e", "exp", zero)), x=(size,)))
+        assert lines(found)[:-1] == expected
+
+
+def test_a_constant_larger_than_what_it_is_made_of_is_not_kept():
+    a = node("a", "_arange", start=0, stop=1000)
+    outer = node("o", "dot", node("c", "Reshape", a, shape=(1000, 1)),
+                 node("r", "Reshape", a, shape=(1, 1000)))  # fmt: skip
+    found = constants(laid(node("y", "elemwise_add", X, outer), x=(1000, 1000)))
+    assert "o" in [n.name for n in found.graph.topo]
+
+
+def test_what_is_random_or_depends_on_an_input_is_no_constant():
+    drop = node("d", "Dropout", node("one", "_ones", shape=(4,)), mode="always")
+    before = laid(drop, node("y", "exp", X), x=(4,))
+    assert constants(before) is before
+
+
+def test_tasks_that_nobody_reads_are_left_out():
+    zero = node("z", "zeros_like", node("b", "sum", node("a", "exp", X), axis=1))
+    side = node("s", "tanh", X)
+    found = laid(zero, side, x=(3, 4))
+    buffers = Buffers(found.shapes, found.types)
+    used = used_entries(found.graph.topo, [zero])
+    tasks = express(found.graph.topo, buffers, used, lambda n: {"train": False})
+    assert [t.name for t in tasks] == ["a", "b", "z"]
+    assert [t.name for t in alive(tasks, {zero})] == ["z"]
+
+
+def everything():
+    """A network in which every pass finds something, and its arguments."""
+    sym = mx.sym
+    x = sym.Variable("x")
+    h = sym.identity(sym.Dropout(sym.FullyConnected(x, num_hidden=4, name="fc"), p=0.5))
+    twice = sym.exp(h) + sym.exp(h) * 1
+    row = sym.sum(sym.arange(12).reshape((3, 4)), axis=0)
+    h = sym.broadcast_add(sym.transpose(sym.transpose(twice)), row) + sym.zeros_like(h)
+    return sym.Group([sym.BlockGrad(h), sym.sum(h, axis=1)])
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_all_passes_together_keep_values_and_gradients(train):
+    net, found = everything(), []
+    for passes in (False, True):
+        with config.using(passes=passes):
+            mx.random.seed(3)
+            bound = net.simple_bind(mx.cpu(), x=(2, 3), grad_req="write" if train else "null")
+            rng = np.random.default_rng(0)
+            for array in bound.arg_arrays:
+                array[:] = rng.standard_normal(array.shape)
+            bound.forward(is_train=train)
+            if train:
+                bound.backward([mx.nd.ones(o.shape) for o in bound.outputs])
+        found.append([a.asnumpy() for a in (*bound.outputs, *bound.grad_arrays) if a is not None])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, 1e-5, 1e-6)
+
+
+def test_each_pass_shows_before_and_after(capsys):
+    before = laid(node("b", "exp", node("a", "_copy", X)), x=(2,))
+    with config.using(debug=6):
+        rewritten(before, PREDICT)
+    text = capsys.readouterr().err
+    assert "simplify, before:\n" in text
+    assert "_copy(x)" in text
+    assert "simplify, after:\n" in text
+    assert "exp(x)" in text
+    assert "channels last" not in text
