@@ -31,6 +31,11 @@ def var(array: Any) -> Var:
     return found
 
 
+def is_shared(var: Var) -> bool:
+    """Whether somebody beside gnomon may write the memory of this variable at any time."""
+    return bool(getattr(var, "shared", False))
+
+
 def is_array(value: Any) -> bool:
     """Whether `value` is an NDArray."""
     return isinstance(value, nd.NDArray)

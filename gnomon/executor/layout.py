@@ -17,6 +17,7 @@ from gnomon.executor.draws import Draws
 from gnomon.expr.node import Buffer
 from gnomon.graph import memory
 from gnomon.graph.dead import alive
+from gnomon.graph.fold_norm import FoldedNorm
 from gnomon.graph.fuse import fuse
 from gnomon.graph.gradient import Backward, backward
 from gnomon.graph.laid import Laid, Purpose
@@ -72,7 +73,8 @@ class Layout:
     """Tasks and a place for each value.
 
     The first `forward` tasks are the forward pass; the last ones of these, from `repeat` on, change
-    states, and are left out where the pass is done again.
+    states, and are left out where the pass is done again. `prepare` are done before, and only where
+    a parameter has changed: they make the values of `kept`, each of the entries that it lists.
     """
 
     mode: Mode
@@ -81,6 +83,8 @@ class Layout:
     tasks: list[Task] = field(default_factory=list)
     forward: int = 0
     repeat: int = 0
+    prepare: list[Task] = field(default_factory=list)
+    kept: dict[Entry, tuple[Entry, ...]] = field(default_factory=dict)
     stores: dict[Entry, Delivery] = field(default_factory=dict)
     homes: set[Entry] = field(default_factory=set)
     aliases: Mapping[Entry, Entry] = field(default_factory=dict)
@@ -99,7 +103,8 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
         layout.buffers.put(Entry(node, 0), buffer)
     for head, buffer in net.heads.items():
         layout.buffers.put(head, buffer)
-    nodes = [n for n in net.graph.topo if n.op is not None]
+    every = [n for n in net.graph.topo if n.op is not None]
+    nodes = [n for n in every if not isinstance(n.op, FoldedNorm)]
     outputs = [
         Delivery(e, b, "saveto") for e, b in zip(net.graph.outputs, net.outputs, strict=True)
     ]
@@ -110,6 +115,7 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     used = used_entries([*nodes, *back.nodes], (d.entry for d in (*outputs, *grads)))
     used.update(e for t in updates for e in t.reads)
     context = _context(layout, known[0])
+    _prepare(layout, [n for n in every if isinstance(n.op, FoldedNorm)], used, context)
     forward = express(nodes, layout.buffers, used, context)
     behind = express(back.nodes, layout.buffers, used, context) + _zeros(layout, net, back)
     forward = _delivered(layout, forward, outputs)
@@ -122,7 +128,7 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     layout.repeat, layout.forward = len(forward), len(forward) + len(updates)
     changed = {layout.stores[e].entry for t in updates for e in t.made if e in layout.stores}
     layout.repeatable = not any(e in changed for t in forward for e in t.reads)
-    _plan(layout, frozenset(Entry(n, 0) for n in net.graph.arguments))
+    _plan(layout, frozenset((*layout.kept, *(Entry(n, 0) for n in net.graph.arguments))))
     _show(layout)
     return layout
 
@@ -162,6 +168,15 @@ def _context(layout: Layout, shapes: Mapping[Entry, Shape]) -> Context:
         return {"train": layout.mode.train, "random": layout.draws, "out_shapes": out_shapes}
 
     return context
+
+
+def _prepare(
+    layout: Layout, nodes: Iterable[Node], used: Collection[Entry], context: Context
+) -> None:
+    """Tasks for what is made of parameters alone, and kept."""
+    made = express(nodes, layout.buffers, used, context)
+    layout.kept = {e: t.nodes[0].inputs for t in made for e in t.made}
+    layout.prepare = _finished(layout, made, layout.kept)
 
 
 def _updates(layout: Layout, nodes: Iterable[Node]) -> list[Task]:

@@ -13,13 +13,14 @@ from itertools import groupby
 
 from gnomon.engine import Var
 from gnomon.executor.arena import Arena
-from gnomon.executor.layout import Layout
+from gnomon.executor.layout import Layout, size_of
 from gnomon.executor.opaque import DataTask
 from gnomon.expr.node import Buffer
 from gnomon.graph.node import Entry
 from gnomon.graph.share import same_bytes
 from gnomon.graph.task import Task
 from gnomon.plan.statement import Store
+from gnomon.runtime import pool
 from gnomon.runtime.prepare import prepare
 from gnomon.runtime.program import Program, Step
 
@@ -44,6 +45,9 @@ def place(layout: Layout, arena: Arena) -> None:
         assert isinstance(key, Entry)
         buffer = layout.buffers[key]
         buffer.address, buffer.owner = block.address + where.offset, block
+    for entry in layout.kept:
+        storage = pool.allocate(max(size_of(layout.buffers[entry]), 1), arena.ctx)
+        layout.buffers[entry].address, layout.buffers[entry].owner = storage.address, storage
     for entry, source in layout.aliases.items():
         buffer, shown = layout.buffers[entry], layout.buffers[source]
         buffer.address, buffer.owner = shown.address, shown
@@ -60,6 +64,11 @@ class Builder:
     def build(self, part: slice, name: str, apart: bool = False) -> tuple[Segment, ...]:
         """The tasks of `part`, compiled; with `apart`, each is a segment of its own."""
         return tuple(self._segments(self.layout.tasks[part], name, apart))
+
+    def prepare(self) -> Segment | None:
+        """What is done before, where a parameter has changed; None where there is no such."""
+        tasks = self.layout.prepare
+        return self._native(tasks, "prepare parameters") if tasks else None
 
     def _segments(self, tasks: Sequence[Task], name: str, apart: bool) -> Iterable[Segment]:
         numbered = list(enumerate(tasks))
@@ -115,8 +124,8 @@ def _touched(
     reads: dict[int, Buffer] = {}
     writes = {id(b): b for b in changed}
     for task in tasks:
-        for entry in task.reads:
-            source = layout.aliases.get(entry, entry)
+        shown = (layout.aliases.get(e, e) for e in task.reads)
+        for source in (o for e in shown for o in layout.kept.get(e, (e,))):
             if source not in planned:
                 reads[id(layout.buffers[source])] = layout.buffers[source]
         for entry in task.made:

@@ -26,11 +26,13 @@ class Life(NamedTuple):
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """The lives of all values of a program; `total` bytes are allocated for those between tasks."""
+    """The lives of all values of a program; `total` bytes are allocated for those between tasks,
+    `kept` for those that stay from run to run."""
 
     lives: list[Life]
     total: int
     tasks: list[str]
+    kept: int = 0
 
     @property
     def unshared(self) -> int:
@@ -39,6 +41,7 @@ class MemoryPlan:
 
     def __str__(self) -> str:
         head = f"{self.total} bytes for {self.unshared} of values, {len(self.tasks)} tasks"
+        head += f", {self.kept} kept" if self.kept else ""
         return "\n".join([head, *(self._row(life) for life in self.lives)])
 
     def _row(self, life: Life) -> str:
@@ -64,7 +67,10 @@ def memory_plan(layout: Layout) -> MemoryPlan:
         for entry in (*task.made, *task.reads):
             dies[layout.aliases.get(entry, entry)] = number
     lives = [_life(layout, e, at, dies[e]) for e, at in born.items() if e not in layout.aliases]
-    return MemoryPlan(lives, layout.plan.total, [t.name for t in layout.tasks])
+    end = len(layout.tasks) - 1
+    kept = [_life(layout, e, 0, end) for e in layout.kept]
+    held = sum(life.nbytes for life in kept)
+    return MemoryPlan([*kept, *lives], layout.plan.total, [t.name for t in layout.tasks], held)
 
 
 def _life(layout: Layout, entry: Entry, born: int, dies: int) -> Life:
@@ -77,6 +83,6 @@ def _life(layout: Layout, entry: Entry, born: int, dies: int) -> Life:
 
 def debug_str(graph: Graph, layout: Layout) -> str:
     """The listing of a graph and what its program allocates, in the form of MXNet's."""
-    total = layout.plan.total
+    total = layout.plan.total + sum(size_of(layout.buffers[e]) for e in layout.kept)
     lines = (f"Total {total >> 20} MB allocated", "Total 0 TempSpace resource requested")
     return show.listing(graph) + "\n".join(lines) + f"\n{total} bytes between operators\n"

@@ -14,8 +14,9 @@ from gnomon.executor import arrays
 from gnomon.executor.arena import Arena
 from gnomon.executor.draws import Draws, Positions
 from gnomon.executor.layout import Mode, Network, lay_out
+from gnomon.executor.prepared import Prepared
 from gnomon.executor.program import Builder, Segment, place
-from gnomon.executor.round import Feed, Follower, Pass, Pushed, loadable
+from gnomon.executor.round import Feed, Follower, Pass, Pushed, Put, loadable
 from gnomon.expr.node import Buffer
 from gnomon.runtime.program import Turn
 
@@ -38,6 +39,7 @@ class Run:
             "forward and backward": slice(0, None),
         }
         self._builder = Builder(self.layout, arena)
+        self._prepared: Prepared | None = None
         self._apart = not config.get("programs")
         self._positions: Positions | None = None
         self._compiled: dict[tuple[str, bool], tuple[Segment, ...]] = {}
@@ -70,16 +72,21 @@ class Run:
 
     def _begin(self, name: str, feeds: Sequence[Feed]) -> Pushed | None:
         whole = self._pass(name)
-        draws, fed = self.layout.draws, []
+        draws, fed, prepared = self.layout.draws, [], self._prepared
         for feed in feeds:
-            if whole is not None and arrays.is_array(feed[1]) and loadable(*feed):
+            native = whole is not None and arrays.is_array(feed[1]) and loadable(*feed)
+            if native and not (prepared is not None and prepared.reads(arrays.var(feed[0]))):
                 fed.append(feed)
             else:
                 arrays.assign(*feed)
         if len(draws):
             self._positions = draws.reserve()
         if whole is not None:
-            return whole.push(fed, [(draws.put, self._positions)] if len(draws) else [])
+            puts: list[Put] = [(draws.put, self._positions)] if len(draws) else []
+            puts += [] if prepared is None else [(prepared.refresh, None)]
+            return whole.push(fed, puts)
+        if prepared is not None:
+            self._push_refresh(prepared)
         if self._positions is not None:
             self._push_positions(self._positions)
         self._push(self.operators(name, self._apart))
@@ -88,6 +95,7 @@ class Run:
     def _pass(self, name: str) -> Pass | None:
         """A pass that is one native program; None where operators on data are between."""
         if name not in self._passes:
+            self._prepare()
             segments = self.segments(name)
             whole = len(segments) == 1 and not self._apart
             program = segments[0].program if whole else None
@@ -97,6 +105,13 @@ class Run:
                 reads = self._vars(segments[0].reads).values()
                 self._passes[name] = Pass(program, reads, writes, self.arena.ctx)
         return self._passes[name]
+
+    def _prepare(self) -> None:
+        """Compile what is made of parameters alone, if it is not."""
+        segment = self._builder.prepare() if self._prepared is None else None
+        if segment is not None and segment.program is not None:
+            reads = self._vars(segment.reads).values()
+            self._prepared = Prepared(segment.program, reads)
 
     def segments(self, name: str, apart: bool = False) -> tuple[Segment, ...]:
         """The segments of a pass, compiled now if they are not; `apart` one for each task."""
@@ -134,6 +149,12 @@ class Run:
         current = engine.get()
         for operator in operators:
             current.push(operator, self.arena.ctx)
+
+    def _push_refresh(self, prepared: Prepared) -> None:
+        refresh = engine.Repeatable(lambda run_ctx: prepared.refresh())
+        const = [v for v in prepared.variables if v is not self.arena.var]
+        name = prepared.program.name
+        engine.get().push_inline(refresh, self.arena.ctx, const, (self.arena.var,), name=name)
 
     def _push_positions(self, positions: Positions) -> None:
         draws: Any = self.layout.draws

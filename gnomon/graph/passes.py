@@ -9,6 +9,7 @@ from gnomon import config
 from gnomon.graph.channels_last import channels_last
 from gnomon.graph.common import common
 from gnomon.graph.constants import constants
+from gnomon.graph.fold_norm import fold_norm
 from gnomon.graph.laid import Laid, Purpose
 from gnomon.graph.show import show
 from gnomon.graph.simplify import simplify
@@ -22,6 +23,8 @@ PIPELINE: tuple[tuple[str, Step], ...] = (
     # before constants: what is equal is computed once
     ("common", lambda laid, purpose: common(laid)),
     ("constants", lambda laid, purpose: constants(laid)),
+    # while layers and normalizations are neighbours
+    ("normalization into layers", fold_norm),
     # last: it puts transposes around what the others leave
     ("channels last", lambda laid, purpose: channels_last(laid) if dnn.available() else laid),
 )

@@ -9,6 +9,7 @@ from gnomon.graph import infer
 from gnomon.graph.common import common
 from gnomon.graph.constants import SMALL, constants
 from gnomon.graph.dead import alive
+from gnomon.graph.fold_norm import fold_norm
 from gnomon.graph.laid import Laid, Purpose
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.graph.passes import rewritten
@@ -203,3 +204,45 @@ def test_each_pass_shows_before_and_after(capsys):
     assert "simplify, after:\n" in text
     assert "exp(x)" in text
     assert "channels last" not in text
+
+
+def normalized(op_name="Convolution", axis=1, **params):
+    """A layer and its normalization, and their shapes."""
+    sizes = {"num_filter": 4, "kernel": (3, 3)} if op_name == "Convolution" else {"num_hidden": 4}
+    weight, gamma, beta, mean, var = map(variable, ["w", "gamma", "beta", "mean", "var"])
+    layer = node("layer", op_name, X, weight, no_bias=True, **sizes)
+    norm = node("bn", "BatchNorm", layer, gamma, beta, mean, var, axis=axis, **params)
+    w, x = ((4, 3, 3, 3), (2, 3, 5, 5)) if op_name == "Convolution" else ((4, 3), (2, 3))
+    channels = dict.fromkeys(("gamma", "beta", "mean", "var"), (4,))
+    return layer, norm, {"x": x, "w": w, **channels}
+
+
+@pytest.mark.parametrize("op_name", ["Convolution", "FullyConnected"])
+def test_a_normalization_becomes_part_of_the_layer_before(op_name):
+    _, norm, shapes = normalized(op_name)
+    found = fold_norm(laid(norm, **shapes), PREDICT)
+    assert lines(found) == [
+        "bn_folded(w, gamma, beta, mean, var)",
+        "layer+bn(x, bn_folded, bn_folded:1)",
+    ]
+    assert found.shapes[found.graph.outputs[0]] == found.shapes[norm]
+    known = laid(norm, **shapes)
+    for purpose in (TRAIN, Purpose(True, False), Purpose(False, True)):
+        assert fold_norm(known, purpose) is known
+
+
+def test_normalizations_that_cannot_be_folded_stay():
+    layer, norm, shapes = normalized()
+    both = laid(norm, layer, **shapes)
+    assert fold_norm(both, PREDICT) is both  # somebody else reads the layer's output
+    _, norm, shapes = normalized(output_mean_var=True)
+    shown = laid(norm, Entry(norm.node, 1), **shapes)
+    assert fold_norm(shown, PREDICT) is shown
+    other = laid(
+        normalized(axis=2)[1], **{**shapes, **dict.fromkeys(("gamma", "beta", "mean", "var"), (3,))}
+    )
+    assert fold_norm(other, PREDICT) is other
+    alone = laid(node("n", "BatchNorm", X, *norm.node.inputs[1:]), **{**shapes, "x": (2, 4)})
+    assert fold_norm(alone, PREDICT) is alone
+    statistics = laid(normalized(use_global_stats=True)[1], **shapes)
+    assert len(lines(fold_norm(statistics, Purpose(True, False)))) == 2

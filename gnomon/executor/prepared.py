@@ -1,0 +1,40 @@
+"""What a program makes of parameters alone and keeps, such as weights with a normalization in them.
+
+State: `_seen` are the versions of the parameters when it was made last; None before. Whoever calls
+`refresh` holds the parameters and the program's memory in the engine, so that no version changes
+meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gnomon.engine import Var
+from gnomon.executor import arrays
+from gnomon.runtime.program import Program
+
+
+class Prepared:
+    """A program and the variables of what it reads; it runs where one of them has changed."""
+
+    def __init__(self, program: Program, variables: Iterable[Var]) -> None:
+        self.program = program
+        self.variables = tuple(variables)
+        self._seen: list[int] | None = None
+        self._members = frozenset(self.variables)
+
+    def reads(self, var: Var) -> bool:
+        """Whether it depends on what `var` stands for."""
+        return var in self._members
+
+    def refresh(self, value: object = None) -> None:
+        """Make the values again, unless nothing that they are made of was written since.
+
+        What others beside gnomon may write (`Chunk.shared`) counts as changed each time.
+        """
+        versions = [v.version for v in self.variables]
+        if versions == self._seen and not any(map(arrays.is_shared, self.variables)):
+            return
+        self._seen = None
+        self.program.run()
+        self._seen = versions
