@@ -9,7 +9,7 @@ import numpy as np
 
 from gnomon import dtype as dtypes
 from gnomon import ndarray as nd
-from gnomon.base import ShapeError, complaint
+from gnomon.base import DeviceError, ShapeError, complaint
 from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.engine import Var
@@ -56,6 +56,14 @@ def check(where: str, name: str, dest: Any, value: Any) -> None:
     shape = tuple(np.shape(value)) if not is_array(value) else value.shape
     if shape != dest.shape:
         raise ShapeError(complaint(where, name, f"shape {dest.shape}", f"shape {shape}"))
+
+
+def check_context(where: str, name: str, expected: Context, array: Any) -> None:
+    """Raises DeviceError where `array` is not on the context that is expected."""
+    if array.context != expected:
+        raise DeviceError(
+            complaint(where, name, f"an array on {expected}", f"one on {array.context}")
+        )
 
 
 def assign(dest: Any, value: Any) -> None:

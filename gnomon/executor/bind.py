@@ -53,12 +53,14 @@ def bind(
 ) -> Executor:
     """An executor on the arrays given; see `Symbol.bind`."""
     graph = symbol._graph
-    _check_context("bind", ctx)
-    place(graph, ctx, groups)
+    _check_context("bind", ctx, groups)
     names = [n.name for n in graph.arguments]
     args = _in_order("bind", "args", names, given.args, optional=False)
     states = [n.name for n in graph.auxiliary]
     aux = _in_order("bind", "aux_states", states, given.aux_states or {}, optional=False)
+    if not groups:
+        _check_places(ctx, "args", names, args)
+        _check_places(ctx, "aux_states", states, aux)
     grads = _in_order("bind", "args_grad", names, given.args_grad or {}, optional=True)
     requests = requested("bind", names, given.grad_req)
     grads = [g if requests[k] != "null" else None for k, g in enumerate(grads)]
@@ -71,7 +73,7 @@ def simple_bind(
 ) -> Executor:
     """An executor on new arrays; see `Symbol.simple_bind`."""
     graph = symbol._graph
-    _check_context("simple_bind", ctx)
+    _check_context("simple_bind", ctx, groups)
     placed = place(graph, ctx, groups)
     shapes, types = _inferred(graph, wanted)
     names = [n.name for n in graph.arguments]
@@ -96,9 +98,17 @@ def _bound(
     return Executor(symbol, ctx, bound, dict(groups), arena)
 
 
-def _check_context(where: str, ctx: Any) -> None:
-    if not isinstance(ctx, Context):
-        raise TypeError(complaint(where, "ctx", "a context such as cpu()", repr(ctx)))
+def _check_context(where: str, ctx: Any, groups: Groups) -> None:
+    named = {f"group2ctx[{group}]": context for group, context in groups.items()}
+    for name, context in {"ctx": ctx, **named}.items():
+        if not isinstance(context, Context):
+            raise TypeError(complaint(where, name, "a context such as cpu()", repr(context)))
+
+
+def _check_places(ctx: Context, what: str, names: Sequence[str], given: Sequence[Any]) -> None:
+    """Without `group2ctx` everything is on one context; DeviceError names what is not."""
+    for name, array in zip(names, given, strict=True):
+        arrays.check_context("bind", f"{what}[{name}]", ctx, array)
 
 
 def _in_order(where: str, what: str, names: Sequence[str], given: Any, optional: bool) -> list[Any]:

@@ -22,7 +22,8 @@ from gnomon.executor.round import Feed, Follower, Pushed
 from gnomon.executor.run import Run
 from gnomon.expr.node import Buffer
 from gnomon.graph import infer, verify
-from gnomon.graph.node import Entry, Graph, variable
+from gnomon.graph.node import Entry, Graph, Node, variable
+from gnomon.graph.place import Places, place, with_copies
 from gnomon.shape import prod
 
 SAVERS = {"write": "saveto", "add": "plusto"}
@@ -61,7 +62,8 @@ class Executor:
         self._symbol, self._ctx, self._group2ctx = symbol, ctx, groups
         self.arg_arrays, self.grad_arrays, self.aux_arrays, self._grad_req = bound
         self.arena = arena or Arena(ctx)
-        self._net, self.outputs, self._variables = _network(symbol._graph, ctx, bound)
+        placed = place(symbol._graph, ctx, groups, _contexts(symbol._graph, bound))
+        self._net, self.outputs, self._variables = _network(symbol._graph, placed, bound)
         self._heads: dict[Entry, Any] = {}
         self._runs: dict[Mode, Run] = {}
         self._last: Mode | None = None
@@ -379,12 +381,23 @@ def _listed(names: Sequence[str], given: Any) -> list[Any]:
     return values + [None] * (len(names) - len(values))
 
 
-def _network(graph: Graph, ctx: Context, bound: Bound) -> tuple[Network, list[Any], dict[int, Var]]:
-    """The bound graph, its output arrays, and the engine variables of all arrays by buffer.
+def _contexts(graph: Graph, bound: Bound) -> dict[Node, Context]:
+    """Where the arrays are that stand for variables."""
+    args = zip(graph.arguments, bound.args, strict=True)
+    aux = zip(graph.auxiliary, bound.aux, strict=True)
+    return {n: array.context for n, array in (*args, *aux)}
+
+
+def _network(
+    graph: Graph, placed: Places, bound: Bound
+) -> tuple[Network, list[Any], dict[int, Var]]:
+    """The bound graph with its copies, its output arrays, and the variables of arrays by buffer.
 
     Raises:
         ShapeError, DTypeError: arrays that do not go together.
     """
+    contexts = [placed[e.node] for e in graph.outputs]
+    graph = with_copies(graph, placed)
     tables = [
         *zip(graph.arguments, bound.args, strict=True),
         *zip(graph.auxiliary, bound.aux, strict=True),
@@ -399,12 +412,16 @@ def _network(graph: Graph, ctx: Context, bound: Bound) -> tuple[Network, list[An
         variables[id(found)] = arrays.var(array)
         return found
 
-    outputs = [arrays.zeros(shapes[e], ctx, types[e]) for e in graph.outputs]
+    outputs = [
+        arrays.zeros(shapes[e], ctx, types[e])
+        for e, ctx in zip(graph.outputs, contexts, strict=True)
+    ]
     grads = {}
     wanted = zip(graph.arguments, bound.args, bound.grads, bound.requests, strict=True)
     for node, array, grad, request in wanted:
         if grad is not None:
             arrays.check("bind", f"args_grad[{node.name}]", array, grad)
+            arrays.check_context("bind", f"args_grad[{node.name}]", array.context, grad)
             grads[node] = leaf(grad), SAVERS[request]
     heads = {
         variable(f"{e.node.name}_head_gradient"): Buffer(shapes[e], types[e]) for e in graph.outputs

@@ -1,9 +1,8 @@
 """Fusion and splitting, on small graphs: which nodes become one task, and which stay apart."""
 
 from gnomon import dtype
-from gnomon.context import cpu
 from gnomon.expr.composite import Call
-from gnomon.graph import infer, place
+from gnomon.graph import infer
 from gnomon.graph.fuse import LARGEST, fuse
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.graph.share import aliases, sharings
@@ -133,12 +132,3 @@ def test_lives_end_with_the_last_reader():
     assert (life.born[a], life.dies[a]) == (0, 2)
     assert life.dies[out] == 2
     assert lives(found, [out]).dies[out] == 3
-
-
-def test_places():
-    x = variable("x", __ctx_group__="one")
-    entry = node("a", "tanh", x)
-    graph = Graph([node("b", "exp", entry)])
-    placed = place.place(graph, cpu(0), {"one": cpu(1)})
-    assert [str(placed[n]) for n in graph.topo] == ["cpu(1)", "cpu(1)", "cpu(0)"]
-    assert place.crossings(graph, placed) == []
