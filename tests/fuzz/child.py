@@ -1,11 +1,13 @@
 """The child of the fuzzer: makes and runs programs, or runs one that is given.
 
-Every line is written to the journal before it runs, so that the parent knows the program that a
-crash ended.
+Every line is written to the journal before it runs, with the addresses of what the program has
+made so far, and Python's stacks go to the standard error when the process crashes: so the parent
+can tell what a crash ended.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import random
@@ -17,11 +19,13 @@ from typing import Any
 import numpy as np
 
 from gnomon import shadow
+from gnomon.expr.node import Buffer
 from tests.fuzz.generate import Generator
 from tests.fuzz.world import World, attempt
 
 MEMORY = 12 << 30
-SLOW = 60  # seconds for a line
+SLOW = 60  # seconds of the processor for a line
+STUCK = 900  # seconds for a line; a process at low priority may wait for long
 LINES = (4, 16)
 
 
@@ -36,10 +40,16 @@ def run_line(line: str, names: dict[str, Any]) -> str:
     def execute() -> None:
         exec(compile(line, "<program>", "exec"), names)
 
-    signal.alarm(SLOW)  # ends the process: the parent sees which line was slow
+    watch(SLOW, STUCK)
     found = attempt(names["w"], execute)
-    signal.alarm(0)
+    watch(0, 0)
     return found
+
+
+def watch(busy: int, waiting: int) -> None:
+    """End the process after so many seconds: the parent then sees which line was slow."""
+    signal.setitimer(signal.ITIMER_PROF, busy)
+    signal.alarm(waiting)
 
 
 def replay(lines: list[str]) -> str:
@@ -53,17 +63,21 @@ def replay(lines: list[str]) -> str:
 
 
 class Journal:
-    """The program that runs, in a file: what was written stays when the process crashes."""
+    """All programs so far, in a file: what was written stays when the process crashes.
+
+    A row is [number of the program, line, addresses of the tensors there are].
+    """
 
     def __init__(self, path: str) -> None:
         self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        self.number = -1
 
     def begin(self) -> None:
-        os.ftruncate(self.descriptor, 0)
-        os.lseek(self.descriptor, 0, os.SEEK_SET)
+        self.number += 1
 
-    def note(self, line: str) -> None:
-        os.write(self.descriptor, (json.dumps(line) + "\n").encode())
+    def note(self, line: str, names: dict[str, Any]) -> None:
+        at = {name: hex(t.address) for name, t in names.items() if isinstance(t, Buffer)}
+        os.write(self.descriptor, (json.dumps([self.number, line, at]) + "\n").encode())
 
 
 def explore(seed: int, count: int, journal: Journal) -> None:
@@ -75,7 +89,7 @@ def explore(seed: int, count: int, journal: Journal) -> None:
         generator, lines = Generator(rng, names), []
         for _ in range(rng.randint(*LINES)):
             lines.append(generator.line())
-            journal.note(lines[-1])
+            journal.note(lines[-1], names)
             found = run_line(lines[-1], names)
             if found:
                 print(json.dumps({"finding": found, "lines": lines}), flush=True)
@@ -90,6 +104,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     np.seterr(all="ignore")
+    faulthandler.enable()
     if sys.argv[1] == "explore":
         explore(int(sys.argv[2]), int(sys.argv[3]), Journal(sys.argv[4]))
     else:

@@ -1,6 +1,8 @@
 """The parent of the fuzzer: starts children, takes findings, makes programs small, keeps them.
 
-A child that ends by a signal is a finding as well; the program is the one in its journal.
+A child that ends by a signal is a finding as well; the program is the last one in its journal.
+What it says at its end (Python's stacks, an assertion of LLVM's) is kept with the finding, and so
+are the seed and the whole journal, addresses included: an earlier program may be the cause.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
 PROGRAMS = 250  # a child makes so many, then another starts: memory of kernels goes with it
-PATIENCE = 90.0  # seconds for a program to be run again
+PATIENCE = 900.0  # seconds for a program to be run again
+LAST_WORDS = 6000  # characters of what a child that crashed had said
 
 
 @dataclass
@@ -47,16 +50,23 @@ def hunt(seconds: float, seed: int, keep: Path | None = None, say: Any = None) -
 
 def explore(seed: int, end: float, report: Report, keep: Path | None, say: Any) -> None:
     """One child's programs."""
-    with tempfile.NamedTemporaryFile() as journal:
+    with tempfile.NamedTemporaryFile() as journal, tempfile.TemporaryFile() as errors:
         with subprocess.Popen(
             command("explore", str(seed), str(PROGRAMS), journal.name),
-            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True,
         ) as child:  # fmt: skip
             listen(child, end, lambda news: note(news, report, keep, say))
         code = child.returncode
         if code and not (code == -signal.SIGTERM and time.monotonic() > end):
-            lines = [json.loads(row) for row in Path(journal.name).read_text().splitlines()]
-            note({"finding": ended(code), "lines": lines}, report, keep, say)
+            history = Path(journal.name).read_text()
+            rows = [json.loads(row) for row in history.splitlines()]
+            lines = [line for number, line, _ in rows if number == rows[-1][0]]
+            errors.seek(0)
+            about = errors.read().decode(errors="replace")[-LAST_WORDS:]
+            finding = (
+                f"{ended(code)}\nseed {seed}, program {rows[-1][0] if rows else 'none'}\n{about}"
+            )
+            note({"finding": finding, "lines": lines, "history": history}, report, keep, say)
 
 
 def listen(child: subprocess.Popen[str], end: float, take: Callable[[Any], None]) -> None:
@@ -79,14 +89,18 @@ def note(news: dict[str, Any], report: Report, keep: Path | None, say: Any) -> N
     report.counts["failures"] += 1
     if what in report.findings:
         return
-    small = smallest(news["lines"], what)
+    alone = kind_of(outcome(news["lines"]) or "nothing") == what
+    small = smallest(news["lines"], what) if alone else news["lines"]
     report.findings[what] = small
-    text = "\n".join(["# " + row for row in news["finding"].splitlines()] + small) + "\n"
+    about = news["finding"] + ("" if alone else "\nnot found again in a process of its own")
+    text = "\n".join(["# " + row for row in about.splitlines()] + small) + "\n"
     if say is not None:
         say(text)
     if keep is not None:
         keep.mkdir(parents=True, exist_ok=True)
         (keep / f"{len(report.findings):03}.py").write_text(text)
+        if "history" in news:
+            (keep / f"{len(report.findings):03}.journal").write_text(news["history"])
 
 
 def kind_of(finding: str) -> str:
