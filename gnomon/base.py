@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
-import difflib
+import importlib
 from collections.abc import Iterable
+from typing import Any
+
+
+class Later:
+    """A module that is imported when something of it is first asked for.
+
+    For what most programs never need, or not until a kernel is compiled: it stands in the `else` of
+    an `if TYPE_CHECKING` that imports the module by its name.
+
+    >>> Later("math").floor(2.5)
+    2
+    """
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(importlib.import_module(self._module), name)
+        setattr(self, name, found)
+        return found
 
 
 class GnomonError(RuntimeError):
@@ -59,5 +79,5 @@ def nearest(name: str, names: Iterable[str]) -> str:
     "; did you mean 'momentum'?"
     """
     by_lower = {known.lower(): known for known in names}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=3)
+    close = importlib.import_module("difflib").get_close_matches(name.lower(), by_lower, n=3)
     return f"; did you mean {' or '.join(repr(by_lower[c]) for c in close)}?" if close else ""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from gnomon.base import ParamError, UnknownNameError, complaint, nearest
+from gnomon.base import Later, ParamError, UnknownNameError, complaint, nearest
+
+if TYPE_CHECKING:
+    import json
+else:
+    json = Later("json")
 
 T = TypeVar("T")
 

@@ -15,9 +15,11 @@ CLASSIC = {"plus": "add", "minus": "sub"}  # mshadow's names
 
 def __getattr__(name: str) -> ScalarFn:
     try:
-        return SCALAR[CLASSIC.get(name, name)]
+        found = SCALAR[CLASSIC.get(name, name)]
     except KeyError:
         raise AttributeError(f"no scalar function {name!r}{nearest(name, SCALAR)}") from None
+    globals()[name] = found  # the next time it is an attribute like any
+    return found
 
 
 def __dir__() -> list[str]:

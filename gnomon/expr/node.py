@@ -26,7 +26,7 @@ from gnomon.dtype import DType
 from gnomon.expr.deferred import TRACED, Deferred, TraceError
 from gnomon.expr.index import Index
 from gnomon.expr.layout import array_at, stride_classes
-from gnomon.expr.pattern import KNOWN, NONE, Pattern, pattern_of
+from gnomon.expr.pattern import Pattern
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Number, Term, compute_dtype
 from gnomon.expr.walk import brief, fits_any, tree
@@ -34,73 +34,11 @@ from gnomon.shape import row_major
 
 Shape: TypeAlias = tuple[int, ...]
 Operand: TypeAlias = "Expr | Number"
-Method: TypeAlias = Callable[["Expr", "Operand"], "Expr"]
 RVALUE, MAPPER, CHAINER, COMPLEX = 0, 1, 3, 7
 # how later stages print an expression: entered by `gnomon.runtime.look`, which knows them
 STAGES: dict[str, Callable[[Any], str]] = {}
 # what `.T` means: entered by `gnomon.expr.ext.transpose`, which builds on this page
 TURN: dict[str, Callable[[Any], Any]] = {}
-
-
-def arithmetic(fn: ScalarFn) -> tuple[Method, Method]:
-    """An operator of Python, and the one that is asked where a number stands on its left.
-
-    A known pattern says that the operands fit: nothing is checked again, and what is left is the
-    node itself. Patterns are known by the Python types of plain numbers, too.
-    """
-    get, new = KNOWN.get, object.__new__
-
-    def operator(a: Expr, b: Operand) -> Expr:
-        kind = type(b)
-        if kind is float or kind is int:
-            pattern = get((fn, a.pattern, kind))
-            if pattern is None:
-                return mapped(fn, a, b)
-            b = number(b, pattern)
-        else:
-            pattern = get((fn, a.pattern, getattr(b, "pattern", kind)))
-            if pattern is None:
-                return mapped(fn, a, b)
-        made: Map = new(Map)
-        made.fn, made.args, made.pattern = fn, (a, b), pattern  # type: ignore[assignment]
-        made.shape, made.dtype, made.exp_type = pattern.shape, pattern.dtype, pattern.exp_type
-        return made
-
-    def reflected(b: Expr, a: Operand) -> Expr:
-        pattern = get((fn, type(a), b.pattern))
-        if pattern is None:
-            return mapped(fn, a, b)
-        made: Map = new(Map)
-        made.fn, made.args, made.pattern = fn, (number(a, pattern), b), pattern
-        made.shape, made.dtype, made.exp_type = pattern.shape, pattern.dtype, pattern.exp_type
-        return made
-
-    return operator, reflected
-
-
-def mapped(fn: ScalarFn, a: Operand, b: Operand) -> Map:
-    """`map_over` of two operands; from now on their patterns are known together.
-
-    Those of operands that nobody has asked for theirs yet may be known already.
-    """
-    asked = [(pattern_of(x) if isinstance(x, Expr) else type(x)) for x in (a, b)]
-    pattern = KNOWN.get((fn, *asked))
-    if pattern is not None:
-        args = tuple([x if isinstance(x, Expr) else number(x, pattern) for x in (a, b)])
-        return Map(fn, args, pattern.shape, pattern.dtype, pattern)
-    made = map_over(fn, (a, b))
-    pattern = pattern_of(made)
-    if made.dtype.kind == "f" and pattern is not NONE and {float, int} & set(asked):
-        KNOWN[fn, *asked] = pattern
-    return made
-
-
-def number(value: Any, pattern: Pattern) -> Scalar:
-    """A float or an int beside the floating data of `pattern`."""
-    made: Scalar = object.__new__(Scalar)
-    made.value, made.modular, made.shape = value, False, ()
-    made.dtype, made.exp_type, made.pattern = pattern.dtype, MAPPER, pattern.number
-    return made
 
 
 class Expr:
@@ -190,11 +128,31 @@ class Expr:
     def _map(self, fn: ScalarFn, args: Sequence[Operand]) -> Map:
         return map_over(fn, args)
 
-    # built anew at each statement, so each is a single call: see `arithmetic`
-    __add__, __radd__ = arithmetic(SCALAR["add"])
-    __sub__, __rsub__ = arithmetic(SCALAR["sub"])
-    __mul__, __rmul__ = arithmetic(SCALAR["mul"])
-    __truediv__, __rtruediv__ = arithmetic(SCALAR["div"])
+    # each runs once for each pair of patterns: see `runtime/quick_code.py`
+
+    def __add__(self, other: Operand) -> Expr:
+        return map_over(SCALAR["add"], (self, other))
+
+    def __radd__(self, other: Operand) -> Expr:
+        return map_over(SCALAR["add"], (other, self))
+
+    def __sub__(self, other: Operand) -> Expr:
+        return map_over(SCALAR["sub"], (self, other))
+
+    def __rsub__(self, other: Operand) -> Expr:
+        return map_over(SCALAR["sub"], (other, self))
+
+    def __mul__(self, other: Operand) -> Expr:
+        return map_over(SCALAR["mul"], (self, other))
+
+    def __rmul__(self, other: Operand) -> Expr:
+        return map_over(SCALAR["mul"], (other, self))
+
+    def __truediv__(self, other: Operand) -> Expr:
+        return map_over(SCALAR["div"], (self, other))
+
+    def __rtruediv__(self, other: Operand) -> Expr:
+        return map_over(SCALAR["div"], (other, self))
 
     def __pow__(self, other: Operand) -> Expr:
         return map_over(SCALAR["power"], (self, other))
@@ -323,14 +281,7 @@ class Map(Expr):
     __slots__ = ("args", "fn")
     kind = MAPPER
 
-    def __init__(
-        self,
-        fn: ScalarFn,
-        args: tuple[Expr, ...],
-        shape: Shape,
-        dtype: DType,
-        pattern: Pattern | None = None,
-    ) -> None:
+    def __init__(self, fn: ScalarFn, args: tuple[Expr, ...], shape: Shape, dtype: DType) -> None:
         self.fn, self.args, self.shape, self.dtype = fn, args, shape, dtype
         mask = MAPPER
         check_parts(fn, args)
@@ -339,8 +290,7 @@ class Map(Expr):
                 expected = f"shape {shape} and dtype {dtype}"
                 raise ShapeError(complaint("Map", "args", expected, f"{arg!r}"))
             mask |= arg.exp_type
-        self.exp_type = mask
-        self.pattern = pattern
+        self.exp_type, self.pattern = mask, None
 
     def outline(self) -> tuple[Any, ...]:
         return (self.fn,)

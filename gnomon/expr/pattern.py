@@ -81,9 +81,8 @@ def entered(node: Expr, children: Sequence[Expr]) -> Pattern:
         if len(KNOWN) >= KEPT:
             KNOWN.clear()
         found = KNOWN[key] = Pattern(node.shape, node.dtype, node.exp_type, size)
-        if node.shape:
-            number = (None, node.dtype)
-            found.number = KNOWN.get(number) or KNOWN.setdefault(number, _number(node.dtype))
+        number = (None, node.dtype)
+        found.number = KNOWN.get(number) or KNOWN.setdefault(number, _number(node.dtype))
     return found if found.shape == node.shape and found.dtype is node.dtype else NONE
 
 

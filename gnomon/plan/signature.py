@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from gnomon.expr.primitive import FOLD_INT
 from gnomon.expr.term import Term
-from gnomon.plan.ir import Kernel, Phase
 from gnomon.plan.terms import postorder
+
+if TYPE_CHECKING:
+    from gnomon.plan.ir import Kernel, Phase
 
 T = TypeVar("T")
 Slot: TypeAlias = tuple[Any, ...]

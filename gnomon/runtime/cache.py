@@ -22,14 +22,19 @@ import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
-from gnomon.base import GnomonError
+from gnomon.base import GnomonError, Later
 from gnomon.plan.form import Unnamed, form
-from gnomon.plan.pipeline import plan
 from gnomon.plan.signature import Signature, read, signature_of
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime import objects
 from gnomon.runtime.kernel import Kernel, source
+
+if TYPE_CHECKING:
+    from gnomon.plan import pipeline
+else:
+    pipeline = Later("gnomon.plan.pipeline")
 
 CAPACITY = 4096  # kernels kept in memory, about 90 KB each
 
@@ -80,7 +85,7 @@ def _load(name: str | None) -> Kernel | None:
 
 
 def _make(stores: Sequence[Store], structure: Structure, name: str | None) -> Kernel:
-    nests = plan(stores, structure)
+    nests = pipeline.plan(stores, structure)
     signature, code = signature_of(nests), source(nests)
     if name is None:
         return Kernel(signature, objects.compiled(code.text, opt=code.opt))

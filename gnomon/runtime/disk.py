@@ -16,11 +16,11 @@ reads. Nothing here raises OSError.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import stat
 import sys
 import time
+from _blake2 import blake2b  # hashlib would load OpenSSL as well (4 ms)
 from pathlib import Path
 from typing import NamedTuple
 
@@ -162,14 +162,14 @@ def _remove(path: Path) -> None:
 
 def _sealed(name: str, content: bytes) -> bytes:
     body = name.encode() + b"\n" + content
-    return MAGIC + hashlib.blake2b(body, digest_size=DIGEST).digest() + body
+    return MAGIC + blake2b(body, digest_size=DIGEST).digest() + body
 
 
 def _opened(name: str, data: bytes) -> bytes | None:
     """The content of an entry, or None where it is not sound or not of that name."""
     start = len(MAGIC) + DIGEST
     body = data[start:]
-    sound = hashlib.blake2b(body, digest_size=DIGEST).digest() == data[len(MAGIC) : start]
+    sound = blake2b(body, digest_size=DIGEST).digest() == data[len(MAGIC) : start]
     head = name.encode() + b"\n"
     if not sound or not data.startswith(MAGIC) or not body.startswith(head):
         return None

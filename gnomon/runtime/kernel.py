@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gnomon.code import cpu
-from gnomon.code.target import processor
+from gnomon.base import Later
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Scalar
 from gnomon.expr.term import cast_number, compute_dtype
@@ -24,6 +23,11 @@ from gnomon.runtime import caches, jit, pool, threads
 from gnomon.runtime.jit import Module
 from gnomon.runtime.native import Block
 from gnomon.runtime.program import Step
+
+if TYPE_CHECKING:
+    from gnomon.code import cpu, target
+else:  # where kernels come from disk, nothing is compiled
+    cpu, target = Later("gnomon.code.cpu"), Later("gnomon.code.target")
 
 COLUMN = 64  # inner iterations of a block that is taken in columns
 GRAIN = 250_000  # work (see `Phase.cost`) below which another thread does not pay
@@ -88,8 +92,8 @@ class Source(NamedTuple):
 def source(nests: Nests) -> Source:
     """The code of loop nests for this machine."""
     here = jit.host()
-    target = processor(here.triple, here.cpu, here.features, caches.last_level())
-    text = cpu.write(nests, target)
+    machine = target.processor(here.triple, here.cpu, here.features, caches.last_level())
+    text = cpu.write(nests, machine)
     return Source(text, 2 if divides(nests) else 1)
 
 

@@ -7,9 +7,9 @@ one of them every name is another, and the old entries go as the least used.
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import time
+from _blake2 import blake2b  # hashlib would load OpenSSL as well (4 ms)
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +29,7 @@ _begun = time.time() - 5.0
 
 def digest(*parts: str) -> str:
     """A name of these texts, in hexadecimal."""
-    hashed = hashlib.blake2b(digest_size=DIGEST)
+    hashed = blake2b(digest_size=DIGEST)
     for part in parts:
         data = part.encode()
         hashed.update(len(data).to_bytes(8, "little") + data)
@@ -60,7 +60,7 @@ def sources_digest(package: Path, begun: float) -> str:
     That is where there are none, and where one was changed after `begun`, when this process read
     them.
     """
-    hashed = hashlib.blake2b(digest_size=DIGEST)
+    hashed = blake2b(digest_size=DIGEST)
     try:
         for name, path in _files(package):
             descriptor = os.open(path, os.O_RDONLY)  # a third of the time of Path.read_bytes

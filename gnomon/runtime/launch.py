@@ -11,7 +11,8 @@ and the statement is carried out, and perhaps learned, anew.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gnomon.expr.composite import Composite
@@ -22,6 +23,7 @@ from gnomon.expr.term import compute_dtype
 from gnomon.plan.cut import overlap, reach
 from gnomon.plan.statement import identity
 from gnomon.runtime import jit, objects, threads
+from gnomon.runtime.fields import field, type_offset
 from gnomon.runtime.kernel import bits
 from gnomon.runtime.launch_code import (
     ADDRESS,
@@ -33,6 +35,7 @@ from gnomon.runtime.launch_code import (
     MOST,
     OBJECT,
     SAME,
+    START,
     TWIN,
 )
 from gnomon.runtime.native import Block, ffi
@@ -54,39 +57,60 @@ class Row(NamedTuple):
 
     source: int
     name: str | None
+    owner: type  # of what is read
     element: int
     kind: int
     base: int = -1
     delta: int = 0
 
+    def words(self) -> tuple[int, ...]:
+        """The instruction as native code reads it."""
+        found = None if self.name is None else field(self.owner, self.name)
+        where = (0, 0, named(self.name)) if found is None else (id(found.kind), found.offset, 0)
+        return (self.source, *where, self.element, self.kind, self.base, self.delta)
+
 
 class Reading:
-    """The instructions of a recipe, as they are collected; `given` registers come with the call."""
+    """The instructions of a recipe, as they are collected; `given` registers come with the call.
+
+    `owner` is the type of what stands in the register that a name is looked up in.
+    """
 
     def __init__(self, given: int) -> None:
         self.rows: list[Row] = []
         self.keep: list[Any] = []
         self._next = given
 
-    def object(self, source: int, name: str | None, index: int = -1) -> int:
+    def thing(self, source: int, name: str | None, index: int = -1, owner: type = object) -> int:
         """The register of what stands there."""
-        self.rows.append(Row(source, name, index, OBJECT))
+        self.rows.append(Row(source, name, owner, index, OBJECT))
         self._next += 1
         return self._next - 1
 
-    def value(self, source: int, name: str | None, kind: int, index: int = -1) -> int:
+    def value(
+        self,
+        source: int,
+        name: str | None,
+        kind: int,
+        index: int = -1,
+        owner: type = object,
+    ) -> int:
         """The number of the instruction that reads a value there."""
-        self.rows.append(Row(source, name, index, kind))
+        self.rows.append(Row(source, name, owner, index, kind))
         return len(self.rows) - 1
 
-    def same(self, source: int, name: str | None, thing: Any, index: int = -1) -> None:
+    def address(self, source: int) -> int:
+        """The number of the instruction that reads the address of a buffer."""
+        return self.value(source, "address", ADDRESS, owner=Buffer)
+
+    def same(self, source: int, name: str, owner: type, thing: Any) -> None:
         """What stands there must be this very thing."""
         self.keep.append(thing)
-        self.rows.append(Row(source, name, index, SAME, id(thing)))
+        self.rows.append(Row(source, name, owner, -1, SAME, id(thing)))
 
-    def twin(self, source: int, name: str, index: int, register: int) -> None:
+    def twin(self, source: int, name: str, index: int, owner: type, register: int) -> None:
         """What stands there must be what is in that register."""
-        self.rows.append(Row(source, name, index, TWIN, register))
+        self.rows.append(Row(source, name, owner, index, TWIN, register))
 
     def tie(self, number: int, base: int, delta: int) -> None:
         """The address that `number` reads must be `delta` behind that of `base`."""
@@ -121,7 +145,7 @@ class Launch:
         NoLaunch: the steps take more memory than is kept, or hold a number in no plain form.
     """
 
-    __slots__ = ("_keep", "call", "copy", "epoch", "following")
+    __slots__ = ("_keep", "call", "copy", "epoch", "following", "noted", "recipe")
 
     def __init__(self, work: Work) -> None:
         buffers = [p.buffer for p in work.places]
@@ -129,6 +153,7 @@ class Launch:
         template = _template(work, regions)
         self.copy, self.epoch = template.reserve(), EPOCH.value
         self.following: Launch | None = None  # the next to try where this one does not hold
+        self.noted = False  # whether `quick` knows it
         if self.copy.held > KEPT_BYTES or not self.copy.slots or len(work.reading.rows) > MOST:
             raise NoLaunch
         for place, (owner, delta) in zip(work.places, regions, strict=True):
@@ -136,6 +161,7 @@ class Launch:
                 work.reading.tie(place.number, work.places[owner].number, delta)
         recipe, tables = self._recipe(work, regions)
         self._keep = (recipe, tables, work.reading)  # not the operands, which may be large
+        self.recipe = recipe.address
         self.call = _bound(recipe.address)
 
     def _recipe(self, work: Work, regions: Regions) -> tuple[Block, list[Block]]:
@@ -145,7 +171,7 @@ class Launch:
             (address_of(words) + 8 * word, sources[operand], offset)
             for words, word, operand, offset in self.copy.slots
         ]
-        rows = [(r[0], named(r.name), *r[2:]) for r in work.reading.rows]
+        rows = [row.words() for row in work.reading.rows]
         parts: list[Sequence[tuple[int, ...]]] = [rows, _apart(work.places, regions), slots]
         tables = [Block([w for row in part for w in row] or 1) for part in parts]
         words: list[int] = []
@@ -260,16 +286,16 @@ class Tree:
     def _read(self, register: int, node: Expr) -> None:
         self._seen[id(node)] = register
         if isinstance(node, Buffer):
-            self.places.append(Place(self.reading.value(register, "address", ADDRESS), node))
+            self.places.append(Place(self.reading.address(register), node))
         elif isinstance(node, Scalar):
-            number = self.reading.value(register, "value", kind_of(node))
+            number = self.reading.value(register, "value", kind_of(node), owner=Scalar)
             self.numbers.append((number, node))
         for name, index, child in operands(node):
             again = self._seen.get(id(child))
             if again is not None and not isinstance(child, Buffer):
-                self.reading.twin(register, name, index, again)
+                self.reading.twin(register, name, index, type(node), again)
             else:
-                self._read(self.reading.object(register, name, index), child)
+                self._read(self.reading.thing(register, name, index, type(node)), child)
 
     def over(self, buffers: Iterator[Buffer], numbers: Iterator[Scalar]) -> Expr:
         """The same expression over other leaves, in the order of the walk."""
@@ -312,8 +338,8 @@ def kind_of(scalar: Scalar) -> int:
 # -- the native side --------------------------------------------------------------------------
 
 
-class _Method(ctypes.Structure):
-    """Python's own record of a function in C."""
+class Method(ctypes.Structure):
+    """Python's own record of a function in C, which takes its arguments as an array."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -322,14 +348,32 @@ class _Method(ctypes.Structure):
         ("doc", ctypes.c_char_p),
     )
 
+    def __init__(self, name: str, function: int) -> None:
+        super().__init__(name.encode(), function, _FASTCALL, None)
+
 
 @once
-def _method() -> tuple[jit.Module, _Method]:
-    symbols = {f"{x}": id(x) for x in (True, False, None)}
-    for name in FUNCTIONS:
+def _method() -> tuple[jit.Module, Method]:
+    code = native_code(START + LAUNCH, FUNCTIONS, {"type": type_offset()}, {})
+    return code, Method("launch", code.address("launch"))
+
+
+def native_code(
+    text: str, functions: Sequence[str], numbers: Mapping[str, int], known: Mapping[str, int]
+) -> jit.Module:
+    """Code that works with Python's objects.
+
+    `functions` of Python's are called, `numbers` stand where the text has their name in angle
+    brackets, and `known` are addresses, of objects that must live for good.
+    """
+    symbols = {f"{x}": id(x) for x in (True, False, None)} | dict(known)
+    for name in functions:
         symbols[name] = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
-    code = objects.compiled(LAUNCH, symbols=symbols)
-    return code, _Method(b"launch", code.address("launch"), _FASTCALL, None)
+    written = _NUMBER.sub(lambda found: str(numbers[found[1]]), text)
+    return objects.compiled(written, symbols=symbols)
+
+
+_NUMBER = re.compile(r"<([\w.]+)>")
 
 
 def _bound(recipe: int) -> Callable[..., bool | None]:

@@ -5,11 +5,11 @@ first registers; then the recipe says, instruction by instruction, which attribu
 register comes next: another object for a register, or a value: an address, a number. Values are
 checked against what the code was made for and written into the argument blocks; then the step
 runs. All of that is one call from Python's side, so that a small statement costs what its kernel
-does and 0.2 us; nothing of it can be interrupted half done.
+does and 0.1 us; nothing of it can be interrupted half done.
 
 The recipe, in words (see `launch.py`, which writes it):
 
-    0  instructions, their address       each: source, name, index, kind, base, delta
+    0  instructions, their address       each: source, type, offset, name, index, kind, base, delta
     2  pairs, their address              each: i, low, high, j, low, high
     4  places, their address             each: address of a word, value, offset
     6  address of an int32, its value    how many threads there are
@@ -18,13 +18,16 @@ The recipe, in words (see `launch.py`, which writes it):
    13  whether others may run meanwhile  (the GIL is let go)
    14  busy                              1 while it runs
 
-An instruction takes attribute `name` (none: the register itself) and of that element `index` (none
-where it is negative). Kinds: 0 an object, for the next register; 1 an address: not 0, and `delta`
+An instruction takes an attribute of a register, and of that element `index` (none where it is
+negative). The attribute is what lies `offset` bytes behind an object of that `type` (see
+`fields.py`), or without a type what Python finds by its `name`; without both, the register itself.
+Kinds: 0 an object, for the next register; 1 an address: not 0, and `delta`
 behind that of instruction `base`, where `base` is not negative; 2, 3, 4 a number as float32,
 float64, int64; 5 the very object at `base`; 6 what is in register `base`, once more. A pair is two
-pieces of memory that must lie apart. It returns True when all is done, None when the step failed,
-and False, with nothing done, where the recipe does not hold: somebody else is running it, or other
-objects came. Only functions of Python's stable interface are called.
+pieces of memory that must lie apart. `launch` returns True when all is done, None when the step
+failed, and False, with nothing done, where the recipe does not hold: somebody else is running it,
+or other objects came. `start` is the same for other native code (`quick_code.py`): 1, 2 or 0. Only
+functions of Python's stable interface are called.
 """
 
 from __future__ import annotations
@@ -44,11 +47,12 @@ FUNCTIONS = (
     "PyLong_AsVoidPtr",
     "PyObject_GetAttr",
     "PyTuple_GetItem",
+    "PyType_IsSubtype",
     "Py_DecRef",
     "Py_IncRef",
 )
 
-LAUNCH = """
+START = """
 @True = external global i64
 @False = external global i64
 @None = external global i64
@@ -59,15 +63,33 @@ declare ptr @PyEval_SaveThread()
 declare double @PyFloat_AsDouble(ptr)
 declare i64 @PyLong_AsLongLong(ptr)
 declare i64 @PyLong_AsUnsignedLongLongMask(ptr)
-declare ptr @PyLong_AsVoidPtr(ptr)
 declare ptr @PyObject_GetAttr(ptr, ptr)
 declare ptr @PyTuple_GetItem(ptr, i64)
+declare i32 @PyType_IsSubtype(ptr, ptr)
 declare void @Py_DecRef(ptr)
 declare void @Py_IncRef(ptr)
 
-define ptr @launch(ptr %self, ptr %given, i64 %count) {
+define internal ptr @field(ptr %object, i64 %offset) alwaysinline {
+  %at = getelementptr i8, ptr %object, i64 %offset
+  %value = load ptr, ptr %at
+  ret ptr %value
+}
+
+define internal i1 @is_a(ptr %object, ptr %type) alwaysinline {
+  %own = call ptr @field(ptr %object, i64 <type>)
+  %exactly = icmp eq ptr %own, %type
+  br i1 %exactly, label %out, label %ask
+ask:
+  %answer = call i32 @PyType_IsSubtype(ptr %own, ptr %type)
+  %derived = icmp ne i32 %answer, 0
+  br label %out
+out:
+  %is = phi i1 [true, %0], [%derived, %ask]
+  ret i1 %is
+}
+
+define internal i64 @start(ptr %r, ptr %given, i64 %count) noinline {
 entry:
-  %r = call ptr @PyLong_AsVoidPtr(ptr %self)
   %steps = load i64, ptr %r
   %code.at = getelementptr i64, ptr %r, i64 1
   %code = load ptr, ptr %code.at
@@ -84,20 +106,37 @@ read:
   %reading = icmp slt i64 %k, %steps
   br i1 %reading, label %fetch, label %apart
 fetch:
-  %step = getelementptr [6 x i64], ptr %code, i64 %k
+  %step = getelementptr [8 x i64], ptr %code, i64 %k
   %source = load i64, ptr %step
-  %name.at = getelementptr i64, ptr %step, i64 1
+  %type.at = getelementptr i64, ptr %step, i64 1
+  %type = load ptr, ptr %type.at
+  %offset.at = getelementptr i64, ptr %step, i64 2
+  %offset = load i64, ptr %offset.at
+  %name.at = getelementptr i64, ptr %step, i64 3
   %name = load ptr, ptr %name.at
-  %index.at = getelementptr i64, ptr %step, i64 2
+  %index.at = getelementptr i64, ptr %step, i64 4
   %index = load i64, ptr %index.at
-  %kind.at = getelementptr i64, ptr %step, i64 3
+  %kind.at = getelementptr i64, ptr %step, i64 5
   %kind = load i64, ptr %kind.at
-  %base.at = getelementptr i64, ptr %step, i64 4
+  %base.at = getelementptr i64, ptr %step, i64 6
   %base = load i64, ptr %base.at
-  %delta.at = getelementptr i64, ptr %step, i64 5
+  %delta.at = getelementptr i64, ptr %step, i64 7
   %delta = load i64, ptr %delta.at
   %from = getelementptr ptr, ptr %registers, i64 %source
   %object = load ptr, ptr %from
+  %untyped = icmp eq ptr %type, null
+  br i1 %untyped, label %by.name, label %typed
+typed:
+  %fitting = call i1 @is_a(ptr %object, ptr %type)
+  br i1 %fitting, label %slot, label %refused
+slot:
+  %slot.value = call ptr @field(ptr %object, i64 %offset)
+  %empty = icmp eq ptr %slot.value, null
+  br i1 %empty, label %refused, label %filled
+filled:
+  call void @Py_IncRef(ptr %slot.value)
+  br label %held
+by.name:
   %plain = icmp eq ptr %name, null
   br i1 %plain, label %itself, label %attribute
 itself:
@@ -108,7 +147,7 @@ attribute:
   %lacking = icmp eq ptr %found, null
   br i1 %lacking, label %error, label %held
 held:
-  %whole = phi ptr [%object, %itself], [%found, %attribute]
+  %whole = phi ptr [%object, %itself], [%found, %attribute], [%slot.value, %filled]
   %all = icmp slt i64 %index, 0
   br i1 %all, label %one, label %element
 element:
@@ -280,11 +319,11 @@ put:
   %word = load ptr, ptr %entry.at
   %which.at = getelementptr i64, ptr %entry.at, i64 1
   %which = load i64, ptr %which.at
-  %offset.at = getelementptr i64, ptr %entry.at, i64 2
-  %offset = load i64, ptr %offset.at
+  %shift.at = getelementptr i64, ptr %entry.at, i64 2
+  %shift = load i64, ptr %shift.at
   %put.from = getelementptr i64, ptr %values, i64 %which
   %put.value = load i64, ptr %put.from
-  %put.sum = add i64 %put.value, %offset
+  %put.sum = add i64 %put.value, %shift
   store i64 %put.sum, ptr %word
   %q.next = add i64 %q, 1
   br label %place
@@ -312,16 +351,24 @@ ran:
   %failed = load i32, ptr %status
   store atomic i64 0, ptr %busy release, align 8
   %well = icmp eq i32 %failed, 0
-  br i1 %well, label %done, label %failure
-done:
-  br label %answer
-failure:
-  br label %answer
+  %answer = select i1 %well, i64 1, i64 2
+  ret i64 %answer
 refused:
-  br label %answer
-answer:
-  %word.back = phi ptr [@True, %done], [@None, %failure], [@False, %refused]
-  call void @Py_IncRef(ptr %word.back)
-  ret ptr %word.back
+  ret i64 0
+}
+"""
+
+LAUNCH = """
+declare ptr @PyLong_AsVoidPtr(ptr)
+
+define ptr @launch(ptr %self, ptr %given, i64 %count) {
+  %r = call ptr @PyLong_AsVoidPtr(ptr %self)
+  %done = call i64 @start(ptr %r, ptr %given, i64 %count)
+  %well = icmp eq i64 %done, 1
+  %failed = icmp eq i64 %done, 2
+  %other = select i1 %failed, ptr @None, ptr @False
+  %answer = select i1 %well, ptr @True, ptr %other
+  call void @Py_IncRef(ptr %answer)
+  ret ptr %answer
 }
 """

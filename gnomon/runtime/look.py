@@ -7,21 +7,29 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from gnomon.base import ParamError, complaint
-from gnomon.code import cpu, nvptx
-from gnomon.code.target import TARGETS, Target, named
+from gnomon.base import Later, ParamError, complaint
 from gnomon.expr.node import STAGES, Buffer, Expr
 from gnomon.plan.cut import Invoke
 from gnomon.plan.ir import Kernel as Nests
-from gnomon.plan.pipeline import plan
-from gnomon.plan.show import loops, outline
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime import cross, jit
+from gnomon.runtime import jit
 from gnomon.runtime.jit import Module
 from gnomon.runtime.kernel import divides, source
 from gnomon.runtime.prepare import pieces
 from gnomon.runtime.scratch import temporary
+
+if TYPE_CHECKING:
+    from gnomon.code import cpu, nvptx, target
+    from gnomon.code.target import Target
+    from gnomon.plan import pipeline
+    from gnomon.plan import show as shows
+    from gnomon.runtime import cross
+else:
+    cpu, nvptx, target = map(Later, ("gnomon.code.cpu", "gnomon.code.nvptx", "gnomon.code.target"))
+    pipeline, shows = Later("gnomon.plan.pipeline"), Later("gnomon.plan.show")
+    cross = Later("gnomon.runtime.cross")
 
 
 def explain(stores: Sequence[Store], stage: str = "loop") -> str:
@@ -36,7 +44,7 @@ def explain(stores: Sequence[Store], stage: str = "loop") -> str:
     return "\n".join(
         f"library: {piece.call!r}"
         if isinstance(piece, Invoke)
-        else show(plan(piece, Structure(piece)))
+        else show(pipeline.plan(piece, Structure(piece)))
         for piece in pieces(stores)
     )
 
@@ -47,20 +55,20 @@ def printer(stage: str) -> Callable[[Nests], str]:
     if show is not None:
         return show
     try:
-        target = named(stage)
+        machine = target.named(stage)
     except ParamError:
-        expected = f"one of {', '.join((*PRINTERS, *TARGETS))}, or a GPU such as 'sm_90'"
+        expected = f"one of {', '.join((*PRINTERS, *target.TARGETS))}, or a GPU such as 'sm_90'"
         raise ParamError(complaint("explain", "stage", expected, stage)) from None
-    return lambda nests: assembly(nests, target)
+    return lambda nests: assembly(nests, machine)
 
 
-def assembly(nests: Nests, target: Target) -> str:
+def assembly(nests: Nests, machine: Target) -> str:
     """The assembly of loop nests for a machine that need not be this one; PTX for a GPU."""
     opt = 2 if divides(nests) else 1
-    if not target.triple.startswith("nvptx"):
-        return cross.assembly(cpu.write(nests, target), target, opt)
-    module = nvptx.write(nests, target)
-    return nvptx.notes(nests, module) + cross.assembly(module.text, target, opt)
+    if not machine.triple.startswith("nvptx"):
+        return cross.assembly(cpu.write(nests, machine), machine, opt)
+    module = nvptx.write(nests, machine)
+    return nvptx.notes(nests, module) + cross.assembly(module.text, machine, opt)
 
 
 def compiled(nests: Nests) -> Module:
@@ -76,9 +84,14 @@ def shown(e: Expr, stage: str) -> str:
     return explain([Store(dest, "saveto", e)], stage)
 
 
+def _show(how: str, nests: Nests) -> str:
+    text: str = getattr(shows, how)(nests)
+    return text
+
+
 PRINTERS: dict[str, Callable[[Nests], str]] = {
-    "plan": outline,
-    "loop": loops,
+    "plan": functools.partial(_show, "outline"),
+    "loop": functools.partial(_show, "loops"),
     "llvm": lambda nests: compiled(nests).ir(),
     "asm": lambda nests: compiled(nests).asm(),
 }

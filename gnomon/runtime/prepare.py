@@ -10,8 +10,9 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from gnomon.base import DeviceError, DTypeError, ParamError, ShapeError, complaint
+from gnomon.base import DeviceError, DTypeError, Later, ParamError, ShapeError, complaint
 from gnomon.expr.deferred import TRACED, TraceError
 from gnomon.expr.node import MAPPER
 from gnomon.expr.rewrite import check_sizes
@@ -21,12 +22,16 @@ from gnomon.plan.cut import Invoke, Piece, overlap
 from gnomon.plan.fuse import fused
 from gnomon.plan.overlap import directed, repeats
 from gnomon.plan.statement import SAVERS, Store, Structure, identity
-from gnomon.runtime import calls
 from gnomon.runtime import device as devices
 from gnomon.runtime.cache import CACHE
 from gnomon.runtime.kernel import Kernel
 from gnomon.runtime.program import Step
 from gnomon.runtime.scratch import temporary
+
+if TYPE_CHECKING:
+    from gnomon.runtime import calls
+else:  # a statement without a product needs no library
+    calls = Later("gnomon.runtime.calls")
 
 __all__ = ["Store", "check", "in_turn", "pieces", "prepare"]
 

@@ -7,7 +7,7 @@ their loop.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
@@ -18,28 +18,24 @@ from gnomon.expr.node import CHAINER, Buffer, Expr, Operand, Scalar, as_expr
 from gnomon.expr.walk import postorder
 from gnomon.plan.cut import core
 from gnomon.plan.statement import SAVERS, Saver, Store
-from gnomon.runtime.dispatch import KNOWN, store, store_all
+from gnomon.runtime.dispatch import store, store_all
 
 saveto: Saver = "saveto"
 plusto: Saver = "plusto"
 minusto: Saver = "minusto"
 multo: Saver = "multo"
 divto: Saver = "divto"
-MODULAR = frozenset((plusto, minusto, multo))
+#: whether a saver counts modulo a power of two on integers
+MODULAR: dict[Any, bool] = {s: s in (plusto, minusto, multo) for s in SAVERS}
 
 
-def modular(saver: Saver) -> bool:
+def modular(saver: Any) -> bool:
     """Whether a saver counts modulo a power of two on integers; a ValueError where it is none."""
     try:
-        return saver in MODULAR
-    except TypeError:  # not hashable
-        raise unknown(saver) from None
-
-
-def unknown(saver: object) -> ValueError:
-    """The error of something that is no saver."""
-    expected = f"one of {', '.join(SAVERS)}"
-    return ValueError(complaint("assignment", "saver", expected, f"{saver!s:.60}"))
+        return MODULAR[saver]
+    except (KeyError, TypeError):
+        expected = f"one of {', '.join(SAVERS)}"
+        raise ValueError(complaint("assignment", "saver", expected, f"{saver!s:.60}")) from None
 
 
 def assign(dest: Buffer, saver: Saver, value: Operand) -> None:
@@ -49,13 +45,6 @@ def assign(dest: Buffer, saver: Saver, value: Operand) -> None:
         ShapeError, DTypeError: the value does not fit; the destination is untouched.
         GnomonError: a product inside a larger expression, or stored by `*=` or `/=`.
     """
-    # what came before in the same form is ready to run: all checks are behind it
-    try:
-        launch = KNOWN[saver].get((getattr(value, "pattern", None), dest.pattern))
-    except (KeyError, TypeError):
-        raise unknown(saver) from None
-    if launch is not None and launch.call(dest, value):
-        return
     e = as_expr(value, dest.dtype, modular=modular(saver))
     if e.exp_type & ~CHAINER:
         check_products(e, saver)

@@ -34,7 +34,6 @@ from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Store
 from gnomon.runtime.dispatch import TRACERS, tracer, tracing
 from gnomon.runtime.launch import Launch, NoLaunch, Place, Reading, Work, kind_of, tied
-from gnomon.runtime.launch_code import ADDRESS
 from gnomon.runtime.prepare import check, in_turn, prepare
 from gnomon.runtime.program import Step
 from gnomon.shadow.random import Random
@@ -316,14 +315,14 @@ class Recorder:
         sources += [(1, k, b) for k, b in enumerate(self.captured)]
         places = []
         for source, k, buffer in sources:
-            register = reading.object(source, None, k)
-            reading.same(register, "pattern", pattern_of(buffer))
-            places.append(Place(reading.value(register, "address", ADDRESS), buffer, True))
+            register = reading.thing(source, None, k)
+            reading.same(register, "pattern", Buffer, pattern_of(buffer))
+            places.append(Place(reading.address(register), buffer, True))
         for k, buffer in enumerate(self._drawn):
-            register = reading.object(1, None, len(self.captured) + k)
-            places.append(Place(reading.value(register, "address", ADDRESS), buffer))
+            register = reading.thing(1, None, len(self.captured) + k)
+            places.append(Place(reading.address(register), buffer))
         for k in self.numbers:
-            reading.same(reading.object(0, None, k), "__class__", type(self.args[k]))
+            reading.same(reading.thing(0, None, k), "__class__", object, type(self.args[k]))
         numbers = [(self._number(reading, s), s) for s in self._scalars]
         return Work(reading, places, numbers, self._steps)
 

@@ -9,7 +9,7 @@ from gnomon import dtype as dt
 from gnomon.base import ParamError, ShapeError, complaint, nearest
 from gnomon.expr import fn
 from gnomon.expr.arguments import explained
-from gnomon.expr.call import BatchDot, Dot
+from gnomon.expr.call.dot import BatchDot, Dot
 from gnomon.expr.ext import reshape
 from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.node import Buffer, Expr, Map, Operand, Scalar, cast
@@ -43,7 +43,6 @@ def exp_type(e: Expr) -> int:
     return e.exp_type
 
 
-@explained
 def F(op: ScalarFn | str) -> Callable[..., Map]:
     """The scalar operator `op`, or the built-in of that name, to be mapped over expressions.
 
@@ -58,7 +57,7 @@ def F(op: ScalarFn | str) -> Callable[..., Map]:
         hint = nearest(op, dir(fn)) if isinstance(op, str) else ""
         expected = "a scalar operator, or the name of a built-in one"
         raise ParamError(complaint("F", "op", expected, op) + hint)
-    return lambda *operands: make_exp(found, *operands)
+    return found
 
 
 @explained

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 from gnomon.base import ShapeError, complaint
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import normal_axis
+from gnomon.expr.composite import composite
 from gnomon.expr.ext import concat as join
 from gnomon.expr.ext import flip as mirrored
 from gnomon.expr.ext import slice_
@@ -27,7 +27,7 @@ from gnomon.shadow.assign import assign_all, divto, minusto, multo, plusto, save
 from gnomon.shadow.tensor import Tensor, everything
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Joined(Concat):
     """Tensors one after another along an axis, as one thing to assign to.
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import complaint
-from gnomon.code.target import gpu, named
+from gnomon.base import Later, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import whole
@@ -22,6 +21,11 @@ from gnomon.runtime import look
 from gnomon.runtime.prepare import prepare
 from gnomon.shadow.container import TensorContainer
 from gnomon.shape import prod
+
+if TYPE_CHECKING:
+    from gnomon.code import target as targets
+else:
+    targets = Later("gnomon.code.target")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,7 +93,7 @@ class Plan:
         Raises:
             ParamError: `arch` is not a GPU from sm_70 on.
         """
-        return look.shown(self.exp, gpu(arch).cpu)
+        return look.shown(self.exp, targets.gpu(arch).cpu)
 
     def assembly(self, target: str = "aarch64") -> str:
         """The assembly of the same kernels for another processor, or for a GPU.
@@ -97,7 +101,7 @@ class Plan:
         Raises:
             ParamError: there is no such target; the message lists them.
         """
-        named(target)
+        targets.named(target)
         return look.shown(self.exp, target)
 
     def index(self, y: int, x: int) -> tuple[int, ...]:

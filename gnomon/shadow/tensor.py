@@ -15,15 +15,13 @@ from gnomon.expr.axes import checked_sizes, normal_axis, one_each, whole
 from gnomon.expr.layout import UNIT, ZERO
 from gnomon.expr.node import Buffer, Expr, Operand
 from gnomon.plan.cut import reach
-from gnomon.plan.statement import Store
+from gnomon.plan.statement import Store, identity
 from gnomon.runtime import device as devices
-from gnomon.runtime import look
-from gnomon.runtime.dispatch import KNOWN
+from gnomon.runtime import look, quick
 from gnomon.shadow.assign import assign, divto, minusto, multo, plusto, saveto
 from gnomon.shadow.stream import Stream
 from gnomon.shape import Shape, prod
 
-STORED = KNOWN[saveto]
 Array = np.ndarray[Any, Any]
 Slice: TypeAlias = slice
 Key: TypeAlias = int | Slice
@@ -185,10 +183,19 @@ class Tensor(Buffer):
 
     def __getitem__(self, key: Key) -> Any:
         """`t[i]`: one rank less, a number at the last; `t[a:b]`: rows."""
+        found = self._part(key)
+        return found if found.shape or isinstance(key, slice) else found.numpy()[()]
+
+    def _part(self, key: Key) -> Tensor:
+        """A row, or several; what `key` gives of tensors alike is noted for the next time."""
         if isinstance(key, slice):
-            return self if everything(key) else self._rows(key)
-        found = self._row(key)
-        return found if found.shape else found.numpy()[()]
+            if everything(key):
+                return self
+            found = self._rows(key)
+        else:
+            found = self._row(key)
+        quick.note_view(self, key, found)
+        return found
 
     def _rows(self, key: Slice) -> Tensor:
         try:
@@ -253,16 +260,10 @@ class Tensor(Buffer):
         return self
 
     def __setitem__(self, key: Key, value: Operand) -> None:
-        if not isinstance(key, slice):
-            self._row(key).assign(value)
-        elif key.start is key.stop is key.step is None:  # everything; a 0-d tensor has it too
-            launch = STORED.get((getattr(value, "pattern", None), self.pattern))
-            if launch is not None and launch.call(self, value):
-                return  # it came before: see `assign`, of which this is the usual case
-            if value is not self:  # what `t[:] += e` stores again
-                assign(self, saveto, value)
-        else:
-            self._rows(key).assign(value)
+        dest = self._part(key)
+        if isinstance(value, Buffer) and identity(value) == identity(dest):
+            return  # what `t[i:j] += e` stores again
+        assign(dest, saveto, value)
 
     def __iadd__(self, value: Operand) -> Self:
         assign(self, plusto, value)
@@ -283,6 +284,9 @@ class Tensor(Buffer):
     def explain(self, e: Expr, saver: Any = saveto, stage: str = "loop") -> str:
         """What would run for `self saver e`: its 'plan', 'loop', 'llvm' or 'asm'."""
         return look.explain([Store(self, saver, e)], stage)
+
+
+quick.serve(Tensor)
 
 
 def everything(key: Slice) -> bool:

@@ -1,22 +1,27 @@
 """Work that a library does as a whole: matrix products, convolutions, poolings, by family."""
 
-from gnomon.expr.call.conv import (
-    BiasedConvolution,
-    Convolution,
-    ConvolutionData,
-    ConvolutionWeight,
-    convolution,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from gnomon.expr.call.dot import BatchDot, Dot, batch_dot, dot
-from gnomon.expr.call.pool import (
-    AvgPool,
-    AvgPoolGradient,
-    MaxPool,
-    MaxPoolGradient,
-    avg_pool,
-    max_pool,
-)
-from gnomon.expr.call.rnn import Layer, Recurrence, RecurrenceGradient
+
+if TYPE_CHECKING:
+    from gnomon.expr.call.conv import (
+        BiasedConvolution,
+        Convolution,
+        ConvolutionData,
+        ConvolutionWeight,
+        convolution,
+    )
+    from gnomon.expr.call.pool import (
+        AvgPool,
+        AvgPoolGradient,
+        MaxPool,
+        MaxPoolGradient,
+        avg_pool,
+        max_pool,
+    )
+    from gnomon.expr.call.rnn import Layer, Recurrence, RecurrenceGradient
 
 __all__ = [
     "AvgPool",
@@ -38,3 +43,18 @@ __all__ = [
     "dot",
     "max_pool",
 ]
+
+# a statement needs none of them; `dot` is also the name of its module, which would come first
+_HOMES = {
+    "conv": "BiasedConvolution Convolution ConvolutionData ConvolutionWeight convolution",
+    "pool": "AvgPool AvgPoolGradient MaxPool MaxPoolGradient avg_pool max_pool",
+    "rnn": "Layer Recurrence RecurrenceGradient",
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names.split():
+            globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

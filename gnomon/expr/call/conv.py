@@ -15,7 +15,7 @@ import numpy as np
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.call.dot import dot
-from gnomon.expr.composite import Call
+from gnomon.expr.composite import Call, composite
 from gnomon.expr.ext import (
     broadcast_axis,
     concat,
@@ -49,7 +49,7 @@ class Geometry:
         return isinstance(other, Geometry) and vars(self) == vars(other)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Convolution(Call):
     """The convolution of `data` with `weight`: (N, filters, places...)."""
 
@@ -104,7 +104,7 @@ class Convolution(Call):
         return reshape(transpose(apart, (1, 0, 2)), self.shape)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class BiasedConvolution(Call):
     """The convolution of `data` with `weight`, plus a number of `bias` for each filter."""
 
@@ -136,7 +136,7 @@ class BiasedConvolution(Call):
         return self.plain() + broadcast_axis(self.bias, self.shape, 1)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class ConvolutionData(Call):
     """What a convolution's data receives: `grad` spread over the windows; a deconvolution."""
 
@@ -175,7 +175,7 @@ class ConvolutionData(Call):
         return concat(parts, 1) if groups > 1 else parts[0]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class ConvolutionWeight(Call):
     """What the weight of a convolution receives."""
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
-from gnomon.expr.composite import Call
+from gnomon.expr.composite import Call, composite
 from gnomon.expr.ext.implicit_dot import ImplicitDot
 from gnomon.expr.node import Expr
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Dot(Call):
     """`op(a) @ op(b)` of matrices, op being the transposition where a flag says so."""
 
@@ -59,7 +58,7 @@ class Dot(Call):
         return ImplicitDot(self.a, self.b, self.transpose_a, self.transpose_b)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class BatchDot(Dot):
     """The product of every matrix of `a` with that of `b` at the same place of the first axis."""
 

@@ -18,7 +18,7 @@ from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr import fn
-from gnomon.expr.composite import Call, Chainer
+from gnomon.expr.composite import Call, Chainer, composite
 from gnomon.expr.ext import pool
 from gnomon.expr.index import Index
 from gnomon.expr.node import Expr
@@ -69,7 +69,7 @@ def infer_pool(name: str, data: Expr, window: Window) -> tuple[Sizes, DType]:
     return (*data.shape[:2], *counts), data.dtype
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class MaxPool(Call):
     """The largest element of every window."""
 
@@ -98,7 +98,7 @@ class MaxPool(Call):
         return fn.maximum(largest, lowest(self.dtype))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class MaxPoolGradient(Call):
     """What a max_pool's data receives: each window's gradient goes to its first largest element."""
 
@@ -133,7 +133,7 @@ class MaxPoolGradient(Call):
         return Won(self.grad, Winner(self.data, self.window), self.window, self.data.shape[2:])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Winner(Chainer):
     """The position within its window, in row-major order, of the first largest element."""
 
@@ -156,7 +156,7 @@ class Winner(Chainer):
         return i.fold(ARGMAX, list(w.kernel), value)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Won(Chainer):
     """For every element of the data, the sum of `grad` over the windows that it wins."""
 
@@ -186,7 +186,7 @@ class Won(Chainer):
         return ((self.grad, Chosen(g, self.winner, self.window)),)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Chosen(Chainer):
     """For every window, the element of `data` at the position that `winner` names."""
 
@@ -210,7 +210,7 @@ class Chosen(Chainer):
         return ((self.data, Won(g, self.winner, self.window, self.data.shape[2:])),)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class AvgPool(Call):
     """The mean of every window; `counted` says whether padding counts as elements."""
 
@@ -248,7 +248,7 @@ class AvgPool(Call):
         return pool(self.data, "sum", w.kernel, w.stride, w.pad, w.full) / self.sizes()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class AvgPoolGradient(Call):
     """What an avg_pool's data of size `space` receives: of each window's gradient its part."""
 
@@ -283,7 +283,7 @@ class AvgPoolGradient(Call):
         return Spread(self.grad / size, w, self.space)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class WindowSize(Chainer):
     """How many elements each window of a mean counts."""
 
@@ -308,7 +308,7 @@ class WindowSize(Chainer):
         return arena.cast(count, self.of if self.of.size > 2 else dt.float32)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Spread(Chainer):
     """For every element of the data, the sum of `grad` over the windows that hold it."""
 

@@ -17,7 +17,7 @@ from gnomon.dtype import DType
 from gnomon.expr import fn, oracle
 from gnomon.expr.call.cell import CELLS, After, Back, Cell, Kept, clipped
 from gnomon.expr.call.dot import dot
-from gnomon.expr.composite import Call
+from gnomon.expr.composite import Call, composite
 from gnomon.expr.ext import broadcast_axis, concat, reduce, reshape, slice_
 from gnomon.expr.node import Expr
 from gnomon.shape import prod
@@ -145,7 +145,7 @@ def step_gradient(cell: Cell, kept: Kept, dh: Any, dc: Any, active: Any) -> Back
     return Back(stopped(made.gates), stopped(made.apart), h, c)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Recurrence(Call):
     """All steps of `layer` on `data` (steps, batch, inputs); the vector of `layer.areas()`."""
 
@@ -250,7 +250,7 @@ def active(length: Expr | None, t: int, layer: Layer) -> Expr | None:
     return whole
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class RecurrenceGradient(Call):
     """The gradients of a recurrence: the vector of `layer.gradients()`.
 

@@ -8,13 +8,12 @@ treat the two parts as two real numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
-from gnomon.expr.composite import Chainer
+from gnomon.expr.composite import Chainer, composite
 from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.ext.slice import slice_
 from gnomon.expr.index import Index
@@ -24,7 +23,7 @@ from gnomon.expr.term import Term
 Pair: TypeAlias = "tuple[Expr, Expr]"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Interleave(Chainer):
     """`real` and `imag` by turns along the last axis."""
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import normal_axis
-from gnomon.expr.composite import Chainer
+from gnomon.expr.composite import Chainer, composite
 from gnomon.expr.ext.slice import slice_
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.term import Term
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Concat(Chainer):
     """`parts` one after another along `axis`."""
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr import fn
 from gnomon.expr.arguments import explained
-from gnomon.expr.composite import Chainer
+from gnomon.expr.composite import Chainer, composite
 from gnomon.expr.ext.reduce import arg_reduce
 from gnomon.expr.ext.take import Place, pick
 from gnomon.expr.index import Index
@@ -19,7 +18,7 @@ from gnomon.expr.reducer import FIRST, NEVER
 from gnomon.expr.term import Term
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class First(Chainer):
     """The first element along the last axis of `trials` where `good` is not 0, else `other`."""
 

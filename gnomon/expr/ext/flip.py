@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import normal_axes
-from gnomon.expr.composite import Chainer
+from gnomon.expr.composite import Chainer, composite
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.term import Term
 from gnomon.expr.view import view_of
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Flip(Chainer):
     """`src` mirrored along `axes`; its own inverse, so its own adjoint."""
 

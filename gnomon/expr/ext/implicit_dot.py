@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
-from gnomon.expr.composite import Chainer
+from gnomon.expr.composite import Chainer, composite
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.reducer import SUM, check_numbers
 from gnomon.expr.term import Term
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class ImplicitDot(Chainer):
     """`op(a) @ op(b)` of matrices, or of every pair of matrices along a common first axis."""
 

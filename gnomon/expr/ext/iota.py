@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from gnomon import dtype as dt
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes, normal_axis
-from gnomon.expr.composite import Chainer, Sizes
+from gnomon.expr.composite import Chainer, Sizes, composite
 from gnomon.expr.index import Index
 from gnomon.expr.node import Expr
 from gnomon.expr.term import Term, compute_dtype
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Iota(Chainer):
     """The index along `axis`, in the dtype `of`."""
 

@@ -15,7 +15,7 @@ from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import one_each
-from gnomon.expr.composite import Chainer, Sizes
+from gnomon.expr.composite import Chainer, Sizes, composite
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
@@ -41,7 +41,7 @@ class Patch:
         return places(tuple(space), span(self.kernel, self.dilate), self.stride, self.pad)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Unpack(Chainer):
     """(C, kernel..., N, places...) of `src` (N, C, space...)."""
 
@@ -72,7 +72,7 @@ class Unpack(Chainer):
         return ((self.src, Pack(g, self.patch, self.src.shape[2:])),)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Pack(Chainer):
     """(N, C, space...): sums of the elements of `src` (C, kernel..., N, places...) from there."""
 

@@ -7,14 +7,13 @@ own position alone: the same for any number of threads and any vector width, and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, GnomonError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes
-from gnomon.expr.composite import Chainer, Sizes
+from gnomon.expr.composite import Chainer, Sizes, composite
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.term import Term, compute_dtype
@@ -77,7 +76,7 @@ def unit(word: Term, dtype: DType) -> Term:
 KINDS = ("uniform", "normal", "normal alone")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Philox(Chainer):
     """Element n is made of the pair of words `state[1] + n // 2` of the seed `state[0]`.
 

@@ -13,7 +13,7 @@ from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import one_each
-from gnomon.expr.composite import Chainer, Sizes
+from gnomon.expr.composite import Chainer, Sizes, composite
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.reducer import MAXIMUM, MINIMUM, SUM, Reducer, check_numbers
@@ -38,7 +38,7 @@ class Windows:
         return places(tuple(space), self.kernel, self.stride, self.pad, self.full)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Pool(Chainer):
     """`reducer` over every window of `src`."""
 
@@ -86,7 +86,7 @@ class Pool(Chainer):
         return ((self.src, Unpool(src, pooled, g, self.windows, self.src.shape[front:])),)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Unpool(Chainer):
     """For every element the sum of `grad` over its windows, or those whose extreme it is."""
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import whole
-from gnomon.expr.composite import Chainer, Size
+from gnomon.expr.composite import Chainer, Size, composite
 from gnomon.expr.index import Index
 from gnomon.expr.node import Expr, as_expr
 from gnomon.expr.term import Number, Term
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Range(Chainer):
     """Element i is `start + (i // repeat) * step`."""
 

@@ -6,7 +6,6 @@ They stand together because each is the other's adjoint.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from gnomon import dtype as dt
 from gnomon.base import GnomonError, ShapeError, complaint
@@ -14,7 +13,7 @@ from gnomon.dtype import DType
 from gnomon.expr import fn
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes, normal_axes, normal_axis
-from gnomon.expr.composite import Chainer, Sizes
+from gnomon.expr.composite import Chainer, Sizes, composite
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr, Scalar, cast, map_over
@@ -26,7 +25,7 @@ from gnomon.expr.view import view_of
 Pairs = tuple[tuple[Expr, Expr], ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Broadcast(Chainer):
     """`src` repeated along the axes `along` of the shape `to`; axes meet from the right."""
 
@@ -56,7 +55,7 @@ class Broadcast(Chainer):
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Reduce(Chainer):
     """`reducer` over `axes` of `src`: its value, or the position where it has two results."""
 

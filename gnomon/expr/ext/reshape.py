@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import whole
-from gnomon.expr.composite import Chainer, Sizes
+from gnomon.expr.composite import Chainer, Sizes, composite
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.term import Term
@@ -18,7 +18,7 @@ from gnomon.shape import prod
 Groups = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Reshape(Chainer):
     """`src` under the shape `to`; `groups` pairs runs of its axes with runs of the result's."""
 

@@ -6,14 +6,13 @@ They stand together because the adjoint of each is the other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import one_each
-from gnomon.expr.composite import Chainer, Sizes
+from gnomon.expr.composite import Chainer, Sizes, composite
 from gnomon.expr.ext.flip import flip
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr
@@ -23,7 +22,7 @@ from gnomon.expr.view import view_of
 Bounds = Sequence[int | None]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Slice(Chainer):
     """Element i of an axis of the result is element `begin + i * step` of `src`."""
 
@@ -56,7 +55,7 @@ class Slice(Chainer):
         return view_of(src, self.shape, strides, 0 if 0 in self.shape else offset)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Pad(Chainer):
     """`src` inside a tensor of `value`: its first element at `before`, the others `step` apart."""
 

@@ -6,14 +6,13 @@ An index outside is taken as the nearest one inside: nothing is ever read or wri
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import whole
-from gnomon.expr.composite import Chainer, Scatter, Size
+from gnomon.expr.composite import Chainer, Scatter, Size, composite
 from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.index import Index
@@ -22,7 +21,7 @@ from gnomon.expr.reducer import SUM, check_numbers
 from gnomon.expr.term import Term, compute_dtype
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Take(Chainer):
     """Row `index[i]` of `src` at each i."""
 
@@ -44,7 +43,7 @@ class Take(Chainer):
         return ((self.src, TakeGrad(self.index, g, self.src.shape[0])),)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class TakeGrad(Scatter):
     """Row r is the sum of `grad` wherever `index` is r."""
 
@@ -83,7 +82,7 @@ class TakeGrad(Scatter):
         return ((self.grad, Take(g, self.index)),)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Pick(Chainer):
     """The element of every row of `src` that `index` names."""
 
@@ -107,7 +106,7 @@ class Pick(Chainer):
         return ((self.src, Place(self.index, g, self.src.shape[-1])),)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Place(Chainer):
     """Rows of `width` that are 0 but for one element, at `index`, of `value`."""
 
@@ -126,7 +125,7 @@ class Place(Chainer):
         return ((self.value, Pick(g, self.index)),)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class OneHot(Chainer):
     """Rows of `width` that are 0 but for a 1 at `index`; all 0 where it is outside."""
 

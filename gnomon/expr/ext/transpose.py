@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import normal_axis
-from gnomon.expr.composite import Chainer
+from gnomon.expr.composite import Chainer, composite
 from gnomon.expr.index import Index
 from gnomon.expr.node import TURN, Buffer, Expr
 from gnomon.expr.term import Term
 from gnomon.expr.view import view_of
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Transpose(Chainer):
     """Axis k of the result is axis `axes[k]` of `src`."""
 
@@ -73,6 +72,7 @@ def transpose_indices(src: Expr, axes: Sequence[int]) -> Expr:
     return transpose(src, axes)
 
 
+@explained
 def turned(src: Expr) -> Expr:
     """`src.T`: the axes reversed; of a vector, a node of its own that `dot` takes for a column."""
     if src.ndim == 1 and not isinstance(src, Transpose):

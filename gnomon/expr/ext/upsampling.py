@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import whole
-from gnomon.expr.composite import Chainer
+from gnomon.expr.composite import Chainer, composite
 from gnomon.expr.ext.pool import pool
 from gnomon.expr.ext.slice import slice_
 from gnomon.expr.index import Index
@@ -17,7 +16,7 @@ from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.term import Term
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@composite
 class Upsampling(Chainer):
     """Element (y, x) of the last two axes is (y // scale, x // scale) of `src`."""
 

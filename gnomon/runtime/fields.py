@@ -1,0 +1,75 @@
+"""Where Python keeps what its objects hold: found by looking, for native code that reads it.
+
+An object with `__slots__` holds pointers to its attributes at fixed distances from its own address.
+These are no part of Python's stable interface, so nothing is assumed of them: a mark is put into an
+attribute, and looked for in the object's memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from types import MemberDescriptorType
+from typing import Any, NamedTuple
+
+WORD = ctypes.sizeof(ctypes.c_size_t)
+
+
+class Field(NamedTuple):
+    """An attribute of the instances of `kind`, and of its subclasses, at so many bytes."""
+
+    kind: type
+    offset: int
+
+
+def readable() -> bool:
+    """Whether native code that holds the GIL may read objects: whether there is one."""
+    enabled = getattr(sys, "_is_gil_enabled", None)
+    return enabled is None or bool(enabled())
+
+
+@functools.cache
+def field(kind: type, name: str) -> Field | None:
+    """Where instances of `kind` hold the attribute `name`; None where it is in no slot.
+
+    >>> class Point:
+    ...     __slots__ = ("x", "y")
+    >>> field(Point, "y").offset - field(Point, "x").offset
+    8
+    """
+    slot = getattr(kind, name, None)
+    if not isinstance(slot, MemberDescriptorType) or not readable():
+        return None
+    owner: type = slot.__objclass__
+    mark = object()
+    instance: Any = object.__new__(owner)
+    slot.__set__(instance, mark)
+    return Field(owner, _found(instance, mark))
+
+
+def offset(kind: type, name: str) -> int:
+    """`field`'s offset, where there must be one."""
+    found = field(kind, name)
+    assert found is not None, (kind, name)
+    return found.offset
+
+
+@functools.cache
+def type_offset() -> int:
+    """Where an object holds its type."""
+    return _found(object(), object)
+
+
+@functools.cache
+def slice_offsets() -> dict[str, int]:
+    """Where a slice holds its start, stop and step."""
+    marks = [object(), object(), object()]
+    made = slice(*marks)
+    return {n: _found(made, m) for n, m in zip(("start", "stop", "step"), marks, strict=True)}
+
+
+def _found(instance: Any, mark: object) -> int:
+    """Bytes from the address of an object to its pointer to `mark`."""
+    words = (ctypes.c_size_t * (type(instance).__basicsize__ // WORD)).from_address(id(instance))
+    return list(words).index(id(mark)) * WORD
