@@ -12,6 +12,7 @@ from gnomon.context import Context
 from gnomon.engine.execution import Observer
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import (
+    PROMISED,
     ASYNC,
     INLINE,
     KINDS,
@@ -182,7 +183,7 @@ class Engine(Lifecycle):
         It is not given back where reads of what it writes were promised since.
         """
         with self._lock:
-            if self._late is not job or any(var.promised for var in job.mutate):
+            if self._late is not job or any(map(PROMISED, job.mutate)):
                 return False
             self._late = None
             return True

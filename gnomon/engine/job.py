@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from gnomon.base import EngineError, complaint
@@ -26,6 +27,8 @@ NEW: Final = 0
 WAITING: Final = 1  # blocked by others on at least one variable
 READY: Final = 2  # holds all its variables: in a lane, running, or open until on_complete
 DONE: Final = 3
+
+_DELETED, PROMISED = attrgetter("deleted"), attrgetter("promised")
 
 BRIEF: Final = 5  # inline, and so short that it may run under the engine's lock
 
@@ -236,16 +239,17 @@ def check_variables(
     try:
         const, mutate = tuple(const), tuple(mutate)
         listed = {*const, *mutate}
-        for var in listed:
-            if var.deleted:
-                raise EngineError(f"{where}: {var!r} was deleted")
+        if any(map(_DELETED, listed)):
+            gone = next(var for var in listed if var.deleted)
+            raise EngineError(f"{where}: {gone!r} was deleted")
+        promised = any(map(PROMISED, mutate))
     except (TypeError, AttributeError):
         got = f"const_vars={const!r}, mutate_vars={mutate!r}"
         raise EngineError(complaint(where, "const_vars", "lists of variables", got)) from None
     if len(listed) != len(const) + len(mutate):
         raise EngineError(_twice(where, const, mutate))
-    for var in mutate:
-        if var.promised:
+    if promised:
+        for var in mutate:
             var.keep_promises()
     return const, mutate
 

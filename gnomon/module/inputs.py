@@ -68,7 +68,9 @@ def resized(descs: Sequence[DataDesc], arrays: Sequence[Any]) -> list[DataDesc]:
 
 def fits(descs: Sequence[DataDesc] | None, arrays: Sequence[Any]) -> bool:
     """Whether `arrays` have the shapes described."""
-    return len(descs or ()) == len(arrays) and all(
-        tuple(desc.shape) == tuple(array.shape)
-        for desc, array in zip(descs or (), arrays, strict=True)
-    )
+    if len(descs or ()) != len(arrays):
+        return False
+    for desc, array in zip(descs or (), arrays, strict=True):
+        if tuple(desc.shape) != tuple(array.shape):
+            return False
+    return True

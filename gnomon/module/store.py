@@ -48,13 +48,24 @@ def start_store(
             store.pull(name, out=arrays, priority=-index)
 
 
+class Replica(NamedTuple):
+    """What has gradients on one device: the updater's indices, gradients and parameters."""
+
+    indices: tuple[int, ...]
+    grads: tuple[Any, ...]
+    params: tuple[Any, ...]
+
+
 class Trained(NamedTuple):
-    """What has gradients: names, positions among all parameters, and an array for each device."""
+    """What has gradients: names, arrays for each device, and the same device by device.
+
+    Parameter `i` on device `k` of `n` has the updater's index `i * n + k`.
+    """
 
     names: list[str]
-    positions: list[int]
     params: list[Sequence[Any]]
     grads: list[Sequence[Any]]
+    replicas: list[Replica]
 
 
 def trained(
@@ -70,10 +81,19 @@ def trained(
         )
         if grads[0] is not None
     ]
-    return Trained(*(list(column) for column in zip(*rows, strict=True))) if rows else NOTHING
-
-
-NOTHING = Trained([], [], [], [])
+    if not rows:
+        return Trained([], [], [], [])
+    found, positions, params, grads = (list(column) for column in zip(*rows, strict=True))
+    count = len(params[0])
+    replicas = [
+        Replica(
+            tuple(position * count + device for position in positions),
+            tuple(g[device] for g in grads),
+            tuple(p[device] for p in params),
+        )
+        for device in range(count)
+    ]
+    return Trained(found, params, grads, replicas)
 
 
 def update_on_store(store: Any, what: Trained) -> None:
@@ -85,15 +105,12 @@ def update_on_store(store: Any, what: Trained) -> None:
 def update_beside_store(store: Any, updater: Any, what: Trained, join: Any = None) -> None:
     """Sum gradients over the devices through the store, if any, and update on each device.
 
-    Parameter `i` on device `k` of `n` has the updater's index `i * n + k`. `join` may take the
-    update over where there is one device and no store, as for `Optimizer.update_all`.
+    `join` may take the update over where there is one device and no store, as for
+    `Optimizer.update_all`.
     """
     if store is not None:
         store.push(what.names, what.grads)
         store.pull(what.names, out=what.grads)
         join = None
-    count = len(what.params[0]) if what.params else 0
-    for device in range(count):
-        indices = [position * count + device for position in what.positions]
-        grads, params = [g[device] for g in what.grads], [p[device] for p in what.params]
-        updater(indices, grads, params, join if count == 1 else None)
+    for replica in what.replicas:
+        updater(*replica, join if len(what.replicas) == 1 else None)

@@ -22,7 +22,7 @@ from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.lr_scheduler import LRScheduler
 from gnomon.ops.update import Update
-from gnomon.optimizer.fused import FusedUpdates, Item, Join, Rates
+from gnomon.optimizer.fused import FusedUpdates, Given, Item, Join, Rates
 from gnomon.registry import Registry
 
 # Attributes that formulas do not read as constants: they change, and compile nothing anew.
@@ -81,6 +81,7 @@ class Optimizer:
         self.param_dict = dict(param_dict or {})
         self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
         self._fused: dict[tuple[Any, ...], FusedUpdates] = {}
+        self._given: Given | None = None  # what was updated last
         self.set_lr_mult({})
         self.set_wd_mult({})
 
@@ -174,22 +175,33 @@ class Optimizer:
             for each in zip(indices, weights, grads, states, strict=True):
                 self.update_multi_precision(*each)
             return
-        items = []
-        for index, weight, grad, state in zip(indices, weights, grads, states, strict=True):
+        for index in indices:
             self._update_count(index)
+        given = self._given
+        if given is None or not given.same(weights, grads, states):
+            items = self._items(weights, grads, states)
+            given = self._given = Given(weights, grads, tuple(states), items)
+        self._push(indices, given.items, join)
+
+    def _items(
+        self, weights: Sequence[Any], grads: Sequence[Any], states: Sequence[Any]
+    ) -> list[Item]:
+        items = []
+        for weight, grad, state in zip(weights, grads, states, strict=True):
             master = None
             if self.multi_precision and self._needs_master(weight):
                 master, state = self._master_and_state(state)
             items.append(Item(weight, grad, _states(state), master))
-        self._push(indices, items, join)
+        return items
 
     def _push(
         self, indices: Sequence[Any], items: Sequence[Item], join: Join | None = None
     ) -> None:
-        rates, rate = [self.rescale_grad], self.learning_rate
+        rates, rate, decay = [self.rescale_grad], self.learning_rate, self.wd
         for index in indices:
             lr = rate * self._multiplier(index, "lr_mult", self.lr_mult)
-            rates += (self._rate(index, lr), self._get_wd(index))
+            wd = decay * self._multiplier(index, "wd_mult", self.wd_mult)
+            rates += (self._rate(index, lr), wd)
         settings = tuple(
             [v for k, v in self.__dict__.items() if type(v) in _NUMBERS and k not in _NOT_COMPILED]
         )
@@ -262,7 +274,8 @@ class Optimizer:
     def _update_count(self, index: Any) -> None:
         count = self._index_update_count.get(index, self.begin_num_update) + 1
         self._index_update_count[index] = count
-        self.num_update = max(count, self.num_update)
+        if count > self.num_update:
+            self.num_update = count
 
     def _get_lr(self, index: Any) -> float:
         return self.learning_rate * self._multiplier(index, "lr_mult", self.lr_mult)
@@ -273,6 +286,8 @@ class Optimizer:
     def _multiplier(self, index: Any, attribute: str, table: Mapping[Any, float]) -> float:
         if index in self.param_dict:
             return float(getattr(self.param_dict[index], attribute))
+        if not table:
+            return 1.0
         if index in table:
             return table[index]
         return table.get(self.idx2name.get(index), 1.0)
@@ -300,7 +315,7 @@ class Optimizer:
     def __getstate__(self) -> dict[str, Any]:
         # Gluon's parameters and the symbol's attributes belong to the program, not to the state.
         # Compiled batches hold addresses of this process.
-        return {**self.__dict__, "param_dict": {}, "_fused": {}}
+        return {**self.__dict__, "param_dict": {}, "_fused": {}, "_given": None}
 
 
 register: Callable[[type[Optimizer]], type[Optimizer]] = Optimizer.register

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +52,26 @@ class Item(NamedTuple):
         return [] if self.master is None else [self.master]
 
 
+class Given(NamedTuple):
+    """What was to be updated, and items made of it."""
+
+    weights: Sequence[Any]
+    grads: Sequence[Any]
+    states: tuple[Any, ...]
+    items: list[Item]
+
+    def same(self, weights: Sequence[Any], grads: Sequence[Any], states: Sequence[Any]) -> bool:
+        """Whether these are the very same; lists never are, since what is in them may change."""
+        return (
+            weights is self.weights
+            and grads is self.grads
+            and type(weights) is type(grads) is tuple
+            and len(states) == len(self.states)
+            and all(map(is_, states, self.states))
+            and list not in map(type, states)
+        )
+
+
 class Bound:
     """The updates of some arrays as native work of their own, to be run one at a time."""
 
@@ -85,6 +106,7 @@ class FusedUpdates:
         self._formula = formula
         self._batches: dict[Any, tuple[Batch, list[int]]] = {}
         self._bound: dict[Any, Bound | None] = {}
+        self._last: tuple[Sequence[Item], list[Any]] = (), []  # items, and all their arrays
 
     def push(self, items: Sequence[Item], rates: Sequence[float], join: Join | None = None) -> None:
         """Update all items; `rates` are the factor on gradients, then rate and decay of each."""
@@ -102,7 +124,9 @@ class FusedUpdates:
 
     def _bound_to(self, items: Sequence[Item]) -> Bound | None:
         """The updates of these very arrays; None where they share memory."""
-        arrays = [x for item in items for x in item.arrays()]
+        if items is not self._last[0]:
+            self._last = items, [x for item in items for x in item.arrays()]
+        arrays = self._last[1]
         key = (*[x._address for x in arrays], *[x._layout for x in arrays])
         if key not in self._bound:
             made = None

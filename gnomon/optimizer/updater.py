@@ -26,7 +26,11 @@ class Updater:
         """Update one weight, or lists of them; `join` as for `Optimizer.update_all`."""
         if not isinstance(index, (list, tuple)):
             index, grad, weight = [index], [grad], [weight]
-        states = [self._state(*each) for each in zip(index, weight, strict=True)]
+        known, synced = self.states, self.states_synced
+        states = [
+            known[i] if synced.get(i) and i in known else self._state(i, w)
+            for i, w in zip(index, weight, strict=True)
+        ]
         self.optimizer.update_all(index, weight, grad, states, join)
 
     def _state(self, index: Any, weight: Any) -> Any:
