@@ -14,7 +14,7 @@ claim, are stable, because the job cannot end before that task has. `@pending` c
 are not finished. The caller claims as well: a worker that wakes up late, or never, costs nothing.
 
 States of a worker: *draining* (claims and runs tasks), *spinning* (`@gnomon_spins` looks at the
-ticket), *asleep* until the job's number changes, counted in `@sleepers`, or *surplus* (its number
+ticket), *yielding* (looks for `@gnomon_patience` ns, offering its core to others), *asleep* until the job's number changes, counted in `@sleepers`, or *surplus* (its number
 is not below `@gnomon_threads`), asleep until that changes. The caller waits for `@pending` in the
 same way, and says so in `@waiting`. Both sides of each pair (ticket, sleepers) and (pending,
 waiting) are sequentially consistent and `@sleep` compares once more before it sleeps: no wake-up
@@ -27,6 +27,9 @@ from __future__ import annotations
 
 import platform
 import sys
+import time
+
+PATIENCE = 250_000  # ns: outlasts what Python does between two steps of a small network
 
 ENTRY = """
 @gnomon_threads = global i32 1, align 128
@@ -81,8 +84,11 @@ define void @gnomon_spread(ptr %job) {
 OWN = """
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(ptr)
+declare i32 @sched_yield()
+declare i32 @clock_gettime(i32, ptr)
 
 @gnomon_spins = global i32 1000, align 4
+@gnomon_patience = global i64 PATIENCE, align 8
 @ticket = internal global i64 0, align 128
 @pending = internal global i32 0, align 128
 @function = internal global ptr null, align 128
@@ -105,6 +111,26 @@ body:
   br label %head
 done:
   ret void
+}
+
+define internal i64 @now() {
+  %time = alloca [2 x i64]
+  %r = call i32 @clock_gettime(i32 CLOCK, ptr %time)
+  %s = load i64, ptr %time
+  %ns.at = getelementptr i64, ptr %time, i64 1
+  %ns = load i64, ptr %ns.at
+  %s.ns = mul i64 %s, 1000000000
+  %both = add i64 %s.ns, %ns
+  ret i64 %both
+}
+
+define internal i1 @give_way(i64 %begin) {
+  %r = call i32 @sched_yield()
+  %now = call i64 @now()
+  %passed = sub i64 %now, %begin
+  %patience = load i64, ptr @gnomon_patience
+  %patient = icmp slt i64 %passed, %patience
+  ret i1 %patient
 }
 
 define internal void @drain(i1 %forwards) {
@@ -169,7 +195,18 @@ again:
   RELAX
   %k.next = add i32 %k, 1
   %spin = icmp slt i32 %k.next, %spins
-  br i1 %spin, label %spinning, label %asleep
+  br i1 %spin, label %spinning, label %polite
+polite:
+  %begin = call i64 @now()
+  br label %yielding
+yielding:
+  %seen = load atomic i64, ptr @ticket monotonic, align 8
+  %seen.left = trunc i64 %seen to i16
+  %new = icmp ne i16 %seen.left, 0
+  br i1 %new, label %draining, label %once_more
+once_more:
+  %patient = call i1 @give_way(i64 %begin)
+  br i1 %patient, label %yielding, label %asleep
 asleep:
   %r0 = atomicrmw add ptr @sleepers, i32 1 seq_cst, align 4
   %now = load atomic i64, ptr @ticket seq_cst, align 8
@@ -240,7 +277,17 @@ again:
   RELAX
   %k.next = add i32 %k, 1
   %spin = icmp slt i32 %k.next, %spins
-  br i1 %spin, label %spinning, label %lie_down
+  br i1 %spin, label %spinning, label %polite
+polite:
+  %begin = call i64 @now()
+  br label %yielding
+yielding:
+  %remaining = load atomic i32, ptr @pending acquire, align 4
+  %none = icmp eq i32 %remaining, 0
+  br i1 %none, label %out, label %once_more
+once_more:
+  %patient = call i1 @give_way(i64 %begin)
+  br i1 %patient, label %yielding, label %lie_down
 lie_down:
   store atomic i32 1, ptr @waiting seq_cst, align 4
   br label %asleep_too
@@ -425,4 +472,13 @@ def own(futex: bool = True) -> str:
     sleeping = CONDITION if number is None else FUTEX.replace("NUMBER", str(number))
     high = 4 if sys.byteorder == "little" else 0
     job = f"getelementptr (i8, ptr @ticket, i64 {high})"
-    return (ENTRY + OWN + sleeping).replace("RELAX", _RELAX.get(machine, "")).replace("JOB", job)
+    words = {
+        "RELAX": _RELAX.get(machine, ""),
+        "JOB": job,
+        "CLOCK": str(time.CLOCK_MONOTONIC),
+        "PATIENCE": str(PATIENCE),
+    }
+    text = ENTRY + OWN + sleeping
+    for word, by in words.items():
+        text = text.replace(word, by)
+    return text
