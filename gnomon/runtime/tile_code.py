@@ -1,0 +1,326 @@
+"""The native text of matrix products that pack nothing: tiles of C kept in registers.
+
+Two ways, by where the elements of op(B) lie. *Outer*: its rows are dense; a tile is some rows of C by
+some registers of columns, and each step of the inner axis adds the product of a column of op(A),
+each element spread over a register, and a row of op(B). *Inner*: the columns of op(B) are dense, and
+the rows of op(A); their registers are multiplied one by one, and what the registers of sums hold is
+added up at the end. Tiles are taken in strips, whose part of one operand stays in the first cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import NamedTuple
+
+#: The words of a block. Distances are in elements: `row` and `along` those of op(A) from row to row
+#: and along a row, `ldb` and `ldc` those of B and C from one stored row to the next.
+WORDS = "a b c m n k row along ldb ldc alpha beta inner by_rows piece".split()
+
+
+class Machine(NamedTuple):
+    """What decides on tiles: LLVM's word for an element, its bytes, elements and registers."""
+
+    element: str
+    size: int
+    lanes: int
+    registers: int
+
+    def filled(self, text: str) -> str:
+        """`text` with this machine's words for what stands there in capitals."""
+        words = {
+            "VECTOR": f"<{self.lanes} x {self.element}>",
+            "MASK": f"<{self.lanes} x i1>",
+            "ELEMENT": self.element,
+            "SUFFIX": f"v{self.lanes}f{8 * self.size}",
+            "LANES": str(self.lanes),
+        }
+        for name, word in words.items():
+            text = text.replace(name, word)
+        return text
+
+
+_FRAME = """
+declare VECTOR @llvm.fma.SUFFIX(VECTOR, VECTOR, VECTOR)
+declare VECTOR @llvm.masked.load.SUFFIX.p0(ptr, i32, MASK, VECTOR)
+declare void @llvm.masked.store.SUFFIX.p0(VECTOR, ptr, i32, MASK)
+declare MASK @llvm.get.active.lane.mask.vLANESi1.i64(i64, i64)
+
+define internal VECTOR @spread(ELEMENT %x) alwaysinline {
+  %first = insertelement VECTOR poison, ELEMENT %x, i64 0
+  %all = shufflevector VECTOR %first, VECTOR poison, <LANES x i32> zeroinitializer
+  ret VECTOR %all
+}
+
+define internal VECTOR @load(ptr %at, MASK %mask) alwaysinline {
+  %x = call VECTOR @llvm.masked.load.SUFFIX.p0(ptr %at, i32 SIZE, MASK %mask,
+    VECTOR zeroinitializer)
+  ret VECTOR %x
+}
+
+; alpha times sums, and beta times what is there where beta is not 0
+define internal void @store(VECTOR %sums, ptr %at, MASK %mask, ptr %words) alwaysinline {
+NUMBERS
+  %a = call VECTOR @spread(ELEMENT %alpha)
+  %new = fmul VECTOR %a, %sums
+  %fresh = fcmp oeq ELEMENT %beta, 0.0
+  br i1 %fresh, label %out, label %more
+more:
+  %b = call VECTOR @spread(ELEMENT %beta)
+  %old = call VECTOR @load(ptr %at, MASK %mask)
+  %both = call VECTOR @llvm.fma.SUFFIX(VECTOR %b, VECTOR %old, VECTOR %new)
+  br label %out
+out:
+  %result = phi VECTOR [%new, %0], [%both, %more]
+  call void @llvm.masked.store.SUFFIX.p0(VECTOR %result, ptr %at, i32 SIZE, MASK %mask)
+  ret void
+}
+
+define void @tiles(ptr %words, i64 %task, i64 %tasks) {
+LOADS
+  %rows = icmp ne i64 %by_rows, 0
+  %axis = select i1 %rows, i64 %m, i64 %n
+  %start = mul i64 %task, %piece
+  %left = sub i64 %axis, %start
+  %size = call i64 @llvm.smin.i64(i64 %left, i64 %piece)
+  %i = select i1 %rows, i64 %start, i64 0
+  %j = select i1 %rows, i64 0, i64 %start
+  %m.here = select i1 %rows, i64 %size, i64 %m
+  %n.here = select i1 %rows, i64 %n, i64 %size
+  %by_inner = icmp ne i64 %inner, 0
+  %b.step = select i1 %by_inner, i64 %ldb, i64 1
+  %a.off = mul i64 %i, %row
+  %b.off = mul i64 %j, %b.step
+  %c.row = mul i64 %i, %ldc
+  %c.off = add i64 %c.row, %j
+  %a.all = inttoptr i64 %a to ptr
+  %b.all = inttoptr i64 %b to ptr
+  %c.all = inttoptr i64 %c to ptr
+  %a.at = getelementptr ELEMENT, ptr %a.all, i64 %a.off
+  %b.at = getelementptr ELEMENT, ptr %b.all, i64 %b.off
+  %c.at = getelementptr ELEMENT, ptr %c.all, i64 %c.off
+  br i1 %by_inner, label %inside, label %outside
+inside:
+  call void @inner(ptr %words, i64 %m.here, i64 %n.here, ptr %a.at, ptr %b.at, ptr %c.at)
+  ret void
+outside:
+  call void @outer(ptr %words, i64 %n.here, i64 %m.here, ptr %a.at, ptr %b.at, ptr %c.at)
+  ret void
+}
+"""
+
+_NUMBERS = """
+  %alpha.at = getelementptr i64, ptr %words, i64 ALPHA
+  %alpha = load ELEMENT, ptr %alpha.at
+  %beta.at = getelementptr i64, ptr %words, i64 BETA
+  %beta = load ELEMENT, ptr %beta.at
+""".replace("ALPHA", str(WORDS.index("alpha"))).replace("BETA", str(WORDS.index("beta")))
+
+_TAKES = "ptr %words, i64 %extent, i64 %other, ptr %a, ptr %b, ptr %c"
+
+
+class Size(NamedTuple):
+    """How much of an axis is taken at once: its name, from how much on, and the step."""
+
+    name: int
+    least: int
+    step: int
+
+
+def text(machine: Machine) -> str:
+    """The text for a machine."""
+    many, lanes = machine.registers >= 32, machine.lanes
+    tall = [Size(r, r, r) for r in ((8, 4, 2, 1) if many else (4, 2, 1))]
+    wide = [Size(v, (v - 1) * lanes + 1, v * lanes) for v in (3, 2, 1)]
+    rows = [Size(r, r, r) for r in ((6, 4, 2, 1) if many else (2, 1))]
+    columns = [Size(s, s, s) for s in (4, 2, 1)]
+    parts = [_FRAME.replace("LOADS", _loads(WORDS)).replace("NUMBERS", _NUMBERS)]
+    parts += [_outer_tile(r.name, v.name, lanes) for r, v in product(tall, wide)]
+    parts += [_inner_tile(r.name, s.name, lanes) for r, s in product(rows, columns)]
+    parts += [_sweep(f"outer.strip.{v.name}", f"outer.%d.{v.name}", tall, "row 0 ldc") for v in wide]
+    parts += [_sweep(f"inner.strip.{r.name}", f"inner.{r.name}.%d", columns, "0 ldb 1") for r in rows]
+    parts += [_sweep("outer", "outer.strip.%d", wide, "0 1 1")]
+    parts += [_sweep("inner", "inner.strip.%d", rows, "row 0 ldc")]
+    return machine.filled("".join(parts)).replace("SIZE", str(machine.size))
+
+
+def _loads(names: Iterable[str]) -> str:
+    return "".join(
+        f"  %{name}.word = getelementptr i64, ptr %words, i64 {WORDS.index(name)}\n"
+        f"  %{name} = load i64, ptr %{name}.word\n"
+        for name in names
+    )
+
+
+def _sweep(name: str, callee: str, sizes: Sequence[Size], moves: str) -> str:
+    """A function that goes along an axis of length `extent`, by the larger sizes first.
+
+    `moves` are the words for how far each operand moves with each element. What is called gets the
+    other axis as its extent, and what is left of this one.
+    """
+    lines = [
+        f"define internal void @{name}({_TAKES}) noinline {{",
+        _loads(n for n in dict.fromkeys(moves.split()) if n not in "01"),
+        "  %place = alloca i64\n  store i64 0, ptr %place",
+    ]
+    for size in sizes:
+        s = size.name
+        lines += [
+            f"  br label %look.{s}\nlook.{s}:",
+            f"  %i.{s} = load i64, ptr %place",
+            f"  %left.{s} = sub i64 %extent, %i.{s}",
+            f"  %go.{s} = icmp sge i64 %left.{s}, {size.least}",
+            f"  br i1 %go.{s}, label %do.{s}, label %end.{s}\ndo.{s}:",
+        ]
+        for operand, by in zip("abc", moves.split(), strict=True):
+            factor = by if by in "01" else f"%{by}"
+            lines += [
+                f"  %{operand}.off.{s} = mul i64 %i.{s}, {factor}",
+                f"  %{operand}.{s} = getelementptr ELEMENT, ptr %{operand}, i64 %{operand}.off.{s}",
+            ]
+        lines += [
+            f"  call void @{callee % s}(ptr %words, i64 %other, i64 %left.{s}, "
+            f"ptr %a.{s}, ptr %b.{s}, ptr %c.{s})",
+            f"  %next.{s} = add i64 %i.{s}, {size.step}\n  store i64 %next.{s}, ptr %place",
+            f"  br label %look.{s}\nend.{s}:",
+        ]
+    return "\n".join([*lines, "  ret void\n}\n"])
+
+
+def _loop(count: str, sums: int, body: Iterable[str], step: int) -> list[str]:
+    """Lines of a loop over the inner axis while `count` of it is left; `%p` is the place."""
+    phis = [f"  %s{i} = phi VECTOR [zeroinitializer, %entry], [%t{i}, %body]" for i in range(sums)]
+    return [
+        "  br label %head\nhead:",
+        "  %p = phi i64 [0, %entry], [%p.next, %body]",
+        *phis,
+        f"  %p.next = add i64 %p, {step}",
+        f"  %more = icmp sle i64 %p.next, {count}",
+        "  br i1 %more, label %body, label %done\nbody:",
+        *body,
+        "  br label %head\ndone:",
+    ]
+
+
+def _fma(i: int, x: str, y: str, before: str = "s", after: str = "t") -> str:
+    operands = f"VECTOR {x}, VECTOR {y}, VECTOR %{before}{i}"
+    return f"  %{after}{i} = call VECTOR @llvm.fma.SUFFIX({operands})"
+
+
+def _outer_tile(rows: int, registers: int, lanes: int) -> str:
+    """`rows` of C by `registers` of columns; the last register's columns may end early."""
+    everything = "<" + ", ".join(["i1 true"] * lanes) + ">"
+    mask = [everything] * (registers - 1) + ["%mask"]
+    body = [
+        "  %a.off = mul i64 %p, %along\n  %b.off = mul i64 %p, %ldb",
+        "  %b.p = getelementptr ELEMENT, ptr %b, i64 %b.off",
+    ]
+    for v in range(registers):
+        body += [
+            f"  %b.p{v} = getelementptr ELEMENT, ptr %b.p, i64 {v * lanes}",
+            f"  %y{v} = call VECTOR @load(ptr %b.p{v}, MASK {mask[v]})",
+        ]
+    for r in range(rows):
+        body += [
+            f"  %a.p{r} = getelementptr ELEMENT, ptr %a{r}, i64 %a.off",
+            f"  %a.x{r} = load ELEMENT, ptr %a.p{r}",
+            f"  %x{r} = call VECTOR @spread(ELEMENT %a.x{r})",
+            *(_fma(registers * r + v, f"%x{r}", f"%y{v}") for v in range(registers)),
+        ]
+    lines = [f"define internal void @outer.{rows}.{registers}({_TAKES}) noinline {{\nentry:"]
+    lines += [_loads(("k", "row", "along", "ldb", "ldc"))]
+    lines += [
+        "  %mask = call MASK @llvm.get.active.lane.mask.vLANESi1.i64("
+        f"i64 {(registers - 1) * lanes}, i64 %extent)"
+    ]
+    lines += _starts("a", rows, "row") + _loop("%k", rows * registers, body, 1)
+    lines += _starts("c", rows, "ldc")
+    for r, v in product(range(rows), range(registers)):
+        lines += [
+            f"  %c.{r}.{v} = getelementptr ELEMENT, ptr %c{r}, i64 {v * lanes}",
+            f"  call void @store(VECTOR %s{registers * r + v}, ptr %c.{r}.{v}, MASK {mask[v]}, "
+            "ptr %words)",
+        ]
+    return "\n".join([*lines, "  ret void\n}\n"])
+
+
+def _starts(operand: str, count: int, distance: str) -> list[str]:
+    """Pointers `%a0`, `%a1`, ... to the rows of an operand."""
+    lines = []
+    for r in range(count):
+        lines += [
+            f"  %{operand}.start{r} = mul i64 {r}, %{distance}",
+            f"  %{operand}{r} = getelementptr ELEMENT, ptr %{operand}, i64 %{operand}.start{r}",
+        ]
+    return lines
+
+
+def _inner_tile(rows: int, columns: int, lanes: int) -> str:
+    """`rows` by `columns` of C, each the sum over a register at the end."""
+    count = rows * columns
+
+    def body(place: str, mask: str, before: str, after: str) -> list[str]:
+        found = []
+        for name, number in (("a", rows), ("b", columns)):
+            for r in range(number):
+                found += [
+                    f"  %{name}.{after}{r} = getelementptr ELEMENT, ptr %{name}{r}, i64 {place}",
+                    f"  %{name}{after}{r} = call VECTOR @load(ptr %{name}.{after}{r}, MASK {mask})",
+                ]
+        for i in range(count):
+            x, y = f"%a{after}{i // columns}", f"%b{after}{i % columns}"
+            found.append(_fma(i, x, y, before, after))
+        return found
+
+    everything = "<" + ", ".join(["i1 true"] * lanes) + ">"
+    lines = [f"define internal void @inner.{rows}.{columns}({_TAKES}) noinline {{\nentry:"]
+    lines += [_loads(("k", "row", "ldb", "ldc"))]
+    lines += _starts("a", rows, "row") + _starts("b", columns, "ldb")
+    lines += _loop("%k", count, body("%p", everything, "s", "t"), lanes)
+    lines += [
+        "  %rest = icmp slt i64 %p, %k\n  br i1 %rest, label %last, label %all\nlast:",
+        "  %mask = call MASK @llvm.get.active.lane.mask.vLANESi1.i64(i64 %p, i64 %k)",
+        *body("%p", "%mask", "s", "u"),
+        "  br label %all\nall:",
+        *(f"  %w{i} = phi VECTOR [%s{i}, %done], [%u{i}, %last]" for i in range(count)),
+    ]
+    found, totals = _totals([f"%w{i}" for i in range(count)], lanes)
+    lines += found + _starts("c", rows, "ldc")
+    chosen = "<" + ", ".join(f"i1 {'true' if i < columns else 'false'}" for i in range(lanes)) + ">"
+    for r in range(rows):
+        lines += _row(r, columns, lanes, totals)
+        lines += [f"  call void @store(VECTOR %row{r}, ptr %c{r}, MASK {chosen}, ptr %words)"]
+    return "\n".join([*lines, "  ret void\n}\n"])
+
+
+def _totals(sums: list[str], lanes: int) -> tuple[list[str], list[str]]:
+    """The totals of registers, in the elements of as few registers as there can be, in order."""
+    lines: list[str] = []
+    group, level = lanes, 0
+    while group > 1:
+        half, merged = group // 2, []
+        sums = sums + ["zeroinitializer"] * (len(sums) % 2)
+        for i in range(0, len(sums), 2):
+            pair = f"VECTOR {sums[i]}, VECTOR {sums[i + 1]}"
+            parts = []
+            for side in (0, half):
+                index = [s * lanes + g * group + side + e
+                         for s, g, e in product((0, 1), range(lanes // group), range(half))]  # fmt: skip
+                parts.append(f"%l{level}.{i}.{side}")
+                lines.append(f"  {parts[-1]} = shufflevector {pair}, {_indices(index)}")
+            merged.append(f"%l{level}.{i}")
+            lines.append(f"  {merged[-1]} = fadd VECTOR {parts[0]}, {parts[1]}")
+        sums, group, level = merged, half, level + 1
+    return lines, sums
+
+
+def _indices(index: Sequence[int]) -> str:
+    return f"<{len(index)} x i32> <" + ", ".join(f"i32 {i}" for i in index) + ">"
+
+
+def _row(r: int, columns: int, lanes: int, totals: Sequence[str]) -> list[str]:
+    """`%rowR`: the totals of row `r` in the first elements of a register."""
+    first = r * columns
+    here, behind = totals[first // lanes], totals[min(first // lanes + 1, len(totals) - 1)]
+    index = [min(first % lanes + j, 2 * lanes - 1) for j in range(lanes)]
+    return [f"  %row{r} = shufflevector VECTOR {here}, VECTOR {behind}, {_indices(index)}"]

@@ -1,0 +1,83 @@
+"""Products by tiles: every form and edge, for registers of all widths, cut for any threads."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gnomon import dtype as dtypes
+from gnomon.runtime import gemm, objects, threads, tile, tile_code
+
+Array = np.ndarray[Any, Any]
+SIZES = [(1, 1, 1), (7, 33, 20), (33, 50, 17), (6, 4, 16), (9, 97, 1), (32, 10, 64), (65, 13, 40)]
+FORMS = [(False, False), (True, False), (False, True)]
+GAP = 3
+
+
+@pytest.fixture(params=[(16, 32), (8, 16), (4, 16)], ids=["512", "256", "128"])
+def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code for registers of 512, 256 and 128 bits; a processor that lacks them takes several."""
+    text = tile_code.text(tile_code.Machine("float", 4, *request.param))
+    code = objects.compiled(text)
+    monkeypatch.setattr(tile, "_code", lambda: code)
+
+
+def stored(rng: np.random.Generator, rows: int, columns: int) -> Array:
+    """Random numbers in rows with NaN in the gap after each."""
+    whole = np.full((rows, columns + GAP), np.nan, np.float32)
+    whole[:, :columns] = rng.standard_normal((rows, columns))
+    return whole
+
+
+def check(m: int, n: int, k: int, ta: bool, tb: bool, beta: float) -> Array:
+    rng = np.random.default_rng(m + n + k)
+    a, b = stored(rng, *((k, m) if ta else (m, k))), stored(rng, *((n, k) if tb else (k, n)))
+    c = stored(rng, m, n)
+    left, right = a[:, :-GAP].astype(float), b[:, :-GAP].astype(float)
+    want = 0.5 * (left.T if ta else left) @ (right.T if tb else right)
+    if beta:
+        want += beta * c[:, :n]
+    else:
+        c[:] = np.nan
+    step = tile.step(
+        m, n, k, transpose_a=ta, transpose_b=tb, alpha=0.5, beta=beta, lda=a.shape[1],
+        ldb=b.shape[1], ldc=c.shape[1],
+    )  # fmt: skip
+    step.bind(a.ctypes.data, b.ctypes.data, c.ctypes.data)
+    step.run()
+    np.testing.assert_allclose(c[:, :n], want, rtol=1e-5, atol=1e-5 * k**0.5)
+    assert np.isnan(c[:, n:]).all()
+    return c[:, :n].copy()
+
+
+def test_all_forms(machine: None) -> None:
+    for size, (ta, tb), beta in itertools.product(SIZES, FORMS, (0.0, 1.0, -0.5)):
+        check(*size, ta, tb, beta)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("size", [(130, 200, 90), (20, 400, 300), (500, 60, 70)])
+def test_any_number_of_threads_gives_the_same(
+    size: tuple[int, int, int], form: tuple[bool, bool]
+) -> None:
+    before = threads.num_threads()
+    found = []
+    try:
+        for count in (1, 2, 3):
+            threads.set_num_threads(count)
+            found.append(check(*size, *form, 1.0))
+    finally:
+        threads.set_num_threads(before)
+    assert all((each == found[0]).all() for each in found)
+
+
+def test_small_products_come_here() -> None:
+    at = np.zeros(64, np.float32)
+    step = gemm.gemm_step("float32", 2, 3, 4, *[at.ctypes.data] * 2, at[32:].ctypes.data)
+    assert isinstance(step, tile.TileStep)
+    assert not tile.fits(dtypes.float32, 2, 3, 4, 1, True, True)
+    assert not tile.fits(dtypes.float64, 2, 3, 4, 1, False, False)
+    assert not tile.fits(dtypes.float32, 1000, 1000, 1000, 1, False, False)
