@@ -12,10 +12,10 @@ from gnomon.context import Context
 from gnomon.engine.execution import Observer
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import (
-    PROMISED,
     ASYNC,
     INLINE,
     KINDS,
+    PROMISED,
     SYNC,
     Function,
     Job,

@@ -274,8 +274,7 @@ class Optimizer:
     def _update_count(self, index: Any) -> None:
         count = self._index_update_count.get(index, self.begin_num_update) + 1
         self._index_update_count[index] = count
-        if count > self.num_update:
-            self.num_update = count
+        self.num_update = max(self.num_update, count)
 
     def _get_lr(self, index: Any) -> float:
         return self.learning_rate * self._multiplier(index, "lr_mult", self.lr_mult)

@@ -14,11 +14,12 @@ claim, are stable, because the job cannot end before that task has. `@pending` c
 are not finished. The caller claims as well: a worker that wakes up late, or never, costs nothing.
 
 States of a worker: *draining* (claims and runs tasks), *spinning* (`@gnomon_spins` looks at the
-ticket), *yielding* (looks for `@gnomon_patience` ns, offering its core to others), *asleep* until the job's number changes, counted in `@sleepers`, or *surplus* (its number
-is not below `@gnomon_threads`), asleep until that changes. The caller waits for `@pending` in the
-same way, and says so in `@waiting`. Both sides of each pair (ticket, sleepers) and (pending,
-waiting) are sequentially consistent and `@sleep` compares once more before it sleeps: no wake-up
-is lost. FUTEX gives `@sleep` and `@rouse` by Linux's futex, CONDITION by one POSIX condition.
+ticket), *yielding* (looks for `@gnomon_patience` ns, offering its core to others), *asleep* until
+the job's number changes, counted in `@sleepers`, or *surplus* (its number is not below
+`@gnomon_threads`), asleep until that changes. The caller waits for `@pending` in the same way, and
+says so in `@waiting`. Both sides of each pair (ticket, sleepers) and (pending, waiting) are
+sequentially consistent and `@sleep` compares once more before it sleeps: no wake-up is lost. FUTEX
+gives `@sleep` and `@rouse` by Linux's futex, CONDITION by one POSIX condition.
 
 LIBGOMP hands the job to `GOMP_parallel`: thread t of n takes the tasks t, t+n, t+2n...
 """

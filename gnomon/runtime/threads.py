@@ -15,8 +15,9 @@ Measured on 2 cores of a virtual machine (`python benchmarks/runtime.py threads`
 two tasks of 6 us beyond the time of one: own 0.5 us when the threads are awake; when they sleep,
 the second task runs on the caller and waking them costs up to 4 us. A worker that finds nothing
 offers its core to others for a while before it sleeps: a step of a small network, which Python
-starts every 200 us, takes 260 us so, and 390 us where it slept after 20. libgomp, waiting passively:
-8 us, and 60 to 80 us when the other core was halted, since its caller waits for every thread.
+starts every 200 us, takes 260 us so, and 390 us where it slept after 20. libgomp, waiting
+passively: 8 us, and 60 to 80 us when the other core was halted, since its caller waits for every
+thread.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """The native text of matrix products that pack nothing: tiles of C kept in registers.
 
-Two ways, by where the elements of op(B) lie. *Outer*: its rows are dense; a tile is some rows of C by
-some registers of columns, and each step of the inner axis adds the product of a column of op(A),
-each element spread over a register, and a row of op(B). *Inner*: the columns of op(B) are dense, and
-the rows of op(A); their registers are multiplied one by one, and what the registers of sums hold is
-added up at the end. Tiles are taken in strips, whose part of one operand stays in the first cache.
+Two ways, by where the elements of op(B) lie. *Outer*: its rows are dense; a tile is some rows of C
+by some registers of columns, and each step of the inner axis adds the product of a column of op(A),
+each element spread over a register, and a row of op(B). *Inner*: the columns of op(B) are dense,
+and the rows of op(A); their registers are multiplied one by one, and what the registers of sums
+hold is added up at the end. Tiles are taken in strips, whose part of one operand stays in the
+first cache.
 """
 
 from __future__ import annotations
@@ -137,8 +138,12 @@ def text(machine: Machine) -> str:
     parts = [_FRAME.replace("LOADS", _loads(WORDS)).replace("NUMBERS", _NUMBERS)]
     parts += [_outer_tile(r.name, v.name, lanes) for r, v in product(tall, wide)]
     parts += [_inner_tile(r.name, s.name, lanes) for r, s in product(rows, columns)]
-    parts += [_sweep(f"outer.strip.{v.name}", f"outer.%d.{v.name}", tall, "row 0 ldc") for v in wide]
-    parts += [_sweep(f"inner.strip.{r.name}", f"inner.{r.name}.%d", columns, "0 ldb 1") for r in rows]
+    parts += [
+        _sweep(f"outer.strip.{v.name}", f"outer.%d.{v.name}", tall, "row 0 ldc") for v in wide
+    ]
+    parts += [
+        _sweep(f"inner.strip.{r.name}", f"inner.{r.name}.%d", columns, "0 ldb 1") for r in rows
+    ]
     parts += [_sweep("outer", "outer.strip.%d", wide, "0 1 1")]
     parts += [_sweep("inner", "inner.strip.%d", rows, "row 0 ldc")]
     return machine.filled("".join(parts)).replace("SIZE", str(machine.size))
@@ -304,8 +309,8 @@ def _totals(sums: list[str], lanes: int) -> tuple[list[str], list[str]]:
             pair = f"VECTOR {sums[i]}, VECTOR {sums[i + 1]}"
             parts = []
             for side in (0, half):
-                index = [s * lanes + g * group + side + e
-                         for s, g, e in product((0, 1), range(lanes // group), range(half))]  # fmt: skip
+                places = product((0, lanes), range(0, lanes, group), range(side, side + half))
+                index = [sum(place) for place in places]
                 parts.append(f"%l{level}.{i}.{side}")
                 lines.append(f"  {parts[-1]} = shufflevector {pair}, {_indices(index)}")
             merged.append(f"%l{level}.{i}")
