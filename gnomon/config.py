@@ -207,6 +207,13 @@ SETTINGS = {
             "Whether bound graphs are rewritten and fused; off, each operator is computed alone.",
         ),
         Setting(
+            "profiler_autostart",
+            bool,
+            False,
+            ("GNOMON_PROFILER_AUTOSTART", "MXNET_PROFILER_AUTOSTART"),
+            "Whether the profiler runs from the start, and writes its file at the end.",
+        ),
+        Setting(
             "programs",
             bool,
             True,

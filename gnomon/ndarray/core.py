@@ -24,6 +24,7 @@ from gnomon.expr.node import Buffer
 from gnomon.ndarray.chunk import Chunk, allocate
 from gnomon.ndarray.layout import Layout, dense, strided
 from gnomon.ndarray.tape import Place
+from gnomon.profiler import autostart  # noqa: F401  begins where the settings say so
 
 
 class Array:

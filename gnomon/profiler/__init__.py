@@ -1,0 +1,45 @@
+"""`mx.profiler`: what ran when, and how much memory there was, as a trace and as a table.
+
+>>> import gnomon as mx
+>>> mx.profiler.set_config(profile_all=True, aggregate_stats=True)
+>>> mx.profiler.set_state("run")
+>>> mx.nd.ones((3,)).asnumpy().sum()
+np.float32(3.0)
+>>> mx.profiler.set_state("stop")
+>>> "_ones" in mx.profiler.dumps(reset=True)
+True
+"""
+
+from gnomon.profiler.control import (
+    dump,
+    dump_profile,
+    dumps,
+    pause,
+    profiler_set_config,
+    profiler_set_state,
+    resume,
+    set_config,
+    set_kvstore_handle,
+    set_state,
+)
+from gnomon.profiler.objects import Counter, Domain, Event, Frame, Marker, Task, scope
+
+__all__ = [
+    "Counter",
+    "Domain",
+    "Event",
+    "Frame",
+    "Marker",
+    "Task",
+    "dump",
+    "dump_profile",
+    "dumps",
+    "pause",
+    "profiler_set_config",
+    "profiler_set_state",
+    "resume",
+    "scope",
+    "set_config",
+    "set_kvstore_handle",
+    "set_state",
+]
