@@ -8,6 +8,7 @@ between. The arrays are fixed at binding; what changes is their contents.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,12 +16,13 @@ from gnomon import config
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint, nearest
 from gnomon.context import Context
 from gnomon.engine import Var
-from gnomon.executor import arrays, monitor, report
+from gnomon.executor import arrays, measured, monitor, page, report
 from gnomon.executor.arena import Arena
 from gnomon.executor.layout import Mode, Network
 from gnomon.executor.round import Feed, Follower, Pushed
 from gnomon.executor.run import Run
 from gnomon.expr.node import Buffer
+from gnomon.files import replacing
 from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.graph.place import Places, place, with_copies
@@ -342,6 +344,27 @@ class Executor:
         train = self._differentiates if is_train is None else is_train
         run = self._run(self._mode(train))
         return report.memory_plan(run.layout)
+
+    def report(self, path: Any, is_train: bool | None = None) -> None:
+        """Write a page (HTML, of its own) about the program for training, the default where
+        gradients are wanted, or for prediction: the graph after fusion, the memory plan, and each
+        task with its loops and rates.
+
+        The program runs a few times on what is bound, and leaves all arrays as they were.
+
+        Raises:
+            GnomonError: the file cannot be written; what stood there is untouched.
+        """
+        train = self._differentiates if is_train is None else is_train
+        run = self._run(self._mode(train))
+        name = "forward and backward" if run.mode.differentiate else "forward"
+        rows = measured.measured(run, name)
+        text = page.page(str(self._symbol.name or "network"), run.layout, rows, measured.limits())
+        try:
+            with replacing(os.fspath(path)) as stream:
+                stream.write(text.encode())
+        except OSError as error:
+            raise GnomonError(f"Executor.report: cannot write {path!r}: {error}") from error
 
     def debug_str(self) -> str:
         """The operators in order, and the memory they work in."""

@@ -82,15 +82,16 @@ class Builder:
 
     def _native(self, tasks: Sequence[Task], name: str) -> Segment:
         """Tasks of expressions as one native program."""
-        steps = [step for task in tasks for step in self._of(task)]
+        steps = [step for task in tasks for step in self.steps(task)]
         self.arena.share(steps)
         program = Program(steps, name)
         touched = _touched(self.layout, tasks)
         return Segment(program.run, *touched, name, native=True, program=program)
 
-    def _of(self, task: Task) -> list[Step]:
+    def steps(self, task: Task) -> list[Step]:
+        """The steps of a task of expressions, compiled now if they are not."""
         if task not in self._steps:
-            self._steps[task] = steps_of(self.layout, task)
+            self._steps[task] = prepare(stores_of(self.layout, task), task.name)
         return self._steps[task]
 
     def _on_data(self, task: Task) -> Segment:
@@ -102,8 +103,8 @@ class Builder:
         return Segment(work.run, *touched, task.name, native=False, variables=own)
 
 
-def steps_of(layout: Layout, task: Task) -> list[Step]:
-    """The steps that store what `task` makes; none for a view that lies where it belongs."""
+def stores_of(layout: Layout, task: Task) -> list[Store]:
+    """The statements that store what `task` makes; none for a view that lies where it belongs."""
     stores = []
     for entry, value in task.values.items():
         delivery = layout.stores.get(entry)
@@ -113,7 +114,7 @@ def steps_of(layout: Layout, task: Task) -> list[Step]:
         lies_there = source is not None and source.address == dest.address
         if not (lies_there and saver == "saveto" and dest.contiguous):
             stores.append(Store(dest, saver, value))  # type: ignore[arg-type]
-    return prepare(stores, task.name)
+    return stores
 
 
 def _touched(

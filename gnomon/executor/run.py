@@ -106,6 +106,12 @@ class Run:
                 self._passes[name] = Pass(program, reads, writes, self.arena.ctx)
         return self._passes[name]
 
+    def refresh(self) -> None:
+        """Make what is made of parameters alone, if it is not; nobody may be writing these."""
+        self._prepare()
+        if self._prepared is not None:
+            self._prepared.refresh()
+
     def _prepare(self) -> None:
         """Compile what is made of parameters alone, if it is not."""
         segment = self._builder.prepare() if self._prepared is None else None
