@@ -17,7 +17,7 @@ from typing import Any
 import measure
 
 WORKER = Path(__file__).parent / "peers" / "memory_module.py"
-ROWS = [("mlp", 32), ("mlp", 128), ("lenet", 32), ("lenet", 128), ("resnet20", 32), ("lstm", 20),
+ROWS = [("mlp", 32), ("mlp", 128), ("lenet", 32), ("lenet", 128), ("resnet20", 32), ("words", 20),
         ("resnet110", 32)]  # fmt: skip
 
 

@@ -39,9 +39,10 @@ PRODUCT = 1024  # rows and columns of the matrices whose product says what the m
 ROWS = {
     **{f"{net} {size}": (net, size, True) for net in ("mlp", "lenet") for size in (32, 128)},
     "resnet20 32": ("resnet20", 32, True),
+    "lstm 20": ("lstm", 20, True),
     **{
         f"predict {net} {size}": (net, size, False)
-        for net in ("mlp", "lenet", "resnet20")
+        for net in ("mlp", "lenet", "resnet20", "lstm")
         for size in (1, 32)
     },
 }

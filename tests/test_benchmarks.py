@@ -30,7 +30,9 @@ def test_expressions():
     assert all("(" in line for line in lines[3:])
 
 
-@pytest.mark.parametrize("row", ["mlp 32", "lenet 32", "predict mlp 1", "predict resnet20 1"])
+@pytest.mark.parametrize(
+    "row", ["mlp 32", "lenet 32", "lstm 20", "predict mlp 1", "predict resnet20 1"]
+)
 def test_training_steps(row):
     out, err = run("train.py", "--only", "gnomon", "--rows", row)
     assert not err

@@ -13,14 +13,20 @@ import numpy as np
 LEARNING_RATE, MOMENTUM = 0.01, 0.9
 EPS = 1e-5  # of batch normalization
 CLASSES = 10
-INPUTS = {"mlp": (784,), "lenet": (1, 28, 28), "resnet20": (3, 32, 32)}
+STEPS, HIDDEN, RECURRENT = 35, 200, 2  # of the recurrent network: in time, numbers, layers
+INPUTS = {
+    "mlp": (784,),
+    "lenet": (1, 28, 28),
+    "resnet20": (3, 32, 32),
+    "lstm": (STEPS, HIDDEN),
+}
 PROOF = 5  # steps after which the losses are compared
 
 
 class Layer(NamedTuple):
     """What has parameters: `places` is how often its weight is applied to an example."""
 
-    kind: str  # "dense", "conv", or "norm"
+    kind: str  # "dense", "conv", "norm", or "cell"
     name: str
     shape: tuple[int, ...]
     places: int = 1
@@ -37,11 +43,12 @@ class Block(NamedTuple):
     size: int  # of its pictures, along each side
 
 
-def blocks() -> Iterator[Block]:
-    """Those of ResNet-20, version 1; a block that changes sizes has a convolution as shortcut."""
+def blocks(depth: int = 20) -> Iterator[Block]:
+    """Those of a residual network, version 1; a block that changes sizes has a convolution as
+    shortcut."""
     inputs = 16
     for stage, filters in enumerate((16, 32, 64), 1):
-        for unit in range(1, 4):
+        for unit in range(1, (depth - 2) // 6 + 1):
             stride = 2 if filters != inputs else 1
             yield Block(f"stage{stage}_unit{unit}", inputs, filters, stride, 64 * 8 // filters)
             inputs = filters
@@ -74,6 +81,10 @@ LAYERS = {
         *(Layer("dense", "fc1", (500, 800)), Layer("dense", "fc2", (10, 500))),
     ],
     "resnet20": list(resnet20()),
+    "lstm": [
+        *(Layer("cell", f"rnn_l{i}", (4 * HIDDEN, HIDDEN), STEPS) for i in range(RECURRENT)),
+        Layer("dense", "fc", (10, HIDDEN)),
+    ],
 }
 
 
@@ -87,10 +98,22 @@ def parameters(net: str) -> dict[str, np.ndarray]:
             found[f"{layer}_beta"] = np.zeros(shape, np.float32)
             continue
         bound = np.sqrt(3.0 / np.prod(shape[1:]))
-        found[f"{layer}_weight"] = rng.uniform(-bound, bound, shape).astype(np.float32)
-        if bias:
-            found[f"{layer}_bias"] = np.zeros(shape[0], np.float32)
+        parts = [f"{layer}_i2h", f"{layer}_h2h"] if kind == "cell" else [layer]
+        for part in parts:
+            found[f"{part}_weight"] = rng.uniform(-bound, bound, shape).astype(np.float32)
+        for part in parts if bias else ():
+            found[f"{part}_bias"] = np.zeros(shape[0], np.float32)
     return found
+
+
+def packed(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The same with what belongs to recurrent layers in one vector: weights, then biases."""
+    own = {k: v for k, v in values.items() if k.startswith("rnn_")}
+    if not own:
+        return values
+    order = sorted(own, key=lambda name: name.endswith("_bias"))
+    rest = {k: v for k, v in values.items() if k not in own}
+    return {"rnn_parameters": np.concatenate([own[k].ravel() for k in order]), **rest}
 
 
 def states(net: str) -> dict[str, np.ndarray]:
@@ -119,7 +142,7 @@ def flops(net: str, size: int, train: bool) -> int:
     Training takes them three times, but no gradient of the pictures.
     """
     each = [
-        2 * layer.places * int(np.prod(layer.shape))
+        2 * layer.places * int(np.prod(layer.shape)) * (2 if layer.kind == "cell" else 1)
         for layer in LAYERS[net]
         if len(layer.shape) > 1
     ]

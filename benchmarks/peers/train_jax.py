@@ -55,7 +55,29 @@ def resnet20(w: Arrays, moving: Arrays, x: Any, train: bool) -> tuple[Any, Array
     return dense(w, "fc", x.mean((2, 3))), new
 
 
-NETS = {"mlp": mlp, "lenet": lenet, "resnet20": resnet20}
+def layer(w: Arrays, name: str, x: Any) -> Any:
+    """An LSTM layer over (steps, batch, channels)."""
+    inputs = dense(w, f"{name}_i2h", x) + w[f"{name}_h2h_bias"]
+
+    def step(before: tuple[Any, Any], z: Any) -> tuple[tuple[Any, Any], Any]:
+        h, c = before
+        i, f, g, o = jnp.split(z + h @ w[f"{name}_h2h_weight"].T, 4, 1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        h = jax.nn.sigmoid(o) * jnp.tanh(c)
+        return (h, c), h
+
+    zero = jnp.zeros((x.shape[1], nets.HIDDEN), x.dtype)
+    return jax.lax.scan(step, (zero, zero), inputs)[1]
+
+
+def lstm(w: Arrays, moving: Arrays, x: Any, train: bool) -> tuple[Any, Arrays]:
+    x = x.swapaxes(0, 1)
+    for k in range(nets.RECURRENT):
+        x = layer(w, f"rnn_l{k}", x)
+    return dense(w, "fc", x[-1]), moving
+
+
+NETS = {"mlp": mlp, "lenet": lenet, "resnet20": resnet20, "lstm": lstm}
 
 
 def objective(forward: Any, w: Arrays, moving: Arrays, x: Any, y: Any) -> tuple[Any, Arrays]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import nets
 import numpy as np
+import symbols
 from protocol import Step, serve
 
 PACKAGE, *OFF = sys.argv[1:]
@@ -18,49 +19,6 @@ mx = importlib.import_module(PACKAGE)
 waitall = mx.nd.waitall
 for setting in OFF:
     importlib.import_module(f"{PACKAGE}.config").set(setting, False)
-
-
-def mlp() -> Any:
-    x = mx.sym.Variable("data")
-    for i, width in enumerate((128, 64), 1):
-        x = mx.sym.FullyConnected(x, name=f"fc{i}", num_hidden=width)
-        x = mx.sym.Activation(x, act_type="relu")
-    return mx.sym.FullyConnected(x, name="fc3", num_hidden=10)
-
-
-def lenet() -> Any:
-    x = mx.sym.Variable("data")
-    for i, width in enumerate((20, 50), 1):
-        x = mx.sym.Convolution(x, name=f"conv{i}", kernel=(5, 5), num_filter=width)
-        x = mx.sym.Activation(x, act_type="tanh")
-        x = mx.sym.Pooling(x, pool_type="max", kernel=(2, 2), stride=(2, 2))
-    x = mx.sym.FullyConnected(mx.sym.Flatten(x), name="fc1", num_hidden=500)
-    x = mx.sym.Activation(x, act_type="tanh")
-    return mx.sym.FullyConnected(x, name="fc2", num_hidden=10)
-
-
-def normalized(x: Any, name: str, filters: int, kernel: int, stride: int = 1) -> Any:
-    sizes = {"kernel": (kernel, kernel), "stride": (stride, stride), "pad": (kernel // 2,) * 2}
-    x = mx.sym.Convolution(x, name=f"{name}_conv", num_filter=filters, no_bias=True, **sizes)
-    return mx.sym.BatchNorm(x, name=f"{name}_bn", fix_gamma=False, eps=nets.EPS, momentum=0.9)
-
-
-def relu(x: Any) -> Any:
-    return mx.sym.Activation(x, act_type="relu")
-
-
-def resnet20() -> Any:
-    x = relu(normalized(mx.sym.Variable("data"), "stem", 16, 3))
-    for name, _, filters, stride, _ in nets.blocks():
-        y = relu(normalized(x, f"{name}_a", filters, 3, stride))
-        y = normalized(y, f"{name}_b", filters, 3)
-        x = normalized(x, f"{name}_short", filters, 1, stride) if stride > 1 else x
-        x = relu(x + y)
-    x = mx.sym.Pooling(x, pool_type="avg", global_pool=True, kernel=(8, 8))
-    return mx.sym.FullyConnected(mx.sym.Flatten(x), name="fc", num_hidden=10)
-
-
-NETS = {"mlp": mlp, "lenet": lenet, "resnet20": resnet20}
 
 
 def arrays(values: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -72,10 +30,10 @@ def setup(net: str, size: int, train: bool) -> tuple[Step, Step, dict[str, Any]]
     if net == "sgemm":
         return product(size)
     pictures, labels = nets.batch(net, size)
-    symbol = mx.sym.SoftmaxOutput(NETS[net](), name="softmax")
+    symbol = mx.sym.SoftmaxOutput(getattr(symbols, net)(mx, size), name="softmax")
     module = mx.mod.Module(symbol)
     module.bind([("data", pictures.shape)], [("softmax_label", labels.shape)], for_training=train)
-    given = arrays(nets.parameters(net)), arrays(nets.states(net))
+    given = arrays(nets.packed(nets.parameters(net))), arrays(nets.states(net))
     module.init_params(arg_params=given[0], aux_params=given[1])
     rate = {"learning_rate": nets.LEARNING_RATE, "momentum": nets.MOMENTUM, "wd": 0.0}
     module.init_optimizer(optimizer="sgd", optimizer_params=rate)

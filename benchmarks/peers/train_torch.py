@@ -56,7 +56,19 @@ def resnet20() -> nn.Module:
     return nn.Sequential(normalized(3, 16, 3), nn.ReLU(), *blocks, *head)
 
 
-NETS = {"mlp": mlp, "lenet": lenet, "resnet20": resnet20}
+class Lstm(nn.Module):
+    """Recurrent layers, whose last output is classified."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.LSTM(nets.HIDDEN, nets.HIDDEN, nets.RECURRENT, batch_first=True)
+        self.fc = nn.Linear(nets.HIDDEN, nets.CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.rnn(x)[0][:, -1])
+
+
+NETS = {"mlp": mlp, "lenet": lenet, "resnet20": resnet20, "lstm": Lstm}
 
 
 def loaded(net: str) -> nn.Module:
