@@ -16,7 +16,7 @@ from gnomon.runtime import jit, objects, threads, tile_code
 from gnomon.runtime.native import Block
 from gnomon.runtime.program import Step
 
-_GRAIN = 1_000_000  # multiply-adds below which another thread does not pay
+_GRAIN = 400_000  # multiply-adds below which another thread does not pay
 _EDGE = 16  # rows or columns that a piece is a multiple of
 _SMALL = 300_000  # multiply-adds up to which packing takes longer than it saves
 _MIDDLE = 4_000_000

@@ -23,7 +23,8 @@ from gnomon.runtime.dnn.stage import Arena, DnnStep, Phase, Place, Task
 
 Run = tuple[int, int]  # the first of some, and how many
 
-_GRAIN = 1_000_000  # multiply-adds below which another thread does not pay
+_GRAIN = 400_000  # multiply-adds below which another thread does not pay
+_MANY = 64  # rows or columns: a piece of so many is a good one
 _TYPES = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
 
 
@@ -87,7 +88,7 @@ def matmul(
     b = _Matrix(2, of, (k, n), transpose_b, ldb, sb)
     c = _Matrix(3, of, (m, n), False, ldc, sc)
     arena, tasks = Arena(), []
-    for matrices, rows, columns in _cut(m, n, k, batch):
+    for matrices, rows, columns in _cut(m, n, k, batch, transpose_b):
         operands = {
             "src": a.part(matrices, rows, (0, k)),
             "weights": b.part(matrices, (0, k), columns),
@@ -101,12 +102,16 @@ def matmul(
     return DnnStep(name, ("a", "b", "c"), [phase], arena, what.name)
 
 
-def _cut(m: int, n: int, k: int, batch: int) -> list[tuple[Run, Run, Run]]:
-    """For each task: which matrices, which rows and which columns of the result."""
+def _cut(m: int, n: int, k: int, batch: int, turned: bool) -> list[tuple[Run, Run, Run]]:
+    """For each task: which matrices, which rows and which columns of the result.
+
+    Where B is turned it is packed, and a task that has some columns only packs little of it.
+    """
     parts = max(1, min(threads.num_threads(), batch * m * n * k // _GRAIN))
     if batch > 1:
         return [(matrices, (0, m), (0, n)) for matrices in pieces(batch, min(batch, parts))]
-    if m >= n:
+    packs = turned and n >= _MANY * parts
+    if not packs and (m >= n or m >= _MANY * parts):
         return [((0, 1), rows, (0, n)) for rows in pieces(m, min(m, parts))]
     return [((0, 1), (0, m), columns) for columns in pieces(n, min(n, parts))]
 
