@@ -11,6 +11,7 @@ from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.executor import arrays
+from gnomon.executor.collector import resting
 from gnomon.executor.executor import SAVERS, Bound, Executor
 from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node
@@ -48,6 +49,7 @@ class Shared:
     buffer: dict[str, Any] | None = field(default=None)
 
 
+@resting()
 def bind(
     symbol: Any, ctx: Context, given: Arrays, groups: Groups, shared: Executor | None
 ) -> Executor:
@@ -68,6 +70,7 @@ def bind(
     return _bound(symbol, ctx, groups, Bound(args, grads, aux, requests), shared)
 
 
+@resting()
 def simple_bind(
     symbol: Any, ctx: Context, wanted: Wanted, groups: Groups, shared: Shared
 ) -> Executor:

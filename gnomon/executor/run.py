@@ -12,6 +12,7 @@ from gnomon import config, engine
 from gnomon.engine import Operator, Var
 from gnomon.executor import arrays
 from gnomon.executor.arena import Arena
+from gnomon.executor.collector import resting
 from gnomon.executor.draws import Draws, Positions
 from gnomon.executor.layout import Mode, Network, lay_out
 from gnomon.executor.prepared import Prepared
@@ -123,7 +124,8 @@ class Run:
         """The segments of a pass, compiled now if they are not; `apart` one for each task."""
         key = name, apart
         if key not in self._compiled:
-            self._compiled[key] = self._builder.build(self.parts[name], *key)
+            with resting():
+                self._compiled[key] = self._builder.build(self.parts[name], *key)
         return self._compiled[key]
 
     def operators(self, name: str, apart: bool = False) -> list[Operator]:

@@ -12,18 +12,22 @@ if TYPE_CHECKING:
 def postorder(roots: Sequence[Expr]) -> list[Expr]:
     """Every node below `roots` once, operands first; iterative."""
     seen: set[int] = set()
+    done: set[int] = set()
     order: list[Expr] = []
-    stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
+    stack = list(reversed(roots))
     while stack:
-        node, done = stack.pop()
-        if done:
+        node = stack[-1]
+        key = id(node)
+        if key not in seen:
+            seen.add(key)
+            children = node.children
+            if children:
+                stack.extend(children[::-1])
+                continue
+        stack.pop()
+        if key not in done:
+            done.add(key)
             order.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            stack.append((node, True))
-            stack.extend(
-                (child, False) for child in reversed(node.children) if id(child) not in seen
-            )
     return order
 
 
