@@ -9,6 +9,7 @@ for each phase how it is divided, then the kernel's arguments. A phase is divide
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from gnomon import dtype as dt
 from gnomon.code.coarse import Quotients
@@ -17,12 +18,20 @@ from gnomon.code.segment import Segments, statements
 from gnomon.code.sweep import SweepWriter
 from gnomon.code.target import Target
 from gnomon.code.values import STREAM, Arguments
+from gnomon.code.window import Window, roots, windows
+from gnomon.expr.term import Term, mask_of
 from gnomon.plan.ir import Kernel, Phase, Put
 from gnomon.plan.schedule import stride
+from gnomon.plan.terms import index_terms, postorder
 
 HEADER_SLOTS = 1  # `parallel`
 TASKS, BLOCK, EACH, TOTAL, PHASE_SLOTS = range(5)  # the slots of a phase
+SEVERAL = 2  # whole vectors of the main loop: shorter rows are not stored past the caches
+NEAR = 2  # counters of the innermost loop over blocks
 ALIGNED = 4  # registers: a loop over fewer elements does not begin at a boundary
+
+Range: TypeAlias = tuple[Value, Value]
+Counted: TypeAlias = tuple[int | None, Value]  # a variable, None for a row's blocks; its extent
 
 
 def first_argument(phases: int) -> int:
@@ -100,7 +109,9 @@ class PhaseWriter(SweepWriter):
         self, kernel: Kernel, phase: Phase, number: int, arguments: Arguments, target: Target
     ) -> None:
         quotients = Quotients(kernel.arena, phase)
-        short = target.lanes(phase, quotients.terms)
+        found = windows(phase, kernel.arena) if aligned(phase) else []
+        decided = {t.id for t in postorder([w.cond for w in found])}
+        short = target.lanes(phase, quotients.terms, decided)
         self.segments: Segments | None = None
         if phase.vector and statements(phase.body) > target.segment:
             self.segments = Segments(kernel.arena, arguments, phase, number, target.segment)
@@ -112,6 +123,10 @@ class PhaseWriter(SweepWriter):
         self.phase, self.number, self.register = phase, number, target.vector_bytes
         if quotients.terms and self.segments is None:
             self.quotients = quotients
+        self.aligned = self.segments is None and self.quotients is None and aligned(phase)
+        if self.aligned:
+            self.windows = found
+        self.arithmetic = arithmetic(phase, self.windows)
         self.streamed = target.streamed(phase, short * unroll) if phase.vector else None
         self.large: Value | None = None
 
@@ -143,18 +158,61 @@ class PhaseWriter(SweepWriter):
             elements = self.int("mul", self.slot(first + TOTAL), block)
             most = self.e.index(self.e.target.stream // self.streamed.dest.dtype.size)
             self.large = self.e.primitive("lt", [most, elements], dt.bool_)
-        where = self.position(share[0], extents)
-        with self.e.for_range(*share), self.scope():
-            places = dict(zip(counted, where, strict=True))
-            self.base.update((v, self.counter(places[v])) for v in self.phase.rows)
-            start = self.int("mul", self.counter(places[None]), block)
-            stop = self.smaller(self.int("add", start, block), self.extent(inner))
-            self.in_turn(self.phase.turns, lambda: self.row(inner, start, stop))
-            self.advance(extents, where)
+        self.runs(inner, share, list(zip(counted, extents, strict=True)))
         if self.large is not None:  # what went past the caches must be there for other threads
             with self.e.when(self.large):
                 self.e.declared.add("declare void @llvm.x86.sse.sfence()")
                 self.e.line("call void @llvm.x86.sse.sfence()")
+
+    def runs(self, inner: int, share: Range, counted: Sequence[Counted]) -> None:
+        """Blocks from `share[0]` to before `share[1]`, counted by loops: the last two by one.
+
+        What is the same along the rows of a plane is then computed once a plane.
+        """
+        further, near = counted[:-NEAR], counted[-NEAR:]
+        if not further:
+            self.run(inner, share, near)
+            return
+        one = self.e.index(1)
+        each = one
+        for _, n in near:
+            each = self.int("mul", each, n)
+        each = self.e.primitive("max", [each, one], dt.int64)
+        first = self.int("udiv", share[0], each)
+        beyond = self.int("add", share[1], self.int("sub", each, one))
+        extents = [n for _, n in further]
+        where = self.position(first, extents)
+        with self.e.for_range(first, self.int("udiv", beyond, each)) as k, self.scope():
+            places = zip(variables(further), where, strict=True)
+            self.base.update((v, self.counter(place)) for v, place in places)
+            before = self.int("mul", k, each)
+            ends = [self.int("sub", end, before) for end in share]
+            begin = self.e.primitive("max", [ends[0], self.e.index(0)], dt.int64)
+            self.settle(mask_of(variables(further)))
+            self.run(inner, (begin, self.smaller(ends[1], each)), near)
+            self.advance(extents, where)
+
+    def run(self, inner: int, share: Range, counted: Sequence[Counted]) -> None:
+        """Blocks one after the other, each found by counting."""
+        extents = [n for _, n in counted]
+        where = self.position(share[0], extents)
+        block = self.slot(HEADER_SLOTS + PHASE_SLOTS * self.number + BLOCK)
+        with self.e.for_range(*share), self.scope():
+            for (v, _), place in zip(counted, where, strict=True):
+                if v is None:
+                    start = self.int("mul", self.counter(place), block)
+                else:
+                    self.base[v] = self.counter(place)
+            stop = self.smaller(self.int("add", start, block), self.extent(inner))
+            self.settle(mask_of(self.phase.rows))
+            self.in_turn(self.phase.turns, lambda: self.row(inner, start, stop))
+            self.advance(extents, where)
+
+    def settle(self, known: int) -> None:
+        """Compute here what the index arithmetic further in takes from the variables `known`."""
+        for term in self.arithmetic:
+            if not term.free & ~known:
+                self.value(term, True)
 
     def row(self, inner: int, start: Value, stop: Value) -> None:
         """What a row computes once, and a block of its inner loop."""
@@ -205,11 +263,12 @@ class PhaseWriter(SweepWriter):
         if self.phase.swept:
             self.sweep(self.phase.body, inner, start, stop)
             return
-        first = self.phase.body[-1]
-        ahead = self.phase.vector and not self.phase.turns and self.quotients is None
-        if ahead and isinstance(first, Put) and stride(first.offset, inner) == 1:
-            head = self.before_boundary(first, inner, start, self.int("sub", stop, start))
-            self.aligned_loop(inner, start, stop, head, once, self.large)
+        put = self.phase.body[-1]
+        if self.aligned and isinstance(put, Put):
+            n = self.int("sub", stop, start)
+            large = self.long_enough(n)
+            whole = self.whole(put, inner, (start, stop), large)
+            self.aligned_loop(inner, start, stop, whole, once, large)
             return
         if self.phase.vector:
             self.vector_loop(inner, start, stop, self.short, once)
@@ -218,25 +277,88 @@ class PhaseWriter(SweepWriter):
             self.base[inner] = i
             once()
 
-    def before_boundary(self, put: Put, inner: int, start: Value, n: Value) -> Value:
-        """Of n elements from `start`, those to where a store is aligned as wide as registers are.
+    def long_enough(self, n: Value) -> Value | None:
+        """Whether `n` elements of a row are stored past the caches; None where that never is."""
+        if self.large is None:
+            return None
+        several = self.e.primitive("lt", [self.e.index(SEVERAL * self.long), n], dt.bool_)
+        return self.e.primitive("and", [several, self.large], dt.bool_)
 
-        None where n is small, unless what is stored past the caches must be aligned: the masked
-        vector they take is one more than there would be.
+    def whole(self, put: Put, inner: int, row: Range, large: Value | None) -> Range:
+        """From where to where `row` is stored in whole vectors, inside of all windows.
+
+        A long row begins them where a store is aligned as wide as registers are, and so does what
+        is stored past the caches, which must be: the masked vector before is one more than there
+        would be. A short row with windows goes masked from end to end.
         """
-        with self.scope():
-            self.base[inner] = start
-            place = self.address(put.dest, self.value(put.offset, True))
-            address = self.e.do(f"ptrtoint ptr {place} to i64", dt.int64)
+        e, (start, stop) = self.e, row
+        long = e.primitive(
+            "lt", [e.index(ALIGNED * self.short), self.int("sub", stop, start)], dt.bool_
+        )
+        if large is not None:
+            long = e.primitive("or", [long, large], dt.bool_)
+        begin, middle = e.alloca(dt.int64, stem="begin"), e.alloca(dt.int64, stem="middle")
+        end = start if self.windows else self.after_whole(start, stop, self.long)
+        for place, value in ((begin, start), (middle, end)):
+            e.line(f"store {value}, ptr {place}")
+        self.look_out(start)
+        with e.when(long), self.scope():
+            first = self.smaller(
+                self.int("add", start, self.before_boundary(put, inner, start)), stop
+            )
+            if self.windows:
+                first, stop = self.inside_windows(first, stop)
+            last = self.after_whole(first, stop, self.short if self.windows else self.long)
+            for place, value in ((begin, first), (middle, last)):
+                e.line(f"store {value}, ptr {place}")
+        return self.counter(begin), self.counter(middle)
+
+    def after_whole(self, begin: Value, end: Value, lanes: int) -> Value:
+        """Where the last whole vector that begins at `begin` or later ends, before `end`."""
+        some = self.e.primitive("max", [self.int("sub", end, begin), self.e.index(0)], dt.int64)
+        return self.int("add", begin, self.int("and", some, self.e.index(-lanes)))
+
+    def before_boundary(self, put: Put, inner: int, start: Value) -> Value:
+        """The elements from `start` to where a store is aligned."""
+        self.base[inner] = start
+        place = self.address(put.dest, self.value(put.offset, True))
+        address = self.e.do(f"ptrtoint ptr {place} to i64", dt.int64)
         away = self.int("sub", self.e.index(0), address)
-        bytes_before = self.int("and", away, self.e.index(self.register - 1))
-        before = self.int("udiv", bytes_before, self.e.index(put.dest.dtype.size))
-        long = self.e.primitive("lt", [self.e.index(ALIGNED * self.short), n], dt.bool_)
-        if self.large is not None:
-            long = self.e.primitive("or", [long, self.large], dt.bool_)
-        return self.e.primitive("select", [long, before, self.e.index(0)], dt.int64)
+        rest = self.int("and", away, self.e.index(self.register - 1))
+        return self.int("udiv", rest, self.e.index(put.dest.dtype.size))
 
     def segments_in_turn(self) -> None:
         """The body of a large phase as calls of functions that share memory on the stack."""
         assert self.segments is not None
         self.segments.run(self)
+
+
+def variables(counted: Sequence[Counted]) -> list[int]:
+    """The variables among counters."""
+    return [v for v, _ in counted if v is not None]
+
+
+def aligned(phase: Phase) -> bool:
+    """Whether a phase stores rows of memory: then whole vectors begin where that is aligned."""
+    put = phase.body[-1] if phase.body else None
+    if phase.inner is None or not phase.vector or phase.swept or phase.turns:
+        return False
+    return isinstance(put, Put) and stride(put.offset, phase.inner) == 1
+
+
+def arithmetic(phase: Phase, found: Sequence[Window]) -> list[Term]:
+    """The index arithmetic of a phase's inner loop, arguments first, that cannot fail.
+
+    A division by a size may stand where that is 0 and the loop is empty.
+    """
+    if phase.turns:
+        return []
+    order = postorder([*roots(phase.body), *(end for w in found for end in (w.low, w.high))])
+    known = index_terms(order)
+    safe: dict[int, Term] = {}
+    for term in order:
+        risky = term.op in ("idiv", "imod") and not term.args[1].constant
+        plain = all(a.id in safe or not a.args for a in term.args)
+        if term.id in known and term.args and plain and not risky:
+            safe[term.id] = term
+    return list(safe.values())

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from gnomon import dtype as dt
 from gnomon.code.emit import Value
 from gnomon.code.target import Target
 from gnomon.code.values import Arguments, Values
+from gnomon.code.window import Window
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Arena
-from gnomon.plan.ir import Body, Fold, Let, Put
+from gnomon.plan.ir import LONGEST, Body, Fold, Let, Put
 from gnomon.plan.statement import SAVERS
 
 
@@ -32,6 +34,46 @@ class LoopWriter(Values, ABC):
         super().__init__(arena, arguments, target)
         self.short, self.long = lanes
         self.masks = masks
+        self.windows: Sequence[Window] = ()
+        self.edges: dict[int, tuple[Value, tuple[Value, Value]]] = {}
+        self.sure = False  # whether all windows hold
+
+    @contextmanager
+    def over(
+        self, var: int, base: Value, lanes: int, mask: Value | None, even: bool = False
+    ) -> Iterator[None]:
+        with super().over(var, base, lanes, mask, even):
+            for window in self.windows:
+                self.scopes[-1][window.cond.id] = self.holds(window, base)
+            yield
+
+    def holds(self, window: Window, base: Value) -> Value:
+        """In which lanes a window holds."""
+        e = self.e
+        if self.sure:
+            return e.constant(True, dt.bool_)
+        start, ends = self.edges[window.cond.id]
+        ahead = e.convert(self.int("sub", base, start), dt.uint32)
+        first = e.primitive("sub", [ahead, ends[0]], dt.uint32)
+        numbers = e.primitive("add", [e.lane_numbers(self.lanes, dt.uint32), first], dt.uint32)
+        return e.primitive("lt", [numbers, ends[1]], dt.bool_)
+
+    def look_out(self, start: Value) -> None:
+        """Note where the windows of a row are, seen from `start`: not further than a block is long.
+
+        An index is inside where its distance from the window's begin, which is huge where it is
+        negative, is less than the window is wide.
+        """
+        e, zero = self.e, self.e.index(0)
+        for window in self.windows:
+            places = []
+            for end in (window.low, window.high):
+                ahead = self.int("sub", self.value(end, True), start)
+                some = e.primitive("max", [ahead, zero], dt.int64)
+                places.append(self.smaller(some, e.index(LONGEST)))
+            wide = e.primitive("max", [self.int("sub", places[1], places[0]), zero], dt.int64)
+            ends = e.convert(places[0], dt.uint32), e.convert(wide, dt.uint32)
+            self.edges[window.cond.id] = start, ends
 
     def vector_loop(
         self, var: int, start: Value, stop: Value, tail: int, body: Callable[[], None]
@@ -52,20 +94,17 @@ class LoopWriter(Values, ABC):
         var: int,
         start: Value,
         stop: Value,
-        head: Value,
+        whole: tuple[Value, Value],
         body: Callable[[], None],
         large: Value | None,
     ) -> None:
-        """A vector loop that begins with `head` masked elements, so that the rest is aligned.
+        """A vector loop over the whole vectors between `whole`, and what is before and after them.
 
         Head and tail are one piece of code that is gone through twice, in the order of the index;
         once where there is nothing before the tail. Where `large` holds, whole vectors are stored
         past the caches.
         """
-        e, lanes = self.e, self.long
-        begin = self.smaller(self.int("add", start, head), stop)
-        whole = self.int("and", self.int("sub", stop, begin), e.index(-lanes))
-        middle = self.int("add", begin, whole)
+        e, (begin, middle) = self.e, whole
         only_tail = e.primitive("eq", [start, middle], dt.bool_)
         turn = e.primitive("select", [only_tail, e.index(1), e.index(0)], dt.int64)
         with e.for_range(turn, e.index(2)) as turn, self.scope():
@@ -76,14 +115,41 @@ class LoopWriter(Values, ABC):
 
             self.masked_loop(var, pick(start, middle), pick(begin, stop), self.short, body)
             low, high = pick(begin, stop), pick(middle, stop)
-            if large is not None:
-                past = e.primitive("select", [large, high, low], dt.int64)
-                self.past_caches = True
-                with e.for_range(low, past, lanes) as i, self.over(var, i, lanes, None):
-                    body()
-                self.past_caches, low = False, past
-            with e.for_range(low, high, lanes) as i, self.over(var, i, lanes, None):
+            self.sure = True
+            self.whole_vectors(var, low, high, body, large)
+            self.sure = False
+
+    def whole_vectors(
+        self, var: int, low: Value, high: Value, body: Callable[[], None], large: Value | None
+    ) -> None:
+        """The loops of `aligned_loop` without masks."""
+        e, lanes, rest = self.e, self.long, high
+        if self.windows and lanes != self.short:
+            whole = self.int("and", self.int("sub", high, low), e.index(-lanes))
+            high = self.int("add", low, whole)
+        if large is not None:
+            past = e.primitive("select", [large, high, low], dt.int64)
+            self.past_caches = True
+            with e.for_range(low, past, lanes) as i, self.over(var, i, lanes, None):
                 body()
+            self.past_caches, low = False, past
+        with e.for_range(low, high, lanes) as i, self.over(var, i, lanes, None):
+            body()
+        if rest is not high:
+            with e.for_range(high, rest, self.short) as i, self.over(var, i, self.short, None):
+                body()
+
+    def inside_windows(self, begin: Value, stop: Value) -> tuple[Value, Value]:
+        """From where to where all windows hold: from `begin` on by whole registers, to `stop`."""
+        e, end = self.e, stop
+        low = begin
+        for window in self.windows:
+            low = e.primitive("max", [low, self.value(window.low, True)], dt.int64)
+            end = self.smaller(end, self.value(window.high, True))
+        away = self.int("add", self.int("sub", low, begin), e.index(self.short - 1))
+        first = self.int("add", begin, self.int("and", away, e.index(-self.short)))
+        none = e.primitive("le", [end, first], dt.bool_)
+        return e.primitive("select", [none, begin, first], dt.int64), end
 
     def masked_loop(
         self,

@@ -11,6 +11,7 @@ from gnomon.expr.term import Term
 from gnomon.plan.ir import Body, Fold, Let, Phase, Put
 from gnomon.plan.terms import postorder
 
+COMPARED = 4  # bytes: comparing as many indices as a register has bytes would take eight of them
 MANY = 4  # transcendental functions: a kernel of more takes long to compile
 
 
@@ -31,12 +32,13 @@ class Target:
     stream: int = 0  # bytes of a result from which stores go past the caches; 0: never
     segment: int = 1000  # statements that one function may have: compilers are not linear
 
-    def lanes(self, phase: Phase, coarse: Collection[int] = ()) -> int:
+    def lanes(self, phase: Phase, coarse: Collection[int] = (), known: Collection[int] = ()) -> int:
         """How many elements of the widest dtype of a phase a register holds.
 
-        The Terms `coarse`, by id, have half as many lanes as others, or fewer.
+        The Terms `coarse`, by id, have half as many lanes as others, or fewer; those `known` are
+        not computed for lanes.
         """
-        return max(self.vector_bytes // max(_sizes(phase, coarse), default=4), 2)
+        return max(self.vector_bytes // max(_sizes(phase, coarse, known), default=4), 2)
 
     def unroll(self, phase: Phase) -> int:
         """Registers that a value takes: several where little is to be done, for more in flight.
@@ -162,7 +164,7 @@ def _terms(body: Body) -> list[Term]:
     return found
 
 
-def _sizes(phase: Phase, coarse: Collection[int]) -> list[int]:
+def _sizes(phase: Phase, coarse: Collection[int], known: Collection[int]) -> list[int]:
     sizes = []
     for body in (phase.entry, phase.row, phase.body):
         for term in postorder(_roots(body)):
@@ -170,6 +172,8 @@ def _sizes(phase: Phase, coarse: Collection[int]) -> list[int]:
                 data = term.op == "read" or not _index(term.dtype.name)
                 size = max(1, term.dtype.size // 2) if term.id in coarse else term.dtype.size
                 sizes.extend([size] if data else [])
+            elif term.args and _index(term.args[0].dtype.name) and term.id not in known:
+                sizes.append(COMPARED)
     return sizes
 
 

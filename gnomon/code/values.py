@@ -253,8 +253,9 @@ class Values:
         if self.vec is None or not (whole or free >> self.vec & 1):
             return self.fetch_one(operand, offset, where)
         mask = self.mask
-        if where is not None:
-            inside = self.e.spread(self.value(where), self.lanes)
+        allowed = None if where is None else self.value(where)
+        if allowed is not None and allowed.name != "true":
+            inside = self.e.spread(allowed, self.lanes)
             mask = inside if mask is None else self.e.primitive("and", [mask, inside], dt.bool_)
         step = stride(offset, self.vec) if offset.free >> self.vec & 1 else None
         if step == 1:

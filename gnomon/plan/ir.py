@@ -21,6 +21,8 @@ from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Arena, Term
 from gnomon.plan.operand import Operand
 
+LONGEST = 1 << 30  # inner iterations of a block at most: places within one are small integers
+
 
 @dataclass(slots=True)
 class Let:

@@ -7,6 +7,7 @@ only where it is chosen. Every (Term, mask) is expanded once, and iteratively: e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -115,7 +116,9 @@ class Expander:
         if term.op == "elem":
             return parts[0]
         if term.op == "guard":
-            return self.arena.select(*parts)
+            cond, value, other = parts
+            inside = both(mask, cond)
+            return value if zero(other) and masked(value, inside) else self.arena.select(*parts)
         if term.op != "load":
             return with_args(term, tuple(parts))
         operand = term.payload
@@ -129,6 +132,19 @@ class Expander:
 def both(mask: Term | None, cond: Term) -> Term:
     """`cond`, where `mask` holds as well."""
     return cond if mask is None else mask & cond
+
+
+def zero(term: Term) -> bool:
+    """Whether a Term is the number whose bits are all 0."""
+    value = term.constant
+    return value is not None and not value and math.copysign(1, value) > 0
+
+
+def masked(value: Term, mask: Term) -> bool:
+    """Whether a Term is what is read where `mask` holds: elsewhere that gives 0."""
+    while value.op == "cast":
+        (value,) = value.args
+    return value.op == "read" and len(value.args) == 2 and value.args[1] is mask
 
 
 def key_of(frame: Frame) -> tuple[int, int]:

@@ -3,7 +3,8 @@
 `concat` and `pad` choose by comparing an index with a size. A loop that asks at every element can
 neither copy rows nor join its axes; two loops, over the indices below the size and over the others,
 ask nothing. Both sides of every comparison of a single loop variable with a number are split,
-as long as that makes few nests.
+as long as that makes few nests. What reads on one side only of a border of the innermost variable
+is left to the inner loop, which knows where to ask (see `code/window.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from gnomon import dtype as dt
 from gnomon.expr.term import Arena, Term, mask_of
 from gnomon.plan.lower import Nest, Root
+from gnomon.plan.schedule import stride
 from gnomon.plan.terms import affine, postorder, rebuild
 
 MOST = 12  # nests: each is code of its own
@@ -48,14 +50,16 @@ def split(nest: Nest, arena: Arena) -> list[Nest]:
 def _border(nest: Nest, arena: Arena) -> Border | None:
     """The first comparison to split at; None where there is none, or it is not worth it."""
     order = postorder(_terms(nest))
-    if nest.turns or len(order) > LONGEST or any(t.op == "fold" for t in order):
+    if not nest.vars or nest.turns or len(order) > LONGEST or any(t.op == "fold" for t in order):
         return None
     chosen = {c.id for t in order for c in _conditions(t)}
+    inner = nest.vars[-1] if all(stride(r.offset, nest.vars[-1]) == 1 for r in nest.roots) else None
+    two = {c.id for t in order if _two_sided(t) for c in _conditions(t)}
     variables = mask_of(nest.vars)
     for term in order:
         if term.op in ("lt", "le") and term.args[0].dtype is dt.int64 and term.id in chosen:
             found = _compared(term, variables, arena)
-            if found is not None:
+            if found is not None and (found.var != inner or term.id in two):
                 return found
     return None
 
@@ -69,6 +73,11 @@ def _conditions(term: Term) -> list[Term]:
     else:
         return []
     return [t for t in postorder(roots) if t.dtype is dt.bool_]
+
+
+def _two_sided(term: Term) -> bool:
+    """Whether a Term reads, or computes, on both sides of its condition."""
+    return term.op == "select" and all(t.args for t in term.args[1:])
 
 
 def _compared(cond: Term, variables: int, arena: Arena) -> Border | None:

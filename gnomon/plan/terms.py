@@ -32,7 +32,9 @@ def with_args(term: Term, args: tuple[Term, ...]) -> Term:
         return term
     if term.payload is None and term.op not in ("cast", "bitcast", "guard"):
         return term.arena.op(term.op, *args)
-    if term.op == "read" and len(args) == 2 and args[1].constant:
+    if term.op == "read" and len(args) == 2 and args[1].constant is not None:
+        if not args[1].constant:
+            return term.arena.const(0, term.dtype)
         args = args[:1]  # the mask always holds
     return term.arena.make(term.op, args, term.dtype, term.payload)
 

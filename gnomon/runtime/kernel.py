@@ -15,6 +15,7 @@ from gnomon.base import Later
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Scalar
 from gnomon.expr.term import cast_number, compute_dtype
+from gnomon.plan.ir import LONGEST
 from gnomon.plan.ir import Kernel as Nests
 from gnomon.plan.scratch import TASKS
 from gnomon.plan.signature import Loops, Signature
@@ -109,7 +110,7 @@ def division(loops: Loops, sizes: Sequence[int], threads: int) -> tuple[int, int
         return 1, 1, 1, 1
     inner, rows = sizes[loops.inner], row_count(loops, sizes)
     tasks = task_count(work(loops, sizes), threads)
-    block = max(1, inner)
+    block = min(max(1, inner), LONGEST) if loops.split else max(1, inner)
     if loops.columns:
         block = min(block, COLUMN)
     elif loops.split and 1 <= rows < tasks:
