@@ -2,7 +2,8 @@
 
 A function that is `explained` runs as it is. Where it fails with an error of Python's own
 (an attribute that a NumPy array lacks, a comparison of a string), its arguments are held against
-its annotations, and the first that does not fit is named.
+its annotations, and the first that does not fit is named. Where something that it calls complains
+of an argument of its own, the complaint tells in which call of which function that was.
 """
 
 from __future__ import annotations
@@ -71,13 +72,35 @@ def explained(function: Callable[P, T]) -> Callable[P, T]:
             if not kwargs:
                 memory.note(function, args, made)
             return made
-        except PYTHONS as error:
+        except (*PYTHONS, GnomonError) as error:
             message = None if isinstance(error, GnomonError) else wrong(function, args, kwargs)
             if message is None:
+                located(error, function, args, kwargs)
                 raise
             raise TypeError(message) from None
 
     return call
+
+
+def located(
+    error: Exception,
+    function: Callable[..., Any],
+    args: Iterable[Any],
+    kwargs: dict[str, Any],
+) -> None:
+    """Let the complaint of another function tell that it came up in this call.
+
+    Of calls within calls the outermost is told: the one that is the user's own.
+    """
+    name = function.__name__
+    said: str = error.__dict__.get("said") or str(error)
+    complains = isinstance(error, GnomonError) or ": argument '" in said
+    if name.startswith("_") or said.startswith(f"{name}:") or not complains:
+        return
+    values = [*map(shown, args), *(f"{k}={shown(v)}" for k, v in kwargs.items())]
+    own = next(iter(inspect.signature(function).parameters), "") == "self"
+    error.__dict__["said"] = said
+    error.args = (f"{said}, in {name}({', '.join(values[own:])})",)
 
 
 def wrong(function: Callable[..., Any], args: Iterable[Any], kwargs: dict[str, Any]) -> str | None:

@@ -298,7 +298,8 @@ class Random:
 
 def constant(number: float, shape: Sequence[int], dtype: DType) -> Expr:
     """An expression of `shape` that is `number` everywhere."""
-    return ext.broadcast_to(ext.range_(number, number + 1.0, 1.0, 1, dtype), shape)
+    only = ext.range_(number, number + 1.0, 1.0, 1, dtype)
+    return ext.broadcast_to(ext.reshape(only, ()), shape)
 
 
 def positive(where: str, **numbers: float) -> None:

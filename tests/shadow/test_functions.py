@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import struct
 
@@ -10,10 +11,19 @@ import pytest
 
 from gnomon import shadow
 from gnomon.base import DTypeError, FormatError, GnomonError, ParamError, ShapeError
+from gnomon.runtime import threads
 from gnomon.shadow import Tensor, TensorContainer, red
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(4, 6)).astype(np.float32)
+
+
+@contextlib.contextmanager
+def on_threads(count: int):
+    before = threads.num_threads()
+    threads.set_num_threads(count)
+    yield
+    threads.set_num_threads(before)
 
 
 def T(array, dtype=None) -> Tensor:
@@ -135,6 +145,27 @@ def test_sorting_is_stable(dtype, ascend):
     order = sorted(range(200), key=lambda k: old[k] if ascend else -old[k])
     assert values.numpy().tolist() == order
     assert keys.numpy().astype(float).tolist() == old[order].tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint32", "int64", "float64", "int8"])
+@pytest.mark.parametrize("special", [False, True])
+def test_many_are_sorted_alike_by_any_number_of_threads(dtype, special):
+    content = RNG.integers(-90, 90, 70_000).astype(dtype)
+    if special and content.dtype.kind == "f":
+        content[::5], content[1::5], content[2::7] = np.nan, -0.0, np.inf
+    positions = np.arange(70_000, dtype="int32")
+    for ascend in (True, False):
+        rank = content.astype(float) * (1 if ascend else -1)
+        want = np.lexsort((np.nan_to_num(rank, nan=0.0), np.isnan(rank)))
+        for count in (1, 3):
+            keys, values = Tensor(content.copy()), Tensor(positions.copy())
+            with on_threads(count):
+                shadow.sort_by_key(keys, values, ascend)
+            assert (values.numpy() == want).all()
+            assert keys.numpy().tobytes() == content[want].tobytes()
+    narrow = Tensor(content.copy()[::2])
+    shadow.sort_by_key(narrow, Tensor(positions[: len(content[::2])].copy()))
+    assert narrow.numpy()[0] == np.nanmin(content[::2])
 
 
 def test_nan_comes_last_and_segments_are_sorted_apart():

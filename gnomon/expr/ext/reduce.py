@@ -16,7 +16,7 @@ from gnomon.expr.axes import checked_sizes, normal_axes, normal_axis
 from gnomon.expr.composite import Chainer, Sizes, composite
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Expr, Scalar, cast, map_over
+from gnomon.expr.node import Buffer, Expr, Scalar, cast, check_expr, map_over
 from gnomon.expr.reducer import REDUCERS, Reducer, check_numbers
 from gnomon.expr.scalar import SCALAR
 from gnomon.expr.term import Term
@@ -135,6 +135,7 @@ def broadcast_to(src: Expr, shape: Sequence[int]) -> Expr:
     Raises:
         ShapeError: an axis of `src` is neither 1 nor what `shape` says.
     """
+    check_expr("broadcast_to", "src", src)
     to = checked_sizes("broadcast_to", shape)
     front = len(to) - src.ndim
     fits = front >= 0 and all(n in (1, m) for n, m in zip(src.shape, to[front:], strict=True))
