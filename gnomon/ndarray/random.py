@@ -10,7 +10,7 @@ import inspect
 from typing import Any
 
 from gnomon.base import GnomonError, UnknownNameError, complaint
-from gnomon.ndarray import functions
+from gnomon.ndarray import create, functions
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
 from gnomon.ops import registry
@@ -42,7 +42,10 @@ def _draw(name: str, inputs: dict[str, Any], given: dict[str, Any]) -> Any:
         given = {"dtype": out._dtype.name, **given}
     else:
         given = {"shape": (1,), **given}
-    return invoke(registry.find(f"_random_{name}").parse({**inputs, **given}), (), out, ctx)
+    op = registry.find(f"_random_{name}").parse({**inputs, **given})
+    if out is None and (not op.shape or 0 in op.shape):  # meant as it is: operators take it as open
+        out = create.empty(op.shape, ctx, op.real())
+    return out if out is not None and not out.size else invoke(op, (), out, ctx)
 
 
 def _distribution(name: str, doc: str, **defaults: float) -> Any:

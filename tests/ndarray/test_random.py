@@ -97,3 +97,14 @@ def test_bad_seeds_and_ranges():
         random.uniform(3, 1)
     with pytest.raises(ParamError, match="scale"):
         random.normal(0, -1)
+
+
+@pytest.mark.parametrize("name", ["uniform", "normal", "exponential", "randint"])
+def test_a_shape_without_elements_or_axes_is_meant_as_it_is(name):
+    numbers = (0, 9) if name == "randint" else ()
+    draw = getattr(nd.random, name)
+    for shape in ((0, 4), (3, 0), ()):
+        drawn = draw(*numbers, shape=shape)
+        assert drawn.shape == drawn.asnumpy().shape == shape
+    with pytest.raises(ParamError, match="dtype"):
+        draw(*numbers, shape=(0,), dtype="int99")
