@@ -55,6 +55,18 @@ class FormatError(GnomonError, ValueError):
     """A file or byte stream that is not what it should be."""
 
 
+class NotSupportedForSparseNDArray(GnomonError):
+    """What an array in sparse storage cannot do: it has no memory of all its elements."""
+
+    def __init__(self, function: Any, alias: str | None = None, *args: Any) -> None:
+        name = getattr(function, "__name__", str(function))
+        also = f" (or {alias})" if alias else ""
+        given = f" with arguments {args}" if args else ""
+        super().__init__(
+            f"{name}{also}{given} is for arrays in default storage; x.tostype('default') gives one"
+        )
+
+
 class DeviceError(GnomonError):
     """A device that is missing, or refuses to work."""
 

@@ -193,6 +193,13 @@ SETTINGS = {
             "Whether cheap results are computed again in backward to save memory.",
         ),
         Setting(
+            "storage_fallback_log",
+            bool,
+            True,
+            ("GNOMON_STORAGE_FALLBACK_LOG", "MXNET_STORAGE_FALLBACK_LOG_VERBOSE"),
+            "Whether it is told, once an operator, that sparse arrays are made dense for it.",
+        ),
+        Setting(
             "lazy",
             bool,
             True,

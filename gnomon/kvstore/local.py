@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gnomon import ndarray as nd
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError, complaint
 from gnomon.kvstore.base import STORES, KVStoreBase
@@ -104,8 +106,7 @@ class KVStore(KVStoreBase):
     def _sums(self, groups: dict[Key, list[Any]], priority: int) -> list[Any]:
         """The sum of each key's values; a single value itself, not a copy."""
         totals = {
-            k: values[0] if len(values) == 1 else nd.empty(values[0].shape, dtype=values[0].dtype)
-            for k, values in groups.items()
+            k: values[0] if len(values) == 1 else _like(values) for k, values in groups.items()
         }
         jobs = [(totals[k], values) for k, values in groups.items() if len(values) > 1]
         add_up(jobs, priority)
@@ -133,12 +134,25 @@ class KVStore(KVStoreBase):
     def row_sparse_pull(
         self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
     ) -> None:
-        """Copy chosen rows of the stored arrays into row-sparse `out`."""
-        for arrays in grouped("row_sparse_pull", key, out).values():
-            for array in arrays:
-                stype = getattr(array, "stype", "default")
-                expected = "row_sparse arrays"
-                raise GnomonError(complaint("KVStore.row_sparse_pull", "out", expected, stype))
+        """Copy chosen rows of the stored arrays into row-sparse `out`.
+
+        `row_ids` are the numbers of rows, an array for each of `out` or one for all of a key.
+
+        Raises:
+            ParamError: `out` or what is stored is not row-sparse, or there are no `row_ids`.
+        """
+        groups = grouped("row_sparse_pull", key, out)
+        self._check("row_sparse_pull", groups, same_dtype=False)
+        rows = grouped("row_sparse_pull", key, row_ids)
+        for each, arrays in groups.items():
+            numbers = rows[each] * len(arrays) if len(rows[each]) == 1 else rows[each]
+            if len(numbers) != len(arrays):
+                expected = f"one array, or {len(arrays)}"
+                raise ParamError(
+                    complaint("KVStore.row_sparse_pull", "row_ids", expected, len(numbers))
+                )
+            for array, wanted in zip(arrays, numbers, strict=True):
+                _pull_rows(self._stored[each], array, wanted)
 
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
         """Compress what goes between processes; a store of one process has nothing to."""
@@ -189,6 +203,23 @@ class KVStore(KVStoreBase):
             raise ShapeError(complaint(f"KVStore.{where}", argument, stored.shape, array.shape))
         if same_dtype and array.dtype != stored.dtype:
             raise DTypeError(complaint(f"KVStore.{where}", argument, stored.dtype, array.dtype))
+
+
+def _like(values: list[Any]) -> Any:
+    """An array for the sum of several: row-sparse where all of them are."""
+    first = values[0]
+    alike = all(x.stype == "row_sparse" for x in values)
+    return nd.zeros(first.shape, dtype=first.dtype, stype="row_sparse" if alike else "default")
+
+
+def _pull_rows(stored: Any, out: Any, wanted: Any) -> None:
+    """Copy the rows that are wanted; ParamError unless both arrays are row-sparse."""
+    for argument, array in (("key", stored), ("out", out)):
+        if array.stype != "row_sparse":
+            expected = "a row_sparse array"
+            raise ParamError(complaint("KVStore.row_sparse_pull", argument, expected, array.stype))
+    rows = np.unique(wanted.asnumpy().astype(np.int64))
+    nd.sparse.retain(stored, nd.array(rows, dtype="int64"), out=out)
 
 
 def grouped(where: str, keys: Any, values: Any) -> dict[Key, list[Any]]:

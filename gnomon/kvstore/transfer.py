@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,6 +24,10 @@ def add_up(jobs: Sequence[Job], priority: int = 0) -> None:
 
     Targets share no memory with the sources.
     """
+    sparse = [any(x.stype != "default" for x in (job[0], *job[1])) for job in jobs]
+    for target, sources in itertools.compress(jobs, sparse):
+        target[:] = functools.reduce(operator.add, sources)
+    jobs = [job for job, apart in zip(jobs, sparse, strict=True) if not apart]
     if not jobs:
         return
     arrays = [array for target, sources in jobs for array in (target, *sources)]

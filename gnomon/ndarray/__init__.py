@@ -54,6 +54,7 @@ from gnomon.ndarray.elementwise import (
 from gnomon.ndarray.files import load, load_frombuffer, save, waitall
 from gnomon.ndarray.invoke import invoke
 from gnomon.ndarray.ndarray import NDArray
+from gnomon.ndarray.sparse_create import cast_storage
 
 _SPACES = ("_internal", "contrib", "image", "linalg", "op", "random", "sparse")
 
@@ -62,6 +63,7 @@ __all__ = [
     "add",
     "arange",
     "array",
+    "cast_storage",
     "concatenate",
     "divide",
     "empty",

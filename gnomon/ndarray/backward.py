@@ -41,7 +41,7 @@ def backward(
     walk = Walk(heads, head_grads)
     leaves = {p: None for n in walk.nodes for p in n.inputs if isinstance(p, Leaf)}
     once = {p for p, count in walk.readers.items() if count == 1 and p not in walk.sums}
-    walk.direct = {p: (p.grad, _saver(p)) for p in leaves if p in once}
+    walk.direct = {p: (p.grad, _saver(p)) for p in leaves if p in once and _is_dense(p)}
     walk.run(retain_graph)
     for leaf in (*leaves, *(p for p in walk.sums if isinstance(p, Leaf) and p not in leaves)):
         if leaf not in walk.written:
@@ -75,6 +75,11 @@ def gradients(
         invoke(zeros, (v._detached(),)) if g is None else g
         for g, v in zip(found, variables, strict=True)
     ]
+
+
+def _is_dense(leaf: Leaf) -> bool:
+    """Whether a gradient may be stored where it is computed."""
+    return leaf.grad.__class__ is Array.main
 
 
 def _saver(leaf: Leaf) -> str:

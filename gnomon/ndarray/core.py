@@ -80,6 +80,10 @@ class Array:
         """Another array on the same memory, which the tape knows nothing of."""
         return Array._at(self._chunk, self._address, self._layout)
 
+    def _saved(self) -> Any:
+        """What the tape keeps of the array: all elements."""
+        return self._detached()
+
     # --- what it is -----------------------------------------------------------------------------
 
     @property

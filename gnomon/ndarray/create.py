@@ -12,12 +12,12 @@ from gnomon import dtype as dtypes
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.context import Context, current_context
 from gnomon.dtype import DType
-from gnomon.ndarray import dlpack
+from gnomon.ndarray import dlpack, kinds
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.core import empty as _empty
 from gnomon.ndarray.functions import context_of, find
 from gnomon.ndarray.invoke import invoke
-from gnomon.ndarray.methods import cast, copied, split_v2
+from gnomon.ndarray.methods import copied, split_v2
 from gnomon.ndarray.ndarray import NDArray
 from gnomon.ndarray.values import converted
 from gnomon.ops import registry
@@ -79,8 +79,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     where = context_of(ctx) or current_context()
     if isinstance(source_array, Array):
         same = dtype is None or dtypes.of(dtype) is source_array._dtype
-        source = source_array if same else cast(source_array, dtype)
-        return copied(source, ctx=where)
+        source = source_array if same else source_array.astype(dtype)
+        return copied(source, ctx=where) if source.stype == "default" else source.copyto(where)
     try:
         values = converted(source_array, _dtype(dtype))
     except (TypeError, ValueError) as error:
@@ -91,7 +91,9 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
 
 def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: Any = None) -> NDArray:
-    """An array with any contents."""
+    """An array with any contents; a sparse one keeps nothing."""
+    if stype not in (None, "default"):
+        return zeros(shape, ctx, dtype, stype)
     return _empty(_shape(shape), _dtype(dtype), context_of(ctx))
 
 
@@ -120,7 +122,13 @@ def zeros(
 
     >>> zeros((2, 3), dtype="int32").dtype
     <class 'numpy.int32'>
+
+    Raises:
+        ParamError: there is no such storage.
     """
+    if stype not in (None, "default"):
+        where = context_of(ctx) or current_context()
+        return kinds.made(stype, _shape(shape), _dtype(dtype), where)
     return _filled("_zeros", shape, ctx, dtype, kwargs.get("out"))
 
 

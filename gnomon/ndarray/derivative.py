@@ -10,7 +10,7 @@ from gnomon.base import GnomonError
 from gnomon.expr.diff import vjp
 from gnomon.expr.node import Buffer, Expr
 from gnomon.graph.gradient import Gradient
-from gnomon.ndarray import opaque
+from gnomon.ndarray import kinds, opaque
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import anchors_of, invoke, launch
 from gnomon.ndarray.layout import Layout, dense
@@ -39,13 +39,15 @@ def of(node: Node, grads: Sequence[Any], dests: Sequence[Any], create: bool) -> 
         return _of_opaque(node, reads, wanted, dests, create)
     if create:
         return _recorded(node, reads, wanted)
+    if gradient.op.sparse_grad:
+        return _of_rows(node, reads, dests)
     return _computed(node, reads, wanted, dests)
 
 
 def _or_zeros(node: Node, grads: Sequence[Any], k: int) -> Any:
     """The gradient of an output; zeros where nothing came."""
     if grads[k] is not None:
-        return grads[k]
+        return grads[k] if grads[k].__class__ is Array.main else grads[k]._saved()
     layout, ctx = node.outputs[k]
     zeros = Array._new(dense(layout.shape, layout.dtype), ctx)
     zeros[:] = 0
@@ -135,6 +137,19 @@ def _of_call(node: Node, grads: Sequence[Any], dests: Any, create: bool) -> Grad
     return found
 
 
+def _of_rows(node: Node, reads: Sequence[Any], dests: Any) -> Grads:
+    """The gradients of an operator that looks rows up, in row-sparse storage."""
+    assert kinds.row_gradient is not None
+    gradient = node.gradient
+    found: Grads = kinds.row_gradient(
+        gradient.parts([*reads, *(node.saved or ())]), gradient.shapes[0][1][0]
+    )
+    for value, dest in zip(found, dests, strict=True):
+        if dest is not None and value is not None:
+            _store(value, *dest)
+    return found
+
+
 def _store(value: Any, array: Any, saver: str) -> None:
     """Put a gradient where it belongs."""
     if saver == "plusto":
@@ -151,6 +166,7 @@ class Derivative:
 
     aux_names: tuple[str, ...] = ()
     is_expression = True
+    sparse_grad = False
 
     def __init__(self, gradient: Gradient, wanted: tuple[int, ...], train: bool) -> None:
         self.gradient = gradient

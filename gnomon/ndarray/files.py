@@ -11,6 +11,7 @@ from gnomon.base import complaint
 from gnomon.context import cpu
 from gnomon.ndarray import serialize
 from gnomon.ndarray.core import Array
+from gnomon.ndarray.sparse_array import from_record, record
 
 
 def save(fname: Any, data: Any) -> None:
@@ -27,7 +28,8 @@ def save(fname: Any, data: Any) -> None:
             got = f"{x!r:.60} at {number}"
             raise TypeError(complaint("save", "data", "NDArrays, in a list or a dict", got))
     names = [str(name) for name, _ in named] if named else []
-    serialize.write(fname, [x.asnumpy() for x in arrays], names)
+    records = [record(x) if x.stype != "default" else x.asnumpy() for x in arrays]
+    serialize.write(fname, records, names)
 
 
 def load(fname: Any) -> Any:
@@ -51,29 +53,17 @@ def load_frombuffer(buf: bytes) -> Any:
 
 def _arrays(records: Any, names: Any) -> Any:
     """What a file holds, as arrays on the processor."""
-    arrays = [_array(record) for record in records]
+    arrays = [_array(found) for found in records]
     return dict(zip(names, arrays, strict=True)) if names else arrays
 
 
-def _array(record: Any) -> Any:
-    """One record as an array; a sparse one with its zeros."""
-    if record is None:
+def _array(found: Any) -> Any:
+    """One record as an array, in its storage."""
+    if found is None:
         return Array._around(np.empty((0,), np.float32), cpu(0))
-    if isinstance(record, serialize.Sparse):
-        record = _dense(record)
-    return Array._around(np.require(record, requirements=["C", "W", "O"]), cpu(0))
-
-
-def _dense(x: serialize.Sparse) -> Any:
-    """A sparse array with its zeros."""
-    found = np.zeros(x.shape, x.data.dtype)
-    if x.storage == "row_sparse":
-        found[x.aux[0]] = x.data
-    else:
-        starts, columns = x.aux
-        rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        found[rows, columns] = x.data
-    return found
+    if isinstance(found, serialize.Sparse):
+        return from_record(found, cpu(0))
+    return Array._around(np.require(found, requirements=["C", "W", "O"]), cpu(0))
 
 
 def waitall() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.context import Context, current_context
 from gnomon.expr.node import Buffer, Expr
-from gnomon.ndarray import opaque, pending
+from gnomon.ndarray import kinds, opaque, pending
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.infer import infer
 from gnomon.ndarray.layout import Layout, dense
@@ -50,6 +50,10 @@ def invoke(
     given = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
     if given is not None:
         check_writes(op, given)
+    if kinds.compute is not None:
+        found = kinds.compute(op, inputs, given, ctx)
+        if found is not None:
+            return out if given is not None else found[0] if len(found) == 1 else found
     place = ctx or _place(inputs, given)
     if op.is_expression:
         outputs = pending.apply(op, inputs, given, place) or compute(op, inputs, given, place)

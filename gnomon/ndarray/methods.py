@@ -7,7 +7,7 @@ from typing import Any
 from gnomon import dtype as dtypes
 from gnomon.base import ShapeError, complaint
 from gnomon.context import Context
-from gnomon.ndarray import functions
+from gnomon.ndarray import functions, kinds
 from gnomon.ndarray.core import Array, empty
 from gnomon.ndarray.invoke import invoke
 from gnomon.ndarray.layout import reshaped
@@ -185,7 +185,8 @@ class Methods(Array):
         Raises:
             ParamError: there is no such storage.
         """
-        return functions.find("", "cast_storage")(self, stype=stype)
+        assert kinds.cast is not None
+        return kinds.cast(self, stype)
 
 
 def split_v2(ary: Any, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:

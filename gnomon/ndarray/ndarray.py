@@ -13,7 +13,7 @@ import numpy as np
 
 from gnomon import engine
 from gnomon.base import ParamError, complaint
-from gnomon.ndarray import dlpack, functions, serialize
+from gnomon.ndarray import dlpack, functions, kinds, serialize
 from gnomon.ndarray.arithmetic import Arithmetic, combine, is_number
 from gnomon.ndarray.backward import backward
 from gnomon.ndarray.core import Array
@@ -128,11 +128,17 @@ class NDArray(Arithmetic, Indexing, Methods, Array, main=True):
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
         """Have `backward` compute a gradient for this array, from now on a variable.
 
+        `stype` is the storage of the gradient, by default that of the array.
+
         Raises:
-            ParamError: `grad_req` is none of 'write', 'add', 'null'.
+            ParamError: `grad_req` is none of 'write', 'add', 'null', or there is no such storage.
         """
-        grad = Array._new(dense(self.shape, self._dtype), self.context)
-        grad[:] = 0
+        stype = self.stype if stype is None else stype
+        if stype == "default":
+            grad = Array._new(dense(self.shape, self._dtype), self.context)
+            grad[:] = 0
+        else:
+            grad = kinds.made(stype, self.shape, self._dtype, self.context)
         mark(self, grad, grad_req)
 
     def detach(self) -> Any:

@@ -1,10 +1,39 @@
-"""Operators that know sparse storage: `mx.nd.sparse`."""
+"""Arrays in sparse storage, and operators that know it: `mx.nd.sparse`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from gnomon.ndarray import functions
+from gnomon.ndarray.sparse_array import BaseSparseNDArray, CSRNDArray, RowSparseNDArray
+from gnomon.ndarray.sparse_create import (
+    add,
+    array,
+    cast_storage,
+    csr_matrix,
+    divide,
+    empty,
+    multiply,
+    row_sparse_array,
+    subtract,
+    zeros,
+)
+
+__all__ = [
+    "BaseSparseNDArray",
+    "CSRNDArray",
+    "RowSparseNDArray",
+    "add",
+    "array",
+    "cast_storage",
+    "csr_matrix",
+    "divide",
+    "empty",
+    "multiply",
+    "row_sparse_array",
+    "subtract",
+    "zeros",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -12,4 +41,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return functions.names("sparse")
+    return sorted({*__all__, *functions.names("sparse")})

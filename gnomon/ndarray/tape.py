@@ -100,8 +100,8 @@ def record(
     wanted = tuple(place is not None for place in places)
     gradient, gives = gradient_of(op, shapes, types, wanted, train)
     needs = gradient.needs
-    saved = [inputs[k]._detached() for k in needs.inputs]
-    saved += [outputs[k]._detached() for k in needs.outputs]
+    saved = [inputs[k]._saved() for k in needs.inputs]
+    saved += [outputs[k]._saved() for k in needs.outputs]
     visible = outputs[: op.num_visible_outputs]
     kinds = [(x._layout, x.context) for x in visible]
     node = Node(gradient, places, gives, saved, kinds, (train, context))

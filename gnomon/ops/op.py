@@ -56,6 +56,7 @@ class Op:
     fields: ClassVar[Mapping[str, Param]] = {}
     is_expression: ClassVar[bool] = False
     is_random: ClassVar[bool] = False
+    sparse_grad: Any = False  # whether its gradient is row-sparse; a field of Embedding
 
     def __init_subclass__(cls) -> None:
         for method in ("forward", "backward"):

@@ -227,6 +227,19 @@ class FtrlUpdate(Update):
         return fn.where(fn.gt(fn.abs(z), self.lamda1), w, 0), z, n
 
 
+@op("_sparse_adagrad_update", inputs=("weight", "grad", "history"), aux=("history",))
+class AdagradUpdate(Update):
+    """The weight moved by the gradient over the root of the sum of all its squares."""
+
+    epsilon: float = param(1e-7, doc="Added to the sum of squares.")
+
+    def new(self, weight: Expr, grad: Expr, *states: Expr) -> tuple[Expr, ...]:
+        g = self.clipped(grad * self.rescale_grad)
+        history = states[0] + g * g
+        step = g / fn.sqrt(history + self.epsilon) + weight * self.wd
+        return weight - step * self.lr, history
+
+
 @op("ftml_update", inputs=("weight", "grad", "d", "v", "z"), aux=("d", "v", "z"))
 class FtmlUpdate(Update):
     """Follow the moving leader."""

@@ -62,6 +62,7 @@ class AdaGrad(Optimizer):
     def __init__(self, eps: float = 1e-7, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.float_stable_eps = eps
+        self.lazy_update = True
 
     def create_state(self, index: Any, weight: Any) -> Any:
         return zeros_like(weight)

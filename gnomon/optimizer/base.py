@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from inspect import signature
 from typing import Any, ClassVar
 
@@ -21,8 +22,10 @@ from gnomon.base import ParamError, complaint, nearest
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.lr_scheduler import LRScheduler
+from gnomon.ndarray import kinds
 from gnomon.ops.update import Update
 from gnomon.optimizer.fused import FusedUpdates, Given, Item, Join, Rates
+from gnomon.optimizer.rows import is_sparse, push_sparse
 from gnomon.registry import Registry
 
 # Attributes that formulas do not read as constants: they change, and compile nothing anew.
@@ -197,6 +200,10 @@ class Optimizer:
     def _push(
         self, indices: Sequence[Any], items: Sequence[Item], join: Join | None = None
     ) -> None:
+        if kinds.compute is not None and any(map(is_sparse, items)):
+            for index, item in zip(indices, items, strict=True):
+                push_sparse(item, self._lazy, partial(self._push_one, index))
+            return
         rates, rate, decay = [self.rescale_grad], self.learning_rate, self.wd
         for index in indices:
             lr = rate * self._multiplier(index, "lr_mult", self.lr_mult)
@@ -210,6 +217,14 @@ class Optimizer:
             self._fused.clear()
             fused = self._fused[settings] = FusedUpdates(self.formula)
         fused.push(items, rates, join)
+
+    def _push_one(self, index: Any, item: Item) -> None:
+        self._push([index], [item])
+
+    @property
+    def _lazy(self) -> bool:
+        """Whether rows without a gradient are left alone where it is row-sparse."""
+        return bool(getattr(self, "lazy_update", False))
 
     def _fuses(self) -> bool:
         """Whether updates are the formula's, and nobody's own."""

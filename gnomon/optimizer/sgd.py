@@ -14,8 +14,8 @@ from gnomon.optimizer.fused import Rates
 
 
 def zeros_like(weight: Any) -> Any:
-    """Zeros of `weight`'s shape and dtype, on its device."""
-    return nd.zeros(weight.shape, weight.context, dtype=weight.dtype)
+    """Zeros of `weight`'s shape, dtype and storage, on its device."""
+    return nd.zeros(weight.shape, weight.context, dtype=weight.dtype, stype=weight.stype)
 
 
 @register
@@ -75,7 +75,7 @@ class NAG(SGD):
     _with_momentum = NagMomUpdate
 
     def __init__(self, momentum: float = 0.0, **kwargs: Any) -> None:
-        super().__init__(momentum=momentum, **kwargs)
+        super().__init__(momentum=momentum, lazy_update=False, **kwargs)
 
 
 @register

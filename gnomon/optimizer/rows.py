@@ -1,0 +1,34 @@
+"""Updates where a weight, its gradient or its states are in sparse storage.
+
+A row-sparse gradient that an optimizer applies lazily changes the rows that it has, and the
+states' rows with them. Everything else is done on all elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gnomon.ndarray.sparse_apply import update_rows
+from gnomon.ndarray.sparse_array import wide
+from gnomon.optimizer.fused import Item
+
+
+def is_sparse(item: Item) -> bool:
+    """Whether an array of an update is in sparse storage."""
+    return any(x.stype != "default" for x in item.arrays())
+
+
+def push_sparse(item: Item, lazy: bool, push: Callable[[Item], None]) -> None:
+    """Carry an update out by `push`, which takes dense arrays and writes into them."""
+    weight, grad, states, master = item
+    alike = master is None and all(x.stype == weight.stype for x in states)
+    if lazy and alike and grad.stype == "row_sparse" and weight.stype != "csr":
+        update_rows(weight, grad, states, lambda w, g, s: push(Item(w, g, tuple(s))))
+        return
+    dense = Item(
+        wide(weight), wide(grad), tuple(map(wide, states)), None if master is None else wide(master)
+    )
+    push(dense)
+    for sparse, twin in zip(item.written(), dense.written(), strict=True):
+        if twin is not sparse:
+            sparse[:] = twin

@@ -1,0 +1,58 @@
+"""Statements on sparse arrays put to the same test in the real library and in gnomon."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+CASES = [
+    line
+    for line in (Path(__file__).parent / "sparse.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+
+
+def operands(mx: Any) -> dict[str, Any]:
+    """What the statements are about."""
+    nd = mx.nd
+    parts = [1.0, 2.0, 3.0], [0, 2, 1], [0, 2, 2, 3]
+    return {
+        "mx": mx,
+        "nd": nd,
+        "np": np,
+        "C": nd.sparse.csr_matrix(parts, shape=(3, 4)),
+        "R": nd.sparse.row_sparse_array(([[1.0, 2.0], [3.0, 4.0]], [0, 2]), shape=(4, 2)),
+        "D": nd.array(np.arange(1, 13).reshape(3, 4)),
+        "D2": nd.array(np.arange(1, 9).reshape(4, 2)),
+    }
+
+
+def run(mx: Any, case: str) -> list[dict[str, Any]]:
+    """The arrays that a statement gives: storage, dtype, all elements, and which are kept."""
+    names = operands(mx)
+    *before, last = case.split(";;")
+    for part in before:
+        exec(part, names)
+    found = eval(last, names)
+    return [_said(x) for x in _flat(found)]
+
+
+def _flat(found: Any) -> list[Any]:
+    if not isinstance(found, (list, tuple)):
+        return [found]
+    return [x for each in found for x in _flat(each)]
+
+
+def _said(x: Any) -> dict[str, Any]:
+    """What an array says of itself, but not in which order columns stand."""
+    said = {
+        "stype": x.stype,
+        "dtype": np.dtype(x.dtype).name,
+        "shape": list(x.shape),
+        "values": x.asnumpy().astype(np.float64).ravel().tolist(),
+    }
+    if x.stype != "default":
+        said["kept"] = (x.indptr if x.stype == "csr" else x.indices).asnumpy().tolist()
+    return said

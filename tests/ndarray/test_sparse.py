@@ -1,0 +1,264 @@
+"""Sparse arrays: what the real library gave for a statement, and what is gnomon's own."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from golden import sparse
+
+import gnomon as mx
+from gnomon import autograd, config, nd
+from gnomon.ndarray import sparse_apply
+
+RECORDED = json.loads((Path(__file__).parent.parent / "golden" / "sparse.json").read_text())
+REFUSALS = (mx.MXNetError, TypeError, IndexError)
+
+pytestmark = pytest.mark.filterwarnings("ignore:copyto")
+
+
+@pytest.mark.parametrize("case", sparse.CASES)
+def test_statement(case):
+    expected = RECORDED[case]
+    if expected is None:
+        with pytest.raises(REFUSALS):
+            sparse.run(mx, case)
+        return
+    found = sparse.run(mx, case)
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        values, wanted = ours.pop("values"), theirs["values"]
+        tolerance = 2e-3 if ours["dtype"] == "float16" else 2e-6
+        np.testing.assert_allclose(values, wanted, tolerance, 1e-6, equal_nan=True)
+        assert ours == {k: v for k, v in theirs.items() if k != "values"}
+
+
+def matrix(shape, density=0.3, seed=0, dtype="float32"):
+    """A `csr` array and its elements."""
+    draw = np.random.default_rng(seed)
+    values = draw.integers(-4, 5, shape) * (draw.random(shape) < density)
+    return nd.array(values, dtype=dtype).tostype("csr"), values.astype(dtype)
+
+
+def rows(shape, density=0.4, seed=0, dtype="float32"):
+    """A `row_sparse` array and its elements."""
+    draw = np.random.default_rng(seed)
+    kept = (draw.random(shape[0]) < density).reshape(-1, *[1] * (len(shape) - 1))
+    values = draw.integers(-4, 5, shape) * kept
+    return nd.array(values, dtype=dtype).tostype("row_sparse"), values.astype(dtype)
+
+
+SHAPES = [(1, 1), (3, 7), (0, 4), (4, 0), (13, 5)]
+DTYPES = ["float32", "float64", "float16", "int32", "int64", "uint8"]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("made", [matrix, rows], ids=["csr", "row_sparse"])
+def test_sums_and_products_are_those_of_all_elements(made, shape):
+    for density in (0, 0.3, 1):
+        (x, a), (y, b) = made(shape, density, 1), made(shape, density, 2)
+        for sparse_one, dense_one in (
+            (x + y, a + b),
+            (x - y, a - b),
+            (x * y, a * b),
+            (x * 3, a * 3),
+        ):
+            assert sparse_one.stype == x.stype
+            sparse_one.check_format()
+            np.testing.assert_array_equal(sparse_one.asnumpy(), dense_one)
+        np.testing.assert_array_equal((x * nd.array(b)).asnumpy(), a * b)
+        np.testing.assert_array_equal((x + nd.array(b)).asnumpy(), a + b)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("made", [matrix, rows], ids=["csr", "row_sparse"])
+def test_every_dtype_goes_there_and_back(made, dtype):
+    x, a = made((5, 4), 0.5, 3, dtype)
+    assert x.dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(x.asnumpy(), a)
+    np.testing.assert_array_equal((x + x).asnumpy(), a + a)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(x)).asnumpy(), a)
+
+
+@pytest.mark.parametrize("shape", [s for s in SHAPES if s[1]])
+@pytest.mark.parametrize("turned", [False, True])
+def test_products_of_matrices(shape, turned):
+    x, a = matrix(shape)
+    inner, outer = (shape[0], 6) if turned else (shape[1], 6)
+    b = np.arange(inner * outer).reshape(inner, outer).astype("float32")
+    expected = (a.T if turned else a) @ b
+    for stype in ("default", "row_sparse", "csr"):
+        found = nd.dot(x, nd.array(b), transpose_a=turned, forward_stype=stype)
+        assert found.stype == stype
+        np.testing.assert_array_equal(found.asnumpy(), expected)
+    left = nd.dot(nd.array(b.T), x, transpose_b=not turned) if inner == shape[1] else None
+    if left is not None:
+        np.testing.assert_array_equal(left.asnumpy(), b.T @ a.T)
+
+
+def test_half_floats_are_summed_in_more_bits():
+    ones = nd.sparse.csr_matrix((np.ones(4096, "float16"), np.arange(4096), [0, 4096]))
+    found = nd.dot(ones, nd.ones((4096, 1), dtype="float16"))
+    assert found.asnumpy().tolist() == [[4096]]
+
+
+def test_values_of_one_place_add_up():
+    twice = nd.sparse.csr_matrix(([1, 2, 5], [1, 1, 0], [0, 2, 3]), shape=(2, 2))
+    assert twice.asnumpy().tolist() == [[0, 3], [5, 0]]
+    assert nd.dot(twice, nd.ones((2, 1))).asnumpy().tolist() == [[3], [5]]
+    placed = nd.sparse.csr_matrix(([1, 2, 5], ([0, 0, 1], [1, 1, 0])))
+    assert placed.data.asnumpy().tolist() == [3, 5]
+    with pytest.raises(mx.MXNetError, match="rise in each row"):
+        twice.check_format()
+
+
+def test_scipy_and_back():
+    scipy = pytest.importorskip("scipy.sparse")
+    x, a = matrix((6, 5))
+    there = x.asscipy()
+    assert isinstance(there, scipy.csr_matrix)
+    np.testing.assert_array_equal(there.toarray(), a)
+    np.testing.assert_array_equal(nd.sparse.array(there.tocoo()).asnumpy(), a)
+
+
+def test_parts_are_copies_and_arrays_do_not_share_what_is_written():
+    x, a = rows((5, 2))
+    x.data[:] = 9
+    np.testing.assert_array_equal(x.asnumpy(), a)
+    y, seen = x.copy(), x.detach()
+    x[:] = 1
+    np.testing.assert_array_equal(y.asnumpy(), a)
+    assert seen.asnumpy().tolist() == x.asnumpy().tolist() == np.ones((5, 2)).tolist()
+
+
+def test_files(tmp_path):
+    golden = Path(__file__).parent.parent / "golden" / "sparse.params"
+    kept = nd.load(str(golden))
+    assert [x.stype for x in kept] == ["row_sparse", "csr", "csr"]
+    assert kept[0].indices.asnumpy().tolist() == [0, 2]
+    assert not kept[2].asnumpy().any()
+    nd.save(str(tmp_path / "x"), {"r": kept[0], "c": kept[1], "d": nd.ones((2,))})
+    again = nd.load(str(tmp_path / "x"))
+    assert [again[k].stype for k in "rcd"] == ["row_sparse", "csr", "default"]
+    np.testing.assert_array_equal(again["c"].asnumpy(), kept[1].asnumpy())
+
+
+def test_the_fallback_is_told_once(caplog, monkeypatch):
+    monkeypatch.setattr(sparse_apply, "_told", set())
+    x, a = matrix((3, 4))
+    with caplog.at_level(logging.WARNING, "gnomon"):
+        for _ in range(2):
+            np.testing.assert_allclose(nd.cosh(x).asnumpy(), np.cosh(a), 1e-6)
+    assert [r.getMessage().split(":")[0] for r in caplog.records] == ["Storage type fallback"]
+    caplog.clear()
+    with config.using(storage_fallback_log=False):
+        nd.tan(x) + nd.arccosh(x)
+    assert not caplog.records
+
+
+def test_a_sparse_array_has_no_memory_of_all_elements():
+    x, _ = rows((3, 2))
+    with pytest.raises(mx.base.NotSupportedForSparseNDArray, match="tostype"):
+        np.from_dlpack(x)
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = x.nonsense
+
+
+@pytest.mark.parametrize("req", ["write", "add"])
+@pytest.mark.parametrize("stype", ["default", "row_sparse"])
+def test_a_product_sends_back_only_rows_that_it_read(stype, req):
+    x, a = matrix((4, 9), 0.2, 5)
+    w = nd.ones((9, 3))
+    w.attach_grad(req, stype)
+    for _ in range(2):
+        with autograd.record():
+            loss = (nd.dot(x, w) * 2).sum()
+        loss.backward()
+    assert w.grad.stype == stype
+    expected = (4 if req == "add" else 2) * (a.T @ np.ones((4, 3)))
+    np.testing.assert_array_equal(w.grad.asnumpy(), expected)
+
+
+def test_gradients_through_sparse_arrays_reach_dense_ones():
+    w = nd.array([[1, 0], [0, 0], [3, 4]])
+    w.attach_grad()
+    with autograd.record():
+        loss = (w.tostype("row_sparse") * 3 + w.tostype("row_sparse")).square().sum()
+    loss.backward()
+    np.testing.assert_array_equal(w.grad.asnumpy(), 32 * w.asnumpy())
+    with autograd.record():
+        y = nd.dot(nd.ones((2, 3)).tostype("csr"), w)
+        first = autograd.grad(y.square().sum(), [w], create_graph=True)[0]
+        total = first.sum()
+    total.backward()
+    np.testing.assert_array_equal(w.grad.asnumpy(), np.full((3, 2), 12))
+
+
+@pytest.mark.parametrize("attached", ["default", "row_sparse"])
+def test_looked_up_rows_are_the_gradient(attached):
+    w = nd.ones((6, 2))
+    w.attach_grad(stype=attached)
+    index = nd.array([[4, 1], [4, 9]])
+    with autograd.record():
+        y = nd.Embedding(index, w, input_dim=6, output_dim=2, sparse_grad=True)
+        found = autograd.grad(y, [w], retain_graph=True)[0]
+    y.backward()
+    assert found.stype == "row_sparse"
+    assert found.indices.asnumpy().tolist() == [1, 4, 5]
+    assert w.grad.stype == attached
+    expected = np.zeros((6, 2))
+    expected[[1, 4, 5]] = np.array([[1], [2], [1]])
+    np.testing.assert_array_equal(w.grad.asnumpy(), expected)
+    np.testing.assert_array_equal(found.asnumpy(), expected)
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+@pytest.mark.parametrize("name", ["sgd", "adam"])
+def test_optimizers_leave_rows_without_gradient_alone(name, lazy):
+    grad, g = rows((5, 3), 0.5, 7)
+    still = ~(g != 0).any(axis=1)
+    weight, dense = nd.ones((5, 3)), nd.ones((5, 3))
+    one, other = (mx.optimizer.create(name, wd=0.1, lazy_update=lazy) for _ in range(2))
+    state, kept = one.create_state(0, weight), other.create_state(0, dense)
+    for _ in range(3):
+        one.update(0, weight, grad, state)
+        other.update(0, dense, nd.array(g), kept)
+    where = ~still if lazy else slice(None)
+    np.testing.assert_allclose(weight.asnumpy()[where], dense.asnumpy()[where], 1e-6)
+    assert still.any()
+    assert bool((weight.asnumpy()[still] == 1).all()) == lazy
+
+
+def test_a_store_of_sparse_arrays():
+    store, (x, a) = mx.kv.create("local"), rows((6, 2), 0.5, 3)
+    store.init("w", nd.zeros((6, 2)).tostype("row_sparse"))
+    store.push("w", [x, x])
+    out = nd.sparse.zeros("row_sparse", (6, 2))
+    store.row_sparse_pull("w", out=out, row_ids=nd.array([5, 0, 5]))
+    assert out.indices.asnumpy().tolist() == [0, 5]
+    np.testing.assert_array_equal(out.asnumpy()[[0, 5]], 2 * a[[0, 5]])
+    store.set_optimizer(mx.optimizer.create("sgd", learning_rate=1.0))
+    store.push("w", x)
+    whole = nd.zeros((6, 2))
+    store.pull("w", whole)
+    np.testing.assert_array_equal(whole.asnumpy(), a)
+
+
+def test_batches_of_a_matrix():
+    x, a = matrix((5, 3))
+    parts = [x[k : k + 2] for k in range(0, 5, 2)]
+    assert [p.stype for p in parts] == ["csr"] * 3
+    np.testing.assert_array_equal(nd.concat(*parts, dim=0).asnumpy(), a)
+    assert [row.shape for row in x] == [(1, 3)] * 5
+    with pytest.raises(IndexError, match="out of bounds"):
+        x[5]
+
+
+def test_names_of_the_namespace():
+    names = json.loads((Path(__file__).parent.parent / "golden" / "sparse_names.json").read_text())
+    assert [name for name in names if not hasattr(nd.sparse, name)] == []
+    assert set(names) <= set(dir(nd.sparse))
