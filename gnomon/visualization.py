@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shutil
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from gnomon import symbol as sym
@@ -141,6 +145,83 @@ def _row(fields: Sequence[Any], ends: Sequence[int]) -> str:
 
 # The drawing
 
+PLAIN = re.compile(r"[A-Za-z_]\w*|-?(\.\d+|\d+(\.\d*)?)", re.ASCII)
+WORDS = ("node", "edge", "graph", "digraph", "subgraph", "strict")
+
+
+class Digraph:
+    """A drawing in the language of graphviz, where its Python package is not installed.
+
+    As the package's own: `source` is the text, `save` writes it, `render` has `dot` draw it.
+
+    >>> graph = Digraph("net", format="svg")
+    >>> graph.node("a b", label="first")
+    >>> graph.edge("a b", "c", label="2x3")
+    >>> print(graph.source)
+    digraph net {
+    \t"a b" [label=first]
+    \t"a b" -> c [label="2x3"]
+    }
+    <BLANKLINE>
+    """
+
+    def __init__(self, name: str, format: str = "pdf") -> None:
+        self.name, self.format = name, format
+        self.body: list[str] = []
+
+    def node(self, name: str, label: str | None = None, **attrs: str) -> None:
+        """Add a node."""
+        self.body.append(f"\t{_quoted(name)}{_attributes(label, attrs)}\n")
+
+    def edge(self, tail_name: str, head_name: str, label: str | None = None, **attrs: str) -> None:
+        """Add an edge."""
+        ends = f"{_quoted(tail_name)} -> {_quoted(head_name)}"
+        self.body.append(f"\t{ends}{_attributes(label, attrs)}\n")
+
+    @property
+    def source(self) -> str:
+        """The drawing as text."""
+        return f"digraph {_quoted(self.name)} {{\n{''.join(self.body)}}}\n"
+
+    def save(self, filename: str | None = None, directory: str | None = None) -> str:
+        """Write the text to `filename` (the name and `.gv`); the path."""
+        path = Path(directory or "") / (filename or f"{self.name}.gv")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.source, encoding="utf-8")
+        return str(path)
+
+    def render(self, filename: str | None = None, directory: str | None = None) -> str:
+        """Write the text, and have graphviz draw it beside; the path of the drawing.
+
+        Raises:
+            GnomonError: graphviz is not installed, or refuses.
+        """
+        dot = shutil.which("dot")
+        if dot is None:
+            raise GnomonError("render: the program dot of graphviz is not installed; see `source`")
+        path = self.save(filename, directory)
+        drawn = f"{path}.{self.format}"
+        done = subprocess.run(
+            [dot, f"-T{self.format}", "-o", drawn, path], capture_output=True, check=False
+        )
+        if done.returncode:
+            raise GnomonError(f"render: dot: {done.stderr.decode(errors='replace').strip()}")
+        return drawn
+
+
+def _quoted(text: str) -> str:
+    """`text` as an identifier of graphviz's language."""
+    if PLAIN.fullmatch(text) and text.lower() not in WORDS:
+        return text
+    return '"' + text.replace('"', '\\"') + '"'
+
+
+def _attributes(label: str | None, attrs: Mapping[str, str]) -> str:
+    given = [] if label is None else [("label", label)]
+    pairs = [f"{_quoted(k)}={_quoted(v)}" for k, v in [*given, *sorted(attrs.items())]]
+    return f" [{' '.join(pairs)}]" if pairs else ""
+
+
 COLOURS = {
     "null": "#8dd3c7",
     "Convolution": "#fb8072",
@@ -177,7 +258,8 @@ def plot_network(
     node_attrs: Mapping[str, str] | None = None,
     hide_weights: bool = True,
 ) -> Any:
-    """A `graphviz.Digraph` of the network, which `render()` draws.
+    """A `graphviz.Digraph` of the network, which `render()` draws; without that package a
+    `Digraph` of this module, with the same `source`.
 
     Args:
         symbol: the network.
@@ -187,17 +269,11 @@ def plot_network(
         dtype: dtypes of the inputs by name; shapes do not depend on them.
         node_attrs: graphviz attributes for every node.
         hide_weights: leave parameters out.
-
-    Raises:
-        GnomonError: the package graphviz is not installed.
     """
-    if graphviz is None:
-        raise GnomonError(
-            "plot_network: the package graphviz is not installed: pip install 'gnomon[viz]'"
-        )
     nodes = _nodes("plot_network", symbol)
     shapes = _output_shapes("plot_network", symbol, shape)
-    dot = graphviz.Digraph(name=title, format=save_format)
+    make = Digraph if graphviz is None else graphviz.Digraph
+    dot = make(name=title, format=save_format)
     style = {
         "shape": "box",
         "fixedsize": "true",

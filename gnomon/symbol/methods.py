@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, NoReturn
 
-from gnomon.base import GnomonError, complaint
+from gnomon.base import GnomonError, UnknownNameError, complaint
 from gnomon.symbol.apply import Composite, apply, function
 
 
@@ -23,7 +23,10 @@ class Operator:
         self.alias = self.alias or name
 
     def __get__(self, symbol: Any, owner: type) -> Any:
-        method = _function(owner, self.alias)
+        try:
+            method = _function(owner, self.alias)
+        except UnknownNameError as error:
+            raise AttributeError(f"{owner.__name__}: {error}") from None
         return method if symbol is None else functools.partial(_call, method, symbol)
 
 

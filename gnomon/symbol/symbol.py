@@ -284,6 +284,23 @@ class Symbol(Arithmetic, Methods):
         """The outputs for these arguments: bound, computed and forgotten."""
         return self.bind(ctx or current_context(), kwargs, grad_req="null").forward()
 
+    def as_nd_ndarray(self) -> Symbol:
+        """The symbol itself: it is one of the classic kind."""
+        return self
+
+    def optimize_for(self, backend: str, *args: Any, **kwargs: Any) -> Symbol:
+        """MXNet hands a symbol to a plug-in here; gnomon has none: its passes run at binding.
+
+        Raises:
+            ParamError: whatever `backend` is.
+        """
+        expected = "none: there are no plug-ins, bind the symbol and its passes run"
+        raise ParamError(complaint("optimize_for", "backend", expected, repr(backend)))
+
+    def get_backend_symbol(self, backend: str) -> Symbol:
+        """As `optimize_for`."""
+        return self.optimize_for(backend)
+
     def gradient(self, wrt: Sequence[str]) -> Symbol:
         """MXNet declares it and refuses it: bind the symbol, and call `backward`."""
         raise NotImplementedForSymbol(f"gradient of {wrt}: bind the symbol and call backward")

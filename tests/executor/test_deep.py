@@ -51,6 +51,7 @@ def test_a_chain_of_thousands_is_bound_without_recursion():
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1200)
 def test_a_hundred_thousand_nodes_are_bound():
     seconds, bound = bind(100_000)
     check(bound, 100_000)

@@ -11,6 +11,7 @@ import pytest
 import gnomon as mx
 from gnomon.base import FormatError, GnomonError, ParamError, ShapeError
 from gnomon.ops.property import OperatorProperty, register_op_property
+from gnomon.symbol import methods
 
 sym = mx.sym
 
@@ -315,3 +316,19 @@ def test_operators_of_users_say_their_inputs():
     with pytest.raises(ParamError, match="one of the inputs x, scale, count"):
         sym.TestScale(x, weight=s)
     assert sym.load_json(net.tojson()).list_inputs() == net.list_inputs()
+
+
+def test_operators_that_are_missing_are_attributes_that_are_missing(monkeypatch):
+    method = methods.Operator("no_such_operator")
+    monkeypatch.setattr(methods.Methods, "no_such", method, raising=False)
+    assert not hasattr(mx.sym.Symbol, "no_such")
+    with pytest.raises(AttributeError, match="'no_such_operator' is not registered"):
+        mx.sym.Variable("x").no_such()
+
+
+def test_symbols_have_no_plug_ins():
+    x = mx.sym.Variable("x")
+    assert x.as_nd_ndarray() is x
+    for function in (x.optimize_for, x.get_backend_symbol):
+        with pytest.raises(ParamError, match=r"optimize_for: argument 'backend'.*'TensorRT'"):
+            function("TensorRT")

@@ -187,6 +187,45 @@ def test_drawing(monkeypatch):
     assert ("bn", "conv1", "8x6x6") in drawn.edges
     whole = visualization.plot_network(branching(mx.sym), hide_weights=False)
     assert "conv1_weight" in whole.nodes
+
+
+# What the real library and graphviz's own package give for this network.
+STYLE = "fixedsize=true height=0.8034 shape={} style=filled width=1.3]\n"
+SOURCE = (
+    "digraph t {\n"
+    '\tdata [label=data fillcolor="#8dd3c7" ' + STYLE.format("oval") +
+    '\tc [label="Convolution\n3x3/1, 4" fillcolor="#fb8072" ' + STYLE.format("box") +
+    '\ta [label="Activation\nrelu" fillcolor="#ffffb3" ' + STYLE.format("box") +
+    '\tc -> data [label="3x8x8" arrowtail=open dir=back]\n'
+    '\ta -> c [label="4x6x6" arrowtail=open dir=back]\n'
+    "}\n"
+)  # fmt: skip
+
+
+def test_drawings_without_the_package(monkeypatch, tmp_path):
     monkeypatch.setattr(visualization, "graphviz", None)
-    with pytest.raises(mx.GnomonError, match=r"gnomon\[viz\]"):
-        visualization.plot_network(branching(mx.sym))
+    net = mx.sym.Convolution(mx.sym.Variable("data"), kernel=(3, 3), num_filter=4, name="c")
+    net = mx.sym.Activation(net, act_type="relu", name="a")
+    drawn = visualization.plot_network(net, "t", shape={"data": (1, 3, 8, 8)})
+    assert drawn.source == SOURCE
+    path = drawn.save("net.gv", str(tmp_path / "new"))
+    assert (tmp_path / "new" / "net.gv").read_text() == SOURCE
+    assert path == str(tmp_path / "new" / "net.gv")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(mx.GnomonError, match="dot of graphviz is not installed"):
+        drawn.render()
+    script = "#!/bin/sh\n/bin/cp $4 $3\n"
+    (tmp_path / "dot").write_text(script)
+    (tmp_path / "dot").chmod(0o755)
+    made = drawn.render("net.gv", str(tmp_path))
+    assert made == str(tmp_path / "net.gv.pdf")
+    assert (tmp_path / "net.gv.pdf").read_text() == SOURCE
+    (tmp_path / "dot").write_text("#!/bin/sh\necho no such format >&2; exit 1\n")
+    with pytest.raises(mx.GnomonError, match="render: dot: no such format"):
+        drawn.render("net.gv", str(tmp_path))
+
+
+def test_names_in_drawings_are_quoted_where_needed():
+    graph = visualization.Digraph("node")
+    graph.edge("a-b", 'say "x"', label="-1.5")
+    assert graph.source == 'digraph "node" {\n\t"a-b" -> "say \\"x\\"" [label=-1.5]\n}\n'
