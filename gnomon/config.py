@@ -67,6 +67,7 @@ class Setting:
     env: tuple[str, ...]
     doc: str
     low: float | None = None
+    high: float | None = None
     choices: tuple[str, ...] = ()
     read: Callable[[str], Any] | None = None
 
@@ -78,6 +79,8 @@ class Setting:
         """The values allowed, in words."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
+        if self.high is not None:
+            return f"{self.type.__name__} from {self.low:g} to {self.high:g}"
         return self.type.__name__ + (f" of at least {self.low:g}" if self.low is not None else "")
 
     def check(self, where: str, value: Any) -> Any:
@@ -88,7 +91,7 @@ class Setting:
             value = float(value)
         fits = isinstance(value, self.type) and (self.type is bool or type(value) is not bool)
         if fits and self.low is not None:
-            fits = value >= self.low
+            fits = value >= self.low and (self.high is None or value <= self.high)
         if not fits or (self.choices and value not in self.choices):
             raise ParamError(complaint(where, self.name, self.expected(), repr(value)))
         return value
@@ -99,7 +102,7 @@ _ENGINES = ("NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice")
 SETTINGS = {
     row.name: row
     for row in (
-        Setting("debug", int, 0, ("GNOMON_DEBUG",), "How much to show, 0 to 7.", 0),
+        Setting("debug", int, 0, ("GNOMON_DEBUG",), "How much to show, 0 to 7.", 0, high=7),
         Setting(
             "num_threads",
             int,

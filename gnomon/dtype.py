@@ -65,34 +65,33 @@ class DType:
 
 _TABLE: dict[Any, DType] = {}
 _BY_FLAG: dict[int, DType] = {}
-_PUBLIC: list[str] = []
+_NAMES: list[str] = []
 
 
-def _row(name: str, flag: int, kind: Kind, scalar: type, *, public: bool = False) -> DType:
+def _row(name: str, flag: int, kind: Kind, scalar: type) -> DType:
     """Enter one type under its name, its NumPy type and its NumPy scalar."""
     numpy = np.dtype(scalar)
     dtype = DType(name, flag, numpy.itemsize, kind, numpy)
     _BY_FLAG[flag] = dtype
     for key in (name, numpy, scalar):
         _TABLE[key] = dtype
-    if public:
-        _PUBLIC.append(name)
+    _NAMES.append(name)
     return dtype
 
 
-float32 = _row("float32", 0, "f", np.float32, public=True)
-float64 = _row("float64", 1, "f", np.float64, public=True)
-float16 = _row("float16", 2, "f", np.float16, public=True)
-uint8 = _row("uint8", 3, "u", np.uint8, public=True)
-int32 = _row("int32", 4, "i", np.int32, public=True)
-int8 = _row("int8", 5, "i", np.int8, public=True)
-int64 = _row("int64", 6, "i", np.int64, public=True)
-bool_ = _row("bool", 7, "b", np.bool_, public=True)
+float32 = _row("float32", 0, "f", np.float32)
+float64 = _row("float64", 1, "f", np.float64)
+float16 = _row("float16", 2, "f", np.float16)
+uint8 = _row("uint8", 3, "u", np.uint8)
+int32 = _row("int32", 4, "i", np.int32)
+int8 = _row("int8", 5, "i", np.int8)
+int64 = _row("int64", 6, "i", np.int64)
+bool_ = _row("bool", 7, "b", np.bool_)
 int16 = _row("int16", 8, "i", np.int16)
 uint16 = _row("uint16", 9, "u", np.uint16)
 uint32 = _row("uint32", 10, "u", np.uint32)
 uint64 = _row("uint64", 11, "u", np.uint64)
-bfloat16 = _row("bfloat16", 12, "f", ml_dtypes.bfloat16, public=True)
+bfloat16 = _row("bfloat16", 12, "f", ml_dtypes.bfloat16)
 
 default_real = float32
 _TABLE.update({float: float64, int: int64, bool: bool_, "bool_": bool_})
@@ -116,7 +115,7 @@ def of(x: Any) -> DType:
     try:
         return _TABLE[x]
     except (KeyError, TypeError):  # TypeError: not hashable
-        raise DTypeError(f"dtype {x!r} is unknown; gnomon has {', '.join(_PUBLIC)}") from None
+        raise DTypeError(f"dtype {x!r} is unknown; gnomon has {', '.join(_NAMES)}") from None
 
 
 def from_flag(flag: int) -> DType:

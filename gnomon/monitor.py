@@ -63,7 +63,13 @@ class Monitor:
     def install(self, exe: Any) -> None:
         """Watch an executor."""
         exe.set_monitor_callback(self.stat_helper, self.monitor_all)
-        self.exes.append(exe)
+        if exe not in self.exes:
+            self.exes.append(exe)
+
+    def uninstall(self, exe: Any) -> None:
+        """Watch an executor no more."""
+        exe.set_monitor_callback(None)
+        self.exes = [each for each in self.exes if each is not exe]
 
     def tic(self) -> None:
         """Begin a batch; it is watched if its turn has come."""

@@ -14,17 +14,16 @@ from typing import Any
 
 from gnomon import resource
 from gnomon.context import Context
+from gnomon.ndarray import random as _drawn
 from gnomon.ndarray.random import (
     exponential,
     gamma,
     generalized_negative_binomial,
-    multinomial,
     negative_binomial,
     normal,
     poisson,
     randint,
     randn,
-    shuffle,
     uniform,
 )
 
@@ -32,14 +31,12 @@ __all__ = [
     "exponential",
     "gamma",
     "generalized_negative_binomial",
-    "multinomial",
     "negative_binomial",
     "normal",
     "poisson",
     "randint",
     "randn",
     "seed",
-    "shuffle",
     "uniform",
 ]
 
@@ -53,3 +50,10 @@ def seed(seed_state: int, ctx: Any = "all") -> None:
         ParamError: `seed_state` is no integer, or `ctx` no context.
     """
     resource.seed(seed_state, Context(ctx) if isinstance(ctx, Context) else ctx)
+
+
+def __getattr__(name: str) -> Any:
+    """The other functions of `mx.nd.random` that draw."""
+    if name in ("multinomial", "shuffle"):
+        return getattr(_drawn, name)
+    raise AttributeError(f"module 'gnomon.random' has no attribute {name!r}")

@@ -118,6 +118,9 @@ class DataParallelExecutorGroup:
                 for i, part in enumerate(slices)
             ]
         self._bound.move_to_end(key)
+        if self._monitor is not None:
+            for each in self.execs:
+                self._monitor.uninstall(each)
         self.execs = self._bound[key]
         self.batch_size, self.slices = batch_size, slices
         self.data_shapes, self.label_shapes = list(data_shapes), list(label_shapes or [])

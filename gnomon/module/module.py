@@ -19,6 +19,7 @@ from gnomon.module.base import BaseModule
 from gnomon.module.executor_group import DataParallelExecutorGroup
 from gnomon.module.inputs import described, fits, known_names, resized, work_loads
 from gnomon.module.parameters import check_given, fill, room_for
+from gnomon.symbol import Symbol
 
 
 class Module(BaseModule):
@@ -50,6 +51,8 @@ class Module(BaseModule):
         compression_params: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(logger)
+        if not isinstance(symbol, Symbol):
+            raise TypeError(complaint("Module", "symbol", "a Symbol", f"{symbol!r:.60}"))
         self._symbol = symbol
         self._context = [context] if isinstance(context, Context) else list(context)
         self._work_load_list = work_loads(work_load_list, len(self._context))

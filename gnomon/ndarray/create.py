@@ -81,8 +81,9 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         same = dtype is None or dtypes.of(dtype) is source_array._dtype
         source = source_array if same else source_array.astype(dtype)
         return copied(source, ctx=where) if source.stype == "default" else source.copyto(where)
+    kind = _dtype(dtype)
     try:
-        values = converted(source_array, _dtype(dtype))
+        values = converted(source_array, kind)
     except (TypeError, ValueError) as error:
         expected = "an array, or nested lists of numbers"
         got = f"{source_array!r:.60}"
@@ -140,7 +141,13 @@ def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: An
 def full(
     shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.float32, out: Any = None
 ) -> NDArray:
-    """An array of one value."""
+    """An array of one value.
+
+    Raises:
+        TypeError: `val` is no number.
+    """
+    if val is None:
+        raise TypeError(complaint("full", "val", "a number", None))
     made = out if out is not None else empty(shape, ctx, dtype)
     made[:] = val
     return made

@@ -47,6 +47,13 @@ class _Capsule:
 
 
 def imported(source: Any, around: Any) -> Any:
-    """An array by `around` on the memory of a capsule, or of what can give one."""
+    """An array by `around` on the memory of a capsule, or of what can give one.
+
+    Raises:
+        TypeError: `source` is neither.
+    """
+    if not hasattr(source, "__dlpack__") and type(source).__name__ != "PyCapsule":
+        expected = "a DLPack capsule, or an object with __dlpack__"
+        raise TypeError(complaint("from_dlpack", "dlpack_", expected, f"{source!r:.60}"))
     holder = source if hasattr(source, "__dlpack__") else _Capsule(source)
     return around(np.from_dlpack(holder), cpu(0), shared=True)

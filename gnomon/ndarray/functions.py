@@ -25,6 +25,7 @@ def is_array(value: object) -> bool:
 def function(registered: str, name: str, module: str) -> Callable[..., Any]:
     """The function that applies the operator `registered`, as `name` of `module`."""
     cls = registry.find(registered)
+    least = 0 if cls.variadic or cls.open_inputs else len(cls.input_names)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None)
@@ -37,6 +38,8 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
             inputs = ordered(op, inputs, named)
         elif any(x is None for x in inputs):
             inputs = _without_holes(op, inputs)
+        elif len(inputs) < least:
+            _refuse_missing(op, inputs)
         return invoke(op, inputs, out, context_of(ctx))
 
     return dress(call, cls, name, module, "NDArray", _TAIL)
@@ -66,6 +69,13 @@ def _without_holes(op: Any, inputs: list[Any]) -> list[Any]:
         if value is None and name in op.inputs():
             raise ParamError(complaint(op.name, name, "an array", None))
     return [value for _, value in pairs if value is not None]
+
+
+def _refuse_missing(op: Any, inputs: list[Any]) -> None:
+    """An error if the operator has more inputs than are given; ParamError names the first."""
+    names = op.inputs()
+    if len(inputs) < len(names):
+        raise ParamError(complaint(op.name, names[len(inputs)], "an array", None))
 
 
 def ordered(op: Any, inputs: list[Any], named: dict[str, Any]) -> list[Any]:

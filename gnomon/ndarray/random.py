@@ -9,26 +9,15 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from gnomon.base import GnomonError, UnknownNameError, complaint
+from gnomon.base import complaint
 from gnomon.ndarray import create, functions
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
 from gnomon.ops import registry
 
 
-def _known(name: str, operator: str) -> None:
-    """Refuse, in words, what no operator draws."""
-    try:
-        registry.find(operator)
-    except UnknownNameError:
-        there = "uniform, normal, randn, exponential and randint"
-        message = f"random.{name}: not in this version of gnomon, which has {there}"
-        raise GnomonError(message) from None
-
-
 def _draw(name: str, inputs: dict[str, Any], given: dict[str, Any]) -> Any:
     """The operator `_sample_name` of arrays, or `_random_name` of numbers."""
-    _known(name, f"_random_{name}")
     out, ctx = given.pop("out", None), functions.context_of(given.pop("ctx", None))
     given = {key: value for key, value in given.items() if value is not None}
     arrays = [isinstance(value, Array) for value in inputs.values()]
@@ -106,20 +95,10 @@ def randint(
     return _draw("randint", {"low": low, "high": high}, given)
 
 
-def multinomial(
-    data: Any, shape: Any = None, get_prob: bool = False, out: Any = None, dtype: Any = "int32"
-) -> Any:
-    """Numbers drawn by the probabilities in each row of `data`."""
-    _known("multinomial", "_sample_multinomial")
-    function = functions.find("", "_sample_multinomial")
-    return function(data, shape=shape, get_prob=get_prob, dtype=dtype, out=out)
-
-
-def shuffle(data: Any, **kwargs: Any) -> Any:
-    """The rows of `data` in a random order."""
-    _known("shuffle", "_shuffle")
-    return functions.find("", "_shuffle")(data, **kwargs)
-
-
 def __getattr__(name: str) -> Any:
-    return functions.find("random", name)
+    """What has an operator: see the differences for what has none yet."""
+    return functions.find("random", _OPERATORS.get(name, name))
+
+
+#: functions whose operators have another name
+_OPERATORS = {"multinomial": "_sample_multinomial", "shuffle": "_shuffle"}

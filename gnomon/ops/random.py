@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from gnomon import dtype as dtypes
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType, float32, float64, int32
 from gnomon.expr import fn
@@ -11,6 +13,7 @@ from gnomon.expr.node import Expr, cast
 from gnomon.ops.create import Created, Known
 from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import Dims, param
+from gnomon.shadow.random import Random
 
 FLOATS = ("float16", "float32", "float64")
 
@@ -86,6 +89,68 @@ class RandomInt(Drawn):
     def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
         share = random.uniform(self.made(out_shapes), float64) * float(self.high - self.low)
         return cast(fn.floor(share), self.real()) + self.low
+
+
+class Drawing(Random):
+    """The distributions of `gnomon.shadow` over the numbers that an operator is given."""
+
+    def __init__(self, draws: Draws) -> None:
+        self._draws = draws
+
+    def _draw(self, shape: Sequence[int], kind: str, dtype: Any) -> Expr:
+        draw = self._draws.uniform if kind == "uniform" else self._draws.normal
+        return draw(tuple(shape), dtypes.of(dtype))
+
+
+@op("_random_gamma", inputs=(), aliases=("random_gamma",))
+class RandomGamma(Drawn):
+    """Numbers of a gamma distribution."""
+
+    alpha: float = param(1.0, doc="Shape, above 0.")
+    beta: float = param(1.0, doc="Scale, above 0.")
+
+    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
+        return Drawing(random).gamma(self.made(out_shapes), self.alpha, self.beta, self.real())
+
+
+@op("_random_poisson", inputs=(), aliases=("random_poisson",))
+class RandomPoisson(Drawn):
+    """Whole numbers of a Poisson distribution."""
+
+    lam: float = param(1.0, low=0, doc="Mean.")
+
+    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
+        return Drawing(random).poisson(self.made(out_shapes), self.lam, self.real())
+
+
+@op("_random_negative_binomial", inputs=(), aliases=("random_negative_binomial",))
+class RandomNegativeBinomial(Drawn):
+    """Failures before `k` successes of probability `p`."""
+
+    k: int = param(1, low=1, doc="Successes to wait for.")
+    p: float = param(1.0, doc="Probability of each, above 0 and at most 1.")
+
+    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
+        shape = self.made(out_shapes)
+        return Drawing(random).negative_binomial(shape, self.k, self.p, self.real())
+
+
+@op(
+    "_random_generalized_negative_binomial",
+    inputs=(),
+    aliases=("random_generalized_negative_binomial",),
+)
+class RandomGeneralizedNegativeBinomial(Drawn):
+    """Whole numbers of mean `mu` and variance `mu + alpha * mu**2`."""
+
+    mu: float = param(1.0, low=0, doc="Mean.")
+    alpha: float = param(1.0, low=0, doc="Dispersion.")
+
+    def forward(self, *, random: Draws, out_shapes: Known = None) -> Expr:
+        shape = self.made(out_shapes)
+        return Drawing(random).generalized_negative_binomial(
+            shape, self.mu, self.alpha, self.real()
+        )
 
 
 @op("_random_uniform_like")

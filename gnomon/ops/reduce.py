@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gnomon.dtype import DType
+from gnomon.dtype import DType, bool_, float32
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.infer import Shape, Shapes, Types, normal_axes, normal_axis, times
@@ -34,6 +34,9 @@ class Reduction(Op):
 
     def forward(self, data: Expr) -> Expr:
         axes = self.axes(data.ndim)
+        if data.dtype is bool_:  # truths are summed as numbers: what is not 0 is true
+            numbers = self.join(cast(data, float32), axes)
+            return cast(ext.reshape(numbers, joined(data.shape, axes, self.keepdims)), bool_)
         return ext.reshape(self.join(data, axes), joined(data.shape, axes, self.keepdims))
 
     def join(self, data: Expr, axes: Axes) -> Expr:

@@ -64,6 +64,9 @@ def sort(
     count = len(cls.input_names)
     more = list(itertools.takewhile(is_array, args[count:]))  # operators whose names a user decides
     rest = args[count + len(more) :]
+    if cls.open_inputs and rest:
+        place = f"args[{count + len(more)}]"
+        raise TypeError(complaint(cls.name, place, "an array or symbol", f"{rest[0]!r:.60}"))
     names = (*cls.input_names, *cls.fields)
     if len(rest) > len(cls.fields):
         expected = f"at most {len(names)} ({', '.join(names)})"

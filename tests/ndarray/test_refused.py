@@ -68,10 +68,3 @@ def test_numpy_is_told_what_an_expression_is():
     t = mx.shadow.Tensor(np.zeros(2, np.float32))
     with pytest.raises(TypeError, match="store it into a tensor"):
         np.asarray(t + t)
-
-
-@pytest.mark.parametrize("name", ["gamma", "poisson", "multinomial", "shuffle"])
-def test_distributions_that_are_not_there(name):
-    args = (nd.array([0.5, 0.5]),) if name in ("multinomial", "shuffle") else ()
-    with pytest.raises(mx.MXNetError, match=f"random.{name}: not in this version"):
-        getattr(nd.random, name)(*args)

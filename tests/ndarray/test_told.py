@@ -1,0 +1,93 @@
+"""Mistakes are told as what they are: which argument, what came, what was expected."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon import config, nd
+
+MISTAKES = {
+    "dtype": (lambda: nd.array([1, 2], dtype="foo"), "dtype 'foo' is unknown.*int16.*bfloat16"),
+    "custom": (lambda: nd.Custom(None, op_type="x"), r"'args\[0\]': expected an array.*None"),
+    "second": (lambda: nd.dot(nd.ones((2, 2)), None), "dot: argument 'rhs': expected an array"),
+    "left out": (lambda: nd.dot(nd.ones((2, 2))), "dot: argument 'rhs': expected an array"),
+    "first": (lambda: nd.dot(None, nd.ones((2, 2))), "dot: argument 'lhs': expected an array"),
+    "module": (lambda: mx.mod.Module(None), "Module: argument 'symbol': expected a Symbol"),
+    "capsule": (lambda: nd.from_dlpack([1]), r"from_dlpack: .*capsule.*got \[1\]"),
+    "value": (lambda: nd.full((2,), None), "full: argument 'val': expected a number, got None"),
+    "debug": (lambda: config.set("debug", 9), "argument 'debug': expected int from 0 to 7, got 9"),
+    "gamma": (lambda: mx.random.gamma(-1), "gamma: argument 'alpha'"),
+    "rows": (lambda: nd.ones((2, 2)).tostype("rows"), "stype"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistake(name):
+    make, message = MISTAKES[name]
+    with pytest.raises((ValueError, TypeError), match=message):
+        make()
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod"])
+@pytest.mark.parametrize("values", [[1, 0], [1, 1], [0, 0]])
+def test_truths_are_summed_as_truths(name, values):
+    truths = nd.array(values, dtype="bool")
+    found = getattr(truths, name)()
+    assert found.dtype == np.bool_
+    wanted = all(values) if name in ("min", "prod") else any(values)
+    assert found.asnumpy().tolist() == [wanted]
+
+
+def test_what_draws_is_there_and_what_is_not_is_no_attribute():
+    for module in (mx.random, nd.random):
+        assert not hasattr(module, "multinomial")
+        assert not hasattr(module, "shuffle")
+
+
+DRAWS = {
+    "gamma": ((2.5, 1.5), 3.75, 5.625),
+    "poisson": ((4,), 4, 4),
+    "negative_binomial": ((3, 0.4), 4.5, 11.25),
+    "generalized_negative_binomial": ((3, 0.5), 3, 7.5),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_distributions_have_their_mean_and_variance(name):
+    parameters, mean, variance = DRAWS[name]
+    mx.random.seed(3)
+    drawn = getattr(mx.random, name)(*parameters, shape=(20000,), dtype="float64").asnumpy()
+    assert drawn.mean() == pytest.approx(mean, rel=0.05)
+    assert drawn.var() == pytest.approx(variance, rel=0.1)
+    mx.random.seed(3)
+    again = getattr(nd.random, name)(*parameters, shape=(20000,), dtype="float64").asnumpy()
+    np.testing.assert_array_equal(drawn, again)
+    symbol = getattr(mx.sym.random, name)(*parameters, shape=(5,))
+    assert symbol.eval()[0].shape == (5,)
+
+
+def test_the_package_runs_as_the_command():
+    found = subprocess.run(
+        [sys.executable, "-m", "gnomon", "--version"], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == f"gnomon {mx.__version__}\n"
+
+
+def test_a_monitor_tells_each_array_once_whatever_the_batches():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    module = mx.mod.Module(net, label_names=None)
+    module.bind([("data", (4, 3))], for_training=False)
+    module.init_params()
+    monitor = mx.mon.Monitor(1)
+    module.install_monitor(monitor)
+    for size in (4, 2, 4, 3):
+        monitor.tic()
+        module.forward(mx.io.DataBatch([nd.ones((size, 3))]), is_train=False)
+        names = [name for _, name, _ in monitor.toc()]
+        assert sorted(names) == sorted(set(names))
+        assert {"fc_output", "fc_weight"} <= set(names)
