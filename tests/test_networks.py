@@ -83,6 +83,19 @@ def test_network(name, way):
 
 
 @pytest.mark.parametrize("name", nets.NETS)
+def test_predictions_are_those_without_passes(name):
+    """Passes do more in prediction: normalizations become part of layers, dropout goes."""
+    found = []
+    for passes in (False, True):
+        with config.using(passes=passes):
+            bound = bind(name, nets.NETS[name](mx.sym), "null")
+            bound.forward(is_train=False)
+            found.append([output.asnumpy() for output in bound.outputs])
+    for k, (ours, theirs) in enumerate(zip(*found, strict=True)):
+        close(ours, theirs, f"{name}: output {k}")
+
+
+@pytest.mark.parametrize("name", nets.NETS)
 def test_the_real_librarys_json_gives_the_same_network(name):
     bound = bind(name, mx.sym.load_json(json.dumps(FACTS[name]["symbol"])), "null")
     bound.forward(is_train=True)
