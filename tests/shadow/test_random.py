@@ -78,6 +78,39 @@ def test_integers():
     assert signed.min() < -0.99 * 2**31
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_integers_are_equally_likely(dtype):
+    x = drawn("get_rand_int", dtype=dtype)
+    low, high = (0, 2**32) if dtype == "int64" else (np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+    seen = np.histogram(x, np.linspace(low, high, 65))[0]
+    assert stats.chisquare(seen).pvalue > 1e-3
+    neighbours = np.histogram2d(x[:-1:2], x[1::2], 8, [[low, high]] * 2)[0]
+    assert stats.chisquare(neighbours.ravel()).pvalue > 1e-3
+
+
+KNOWN = [  # the numbers of a seed stay what they are, from version to version
+    ("uniform", (), [0.5182369947, 0.8287540674, 0.3627815843, 0.1386862397]),
+    ("gaussian", (), [0.5444869399, -1.0090487003, 0.9167478085, 1.0897165537]),
+    ("exponential", (2.5,), [0.2921212018, 0.7058618069, 0.1802571118, 0.0597185716]),
+    ("gamma", (0.3, 2.0), [1.1916185617, 0.0140729379, 0.1006311253, 1.2672424316]),
+    ("gamma", (7.5, 0.5), [4.3626737595, 2.6357018948, 3.2091603279, 5.4379448891]),
+    ("poisson", (0.7,), [1, 0, 1, 0]),
+    ("poisson", (300.0,), [301, 269, 342, 299]),
+    ("negative_binomial", (3.0, 0.4), [6, 3, 3, 9]),
+    ("generalized_negative_binomial", (12.0, 0.25), [15, 7, 8, 18]),
+    ("integers", ("int32",), [78327380, -589348405, 1392228298, -630279276]),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "numbers"), KNOWN)
+def test_known_numbers(name, parameters, numbers):
+    e = getattr(Random(seed=2024), name)((4,), *parameters)
+    out = np.zeros(4, e.dtype.numpy)
+    Tensor(out).assign(e)
+    np.testing.assert_allclose(out, numbers, rtol=1e-5)
+    np.testing.assert_allclose(evaluate(e), numbers, rtol=1e-5)
+
+
 def test_an_expression_has_one_value_and_fuses():
     rnd = Random(seed=3)
     e = rnd.gaussian((40, 50)) * 0.01
