@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gnomon.expr.term import Arena, Term, mask_of
-from gnomon.plan.ir import Body, Fold, Let, Phase, Put
+from gnomon.plan.ir import Body, Fold, Let, Phase, Put, reducer_of
 from gnomon.plan.lower import Nest, Root
 from gnomon.plan.share import CHEAP
 from gnomon.plan.terms import affine, index_terms, postorder
@@ -69,8 +69,13 @@ def _turned(order: Sequence[Term], phase: Phase) -> bool:
 
 
 def _swept(phase: Phase) -> bool:
-    """Whether the folds of the elements may be long, and nothing dear is between their loops."""
+    """Whether the folds of the elements may be long, and nothing dear is between their loops.
+
+    Not those that may end early: in a row of columns some would always go on.
+    """
     folds = [s for s in phase.body if isinstance(s, Fold)]
+    if any(reducer_of(t).enough is not None for f in folds for t in f.terms):
+        return False
     sizes = [f.terms[0].arena.extent[v].constant for f in folds for v in f.vars]
     between = [s for f in folds for body in f.bodies[:-1] for s in body]
     dear = any(isinstance(s, Let) and s.term.op not in CHEAP for s in between)
