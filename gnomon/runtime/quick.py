@@ -189,6 +189,9 @@ def _note_call(function: Callable[..., Any], args: tuple[Any, ...], made: Any) -
     """`function` made the node `made` of these arguments."""
     if not isinstance(made, Composite) or len(args) >= quick_call.MOST:
         return
+    if "many" in made.roles().values():
+        pattern_of(made)  # what is made of it is found by that
+        return
     words, noted = 0, []
     for arg in args:
         word = _argument(arg)

@@ -24,7 +24,9 @@ from gnomon.dtype import DType
 from gnomon.expr import ext, fn
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes, whole
+from gnomon.expr.ext.philox import Philox
 from gnomon.expr.node import Buffer, Expr, cast
+from gnomon.expr.pattern import pattern_of
 from gnomon.runtime import device as devices
 from gnomon.runtime.dispatch import tracer
 from gnomon.shadow.tensor import Tensor
@@ -105,7 +107,11 @@ class Random:
 
     def _draw(self, shape: Sequence[int], kind: str, dtype: Any) -> Expr:
         sizes, of = checked_sizes("Random", shape), dt.of(dtype)
-        return ext.philox(self._reserve(prod(sizes)), sizes, kind, of)
+        if of.kind != "f":
+            raise DTypeError(complaint("Random", "dtype", "a floating type", of.name))
+        drawn = Philox(self._reserve(prod(sizes)), sizes, kind, of)
+        pattern_of(drawn)  # what is made of it, and was before, is found by that
+        return drawn
 
     # -- expressions ----------------------------------------------------------------------------
 

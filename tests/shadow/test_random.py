@@ -8,6 +8,9 @@ from scipy import stats
 
 from gnomon.base import DTypeError, ParamError
 from gnomon.expr.oracle import evaluate
+from gnomon.plan.ir import Fold
+from gnomon.plan.pipeline import plan
+from gnomon.plan.statement import Store, Structure
 from gnomon.runtime import threads
 from gnomon.shadow import Random, Tensor, TensorContainer
 
@@ -129,6 +132,15 @@ def test_kernels_agree_with_the_oracle():
         out = np.zeros(50, e.dtype.numpy)
         Tensor(out).assign(e)
         np.testing.assert_allclose(out, evaluate(e), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gamma", "poisson"])
+def test_trials_are_made_until_one_is_good(name):
+    e = getattr(Random(seed=4), name)((300,), 40.0)
+    statement = [Store(Tensor(np.zeros(300, np.float32)), "saveto", e)]
+    *_, last = plan(statement, Structure(statement)).phases
+    assert not last.swept
+    assert any(isinstance(s, Fold) for s in last.body)
 
 
 def test_the_number_of_threads_changes_nothing():
