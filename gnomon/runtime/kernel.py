@@ -62,7 +62,10 @@ class Kernel:
             if sizes[elements]
         ]
         values.update((slot, storage.address) for slot, storage in scratch)
-        words = [threads.parallel_address(), *(n for share in shares for n in share)]
+        # where no phase has a second task, no thread is started
+        shared = any(share[0] > 1 for share in shares)
+        words = [threads.parallel_address() if shared else 0]
+        words.extend(n for share in shares for n in share)
         words.extend(values.get(slot, 0) for slot in self.signature.args)
         block = Block(words)
         owners = [b.owner for b in structure.buffers]

@@ -6,14 +6,11 @@ this process had its code from.
 
 from __future__ import annotations
 
-import functools
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
-from gnomon import config
 from gnomon.base import GnomonError
 from gnomon.runtime import jit, key
 from gnomon.runtime.disk import Disk
@@ -44,16 +41,9 @@ class Kept(NamedTuple):
 
 
 def disk() -> Disk | None:
-    """Where the settings want code to be kept; None for nowhere."""
-    limit = config.get("disk_cache_limit")
-    if not config.get("disk_cache") or not limit or not key.surroundings():
-        return None
-    return _disk(config.get("cache_dir") / "kernels", limit)
-
-
-@functools.lru_cache(maxsize=8)
-def _disk(folder: Path, limit: int) -> Disk:
-    return Disk(folder, limit)
+    """Where code is kept; None for nowhere, and where its names would not tell what it is."""
+    place = key.kept()
+    return place if place is not None and key.surroundings() else None
 
 
 def name_of(*parts: str) -> str | None:

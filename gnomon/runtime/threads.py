@@ -80,7 +80,13 @@ def num_threads() -> int:
     >>> num_threads() >= 1
     True
     """
-    return _running().threads.value
+    pool = _state.pool
+    return _configured() if pool is None else pool.threads.value
+
+
+def _configured() -> int:
+    """How many threads there will be when they are started."""
+    return 1 if _state.forked else int(config.get("num_threads"))
 
 
 def count_address() -> int:
@@ -113,7 +119,7 @@ def _start() -> _Pool:
     with _lock:
         if _state.pool is None:
             pool = (_with_libgomp() if config.get("gomp") else None) or _with_own_threads()
-            pool.call("gnomon_limit", 1 if _state.forked else config.get("num_threads"))
+            pool.call("gnomon_limit", _configured())
             _state.pool = pool
         return _state.pool
 

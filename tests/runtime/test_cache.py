@@ -163,7 +163,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder for kernels, of a gnomon whose sources nobody is changing just now."""
     threads.parallel_address()  # has code of its own
     monkeypatch.setattr(key, "surroundings", lambda: "here")
-    objects._disk.cache_clear()
+    key._disk.cache_clear()
     with config.using(cache_dir=tmp_path):
         yield tmp_path
 
