@@ -15,7 +15,7 @@ from gnomon.dtype import DType
 from gnomon.expr.axes import LIMIT
 from gnomon.expr.index import Index
 from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Expr, check_expr
-from gnomon.expr.term import Term, key_of
+from gnomon.expr.term import Term, distinct
 from gnomon.shape import prod
 
 
@@ -106,7 +106,7 @@ class Composite(Expr):
         parts: list[Any] = [type(self), self.shape]
         for name, role in self.roles().items():
             if role not in ("one", "many"):
-                parts.append(key_of(getattr(self, name)))
+                parts.append(distinct(getattr(self, name)))
         return tuple(parts)
 
     def infer(self) -> tuple[Sequence[int], DType]:

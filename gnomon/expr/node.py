@@ -26,6 +26,7 @@ from gnomon.dtype import DType
 from gnomon.expr.deferred import TRACED, Deferred, TraceError
 from gnomon.expr.index import Index
 from gnomon.expr.layout import array_at, stride_classes
+from gnomon.expr.machine import COMPARED, beyond
 from gnomon.expr.pattern import Pattern
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Number, Term, compute_dtype
@@ -407,6 +408,15 @@ def map_over(fn: ScalarFn, operands: Sequence[Operand]) -> Map:
     if first is None or len(operands) != fn.arity:
         raise TypeError(f"{fn.name} takes {fn.arity} operands, at least one an expression")
     dtype = first.dtype
+    if dtype.kind != "f" and fn.name in COMPARED and len(operands) == 2:
+        if any(beyond(x, dtype) for x in operands):
+            # all that the type holds lies on one side of the number, as 0 does
+            a, b = [x if beyond(x, dtype) else 0 for x in operands]
+            always = SCALAR["eq" if COMPARED[fn.name](a, b) else "ne"]
+            return map_over(always, (first, first))
+        if any(isinstance(x, Deferred) for x in operands) and dtype.size < 8:
+            wide = [Cast(x, dt.int64) if isinstance(x, Expr) else x for x in operands]
+            return map_over(SCALAR["identity"], [Cast(map_over(fn, wide), dtype)])
     how = fn.modular
     args = tuple([as_expr(x, dtype, fn.name, f"operand {k}", how) for k, x in enumerate(operands)])
     shape: Shape | None = None

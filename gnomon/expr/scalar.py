@@ -21,9 +21,10 @@ from gnomon import dtype as dt
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.derivative import TWO_OVER_ROOT_PI, best_derivative
-from gnomon.expr.formula import ROUNDING, Formula, Operand, Sym, Tape, prim, select, write
+from gnomon.expr.formula import Formula, Operand, Sym, Tape, prim, select, write
+from gnomon.expr.machine import NumpyMachine, TermMachine, near
 from gnomon.expr.primitive import PRIMITIVES, convert
-from gnomon.expr.term import Arena, Number, Term
+from gnomon.expr.term import Arena, Term
 
 if TYPE_CHECKING:
     from gnomon.expr.node import Expr
@@ -127,8 +128,8 @@ class ScalarFn:
         if self.integral and dtype.kind != "f":
             return args[0]
         work = self.working(dtype)
-        machine = _TermMachine(arena, work)
-        value = self.body.replay([arena.cast(a, work) for a in args], machine)
+        machine = TermMachine(arena, work)
+        value: Term = near(self.body.replay([arena.cast(a, work) for a in args], machine))
         if self.body.truth:
             value = arena.cast(value, work)
         return arena.cast(value, dtype)
@@ -148,10 +149,10 @@ class ScalarFn:
         if self.integral and dtype.kind != "f":
             return np.asarray(args[0])
         work = self.working(dtype).numpy
-        machine = _NumpyMachine(work)
+        machine = NumpyMachine(work)
         with np.errstate(all="ignore"):
             operands = [convert(a, work) for a in np.broadcast_arrays(*args)]
-            value = np.asarray(self.body.replay(operands, machine))
+            value = np.asarray(near(self.body.replay(operands, machine)))
             value = np.broadcast_to(value.astype(work), operands[0].shape)
             return convert(value, dtype.numpy)
 
@@ -227,67 +228,6 @@ class ScalarFn:
 
     def __repr__(self) -> str:
         return f"<scalar function {self.name}, {self.arity} arguments>"
-
-
-def held(value: Number, dtype: DType) -> Number:
-    """A formula's number as `dtype` holds it."""
-    return value if dtype.kind in "fb" else dtype.nearest(value)
-
-
-class _TermMachine:
-    """Replays formulas into Terms of one dtype."""
-
-    def __init__(self, arena: Arena, dtype: DType) -> None:
-        self.arena, self.dtype = arena, dtype
-
-    def const(self, value: Number) -> Term:
-        if isinstance(value, bool):
-            return self.arena.const(value, dt.bool_)
-        return self.arena.const(held(value, self.dtype), self.dtype)
-
-    def number(self, truth: Term) -> Term:
-        return self.arena.cast(truth, self.dtype)
-
-    def op(self, name: str, *args: Term) -> Term:
-        if self.dtype.kind != "f":
-            if name == "fma":
-                return args[0] * args[1] + args[2]
-            if name in ROUNDING or (name == "abs" and self.dtype.kind == "u"):
-                return args[0]
-        if name == "ne" and args[1].constant == 0 and args[0].op == "cast":
-            origin = args[0].args[0]
-            if origin.dtype is dt.bool_:  # a comparison's 0 or 1, used as a condition
-                return origin
-        return self.arena.op(name, *args)
-
-    def call(self, fn: ScalarFn, *args: Term) -> Term:
-        return fn.terms(self.arena, args)
-
-
-class _NumpyMachine:
-    """Replays formulas over arrays of one dtype."""
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.dtype = dtype
-
-    def const(self, value: Number) -> Any:
-        if isinstance(value, bool):
-            return np.asarray(value)
-        return np.asarray(held(value, dt.of(self.dtype)), self.dtype)
-
-    def number(self, truth: Any) -> Any:
-        return np.asarray(truth).astype(self.dtype)
-
-    def op(self, name: str, *args: Any) -> Any:
-        if self.dtype.kind != "f":
-            if name == "fma":
-                return args[0] * args[1] + args[2]
-            if name in ROUNDING:
-                return args[0]
-        return PRIMITIVES[name].numpy(*args)
-
-    def call(self, fn: ScalarFn, *args: Any) -> Any:
-        return fn.numpy(*args)
 
 
 SCALAR: dict[str, ScalarFn] = {}

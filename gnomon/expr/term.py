@@ -279,6 +279,15 @@ def key_of(payload: Hashable) -> Hashable:
     return (type(payload), payload) if isinstance(payload, bool | int) else payload
 
 
+def distinct(value: Hashable) -> Hashable:
+    """`value` as a part of a key, told apart as by `key_of`, in tuples too; of plain values."""
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, float):
+        return ("float", value.hex())
+    return tuple(map(distinct, value)) if type(value) is tuple else value
+
+
 def cast_number(value: Number, dtype: DType) -> Number:
     """A Python number as `dtype` holds it: the rule of `Arena.cast`.
 

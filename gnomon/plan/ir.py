@@ -98,7 +98,6 @@ class Phase:
     split: bool = True
     columns: bool = False
     swept: bool = False
-    lanes: int = 1
     cost: list[tuple[int, Term | None]] = field(default_factory=list)
 
 

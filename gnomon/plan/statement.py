@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from gnomon.expr.composite import Composite
 from gnomon.expr.layout import UNIT
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
+from gnomon.expr.term import distinct
 
 Saver: TypeAlias = Literal["saveto", "plusto", "minusto", "multo", "divto"]
 SAVERS: dict[str, str | None] = {
@@ -127,7 +128,7 @@ class Structure:
         shape = tuple(map(self.size, node.shape))
         return (
             type(node),
-            node.static(),
+            distinct(node.static()),
             tuple(map(self.size, node.size_values())),
             shape,
             children,

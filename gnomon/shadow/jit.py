@@ -43,9 +43,10 @@ VARIANTS = 8  # traces of one signature
 KEPT = 512  # signatures
 _SPACING, _MIDDLE = 1 << 44, 1 << 43  # of the memory of stand-ins
 _NUMBERS = (float, int)
+_LATER: Any = object()  # the function comes with the next call, as it does to a decorator
 
 
-def jit(function: Callable[..., None] | None = None, *, static: Sequence[str] = ()) -> Any:
+def jit(function: Any = _LATER, *, static: Sequence[str] = ()) -> Any:
     """`function`, which assigns to its tensors, so that a call of it is one native call.
 
     Its arguments are tensors, numbers, which may change from call to call, and anything hashable
@@ -63,14 +64,27 @@ def jit(function: Callable[..., None] | None = None, *, static: Sequence[str] = 
     >>> w.numpy(), m.numpy()
     (array([0.875, 0.875, 0.875], dtype=float32), array([-0.375, -0.375, -0.375], dtype=float32))
 
+    An exception that the function raises while it is traced comes out of the call as it is: none of
+    its lines has been carried out then, and the next call traces anew.
+
     Raises:
         TraceError: when called, where what the function does depends on values that are not known
             before it runs, or it gives something back.
+        TypeError: `function` is none, or Python does not know its arguments; `static` is no
+            sequence of names.
         ParamError: `static` names what is no argument.
     """
-    if function is None:
+    if function is _LATER:
         return functools.partial(jit, static=static)
     return Jitted(function, static)
+
+
+def listed(names: Any) -> Sequence[Any]:
+    """What a sequence holds; (None,) where it is none."""
+    try:
+        return tuple(names)
+    except TypeError:
+        return (None,)
 
 
 class Jitted:
@@ -79,10 +93,17 @@ class Jitted:
     def __init__(self, function: Callable[..., None], static: Sequence[str] = ()) -> None:
         if not callable(function):
             raise TypeError(complaint("jit", "function", "a function", f"{function!r:.60}"))
+        if isinstance(static, str) or not all(isinstance(name, str) for name in listed(static)):
+            expected = "a sequence of names of arguments"
+            raise TypeError(complaint("jit", "static", expected, f"{static!r:.60}"))
         functools.update_wrapper(self, function)
         self.function = function
         self.name = getattr(function, "__name__", repr(function))
-        self.signature = inspect.signature(function)
+        try:
+            self.signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            expected = "a function written in Python"
+            raise TypeError(complaint("jit", "function", expected, f"{function!r:.60}")) from None
         names = list(self.signature.parameters)
         for name in static:
             if name not in names:

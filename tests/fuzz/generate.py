@@ -15,6 +15,7 @@ from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.expr.scalar import ScalarFn
 from gnomon.shadow import Tensor
+from tests.fuzz import lines
 
 DTYPES = "float32 float64 int32 float16 bfloat16 uint8 int8 int64 bool".split()
 LAYOUTS = ("dense", "padded", "strided", "reversed", "transposed")
@@ -58,7 +59,9 @@ class Generator:
             self.operator,
             self.traced,
         ]  # fmt: skip
-        return self.rng.choice(kinds)()
+        others = [*lines.MORE, *lines.RARE]
+        chosen = self.rng.randrange(len(kinds) + len(others))
+        return kinds[chosen]() if chosen < len(kinds) else others[chosen - len(kinds)](self)
 
     # -- what there is --------------------------------------------------------------------------
 
@@ -85,6 +88,15 @@ class Generator:
         if self.rng.random() < 0.25:
             return self.rng.choice(["2", "-1", "0", "3"] + ["0.5"] * (e.dtype.kind == "f"))
         return self.rng.choice(alike)
+
+    def every_tensor_like(self, name: str) -> list[str]:
+        """The names of tensors of the shape and dtype of `name`."""
+        e = self.names[name]
+        found = [(n, self.names[n]) for n in self.every(Tensor)]
+        return [n for n, t in found if (t.shape, t.dtype) == (e.shape, e.dtype)]
+
+    def dtype(self) -> str:
+        return self.rng.choice(DTYPES)
 
     def fresh(self, kind: str) -> str:
         self.count += 1

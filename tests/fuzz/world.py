@@ -7,10 +7,16 @@ and so is an error that is none of gnomon's own.
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import io
 import itertools
 import linecache
 import math
+import operator
 import os
+import pickle
+import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +45,15 @@ EXACT = frozenset(
 )
 # Python's own complaints about how a function is called
 ORDINARY = (TypeError, ValueError, IndexError)
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "saveto": lambda dest, value: dest.__setitem__(slice(None), value),
+    "plusto": operator.iadd,
+    "minusto": operator.isub,
+    "multo": operator.imul,
+    "divto": operator.itruediv,
+}
 
 
 class Finding(Exception):
@@ -92,7 +107,7 @@ class World:
             wanted = self.wanted(dest, saver, value)
         except (*ORDINARY, GnomonError, AttributeError, KeyError):
             wanted = None  # what the oracle refuses, the assignment has to refuse, or not
-        dest.assign(value, saver)
+        self.store(dest, saver, value)
         self.stored += 1
         self.check(dest, before, wanted)
 
@@ -130,6 +145,19 @@ class World:
         for block, old in zip(self.blocks, contents, strict=True):
             block[...] = old
 
+    def store(self, dest: Any, saver: str, value: Any) -> None:
+        """The statement as an operator or as a call, by turns."""
+        into = _OPERATORS.get(saver) if isinstance(saver, str) else None
+        if into is None or self.stored % 2:
+            dest.assign(value, saver)
+        else:
+            into(dest, value)
+
+    def again(self, dest: Any, saver: str, make: Callable[[], Any], count: int) -> None:
+        """The same statement several times, its value made anew each time."""
+        for _ in range(count):
+            self.put(dest, saver, make())
+
     # -- calls ----------------------------------------------------------------------------------
 
     def operator(self, body: str) -> Any:
@@ -157,10 +185,100 @@ class World:
         if not all(map(same, self.blocks, wanted)):
             raise Finding("jit stores something else")
 
+    def jitted(self, lines: list[str], a: Any, b: Any, c: Any, x: Any, static: Any) -> None:
+        """A function of lines, plainly and by `jit`: the same numbers where both go through."""
+        text = "\n    ".join(["def f(a, b, x):", *lines])
+        space = {"c": c, "r": shadow.Random("cpu", 5), "shadow": shadow}
+        exec(compile(text, "<jitted>", "exec", dont_inherit=True), space)
+        plain, fast = space["f"], shadow.jit(space["f"], static=static)
+        before = [block.copy() for block in self.blocks]
+        for turn in range(3):
+            self.restore(before)
+            try:
+                fast(a, b, x)
+            except Exception as error:
+                if not own(error):
+                    raise
+                if not all(map(same, self.blocks, before)):
+                    raise Finding("a function that failed while it was traced stored") from error
+                return
+            got = [block.copy() for block in self.blocks]
+            self.restore(before)
+            if turn == 2 and "r." not in text:
+                plain(a, b, x)
+                if not all(map(same, self.blocks, got)):
+                    raise Finding("jit stores something else")
+
+    def viewed(self, tensor: Tensor, view: Callable[[Any], Any], times: int) -> Any:
+        """A part of a tensor, which must be NumPy's part of its array."""
+        for _ in range(times):
+            made, wanted = view(tensor), view(tensor.numpy())
+            got = made.numpy() if isinstance(made, Tensor) else made
+            if not same(np.asarray(got), np.asarray(wanted)) or np.shape(got) != np.shape(wanted):
+                raise Finding(f"a view of something else\ngot {got!r}\nwanted {wanted!r}")
+        return made
+
+    def through(self, tensor: Tensor, seed: int, damage: int) -> None:
+        """A tensor written and read again; damaged bytes are refused, or read as others."""
+        stream = io.BytesIO()
+        shadow.save_binary(stream, tensor)
+        data, rng = bytearray(stream.getvalue()), np.random.default_rng(seed)
+        if damage == 1:
+            data = data[: rng.integers(len(data))]
+        elif damage == 2:
+            data[rng.integers(len(data))] ^= 1 << rng.integers(8)
+        read = shadow.TensorContainer((1,) * tensor.ndim, tensor.dtype)
+        shadow.load_binary(io.BytesIO(bytes(data)), read)
+        if not damage and not same(read.numpy(), tensor.numpy()):
+            raise Finding("another tensor was read than was written")
+
+    def orphan(self, shape: tuple[int, ...], dtype: str) -> Tensor:
+        """A tensor that alone holds its array."""
+        return Tensor(np.ones(shape, dt.of(dtype).numpy))
+
+    def rows_of_freed(self, shape: tuple[int, ...], dtype: str) -> Tensor:
+        """The rows of a tensor whose memory has been given back."""
+        whole = shadow.alloc_space(shape, dtype)
+        rows = whole[:2]
+        shadow.free_space(whole)
+        return rows
+
+    def copied(self, e: Expr) -> Expr:
+        """A copy, through pickle."""
+        return pickle.loads(pickle.dumps(copy.copy(e)))
+
+    def at_once(self, tensor: Tensor, run: Callable[[Any, Any], None], times: int) -> None:
+        """The same statement on two threads, into tensors of their own."""
+        mine = [shadow.TensorContainer(tensor.shape, tensor.dtype, 0) for _ in range(2)]
+
+        def work(dest: Tensor) -> None:
+            for _ in range(times):
+                run(tensor, dest)
+
+        other = threading.Thread(target=quietly, args=(work, mine[1]))
+        other.start()
+        try:
+            work(mine[0])
+        finally:
+            other.join()
+        if not same(mine[0].numpy(), mine[1].numpy()):
+            raise Finding("two threads computed different numbers")
+
     def gradient(self, e: Expr, g: Expr, x: Expr) -> Expr:
         """What `x` receives."""
         (received,) = vjp([e], [g], [x])
         return x if received is None else received
+
+
+def quietly(work: Callable[[Any], None], argument: Any) -> None:
+    """Run on a thread of its own: what it is refused, the other is refused as well."""
+    with contextlib.suppress(*ORDINARY, GnomonError):
+        work(argument)
+
+
+def own(error: BaseException) -> bool:
+    """Whether the program's function raised an error itself."""
+    return traceback.extract_tb(error.__traceback__)[-1].filename == "<jitted>"
 
 
 def pieces(dest: Any, e: Expr) -> list[tuple[Tensor, Expr]]:

@@ -93,7 +93,7 @@ def entries(folder: Path) -> list[Path]:
 
 def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     compiled, loaded, values, _ = finish(start(tmp_path, PYTHONHASHSEED="1"))
-    assert compiled > 5
+    assert compiled == 5, "no more than the kernels: so little work starts no threads"
     assert loaded == 0
     assert len(entries(tmp_path)) == compiled
     assert finish(start(tmp_path, PYTHONHASHSEED="2")) == (0, compiled, values, "")
@@ -114,7 +114,7 @@ def test_files_that_may_not_grow_are_done_without(tmp_path: Path) -> None:
     """The system's own limit stands for a full disk."""
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
     compiled, loaded, _, said = finish(start(tmp_path, limit + WORK, GNOMON_DEBUG="1"))
-    assert compiled > 5
+    assert compiled == 5, "no more than the kernels: so little work starts no threads"
     assert loaded == 0
     assert said.count("kernels are not kept on disk") == 1
     assert not list(tmp_path.glob("kernels/*"))
