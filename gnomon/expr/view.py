@@ -14,4 +14,6 @@ def view_of(
     if not src.address:
         return None
     address = src.address + offset * src.dtype.size
-    return Buffer(shape, src.dtype, strides, address, src, src.device)
+    # what owns the memory, not the handle: a container may take other memory later
+    owner = src if src.owner is None else src.owner
+    return Buffer(shape, src.dtype, strides, address, owner, src.device)

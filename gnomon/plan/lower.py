@@ -77,20 +77,21 @@ class Expander:
         self.bodies: dict[int, Term] = {}
 
     def __call__(self, root: Term, mask: Term | None = None) -> Term:
-        stack: list[Frame] = [(root, mask)]
+        memo = self.memo
+        stack: list[tuple[Frame, list[Frame] | None]] = [((root, mask), None)]
         while stack:
-            frame = stack[-1]
-            if key_of(frame) in self.memo:
-                stack.pop()
+            frame, needs = stack.pop()
+            if key_of(frame) in memo:
                 continue
-            needs = self.needs(*frame)
-            waiting = [f for f in needs if key_of(f) not in self.memo]
+            if needs is None or frame[0].op == "guard":  # which asks in two steps
+                needs = self.needs(*frame)
+            waiting = [f for f in needs if key_of(f) not in memo]
             if waiting:
-                stack.extend(waiting)
+                stack.append((frame, needs))
+                stack += [(f, None) for f in waiting]
                 continue
-            stack.pop()
-            self.memo[key_of(frame)] = self.build(*frame, [self.memo[key_of(f)] for f in needs])
-        return self.memo[key_of((root, mask))]
+            memo[key_of(frame)] = self.build(*frame, [memo[key_of(f)] for f in needs])
+        return memo[key_of((root, mask))]
 
     def needs(self, term: Term, mask: Term | None) -> list[Frame]:
         """What must be expanded before `term` can be."""

@@ -12,17 +12,21 @@ from gnomon.expr.term import Arena, Term, mask_of
 
 def postorder(roots: Iterable[Term]) -> list[Term]:
     """Every Term below `roots` once, arguments first."""
-    seen: set[int] = set()
+    done: set[int] = set()
     order: list[Term] = []
-    stack: list[tuple[Term, bool]] = [(root, False) for root in reversed(list(roots))]
+    stack = list(roots)[::-1]
     while stack:
-        term, done = stack.pop()
-        if done:
-            order.append(term)
-        elif term.id not in seen:
-            seen.add(term.id)
-            stack.append((term, True))
-            stack.extend((arg, False) for arg in reversed(term.args) if arg.id not in seen)
+        term = stack[-1]
+        if term.id in done:
+            stack.pop()
+            continue
+        waiting = [arg for arg in term.args if arg.id not in done]
+        if waiting:
+            stack += waiting[::-1]
+            continue
+        stack.pop()
+        done.add(term.id)
+        order.append(term)
     return order
 
 

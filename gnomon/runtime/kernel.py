@@ -35,6 +35,7 @@ GRAIN = 250_000  # work (see `Phase.cost`) below which another thread does not p
 SINGLE = 1000  # work of a phase that is one iteration, such as the last step of a sum
 TASKS_EACH = 4  # tasks for each thread, of work that is enough
 ENTRY = "kernel"
+LARGE = 1_000_000  # characters of code beyond which no passes run over it
 
 
 class Kernel:
@@ -94,11 +95,15 @@ class Source(NamedTuple):
 
 
 def source(nests: Nests) -> Source:
-    """The code of loop nests for this machine."""
+    """The code of loop nests for this machine.
+
+    A body of thousands of operations is in registers and in order already; passes over it would
+    take longer than the code generator, and there is no loop that short ones could be unrolled in.
+    """
     here = jit.host()
     machine = target.processor(here.triple, here.cpu, here.features, caches.last_level())
     text = cpu.write(nests, machine)
-    return Source(text, 2 if divides(nests) else 1)
+    return Source(text, 2 if divides(nests) else 1 if len(text) < LARGE else 0)
 
 
 def divides(nests: Nests) -> bool:

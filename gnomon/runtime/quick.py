@@ -186,8 +186,9 @@ def _patterns(*nodes: Expr) -> list[Pattern] | None:
 
 
 def _note_call(function: Callable[..., Any], args: tuple[Any, ...], made: Any) -> None:
-    """`function` made the node `made` of these arguments."""
-    if not isinstance(made, Composite) or len(args) >= quick_call.MOST:
+    """`function` made a node, or a tensor over an argument's memory, of these arguments."""
+    view = type(made) is _tensors[0]
+    if not (view or isinstance(made, Composite)) or len(args) >= quick_call.MOST:
         return
     if "many" in made.roles().values():
         pattern_of(made)  # what is made of it is found by that
@@ -199,11 +200,20 @@ def _note_call(function: Callable[..., Any], args: tuple[Any, ...], made: Any) -
             return
         words = _mixed_in(words, word[0])
         noted.append(word[1])
-    program = _program(args, made)
+    program = _viewed(args, made) if view else _program(args, made)
     if program is not None:
-        code, nodes = program
         signed = words - (words >> 63 << 64)
-        enter((function, signed, len(args) + 1), (tuple(noted), code, nodes))
+        enter((function, signed, len(args) + 1), (tuple(noted), *program))
+
+
+def _viewed(args: tuple[Any, ...], made: Buffer) -> tuple[object, ...] | None:
+    """The form of a tensor over the memory of an argument, and where it begins there."""
+    patterns = _patterns(made)
+    for k, arg in enumerate(args):
+        owned = isinstance(arg, _tensors[0]) and arg.owner is not None and arg.owner is made.owner
+        if owned and patterns and arg is not made and arg.address and made.address:
+            return (made.shape, made.strides, patterns[0], k), 0, made.address - arg.address
+    return None
 
 
 def _argument(arg: Any) -> tuple[tuple[int, ...], Any] | None:
@@ -235,7 +245,7 @@ def _mixed_in(so_far: int, words: Sequence[int]) -> int:
     return so_far
 
 
-def _program(args: tuple[Any, ...], root: Composite) -> tuple[tuple[Any, ...], int] | None:
+def _program(args: tuple[Any, ...], root: Composite) -> tuple[object, ...] | None:
     """How the nodes between the arguments and `root` are made; None where that is not known."""
     places = {id(arg): k for k, arg in enumerate(args) if isinstance(arg, Expr)}
     code: list[Any] = []

@@ -5,9 +5,10 @@ same but for the operands: nodes of the same classes with the same fields. `reca
 *arguments)` looks for a *program* that makes them: a tuple that holds, for each node in turn, its
 class, its pattern, how many fields follow, and of each its name, where its value is found (the
 number of an argument, or of a node behind the last argument; -1 for a value of its own), and that
-value. It gives None where there is none.
+value. It gives None where there is none. Where the result is a tensor over the memory of an
+argument, there are no nodes, and the program is its shape, strides, pattern, and which argument.
 
-    function, mixed arguments, their number  -> arguments to compare, program, number of nodes
+    function, mixed arguments, their number -> arguments to compare, program, nodes, bytes further
 """
 
 from __future__ import annotations
@@ -218,6 +219,24 @@ make:
   %nodes.at = getelementptr i64, ptr %entry, i64 2
   %nodes = load i64, ptr %nodes.at
   %given = getelementptr ptr, ptr %args, i64 1
+  %view = icmp eq i64 %nodes, 0
+  br i1 %view, label %place, label %build
+place:
+  %shape = call ptr @PyTuple_GetItem(ptr %program, i64 0)
+  %strides = call ptr @PyTuple_GetItem(ptr %program, i64 1)
+  %pattern = call ptr @PyTuple_GetItem(ptr %program, i64 2)
+  %which.object = call ptr @PyTuple_GetItem(ptr %program, i64 3)
+  %which = call i64 @PyLong_AsLongLong(ptr %which.object)
+  %bytes.at = getelementptr i64, ptr %entry, i64 3
+  %bytes = load i64, ptr %bytes.at
+  %source.at = getelementptr ptr, ptr %given, i64 %which
+  %source = load ptr, ptr %source.at
+  %viewed = call ptr @moved(ptr %source, ptr %shape, ptr %strides, ptr %pattern, i64 %bytes)
+  %no.view = icmp eq ptr %viewed, null
+  br i1 %no.view, label %none, label %seen
+seen:
+  ret ptr %viewed
+build:
   %given.count = sub i64 %count, 1
   %made = call ptr @run_program(ptr %program, i64 %nodes, ptr %given, i64 %given.count)
   %failed = icmp eq ptr %made, null

@@ -75,12 +75,9 @@ look:
   %c = phi i64 [%stop.word, %bounds], [0, %number]
   %d = phi i64 [%step.word, %bounds], [<row>, %number]
   %pattern = call i64 @key(ptr %self)
-  %owner = call ptr @field(ptr %self, i64 <Buffer.owner>)
   %entry = call ptr @find(i64 %pattern, i64 %b, i64 %c, i64 %d)
   %unknown = icmp eq ptr %entry, null
-  %ownerless = icmp eq ptr %owner, @None
-  %unfit = or i1 %unknown, %ownerless
-  br i1 %unfit, label %none, label %move
+  br i1 %unknown, label %none, label %move
 move:
   %shape = load ptr, ptr %entry
   %strides.at = getelementptr ptr, ptr %entry, i64 1
@@ -89,6 +86,19 @@ move:
   %made.pattern = load ptr, ptr %made.pattern.at
   %bytes.at = getelementptr i64, ptr %entry, i64 3
   %bytes = load i64, ptr %bytes.at
+  %made = call ptr @moved(ptr %self, ptr %shape, ptr %strides, ptr %made.pattern, i64 %bytes)
+  ret ptr %made
+none:
+  ret ptr null
+}
+
+; a tensor of that form over the memory of `self`, so many bytes further; null where it has none
+
+define internal ptr @moved(ptr %self, ptr %shape, ptr %strides, ptr %pattern, i64 %bytes) noinline {
+  %owner = call ptr @field(ptr %self, i64 <Buffer.owner>)
+  %ownerless = icmp eq ptr %owner, @None
+  br i1 %ownerless, label %none, label %from
+from:
   %old = call ptr @field(ptr %self, i64 <Buffer.address>)
   %old.word = call i64 @PyLong_AsLongLong(ptr %old)
   %known = icmp sgt i64 %old.word, 0
@@ -106,7 +116,7 @@ fill:
   call void @set(ptr %made, i64 <Buffer.address>, ptr %address)
   call void @put(ptr %made, i64 <Expr.shape>, ptr %shape)
   call void @put(ptr %made, i64 <Buffer.strides>, ptr %strides)
-  call void @put(ptr %made, i64 <Expr.pattern>, ptr %made.pattern)
+  call void @put(ptr %made, i64 <Expr.pattern>, ptr %pattern)
   call void @put(ptr %made, i64 <Expr.exp_type>, ptr @rvalue)
   call void @put(ptr %made, i64 <Buffer._layout>, ptr @None)
   call void @put(ptr %made, i64 <Buffer.owner>, ptr %owner)

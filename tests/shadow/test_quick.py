@@ -298,3 +298,24 @@ def test_fields_are_where_they_are_found():
     assert found.kind is Point
     assert fields.field(Point, "__doc__") is None
     assert fields.field(int, "real") is None
+
+
+def test_views_by_functions_outlive_a_change_of_their_container():
+    for _ in range(4):
+        box = TensorContainer((2, 3), init=3.0)
+        flipped, cut = shadow.flip(box, 0), shadow.slice(box, 0, 1)
+        box.resize((500, 300))
+        others = [TensorContainer((2, 3), init=7.0) for _ in range(20)]
+        assert (flipped.numpy() == 3.0).all()
+        assert (cut.numpy() == 3.0).all()
+        assert len(others) == 20
+
+
+def test_views_by_functions_are_recalled():
+    (x, y), (a, b) = tensors((4, 5), (4, 5))
+    for k in range(4):
+        source, array = (a, x) if k % 2 else (b[:], y)
+        np.testing.assert_array_equal(shadow.flip(source, 0).numpy(), array[::-1])
+        np.testing.assert_array_equal(shadow.flip(source, 1).numpy(), array[:, ::-1])
+        np.testing.assert_array_equal(shadow.slice(source, 1, 3).numpy(), array[1:3])
+        assert type(shadow.flip(source, 0)) is Tensor
