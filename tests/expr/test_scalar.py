@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 from scipy import special
@@ -9,7 +11,7 @@ from scipy import special
 from gnomon import dtype as dt
 from gnomon.base import GnomonError
 from gnomon.expr import fn
-from gnomon.expr.formula import Tape, prim, write
+from gnomon.expr.formula import Tape, prim, select, write
 from gnomon.expr.node import Buffer
 from gnomon.expr.oracle import evaluate
 from gnomon.expr.scalar import SCALAR, ScalarFn
@@ -262,3 +264,32 @@ def test_unknown_functions_are_named_with_a_hint():
     with pytest.raises(AttributeError, match="maximum"):
         fn.maximun
     assert "tanh" in dir(fn)
+
+
+@pytest.mark.parametrize("name", ["uint8", "int8", "int32", "int64", "bool"])
+@pytest.mark.parametrize("function", ["lt", "le", "gt", "ge", "eq", "ne"])
+def test_integers_compare_with_numbers_that_they_do_not_hold(name, function):
+    values = np.array([0, 1], name)
+    if name != "bool":
+        values = np.array([np.iinfo(name).min, 0, np.iinfo(name).max], name)
+    x, how = (
+        Buffer(values.shape, dt.of(name), None, values.ctypes.data, values),
+        getattr(fn, function),
+    )
+    for number in (300, -300, 2**31, -(2**40), 2**63, -(2**70), 2**64 + 1, 255, 1, 0):
+        for e, wanted in (
+            (how(x, number), [compared(function, int(v), number) for v in values]),
+            (how(number, x), [compared(function, number, int(v)) for v in values]),
+        ):
+            assert e.dtype is x.dtype
+            assert evaluate(e).astype(int).tolist() == wanted, (function, number)
+
+
+def compared(function: str, a: int, b: int) -> int:
+    return int(getattr(operator, function)(a, b))
+
+
+def test_formulas_compare_with_numbers_that_the_type_does_not_hold():
+    above = ScalarFn("above", write(1, lambda x: select(x >= 300, 2, select(x < -1, 3, x + 300))))
+    assert above.numpy(np.array([255, 3], np.uint8)).tolist() == [254, 2]
+    assert above.numpy(np.array([300, -2, 1], np.int32)).tolist() == [2, 3, 301]

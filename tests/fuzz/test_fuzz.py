@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 from gnomon.base import ShapeError
-from tests.fuzz.child import fresh, replay
-from tests.fuzz.hunt import hunt, kind_of, outcome, smallest
+from tests.fuzz.child import Journal, explore, fresh, replay
+from tests.fuzz.hunt import Report, hunt, kind_of, note, outcome, smallest
 from tests.fuzz.world import Finding, World, attempt
 
 
@@ -76,3 +78,22 @@ def test_leaves_lie_in_guarded_memory():
             assert t.shape == shape
             t.numpy()[...] = 9
             assert (w.blocks[-1] == 9).sum() == t.numpy().size
+
+
+def test_a_crash_that_does_not_come_again_is_kept_with_all_that_is_known(tmp_path):
+    news = {"finding": "ended by SIGABRT\nseed 3, program 7\nFatal", "lines": ["x = 1", "y = 2"]}
+    report = Report()
+    note(news | {"history": "[6, ...]"}, report, tmp_path, None)
+    text = (tmp_path / "001.py").read_text()
+    assert report.findings == {"ended by SIGABRT": ["x = 1", "y = 2"]}
+    assert "# seed 3, program 7" in text
+    assert "not found again" in text
+    assert (tmp_path / "001.journal").read_text() == "[6, ...]"
+
+
+def test_a_child_notes_its_lines_and_where_tensors_lie(tmp_path):
+    path = tmp_path / "journal"
+    explore(5, 3, Journal(str(path)))
+    rows = [json.loads(row) for row in path.read_text().splitlines()]
+    assert {number for number, _, _ in rows} == {0, 1, 2}
+    assert any(at for _, _, at in rows)

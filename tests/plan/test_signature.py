@@ -59,3 +59,13 @@ def test_words_that_are_no_signature_are_refused(signature: Signature, data: st.
         except ValueError:
             continue
         assert len(wrong) == len(words), "a change of length is always seen"
+
+
+def test_numbers_that_are_equal_but_differ_are_told_apart():
+    x = leaf(NUMBERS)
+    keys = set()
+    for value in (0.0, -0.0, 1.0, True, 1):
+        padded = ext.pad(x, (1, 0), (0, 0), value)
+        result = leaf(np.zeros(padded.shape, np.float32))
+        keys.add(Structure([Store(result, "saveto", padded)]).key)
+    assert len(keys) == 5

@@ -338,6 +338,66 @@ def test_errors():
         shadow.jit(lambda b: b)(b)
 
 
+@pytest.mark.parametrize("function", [None, 3, "x", [1], iter("x"), np.ones(3)], ids=repr)
+def test_what_is_no_function(function):
+    with pytest.raises(TypeError, match="'function'"):
+        shadow.jit(function)
+    with pytest.raises(TypeError, match="'function'"):
+        shadow.jit(static=["a"])(function)
+
+
+def test_what_python_does_not_know_the_arguments_of():
+    with pytest.raises(TypeError, match="written in Python"):
+        shadow.jit(dict.fromkeys if not hasattr(dict.fromkeys, "__text_signature__") else min)
+
+
+@pytest.mark.parametrize("static", [None, 3, "a", b"a", [1], [None]], ids=repr)
+def test_static_is_a_sequence_of_names(static):
+    with pytest.raises(TypeError, match="'static'"):
+        shadow.jit(lambda a: None, static=static)
+
+
+def test_an_error_in_the_function_leaves_nothing_done():
+    a, b = tensors(2)
+    before, fail = a.numpy().copy(), [True]
+
+    @shadow.jit
+    def step(a, b, x):
+        a[:] = b * x
+        if fail[0]:
+            raise KeyError("of its own")
+        b[1:] += a[:-1]
+
+    for _ in range(2):
+        with pytest.raises(KeyError, match="of its own"):
+            step(a, b, 2.0)
+        np.testing.assert_array_equal(a.numpy(), before)
+    fail[0] = False
+    wanted = b.numpy() * 2
+    step(a, b, 2.0)
+    np.testing.assert_array_equal(a.numpy(), wanted)
+    fail[0] = True
+    step(a, b, 0.0)  # it was traced; its lines do not run again
+    assert not a.numpy().any()
+    with pytest.raises(KeyError):
+        step(a[1:], b[1:], 2.0)
+    a[:] = 1.0
+    assert a.numpy().all()
+
+
+def test_numbers_are_compared_as_they_are():
+    x = Tensor(np.array([0, 7, 255], np.uint8))
+    y = TensorContainer((3,), "uint8")
+
+    @shadow.jit
+    def above(y, x, n):
+        y[:] = x >= n
+
+    for n in (300, 255, 7, 0, -5, 2**40):
+        above(y, x, n)
+        assert y.numpy().tolist() == [int(v >= n) for v in (0, 7, 255)], n
+
+
 # -- anything against the same line by line -----------------------------------------------------
 
 BINARY = ("add", "sub", "maximum", "minimum")
