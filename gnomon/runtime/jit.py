@@ -109,12 +109,12 @@ class Module:
     def ir(self) -> str:
         """The optimised LLVM IR as text (derived anew from the source at each call)."""
         with _lock:
-            return str(optimised(self._text(), self._opt, _machine()))
+            return str(optimised(self._text(), self._opt, _machine(self._opt < 0)))
 
     def asm(self) -> str:
         """The assembly of the module as text (derived anew from the source at each call)."""
         with _lock:
-            machine = _machine()
+            machine = _machine(self._opt < 0)
             return str(machine.emit_assembly(optimised(self._text(), self._opt, machine)))
 
     def close(self) -> None:
@@ -139,10 +139,11 @@ def compile_ir(
 ) -> Module:
     """Machine code for this host from LLVM IR.
 
-    `opt` is the pipeline: 0 none, 1 light (see `_light`), 2 LLVM's usual, 3 its most. `symbols`
-    gives the addresses of functions that the text only declares; what it does not name is searched
-    in the process (libc, libm). `.code` of the result is the object file, which `load_object` links
-    again, in this or in another process on an equal host.
+    `opt` is the pipeline: 0 none, 1 light (see `_light`), 2 LLVM's usual, 3 its most; -1 is none
+    and a code generator in haste, whose code takes a third longer. `symbols` gives the addresses of
+    functions that the text only declares; what it does not name is searched in the process (libc,
+    libm). `.code` of the result is the object file, which `load_object` links again, in this or in
+    another process on an equal host.
 
     >>> m = compile_ir("define i32 @two() { ret i32 2 }")
     >>> m.names
@@ -153,10 +154,11 @@ def compile_ir(
     """
 
     def make() -> Module:
-        module = optimised(text, opt, _machine(), verify)
+        machine = _machine(opt < 0)
+        module = optimised(text, opt, machine, verify)
         _check_declared(module, symbols or {})
         names = _defined(module)
-        code: bytes = _machine().emit_object(module)
+        code: bytes = machine.emit_object(module)
         return _link(code, names, symbols or {}, _packed(text), opt)
 
     return undisturbed(make)
@@ -299,13 +301,13 @@ def _link(
     return Module(tracker, {name: tracker[name] for name in names}, code, source, opt)
 
 
-def _new_machine() -> Any:
+def _new_machine(hasty: bool = False) -> Any:
     here = host()
     target = llvm.Target.from_triple(here.triple)
     return target.create_target_machine(
         cpu=here.cpu,
         features=here.feature_string,
-        opt=2,
+        opt=0 if hasty else 2,
         reloc="pic",
         codemodel="small",
         jit=True,
@@ -318,8 +320,8 @@ def _process() -> ctypes.CDLL:
 
 
 @functools.cache
-def _machine() -> Any:
-    return _new_machine()
+def _machine(hasty: bool = False) -> Any:
+    return _new_machine(hasty)
 
 
 @once

@@ -36,6 +36,7 @@ SINGLE = 1000  # work of a phase that is one iteration, such as the last step of
 TASKS_EACH = 4  # tasks for each thread, of work that is enough
 ENTRY = "kernel"
 LARGE = 1_000_000  # characters of code beyond which no passes run over it
+HUGE = 8_000_000  # and beyond which it is generated in haste: 40,000 operations
 
 
 class Kernel:
@@ -103,7 +104,9 @@ def source(nests: Nests) -> Source:
     here = jit.host()
     machine = target.processor(here.triple, here.cpu, here.features, caches.last_level())
     text = cpu.write(nests, machine)
-    return Source(text, 2 if divides(nests) else 1 if len(text) < LARGE else 0)
+    if len(text) < LARGE:
+        return Source(text, 2 if divides(nests) else 1)
+    return Source(text, 0 if len(text) < HUGE else -1)
 
 
 def divides(nests: Nests) -> bool:
