@@ -359,7 +359,7 @@ def _things(tensor: type[Buffer]) -> dict[str, int]:
     types = (Expr, Map, Scalar, float, int, slice, tuple)
     known: dict[str, object] = {kind.__name__: kind for kind in types}
     known |= {"Tensor": tensor, "numpy.float32": np.float32, "numpy.float64": np.float64}
-    known |= {"nothing": (), "rvalue": RVALUE, "mapper": MAPPER} | _savers
+    known |= {"NONE": NONE, "nothing": (), "rvalue": RVALUE, "mapper": MAPPER} | _savers
     known |= {name: SCALAR[name] for _, name, _ in _OPERATORS}
     return {name: id(thing) for name, thing in known.items()} | {"Table": _table.address}
 

@@ -75,6 +75,9 @@ look:
   %c = phi i64 [%stop.word, %bounds], [0, %number]
   %d = phi i64 [%step.word, %bounds], [<row>, %number]
   %pattern = call i64 @key(ptr %self)
+  %formless = icmp eq i64 %pattern, 0
+  br i1 %formless, label %none, label %search
+search:
   %entry = call ptr @find(i64 %pattern, i64 %b, i64 %c, i64 %d)
   %unknown = icmp eq ptr %entry, null
   br i1 %unknown, label %none, label %move
@@ -175,7 +178,11 @@ form:
   %a = call i64 @key(ptr %dest)
   %b = call i64 @key(ptr %value)
   %alike = icmp eq i64 %a, %b
-  br i1 %alike, label %place, label %no
+  %known = icmp ne i64 %a, 0
+  %told = icmp ne i64 %a, ptrtoint (ptr @NONE to i64)
+  %sure = and i1 %known, %told
+  %of.one.form = and i1 %alike, %sure
+  br i1 %of.one.form, label %place, label %no
 place:
   %a.object = call ptr @field(ptr %dest, i64 <Buffer.address>)
   %b.object = call ptr @field(ptr %value, i64 <Buffer.address>)

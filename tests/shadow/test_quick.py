@@ -300,6 +300,19 @@ def test_fields_are_where_they_are_found():
     assert fields.field(int, "real") is None
 
 
+def test_tensors_that_nobody_has_looked_at_yet():
+    memory = np.arange(9, dtype=np.float32).reshape(3, 3)
+    wanted = memory.T.copy()
+    turned, plain = Tensor(memory.T), Tensor(memory)
+    assert turned.address == plain.address
+    plain[:] = turned
+    np.testing.assert_array_equal(memory, wanted)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="step"):
+            Tensor(memory)[0:0:0]
+        Tensor(memory)[0:0] = 1.0
+
+
 def test_views_by_functions_outlive_a_change_of_their_container():
     for _ in range(4):
         box = TensorContainer((2, 3), init=3.0)
