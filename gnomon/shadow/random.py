@@ -91,15 +91,26 @@ class Random:
         taker = tracer()
         return self.reserve(count) if taker is None else taker.draw(self, count)
 
+    @explained
     def reserve(self, count: int) -> Buffer:
         """Take the next `count` numbers: their seed and position."""
+        whole("reserve", "count", count, 0)
         with self._lock:
             held = np.array([self._seed, self._position], np.uint64).view(np.int64)
             self._position = self._position + count & MASK
         return Buffer((2,), dt.int64, None, held.ctypes.data, held)
 
+    @explained
     def give_back(self, taken: Buffer, count: int) -> None:
-        """Numbers that were taken and not used come again, unless others were taken since."""
+        """Numbers that were taken and not used come again, unless others were taken since.
+
+        Raises:
+            ParamError: `taken` is not what `reserve` gave.
+        """
+        if taken.shape != (2,) or taken.dtype is not dt.int64:
+            expected = "what reserve gave"
+            raise ParamError(complaint("give_back", "taken", expected, f"{taken!r}"))
+        whole("give_back", "count", count, 0)
         with self._lock:
             start = int(taken.numpy()[1]) & MASK
             if self._position == start + count & MASK:
