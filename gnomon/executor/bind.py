@@ -20,6 +20,7 @@ from gnomon.shape import prod
 
 Shape = tuple[int, ...]
 Groups = Mapping[str, Context]
+STORAGE = ("default", "row_sparse", "csr")  # in the order of their numbers in files
 
 
 class Arrays(NamedTuple):
@@ -118,7 +119,7 @@ def _in_order(where: str, what: str, names: Sequence[str], given: Any, optional:
     """The array of each name, from a list in order or a dict; None where `optional` ones lack.
 
     Raises:
-        ParamError: too few or too many in a list, a name that is missing.
+        ParamError: too few or too many in a list, a name that is missing, sparse storage.
         TypeError: neither list nor dict, or something else than arrays in it.
     """
     if isinstance(given, Mapping):
@@ -137,6 +138,9 @@ def _in_order(where: str, what: str, names: Sequence[str], given: Any, optional:
     for name, array in zip(names, found, strict=True):
         if not (arrays.is_array(array) or (array is None and optional)):
             raise TypeError(complaint(where, f"{what}[{name}]", "an NDArray", f"{array!r:.60}"))
+        if array is not None and array.stype != "default":
+            expected = "default storage: tostype('default') gives it"
+            raise ParamError(complaint(where, f"{what}[{name}]", expected, array.stype))
     return found
 
 
@@ -174,6 +178,10 @@ def _inferred(graph: Graph, wanted: Wanted) -> tuple[dict[Entry, Shape], dict[En
         if wanted.shapes.get(n.name) is not None
     }
     shapes = infer.shapes(graph, given)
+    for name, stype in wanted.storage.items():
+        if stype not in STORAGE:
+            expected = f"one of {', '.join(STORAGE)}"
+            raise ParamError(complaint("simple_bind", f"stype_dict[{name}]", expected, repr(stype)))
     kinds: dict[Node, DType | None] = {
         n: dtypes.of(wanted.types[n.name]) for n in graph.variables if n.name in wanted.types
     }

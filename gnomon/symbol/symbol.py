@@ -14,7 +14,7 @@ from gnomon import dtype as dtypes
 from gnomon.attribute import AttrScope
 from gnomon.base import FormatError, GnomonError, ParamError, complaint, nearest
 from gnomon.context import Context, current_context
-from gnomon.executor.bind import Arrays, Shared, Wanted, bind, simple_bind
+from gnomon.executor.bind import STORAGE, Arrays, Shared, Wanted, bind, simple_bind
 from gnomon.executor.executor import Executor
 from gnomon.files import reading, replacing
 from gnomon.graph import json, show
@@ -395,8 +395,6 @@ def Variable(
 
 
 var = Variable
-
-STORAGE = ("default", "row_sparse", "csr")
 
 
 def storage_number(stype: str) -> int:
