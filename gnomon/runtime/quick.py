@@ -190,7 +190,7 @@ def _note_call(function: Callable[..., Any], args: tuple[Any, ...], made: Any) -
     view = type(made) is _tensors[0]
     if not (view or isinstance(made, Composite)) or len(args) >= quick_call.MOST:
         return
-    if "many" in made.roles().values():
+    if not view and "many" in made.roles().values():
         pattern_of(made)  # what is made of it is found by that
         return
     words, noted = 0, []
