@@ -50,6 +50,44 @@ def test_a_chain_of_thousands_is_bound_without_recursion():
     assert long < 4 * short + 1
 
 
+def unit(x, name, filters, stride, widens):
+    """A bottleneck of ResNet v1: 1x1, 3x3, 1x1, around it the value itself or a 1x1 of it."""
+
+    def layer(x, kernel, filters, stride, part):
+        sizes = {"kernel": (kernel, kernel), "pad": (kernel // 2,) * 2, "stride": (stride, stride)}
+        x = mx.sym.Convolution(x, num_filter=filters, no_bias=True, name=name + part, **sizes)
+        return mx.sym.BatchNorm(x, fix_gamma=False, name=f"{name}{part}_bn")
+
+    y = mx.sym.relu(layer(x, 1, filters // 4, 1, "a"))
+    y = mx.sym.relu(layer(y, 3, filters // 4, stride, "b"))
+    x = layer(x, 1, filters, stride, "short") if widens else x
+    return mx.sym.relu(layer(y, 1, filters, 1, "c") + x)
+
+
+def resnet50():
+    """53 convolutions with their normalizations."""
+    x = mx.sym.Variable("data")
+    x = mx.sym.Convolution(x, kernel=(7, 7), stride=(2, 2), pad=(3, 3), num_filter=64, no_bias=True)
+    x = mx.sym.relu(mx.sym.BatchNorm(x, fix_gamma=False))
+    x = mx.sym.Pooling(x, kernel=(3, 3), stride=(2, 2), pad=(1, 1), pool_type="max")
+    for stage, count in enumerate((3, 4, 6, 3)):
+        for k in range(count):
+            stride = 2 if stage and not k else 1
+            x = unit(x, f"s{stage}u{k}", 256 << stage, stride, not k)
+    x = mx.sym.Pooling(x, global_pool=True, pool_type="avg", kernel=(7, 7))
+    return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(x, num_hidden=100, name="fc"))
+
+
+def test_layers_that_are_alike_share_kernels():
+    """A training step of ResNet-50 has hundreds of steps, and few kernels."""
+    bound = resnet50().simple_bind(mx.cpu(), data=(1, 3, 64, 64))
+    (run,) = bound._runs.values()
+    (segment,) = run.segments("forward and backward")
+    steps = segment.program.steps
+    assert len(steps) > 300
+    assert len({step.function for step in steps}) <= 120
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_a_hundred_thousand_nodes_are_bound():
