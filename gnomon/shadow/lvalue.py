@@ -23,8 +23,13 @@ from gnomon.expr.ext.concat import Concat
 from gnomon.expr.ext.flip import Flip
 from gnomon.expr.ext.slice import Bounds, Slice
 from gnomon.expr.node import Buffer, Expr, Operand
+from gnomon.expr.pattern import EPOCH, NONE, Pattern, pattern_of
 from gnomon.shadow.assign import assign_all, divto, minusto, multo, plusto, saveto
 from gnomon.shadow.tensor import Tensor, everything
+
+KEPT = 1024
+#: axis and pattern of what was joined, by the patterns of the parts and the axis as given
+_known: dict[tuple[Pattern, Pattern, int], tuple[int, Pattern]] = {}
 
 
 @composite
@@ -39,6 +44,16 @@ class Joined(Concat):
     >>> a.numpy(), b.numpy()
     (array([10., 11.], dtype=float32), array([12., 13.], dtype=float32))
     """
+
+    @classmethod
+    def known(cls, parts: tuple[Expr, ...], axis: int, pattern: Pattern) -> Self:
+        """What joining parts of patterns that were joined before gives; nothing is checked."""
+        made = object.__new__(cls)
+        for name, value in (("parts", parts), ("axis", axis), ("pattern", pattern)):
+            object.__setattr__(made, name, value)
+        for name in ("shape", "dtype", "exp_type"):
+            object.__setattr__(made, name, getattr(pattern, name))
+        return made
 
     def targets(self, value: Expr) -> list[tuple[Buffer, Expr]]:
         """The tensors, with the piece of `value` that each takes."""
@@ -95,8 +110,23 @@ def concat(a: Expr, b: Expr, dim: int = 0) -> Expr:
         DTypeError: the dtypes differ.
     """
     if isinstance(a, Tensor | Joined) and isinstance(b, Tensor | Joined):
-        return Joined((a, b), normal_axis("concat", dim, a.ndim))
+        return joined(a, b, dim)
     return join([a, b], dim)
+
+
+def joined(a: Tensor | Joined, b: Tensor | Joined, dim: int) -> Joined:
+    """`concat` of what may be assigned to; what was joined before is known by its patterns."""
+    key = (pattern_of(a), pattern_of(b), dim)
+    known = _known.get(key)
+    if known is not None and known[1].epoch == EPOCH.value:
+        return Joined.known((a, b), *known)
+    made = Joined((a, b), normal_axis("concat", dim, a.ndim))
+    pattern = pattern_of(made)
+    if NONE not in (*key[:2], pattern):
+        if len(_known) >= KEPT:
+            _known.clear()
+        _known[key] = made.axis, pattern
+    return made
 
 
 @explained
