@@ -12,9 +12,10 @@ from gnomon import dtype as dtypes
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.context import Context, current_context
 from gnomon.dtype import DType
-from gnomon.ndarray import dlpack, kinds
+from gnomon.ndarray import kinds
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.core import empty as _empty
+from gnomon.ndarray.dlpack import imported
 from gnomon.ndarray.functions import context_of, find
 from gnomon.ndarray.invoke import invoke
 from gnomon.ndarray.methods import copied, split_v2
@@ -207,9 +208,9 @@ def from_numpy(ndarray: Any, zero_copy: bool = True, array_cls: Any = None) -> N
     return Array._around(ndarray, current_context(), shared=True)
 
 
-def from_dlpack(dlpack_: Any) -> NDArray:
+def from_dlpack(dlpack: Any) -> NDArray:
     """An array on the memory of a DLPack capsule, or of what can give one."""
-    return dlpack.imported(dlpack_, Array._around)
+    return imported(dlpack, Array._around)
 
 
 def to_dlpack_for_read(data: Any) -> Any:

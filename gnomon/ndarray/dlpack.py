@@ -54,6 +54,6 @@ def imported(source: Any, around: Any) -> Any:
     """
     if not hasattr(source, "__dlpack__") and type(source).__name__ != "PyCapsule":
         expected = "a DLPack capsule, or an object with __dlpack__"
-        raise TypeError(complaint("from_dlpack", "dlpack_", expected, f"{source!r:.60}"))
+        raise TypeError(complaint("from_dlpack", "dlpack", expected, f"{source!r:.60}"))
     holder = source if hasattr(source, "__dlpack__") else _Capsule(source)
     return around(np.from_dlpack(holder), cpu(0), shared=True)

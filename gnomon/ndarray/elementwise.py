@@ -49,7 +49,14 @@ multiply = _function("multiply", "mul", "The product")
 divide = _function("divide", "div", "The quotient")
 true_divide = _function("true_divide", "div", "The quotient")
 modulo = _function("modulo", "mod", "The remainder")
-power = _function("power", "power", "The power")
+
+
+def power(base: Any, exp: Any) -> Any:
+    """The power of two arrays whose axes of 1 are stretched, or with a number."""
+    return _power(base, exp)
+
+
+_power = _function("power", "power", "The power")
 maximum = _function("maximum", "maximum", "The greater")
 minimum = _function("minimum", "minimum", "The lesser")
 hypot = _function("hypot", "hypot", "The hypotenuse")

@@ -1,4 +1,4 @@
-"""Statements on sparse arrays put to the same test in the real library and in gnomon."""
+"""Statements put to the same test in the real library and in gnomon."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-CASES = [
-    line
-    for line in (Path(__file__).parent / "sparse.txt").read_text().splitlines()
-    if line and not line.startswith("#")
-]
+FILES = ("sparse", "lookup")
+
+
+def cases(name: str) -> list[str]:
+    """The statements of a file."""
+    lines = (Path(__file__).parent / f"{name}.txt").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def operands(mx: Any) -> dict[str, Any]:
@@ -26,6 +28,7 @@ def operands(mx: Any) -> dict[str, Any]:
         "R": nd.sparse.row_sparse_array(([[1.0, 2.0], [3.0, 4.0]], [0, 2]), shape=(4, 2)),
         "D": nd.array(np.arange(1, 13).reshape(3, 4)),
         "D2": nd.array(np.arange(1, 9).reshape(4, 2)),
+        "S": nd.array([[3, 1, 2, 0.5], [-1, 4, 0, 7], [5, -2, 6, 8]]),
     }
 
 
@@ -56,3 +59,20 @@ def _said(x: Any) -> dict[str, Any]:
     if x.stype != "default":
         said["kept"] = (x.indptr if x.stype == "csr" else x.indices).asnumpy().tolist()
     return said
+
+
+def check(mx: Any, case: str, expected: list[dict[str, Any]] | None) -> None:
+    """Fail unless a statement gives what is recorded; None is a refusal."""
+    if expected is None:
+        try:
+            found = run(mx, case)
+        except (mx.MXNetError, TypeError, IndexError):
+            return
+        raise AssertionError(f"not refused: {found}")
+    found = run(mx, case)
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        tolerance = 2e-3 if ours["dtype"] == "float16" else 2e-6
+        wanted = theirs["values"]
+        np.testing.assert_allclose(ours["values"], wanted, tolerance, 1e-6, equal_nan=True)
+        assert {**ours, "values": 0} == {**theirs, "values": 0}

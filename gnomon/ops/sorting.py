@@ -1,0 +1,180 @@
+"""Operators that put elements in order: they work on data, by NumPy on one of the engine's workers.
+
+Equal elements stay in their order, and NaN comes last, whichever way is sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gnomon.base import ParamError, complaint
+from gnomon.dtype import DType
+from gnomon.ops.derive import Needs
+from gnomon.ops.infer import Shape, Shapes, Types, normal_axis
+from gnomon.ops.op import Op, op
+from gnomon.ops.param import param
+from gnomon.ops.requests import check_requests, kAddTo, kNullOp
+from gnomon.shadow.sorting import codes_of
+
+Array = np.ndarray[Any, Any]
+
+POSITIONS = ("float16", "float32", "float64", "int32", "int64", "uint8")
+
+
+def store(blob: Any, request: Any, values: Array) -> None:
+    """Store values into memory as a request says."""
+    if request == kNullOp:
+        return
+    memory = blob.tensor.numpy()
+    values = values.reshape(memory.shape)
+    if request == kAddTo:
+        memory += values.astype(memory.dtype)
+    else:
+        np.copyto(memory, values, casting="unsafe")
+
+
+class Ordering(Op):
+    """What the operators share: the axis, the direction, and gradients by position."""
+
+    axis: int | None = param(-1, doc="The axis; all elements in a row where None.")
+    is_ascend: bool = param(True, doc="Whether the least comes first.")
+    has_gradient: ClassVar[bool] = False
+
+    def rows(self, data: Array) -> Array:
+        """The elements with the axis last."""
+        return data.reshape(-1) if self.axis is None else np.moveaxis(data, self.axis, -1)
+
+    def back(self, rows: Array) -> Array:
+        """Rows with the axis where it was."""
+        return rows if self.axis is None else np.moveaxis(rows, -1, self.axis)
+
+    def places(self, data: Array) -> Array:
+        """The positions, along the last axis, of the elements in order."""
+        codes = codes_of(self.rows(data), self.is_ascend)
+        return np.argsort(codes, axis=-1, kind="stable")
+
+    def length(self, shape: Shape) -> int:
+        """How many elements are put in order together."""
+        if self.axis is None:
+            return int(np.prod(shape))
+        return shape[normal_axis(self.name, self.axis, len(shape))]
+
+    def sized(self, shape: Shape, count: int) -> Shape:
+        """The shape of so many elements of each row."""
+        if self.axis is None:
+            return (count,)
+        axis = normal_axis(self.name, self.axis, len(shape))
+        return (*shape[:axis], count, *shape[axis + 1 :])
+
+    def backward_needs(
+        self, in_shapes: Sequence[Shape], in_types: Sequence[DType], **context: Any
+    ) -> Needs:
+        return Needs((0,), (0,), ()) if self.gives_values() else Needs((), (), ())
+
+    def gives_values(self) -> bool:
+        """Whether the first output are values, which have a gradient."""
+        return self.has_gradient
+
+    def run_backward(
+        self, ctx: Any, out_grad: Any, in_data: Any, out_data: Any, req: Any, in_grad: Any, aux: Any
+    ) -> None:
+        check_requests(self.name, req, in_grad)
+        if in_grad[0] is None:
+            return
+        found = np.zeros(in_grad[0].shape_, in_grad[0].tensor.numpy().dtype)
+        if self.gives_values():
+            data, grad = in_data[0].tensor.numpy(), out_grad[0].tensor.numpy()
+            rows = self.rows(np.zeros_like(found))
+            places = self.places(data)[..., : self.rows(grad).shape[-1]]
+            np.put_along_axis(rows, places, self.rows(grad), axis=-1)
+            found = self.back(rows)
+        store(in_grad[0], req[0], found)
+
+
+@op("sort")
+class Sort(Ordering):
+    """The elements in order along an axis."""
+
+    has_gradient = True
+
+    def shapes(self, s: Shapes) -> None:
+        data = s.need("data")
+        s["output"] = self.sized(data, self.length(data))
+
+    def run(self, ctx: Any, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
+        check_requests(self.name, req, out_data)
+        data = in_data[0].tensor.numpy()
+        values = np.take_along_axis(self.rows(data), self.places(data), axis=-1)
+        store(out_data[0], req[0], self.back(values))
+
+
+@op("argsort")
+class ArgSort(Ordering):
+    """Where the elements in order come from, along an axis."""
+
+    dtype: DType = param("float32", choices=POSITIONS, doc="Dtype of the positions.")
+
+    def shapes(self, s: Shapes) -> None:
+        data = s.need("data")
+        s["output"] = self.sized(data, self.length(data))
+
+    def types(self, t: Types) -> None:
+        t["output"] = self.dtype
+
+    def run(self, ctx: Any, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
+        check_requests(self.name, req, out_data)
+        store(out_data[0], req[0], self.back(self.places(in_data[0].tensor.numpy())))
+
+
+@op("topk")
+class TopK(Ordering):
+    """The first `k` elements in order along an axis: positions, values, both, or a mask."""
+
+    k: int = param(1, low=0, doc="How many; all of them if 0.")
+    ret_typ: str = param(
+        "indices", choices=("both", "indices", "mask", "value"), doc="What is given."
+    )
+    is_ascend: bool = param(False, doc="Whether the least count, not the greatest.")
+    dtype: DType = param("float32", choices=POSITIONS, doc="Dtype of the positions.")
+
+    def outputs(self) -> tuple[str, ...]:
+        return ("output0", "output1") if self.ret_typ == "both" else ("output",)
+
+    def gives_values(self) -> bool:
+        return self.ret_typ in ("value", "both")
+
+    def shapes(self, s: Shapes) -> None:
+        data = s.need("data")
+        length = self.length(data)
+        if self.k > length:
+            expected = f"at most {length}, the elements of a row"
+            raise ParamError(complaint(self.name, "k", expected, self.k))
+        for name in self.outputs():
+            s[name] = data if self.ret_typ == "mask" else self.sized(data, self.k or length)
+
+    def types(self, t: Types) -> None:
+        if self.ret_typ == "indices":
+            t["output"] = self.dtype
+        elif self.ret_typ == "both":
+            t.same("data", "output0")
+            t["output1"] = self.dtype
+        else:
+            t.same("data", "output")
+
+    def run(self, ctx: Any, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
+        check_requests(self.name, req, out_data)
+        data = in_data[0].tensor.numpy()
+        rows = self.rows(data)
+        places = self.places(data)[..., : self.k or rows.shape[-1]]
+        if self.ret_typ == "mask":
+            marks = np.zeros(rows.shape, data.dtype)
+            np.put_along_axis(marks, places, np.ones(1, data.dtype), axis=-1)
+            store(out_data[0], req[0], self.back(marks))
+            return
+        values = np.take_along_axis(rows, places, axis=-1)
+        given = {"indices": (places,), "value": (values,), "both": (values, places)}[self.ret_typ]
+        for blob, request, found in zip(out_data, req, given, strict=True):
+            store(blob, request, self.back(found))
