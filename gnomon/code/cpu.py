@@ -58,22 +58,26 @@ def write(kernel: Kernel, target: Target) -> str:
 
 
 def _entry(phases: int) -> str:
+    """The phases in turn; the last one returns to the caller itself."""
     lines = ["define void @kernel(ptr %b) #0 {", "entry:", "  %parallel = load ptr, ptr %b"]
     for k in range(phases):
+        last = k == phases - 1
+        call = "  tail call void" if last else "  call void"
+        after = "  ret void" if last else f"  br label %next{k}"
         lines += [
             *_load(k, TASKS, "tasks"),
             *_load(k, TOTAL, "total"),
             f"  %many{k} = icmp sgt i64 %tasks{k}, 1",
             f"  br i1 %many{k}, label %all{k}, label %one{k}",
             f"all{k}:",
-            f"  call void %parallel(ptr @task{k}, ptr %b, i64 %tasks{k})",
-            f"  br label %next{k}",
+            f"{call} %parallel(ptr @task{k}, ptr %b, i64 %tasks{k})",
+            after,
             f"one{k}:",
-            f"  call void @phase{k}(ptr %b, i64 0, i64 %total{k}, i64 0)",
-            f"  br label %next{k}",
-            f"next{k}:",
+            f"{call} @phase{k}(ptr %b, i64 0, i64 %total{k}, i64 0)",
+            after,
+            *([] if last else [f"next{k}:"]),
         ]
-    return "\n".join([*lines, "  ret void", "}"])
+    return "\n".join([*lines, "}"])
 
 
 def _task(k: int) -> str:
@@ -138,6 +142,8 @@ class PhaseWriter(SweepWriter):
         if phase.inner is None:
             self.in_turn(phase.turns, lambda: self.body([*phase.row, *phase.body]))
         else:
+            everything = mask_of((*phase.rows, *phase.turns, phase.inner))
+            self.reciprocals([phase.row, phase.body] if phase.vector else [], everything)
             self.blocks(phase.inner)
         head = (
             "define internal void "
@@ -158,7 +164,13 @@ class PhaseWriter(SweepWriter):
             elements = self.int("mul", self.slot(first + TOTAL), block)
             most = self.e.index(self.e.target.stream // self.streamed.dest.dtype.size)
             self.large = self.e.primitive("lt", [most, elements], dt.bool_)
-        self.runs(inner, share, list(zip(counted, extents, strict=True)))
+        if self.phase.rows or self.windows:
+            self.runs(inner, share, list(zip(counted, extents, strict=True)))
+        else:  # blocks are in a row: one long one
+            start, stop = (self.int("mul", number, block) for number in share)
+            stop = self.smaller(stop, self.extent(inner))
+            with self.e.when(self.e.primitive("lt", [start, stop], dt.bool_)), self.scope():
+                self.in_turn(self.phase.turns, lambda: self.row(inner, start, stop))
         if self.large is not None:  # what went past the caches must be there for other threads
             with self.e.when(self.large):
                 self.e.declared.add("declare void @llvm.x86.sse.sfence()")
@@ -217,6 +229,8 @@ class PhaseWriter(SweepWriter):
     def row(self, inner: int, start: Value, stop: Value) -> None:
         """What a row computes once, and a block of its inner loop."""
         self.body(self.phase.row)
+        if self.phase.vector:
+            self.reciprocals([self.phase.body], 1 << inner)
         self.inner_loop(inner, start, stop)
 
     def position(self, number: Value, extents: Sequence[Value]) -> list[str]:

@@ -91,6 +91,7 @@ class Emitter:
         self.declared: set[str] = set()
         self.count = 0
         self.label = "entry"
+        self.fixed: dict[str, Value | None] = {}  # known at entry, and a register full of it
 
     def name(self, stem: str = "t") -> str:
         self.count += 1
@@ -121,6 +122,21 @@ class Emitter:
         assert value.lanes == 1, (value, lanes)
         if not value.name.startswith("%"):
             return Value(f"splat ({value})", value.dtype, lanes)
+        width = self.target.vector_bytes // value.dtype.size
+        if value.name not in self.fixed or lanes < width or value.dtype.kind == "b":
+            return self.splat(value, lanes)
+        full = self.fixed[value.name]
+        if full is None:
+            with self.at_entry():
+                full = self.fixed[value.name] = self.splat(value, width)
+        if lanes == width:
+            return full
+        picks = ", ".join(f"i32 {k % width}" for k in range(lanes))
+        text = f"shufflevector {full}, {full.type} poison, <{lanes} x i32> <{picks}>"
+        return self.do(text, value.dtype, lanes)
+
+    def splat(self, value: Value, lanes: int) -> Value:
+        """`value` in every lane, here."""
         vector = type_of(value.dtype, lanes)
         first = self.do(f"insertelement {vector} poison, {value}, i64 0", value.dtype, lanes)
         zeros = f"<{lanes} x i32> zeroinitializer"

@@ -15,13 +15,14 @@ from gnomon import dtype as dt
 from gnomon.code.emit import Value
 from gnomon.code.loops import LoopWriter
 from gnomon.expr.reducer import Reducer
-from gnomon.expr.term import Term
+from gnomon.expr.term import Term, mask_of
 from gnomon.plan.ir import Fold, reducer_of
 from gnomon.plan.schedule import stride
 
 BLOCK = 1 << 14  # elements of a row whose sum is one of many: rounding errors do not pile up
 FAR = 1 << 20  # elements of a row whose positions are told by 32 bits
 TREE = 4  # vectors that are joined before they meet the accumulators
+BRIEF = 4  # statements of a fold of which one more loop is compiled, for single vectors
 EXACT = ("max", "min")  # joined in any order they give the same
 
 
@@ -144,9 +145,11 @@ class FoldWriter(LoopWriter):
 
     def along(self, fold: Fold) -> None:
         """A fold whose innermost variable is spread over the lanes."""
-        outer = self.vec, self.lanes, self.mask
+        outer, lanes = (self.vec, self.lanes, self.mask), (self.short, self.long)
         self.vec, self.lanes, self.mask = None, 1, None
+        self.short, self.long = self.e.target.fold_lanes(fold)
         *rest, last = fold.vars
+        self.reciprocals(fold.bodies, mask_of(fold.vars))
         n, zero = self.extent(last), self.e.index(0)
         exact = all(reducer_of(t).name in EXACT for t in fold.terms)
         if rest or exact or self.arena.extent[last].constant is not None:
@@ -155,7 +158,7 @@ class FoldWriter(LoopWriter):
             values = [self.join(p.reducer, self.current(p)) for p in partials]
         else:
             values = self.by_blocks(fold, n)
-        self.vec, self.lanes, self.mask = outer
+        (self.vec, self.lanes, self.mask), (self.short, self.long) = outer, lanes
         for term, result in zip(fold.terms, values, strict=True):
             self.results(term, result)
 
@@ -200,22 +203,33 @@ class FoldWriter(LoopWriter):
     def whole_row(
         self, fold: Fold, partials: list[Partial], start: Value, stop: Value, origin: Value
     ) -> None:
-        """The elements from `start` to `stop`: several vectors at a time, then one, masked."""
+        """The elements from `start` to `stop`: several vectors at a time, one, then the rest."""
         e, var, lanes = self.e, fold.vars[-1], self.long
-        many = TREE if lanes == 4 * self.short else 1
-        whole = self.int("and", self.int("sub", stop, start), e.index(-lanes * many))
-        middle = self.int("add", start, whole)
-        with e.for_range(start, middle, lanes * many) as i, self.scope():
-            found = [self.vector_step(fold, partials, i, k * lanes, origin) for k in range(many)]
-            for partial, steps in zip(partials, zip(*found, strict=True), strict=True):
-                self.accumulate(partial, steps)
+        for many in self.vectors(fold):
+            whole = self.int("and", self.int("sub", stop, start), e.index(-lanes * many))
+            middle = self.int("add", start, whole)
+            with e.for_range(start, middle, lanes * many) as i, self.scope():
+                found = [
+                    self.vector_step(fold, partials, i, k * lanes, origin) for k in range(many)
+                ]
+                for partial, new in zip(partials, zip(*found, strict=True), strict=True):
+                    self.accumulate(partial, new)
+            start = middle
 
         def tail() -> None:
             self.body(fold.bodies[-1])
             for partial in partials:
                 self.accumulate(partial, [self.lane_values(partial, var, origin)])
 
-        self.masked_loop(var, middle, stop, lanes, tail)
+        self.masked_loop(var, start, stop, lanes, tail)
+
+    def vectors(self, fold: Fold) -> tuple[int, ...]:
+        """How many vectors the loops over a row take at a time, one loop after the other."""
+        if self.long < 4 * self.short or self.e.target.calls(fold):
+            return (1,)
+        plain = all(reducer_of(term).follow is None for term in fold.terms)
+        brief = plain and sum(map(len, fold.bodies)) <= BRIEF
+        return (TREE, 1) if brief else (TREE,)
 
     def vector_step(
         self, fold: Fold, partials: list[Partial], first: Value, away: int, origin: Value

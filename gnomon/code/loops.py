@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from gnomon import dtype as dt
+from gnomon.code.divide import Divider
 from gnomon.code.emit import Value
 from gnomon.code.target import Target
-from gnomon.code.values import Arguments, Values
+from gnomon.code.values import Arguments
 from gnomon.code.window import Window
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Arena
@@ -17,7 +18,7 @@ from gnomon.plan.ir import LONGEST, Body, Fold, Let, Put
 from gnomon.plan.statement import SAVERS
 
 
-class LoopWriter(Values, ABC):
+class LoopWriter(Divider, ABC):
     """Writes the statements of a nest; `long` lanes in the main loop, `short` ones in tails.
 
     Where the target has no masks, tails go one by one.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from gnomon.base import ParamError, complaint
 from gnomon.code import math
-from gnomon.expr.term import Term
+from gnomon.expr.term import Term, mask_of
 from gnomon.plan.ir import Body, Fold, Let, Phase, Put
 from gnomon.plan.terms import postorder
 
@@ -20,7 +20,7 @@ class Target:
     """A machine: LLVM's words for it, and what decides which code is written for it.
 
     `has` names what takes one instruction there, and is written out elsewhere: "fma", "float16"
-    (conversion to and from float32), "bfloat16" (rounding float32 to it).
+    (conversion to and from float32), "bfloat16" (rounding float32 to it), "scalb" (x * 2^n).
     """
 
     triple: str
@@ -38,18 +38,25 @@ class Target:
         The Terms `coarse`, by id, have half as many lanes as others, or fewer; those `known` are
         not computed for lanes.
         """
-        return max(self.vector_bytes // max(_sizes(phase, coarse, known), default=4), 2)
+        bodies = (phase.entry, phase.row, phase.body)
+        terms = [t for body in bodies for t in postorder(_roots(body))]
+        return max(self.vector_bytes // max(_sizes(terms, coarse, known), default=4), 2)
 
     def unroll(self, phase: Phase) -> int:
-        """Registers that a value takes: several where little is to be done, for more in flight.
+        """Registers that a value takes: several where little is to be done, for more in flight."""
+        return _unroll(*_work([phase.row, phase.body]))
 
-        A transcendental function is a long chain of steps that wait for each other: four of them
-        side by side take a third to a fifth less time than two.
-        """
-        functions, others = _work(phase)
-        if functions <= MANY and others <= 12:
-            return 4
-        return 2 if others + 3 * functions <= 40 else 1
+    def fold_lanes(self, fold: Fold) -> tuple[int, int]:
+        """The elements that a register holds in a fold along a row, and those of a step."""
+        own = mask_of(fold.vars)
+        terms = postorder([a for term in fold.terms for a in term.args])
+        sizes = _sizes(t for t in terms if t.free & own)
+        short = max(self.vector_bytes // max(sizes, default=4), 2)
+        return short, short * _unroll(*_work(fold.bodies))
+
+    def calls(self, fold: Fold) -> bool:
+        """Whether a step of a fold computes a transcendental function."""
+        return _work(fold.bodies)[0] > 0
 
     def streamed(self, phase: Phase, lanes: int) -> Put | None:
         """The store of a phase that may go past the caches, `lanes` elements at a time.
@@ -59,7 +66,7 @@ class Target:
         put = phase.body[-1] if phase.body else None
         if not self.stream or phase.columns or phase.turns:
             return None
-        functions, others = _work(phase)
+        functions, others = _work([phase.row, phase.body])
         if not isinstance(put, Put) or put.saver != "saveto" or functions > 2 or others > 40:
             return None
         roots = [root for body in (phase.entry, phase.row, phase.body) for root in _roots(body)]
@@ -88,7 +95,7 @@ def processor(triple: str, cpu: str, features: Collection[str], cache: int = 0) 
     mask = 1 if fine else 4 if wide or "avx2" in features else 0
     size = 64 if wide else 32 if "avx2" in features else 16
     # not bfloat16, whatever the processor: its instruction takes denormal numbers for 0
-    names = {"fma": "fma", "float16": "f16c"}
+    names = {"fma": "fma", "float16": "f16c", "scalb": "avx512vl"}
     has = frozenset(name for name, feature in names.items() if feature in features)
     return Target(triple, cpu, size, words, mask, has, cache)
 
@@ -146,9 +153,20 @@ def _memory_sizes(phase: Phase) -> list[int]:
     return sizes
 
 
-def _work(phase: Phase) -> tuple[int, int]:
-    """How many transcendental functions a row and an element take, and how many other steps."""
-    terms = [*_terms(phase.row), *_terms(phase.body)]
+def _unroll(functions: int, others: int) -> int:
+    """Registers that a value takes.
+
+    A transcendental function is a long chain of steps that wait for each other: four of them side
+    by side take a third to a fifth less time than two.
+    """
+    if functions <= MANY and others <= 12:
+        return 4
+    return 2 if others + 3 * functions <= 40 else 1
+
+
+def _work(bodies: Iterable[Body]) -> tuple[int, int]:
+    """How many transcendental functions bodies take, and how many other steps."""
+    terms = [term for body in bodies for term in _terms(body)]
     functions = sum(term.op in math.RULES for term in terms)
     return functions, len(terms) - functions
 
@@ -164,16 +182,18 @@ def _terms(body: Body) -> list[Term]:
     return found
 
 
-def _sizes(phase: Phase, coarse: Collection[int], known: Collection[int]) -> list[int]:
+def _sizes(
+    terms: Iterable[Term], coarse: Collection[int] = (), known: Collection[int] = ()
+) -> list[int]:
+    """The sizes of the values that are computed in lanes."""
     sizes = []
-    for body in (phase.entry, phase.row, phase.body):
-        for term in postorder(_roots(body)):
-            if term.op not in ("var", "arg", "const") and term.dtype.kind != "b":
-                data = term.op == "read" or not _index(term.dtype.name)
-                size = max(1, term.dtype.size // 2) if term.id in coarse else term.dtype.size
-                sizes.extend([size] if data else [])
-            elif term.args and _index(term.args[0].dtype.name) and term.id not in known:
-                sizes.append(COMPARED)
+    for term in terms:
+        if term.op not in ("var", "arg", "const") and term.dtype.kind != "b":
+            data = term.op == "read" or not _index(term.dtype.name)
+            size = max(1, term.dtype.size // 2) if term.id in coarse else term.dtype.size
+            sizes.extend([size] if data else [])
+        elif term.args and _index(term.args[0].dtype.name) and term.id not in known:
+            sizes.append(COMPARED)
     return sizes
 
 

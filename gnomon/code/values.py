@@ -6,7 +6,7 @@ the first lane is meant, which is what addresses are made of.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
 from gnomon import dtype as dt
@@ -22,6 +22,7 @@ from gnomon.code.emit import (
     overload,
     type_of,
 )
+from gnomon.code.scale import scaled, scales
 from gnomon.code.target import Target
 from gnomon.dtype import DType
 from gnomon.expr.term import Arena, Term
@@ -31,7 +32,7 @@ from gnomon.plan.schedule import stride
 from gnomon.plan.scratch import TASK
 
 STREAM = "!0"  # the metadata of stores past the caches
-BRANCHES = frozenset({"rare"})  # what `math.expand` may leave to this file
+LEFT = frozenset({"rare", "scalb"})  # what `math.expand` may leave to this file
 
 
 class Arguments:
@@ -96,6 +97,7 @@ class Values:
                     found = self.e.do(f"load ptr, ptr {place}", dt.int64)
                 else:
                     found = self.load(place, self.arguments.dtypes[key])
+                    self.e.fixed[found.name] = None
             self.scopes[0][key] = found
         return found
 
@@ -167,12 +169,18 @@ class Values:
             return e.convert(args[0], term.dtype)
         if op == "bitcast":
             return e.bitcast(args[0], term.dtype)
-        if op not in RULES:
-            written = math.expand(term, BRANCHES)
-            if written is term:
-                raise GnomonError(f"code: {op} of {term.dtype.name} has no formula on this target")
-            return self.value(written, base)
-        return e.primitive(op, args, term.dtype)
+        if op in RULES:
+            return self.operate(term, args)
+        if op == "scalb" and scales(e, args[0]):
+            return scaled(e, args[0], e.spread(args[1], args[0].lanes))
+        written = math.expand(term, LEFT - {op})
+        if written is term:
+            raise GnomonError(f"code: {op} of {term.dtype.name} has no formula on this target")
+        return self.value(written, base)
+
+    def operate(self, term: Term, args: list[Value]) -> Value:
+        """The value of a Term that is one primitive."""
+        return self.e.primitive(term.op, args, term.dtype)
 
     def coarse(self, term: Term) -> bool:
         """Whether neighbouring lanes share the value of a Term here."""
@@ -214,13 +222,20 @@ class Values:
         chosen, value = self.value(cond, base), self.value(fast, base)
         lanes = max(chosen.lanes, value.lanes)
         chosen, value = e.spread(chosen, lanes), e.spread(value, lanes)
-        asked = chosen if lanes == 1 else self.any_lane(chosen)
-        before = e.label
+
+        def mixed() -> Value:
+            return e.primitive("select", [chosen, self.value(slow, base), value], value.dtype)
+
+        return self.detour(chosen if lanes == 1 else self.any_lane(chosen), value, mixed)
+
+    def detour(self, asked: Value, value: Value, slow: Callable[[], Value]) -> Value:
+        """`value`, or where the one-lane bool `asked` holds, which is seldom, what `slow` gives."""
+        e, before = self.e, self.e.label
         with e.when(asked), self.scope():
-            mixed = e.primitive("select", [chosen, self.value(slow, base), value], value.dtype)
+            other = slow()
             after = e.label
-        kinds = f"[ {value.name}, %{before} ], [ {mixed.name}, %{after} ]"
-        return e.do(f"phi {type_of(value.dtype, lanes)} {kinds}", value.dtype, lanes)
+        kinds = f"[ {value.name}, %{before} ], [ {other.name}, %{after} ]"
+        return e.do(f"phi {value.type} {kinds}", value.dtype, value.lanes)
 
     def any_lane(self, cond: Value) -> Value:
         """Whether a bool holds in any lane."""

@@ -1,24 +1,24 @@
-"""erf, an odd polynomial to 1, then 1 - exp(-q(|x|)), whose error the 1 dwarfs; its inverse."""
+"""erf, by a polynomial for -log(1 - erf), and its inverse."""
 
 from __future__ import annotations
 
 from gnomon.code.libm import tables
-from gnomon.code.libm.exponential import LN2_DOUBLE, LN2_SINGLE, LOG2_E, exp_rest
+from gnomon.code.libm.exponential import LN2_DOUBLE, LN2_SINGLE, LOG2_E
 from gnomon.code.libm.kit import INF, Kit
 from gnomon.code.libm.logarithm import log
 from gnomon.expr.term import Term
 
 
 def erf(k: Kit, x: Term) -> Term:
-    """The error function."""
+    """1 - exp(-q) with q = x + x p(x), as in `expm1`."""
+    f = k.format
     a = k.at_most(k.op("abs", x), 4.0 if k.single else 6.0)
-    z = a * a
-    near = k.fma(a, k.poly(z, k.pick(tables.ERF_SINGLE, tables.ERF_DOUBLE)), a)
-    q = -k.poly(a, k.pick(tables.ERFC_SINGLE, tables.ERFC_DOUBLE))
-    n, _ = k.near(q, LOG2_E)
-    reduced = k.fnma(k.pick(LN2_SINGLE, LN2_DOUBLE)[0], n, q)
-    far = k.fnma(exp_rest(k, reduced), k.power_of_two(n), k(1.0))
-    return k.op("copysign", k.select(a < 1.0, near, far), x)
+    q = k.fma(a, k.poly(a, k.pick(tables.ERF_SINGLE, tables.ERF_DOUBLE)), a)
+    n, shifted = k.near(q, -LOG2_E, f.bias)
+    power = k.from_bits(k.shl(k.bits(shifted), f.mantissa))
+    r = k.fnma(k.pick(LN2_SINGLE, LN2_DOUBLE)[0], n, -q)
+    t = k.fma(r * r, k.poly(r, k.pick(tables.EXP_SINGLE, tables.EXP_DOUBLE)), r)
+    return k.op("copysign", k.fma(power, t, power - 1.0), x)
 
 
 def erfinv(k: Kit, x: Term) -> Term:

@@ -23,7 +23,9 @@ def rest(k: Kit, x: Term, n: Term) -> Term:
 
 def exp_rest(k: Kit, r: Term) -> Term:
     """exp(r) for |r| <= ln 2 / 2."""
-    return k.poly(r, (1.0, 1.0, *k.pick(tables.EXP_SINGLE, tables.EXP_DOUBLE)))
+    if k.single:
+        return k.poly(r, (1.0, 1.0, *tables.EXP_SINGLE))
+    return k.fma(r * r, k.poly(r, tables.EXP_DOUBLE), r) + 1.0
 
 
 def exp(k: Kit, x: Term) -> Term:
@@ -67,15 +69,15 @@ def expm1(k: Kit, x: Term) -> Term:
 
 
 def tanh(k: Kit, x: Term) -> Term:
-    """An odd polynomial near 0; elsewhere 1 - 2 / (exp(2 |x|) + 1), whose error the 1 dwarfs."""
+    """t / (t + 2) with t = exp(2 |x|) - 1, whose error the 2 makes less of, as below 1 all is."""
     f = k.format
     a = k.at_most(k.op("abs", x), 10.0 if k.single else 20.0)
     n, shifted = k.near(a, 2.0 * LOG2_E, f.bias)
     power = k.from_bits(k.shl(k.bits(shifted), f.mantissa))
-    reduced = k.fnma(k.pick(LN2_SINGLE, LN2_DOUBLE)[0], n, a + a)  # whose error is dwarfed as well
-    far = 1.0 - 2.0 / k.fma(power, exp_rest(k, reduced), 1.0)
-    near = k.odd(a, tables.TANH_SINGLE, tables.TANH_DOUBLE)
-    return k.op("copysign", k.select(a < 0.55, near, far), x)
+    r = k.fnma(k.pick(LN2_SINGLE, LN2_DOUBLE)[0], n, a + a)
+    q = k.fma(r * r, k.poly(r, k.pick(tables.EXP_SINGLE, tables.EXP_DOUBLE)), r)
+    t = k.fma(power, q, power - 1.0)
+    return k.op("copysign", t / (t + 2.0), x)
 
 
 def sinh(k: Kit, x: Term) -> Term:

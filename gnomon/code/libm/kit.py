@@ -17,6 +17,7 @@ from gnomon.dtype import DType
 from gnomon.expr.term import Arena, Number, Term
 
 INF, NAN = math.inf, math.nan
+LONG = 10  # coefficients of a polynomial whose steps had better not wait for each other
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,13 @@ class Kit:
         return product, self.fma(a, b, -product)
 
     def poly(self, x: Term, coefficients: Sequence[Number]) -> Term:
-        """The polynomial with these coefficients, lowest first, by Horner's rule."""
+        """The polynomial with these coefficients, lowest first, by Horner's rule.
+
+        Many are two chains of steps side by side: the even powers, and the odd ones.
+        """
+        if len(coefficients) >= LONG:
+            z = x * x
+            return self.fma(self.poly(z, coefficients[1::2]), x, self.poly(z, coefficients[::2]))
         value = self(coefficients[-1])
         for c in reversed(coefficients[:-1]):
             value = self.fma(value, x, c)
