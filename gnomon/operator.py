@@ -233,6 +233,7 @@ class _Worker(Operator):
                 is_train=ctx.is_train, req=_words(req), in_data=ins, out_data=outs, aux=states
             )
         _settle(outs, states)
+        _check_unwritten(f"{type(op).__name__}.forward", in_data=ins)
 
     def backward(
         self,
@@ -246,8 +247,9 @@ class _Worker(Operator):
     ) -> None:
         parts = (out_grad, in_data, out_data, in_grad, aux)
         grads, ins, outs, made, states = map(self._arrays, parts)
+        op = self._op(ins)
         with autograd.pause(train_mode=ctx.is_train):
-            self._op(ins).backward(
+            op.backward(
                 req=_words(req),
                 out_grad=grads,
                 in_data=ins,
@@ -256,6 +258,8 @@ class _Worker(Operator):
                 aux=states,
             )
         _settle(made, states)
+        where = f"{type(op).__name__}.backward"
+        _check_unwritten(where, out_grad=grads, in_data=ins, out_data=outs)
 
     def _op(self, ins: Sequence[Any]) -> CustomOp:
         if self.made is None:
@@ -283,6 +287,21 @@ def _settle(*parts: Sequence[Any]) -> None:
     """Wait until what was written into these arrays is there; raise what failed."""
     for x in [x for part in parts for x in part if x is not None]:
         x.wait_to_read()
+
+
+def _check_unwritten(where: str, **parts: Sequence[Any]) -> None:
+    """Refuse an operator that wrote what it may only read: nobody would wait for that.
+
+    Each array here has a variable of its own, which counts what was written by this name.
+    """
+    for argument, arrays in parts.items():
+        for k, x in enumerate(arrays):
+            if x is None:
+                continue
+            x.wait_to_read()
+            if x._chunk.version:
+                expected = "an array that is only read"
+                raise GnomonError(complaint(where, f"{argument}[{k}]", expected, "it was written"))
 
 
 # --- the older interfaces ---------------------------------------------------------------------
@@ -347,8 +366,8 @@ class PythonOp:
         """Hook: write the gradients; by default 1."""
         in_grad[0][:] = 1.0
 
-    def _seen(self, arrays: Sequence[Any]) -> list[Any]:
-        """The arrays as the two hooks are given them."""
+    def _seen(self, arrays: Sequence[Any], written: bool = False) -> list[Any]:
+        """The arrays as the two hooks are given them: to be written, or only read."""
         return list(arrays)
 
 
@@ -359,8 +378,12 @@ class NDArrayOp(PythonOp):
 class NumpyOp(PythonOp):
     """An operator whose hooks compute with NumPy arrays that look at the system's memory."""
 
-    def _seen(self, arrays: Sequence[Any]) -> list[Any]:
-        return [None if x is None else x._buffer().numpy() for x in arrays]
+    def _seen(self, arrays: Sequence[Any], written: bool = False) -> list[Any]:
+        views = [None if x is None else x._buffer().numpy() for x in arrays]
+        for view in views:
+            if view is not None and not written:
+                view.flags.writeable = False
+        return views
 
 
 class _Both(CustomOpProp, CustomOp):
@@ -386,13 +409,13 @@ class _Both(CustomOpProp, CustomOp):
         return self
 
     def forward(self, is_train: bool, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
-        self.source.forward(self.source._seen(in_data), self.source._seen(out_data))
+        self.source.forward(self.source._seen(in_data), self.source._seen(out_data, True))
 
     def backward(
         self, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any
     ) -> None:
         seen = self.source._seen
-        self.source.backward(seen(out_grad), seen(in_data), seen(out_data), seen(in_grad))
+        self.source.backward(seen(out_grad), seen(in_data), seen(out_data), seen(in_grad, True))
 
 
 # --- looking the vocabulary up ----------------------------------------------------------------

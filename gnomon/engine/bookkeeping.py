@@ -30,6 +30,7 @@ from gnomon.engine.job import (
     WAITING,
     Job,
 )
+from gnomon.engine.lock import reentrant
 from gnomon.engine.thread import ThreadState
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Bookkeeping(ABC):
 
     def _clear(self) -> None:
         """Begin with empty books and no thread known."""
-        self._lock = threading.RLock()
+        self._lock = reentrant()
         self._pending = 0
         self._settled = 0
         self._ready: deque[Job] = deque()

@@ -162,7 +162,7 @@ class Execution(Bookkeeping):
 
     def _complete(self, job: Job, error: BaseException | None) -> None:
         """An asynchronous function's `on_complete`, from whatever thread."""
-        if self._lock._is_owned():  # type: ignore[attr-defined]
+        if self._lock._is_owned():
             self._deferred.append(lambda: self._complete(job, error))
             return
         with self._lock:

@@ -21,7 +21,7 @@ class NaiveEngine(Engine):
     """Runs everything where it is pushed, one after another."""
 
     def _push(self, job: Job) -> None:
-        if self._lock._is_owned():  # type: ignore[attr-defined]
+        if self._lock._is_owned():
             self._deferred.append(lambda: self._push(job))
             return
         state = self._state()

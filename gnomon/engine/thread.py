@@ -24,7 +24,8 @@ def shut_gate() -> LockType:
 class ThreadState:
     """One thread, as one engine sees it."""
 
-    __slots__ = ("__weakref__", "backlog", "bouncing", "bulk_size", "gate", "job", "lane")
+    __slots__ = ("__weakref__", "backlog", "bouncing", "bulk_size", "gate", "job", "lane",
+                 "relieved")  # fmt: skip
 
     def __init__(self) -> None:
         self.job: Job | None = None  # what runs on it now; `job.outer` is what that runs in
@@ -33,6 +34,7 @@ class ThreadState:
         self.bouncing = False  # whether it works that backlog off
         self.bulk_size = 0
         self.gate = shut_gate()
+        self.relieved: list[Lane] = []  # which got an extra thread while this one waits
 
     def running(self) -> list[Job]:
         """The jobs whose functions are on the thread's stack, the innermost first."""

@@ -6,6 +6,11 @@ at its push runs on the pushing thread, without a detour through a queue; what i
 runs next on the same thread if it is such a kernel too (a loop over a backlog, never a recursion),
 else it goes to its lane. A user's function may block or take long and always goes to a worker.
 
+A worker that sleeps in a wait of the engine gives its place to an extra one. One that sleeps in
+anything else, as for a thread of its own that waits in turn, cannot be told from one that works. So
+while somebody waits, nothing comes to its end and jobs lie ready, extra workers are started, one
+after a tenth of a second, the next ones ever later; they end when the wait does.
+
 A worker takes the lock once per function: it settles the one it ran and takes the next. Threads
 are daemons, so that a function that never returns cannot keep the interpreter from ending;
 `lifecycle.py` waits for the work itself.
@@ -50,7 +55,7 @@ class ThreadedEngine(Engine):
     # --- pushes ---------------------------------------------------------------------------------
 
     def _push(self, job: Job) -> None:
-        if self._lock._is_owned():  # type: ignore[attr-defined]
+        if self._lock._is_owned():
             self._deferred.append(lambda: self._push(job))
             return
         if self._late is not None:
@@ -74,7 +79,7 @@ class ThreadedEngine(Engine):
                 self._withdraw(job)
 
     def _push_inline(self, job: Job) -> None:
-        if self._lock._is_owned():  # type: ignore[attr-defined]
+        if self._lock._is_owned():
             job.site = push_site(1)
             self._deferred.append(lambda: self._push_inline(job))
             return
@@ -157,7 +162,7 @@ class ThreadedEngine(Engine):
                 self._dispatch(job)
 
     def _hold_back(self, job: Job) -> None:
-        if self._state().job is not None or self._lock._is_owned():  # type: ignore[attr-defined]
+        if self._state().job is not None or self._lock._is_owned():
             self._push_inline(job)
             return
         with self._lock:
@@ -306,10 +311,23 @@ class ThreadedEngine(Engine):
                 lane.wake()
         self._after_entry()
 
+    def _relieve(self, state: ThreadState) -> None:
+        with self._lock:
+            for lane in self._lanes.values():
+                if lane and not lane.idle:
+                    lane.blocked += 1
+                    state.relieved.append(lane)
+                    self._hiring.append(lane)
+        self._after_entry()
+
     def _after_sleep(self, state: ThreadState) -> None:
-        if state.lane is not None and state.job is not None:
-            with self._lock:
+        if state.job is None and not state.relieved:
+            return
+        with self._lock:
+            if state.lane is not None and state.job is not None:
                 state.lane.blocked -= 1
+            while state.relieved:
+                state.relieved.pop().blocked -= 1
 
     def _waiting_to_run(self) -> list[Job]:
         return [job for lane in self._lanes.values() for job in lane.jobs()]

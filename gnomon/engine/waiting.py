@@ -8,6 +8,8 @@ at once (the function holds it already); a wait for everything is refused, as it
 from __future__ import annotations
 
 import logging
+import math
+import time
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from _thread import LockType
 
 log = logging.getLogger("gnomon.engine")
+
+_PATIENCE, _LONGEST = 0.1, 1.0  # seconds between two looks whether anything was done
 
 
 class Waiting(Execution):
@@ -148,21 +152,30 @@ class Waiting(Execution):
 
     def _refuse_in_entry(self, where: str) -> None:
         """A finaliser or signal handler in the middle of an entry cannot wait for its end."""
-        if self._lock._is_owned():  # type: ignore[attr-defined]
+        if self._lock._is_owned():
             raise EngineError(f"{where}: called by a finaliser or signal handler within the engine")
 
     def _sleep(self, gate: LockType, state: ThreadState) -> None:
         """Sleep until `gate` opens; report what hangs when nothing was done for long."""
         self._before_sleep(state)
         try:
-            period = config.get("hang_report_seconds")
-            settled = self._settled
-            while not gate.acquire(timeout=period or -1):
-                if settled == self._settled:
+            period = config.get("hang_report_seconds") or math.inf
+            first = min(_PATIENCE, period)
+            settled, since, patience = self._settled, time.monotonic(), first
+            while not gate.acquire(timeout=patience):
+                if settled != self._settled:
+                    settled, since, patience = self._settled, time.monotonic(), first
+                    continue
+                self._relieve(state)
+                patience = min(2 * patience, _LONGEST, period)
+                if time.monotonic() - since >= period:
                     log.warning("nothing was done for %g s:\n%s", period, self.report())
-                settled = self._settled
+                    since = time.monotonic()
         finally:
             self._after_sleep(state)
+
+    def _relieve(self, state: ThreadState) -> None:
+        """Nothing was done for a while: others may sleep where the engine does not see it."""
 
     def _before_sleep(self, state: ThreadState) -> None:
         """Do what this thread still owes others before it sleeps."""

@@ -242,3 +242,29 @@ def test_a_stopped_engine_starts_again(any_engine):
         any_engine.push_sync(lambda ctx, n=number: seen.append(n))
         any_engine.stop()
     assert seen == [0, 1, 2]
+
+
+def test_workers_that_sleep_unseen_do_not_starve_what_they_wait_for(threaded):
+    told = []
+
+    def nested(depth):
+        def work(run_ctx):
+            if depth:  # a thread of its own waits for more work: the engine sees nobody wait here
+                helper = threading.Thread(target=ask, args=(depth - 1,))
+                helper.start()
+                helper.join()
+            told.append(depth)
+
+        return work
+
+    def ask(depth):
+        box = threaded.new_variable()
+        threaded.push_sync(nested(depth), mutate_vars=[box])
+        threaded.wait_for_var(box)
+
+    asking = [threading.Thread(target=ask, args=(3,), daemon=True) for _ in range(2)]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join(30)
+    assert sorted(told) == [0, 0, 1, 1, 2, 2, 3, 3]

@@ -210,6 +210,24 @@ def test_an_exception_is_raised_where_its_result_is_read():
         good.grad.asnumpy()
 
 
+class Scribbling(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        in_data[0][:] = 3
+        self.assign(out_data[0], req[0], in_data[0])
+
+
+@mx.operator.register("test_scribbling")
+class ScribblingProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return Scribbling()
+
+
+def test_an_operator_that_writes_its_input_is_told():
+    bad = mx.nd.Custom(mx.nd.array([1.0, 2.0]), op_type="test_scribbling")
+    with pytest.raises(EngineError, match=r"Scribbling.forward: argument 'in_data\[0\]'.*written"):
+        bad.asnumpy()
+
+
 def test_a_name_registered_anew_counts_from_then_on():
     def declare(value):
         class Constant(mx.operator.CustomOp):
