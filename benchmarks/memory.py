@@ -1,8 +1,9 @@
 """What bound networks hold, in gnomon and in MXNet: `python benchmarks/memory.py --peer mxnet=...`.
 
-Bytes between operators as each plans them (MXNet's `debug_str()` gives whole MB), and the peak of
-the process above what it held after the import, in a process of its own for every number. Rows
-that end in `again` compute forward values a second time in the backward pass.
+Bytes between operators as each plans them (MXNet's `debug_str()` gives whole MB, rounded down), and
+the peak of a process that does nothing else; in brackets what that is above what it held after the
+import, where MXNet has loaded its libraries and gnomon has not. Rows that end in `again` compute
+forward values a second time in the backward pass.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ def held(python: str, package: str, net: str, batch: int, *mirror: str) -> dict[
 def show(row: str, name: str, found: dict[str, Any] | None) -> None:
     """One line of the table."""
     if found is not None:
-        planned, peak = found["planned"] / 2**20, found["peak"] / 2**20
+        planned, peak, more = (found[key] / 2**20 for key in ("planned", "peak", "more"))
         time = found["seconds"] * 1e3
-        print(f"{row:18s} {name:8s} planned {planned:8.2f} MB  peak {peak:8.2f} MB  {time:8.1f} ms",
+        print(f"{row:18s} {name:8s} planned {planned:8.2f} MB  peak {peak:8.2f} MB "
+              f"(+{more:.2f})  {time:8.1f} ms",
               flush=True)  # fmt: skip
 
 

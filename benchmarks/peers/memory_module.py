@@ -60,7 +60,7 @@ def main() -> None:
     exact = re.search(r"(\d+) bytes between operators", listing)
     planned = int(exact[1]) if exact else int(re.search(r"Total (\d+) MB", listing)[1]) << 20
     print(json.dumps({"planned": planned, "seconds": seconds(step),
-                      "peak": status("VmHWM") - before}))  # fmt: skip
+                      "peak": status("VmHWM"), "more": status("VmHWM") - before}))  # fmt: skip
 
 
 if __name__ == "__main__":
