@@ -32,10 +32,19 @@ def fits(dtype: DType, m: int, n: int, k: int, batch: int, ta: bool, tb: bool) -
     """
     if dtype is not dtypes.float32 or batch != 1 or (ta and tb) or min(m, n, k) < 1:
         return False
+    if not _has_fma():
+        return False
     work = m * n * k
     if work <= _SMALL:
         return True
     return work <= 4 * _MIDDLE and m <= 64 and k >= 512 if tb else work <= _MIDDLE and k <= 64
+
+
+@functools.cache
+def _has_fma() -> bool:
+    """Whether a product and a sum are one instruction here; else they would be a function."""
+    host = jit.host()
+    return "fma" in host.features or not host.triple.startswith(("x86", "i686", "amd64"))
 
 
 @functools.cache

@@ -77,7 +77,8 @@ def test_any_number_of_threads_gives_the_same(
 def test_small_products_come_here() -> None:
     at = np.zeros(64, np.float32)
     step = gemm.gemm_step("float32", 2, 3, 4, *[at.ctypes.data] * 2, at[32:].ctypes.data)
-    assert isinstance(step, tile.TileStep)
+    here = tile.fits(dtypes.float32, 2, 3, 4, 1, False, False)
+    assert isinstance(step, tile.TileStep) == here == tile._has_fma()
     assert not tile.fits(dtypes.float32, 2, 3, 4, 1, True, True)
     assert not tile.fits(dtypes.float64, 2, 3, 4, 1, False, False)
     assert not tile.fits(dtypes.float32, 1000, 1000, 1000, 1, False, False)
