@@ -141,7 +141,10 @@ class LoopWriter(Divider, ABC):
                 body()
 
     def inside_windows(self, begin: Value, stop: Value) -> tuple[Value, Value]:
-        """From where to where all windows hold: from `begin` on by whole registers, to `stop`."""
+        """From where to where all windows hold: from `begin` on by whole registers, to `stop`.
+
+        Both are `begin` where nothing is left of them.
+        """
         e, end = self.e, stop
         low = begin
         for window in self.windows:
@@ -149,8 +152,9 @@ class LoopWriter(Divider, ABC):
             end = self.smaller(end, self.value(window.high, True))
         away = self.int("add", self.int("sub", low, begin), e.index(self.short - 1))
         first = self.int("add", begin, self.int("and", away, e.index(-self.short)))
-        none = e.primitive("le", [end, first], dt.bool_)
-        return e.primitive("select", [none, begin, first], dt.int64), end
+        some = e.primitive("lt", [first, end], dt.bool_)
+        first, end = (e.primitive("select", [some, v, begin], dt.int64) for v in (first, end))
+        return first, end
 
     def masked_loop(
         self,
