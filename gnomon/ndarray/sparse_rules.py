@@ -245,12 +245,20 @@ def combined(op: Any, inputs: Sequence[Any]) -> Any:
     return invoke(op, (wide(lhs), wide(rhs)))
 
 
+def united(left: Indices, right: Indices) -> Indices:
+    """The numbers that either has, each once and in order; both are mostly in order already."""
+    both = np.sort(np.concatenate([left, right]), kind="stable")
+    first = np.ones(len(both), bool)
+    first[1:] = both[1:] != both[:-1]
+    return both[first]
+
+
 def _rows_combined(op: Any, lhs: Any, rhs: Any) -> Any:
     """The rows that either keeps."""
     left, right = lhs._index(), rhs._index()
     if np.array_equal(left, right):
         return like(lhs, invoke(op, (lhs._parts.data, rhs._parts.data)))
-    rows = np.union1d(left, right)
+    rows = united(left, right)
     a, b = (
         spread(np.searchsorted(rows, index), x._parts.data, len(rows))
         for x, index in ((lhs, left), (rhs, right))
@@ -261,11 +269,14 @@ def _rows_combined(op: Any, lhs: Any, rhs: Any) -> Any:
 def _values_combined(op: Any, lhs: Any, rhs: Any) -> Any:
     """The values that either keeps; what becomes 0 is not kept."""
     left, right = lhs._places(), rhs._places()
-    places = np.union1d(left, right)
-    a, b = (
-        spread(np.searchsorted(places, index), x._parts.data, len(places))
-        for x, index in ((lhs, left), (rhs, right))
-    )
+    if np.array_equal(left, right) and (left[1:] > left[:-1]).all():
+        places, a, b = left, lhs._parts.data, rhs._parts.data
+    else:
+        places = united(left, right)
+        a, b = (
+            spread(np.searchsorted(places, index), x._parts.data, len(places))
+            for x, index in ((lhs, left), (rhs, right))
+        )
     values = invoke(op, (a, b)).asnumpy() if len(places) else a.asnumpy()
     kept = values != 0
     places, values = places[kept], np.ascontiguousarray(values[kept])
