@@ -64,7 +64,7 @@ def test_out():
         (lambda x: nd.clip(x, 1), ParamError, "a_max"),
         (lambda x: nd.clip(x, 1, 2, a_mux=3), ParamError, "a_mux"),
         (lambda x: nd.dot(x, nd.ones((4,))), ShapeError, "dot"),
-        (lambda x: nd.FullyConnected(x, num_hidden=3), ShapeError, "3 of them"),
+        (lambda x: nd.FullyConnected(x, num_hidden=3), ParamError, "weight.*an array"),
         (lambda x: nd.Concat(x, nd.ones((2, 2)), dim=0), ShapeError, "Concat"),
         (lambda x: nd.Activation(x, act_type="rely"), ParamError, "relu"),
     ],
