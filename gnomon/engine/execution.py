@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from gnomon.base import EngineError
 from gnomon.context import Context, cpu
@@ -19,6 +20,7 @@ from gnomon.engine.bookkeeping import Bookkeeping
 from gnomon.engine.completion import Completion
 from gnomon.engine.failure import Failure, describe_site, push_site
 from gnomon.engine.job import ASYNC, BULK, DONE, INLINE, Function, Job, RunContext
+from gnomon.engine.strike import Strike
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var
 
@@ -35,6 +37,7 @@ class Execution(Bookkeeping):
     def __init__(self) -> None:
         super().__init__()
         self._observer: Observer | None = None
+        self._briefly = False  # `run_brief` is at it
         self._contexts: dict[tuple[int, int], RunContext] = {}
         self._cpu_context = RunContext(_CPU)
 
@@ -72,6 +75,7 @@ class Execution(Bookkeeping):
                 if var.readers or var.writer is not None or var.queue or var.failure is not None:
                     return False
             try:
+                self._briefly = True
                 fn(self._cpu_context if ctx is None else self._run_context(ctx))
             except BaseException as exception:
                 failed = Job(fn, INLINE, (), tuple(mutate), ctx, 0, name)
@@ -80,9 +84,29 @@ class Execution(Bookkeeping):
                     var.version += 1
                 failed.raise_interrupt()
                 return True
+            finally:
+                self._briefly = False
             for var in mutate:
                 var.version += 1
         return True
+
+    def struck(
+        self,
+        strike: Strike,
+        read: list[Var],
+        written: list[Var],
+        integers: list[int],
+        holders: list[Any],
+    ) -> bool:
+        """Have a strike done, if nobody is in its way; whether it was. See `strike.py`.
+
+        As with `run_brief`, a variable may be listed more than once, and promises are not kept.
+        """
+        if self._observer is not None or self._bulk is not None or self._late is not None:
+            return False
+        if self._briefly:  # a kernel runs on variables that it does not hold
+            return False
+        return strike(read, written, integers, holders)
 
     def _execute(self, job: Job, state: ThreadState) -> bool:
         """Run a ready job's function here; False where its `on_complete` is still to come."""

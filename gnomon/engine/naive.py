@@ -83,6 +83,10 @@ class NaiveEngine(Engine):
         """Never: here an error is raised at its push, which the brief way is too brief for."""
         return False
 
+    def struck(self, *kernel: object) -> bool:
+        """Never, for the same reason."""
+        return False
+
     def _flush(self) -> None:
         """Nothing is ever held back."""
 

@@ -12,8 +12,10 @@ from gnomon.base import complaint
 from gnomon.ndarray import pending
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
-from gnomon.ndarray.numbers import Home, home_of
+from gnomon.ndarray.join import Join, joining
+from gnomon.ndarray.numbers import home_of
 from gnomon.ndarray.values import converted
+from gnomon.ndarray.window import here
 from gnomon.ops import registry
 from gnomon.ops.binary import FORMS
 
@@ -95,46 +97,44 @@ _MIRRORED = {
 
 
 class Quick:
-    """The usual operands of one function, straight to `pending`: off the tape, of one shape."""
+    """One function of the usual operands: off the tape, and met before in these layouts.
 
-    __slots__ = ("name", "pairs", "singles", "swapped")
+    `join` is its native form; it is None until the operators are looked up at the first call.
+    """
+
+    __slots__ = ("join", "name", "pairs", "singles", "swapped")
 
     def __init__(self, name: str, swapped: bool = False) -> None:
         self.name = name
         self.swapped = swapped  # whether the number stands on the left
-        self.pairs: tuple[Any, Home] | None = None
-        self.singles: tuple[Any, Home] | None = None
+        self.join: Join | None = None
+        self.pairs: Any = None  # homes of the operators: of two arrays,
+        self.singles: Any = None  # and of an array and a number
 
     def __call__(self, array: Any, other: Any, hold: bool = False) -> Any:
-        """The pending result; None where the operands are not such, and nothing was done."""
+        """The pending result; None where the operands are not as usual, and nothing was done."""
+        if self.join is None:
+            self._learn()
         if array._tape is not None:
             return None
         kind = other.__class__
         if kind is array.__class__:
-            if other._tape is not None or array._layout.shape != other._layout.shape:
-                return None
-            op, home = self.pairs or self._learn_pairs()
-            return pending.pair(op, home, array, other, hold)
-        if kind is float or (kind is int and -_EXACT <= other <= _EXACT):
-            op, home = self.singles or self._learn_singles()
-            if home.fields:  # else the number is part of the operator
-                return pending.single(op, home, float(other), array, hold)
+            return None if other._tape is not None else pending.pair(self.pairs, array, other, hold)
+        number = kind is float or (kind is int and -_EXACT <= other <= _EXACT)
+        if number and self.singles.fields:  # else the number is part of the operator
+            return pending.single(self.singles, float(other), array, hold)
         return None
 
-    def _learn_pairs(self) -> tuple[Any, Home]:
+    def _learn(self) -> None:
+        """Look the operators up."""
         registry.names()
-        op = registry.find(FORMS[self.name].elemwise).parse({})
-        self.pairs = op, home_of(op)
-        return self.pairs
-
-    def _learn_singles(self) -> tuple[Any, Home]:
-        registry.names()
+        self.pairs = home_of(registry.find(FORMS[self.name].elemwise).parse({}))
         name = _MIRRORED.get(self.name, self.name) if self.swapped else self.name
         forms = FORMS[name]
         form = forms.reversed if self.swapped and name == self.name else None
-        op = registry.find(form or forms.scalar).parse({"scalar": 1.0})
-        self.singles = op, home_of(op)
-        return self.singles
+        self.singles = home_of(registry.find(form or forms.scalar).parse({"scalar": 1.0}))
+        singles = self.singles.kind.rules if self.singles.fields else None
+        self.join = joining({} if self.swapped else self.pairs.kind.rules, singles)
 
 
 def _method(name: str, sign: str) -> Method:
@@ -142,7 +142,10 @@ def _method(name: str, sign: str) -> Method:
     quick = Quick(name)
 
     def method(self: Any, other: Any) -> Any:
-        made = quick(self, other)
+        join = quick.join
+        made = None if join is None else join(here.own, self, other)
+        if made is None:
+            made = quick(self, other)
         return combine(name, self, other) if made is None else made
 
     method.__doc__ = f"The array of `{sign}`, with an array or a number."
@@ -154,7 +157,10 @@ def _swapped(name: str, sign: str) -> Method:
     quick = Quick(name, swapped=True)
 
     def method(self: Any, other: Any) -> Any:
-        made = None if isinstance(other, Array) else quick(self, other)
+        join = quick.join
+        made = None if join is None else join(here.own, self, other)
+        if made is None and not isinstance(other, Array):
+            made = quick(self, other)
         return combine(name, other, self) if made is None else made
 
     method.__doc__ = f"The array of `{sign}` with the number on the left."
@@ -166,11 +172,15 @@ def _in_place(name: str, sign: str) -> Method:
     quick = Quick(name)
 
     def method(self: Any, other: Any) -> Any:
-        made = quick(self, other, True)
-        if made is None:
-            return combine(name, self, other, out=self)
-        pending.write(made, self)
-        return self
+        while True:
+            join = quick.join
+            made = None if join is None else join(here.own, self, other)
+            if made is None:
+                made = quick(self, other, True)
+            if made is None:
+                return combine(name, self, other, out=self)
+            if pending.write(made, self):
+                return self
 
     method.__doc__ = f"`{sign}=` with an array or a number; writes into this array."
     return method

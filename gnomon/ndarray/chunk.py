@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gnomon.context import Context
@@ -11,12 +12,14 @@ from gnomon.runtime import pool
 
 GPU = Context.devstr2type["gpu"]
 
+_new = object.__new__
+
 
 class Chunk(Var):
     """Memory that one or several arrays look at; it goes when the last of them does.
 
-    `shared` says that somebody beside gnomon may read or write it at any time. `promised` are the
-    pending computations that read it.
+    `owner` is whoever owns it. `shared` says that somebody beside gnomon may read or write it at
+    any time. `promised` are the pending computations that read it.
     """
 
     __slots__ = ("address", "ctx", "nbytes", "owner", "shared")
@@ -37,12 +40,38 @@ class Chunk(Var):
         self.shared = shared
 
 
-def allocate(nbytes: int, ctx: Context) -> Chunk:
+class Pooled(Chunk):
+    """Memory of the pool's, which goes back there by `give`."""
+
+    __slots__ = ("give",)
+
+    give: Callable[[int], None]
+
+    def __del__(self) -> None:
+        self.give(self.address)
+
+
+def allocate(nbytes: int, ctx: Context) -> Pooled:
     """New memory with any contents.
 
     Raises:
         DeviceError: there is no such device, or it has no more memory.
     """
     # the processor by its name: hashing a context takes longer than allocating
-    storage = pool.allocate(nbytes) if ctx.device_typeid != GPU else pool.allocate(nbytes, ctx)
-    return Chunk(storage.address, ctx, storage, nbytes)
+    own = _cpu if ctx.device_typeid != GPU else pool.pool_of(ctx)
+    address, give = own.take(nbytes)
+    made = _new(Pooled)
+    # as Chunk does, written out
+    made.give = give
+    made.address = address
+    made.readers = NOBODY
+    made.writer = made.queue = made.failure = made.name = made.owner = None
+    made.version = 0
+    made.deleted = made.shared = False
+    made.promised = []
+    made.ctx = ctx
+    made.nbytes = nbytes
+    return made
+
+
+_cpu = pool.pool_of("cpu")

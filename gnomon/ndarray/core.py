@@ -25,6 +25,9 @@ from gnomon.ndarray.chunk import Chunk, allocate
 from gnomon.ndarray.layout import Layout, dense, strided
 from gnomon.ndarray.tape import Place
 from gnomon.profiler import autostart  # noqa: F401  begins where the settings say so
+from gnomon.runtime.native import ffi, pointer
+
+_BRIEF = 1 << 14  # bytes: NumPy takes longer to make a view than to copy them
 
 
 class Array:
@@ -73,8 +76,14 @@ class Array:
     def __getattr__(self, name: str) -> Any:
         if name not in ("_chunk", "_address"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        self._window.settle(self)
-        return object.__getattribute__(self, name)
+        while True:  # another thread may settle it first, or have it pending again
+            window = self._window
+            if window is not None:
+                window.settle(self)
+            try:
+                return object.__getattribute__(self, name)
+            except AttributeError:
+                continue
 
     def _detached(self) -> Any:
         """Another array on the same memory, which the tape knows nothing of."""
@@ -152,7 +161,9 @@ class Array:
         Raises:
             EngineError: a function that the elements depend on failed.
         """
-        engine.get().wait_for_var(self._chunk)
+        window = self._window
+        if window is None or not window.settle(self):
+            engine.get().wait_for_var(self._chunk)
 
     def _numpy(self) -> np.ndarray[Any, Any]:
         """A NumPy view of the memory, without waiting."""
@@ -168,7 +179,12 @@ class Array:
             EngineError: a function that the elements depend on failed.
         """
         self.wait_to_read()
-        return self._numpy().copy(order="C")
+        layout = self._layout
+        if layout.strides is not None or layout.nbytes > _BRIEF or layout.dtype.numpy.kind == "V":
+            return self._numpy().copy(order="C")
+        values = np.empty(layout.shape, layout.dtype.numpy)
+        ffi.memmove(values, pointer(self._address), layout.nbytes)
+        return values
 
     def asscalar(self) -> Any:
         """The only element as a NumPy scalar.

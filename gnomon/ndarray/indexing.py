@@ -235,7 +235,7 @@ class Indexing(Array):
         """Copy an array of this one's shape and dtype here; one that is pending comes at once."""
         waits = value._window is not None and self._window is None
         if waits and (value._window.ctx is self._chunk.ctx or value.context == self.context):
-            pending.store(value, self, kept=True)
+            pending.assign(value, self)
         else:
             copied(value, self)
 

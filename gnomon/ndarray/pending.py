@@ -18,11 +18,19 @@ window is *done*:
 - it has as many operators as pay (few for small arrays, whose kernels are compiled for the sake of
   a microsecond each), or keeps more bytes from being freed than computing would, or reads many
   bytes and its thread goes on with another shape;
-- it reads memory that others than gnomon may write (shared by DLPack or with NumPy), laziness is
-  off (`config lazy`), or the engine is the naive one: then at once, after each operator.
+- it reads memory that others than gnomon may write (shared by DLPack or with NumPy), or that is
+  not computed yet, or failed (a failure must not spread to what stands beside it), laziness is off
+  (`config lazy`), or the engine is the naive one: then at once, after each operator.
 An operator that writes into a pending array (`y += x`) gives it another place in the window: it has
-no memory yet that anybody could look at. A chain on small arrays that is met for the first time is
-computed by its operators' own kernels, since most of those are not met again.
+no memory that anybody could look at. So it is with an array in memory at which no other array
+looks: it gives that memory to the window as the *home* of its new value, which is put there when
+the window is computed. Where another array does look (a view, an executor), the write is pushed at
+once. A chain on small arrays that is met for the first time is computed by its operators' own
+kernels, since most of those are not met again.
+
+The usual statement (an operator of Python on two arrays, or an array and a number, met before) is
+entered by native code (`join.py`), and a short kernel that nobody is in the way of runs by one
+native call (`engine/strike.py`); all else goes the way that is written here, to the same end.
 
 Who may do what. Only a window's own thread adds to it, without a lock: it publishes an operator by
 setting `stage`, and begins anew where it then finds the window closed. A window that is found
@@ -36,261 +44,20 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from gnomon import config, engine
 from gnomon.context import Context
+from gnomon.engine import EngineError
 from gnomon.ndarray.chunk import Chunk
-from gnomon.ndarray.core import Array
-from gnomon.ndarray.fused import Storing, at_once, one_by_one
-from gnomon.ndarray.layout import Layout
+from gnomon.ndarray.fused import Storing
 from gnomon.ndarray.numbers import Home, home_of
-from gnomon.ndarray.trace import EMPTY, SMALL, Stage, rule_of
+from gnomon.ndarray.trace import rule_of
+from gnomon.ndarray.window import HELD, Window, alone, here
 from gnomon.ops import registry
-
-HELD = 16 << 20  # bytes that a window may keep from being freed, beside one result
-WINDOWS = 8  # open at a time in one thread
-
-_new = object.__new__
-_getrefcount = sys.getrefcount
-
-
-def _counts(results: Sequence[Any]) -> list[int]:
-    return [_getrefcount(x) for x in results]
-
-
-_UNHELD = _counts([object()])[0]  # the count of what a list alone refers to, seen from a loop
-
-
-class Own:
-    """What is pending in one thread: a window for each shape, and the lock to compute them."""
-
-    __slots__ = ("__weakref__", "eager", "large", "lock", "settings", "windows")
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.large: Window | None = None  # the one that may hold many bytes
-        self.windows: dict[tuple[int, ...], Window] = {}
-        self.eager = False  # nothing is to wait
-        self.settings = -1  # those that `eager` was found with
-
-    def window(self, shape: tuple[int, ...], ctx: Context) -> Window:
-        """A window that takes operators of this shape and context."""
-        if self.settings != config.changes.count:
-            self._look()
-        found = self.windows.get(shape)
-        if self.large is not None and self.large is not found:
-            large, self.large = self.large, None
-            large()
-        if found is None or found.busy or (found.ctx is not ctx and found.ctx != ctx):
-            return self._begin(shape, ctx)
-        if found.closed:
-            if not found.done:  # somebody is, or was interrupted, computing it
-                return self._begin(shape, ctx)
-            found.open()
-        return found
-
-    def compute(self) -> None:
-        """Compute all that is pending in the thread."""
-        for window in tuple(self.windows.values()):
-            window()
-
-    def _look(self) -> None:
-        """Compute what was pending under other settings, or another engine."""
-        self.compute()
-        self.settings = config.changes.count
-        present = engine.get()
-        present.on_wait_all(compute_all)
-        self.eager = not config.get("lazy") or isinstance(present, engine.NaiveEngine)
-
-    def _begin(self, shape: tuple[int, ...], ctx: Context) -> Window:
-        """A new window."""
-        windows = self.windows
-        if shape in windows:
-            windows.pop(shape)()
-        while len(windows) >= WINDOWS:
-            windows.pop(next(iter(windows)))()
-        made = windows[shape] = Window(self, ctx)
-        return made
-
-
-class _Thread(threading.local):
-    """What is pending in this thread."""
-
-    def __init__(self) -> None:
-        self.own = Own()
-        with _entering:
-            _threads.add(self.own)
-
-
-_entering = threading.Lock()
-_threads: weakref.WeakSet[Own] = weakref.WeakSet()
-_thread = _Thread()
-
-
-class Window:
-    """Operators of one thread, shape and context that are computed together; see above.
-
-    Calling it computes it: that is how the promise to read its leaves is kept.
-    """
-
-    __slots__ = (
-        "busy",
-        "closed",
-        "ctx",
-        "done",
-        "eager",
-        "held",
-        "leaves",
-        "numbers",
-        "own",
-        "places",
-        "results",
-        "stage",
-        "working",
-    )
-
-    def __init__(self, own: Own, ctx: Context) -> None:
-        self.own = own
-        self.ctx = ctx
-        self.leaves: list[tuple[Chunk, int]] = []  # memory, and the address of the first element
-        self.places: dict[tuple[int, Layout], int] = {}  # numbers of the leaves
-        self.numbers: list[float] = []
-        self.results: list[Any] = []
-        self.busy = False  # its thread is adding an operator
-        self.working = False  # somebody computes it
-        self.open()
-
-    # --- its thread adds ------------------------------------------------------------------------
-
-    def open(self) -> None:
-        """Begin with an empty trace."""
-        self.stage = EMPTY
-        self.held = 0
-        self.eager = self.own.eager
-        self.done = False  # it is closed, and empty
-        self.closed = False  # nothing is added any more
-
-    def leaf(self, array: Any) -> int:
-        """The number of an operand that lies in memory."""
-        chunk = array._chunk
-        place = array._address, array._layout
-        found = self.places.get(place)
-        if found is None:
-            found = ~len(self.leaves)
-            self.leaves.append((chunk, place[0]))
-            chunk.promised.append(self)
-            self.places[place] = found
-            self.held += chunk.nbytes
-            if chunk.shared:
-                self.eager = True
-            if self.held > HELD:
-                self.own.large = self
-        return found
-
-    def add(self, stage: Stage, values: Sequence[float]) -> Any:
-        """A pending array of one more operator; None where the window was closed meanwhile."""
-        made = _new(Array.main)
-        made._layout, made._tape = stage.layout, None
-        made._window, made._index = self, stage.count - 1
-        self.numbers += values
-        self.results.append(made)
-        self.stage = stage
-        self.busy = False
-        if not self.closed:
-            return made
-        with self.own.lock:
-            self._forget()
-        return None
-
-    def full(self) -> bool:
-        """Whether it is to be computed now: it has enough operators, or holds too many bytes."""
-        if self.eager or self.stage.full:
-            return True
-        most = HELD + 2 * self.stage.layout.nbytes
-        if self.held > most:
-            self.held = self._held_alone()
-        return self.held > most
-
-    def _held_alone(self) -> int:
-        """The bytes that nobody else holds."""
-        entries: dict[Chunk, int] = {}
-        for chunk, _ in self.leaves:
-            entries[chunk] = entries.get(chunk, 0) + 1
-        # beside its entries: that of the dictionary, the loop's variable, the call's argument
-        return sum(c.nbytes for c, n in entries.items() if _getrefcount(c) <= n + 4)
-
-    # --- anybody computes -----------------------------------------------------------------------
-
-    def __call__(self) -> None:
-        """Compute what anybody can still ask for."""
-        with self.own.lock:
-            if not self.working:
-                self._compute(None, self._is_news())
-
-    def settle(self, array: Any) -> None:
-        """Give an array of this window its memory."""
-        self()
-        if array._window is self:
-            raise engine.EngineError("an array was asked for while it was being computed")
-
-    def store(self, value: Any, dest: Any, kept: bool) -> bool:
-        """Compute the window, of which `value` is, with that in `dest`; whether it did.
-
-        Where it did not, `value` has memory. Where it is `kept`, it keeps its value.
-        """
-        with self.own.lock:
-            if self.working or value._window is not self:
-                return False
-            news = self._is_news()
-            self._compute(None if news else (value, dest, kept), news)
-            return not news
-
-    def _compute(self, storing: Storing | None, news: bool) -> None:
-        self.closed = self.working = True
-        try:
-            count = self.stage.count
-            value = None if storing is None else storing[0]
-            held = [x for x in self.results if _getrefcount(x) > _UNHELD and x is not value]
-            alive = [x for x in held if x is not None and x._window is self and x._index < count]
-            if news:
-                one_by_one(self, alive)
-            elif storing is not None or alive:
-                at_once(self, alive, storing)
-            self._forget()
-        finally:
-            self.working = False
-
-    def settled(self, alive: Sequence[Any], chunks: Sequence[Chunk], storing: Any) -> None:
-        """Give arrays their memory, whose contents were pushed."""
-        if storing is not None and storing[2]:
-            storing[0]._window = Mirror(storing[0], storing[1], self.ctx)
-        for x, chunk in zip(alive, chunks, strict=True):
-            x._address, x._chunk, x._window = chunk.address, chunk, None
-
-    def _is_news(self) -> bool:
-        """Whether this is a short piece of work that was not met before; from now on it was."""
-        stage = self.stage
-        if stage.met or stage.count < 2 or stage.layout.nbytes >= SMALL:
-            return False
-        stage.met = True
-        return True
-
-    def _forget(self) -> None:
-        """Let go of all memory: the window is done."""
-        self.results.clear()
-        self.numbers.clear()
-        self.places.clear()
-        leaves = self.leaves
-        while leaves:
-            promised = leaves.pop()[0].promised
-            if self in promised:
-                promised.remove(self)
-        self.done = True
 
 
 class Mirror:
@@ -300,7 +67,7 @@ class Mirror:
 
     def __init__(self, array: Any, dest: Any, ctx: Context) -> None:
         self.array = weakref.ref(array)
-        self.dest = Array._at(dest._chunk, dest._address, dest._layout)
+        self.dest = dest
         self.ctx = ctx
         chunk: Chunk = dest._chunk
         chunk.promised.append(Reminder(self, chunk))
@@ -310,12 +77,13 @@ class Mirror:
         if array is not None:
             self.settle(array)
 
-    def settle(self, array: Any) -> None:
-        """Give the array memory of its own, with the copy."""
-        with _mirrors:
+    def settle(self, array: Any) -> bool:
+        """Give the array memory of its own, with the copy, which may not be there yet."""
+        with _mirrors[0]:
             if array._window is self:
                 made = pend(*_copy(), (self.dest,), self.ctx)
                 array._address, array._chunk, array._window = made._address, made._chunk, None
+        return False
 
 
 class Reminder:
@@ -334,7 +102,7 @@ class Reminder:
             chunk.promised.remove(self)
 
 
-_mirrors = threading.RLock()
+_mirrors = [threading.RLock()]  # a forked child gets another one
 
 
 @functools.cache
@@ -360,10 +128,10 @@ def pend(op: Any, home: Home, arrays: Sequence[Any], ctx: Context, hold: bool = 
         return None
     for k in rule.spread:
         arrays[k]._chunk  # noqa: B018
-    own = _thread.own
+    own = here.own
     made = None
     while made is None:
-        window = own.window(rule.layout.shape, ctx)
+        window = own.window(rule.shape, ctx, arrays)
         window.busy = True
         operands = tuple([x._index if x._window is window else window.leaf(x) for x in arrays])
         made = window.add(window.stage.next(rule, operands, layouts), home.values)
@@ -372,52 +140,65 @@ def pend(op: Any, home: Home, arrays: Sequence[Any], ctx: Context, hold: bool = 
     return made
 
 
-def pair(op: Any, home: Home, a: Any, b: Any, hold: bool = False) -> Any:
-    """`pend` of two arrays of one shape, by few look-ups where such a chain was met before."""
-    first, second = layouts = a._layout, b._layout
-    before = a._window
-    ctx = a._chunk.ctx if before is None else before.ctx
-    rule = home.kind.rules.get(layouts)
+def pair(home: Home, a: Any, b: Any, hold: bool = False) -> Any:
+    """`pend` of two arrays, by few look-ups; None where no such operands were met before."""
+    rule = home.kind.rules.get((a._layout, b._layout))
     if rule is None:
-        return pend(op, home, (a, b), ctx, hold)
-    window = _thread.own.window(first.shape, ctx)
+        return None
+    first, second = a._window, b._window
+    ctx = a._chunk.ctx if first is None else first.ctx
+    window = here.own.window(rule.shape, ctx, (a, b))
     window.busy = True
-    i = a._index if before is window else window.leaf(a)
-    j = b._index if b._window is window else window.leaf(b)
-    stage = window.stage.after.get((home.kind, i, j, first, second))
+    i = a._index if first is window else window.leaf(a)
+    j = b._index if second is window else window.leaf(b)
+    stage = window.stage.after.get((rule, i, j))
     if stage is None:
-        stage = window.stage.next(rule, (i, j), layouts)
+        stage = window.stage.next(rule, (i, j), (a._layout, b._layout))
     made = window.add(stage, ())
     if made is None:
-        return pend(op, home, (a, b), ctx, hold)
+        return None
     if not hold and (window.eager or stage.full or window.held > HELD) and window.full():
         window()
     return made
 
 
-def single(op: Any, home: Home, number: float, a: Any, hold: bool = False) -> Any:
-    """`pend` of an array and a number, by few look-ups where such a chain was met before."""
-    layouts = (a._layout,)
-    before = a._window
-    ctx = a._chunk.ctx if before is None else before.ctx
-    rule = home.kind.rules.get(layouts)
+def single(home: Home, number: float, a: Any, hold: bool = False) -> Any:
+    """`pend` of an array and a number, by few look-ups; None where no such was met before."""
+    rule = home.kind.rules.get((a._layout,))
     if rule is None:
-        return pend(op, home._replace(values=(number,)), (a,), ctx, hold)
-    window = _thread.own.window(a._layout.shape, ctx)
+        return None
+    first = a._window
+    ctx = a._chunk.ctx if first is None else first.ctx
+    window = here.own.window(rule.shape, ctx, (a,))
     window.busy = True
-    i = a._index if before is window else window.leaf(a)
-    made = window.add(window.stage.next(rule, (i,), layouts), (number,))
+    i = a._index if first is window else window.leaf(a)
+    stage = window.stage.after.get((rule, i))
+    if stage is None:
+        stage = window.stage.next(rule, (i,), (a._layout,))
+    made = window.add(stage, (number,))
     if made is None:
-        return pend(op, home._replace(values=(number,)), (a,), ctx, hold)
-    if not hold and (window.eager or window.stage.full or window.held > HELD) and window.full():
+        return None
+    if not hold and (window.eager or stage.full or window.held > HELD) and window.full():
         window()
     return made
 
 
-def write(made: Any, dest: Any) -> None:
-    """Put what `pend` held into an array of its shape and dtype."""
-    if not replaced(dest, made):
-        store(made, dest)
+def write(made: Any, dest: Any) -> bool:
+    """Put what `pend` held into an array of its shape and dtype; whether that was in time.
+
+    If not, nothing is done: `made` was computed, since another thread writes what it was made of.
+    """
+    put = housed if dest._window is None else replaced
+    return put(dest, made) or store(made, dest)
+
+
+def assign(value: Any, dest: Any) -> None:
+    """Put a pending value, which somebody may hold, into an array that lies in memory."""
+    window = value._window
+    waits = type(window) is Window and alone(dest, window) and not window.full()
+    if waits or not store(value, dest, kept=True):
+        while not write(pend(*_copy(), (value,), value.context, hold=True), dest):
+            pass
 
 
 def apply(op: Any, arrays: Sequence[Any], given: Sequence[Any] | None, ctx: Context) -> Any:
@@ -436,7 +217,8 @@ def apply(op: Any, arrays: Sequence[Any], given: Sequence[Any] | None, ctx: Cont
         return None
     if (rule.layout.shape, rule.layout.dtype) != (dest._layout.shape, dest._layout.dtype):
         return None
-    write(pend(op, home, arrays, ctx, hold=True), dest)
+    while not write(pend(op, home, arrays, ctx, hold=True), dest):
+        pass
     return given
 
 
@@ -448,49 +230,52 @@ def replaced(dest: Any, made: Any) -> bool:
     with after.own.lock:
         if dest._window is not before or made._window is not after or before.ctx != after.ctx:
             return False
-        if dest._index < len(before.results):
-            before.results[dest._index] = None
-        dest._window, dest._index = after, made._index
-        after.results[made._index] = dest
+        old, new = dest._index, made._index
+        home = before.homes.get(old)
+        if home is not None:
+            if before is not after:
+                return False
+            after.homes[new] = home
+        dest._window, dest._index = after, new
+        after.results[new] = dest
+        if old < len(before.results) and (before is not after or old != new):
+            before.results[old] = None
+        before.homes.pop(old, None)
     if after.full():
         after()
     return True
 
 
-def store(value: Any, dest: Any, kept: bool = False) -> None:
-    """Store an array into another one of its shape and dtype; say if somebody holds it `kept`."""
-    chunk = dest._chunk
-    while True:
-        window = value._window
-        if type(window) is not Window:
-            value._chunk  # noqa: B018
-            value, kept = pend(*_copy(), (value,), value.context, hold=True), False
-            continue
-        for promise in tuple(chunk.promised):
-            if promise is not window:
-                promise()
-        if window.store(value, dest, kept):
-            return
-        value._chunk  # noqa: B018
+def housed(dest: Any, made: Any) -> bool:
+    """Have an array in memory, at which no other looks, wait for its new value; whether it does."""
+    window = made._window
+    fits = type(window) is Window and dest._window is None and dest._layout is made._layout
+    return fits and not window.full() and window.house(made, dest)
 
 
-def compute_all() -> None:
-    """Compute all that is pending, in all threads."""
-    with _entering:
-        threads = list(_threads)
-    for own in threads:
-        own.compute()
-        own.settings = -1  # the engine may be another one from now on
+def store(value: Any, dest: Any, kept: bool = False) -> bool:
+    """Store a pending array into another one of its shape and dtype; whether it was still pending.
+
+    `kept` says that somebody holds it.
+    """
+    window = value._window
+    if type(window) is not Window:
+        return False
+    dest = dest._detached()  # another thread may have the array pending meanwhile
+    for promise in tuple(dest._chunk.promised):
+        if promise is not window:
+            promise()
+    mirror = partial(Mirror, value, dest, window.ctx) if kept else None
+    if window.store(Storing(value, dest, mirror)):
+        return True
+    if value._window is window:
+        raise EngineError("an array was written to while it was being computed")
+    return False
 
 
 def _in_child() -> None:
-    """A forked child has one thread: what others were about to do is to be done anew."""
-    global _entering, _mirrors
-    _entering, _mirrors = threading.Lock(), threading.RLock()
-    for own in list(_threads):
-        own.lock = threading.RLock()
-        for window in own.windows.values():
-            window.working = False
+    """In a forked child: another thread of the parent may have held the lock."""
+    _mirrors[0] = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -18,13 +18,16 @@ from gnomon import engine
 from gnomon.context import Context
 from gnomon.dtype import DType, int64
 from gnomon.engine import Var
+from gnomon.engine.strike import Struck, fits
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
+from gnomon.ndarray.core import Array
 from gnomon.ndarray.layout import Layout
 from gnomon.ndarray.numbers import Number, matched, stand_ins, word
+from gnomon.runtime.launch import address_of
 from gnomon.runtime.prepare import Store, prepare
 from gnomon.runtime.program import Done
-from gnomon.runtime.template import Copy, Template
+from gnomon.runtime.template import KEPT_BYTES, Copy, Template
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
@@ -123,13 +126,15 @@ class NotShared(Exception):
 class Recipe:
     """A `Work` ready to be done: `run(addresses)` of operands and draws, then the numbers' words.
 
-    `brief`, once it is known to be quick, does the same where nobody else does it at that time.
+    `strike` does the same in one native call, if that is short; `brief`, once it is known to be
+    quick, where nobody else does it at that time.
 
     Raises:
         NotShared: the work's numbers do more than to stand in its expressions.
     """
 
-    __slots__ = ("_best", "_trials", "brief", "draws", "given", "numbers", "template")
+    __slots__ = ("_best", "_struck", "_trials", "brief", "draws", "given", "numbers", "strike",
+                 "template")  # fmt: skip
 
     def __init__(self, work: Work, given: Any = None) -> None:
         self.draws = work.draws()
@@ -147,6 +152,9 @@ class Recipe:
         self.brief: Callable[[Sequence[int], Done, Any], None] | None = None
         self._trials = 0
         self._best = 1.0
+        first = work.dests[0].operand if work.dests else 0
+        self._struck = _struck(self.template, count + len(self.numbers), first)
+        self.strike = None if self._struck is None else self._struck.call
 
     def run(self, addresses: Sequence[int], done: Done, keep: Any, run_ctx: Any) -> None:
         """Do the work, unless it is done; the first runs are timed, to know whether it is quick."""
@@ -159,7 +167,21 @@ class Recipe:
         self._trials += 1
         if self._trials >= _FEWEST and self._best < _QUICK:
             self._trials = _TRIALS
-            self.brief = _briefly(self.template.reserve())
+            if self.strike is None:
+                self.brief = _briefly(self.template.reserve())
+
+
+def _struck(template: Template, integers: int, first: int) -> Struck | None:
+    """The steps of a template as a strike; None where they are not short."""
+    copy = template.reserve()
+    if copy.held > KEPT_BYTES or not fits(copy.step):
+        template.give_back(copy)
+        return None
+    places = [
+        (address_of(words) + 8 * word, operand, offset)
+        for words, word, operand, offset in copy.slots
+    ]
+    return Struck(copy.step, places, integers, first, Array)
 
 
 def _briefly(copy: Copy) -> Callable[[Sequence[int], Done, Any], None]:
@@ -177,9 +199,9 @@ def _briefly(copy: Copy) -> Callable[[Sequence[int], Done, Any], None]:
 def dispatch(
     recipe: Recipe,
     name: str,
-    addresses: Sequence[int],
-    read: Sequence[Var],
-    written: Sequence[Var],
+    addresses: list[int],
+    read: list[Var],
+    written: list[Var],
     ctx: Context,
     keep: Any,
     done: Done | None = None,
@@ -190,6 +212,8 @@ def dispatch(
     the work is done.
     """
     pushed = engine.get()
+    if recipe.strike is not None and pushed.struck(recipe.strike, read, written, addresses, []):
+        return
     done = [] if done is None else done
     if recipe.brief is not None:
         task = Run(recipe.brief, addresses, done)

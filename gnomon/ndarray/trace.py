@@ -31,19 +31,24 @@ _RULES_KEPT = 256  # of one kind of operator
 _ASKED = {"train", "random"}  # what the value of a map does not depend on
 
 Layouts = tuple[Layout, ...]
-#: where a value goes: its number, the layout there, and which leaves lie how far from it
-Target = tuple[int, Layout, tuple[tuple[int, int], ...]]
+#: which leaves overlap memory that is written, and how far from it they lie
+Near = tuple[tuple[int, int], ...]
+#: where a value goes: its number, the layout there, and what lies near
+Target = tuple[int, Layout, Near]
+#: what lies near a result, by that one's place among the results
+Homes = tuple[tuple[int, Near], ...]
 
 
 class Rule:
     """How an operator joins a trace: its result, and the operands that must lie in memory."""
 
-    __slots__ = ("fields", "kind", "layout", "op", "spread")
+    __slots__ = ("fields", "kind", "layout", "op", "shape", "spread")
 
     def __init__(self, op: Any, home: Home, layout: Layout, spread: set[int]) -> None:
         self.op = op
         self.kind, self.fields = home.kind, home.fields
         self.layout = layout
+        self.shape = layout.shape
         self.spread = spread  # operands whose axes of 1 are stretched
 
     def value(self, args: Sequence[Expr], first: int, side: int) -> Expr:
@@ -106,6 +111,7 @@ class Stage:
         "after",
         "count",
         "full",
+        "index",
         "layout",
         "leaves",
         "met",
@@ -114,6 +120,7 @@ class Stage:
         "parent",
         "recipes",
         "rule",
+        "sole",
     )
 
     made = 0  # stages and recipes in all
@@ -126,17 +133,19 @@ class Stage:
         self.operands = operands
         self.leaves = leaves
         self.count = 0 if parent is None else parent.count + 1
+        self.index = self.count - 1
         self.numbers = 0 if parent is None else parent.numbers + len(rule.fields)
         self.layout: Any = rule and rule.layout
         small = rule is None or rule.layout.nbytes < SMALL
         self.full = self.count >= (MOST_OF_SMALL if small else MOST)
         self.after: dict[Any, Stage] = {}
         self.recipes: dict[Any, Recipe] = {}
+        self.sole: Recipe | None = None  # the one that gives this operator's result alone
         self.met = False  # whether it was computed before, if not as one kernel
 
     def next(self, rule: Rule, operands: tuple[int, ...], layouts: Layouts) -> Stage:
         """The stage after one more operator, on operands of these numbers and layouts."""
-        entry = (rule.kind, *operands, *layouts)
+        entry = (rule, *operands)
         return self.after.get(entry) or self._grown(entry, rule, operands, layouts)
 
     def _grown(self, entry: Any, rule: Rule, operands: tuple[int, ...], layouts: Layouts) -> Stage:
@@ -158,32 +167,39 @@ class Stage:
 
         return list(back(self))[::-1]
 
-    def recipe(self, outs: tuple[int, ...], target: Target | None = None) -> Recipe:
+    def recipe(
+        self, outs: tuple[int, ...], target: Target | None = None, homes: Homes = ()
+    ) -> Recipe:
         """The kernel that gives the results `outs`, and another one to `target`.
 
         Its operands are the leaves, the memory of `outs`, and that of the target.
         """
-        key = outs, target
+        key = outs, target, homes
         found = self.recipes.get(key)
         if found is None:
             _count()
-            work = self._work(outs, target)
+            work = self._work(outs, target, homes)
             found = self.recipes[key] = Recipe(work, work.name)
+            if key == ((self.count - 1,), None, ()):
+                self.sole = found
         return found
 
-    def _work(self, outs: tuple[int, ...], target: Target | None) -> Work:
+    def _work(self, outs: tuple[int, ...], target: Target | None, homes: Homes) -> Work:
         path = self.path()
+        count = len(self.leaves)
         layouts = [*self.leaves, *(path[k].layout for k in outs)]
-        anchors = [(k, 0) for k in range(len(layouts))]
+        near = [(count + k, leaves) for k, leaves in homes]
         stored = list(outs)
         if target is not None:
-            value, layout, near = target
-            for leaf, offset in near:
-                anchors[leaf] = (len(layouts), offset)
-            anchors.append((len(layouts), 0))
+            value, layout, leaves = target
+            near.append((len(layouts), leaves))
             layouts.append(layout)
             stored.append(value)
-        dests = [Dest(len(self.leaves) + k, "saveto") for k in range(len(stored))]
+        anchors = [(k, 0) for k in range(len(layouts))]
+        for dest, leaves in near:
+            for leaf, offset in leaves:
+                anchors[leaf] = (dest, offset)
+        dests = [Dest(count + k, "saveto") for k in range(len(stored))]
 
         def express(side: int, buffers: Sequence[Buffer], draws: Draws) -> list[Expr | None]:
             values: list[Expr] = []

@@ -376,12 +376,17 @@ def native_code(
 _NUMBER = re.compile(r"<([\w.]+)>")
 
 
-def _bound(recipe: int) -> Callable[..., bool | None]:
-    """`launch` with this recipe."""
+def bound(method: Method, first: object) -> Callable[..., Any]:
+    """A native function with its first argument given, which it keeps; not the method itself."""
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = (
         ctypes.py_object,
         (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p),
     )
-    made: Callable[..., bool | None] = make(ctypes.addressof(_method()[1]), recipe, None)
+    made: Callable[..., Any] = make(ctypes.addressof(method), first, None)
     return made
+
+
+def _bound(recipe: int) -> Callable[..., bool | None]:
+    """`launch` with this recipe."""
+    return bound(_method()[1], recipe)

@@ -139,7 +139,7 @@ class Template:
         copy = self.reserve()
         copy.run(addresses, [] if done is None else done)
         if copy.held <= KEPT_BYTES:
-            self._free.append(copy)
+            self.give_back(copy)
 
     def reserve(self) -> Copy:
         """A copy of one's own, for a caller who sees to it that it runs once at a time."""
@@ -147,6 +147,10 @@ class Template:
             return self._free.pop()
         except IndexError:
             return Copy(self._make(self._stand_ins, *self._which[0]), self._places)
+
+    def give_back(self, copy: Copy) -> None:
+        """Leave a copy of `reserve` to others."""
+        self._free.append(copy)
 
 
 def blocks_of(step: Step) -> Iterator[Block]:

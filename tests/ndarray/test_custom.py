@@ -228,6 +228,50 @@ def test_an_operator_that_writes_its_input_is_told():
         bad.asnumpy()
 
 
+class Unlucky(mx.operator.CustomOp):
+    left = 0
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        Unlucky.left -= 1
+        if Unlucky.left == 0:
+            raise ValueError("no luck")
+        self.assign(out_data[0], req[0], in_data[0])
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0])
+
+
+@mx.operator.register("test_unlucky")
+class UnluckyProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return Unlucky()
+
+
+def test_a_module_whose_training_failed_goes_on_from_given_parameters():
+    x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    net = mx.sym.SoftmaxOutput(mx.sym.Custom(x, op_type="test_unlucky"), name="softmax")
+    points = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    batches = mx.io.NDArrayIter(points, points[:, :3].argmax(axis=1).astype(np.float32), 5)
+    module = mx.mod.Module(net)
+    module.bind(batches.provide_data, batches.provide_label)
+    module.init_params()
+    saved = [{k: v.copy() for k, v in part.items()} for part in module.get_params()]
+    given = {"optimizer_params": {"learning_rate": 0.1, "momentum": 0.9}, "num_epoch": 2}
+    Unlucky.left = 3
+    with pytest.raises(EngineError, match="no luck"):
+        module.fit(batches, **given)
+    with pytest.raises(EngineError, match="no luck"):
+        module.get_params()[0]["fc_weight"].asnumpy()
+    module.set_params(*saved)
+    np.testing.assert_array_equal(
+        module.get_params()[0]["fc_weight"].asnumpy(), saved[0]["fc_weight"].asnumpy()
+    )
+    batches.reset()
+    module.fit(batches, **given)
+    batches.reset()
+    assert dict(module.score(batches, "acc"))["accuracy"] > 0.5
+
+
 def test_a_name_registered_anew_counts_from_then_on():
     def declare(value):
         class Constant(mx.operator.CustomOp):

@@ -1,0 +1,59 @@
+"""Strikes: a short native step, with its variables' check and its results' landing, in one call.
+
+A strike answers False, with nothing done, where somebody uses a variable or an error lies on one:
+then the step is pushed as any other. It needs Python's own lock to be held by one thread at a time;
+an interpreter without it has no strikes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gnomon.engine.strike_code import FUNCTIONS, HOLDER, STRIKE, VARIABLE
+from gnomon.engine.var import Var
+from gnomon.runtime import jit
+from gnomon.runtime.fields import offset, readable
+from gnomon.runtime.launch import HELD, Method, bound, native_code
+from gnomon.runtime.native import Block
+from gnomon.runtime.once import once
+from gnomon.runtime.program import Step
+
+#: `strike(read, written, integers, holders)`: whether it was done; see `strike_code`
+Strike = Callable[[list[Var], list[Var], list[int], list[object]], bool]
+
+
+@once
+def _method(holder: type) -> tuple[jit.Module, Method]:
+    """The native function for holders of a class."""
+    offsets = {name: offset(Var, name) for name in VARIABLE}
+    offsets.update((name, offset(holder, name)) for name in HOLDER)
+    code = native_code(STRIKE, FUNCTIONS, offsets, {})
+    return code, Method("strike", code.address("strike"))
+
+
+class Struck:
+    """A step as a strike for objects of class `holder`.
+
+    `places` say which integer goes where: address of a word, number of the integer, offset. There
+    are `integers` of them; from number `first` on they are the addresses of what the holders get.
+    """
+
+    __slots__ = ("_keep", "call")
+
+    def __init__(
+        self,
+        step: Step,
+        places: Sequence[tuple[int, int, int]],
+        integers: int,
+        first: int,
+        holder: type,
+    ) -> None:
+        table = Block([word for place in places for word in place] or 1)
+        record = Block([integers, len(places), table.address, step.function, step.block, first])
+        self._keep = step, table, record
+        self.call: Strike = bound(_method(holder)[1], record.address)
+
+
+def fits(step: Step) -> bool:
+    """Whether a step can be struck: it is short, and cannot fail."""
+    return readable() and step.status is None and step.work <= HELD

@@ -1,0 +1,364 @@
+"""Windows: what is pending in one thread, and how it is computed; `pending.py` says when and why.
+
+States of a window: *open*: its thread adds operators, without a lock, and publishes each by setting
+`stage`; *busy*: in the midst of adding one (found so by another, it was interrupted there, or a
+finaliser runs: nothing more is added); *working*: somebody computes it, with the lock of its thread
+held; *closed*: nothing is added any more; *done*: closed and empty, and its thread opens it again.
+Whoever computes closes a window first.
+
+A result is *at home* in memory that its array had before it became pending: there its value goes.
+Nobody else knows that memory meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from gnomon import config, engine
+from gnomon.context import Context
+from gnomon.ndarray.chunk import Chunk
+from gnomon.ndarray.core import Array
+from gnomon.ndarray.fused import Storing, at_once, lone, one_by_one
+from gnomon.ndarray.layout import Layout
+from gnomon.ndarray.trace import EMPTY, SMALL, Stage
+
+HELD = 16 << 20  # bytes that a window may keep from being freed, beside one result
+WINDOWS = 8  # open at a time in one thread
+
+_new = object.__new__
+_getrefcount = sys.getrefcount
+_changes = config.changes
+
+
+def _unheld(results: Sequence[Any]) -> int:
+    """The count of what a list alone refers to, seen from a loop over it."""
+    for x in results:
+        count = _getrefcount(x)
+    return count
+
+
+def _at_home(chunk: object) -> int:
+    """The count of what a local name and a home alone refer to."""
+    homes = {0: (chunk, 0)}
+    return _getrefcount(chunk) + 0 * len(homes)
+
+
+_UNHELD = _unheld([object()])
+_AT_HOME = _at_home(object())
+
+
+def unsure(array: Any) -> bool:
+    """Whether an array in memory is not computed yet, or could not be."""
+    if array._window is not None:
+        return False
+    chunk = array._chunk
+    return chunk.writer is not None or bool(chunk.queue) or chunk.failure is not None
+
+
+def alone(array: Any, window: Window) -> bool:
+    """Whether no other array seems to look at this one's memory; `window` may read it."""
+    chunk = array._chunk
+    return not chunk.shared and _getrefcount(chunk) <= _AT_HOME + window.read.count(chunk)
+
+
+class Own:
+    """What is pending in one thread: a window for each shape, and the lock to compute them."""
+
+    __slots__ = ("__weakref__", "eager", "large", "lock", "settings", "windows")
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.large: Window | None = None  # the one that may hold many bytes
+        self.windows: dict[tuple[int, ...], Window] = {}
+        self.eager = False  # nothing is to wait
+        self.settings = -1  # those that `eager` was found with
+
+    def window(self, shape: tuple[int, ...], ctx: Context, arrays: Sequence[Any]) -> Window:
+        """A window that takes an operator of this shape and context on `arrays`."""
+        if self.settings != _changes.count:
+            self._look()
+        found = self.windows.get(shape)
+        if self.large is not None and self.large is not found:
+            large, self.large = self.large, None
+            large()
+        if found is None or found.busy or (found.ctx is not ctx and found.ctx != ctx):
+            return self._begin(shape, ctx)
+        if found.closed:
+            if not found.done:  # somebody is, or was interrupted, computing it
+                return self._begin(shape, ctx)
+            found.open()
+        if found.stage is not EMPTY and any(map(unsure, arrays)):
+            return self._begin(shape, ctx)  # what failed must fail alone
+        return found
+
+    def compute(self) -> None:
+        """Compute all that is pending in the thread."""
+        for window in tuple(self.windows.values()):
+            window()
+
+    def _look(self) -> None:
+        """Compute what was pending under other settings, or another engine."""
+        self.compute()
+        self.settings = _changes.count
+        present = engine.get()
+        present.on_wait_all(compute_all)
+        self.eager = not config.get("lazy") or isinstance(present, engine.NaiveEngine)
+
+    def _begin(self, shape: tuple[int, ...], ctx: Context) -> Window:
+        """A new window."""
+        windows = self.windows
+        if shape in windows:
+            windows.pop(shape)()
+        while len(windows) >= WINDOWS:
+            windows.pop(next(iter(windows)))()
+        made = windows[shape] = Window(self, ctx)
+        return made
+
+
+class _Thread(threading.local):
+    """What is pending in this thread."""
+
+    def __init__(self) -> None:
+        self.own = Own()
+        with _entering[0]:
+            _threads.add(self.own)
+
+
+_entering = [threading.Lock()]  # a forked child gets another one
+_threads: weakref.WeakSet[Own] = weakref.WeakSet()
+here = _Thread()
+
+
+class Window:
+    """Operators of one thread, shape and context that are computed together; see above.
+
+    Calling it computes it: that is how the promise to read its leaves is kept.
+    """
+
+    __slots__ = (
+        "addresses",
+        "busy",
+        "closed",
+        "ctx",
+        "done",
+        "eager",
+        "held",
+        "homes",
+        "numbers",
+        "own",
+        "places",
+        "read",
+        "results",
+        "stage",
+        "working",
+    )
+
+    def __init__(self, own: Own, ctx: Context) -> None:
+        self.own = own
+        self.ctx = ctx
+        self.read: list[Chunk] = []  # the memory of each leaf,
+        self.addresses: list[int] = []  # and the address of its first element
+        self.places: dict[tuple[int, Layout], int] = {}  # numbers of the leaves
+        self.numbers: list[float] = []
+        self.results: list[Any] = []
+        self.homes: dict[int, tuple[Chunk, int]] = {}  # of results: memory and address
+        self.busy = False  # its thread is adding an operator
+        self.working = False  # somebody computes it
+        self.open()
+
+    # --- its thread adds ------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Begin with an empty trace."""
+        self.stage = EMPTY
+        self.held = 0
+        self.eager = self.own.eager
+        self.done = False  # it is closed, and empty
+        self.closed = False  # nothing is added any more
+
+    def leaf(self, array: Any) -> int:
+        """The number of an operand that lies in memory."""
+        chunk = array._chunk
+        address = array._address
+        place = address, array._layout
+        found = self.places.get(place)
+        if found is None:
+            read = self.read
+            found = ~len(read)
+            read.append(chunk)
+            self.addresses.append(address)
+            chunk.promised.append(self)
+            self.places[place] = found
+            self.held += chunk.nbytes
+            if chunk.shared or unsure(array):
+                self.eager = True
+            if self.held > HELD:
+                self.own.large = self
+        return found
+
+    def add(self, stage: Stage, values: Sequence[float]) -> Any:
+        """A pending array of one more operator; None where the window was closed meanwhile."""
+        made = _new(Array.main)
+        made._layout = stage.layout
+        made._tape = None
+        made._window = self
+        made._index = stage.count - 1
+        if values:
+            self.numbers += values
+        self.results.append(made)
+        self.stage = stage
+        self.busy = False
+        if not self.closed:
+            return made
+        with self.own.lock:
+            self._forget()
+        return None
+
+    def full(self) -> bool:
+        """Whether it is to be computed now: it has enough operators, or holds too many bytes."""
+        if self.eager or self.stage.full:
+            return True
+        most = HELD + 2 * self.stage.layout.nbytes
+        if self.held > most:
+            self.held = self._held_alone()
+        return self.held > most
+
+    def _held_alone(self) -> int:
+        """The bytes that nobody else holds, beside those where results are at home."""
+        entries: dict[Chunk, int] = {}
+        for chunk in self.read:
+            entries[chunk] = entries.get(chunk, 0) + 1
+        for chunk, _ in self.homes.values():
+            entries.pop(chunk, None)
+        # beside its entries: that of the dictionary, the loop's variable, the call's argument
+        return sum(c.nbytes for c, n in entries.items() if _getrefcount(c) <= n + 4)
+
+    def house(self, made: Any, dest: Any) -> bool:
+        """Have the value of `made` computed in the memory of `dest`, which then is pending.
+
+        Where somebody else may look at that memory, nothing changes, and the answer is False.
+        """
+        chunk = dest._chunk
+        near = chunk.ctx is self.ctx or chunk.ctx == self.ctx
+        with self.own.lock:
+            own, alone = self.read.count(chunk), False
+            # no call from here to `try`: no other thread comes between
+            if made._window is not self or dest._window is not None or dest._chunk is not chunk:
+                return False
+            if self.working or chunk.shared or not near:
+                return False
+            index = made._index
+            self.homes[index] = chunk, dest._address
+            self.results[index] = dest
+            dest._index = index
+            dest._window = self
+            del dest._chunk  # whoever asks for it from here on waits for the lock
+            try:
+                alone = _getrefcount(chunk) <= _AT_HOME + own
+            finally:  # an interrupt, too, leaves it in its place
+                if not alone:
+                    dest._chunk = chunk
+                    dest._window = None
+                    self.results[index] = made
+                    del self.homes[index]
+            return alone
+
+    # --- anybody computes -----------------------------------------------------------------------
+
+    def __call__(self) -> None:
+        """Compute what anybody can still ask for."""
+        with self.own.lock:
+            if not self.working:
+                self._compute(None, self._is_news())
+
+    def settle(self, array: Any) -> bool:
+        """Give an array of this window its memory; whether its value is known to be there."""
+        with self.own.lock:
+            if self.working:
+                raise engine.EngineError("an array was asked for while it was being computed")
+            self.closed = True
+            if self.stage.count == 1 and array._window is self and lone(self, array):
+                self._forget()
+                return True
+            self._compute(None, self._is_news())
+        return False
+
+    def store(self, storing: Storing) -> bool:
+        """Compute the window, of which a value is, with that in its place; whether it did.
+
+        Where it did not, the value has memory.
+        """
+        with self.own.lock:
+            if self.working or storing.value._window is not self:
+                return False
+            news = self._is_news()
+            self._compute(None if news else storing, news)
+            return not news
+
+    def _compute(self, storing: Storing | None, news: bool) -> None:
+        self.closed = self.working = True
+        try:
+            count = self.stage.count
+            value = None if storing is None else storing.value
+            alive = []
+            for x in self.results:
+                if _getrefcount(x) <= _UNHELD or x is None or x is value:
+                    continue
+                if x._window is self and x._index < count:
+                    alive.append(x)
+            if alive or storing is not None:
+                if news:
+                    one_by_one(self, alive)
+                else:
+                    at_once(self, alive, storing)
+            self._forget()
+        finally:
+            self.working = False
+
+    def _is_news(self) -> bool:
+        """Whether this is a short piece of work that was not met before; from now on it was."""
+        stage = self.stage
+        if stage.met or stage.count < 2 or stage.layout.nbytes >= SMALL or self.homes:
+            return False
+        stage.met = True
+        return True
+
+    def _forget(self) -> None:
+        """Let go of all memory: the window is done, and opened again if this is its thread."""
+        for chunk in self.read:
+            if self in chunk.promised:
+                chunk.promised.remove(self)
+        self.results, self.numbers, self.read, self.addresses = [], [], [], []
+        self.places = {}
+        if self.homes:
+            self.homes = {}
+        self.done = True
+        if not self.busy and here.own is self.own:
+            self.open()
+
+
+def compute_all() -> None:
+    """Compute all that is pending, in all threads."""
+    with _entering[0]:
+        threads = list(_threads)
+    for own in threads:
+        own.compute()
+        own.settings = -1  # the engine may be another one from now on
+
+
+def _in_child() -> None:
+    """A forked child has one thread: what others were about to do is to be done anew."""
+    _entering[0] = threading.Lock()
+    for own in list(_threads):
+        own.lock = threading.RLock()
+        for window in own.windows.values():
+            window.working = False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
