@@ -338,7 +338,9 @@ def test_errors():
         shadow.jit(lambda b: b)(b)
 
 
-@pytest.mark.parametrize("function", [None, 3, "x", [1], iter("x"), np.ones(3)], ids=repr)
+@pytest.mark.parametrize(
+    "function", [None, 3, "x", [1], iter("x"), np.ones(3)], ids=lambda x: type(x).__name__
+)
 def test_what_is_no_function(function):
     with pytest.raises(TypeError, match="'function'"):
         shadow.jit(function)
