@@ -85,10 +85,17 @@ def test_each_part_of_what_is_put_together_has_a_loop_without_questions():
     whole = ext.concat(parts, 0) * 2.0
     text = look.explain([Store(over(np.empty((6, 3), np.float32)), "saveto", whole)], "loop")
     assert text.count("vector for i") == 3  # both axes joined
-    framed = ext.pad(parts[0], (1, 2), (1, 2))
-    text += look.explain([Store(over(np.empty((4, 7), np.float32)), "saveto", framed)], "loop")
     assert " if " not in text
     assert "<" not in text
+
+
+def test_a_frame_has_loops_without_questions_and_rows_that_ask_for_columns_alone():
+    framed = ext.pad(over(np.ones((2, 3), np.float32)), (1, 2), (1, 2))
+    text = look.explain([Store(over(np.empty((4, 7), np.float32)), "saveto", framed)], "loop")
+    assert text.count("parallel") == 3  # above, beside and below
+    asking = [line for line in text.splitlines() if " if " in line]
+    assert len(asking) == 1
+    assert "if ((0 <= (j - n2)) & ((j - n2) < n3))" in asking[0]
 
 
 @pytest.mark.parametrize("strided", [False, True], ids=["dense", "strided"])
