@@ -67,7 +67,7 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
     while launch is not None:
         done = launch.call(dest, value)
         if done:
-            if not launch.noted:
+            if not launch.noted and not TRACERS:
                 launch.noted = quick.note_launch(dest, saver, value, launch)
             return
         if done is None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from gnomon.expr.composite import Composite
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
@@ -46,6 +46,7 @@ from gnomon.runtime.template import KEPT_BYTES, Template
 HELD = 40_000  # work (see `kernel.GRAIN`) below which it does not pay to let others run meanwhile
 NUMBERS = 60  # that can be told apart in a template
 _FASTCALL = 0x80
+T = TypeVar("T")
 
 
 class NoLaunch(Exception):
@@ -355,7 +356,13 @@ class Method(ctypes.Structure):
 @once
 def _method() -> tuple[jit.Module, Method]:
     code = native_code(START + LAUNCH, FUNCTIONS, {"type": type_offset()}, {})
-    return code, Method("launch", code.address("launch"))
+    return for_good((code, Method("launch", code.address("launch"))))
+
+
+def for_good(thing: T) -> T:
+    """`thing`, which is never freed: objects that outlive every module at exit point into it."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+    return thing
 
 
 def native_code(

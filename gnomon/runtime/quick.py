@@ -5,17 +5,21 @@ code of `quick_code.py` (50 ms to compile, 1 ms from disk) takes the places of t
 `Expr`, of the call of a `ScalarFn`, and of the item access and assignments of tensors (`serve`),
 and the table fills. An entry holds for as long as no tensor has taken another shape: the first
 thing entered after one did empties the table, which until then nobody finds anything in. The GIL
-guards all of it; without one, Python's methods stay.
+guards what native code reads, one thread at a time writes, and when the interpreter ends, Python's
+methods take over again. Without a GIL they stay.
 
 What statements cost: `python benchmarks/start.py statements`.
 """
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import itertools
+import struct
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,8 +35,8 @@ from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.plan.statement import SAVERS, Saver
 from gnomon.runtime import fields, jit, launch_code, quick_call, quick_code, quick_tensor
 from gnomon.runtime.fields import offset
-from gnomon.runtime.launch import Launch, Method, native_code
-from gnomon.runtime.native import Block
+from gnomon.runtime.launch import Launch, Method, for_good, native_code
+from gnomon.runtime.native import Block, ffi
 from gnomon.runtime.quick_code import BITS, MIX
 from gnomon.runtime.quick_tensor import ABSENT, ROW
 
@@ -57,14 +61,21 @@ _ASSIGNMENTS = [
     ("__itruediv__", "divto"),
 ]
 
+_NEVER = -1  # an epoch that never is
+
 #: the head of the table, then its entries
 _table = Block(_HEAD + (_ENTRY << BITS))
+_table.words[0] = ctypes.addressof(EPOCH)
+_memory = ffi.buffer(_table.words)
+#: held by who writes the table; nobody waits for it, as finalizers may come back here at any time
+_writing = threading.Lock()
 #: what the entries are about, by place: it lives as long as they stand
 _kept: dict[int, tuple[object, ...]] = {}
 #: the type of tensors, once there is one
 _tensors: list[type[Buffer]] = []
 #: how often launches have asked
 _asked = itertools.count()
+_installing = threading.Lock()
 #: native code, and what Python needs to call it
 _installed: list[object] = []
 
@@ -79,17 +90,33 @@ def serve(tensor: type[Buffer]) -> None:
 
 def clear() -> None:
     """Forget everything."""
-    for place in _kept:
-        start = _HEAD + _ENTRY * place
-        for word in range(start, start + _ENTRY):
-            _table.words[word] = 0
-    _kept.clear()
+    _table.words[1] = _NEVER
+    gone: list[object] = []
+    if _writing.acquire(blocking=False):
+        try:
+            _empty(gone)
+        finally:
+            _writing.release()
 
 
-def enter(keys: Sequence[object], found: Sequence[object]) -> None:
-    """From now on `found` is found for `keys`: objects, or whole numbers of 64 bits."""
+def enter(keys: Sequence[object], found: Sequence[object]) -> bool:
+    """From now on `found` is found for `keys`: objects, or whole numbers of 64 bits.
+
+    False where that is not so, as the table is being written already.
+    """
+    gone: list[object] = []
+    if not _writing.acquire(blocking=False):
+        return False
+    try:
+        _write(keys, found, gone)
+    finally:
+        _writing.release()
+    return True
+
+
+def _write(keys: Sequence[object], found: Sequence[object], gone: list[object]) -> None:
     if _table.words[1] != EPOCH.value:
-        clear()
+        _empty(gone)
         _table.words[1] = EPOCH.value
     wanted = [_word(k) for k in keys] + [0] * (4 - len(keys))
     mixed = 0
@@ -102,9 +129,23 @@ def enter(keys: Sequence[object], found: Sequence[object]) -> None:
     free = [p for p in places if p not in _kept]
     chosen = [*same, *free, place][0]
     words = wanted + [_word(x) for x in found] + [0] * (4 - len(found))
-    for k, word in enumerate(words):
-        _table.words[start[chosen] + k] = word
+    gone.append(_kept.get(chosen))
     _kept[chosen] = (*keys, *found)
+    _put(chosen, words)
+
+
+def _empty(gone: list[object]) -> None:
+    """Take everything out, and into `gone`: letting go of it may run anything."""
+    gone += _kept.values()
+    for place in _kept:
+        _put(place, [0] * _ENTRY)
+    _kept.clear()
+
+
+def _put(place: int, words: Sequence[int]) -> None:
+    """The words of an entry, at once: no other thread runs, and native code sees all or none."""
+    start = 8 * (_HEAD + _ENTRY * place)
+    _memory[start : start + 8 * _ENTRY] = struct.pack(f"{_ENTRY}q", *words)
 
 
 def _word(x: object) -> int:
@@ -119,20 +160,8 @@ def note_launch(dest: Buffer, saver: Saver, value: Expr, launch: Launch) -> bool
     kinds: list[object] = [patterns[1]]
     if type(value) is Scalar and dest.dtype.kind == "f":
         kinds += [float, int]
-    for kind in kinds:
-        enter((_savers[saver], kind, patterns[0]), (Recipe(launch),))
-    return True
-
-
-class Recipe(int):
-    """The address of a launch's recipe, which keeps the launch."""
-
-    launch: Launch
-
-    def __new__(cls, launch: Launch) -> Recipe:
-        made = super().__new__(cls, launch.recipe)
-        made.launch = launch
-        return made
+    found = (launch.recipe, launch)
+    return all(enter((_savers[saver], kind, patterns[0]), found) for kind in kinds)
 
 
 def note_view(tensor: Buffer, key: Any, made: Buffer) -> None:
@@ -190,6 +219,9 @@ def _note_call(function: Callable[..., Any], args: tuple[Any, ...], made: Any) -
     view = type(made) is _tensors[0]
     if not (view or isinstance(made, Composite)) or len(args) >= quick_call.MOST:
         return
+    given = [id(arg) for arg in args if isinstance(arg, Expr)]
+    if id(made) in given or len(set(given)) < len(given):
+        return  # it may have stored into what it gives back; twins are not told apart
     if not view and "many" in made.roles().values():
         pattern_of(made)  # what is made of it is found by that
         return
@@ -209,11 +241,15 @@ def _note_call(function: Callable[..., Any], args: tuple[Any, ...], made: Any) -
 def _viewed(args: tuple[Any, ...], made: Buffer) -> tuple[object, ...] | None:
     """The form of a tensor over the memory of an argument, and where it begins there."""
     patterns = _patterns(made)
-    for k, arg in enumerate(args):
-        owned = isinstance(arg, _tensors[0]) and arg.owner is not None and arg.owner is made.owner
-        if owned and patterns and arg is not made and arg.address and made.address:
-            return (made.shape, made.strides, patterns[0], k), 0, made.address - arg.address
-    return None
+    tensors = [(k, arg) for k, arg in enumerate(args) if isinstance(arg, Expr)]
+    if patterns is None or len(tensors) != 1:
+        return None
+    k, arg = tensors[0]
+    if not isinstance(arg, _tensors[0]) or not arg.address or not made.address:
+        return None
+    if arg.owner is None or arg.owner is not made.owner:
+        return None
+    return (made.shape, made.strides, patterns[0], k), 0, made.address - arg.address
 
 
 def _argument(arg: Any) -> tuple[tuple[int, ...], Any] | None:
@@ -284,7 +320,8 @@ def _program(args: tuple[Any, ...], root: Composite) -> tuple[object, ...] | Non
 
 def _ready() -> bool:
     """Whether the table is in use; native code takes over when this has been asked often."""
-    if not _installed and next(_asked) >= PATIENCE and _tensors and fields.readable():
+    wanted = not _installed and next(_asked) >= PATIENCE and _tensors and fields.readable()
+    if wanted and _installing.acquire(blocking=False):  # for good
         _install(_tensors[0])
     return bool(_installed)
 
@@ -308,8 +345,15 @@ def _install(tensor: type[Buffer]) -> None:
     whole = launch_code.START + "".join(text)
     code = native_code(whole, functions, _places(tensor), known)
     _recalling(code)
-    _table.words[0] = ctypes.addressof(EPOCH)
     _installed.extend([code, kept, *(_replaced(*each, code) for each in kept)])
+    for_good((_installed, _kept, _table, EPOCH))
+    atexit.register(_close)
+
+
+def _close() -> None:
+    """From now on everything is Python's: what kernels need goes when the interpreter ends."""
+    _writing.acquire(timeout=1)  # for good
+    _table.words[1] = _NEVER
 
 
 def _replaced(kind: type, name: str, method: Callable[..., Any], code: jit.Module) -> Method:

@@ -216,6 +216,7 @@ compare.one:
 make:
   %program.at = getelementptr ptr, ptr %entry, i64 1
   %program = load ptr, ptr %program.at
+  call void @Py_IncRef(ptr %program)
   %nodes.at = getelementptr i64, ptr %entry, i64 2
   %nodes = load i64, ptr %nodes.at
   %given = getelementptr ptr, ptr %args, i64 1
@@ -231,18 +232,22 @@ place:
   %bytes = load i64, ptr %bytes.at
   %source.at = getelementptr ptr, ptr %given, i64 %which
   %source = load ptr, ptr %source.at
+  %tensor = call i1 @is_a(ptr %source, ptr @Tensor)
+  br i1 %tensor, label %move, label %release
+move:
   %viewed = call ptr @moved(ptr %source, ptr %shape, ptr %strides, ptr %pattern, i64 %bytes)
-  %no.view = icmp eq ptr %viewed, null
-  br i1 %no.view, label %none, label %seen
-seen:
-  ret ptr %viewed
+  br label %release
 build:
   %given.count = sub i64 %count, 1
   %made = call ptr @run_program(ptr %program, i64 %nodes, ptr %given, i64 %given.count)
-  %failed = icmp eq ptr %made, null
+  br label %release
+release:
+  %result = phi ptr [null, %place], [%viewed, %move], [%made, %build]
+  call void @Py_DecRef(ptr %program)
+  %failed = icmp eq ptr %result, null
   br i1 %failed, label %none, label %done
 done:
-  ret ptr %made
+  ret ptr %result
 none:
   call void @PyErr_Clear()
   call void @Py_IncRef(ptr @None)

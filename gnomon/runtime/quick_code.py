@@ -10,11 +10,13 @@ The table: two words, the address of the epoch and the epoch it holds for; then 
 words: four to look for, and four that are found. It is searched in two places, next to each other.
 
     function, pattern, pattern or type of a number or 0, the same  -> pattern of the node
-    saver, pattern or type of a number, pattern of the destination -> recipe of the launch
+    saver, pattern or type of a number, pattern of the destination -> recipe, launch
     pattern, start, stop, step (or what marks a whole number)      -> shape, strides, pattern, bytes
 
 Names in angle brackets are numbers: where objects hold their attributes (`fields.py`). The entries
-keep nothing alive; `quick.py` does.
+keep nothing alive; `quick.py` does, until the table is emptied. That may happen whenever an object
+is allocated, as the collector may run anything, or while a kernel lets other threads run: so the
+code here holds what it found from the moment it did.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ FUNCTIONS = (
     "PyErr_Occurred",
     "PyFloat_AsDouble",
     "PyFloat_FromDouble",
+    "PyObject_CallObject",
     "PyObject_Vectorcall",
     "PyTuple_New",
     "PyTuple_SetItem",
@@ -37,6 +40,7 @@ FUNCTIONS = (
 
 QUICK = """
 declare ptr @PyFloat_FromDouble(double)
+declare ptr @PyObject_CallObject(ptr, ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
@@ -216,9 +220,10 @@ look:
   br i1 %unknown, label %none, label %make
 make:
   %pattern = load ptr, ptr %entry
+  call void @Py_IncRef(ptr %pattern)
   %args = call ptr @PyTuple_New(i64 %count)
   %no.room = icmp eq ptr %args, null
-  br i1 %no.room, label %none, label %a.put
+  br i1 %no.room, label %release, label %a.put
 a.put:
   %a.fine = call i1 @element(ptr %args, i64 0, ptr %a, ptr %pattern)
   br i1 %a.fine, label %b.wanted, label %drop
@@ -241,7 +246,7 @@ node:
 fill:
   call void @put(ptr %made, i64 <Map.fn>, ptr %function)
   call void @set(ptr %made, i64 <Map.args>, ptr %args)
-  call void @put(ptr %made, i64 <Expr.pattern>, ptr %pattern)
+  call void @set(ptr %made, i64 <Expr.pattern>, ptr %pattern)
   %shape = call ptr @field(ptr %pattern, i64 <Pattern.shape>)
   call void @put(ptr %made, i64 <Expr.shape>, ptr %shape)
   %dtype = call ptr @field(ptr %pattern, i64 <Pattern.dtype>)
@@ -251,6 +256,9 @@ fill:
   ret ptr %made
 drop:
   call void @Py_DecRef(ptr %args)
+  br label %release
+release:
+  call void @Py_DecRef(ptr %pattern)
   br label %none
 none:
   ret ptr null
@@ -261,10 +269,11 @@ define internal i1 @element(ptr %args, i64 %index, ptr %x, ptr %pattern) alwaysi
   %fine = icmp ne ptr %value, null
   br i1 %fine, label %put, label %out
 put:
-  %set = call i32 @PyTuple_SetItem(ptr %args, i64 %index, ptr %value)
-  br label %out
+  %status = call i32 @PyTuple_SetItem(ptr %args, i64 %index, ptr %value)
+  %set = icmp eq i32 %status, 0
+  ret i1 %set
 out:
-  ret i1 %fine
+  ret i1 false
 }
 
 ; the Python method, with all that the native one was given
@@ -272,13 +281,41 @@ out:
 define internal ptr @ask(ptr %method, ptr %self, ptr %args, i64 %count) noinline {
   call void @PyErr_Clear()
   %all = add i64 %count, 1
-  %given = alloca ptr, i64 %all
+  %few = icmp ule i64 %count, 16
+  br i1 %few, label %array, label %tuple
+array:
+  %given = alloca ptr, i64 17
   store ptr %self, ptr %given
   %rest = getelementptr ptr, ptr %given, i64 1
   %bytes = shl i64 %count, 3
   call void @llvm.memcpy.p0.p0.i64(ptr %rest, ptr %args, i64 %bytes, i1 false)
   %result = call ptr @PyObject_Vectorcall(ptr %method, ptr %given, i64 %all, ptr null)
   ret ptr %result
+tuple:
+  %many = call ptr @PyTuple_New(i64 %all)
+  %no.room = icmp eq ptr %many, null
+  br i1 %no.room, label %failed, label %first
+first:
+  call void @Py_IncRef(ptr %self)
+  %self.set = call i32 @PyTuple_SetItem(ptr %many, i64 0, ptr %self)
+  br label %loop
+loop:
+  %k = phi i64 [0, %first], [%next, %each]
+  %in = icmp slt i64 %k, %count
+  br i1 %in, label %each, label %go
+each:
+  %at = getelementptr ptr, ptr %args, i64 %k
+  %arg = load ptr, ptr %at
+  call void @Py_IncRef(ptr %arg)
+  %next = add i64 %k, 1
+  %arg.set = call i32 @PyTuple_SetItem(ptr %many, i64 %next, ptr %arg)
+  br label %loop
+go:
+  %answer = call ptr @PyObject_CallObject(ptr %method, ptr %many)
+  call void @Py_DecRef(ptr %many)
+  ret ptr %answer
+failed:
+  ret ptr null
 }
 
 define ptr @__call__(ptr %self, ptr %args, i64 %count) {

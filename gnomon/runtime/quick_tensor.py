@@ -112,17 +112,21 @@ make:
   %no.address = icmp eq ptr %address, null
   br i1 %no.address, label %none, label %alloc
 alloc:
+  call void @Py_IncRef(ptr %shape)
+  call void @Py_IncRef(ptr %strides)
+  call void @Py_IncRef(ptr %pattern)
+  call void @Py_IncRef(ptr %owner)
   %made = call ptr @PyType_GenericAlloc(ptr @Tensor, i64 0)
   %failed = icmp eq ptr %made, null
   br i1 %failed, label %drop, label %fill
 fill:
   call void @set(ptr %made, i64 <Buffer.address>, ptr %address)
-  call void @put(ptr %made, i64 <Expr.shape>, ptr %shape)
-  call void @put(ptr %made, i64 <Buffer.strides>, ptr %strides)
-  call void @put(ptr %made, i64 <Expr.pattern>, ptr %pattern)
+  call void @set(ptr %made, i64 <Expr.shape>, ptr %shape)
+  call void @set(ptr %made, i64 <Buffer.strides>, ptr %strides)
+  call void @set(ptr %made, i64 <Expr.pattern>, ptr %pattern)
   call void @put(ptr %made, i64 <Expr.exp_type>, ptr @rvalue)
   call void @put(ptr %made, i64 <Buffer._layout>, ptr @None)
-  call void @put(ptr %made, i64 <Buffer.owner>, ptr %owner)
+  call void @set(ptr %made, i64 <Buffer.owner>, ptr %owner)
   %dtype = call ptr @field(ptr %self, i64 <Expr.dtype>)
   call void @put(ptr %made, i64 <Expr.dtype>, ptr %dtype)
   %device = call ptr @field(ptr %self, i64 <Buffer.device>)
@@ -131,6 +135,10 @@ fill:
   call void @put(ptr %made, i64 <Tensor.stream_>, ptr %stream)
   ret ptr %made
 drop:
+  call void @Py_DecRef(ptr %shape)
+  call void @Py_DecRef(ptr %strides)
+  call void @Py_DecRef(ptr %pattern)
+  call void @Py_DecRef(ptr %owner)
   call void @Py_DecRef(ptr %address)
   br label %none
 none:
@@ -148,10 +156,18 @@ define internal i1 @store(ptr %saver, ptr %dest, ptr %value) noinline {
   br i1 %unknown, label %no, label %known
 known:
   %recipe = load ptr, ptr %entry
+  %launch.at = getelementptr ptr, ptr %entry, i64 1
+  %launch = load ptr, ptr %launch.at
+  call void @Py_IncRef(ptr %launch)
   %pattern = inttoptr i64 %dest.key to ptr
+  call void @Py_IncRef(ptr %pattern)
   %expression = call ptr @operand(ptr %value, ptr %pattern)
+  call void @Py_DecRef(ptr %pattern)
   %failed = icmp eq ptr %expression, null
-  br i1 %failed, label %no, label %run
+  br i1 %failed, label %drop, label %run
+drop:
+  call void @Py_DecRef(ptr %launch)
+  br label %no
 run:
   %given = alloca ptr, i64 2
   store ptr %dest, ptr %given
@@ -159,6 +175,7 @@ run:
   store ptr %expression, ptr %second
   %how = call i64 @start(ptr %recipe, ptr %given, i64 2)
   call void @Py_DecRef(ptr %expression)
+  call void @Py_DecRef(ptr %launch)
   %done = icmp eq i64 %how, 1
   ret i1 %done
 no:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
+import textwrap
 import threading
 
 import numpy as np
@@ -332,3 +334,153 @@ def test_views_by_functions_are_recalled():
         np.testing.assert_array_equal(shadow.flip(source, 1).numpy(), array[:, ::-1])
         np.testing.assert_array_equal(shadow.slice(source, 1, 3).numpy(), array[1:3])
         assert type(shadow.flip(source, 0)) is Tensor
+
+
+def test_functions_of_the_same_operand_twice_and_of_two():
+    rng = np.random.default_rng(0)
+    x, y = (rng.random((3, 3), np.float32) for _ in range(2))
+    a, b, c = Tensor(x.copy()), Tensor(y.copy()), TensorContainer((3, 3))
+    for left, right, wanted in [(a, a, x @ x), (a, a, x @ x), (a, b, x @ y), (b, a, y @ x)] * 2:
+        c[:] = shadow.dot(left, right)
+        np.testing.assert_allclose(c.numpy(), wanted, rtol=1e-5)
+
+
+def test_functions_that_store_do_so_each_time():
+    t = Tensor(np.zeros((4, 3), np.float32))
+    dest, source = t[:2], t[2:]
+    for k in range(1, 5):
+        source[:] = float(k)
+        assert shadow.copy(dest, source) is dest
+        assert dest.numpy().tolist() == [[k] * 3] * 2
+        shadow.softmax(dest, source)
+        np.testing.assert_allclose(dest.numpy(), 1 / 3, rtol=1e-6)
+
+
+def test_what_a_function_gives_back_is_not_made_anew():
+    for _ in range(4):
+        row = shadow.range(0.0, 5.0)
+        assert shadow.reshape(row, (5,)) is row
+
+
+def test_more_arguments_than_the_stack_holds():
+    a = TensorContainer((3,), init=1.0)
+    for method in (Tensor.__add__, Tensor.__getitem__, Tensor.__iadd__):
+        with pytest.raises(TypeError, match="1000001 were given"):
+            method(a, *[1.0] * 1_000_000)
+    with pytest.raises(TypeError, match="1000000"):
+        fn.exp(*[1.0] * 1_000_000)
+
+
+def run(text):
+    """Run in a fresh interpreter, after native code has taken over."""
+    warm = """
+        import gc, sys, threading, time
+        import numpy as np
+        from gnomon import shadow
+        from gnomon.runtime import dispatch, quick
+        from gnomon.shadow import Tensor, TensorContainer
+        a, b = TensorContainer((3,), init=1.0), TensorContainer((3,))
+        for _ in range(quick.PATIENCE + 4):
+            b[:] = a + a
+        assert quick._installed
+    """
+    source = textwrap.dedent(warm) + textwrap.dedent(text)
+    done = subprocess.run(
+        [sys.executable, "-c", source], check=False, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_forgetting_while_other_threads_run():
+    text = """
+        sys.setswitchinterval(1e-5)
+        end, bad = time.time() + 3, []
+
+        def work(k):
+            a, c = Tensor(np.arange(5000, dtype=np.float32)), TensorContainer((7,))
+            big, to = TensorContainer((400_000,), init=1.0), TensorContainer((400_000,))
+            rng = np.random.default_rng(k)
+            while time.time() < end:
+                to[:] = big * float(k)
+                for j in map(int, rng.integers(0, 4900, 50)):
+                    c[:] = a[j : j + 7] + a[j + 1 : j + 8]
+                    part = shadow.slice(a, j, j + 3)
+                    if c.numpy()[0] != 2 * j + 1 or part.address != a.address + 4 * j:
+                        bad.append(j)
+            done.append(k)
+
+        def forget():
+            while time.time() < end:
+                dispatch.forget()
+                junk = [bytes(k) for k in range(8, 4000, 8)]
+                time.sleep(0.0005)
+            done.append(-1)
+
+        done = []
+        threads = [threading.Thread(target=work, args=(k,)) for k in (1, 2)]
+        threads.append(threading.Thread(target=forget))
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        print(sorted(done), bad)
+    """
+    assert run(text) == "[-1, 1, 2] []\n"
+
+
+def test_a_finalizer_that_empties_the_table():
+    text = """
+        box, other = TensorContainer((4,)), TensorContainer((5,), init=1.0)
+        count = 0
+
+        class Cycle:
+            def __init__(self):
+                self.me = self
+
+            def __del__(self):
+                global count, junk
+                count += 1
+                box.resize((4 + count % 2,))
+                other[1:], other + 1.0
+                junk = [bytes(k) for k in range(40, 200, 8)]
+
+        gc.set_threshold(17, 1, 1)
+        a, c = Tensor(np.arange(50, dtype=np.float32)), TensorContainer((50,))
+        for _ in range(3000):
+            Cycle()
+            c[:] = a * 2.0 + a
+            assert shadow.flip(a, 0).shape == a[0:].shape == (a * 2.0).shape == (50,)
+            assert (c.numpy() == a.numpy() * 3).all()
+        print(count > 2000)
+    """
+    assert run(text) == "True\n"
+
+
+def test_operators_while_the_interpreter_ends():
+    text = """
+        import os
+        from gnomon import base
+        from gnomon.runtime import native
+
+        class Last:
+            def __init__(self):
+                self.a, self.b = TensorContainer((30,), init=1.0), TensorContainer((30,))
+
+            def lines(self, range=range):
+                for _ in range(5):
+                    self.b[:] = self.a + self.a * 2.0
+                    self.b[1:] = self.a[:-1]
+                    self.b += 1.0
+
+            def __del__(self, lines=lines, error=Exception):
+                try:
+                    lines(self)
+                except error:
+                    pass
+
+        for place in (np, sys, base, quick, native, dispatch, Tensor, Last):
+            place.last = Last()
+            place.last.lines()
+    """
+    run(text)
