@@ -32,6 +32,7 @@ class Created(Op):
     A shape may be left open (0, or None for all of it); then the graph says what it has become.
     """
 
+    leading = ("start", "stop", "step", "repeat", "infer_range", "N", "M", "k", "shape", "ctx")
     ctx: str = param("", doc="Where the array is made.")
 
     def size(self) -> Shape | None:

@@ -54,6 +54,7 @@ class Op:
     variadic: ClassVar[str | None] = None
     open_inputs: ClassVar[bool] = False  # an instance alone says how many, and their names
     fields: ClassVar[Mapping[str, Param]] = {}
+    leading: ClassVar[tuple[str, ...]] = ()  # fields that come first, wherever they are declared
     is_expression: ClassVar[bool] = False
     is_random: ClassVar[bool] = False
     sparse_grad: Any = False  # whether its gradient is row-sparse; a field of Embedding

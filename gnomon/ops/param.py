@@ -196,7 +196,10 @@ def param(
 
 
 def declared(owner: type) -> dict[str, Param]:
-    """The fields `owner` declares or inherits, in order, each with its kind filled in."""
+    """The fields `owner` declares or inherits, in order, each with its kind filled in.
+
+    Those in `owner.leading` come first: what shared fields stand behind, in calls by position.
+    """
     found: dict[str, Param] = {}
     for base in reversed(owner.__mro__):
         own = {k: v for k, v in vars(base).items() if isinstance(v, Param)}
@@ -206,7 +209,8 @@ def declared(owner: type) -> dict[str, Param]:
         for name, field in own.items():
             field.name, field.kind = name, kind_of(hints.get(name, Any))
             found[name] = field
-    return found
+    leading = [name for name in getattr(owner, "leading", ()) if name in found]
+    return {name: found[name] for name in dict.fromkeys((*leading, *found))}
 
 
 def parse_fields(

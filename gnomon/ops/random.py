@@ -21,6 +21,9 @@ FLOATS = ("float16", "float32", "float64")
 class Drawn(Created):
     """What draws without inputs share."""
 
+    leading = (
+        "low", "high", "loc", "scale", "lam", "mu", "alpha", "beta", "k", "p", *Created.leading,
+    )  # fmt: skip
     shape: Dims | None = param(None, doc="Shape of the output.")
     dtype: DType | None = param(None, choices=FLOATS, doc="Dtype of the output; float32 if None.")
 

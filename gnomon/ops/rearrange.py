@@ -89,6 +89,7 @@ class SliceAssign(Sliced):
 class SliceAssignScalar(Sliced):
     """`data` with the slice exchanged for a number."""
 
+    leading = ("scalar",)
     scalar: float = param(0.0, doc="The number.")
 
     def shapes(self, s: Shapes) -> None:

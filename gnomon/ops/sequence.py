@@ -62,6 +62,7 @@ class Sequences(Op):
 class SequenceMask(Sequences):
     """`data` with another value after the end of each sequence."""
 
+    leading = ("use_sequence_length", "value")
     value: float = param(0.0, doc="What stands after the end.")
 
     def forward(self, data: Expr, sequence_length: Expr | None = None) -> Expr:

@@ -18,6 +18,9 @@ from gnomon.ops.param import param
 class Update(Op):
     """What updates share. `new` says everything: the new weight, then the new states."""
 
+    leading = (
+        "lr", "momentum", "gamma1", "gamma2", "beta1", "beta2", "epsilon", "t", "lamda1", "beta",
+    )  # fmt: skip
     lr: float = param(doc="Learning rate.")
     wd: float = param(0.0, doc="Weight decay.")
     rescale_grad: float = param(1.0, doc="What the gradient is multiplied by first.")

@@ -118,10 +118,10 @@ class L2Normalization(Op):
 class LRN(Op):
     """Divided by a power of the mean square over `nsize` neighbouring channels."""
 
-    nsize: int = param(low=1, doc="How many channels.")
     alpha: float = param(1e-4, doc="Weight of the mean square.")
     beta: float = param(0.75, doc="The power.")
     knorm: float = param(2.0, doc="What is added to the mean square.")
+    nsize: int = param(low=1, doc="How many channels.")
 
     def forward(self, data: Expr) -> Expr:
         if data.ndim < 2:

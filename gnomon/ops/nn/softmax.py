@@ -120,14 +120,14 @@ class SoftmaxPlain(Softmax):
     """exp(x), divided by its sum along an axis."""
 
 
-@op("softmin", inputs=("data", "length"))
+@op("softmin")
 class Softmin(Softmax):
     """exp(-x), divided by its sum along an axis."""
 
     sign = -1
 
 
-@op("log_softmax", inputs=("data", "length"))
+@op("log_softmax")
 class LogSoftmax(Softmax):
     """The logarithm of softmax along an axis."""
 
