@@ -17,6 +17,7 @@ from gnomon import ndarray as nd
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint
 from gnomon.context import cpu
 from gnomon.io import DataDesc
+from gnomon.module.inputs import labels_of
 from gnomon.module.store import trained, update_beside_store, update_on_store
 
 GROUP = "DataParallelExecutorGroup"
@@ -166,9 +167,9 @@ class DataParallelExecutorGroup:
         shapes = {desc.name: _sliced_shape(desc, part) for desc in inputs}
         if self._bound:
             base = next(reversed(self._bound.values()))[device]
-            # Without labels, their shapes follow from the data's.
-            partial = not label_shapes
-            return base.reshape(partial_shaping=partial, allow_up_sizing=True, **shapes)
+            # Without labels, their shapes follow from the data's; parameters keep theirs.
+            shapes.update((name, base.arg_dict[name].shape) for name in self.param_names)
+            return base.reshape(partial_shaping=not label_shapes, allow_up_sizing=True, **shapes)
         sharing: dict[str, Any] = {"shared_buffer": self.shared_data_arrays[device]}
         if shared_group is not None:
             sharing["shared_exec"] = shared_group.execs[device]
@@ -244,8 +245,9 @@ class DataParallelExecutorGroup:
     def _feeds(self, batch: Any) -> list[list[tuple[Any, Any]]]:
         """For each device what is copied: pairs of a bound array, and its part of the batch."""
         pairs = _pairs("data", batch.data, self.data_shapes, self.data_arrays)
-        if batch.label and self.label_shapes:
-            pairs += _pairs("label", batch.label, self.label_shapes, self._label_places)
+        labels = labels_of(batch)
+        if labels and self.label_shapes:
+            pairs += _pairs("label", labels, self.label_shapes, self._label_places)
         if len(self.execs) == 1:
             return [[(places[0], array) for _, places, array in pairs]]
         axes = [DataDesc.get_batch_axis(desc.layout) for desc, _, _ in pairs]

@@ -74,3 +74,8 @@ def fits(descs: Sequence[DataDesc] | None, arrays: Sequence[Any]) -> bool:
         if tuple(desc.shape) != tuple(array.shape):
             return False
     return True
+
+
+def labels_of(batch: Any) -> Sequence[Any]:
+    """The label arrays of a batch, which any object with `data` is, named tuples too."""
+    return getattr(batch, "label", None) or ()

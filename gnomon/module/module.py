@@ -17,7 +17,7 @@ from gnomon.model import load_checkpoint, params_file, save_params
 from gnomon.module import store as stores
 from gnomon.module.base import BaseModule
 from gnomon.module.executor_group import DataParallelExecutorGroup
-from gnomon.module.inputs import described, fits, known_names, resized, work_loads
+from gnomon.module.inputs import described, fits, known_names, labels_of, resized, work_loads
 from gnomon.module.parameters import check_given, fill, room_for
 from gnomon.symbol import Symbol
 
@@ -378,7 +378,7 @@ class Module(BaseModule):
 
     def _fitted(self, batch: Any) -> DataParallelExecutorGroup:
         """The executors, bound to the shapes of `batch`."""
-        if not (fits(self._data_shapes, batch.data) and self._labels_fit(batch.label)):
+        if not (fits(self._data_shapes, batch.data) and self._labels_fit(labels_of(batch))):
             self.reshape(*self._shapes_of(batch))
         return self._group("forward")
 
@@ -388,12 +388,14 @@ class Module(BaseModule):
 
     def _shapes_of(self, batch: Any) -> tuple[Any, Any]:
         """What the batch is; a batch may bring its own descriptions, and may lack labels."""
-        data = batch.provide_data or resized(self.data_shapes, batch.data)
-        if batch.provide_label or not batch.label:
-            return data, batch.provide_label
+        arrays = labels_of(batch)
+        data = getattr(batch, "provide_data", None) or resized(self.data_shapes, batch.data)
+        own = getattr(batch, "provide_label", None)
+        if own or not arrays:
+            return data, own
         names = [(name, ()) for name in self._label_names]
         labels = self._label_shapes or described("label_shapes", names, self._label_names)
-        return data, resized(labels, batch.label)
+        return data, resized(labels, arrays)
 
     def backward(self, out_grads: Any = None) -> None:
         """Compute gradients; `out_grads` are those of outputs that are no losses."""

@@ -1,12 +1,14 @@
 """Modules: states, shapes, parameters, checkpoints, several devices, refusals."""
 
 import logging
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from golden.training import perceptron
 
 import gnomon as mx
+from gnomon.base import GnomonError
 from gnomon.io import DataBatch, NDArrayIter
 from gnomon.module import Module
 from gnomon.module.executor_group import split_batch
@@ -332,3 +334,35 @@ def test_splitting_a_batch():
 def test_refused(act, words):
     with pytest.raises(mx.GnomonError, match=words):
         act()
+
+
+class Named(NamedTuple):
+    data: list
+
+
+def small():
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc")
+    return mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"))
+
+
+def test_a_batch_is_anything_with_data():
+    module = small()
+    module.bind([("data", (3, 10))], for_training=False)
+    module.init_params()
+    for size in (3, 5):
+        module.forward(Named([mx.nd.ones((size, 10))]))
+        assert module.get_outputs()[0].shape == (size, 3)
+
+
+def test_inputs_that_do_not_fit_the_parameters_are_refused():
+    module = small()
+    module.bind([("data", (3, 10))], [("softmax_label", (3,))], for_training=False)
+    module.init_params()
+    before = module.predict(mx.nd.ones((3, 10))).asnumpy()
+    with pytest.raises(GnomonError, match="fc_weight"):
+        module.forward(Named([mx.nd.ones((3, 7))]))
+    with pytest.raises(GnomonError, match="fc_weight"):
+        module.reshape([("data", (3, 7))])
+    with pytest.raises(GnomonError, match="fc_weight"):
+        module.predict(mx.nd.ones((4, 20)))
+    np.testing.assert_array_equal(module.predict(mx.nd.ones((3, 10))).asnumpy(), before)
