@@ -303,7 +303,8 @@ def _arccosh(x: Sym) -> Sym:
     t = x - 1.0
     near = prim("log1p", t + prim("sqrt", prim("fma", t, t, t + t)))
     far = prim("log", x) + 0.6931471805599453
-    return select(x < 2.0**28, near, far)
+    inside = select(x < 2.0**28, near, far)
+    return select(x < 1.0, prim("sqrt", t), inside)  # nan
 
 
 def _arctanh(x: Sym) -> Sym:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.dtype import DType, from_flag, int64
@@ -32,7 +33,9 @@ class Created(Op):
     A shape may be left open (0, or None for all of it); then the graph says what it has become.
     """
 
-    leading = ("start", "stop", "step", "repeat", "infer_range", "N", "M", "k", "shape", "ctx")
+    leading: ClassVar[tuple[str, ...]] = (
+        "start", "stop", "step", "repeat", "infer_range", "N", "M", "k", "shape", "ctx",
+    )  # fmt: skip
     ctx: str = param("", doc="Where the array is made.")
 
     def size(self) -> Shape | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon import dtype as dtypes
 from gnomon.base import ParamError, complaint
@@ -21,7 +21,7 @@ FLOATS = ("float16", "float32", "float64")
 class Drawn(Created):
     """What draws without inputs share."""
 
-    leading = (
+    leading: ClassVar[tuple[str, ...]] = (
         "low", "high", "loc", "scale", "lam", "mu", "alpha", "beta", "k", "p", *Created.leading,
     )  # fmt: skip
     shape: Dims | None = param(None, doc="Shape of the output.")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from ops.records import record
 
+import gnomon as mx
 from gnomon.ops import find
 from gnomon.ops.testing import check, check_inference, forward
 
@@ -141,3 +142,10 @@ def test_clip_of_integers_cuts_off_the_bounds():
 def test_casting_saturates_and_takes_nan_as_0():
     x = np.array([1.7, -1.7, 300, np.nan])
     np.testing.assert_array_equal(forward(find("Cast")(dtype="uint8"), [x])[0], [1, 0, 255, 0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_arccosh_is_nothing_below_one(dtype):
+    x = mx.nd.array([-1e30, -1e10, -1e4, -2, -1, 0, 0.5], dtype=dtype)
+    assert np.isnan(mx.nd.arccosh(x).asnumpy()).all()
+    assert mx.nd.arccosh(mx.nd.array([1.0], dtype=dtype)).asnumpy().tolist() == [0]
