@@ -246,9 +246,12 @@ class World:
     def copied(self, e: Expr) -> Expr:
         """A copy, through pickle."""
         try:
-            return pickle.loads(pickle.dumps(copy.copy(e)))
+            made = pickle.loads(pickle.dumps(copy.copy(e)))
         except pickle.PicklingError:  # a function that no module holds
             return e
+        if isinstance(made, Tensor):
+            self.blocks.append(made.numpy())  # memory of its own, to be put back as all is
+        return made
 
     def at_once(self, tensor: Tensor, run: Callable[[Any, Any], None], times: int) -> None:
         """The same statement on two threads, into tensors of their own."""
