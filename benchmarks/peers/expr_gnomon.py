@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from typing import Any
 
@@ -95,14 +96,18 @@ def setup(row: str, n: int, dtype: str, repeats: int) -> tuple[Step, Step, dict[
         return CASTS[row](*operands, dtype) if row in CASTS else FORMULAS[row](*operands)
 
     def step() -> None:
-        out.assign(value(), saver)
+        out[:] = value()
 
-    step()
+    def added() -> None:
+        operator.iadd(out, value())
+
+    run = added if row == "plus" else step
+    run()
     found = {"probe": work.probe(out.numpy())}
     if repeats:
         program = Program(prepare([Store(out, saver, value())]) * repeats)
         return program.run, lambda: None, found
-    return step, lambda: None, found
+    return run, lambda: None, found
 
 
 if __name__ == "__main__":

@@ -16,11 +16,14 @@ import pytest
 from gnomon import engine
 from gnomon.base import EngineError
 
+# who runs the tests may ignore interrupts, as shells let programs in the background do
+HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+
 
 def run(program: str, interrupt_after: str | None = None, limit: float = 30) -> tuple[int, str]:
     """Run a Python program; Ctrl-C it once it printed the line `interrupt_after`."""
     child = subprocess.Popen(
-        [sys.executable, "-u", "-c", textwrap.dedent(program)],
+        [sys.executable, "-u", "-c", HEARD + textwrap.dedent(program).lstrip()],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
