@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from gnomon.plan import pipeline
 from gnomon.plan.ir import Kernel
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime import cache
 from tests.code.elsewhere import keep, texts
 
 
@@ -26,11 +26,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if folder is None:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    plan = cache.plan
+    plan = pipeline.plan
 
     def kept(stores: Sequence[Store], structure: Structure) -> Kernel:
         nests = plan(stores, structure)
         keep(texts(nests), folder)
         return nests
 
-    cache.plan = kept  # type: ignore[assignment]
+    pipeline.plan = kept

@@ -386,14 +386,22 @@ def test_many_statements_elsewhere():
         np.testing.assert_allclose(dest, evaluate(long), rtol=1e-5)
 
 
+def kept(folder: Path, *arguments: str) -> int:
+    """Runs tests in a process that keeps each plan; both machines then take them all."""
+    command = [sys.executable, "-m", "pytest", "-q", *arguments]
+    subprocess.run([*command, "-p", "tests.plans", "--plans", folder], cwd=REPOSITORY, check=False)
+    return elsewhere_all(folder)
+
+
+def test_plans_of_other_tests_elsewhere(tmp_path):
+    """What keeps plans does so."""
+    assert kept(tmp_path, "tests/shadow/test_lvalue.py", "-k", "operators") > 2
+
+
 @pytest.mark.long
 @pytest.mark.timeout(5000)
 def test_every_plan_of_the_suite_elsewhere(tmp_path):
-    """Runs the whole suite, which keeps each plan; both machines then take them all."""
-    command = [sys.executable, "-m", "pytest", "-q", "-n", str(os.cpu_count() or 1), "tests"]
-    subprocess.run(
-        [*command, "-p", "tests.plans", "--plans", tmp_path], cwd=REPOSITORY, check=False
-    )
-    count = elsewhere_all(tmp_path)
+    """The whole suite."""
+    count = kept(tmp_path, "-n", str(os.cpu_count() or 1), "tests")
     print(f"{count} plans")
     assert count > 1000
