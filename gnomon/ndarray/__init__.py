@@ -7,10 +7,6 @@ array([[ 7., 10.],
        [15., 22.]], dtype=float32)
 """
 
-from importlib import import_module as _import_module
-from typing import Any
-
-from gnomon.ndarray import functions as _functions
 from gnomon.ndarray.create import (
     arange,
     array,
@@ -52,11 +48,10 @@ from gnomon.ndarray.elementwise import (
     true_divide,
 )
 from gnomon.ndarray.files import load, load_frombuffer, save, waitall
+from gnomon.ndarray.functions import top
 from gnomon.ndarray.invoke import invoke
 from gnomon.ndarray.ndarray import NDArray
 from gnomon.ndarray.sparse_create import cast_storage
-
-_SPACES = ("_internal", "contrib", "image", "linalg", "op", "random", "sparse")
 
 __all__ = [
     "NDArray",
@@ -104,15 +99,4 @@ __all__ = [
     "zeros",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """The namespace or the operator's function called `name`."""
-    if name in _SPACES:
-        return _import_module(f"gnomon.ndarray.{name}")
-    if name.startswith("__"):
-        raise AttributeError(f"module 'gnomon.ndarray' has no attribute {name!r}")
-    return _functions.find("", name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_SPACES, *_functions.names("")})
+__getattr__, __dir__ = top(__all__)

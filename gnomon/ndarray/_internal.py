@@ -1,15 +1,5 @@
 """Operators whose names begin with an underscore: `mx.nd._internal`."""
 
-from __future__ import annotations
+from gnomon.ndarray.functions import attributes
 
-from typing import Any
-
-from gnomon.ndarray import functions
-
-
-def __getattr__(name: str) -> Any:
-    return functions.find("_internal", name)
-
-
-def __dir__() -> list[str]:
-    return functions.names("_internal")
+__getattr__, __dir__ = attributes("_internal")

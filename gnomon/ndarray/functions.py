@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +11,8 @@ from gnomon.context import Context
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
 from gnomon.ops import registry
-from gnomon.ops.signature import ANY_KIND, dress, home, sort
+from gnomon.ops.namespace import Functions
+from gnomon.ops.signature import ANY_KIND, dress, sort
 
 _TAIL = [inspect.Parameter(name, ANY_KIND, default=None) for name in ("out", "name")]
 
@@ -101,27 +101,5 @@ def context_of(ctx: Any) -> Context | None:
     return Context(kind, int(number.rstrip(")") or 0))
 
 
-@functools.cache
-def find(space: str, name: str) -> Any:
-    """The function called `name` in a namespace of `mx.nd` ('' is the top).
-
-    Raises:
-        AttributeError: no operator has this name there.
-    """
-    where = f"gnomon.ndarray.{space}".rstrip(".")
-    for full in _full_names(space, name):
-        if registry.has(full):
-            return function(full, name, where)
-    raise AttributeError(f"module {where!r} has no attribute {name!r}")
-
-
-def _full_names(space: str, name: str) -> tuple[str, ...]:
-    """What an operator that is `name` in `space` may be registered as."""
-    if space in ("", "_internal", "op"):
-        return (name,)
-    return (f"_{space}_{name}", name) if space in ("random", "sparse") else (f"_{space}_{name}",)
-
-
-def names(space: str) -> list[str]:
-    """The names of all functions in a namespace."""
-    return sorted(short for full in registry.names() for at, short in (home(full),) if at == space)
+_FUNCTIONS = Functions("gnomon.ndarray", function)
+find, attributes, top = _FUNCTIONS.find, _FUNCTIONS.attributes, _FUNCTIONS.top

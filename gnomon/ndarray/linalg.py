@@ -1,15 +1,5 @@
 """Linear algebra: `mx.nd.linalg`."""
 
-from __future__ import annotations
+from gnomon.ndarray.functions import attributes
 
-from typing import Any
-
-from gnomon.ndarray import functions
-
-
-def __getattr__(name: str) -> Any:
-    return functions.find("linalg", name)
-
-
-def __dir__() -> list[str]:
-    return functions.names("linalg")
+__getattr__, __dir__ = attributes("linalg")

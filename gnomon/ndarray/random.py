@@ -6,14 +6,26 @@ each of their elements. A draw takes its place in the sequence of the seed when 
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from gnomon.base import complaint
 from gnomon.ndarray import create, functions
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
-from gnomon.ops import registry
+from gnomon.ops import draws, registry
+from gnomon.ops.draws import function, optional
+
+__all__ = [
+    "exponential",
+    "gamma",
+    "generalized_negative_binomial",
+    "negative_binomial",
+    "normal",
+    "poisson",
+    "randint",
+    "randn",
+    "uniform",
+]
 
 
 def _draw(name: str, inputs: dict[str, Any], given: dict[str, Any]) -> Any:
@@ -37,40 +49,13 @@ def _draw(name: str, inputs: dict[str, Any], given: dict[str, Any]) -> Any:
     return out if out is not None and not out.size else invoke(op, (), out, ctx)
 
 
-def _distribution(name: str, doc: str, **defaults: float) -> Any:
-    """The function that draws from one distribution."""
-    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(k, kind, default=v) for k, v in defaults.items()]
-    own = ("shape", "dtype", "ctx", "out")
-    parameters += [inspect.Parameter(key, kind, default=None) for key in own]
-    signature = inspect.Signature(parameters)
-
-    def draw(*args: Any, **kwargs: Any) -> Any:
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        given = dict(bound.arguments)
-        inputs = {key: given.pop(key) for key in defaults}
-        return _draw(name, inputs, given)
-
-    draw.__name__ = draw.__qualname__ = name
-    draw.__signature__ = signature  # type: ignore[attr-defined]
-    draw.__doc__ = doc
-    return draw
-
-
-uniform = _distribution("uniform", "Draws between `low` and `high`.", low=0, high=1)
-normal = _distribution("normal", "Normal draws: mean `loc`, deviation `scale`.", loc=0, scale=1)
-poisson = _distribution("poisson", "Poisson draws of rate `lam`.", lam=1)
-gamma = _distribution("gamma", "Gamma draws of shape `alpha` and scale `beta`.", alpha=1, beta=1)
-negative_binomial = _distribution(
-    "negative_binomial", "Failures before `k` successes of probability `p`.", k=1, p=1
-)
-generalized_negative_binomial = _distribution(
-    "generalized_negative_binomial",
-    "Draws of a Poisson whose rate is gamma: mean `mu`, dispersion `alpha`.",
-    mu=1,
-    alpha=1,
-)
+_TAIL = optional("shape", "dtype", "ctx", "out")
+uniform = function(draws.UNIFORM, _draw, _TAIL)
+normal = function(draws.NORMAL, _draw, _TAIL)
+poisson = function(draws.POISSON, _draw, _TAIL)
+gamma = function(draws.GAMMA, _draw, _TAIL)
+negative_binomial = function(draws.NEGATIVE_BINOMIAL, _draw, _TAIL)
+generalized_negative_binomial = function(draws.GENERALIZED, _draw, _TAIL)
 
 
 def exponential(
@@ -95,10 +80,4 @@ def randint(
     return _draw("randint", {"low": low, "high": high}, given)
 
 
-def __getattr__(name: str) -> Any:
-    """What has an operator: see the differences for what has none yet."""
-    return functions.find("random", _OPERATORS.get(name, name))
-
-
-#: functions whose operators have another name
-_OPERATORS = {"multinomial": "_sample_multinomial", "shuffle": "_shuffle"}
+__getattr__, __dir__ = functions.attributes("random", __all__)

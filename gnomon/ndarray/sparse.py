@@ -1,10 +1,6 @@
 """Arrays in sparse storage, and operators that know it: `mx.nd.sparse`."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from gnomon.ndarray import functions
+from gnomon.ndarray.functions import attributes
 from gnomon.ndarray.sparse_array import BaseSparseNDArray, CSRNDArray, RowSparseNDArray
 from gnomon.ndarray.sparse_create import (
     add,
@@ -35,10 +31,4 @@ __all__ = [
     "zeros",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    return functions.find("sparse", name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *functions.names("sparse")})
+__getattr__, __dir__ = attributes("sparse", __all__)

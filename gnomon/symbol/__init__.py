@@ -7,10 +7,6 @@
 ['data', 'fc_weight', 'fc_bias']
 """
 
-from importlib import import_module as _import_module
-from typing import Any
-
-from gnomon.symbol import functions as _functions
 from gnomon.symbol.create import (
     arange,
     eye,
@@ -26,10 +22,9 @@ from gnomon.symbol.create import (
     split_v2,
     zeros,
 )
+from gnomon.symbol.functions import top
 from gnomon.symbol.methods import NotImplementedForSymbol
 from gnomon.symbol.symbol import Group, Symbol, Variable, load, load_json, var
-
-_SPACES = ("_internal", "contrib", "image", "linalg", "op", "random", "sparse")
 
 __all__ = [
     "Group",
@@ -54,15 +49,4 @@ __all__ = [
     "zeros",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """The namespace or the operator's function called `name`."""
-    if name in _SPACES:
-        return _import_module(f"gnomon.symbol.{name}")
-    if name.startswith("__"):
-        raise AttributeError(f"module 'gnomon.symbol' has no attribute {name!r}")
-    return _functions.find("", name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_SPACES, *_functions.names("")})
+__getattr__, __dir__ = top(__all__)

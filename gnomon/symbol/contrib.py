@@ -1,15 +1,5 @@
 """Operators that MXNet calls contributed: `mx.sym.contrib`."""
 
-from __future__ import annotations
+from gnomon.symbol.functions import attributes
 
-from typing import Any
-
-from gnomon.symbol import functions
-
-
-def __getattr__(name: str) -> Any:
-    return functions.find("contrib", name)
-
-
-def __dir__() -> list[str]:
-    return functions.names("contrib")
+__getattr__, __dir__ = attributes("contrib")

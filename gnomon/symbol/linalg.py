@@ -1,15 +1,5 @@
 """Operators of linear algebra: `mx.sym.linalg`."""
 
-from __future__ import annotations
+from gnomon.symbol.functions import attributes
 
-from typing import Any
-
-from gnomon.symbol import functions
-
-
-def __getattr__(name: str) -> Any:
-    return functions.find("linalg", name)
-
-
-def __dir__() -> list[str]:
-    return functions.names("linalg")
+__getattr__, __dir__ = attributes("linalg")

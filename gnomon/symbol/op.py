@@ -1,15 +1,5 @@
 """Every operator under its registered name: `mx.sym.op`."""
 
-from __future__ import annotations
+from gnomon.symbol.functions import attributes
 
-from typing import Any
-
-from gnomon.symbol import functions
-
-
-def __getattr__(name: str) -> Any:
-    return functions.find("op", name)
-
-
-def __dir__() -> list[str]:
-    return functions.names("")
+__getattr__, __dir__ = attributes("op")

@@ -6,13 +6,28 @@ for each of their elements.
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from gnomon.base import complaint
+from gnomon.ops import draws
+from gnomon.ops.draws import OPEN, function, optional
 from gnomon.symbol import functions
 from gnomon.symbol.apply import apply, is_symbol
 from gnomon.symbol.symbol import Symbol
+
+__all__ = [
+    "exponential",
+    "gamma",
+    "generalized_negative_binomial",
+    "multinomial",
+    "negative_binomial",
+    "normal",
+    "poisson",
+    "randint",
+    "randn",
+    "shuffle",
+    "uniform",
+]
 
 
 def _draw(name: str, inputs: dict[str, Any], given: dict[str, Any]) -> Symbol:
@@ -30,41 +45,13 @@ def _draw(name: str, inputs: dict[str, Any], given: dict[str, Any]) -> Symbol:
     return apply(Symbol, full, full, (), {}, {**inputs, **given}, own, attr)
 
 
-def _distribution(name: str, doc: str, **defaults: float) -> Any:
-    """The function that draws from one distribution."""
-    kind: Any = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(k, kind, default=v) for k, v in defaults.items()]
-    parameters += [inspect.Parameter(k, kind, default=None) for k in ("shape", "dtype")]
-    parameters.append(inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD))
-    signature = inspect.Signature(parameters)
-
-    def draw(*args: Any, **kwargs: Any) -> Symbol:
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        given = dict(bound.arguments)
-        further = given.pop("kwargs", {})
-        inputs = {k: given.pop(k) for k in defaults}
-        return _draw(name, inputs, {**given, **further})
-
-    draw.__name__ = draw.__qualname__ = name
-    draw.__signature__ = signature  # type: ignore[attr-defined]
-    draw.__doc__ = doc
-    return draw
-
-
-uniform = _distribution("uniform", "Draws between `low` and `high`.", low=0, high=1)
-normal = _distribution("normal", "Normal draws: mean `loc`, deviation `scale`.", loc=0, scale=1)
-poisson = _distribution("poisson", "Poisson draws of rate `lam`.", lam=1)
-gamma = _distribution("gamma", "Gamma draws of shape `alpha` and scale `beta`.", alpha=1, beta=1)
-negative_binomial = _distribution(
-    "negative_binomial", "Failures before `k` successes of probability `p`.", k=1, p=1
-)
-generalized_negative_binomial = _distribution(
-    "generalized_negative_binomial",
-    "Negative binomial draws of mean `mu` and dispersion `alpha`.",
-    mu=1,
-    alpha=1,
-)
+_TAIL = [*optional("shape", "dtype"), OPEN]
+uniform = function(draws.UNIFORM, _draw, _TAIL)
+normal = function(draws.NORMAL, _draw, _TAIL)
+poisson = function(draws.POISSON, _draw, _TAIL)
+gamma = function(draws.GAMMA, _draw, _TAIL)
+negative_binomial = function(draws.NEGATIVE_BINOMIAL, _draw, _TAIL)
+generalized_negative_binomial = function(draws.GENERALIZED, _draw, _TAIL)
 
 
 def exponential(scale: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
@@ -98,5 +85,4 @@ def shuffle(data: Symbol, **kwargs: Any) -> Symbol:
     return apply(Symbol, "_shuffle", "shuffle", (data,), {}, kwargs, own, attr)
 
 
-def __getattr__(name: str) -> Any:
-    return functions.find("random", name)
+__getattr__, __dir__ = functions.attributes("random", __all__)

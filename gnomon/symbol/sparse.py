@@ -1,15 +1,5 @@
 """Operators on sparse storage: `mx.sym.sparse`."""
 
-from __future__ import annotations
+from gnomon.symbol.functions import attributes
 
-from typing import Any
-
-from gnomon.symbol import functions
-
-
-def __getattr__(name: str) -> Any:
-    return functions.find("sparse", name)
-
-
-def __dir__() -> list[str]:
-    return functions.names("sparse")
+__getattr__, __dir__ = attributes("sparse")

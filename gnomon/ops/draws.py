@@ -1,0 +1,68 @@
+"""The functions of `mx.nd.random` and `mx.sym.random` that draw from a distribution.
+
+Both packages give them the same names, parameters and documentation; each brings what draws:
+`draw(name, inputs, given)` with the distribution's parameters as `inputs`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from gnomon.ops.signature import ANY_KIND
+
+OPEN = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
+
+
+class Distribution(NamedTuple):
+    """What a distribution is called, what its draws are, and its parameters with defaults."""
+
+    name: str
+    doc: str
+    defaults: dict[str, float]
+
+
+UNIFORM = Distribution("uniform", "Draws between `low` and `high`.", {"low": 0, "high": 1})
+NORMAL = Distribution(
+    "normal", "Normal draws: mean `loc`, deviation `scale`.", {"loc": 0, "scale": 1}
+)
+POISSON = Distribution("poisson", "Poisson draws of rate `lam`.", {"lam": 1})
+GAMMA = Distribution(
+    "gamma", "Gamma draws of shape `alpha` and scale `beta`.", {"alpha": 1, "beta": 1}
+)
+NEGATIVE_BINOMIAL = Distribution(
+    "negative_binomial", "Failures before `k` successes of probability `p`.", {"k": 1, "p": 1}
+)
+GENERALIZED = Distribution(
+    "generalized_negative_binomial",
+    "Draws of a Poisson whose rate is gamma: mean `mu`, dispersion `alpha`.",
+    {"mu": 1, "alpha": 1},
+)
+
+
+def optional(*names: str) -> list[inspect.Parameter]:
+    """Parameters that may be left out."""
+    return [inspect.Parameter(name, ANY_KIND, default=None) for name in names]
+
+
+def function(
+    kind: Distribution,
+    draw: Callable[[str, dict[str, Any], dict[str, Any]], Any],
+    tail: Sequence[inspect.Parameter],
+) -> Any:
+    """The function that draws from a distribution; `tail` comes after the distribution's own."""
+    own = [inspect.Parameter(k, ANY_KIND, default=v) for k, v in kind.defaults.items()]
+    signature = inspect.Signature([*own, *tail])
+
+    def drawn(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = dict(bound.arguments)
+        given |= given.pop("kwargs", {})
+        return draw(kind.name, {key: given.pop(key) for key in kind.defaults}, given)
+
+    drawn.__name__ = drawn.__qualname__ = kind.name
+    drawn.__signature__ = signature  # type: ignore[attr-defined]
+    drawn.__doc__ = kind.doc
+    return drawn

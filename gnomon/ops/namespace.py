@@ -1,0 +1,72 @@
+"""Namespaces of functions that the registry gives: `mx.nd`, `mx.sym.contrib` and their like.
+
+A package says once how a function of an operator is made; each of its modules takes its attributes
+from there, and a function comes to be when it is first asked for.
+
+    __getattr__, __dir__ = attributes("contrib")
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any
+
+from gnomon.ops import registry
+from gnomon.ops.signature import home
+
+SPACES = ("_internal", "contrib", "image", "linalg", "op", "random", "sparse")
+
+Find = Callable[[str], Any]
+Names = Callable[[], list[str]]
+
+
+class Functions:
+    """The functions of a package; `make(registered, name, module)` gives one."""
+
+    def __init__(self, package: str, make: Callable[[str, str, str], Any]) -> None:
+        self._package = package
+        self._make = make
+        self.find = functools.cache(self._find)
+
+    def _find(self, space: str, name: str) -> Any:
+        """The function called `name` in a namespace of the package ('' is the top).
+
+        Raises:
+            AttributeError: no operator has this name there.
+        """
+        where = f"{self._package}.{space}".rstrip(".")
+        for full in _full_names(space, name):
+            if registry.has(full):
+                return self._make(full, name, where)
+        raise AttributeError(f"module {where!r} has no attribute {name!r}")
+
+    def attributes(self, space: str, own: Iterable[str] = ()) -> tuple[Find, Names]:
+        """`__getattr__` and `__dir__` of a namespace's module, whose own names are `own`."""
+        return functools.partial(self.find, space), lambda: sorted({*own, *_names(space)})
+
+    def top(self, own: Iterable[str]) -> tuple[Find, Names]:
+        """The same for the package itself, which has the other namespaces too."""
+
+        def find(name: str) -> Any:
+            if name in SPACES:
+                return import_module(f"{self._package}.{name}")
+            if name.startswith("__"):
+                raise AttributeError(f"module {self._package!r} has no attribute {name!r}")
+            return self.find("", name)
+
+        return find, lambda: sorted({*own, *SPACES, *_names("")})
+
+
+def _full_names(space: str, name: str) -> tuple[str, ...]:
+    """What an operator that is `name` in `space` may be registered as."""
+    if space in ("", "_internal", "op"):
+        return (name,)
+    further = {"sparse": (name,), "random": (f"_sample_{name}", f"_{name}")}
+    return (f"_{space}_{name}", *further.get(space, ()))
+
+
+def _names(space: str) -> list[str]:
+    at = "" if space == "op" else space
+    return [short for full in registry.names() for there, short in (home(full),) if there == at]
