@@ -254,6 +254,9 @@ def _is_elif(parent: ast.AST, child: ast.AST) -> bool:
 # --- contents -------------------------------------------------------------------------------
 
 
+ATTRIBUTES = {"__getattr__", "__dir__"}
+
+
 def init_breaches(source: Source) -> Iterator[Breach]:
     """Anything in an `__init__` but docstring, imports, tables, `__getattr__` and `__dir__`."""
     if not source.path.endswith("__init__.py"):
@@ -267,11 +270,18 @@ def init_breaches(source: Source) -> Iterator[Breach]:
 def _is_name_giving(node: ast.stmt) -> bool:
     """Whether a statement of an `__init__` only says names."""
     if isinstance(node, FUNCTIONS):
-        return node.name in ("__getattr__", "__dir__")
+        return node.name in ATTRIBUTES
     if isinstance(node, ast.If):
         return "TYPE_CHECKING" in ast.dump(node.test) and all(map(_is_name_giving, node.body))
     if isinstance(node, (ast.Assign, ast.AnnAssign)):
-        return node.value is None or not any(map(_is_computing, ast.walk(node.value)))
+        names = {
+            n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
+        return (
+            names <= ATTRIBUTES
+            or node.value is None
+            or not any(map(_is_computing, ast.walk(node.value)))
+        )
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     return isinstance(node, (ast.Import, ast.ImportFrom))

@@ -235,6 +235,7 @@ def test_an_import_in_a_function_is_found(text):
 def test_an_init_gives_names_alone():
     good = '"""D."""\nfrom gnomon.ops.relu import f\n__all__ = sorted(["f"])\nT = {"a": f}\n'
     good += 'N = "a b".split()\nif TYPE_CHECKING:\n    import x\ndef __getattr__(name): return 1'
+    good += "\n__getattr__, __dir__ = top(__all__)"
     assert not one("init", good, "gnomon/ops/__init__.py")
     for bad in ("def f(): pass", "class C: pass", "x = f()", "for a in b: pass", "f = lambda: 1"):
         assert not one("init", bad)
