@@ -274,17 +274,20 @@ def _is_name_giving(node: ast.stmt) -> bool:
     if isinstance(node, ast.If):
         return "TYPE_CHECKING" in ast.dump(node.test) and all(map(_is_name_giving, node.body))
     if isinstance(node, (ast.Assign, ast.AnnAssign)):
-        names = {
-            n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
         return (
-            names <= ATTRIBUTES
+            _names_given(node) in ({"__getattr__"}, {"__dir__"}, ATTRIBUTES)
             or node.value is None
             or not any(map(_is_computing, ast.walk(node.value)))
         )
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     return isinstance(node, (ast.Import, ast.ImportFrom))
+
+
+def _names_given(node: ast.stmt) -> set[str]:
+    """The names that an assignment gives."""
+    names = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+    return {n.id for n in names if isinstance(n.ctx, ast.Store)}
 
 
 def _is_computing(node: ast.AST) -> bool:

@@ -237,7 +237,14 @@ def test_an_init_gives_names_alone():
     good += 'N = "a b".split()\nif TYPE_CHECKING:\n    import x\ndef __getattr__(name): return 1'
     good += "\n__getattr__, __dir__ = top(__all__)"
     assert not one("init", good, "gnomon/ops/__init__.py")
-    for bad in ("def f(): pass", "class C: pass", "x = f()", "for a in b: pass", "f = lambda: 1"):
+    for bad in (
+        "def f(): pass",
+        "class C: pass",
+        "x = f()",
+        "x.y = f()",
+        "for a in b: pass",
+        "f = lambda: 1",
+    ):
         assert not one("init", bad)
         (found,) = one("init", bad, "gnomon/ops/__init__.py")
         assert "holds public names alone" in found
