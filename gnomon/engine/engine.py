@@ -141,6 +141,23 @@ class Engine(Lifecycle):
         const, mutate = check_variables("push_inline", const_vars, mutate_vars)
         self._push_inline(Job(fn, INLINE, const, mutate, ctx, priority, name))
 
+    def push_brief(
+        self,
+        fn: Callable[[RunContext], object],
+        ctx: Context | None,
+        const: tuple[Var, ...],
+        mutate: tuple[Var, ...],
+        name: str | None = None,
+    ) -> None:
+        """As `push_inline`, for live variables each listed once and a kernel fit for `run_brief`,
+        which it runs by where nobody is in its way.
+        """
+        for var in mutate:
+            if var.promised:
+                var.keep_promises()
+        if not self.run_brief(fn, const, mutate, ctx, name):
+            self._push_inline(Job(fn, INLINE, const, mutate, ctx, 0, name))
+
     def push_checked(
         self,
         fn: Callable[[RunContext], object],

@@ -19,7 +19,7 @@ from gnomon.engine import Var
 from gnomon.executor import arrays, measured, monitor, page, report
 from gnomon.executor.arena import Arena
 from gnomon.executor.layout import Mode, Network
-from gnomon.executor.round import Feed, Follower, Pushed
+from gnomon.executor.round import Feed, Follower, Pushed, check_feeds
 from gnomon.executor.run import Run
 from gnomon.expr.node import Buffer
 from gnomon.files import replacing
@@ -117,13 +117,13 @@ class Executor:
         Raises:
             ShapeError: an array of another shape; nothing is written.
         """
-        _check_feeds(feeds)
         self._round = None
         self._last = self._mode(bool(is_train))
         if self._monitor is None:
             run = self._run(self._last)
             run.forward(feeds)
         else:
+            check_feeds(feeds)
             self._last = self._last._replace(fuse=False)
             run = self._run(self._last)
             for dest, value in feeds:
@@ -138,7 +138,6 @@ class Executor:
         Raises:
             GnomonError, ShapeError: as `forward_on` and `backward`.
         """
-        _check_feeds(feeds)
         mode = self._mode(True)
         apart = self._monitor is not None or not self._differentiates
         if apart or out_grads is not None or self._run(mode).layout.heads:
@@ -374,11 +373,6 @@ class Executor:
     def get_optimized_symbol(self) -> Any:
         """The symbol: what passes change lies below symbols."""
         return self._symbol
-
-
-def _check_feeds(feeds: Sequence[Feed]) -> None:
-    for dest, value in feeds:
-        arrays.check("forward", "feeds", dest, value)
 
 
 def _listed(names: Sequence[str], given: Any) -> list[Any]:

@@ -19,10 +19,12 @@ from gnomon.runtime.program import Done, Program, Step
 from gnomon.runtime.template import Template
 from gnomon.shape import prod
 
+BRIEF = 3_000_000  # work (see `kernel.GRAIN`) for which others may well wait: some 100 us
 KEPT = 8  # programs of a pass: with and without a batch, and for each of a few updates
 
 Put = tuple[Callable[[Any], object], Any]
 Feed = tuple[Any, Any]  # the array that is bound, and the one whose elements it gets
+Consts = tuple[Var, ...]
 
 
 class Follower(Protocol):
@@ -66,19 +68,21 @@ class Load:
 
 
 class Joined(NamedTuple):
-    """Passes as one program; `taken` are all of its variables."""
+    """Passes as one program; `taken` are all of its variables, `is_brief` says that it is short."""
 
     program: Program
     const: tuple[Var, ...]
     mutate: tuple[Var, ...]
     taken: frozenset[Var]
+    is_brief: bool
 
 
 def joined(steps: Iterable[Step], reads: Iterable[Var], writes: Iterable[Var], name: str) -> Joined:
     """Steps as one program, and its variables, each either read or written."""
     mutate = dict.fromkeys(writes)
     const = dict.fromkeys(v for v in reads if v not in mutate)
-    return Joined(Program(steps, name), (*const,), (*mutate,), frozenset((*const, *mutate)))
+    program, taken = Program(steps, name), frozenset((*const, *mutate))
+    return Joined(program, (*const,), (*mutate,), taken, program.work <= BRIEF)
 
 
 class Round:
@@ -117,18 +121,29 @@ class Pass:
         self._loads: dict[int, Load] = {}
         self._joined: dict[tuple[object, ...], Joined] = {(): self._own}
 
-    def push(self, feeds: Sequence[Feed], puts: list[Put]) -> Pushed:
-        """Push a round that begins by copying `feeds`; it is held back."""
-        loads = [self._load(dest) for dest, _ in feeds]
-        whole = self._of(tuple(loads), None)
-        sources = [source for _, source in feeds]
-        puts += [(x.put, source._address) for x, source in zip(loads, sources, strict=True)]
-        made = Round(whole.program, puts, (loads, sources))
-        more = dict.fromkeys([v for s in sources if (v := arrays.var(s)) not in whole.taken])
-        const = (*whole.const, *more) if more else whole.const
+    def push(self, feeds: Sequence[Feed], puts: list[Put]) -> None:
+        """Push a round that begins by copying `feeds`."""
+        made, whole, const = self._made(feeds, puts)
+        push = engine.get().push_brief if whole.is_brief else engine.get().push_inline
+        push(made, self.ctx, const, whole.mutate, name=whole.program.name)
+
+    def push_later(self, feeds: Sequence[Feed], puts: list[Put]) -> Pushed:
+        """As `push`, but the round is held back."""
+        made, whole, const = self._made(feeds, puts)
         name = whole.program.name
         job = engine.get().push_later(made, self.ctx, const, whole.mutate, name)
         return Pushed(made, job)
+
+    def _made(self, feeds: Sequence[Feed], puts: list[Put]) -> tuple[Round, Joined, Consts]:
+        """A round, what it runs, and the variables that it reads."""
+        loads = [self._loads.get(id(dest)) or self._load(dest) for dest, _ in feeds]
+        whole = self._joined.get(tuple(loads)) or self._of(tuple(loads), None)
+        sources = [source for _, source in feeds]
+        puts += [(x.put, source._address) for x, source in zip(loads, sources, strict=True)]
+        const, taken = whole.const, whole.taken
+        if more := [v for s in sources if (v := s._chunk) not in taken]:
+            const = (*const, *dict.fromkeys(more))
+        return Round(whole.program, puts, (loads, sources)), whole, const
 
     def follow(self, pushed: Pushed, after: Follower, numbers: Any) -> bool:
         """Push `after` in one call with the round before, if that is still held back."""
@@ -144,9 +159,7 @@ class Pass:
         return True
 
     def _load(self, dest: Any) -> Load:
-        found = self._loads.get(id(dest))
-        if found is None:
-            found = self._loads[id(dest)] = Load(dest)
+        found = self._loads[id(dest)] = Load(dest)
         return found
 
     def _of(self, loads: tuple[Load, ...], after: Follower | None) -> Joined:
@@ -167,10 +180,14 @@ class Pass:
 
 def loadable(dest: Any, source: Any) -> bool:
     """Whether `source` can be copied into `dest` byte by byte, as part of a native program."""
-    return (
-        source._layout is dest._layout
-        and source._layout.strides is None
-        and source.context == dest.context
-        and source.size > 0
-        and source._chunk is not dest._chunk
-    )
+    layout, chunk = dest._layout, dest._chunk
+    if source._layout is not layout or layout.strides is not None or not layout.size:
+        return False
+    found = source._chunk
+    return found is not chunk and (found.ctx is chunk.ctx or found.ctx == chunk.ctx)
+
+
+def check_feeds(feeds: Sequence[Feed]) -> None:
+    """Raises ShapeError where an array does not fit the one that gets its elements."""
+    for dest, value in feeds:
+        arrays.check("forward", "feeds", dest, value)

@@ -17,7 +17,7 @@ from gnomon.executor.draws import Draws, Positions
 from gnomon.executor.layout import Mode, Network, lay_out
 from gnomon.executor.prepared import Prepared
 from gnomon.executor.program import Builder, Segment, place
-from gnomon.executor.round import Feed, Follower, Pass, Pushed, Put, loadable
+from gnomon.executor.round import Feed, Follower, Pass, Pushed, Put, check_feeds, loadable
 from gnomon.expr.node import Buffer
 from gnomon.runtime.program import Turn
 
@@ -32,6 +32,7 @@ class Run:
         self.arena = arena
         self.variables = variables
         self.layout = lay_out(net, mode, Draws(arena.ctx))
+        self._draws = len(self.layout.draws)
         place(self.layout, arena)
         self.parts = {
             "forward": slice(0, self.layout.forward),
@@ -48,12 +49,26 @@ class Run:
         self._passes: dict[str, Pass | None] = {}
 
     def forward(self, feeds: Sequence[Feed] = ()) -> None:
-        """Push the forward pass on the elements of `feeds`."""
-        self._begin("forward", feeds)
+        """Push the forward pass on the elements of `feeds`.
+
+        Raises:
+            ShapeError: one does not fit; nothing is written.
+        """
+        if (whole := self._pass("forward")) is None:
+            self._begin_apart("forward", feeds)
+        else:
+            whole.push(*self._begun(feeds))
 
     def forward_backward(self, feeds: Sequence[Feed]) -> Pushed | None:
-        """Push both passes; the round where they are one native call, which is held back."""
-        return self._begin("forward and backward", feeds)
+        """Push both passes; the round where they are one native call, which is held back.
+
+        Raises:
+            ShapeError: as `forward`.
+        """
+        if (whole := self._pass("forward and backward")) is None:
+            self._begin_apart("forward and backward", feeds)
+            return None
+        return whole.push_later(*self._begun(feeds))
 
     def forward_again(self) -> None:
         """Push the forward pass with the same random numbers, leaving states alone."""
@@ -71,41 +86,56 @@ class Run:
         whole = self._pass("forward and backward")
         return whole is not None and whole.follow(before, after, numbers)
 
-    def _begin(self, name: str, feeds: Sequence[Feed]) -> Pushed | None:
-        whole = self._pass(name)
-        draws, fed, prepared = self.layout.draws, [], self._prepared
-        for feed in feeds:
-            native = whole is not None and arrays.is_array(feed[1]) and loadable(*feed)
-            if native and not (prepared is not None and prepared.reads(arrays.var(feed[0]))):
-                fed.append(feed)
-            else:
-                arrays.assign(*feed)
-        if len(draws):
-            self._positions = draws.reserve()
-        if whole is not None:
-            puts: list[Put] = [(draws.put, self._positions)] if len(draws) else []
-            puts += [] if prepared is None else [(prepared.refresh, None)]
-            return whole.push(fed, puts)
+    def _begun(self, feeds: Sequence[Feed]) -> tuple[Sequence[Feed], list[Put]]:
+        """For a pass that is one native program: which feeds it begins with, and what is put."""
+        prepared = self._prepared
+        native = [arrays.is_array(source) and loadable(dest, source) for dest, source in feeds]
         if prepared is not None:
-            self._push_refresh(prepared)
+            read = [prepared.reads(arrays.var(dest)) for dest, _ in feeds]
+            native = [n and not r for n, r in zip(native, read, strict=True)]
+        if not all(native):
+            check_feeds(feeds)
+            for feed, is_native in zip(feeds, native, strict=True):
+                if not is_native:
+                    arrays.assign(*feed)
+            feeds = [feed for feed, is_native in zip(feeds, native, strict=True) if is_native]
+        puts: list[Put] = []
+        if self._draws:
+            self._positions = self.layout.draws.reserve()
+            puts.append((self.layout.draws.put, self._positions))
+        if prepared is not None:
+            puts.append((prepared.refresh, None))
+        return feeds, puts
+
+    def _begin_apart(self, name: str, feeds: Sequence[Feed]) -> None:
+        """Push a pass that is several segments."""
+        check_feeds(feeds)
+        for feed in feeds:
+            arrays.assign(*feed)
+        if self._draws:
+            self._positions = self.layout.draws.reserve()
+        if self._prepared is not None:
+            self._push_refresh(self._prepared)
         if self._positions is not None:
             self._push_positions(self._positions)
         self._push(self.operators(name, self._apart))
-        return None
 
     def _pass(self, name: str) -> Pass | None:
         """A pass that is one native program; None where operators on data are between."""
-        if name not in self._passes:
-            self._prepare()
-            segments = self.segments(name)
-            whole = len(segments) == 1 and not self._apart
-            program = segments[0].program if whole else None
-            self._passes[name] = None
-            if program is not None:
-                writes = (*self._vars(segments[0].writes).values(), self.arena.var)
-                reads = self._vars(segments[0].reads).values()
-                self._passes[name] = Pass(program, reads, writes, self.arena.ctx)
-        return self._passes[name]
+        try:
+            return self._passes[name]
+        except KeyError:
+            found = self._passes[name] = self._whole(name)
+            return found
+
+    def _whole(self, name: str) -> Pass | None:
+        self._prepare()
+        segments = self.segments(name)
+        if len(segments) != 1 or self._apart or (program := segments[0].program) is None:
+            return None
+        writes = (*self._vars(segments[0].writes).values(), self.arena.var)
+        reads = self._vars(segments[0].reads).values()
+        return Pass(program, reads, writes, self.arena.ctx)
 
     def refresh(self) -> None:
         """Make what is made of parameters alone, if it is not; nobody may be writing these."""

@@ -24,6 +24,11 @@ from gnomon.module.abstract import Computation
 
 BatchCallback = Callable[[BatchEndParam], object]
 EpochCallback = Callable[[int, Any, dict[str, Any], dict[str, Any]], object]
+REACHED_BY = {
+    "binded": "bind",
+    "params_initialized": "init_params",
+    "optimizer_initialized": "init_optimizer",
+}
 
 
 class BaseModule(Computation):
@@ -45,14 +50,9 @@ class BaseModule(Computation):
 
     def _need(self, where: str, *states: str) -> None:
         """Raise unless the module has reached `states`."""
-        calls = {
-            "binded": "bind",
-            "params_initialized": "init_params",
-            "optimizer_initialized": "init_optimizer",
-        }
         for state in states:
             if not getattr(self, state):
-                raise GnomonError(f"{type(self).__name__}.{where}: call {calls[state]} first")
+                raise GnomonError(f"{type(self).__name__}.{where}: call {REACHED_BY[state]} first")
 
     # Parameters
 

@@ -39,7 +39,7 @@ def described(
 
     Optional ones may be left out, and may hold names that the symbol does not have.
     """
-    descs = [each if isinstance(each, DataDesc) else DataDesc(*each) for each in shapes or ()]
+    descs = [_described(each) for each in shapes or ()]
     if optional and not descs:
         return None
     given = {desc.name: desc for desc in descs}
@@ -49,6 +49,14 @@ def described(
         if any(not isinstance(size, int) or size < 0 for size in desc.shape):
             raise ShapeError(complaint("Module.bind", desc.name, "a shape of ints", desc.shape))
     return descs
+
+
+def _described(given: Any) -> DataDesc:
+    """One input; its shape is a tuple."""
+    desc = given if isinstance(given, DataDesc) else DataDesc(*given)
+    if isinstance(desc.shape, tuple):
+        return desc
+    return DataDesc(desc.name, tuple(desc.shape), desc.dtype, desc.layout)
 
 
 def resized(descs: Sequence[DataDesc], arrays: Sequence[Any]) -> list[DataDesc]:
@@ -68,12 +76,7 @@ def resized(descs: Sequence[DataDesc], arrays: Sequence[Any]) -> list[DataDesc]:
 
 def fits(descs: Sequence[DataDesc] | None, arrays: Sequence[Any]) -> bool:
     """Whether `arrays` have the shapes described."""
-    if len(descs or ()) != len(arrays):
-        return False
-    for desc, array in zip(descs or (), arrays, strict=True):
-        if tuple(desc.shape) != tuple(array.shape):
-            return False
-    return True
+    return [desc.shape for desc in descs or ()] == [tuple(array.shape) for array in arrays]
 
 
 def labels_of(batch: Any) -> Sequence[Any]:

@@ -27,7 +27,7 @@ from gnomon.dtype import DType
 from gnomon.runtime import blas_code, jit, objects, threads
 from gnomon.runtime.native import Block, symbol
 from gnomon.runtime.once import once
-from gnomon.runtime.program import Step
+from gnomon.runtime.program import Step, estimated
 
 _GRAIN = 1_000_000  # multiply-adds below which another thread does not pay
 _GRAIN_VECTOR = 200_000  # the same for a matrix times a vector, which waits for memory
@@ -162,13 +162,16 @@ class GemmStep(Step):
         self._words.words[1] = self._words.address + 24
         self._turned = product.turned
         m, n, k = product.m, product.n, product.k
+        moved = product.dtype.size * (m * k + k * n + m * n) * product.batch
+        flops = 2 * m * n * k * product.batch
         super().__init__(
             threads.spread_address(),
             self._words.address,
             keep=(code, self._words, keep),
             name=name,
-            bytes=product.dtype.size * (m * k + k * n + m * n) * product.batch,
-            flops=2 * m * n * k * product.batch,
+            bytes=moved,
+            flops=flops,
+            work=estimated(moved, flops),
         )
 
     def bind(self, a: int, b: int, c: int) -> None:

@@ -14,7 +14,7 @@ from gnomon import dtype as dtypes
 from gnomon.dtype import DType
 from gnomon.runtime import jit, objects, threads, tile_code
 from gnomon.runtime.native import Block
-from gnomon.runtime.program import Step
+from gnomon.runtime.program import Step, estimated
 
 _GRAIN = 400_000  # multiply-adds below which another thread does not pay
 _EDGE = 16  # rows or columns that a piece is a multiple of
@@ -65,13 +65,15 @@ class TileStep(Step):
         self._words = Block([code.address("tiles"), 0, tasks, *numbers])
         self._words.words[1] = self._words.address + 24
         m, n, k = values["m"], values["n"], values["k"]
+        moved, flops = 4 * (m * k + k * n + m * n), 2 * m * n * k
         super().__init__(
             threads.spread_address(),
             self._words.address,
             keep=(code, self._words, keep),
             name=name,
-            bytes=4 * (m * k + k * n + m * n),
-            flops=2 * m * n * k,
+            bytes=moved,
+            flops=flops,
+            work=estimated(moved, flops),
         )
 
     def bind(self, a: int, b: int, c: int) -> None:

@@ -101,6 +101,25 @@ def test_a_brief_kernel_runs_where_nobody_is_in_its_way(threaded):
     assert threaded.run_brief(lambda ctx: None, (), (var,))
 
 
+def test_a_brief_push_waits_its_turn_and_keeps_promises(threaded):
+    var, out, seen = threaded.new_variable(), threaded.new_variable(), []
+    go = threading.Event()
+    threaded.push_sync(lambda ctx: go.wait(5), None, [var])
+    threaded.push_brief(lambda ctx: seen.append("written"), None, (), (var,))
+    assert seen == []
+    go.set()
+    threaded.wait_for_var(var)
+    assert seen == ["written"]
+
+    def read():
+        out.promised = ()
+        threaded.push_inline(lambda ctx: seen.append("promised"), None, (out,))
+
+    out.promised = (read,)
+    threaded.push_brief(lambda ctx: seen.append("after"), None, (var,), (out,))
+    assert seen[1:] == ["promised", "after"]
+
+
 def test_a_brief_kernel_that_fails_poisons(threaded):
     var = threaded.new_variable()
     assert threaded.run_brief(lambda ctx: 1 // 0, (), (var,))

@@ -366,3 +366,24 @@ def test_inputs_that_do_not_fit_the_parameters_are_refused():
     with pytest.raises(GnomonError, match="fc_weight"):
         module.predict(mx.nd.ones((4, 20)))
     np.testing.assert_array_equal(module.predict(mx.nd.ones((3, 10))).asnumpy(), before)
+
+
+def test_shapes_given_as_lists_do_not_rebind():
+    one = Module(perceptron(mx.sym))
+    one.bind([("data", [6, 4])], [("softmax_label", [6])])
+    one.init_params()
+    bound = one._exec_group.execs[0]
+    one.forward(DataBatch([mx.nd.ones((6, 4))], [mx.nd.zeros((6,))]))
+    assert one._exec_group.execs[0] is bound
+    assert one.data_shapes == [("data", (6, 4))]
+
+
+def test_a_prediction_leaves_what_was_read_of_the_one_before():
+    one = Module(perceptron(mx.sym))
+    one.bind([("data", (6, 4))], [("softmax_label", (6,))], for_training=False)
+    one.init_params()
+    kept = []
+    for scale in (1.0, -1.0):
+        one.forward(DataBatch([mx.nd.ones((6, 4)) * scale], [mx.nd.zeros((6,))]))
+        kept.append(one.get_outputs()[0] + 1)  # still pending when the next one is computed
+    assert not np.array_equal(kept[0].asnumpy(), kept[1].asnumpy())

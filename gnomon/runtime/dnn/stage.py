@@ -27,7 +27,7 @@ from gnomon.runtime.dnn.library import (
 )
 from gnomon.runtime.native import Block, symbol
 from gnomon.runtime.once import once
-from gnomon.runtime.program import Program, Status, Step
+from gnomon.runtime.program import Program, Status, Step, estimated
 
 WORKSPACE = 0
 _UNBOUND = 100
@@ -251,9 +251,8 @@ class Phase:
         block = Block([0, len(lists), table.address, operands.block.address])
         keep = (_code(), operands, lists, table, block, [task.keep for task in self.tasks])
         status = Status(block.address, _meaning)
-        return Step(
-            _code().address("phase"), block.address, keep, self.name, self.bytes, self.flops, status
-        )
+        code, work = _code().address("phase"), estimated(self.bytes, self.flops)
+        return Step(code, block.address, keep, self.name, self.bytes, self.flops, status, work)
 
 
 class DnnStep(Program):
