@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
-import ml_dtypes
 import numpy as np
 
-from gnomon.base import DTypeError
+from gnomon.base import DTypeError, Later
+
+if TYPE_CHECKING:
+    import ml_dtypes
+else:  # 8 ms, and most programs have no bfloat16
+    ml_dtypes = Later("ml_dtypes")
 
 Kind = Literal["f", "i", "u", "b"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DType:
     """A data type; there is one object for each, so `is` compares."""
 
-    name: str
-    flag: int
-    size: int
-    kind: Kind
-    numpy: np.dtype[Any]
+    def __init__(self, name: str, flag: int, size: int, kind: Kind) -> None:
+        self.name = name
+        self.flag = flag
+        self.size = size
+        self.kind: Kind = kind
+
+    @cached_property
+    def numpy(self) -> np.dtype[Any]:
+        """NumPy's type for it."""
+        return np.dtype(ml_dtypes.bfloat16 if self.name == "bfloat16" else self.name)
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -68,32 +76,36 @@ _BY_FLAG: dict[int, DType] = {}
 _NAMES: list[str] = []
 
 
-def _row(name: str, flag: int, kind: Kind, scalar: type) -> DType:
-    """Enter one type under its name, its NumPy type and its NumPy scalar."""
-    numpy = np.dtype(scalar)
-    dtype = DType(name, flag, numpy.itemsize, kind, numpy)
-    _BY_FLAG[flag] = dtype
-    for key in (name, numpy, scalar):
-        _TABLE[key] = dtype
+def _row(name: str, flag: int, kind: Kind, size: int) -> DType:
+    """Enter one type under its name and its number."""
+    dtype = _TABLE[name] = _BY_FLAG[flag] = DType(name, flag, size, kind)
     _NAMES.append(name)
     return dtype
 
 
-float32 = _row("float32", 0, "f", np.float32)
-float64 = _row("float64", 1, "f", np.float64)
-float16 = _row("float16", 2, "f", np.float16)
-uint8 = _row("uint8", 3, "u", np.uint8)
-int32 = _row("int32", 4, "i", np.int32)
-int8 = _row("int8", 5, "i", np.int8)
-int64 = _row("int64", 6, "i", np.int64)
-bool_ = _row("bool", 7, "b", np.bool_)
-int16 = _row("int16", 8, "i", np.int16)
-uint16 = _row("uint16", 9, "u", np.uint16)
-uint32 = _row("uint32", 10, "u", np.uint32)
-uint64 = _row("uint64", 11, "u", np.uint64)
-bfloat16 = _row("bfloat16", 12, "f", ml_dtypes.bfloat16)
+def _enter(dtype: DType) -> None:
+    """Let a type be found by NumPy's type for it, and by the type of its scalars."""
+    _TABLE[dtype.numpy] = _TABLE[dtype.numpy.type] = dtype
+
+
+float32 = _row("float32", 0, "f", 4)
+float64 = _row("float64", 1, "f", 8)
+float16 = _row("float16", 2, "f", 2)
+uint8 = _row("uint8", 3, "u", 1)
+int32 = _row("int32", 4, "i", 4)
+int8 = _row("int8", 5, "i", 1)
+int64 = _row("int64", 6, "i", 8)
+bool_ = _row("bool", 7, "b", 1)
+int16 = _row("int16", 8, "i", 2)
+uint16 = _row("uint16", 9, "u", 2)
+uint32 = _row("uint32", 10, "u", 4)
+uint64 = _row("uint64", 11, "u", 8)
+bfloat16 = _row("bfloat16", 12, "f", 2)
 
 default_real = float32
+for _d in _BY_FLAG.values():
+    if _d is not bfloat16:  # `of` enters it when it knows no better
+        _enter(_d)
 _TABLE.update({float: float64, int: int64, bool: bool_, "bool_": bool_})
 for _c in (np.intc, np.uintc, np.longlong, np.ulonglong):  # some are second names of a row's type
     _TABLE.setdefault(_c, _TABLE[np.dtype(np.dtype(_c).str)])
@@ -115,6 +127,10 @@ def of(x: Any) -> DType:
     try:
         return _TABLE[x]
     except (KeyError, TypeError):  # TypeError: not hashable
+        _enter(bfloat16)
+    try:
+        return _TABLE[x]
+    except (KeyError, TypeError):
         raise DTypeError(f"dtype {x!r} is unknown; gnomon has {', '.join(_NAMES)}") from None
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import ml_dtypes
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import ShapeError, complaint
+from gnomon.base import Later, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr import fn
 from gnomon.expr.composite import Call, Chainer, composite
@@ -26,6 +25,11 @@ from gnomon.expr.reducer import ARGMAX, SUM
 from gnomon.expr.term import Term
 from gnomon.expr.window import Sizes, places, windows
 from gnomon.shape import prod
+
+if TYPE_CHECKING:
+    import ml_dtypes
+else:
+    ml_dtypes = Later("ml_dtypes")
 
 Array = np.ndarray[Any, Any]
 
