@@ -132,8 +132,13 @@ def division(loops: Loops, sizes: Sequence[int], threads: int) -> tuple[int, int
 
 
 def task_count(work: int, threads: int) -> int:
-    """Tasks of a phase: several a thread, so that one that comes late still finds some to do."""
-    return 1 if threads == 1 else min(TASKS_EACH * threads, 1 + work // GRAIN)
+    """Tasks of a phase: several a thread, so that one that comes late still finds some to do.
+
+    As many for each thread, where there are that many: the odd one of five keeps the others of two
+    waiting, and it moves its memory from one core's cache to the other's from run to run.
+    """
+    worth = 1 if threads == 1 else min(TASKS_EACH * threads, 1 + work // GRAIN)
+    return worth if worth < threads else worth // threads * threads
 
 
 def piece(n: int, tasks: int) -> int:
