@@ -32,6 +32,7 @@ from gnomon.engine.job import (
 )
 from gnomon.engine.lock import reentrant
 from gnomon.engine.thread import ThreadState
+from gnomon.engine.var import NOBODY
 
 if TYPE_CHECKING:
     from _thread import LockType
@@ -86,17 +87,22 @@ class Bookkeeping(ABC):
             if job.operator is not None:
                 job.operator.active += 1
             for var in job.const:
-                if var.writer is None and not var.queue:
-                    var.admit(job)
-                else:
+                if var.queue or var.writer is not None:
                     blockers += 1
-                    var.enqueue(job, False)
+                    var.enqueue((job,))
+                elif var.readers is NOBODY:
+                    var.readers = {job}
+                else:
+                    var.readers.add(job)
             for var in job.mutate:
-                if var.writer is None and not var.readers and not var.queue:
+                if var.queue:
+                    blockers += 1
+                    var.queue.append(job)
+                elif var.writer is None and not var.readers:
                     var.writer = job
                 else:
                     blockers += 1
-                    var.enqueue(job, True)
+                    var.enqueue(job)
         except BaseException:
             self._withdraw(job)
             raise
@@ -122,7 +128,8 @@ class Bookkeeping(ABC):
         """Take a job out of its variables and count it as done."""
         ready = self._ready
         for var in job.const:
-            var.dismiss(job)
+            if var.readers:
+                var.readers.discard(job)
             if var.queue and not var.readers:
                 var.promote(ready)
         for var in job.mutate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gnomon.engine.job import BULK, SYNC, Job
+from gnomon.engine.job import BULK, SYNC, Job, make_job
 from gnomon.engine.thread import ThreadState
 
 
@@ -31,13 +31,12 @@ class Bulk:
         const = dict.fromkeys(v for job in self.jobs for v in job.const if v not in mutate)
         first = self.jobs[0]
         label = f"{len(self.jobs)} functions from {first.name}"
-        joined = Job(None, BULK, tuple(const), tuple(mutate), first.ctx, label=label)
+        joined = make_job(self.jobs, BULK, tuple(const), tuple(mutate), first.ctx, label=label)
         joined.site = first.site
         joined.priority = max(job.priority for job in self.jobs)
-        joined.parts = self.jobs
         return joined
 
 
 def is_plain(job: Job) -> bool:
     """Whether a job may be joined with others at all."""
-    return job.kind == SYNC and job.operator is None and not job.copy and not job.cleanup
+    return job.kind == SYNC and job.operator is None and not job.copy

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from gnomon.base import EngineError, complaint
 from gnomon.context import Context
@@ -13,6 +12,7 @@ from gnomon.engine.execution import Observer
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import (
     ASYNC,
+    CLEANUP,
     INLINE,
     KINDS,
     PROMISED,
@@ -22,6 +22,7 @@ from gnomon.engine.job import (
     Operator,
     RunContext,
     check_variables,
+    make_job,
     name_of,
 )
 from gnomon.engine.lifecycle import Lifecycle
@@ -66,10 +67,9 @@ class Engine(Lifecycle):
         It runs even where the variable is poisoned: resources must be freed.
         """
         check_variables("push_delete", (), (var,))
-        self._check_function("push_delete", fn)
-        job = Job(fn, SYNC, (), (var,), ctx, site=push_site(1))
-        job.cleanup = True
-        self._push(job)
+        if not callable(fn):
+            raise _no_function("push_delete", fn)
+        self._push(make_job(fn, CLEANUP, (), (var,), ctx, site=push_site(1)))
         var.deleted = True
 
     # --- pushes ---------------------------------------------------------------------------------
@@ -98,8 +98,9 @@ class Engine(Lifecycle):
             EngineError: a variable is listed twice, or both read and written, or was deleted.
         """
         const, mutate = check_variables("push_sync", const_vars, mutate_vars)
-        self._check_function("push_sync", fn)
-        self._push(Job(fn, SYNC, const, mutate, ctx, priority, name, copy, push_site(1)))
+        if not callable(fn):
+            raise _no_function("push_sync", fn)
+        self._push(make_job(fn, SYNC, const, mutate, ctx, priority, name, copy, push_site(1)))
 
     def push_async(
         self,
@@ -119,8 +120,9 @@ class Engine(Lifecycle):
             EngineError: a variable is listed twice, or both read and written, or was deleted.
         """
         const, mutate = check_variables("push_async", const_vars, mutate_vars)
-        self._check_function("push_async", fn)
-        self._push(Job(fn, ASYNC, const, mutate, ctx, priority, name, copy, push_site(1)))
+        if not callable(fn):
+            raise _no_function("push_async", fn)
+        self._push(make_job(fn, ASYNC, const, mutate, ctx, priority, name, copy, push_site(1)))
 
     def push_inline(
         self,
@@ -139,7 +141,7 @@ class Engine(Lifecycle):
             EngineError: a variable is listed twice, or both read and written, or was deleted.
         """
         const, mutate = check_variables("push_inline", const_vars, mutate_vars)
-        self._push_inline(Job(fn, INLINE, const, mutate, ctx, priority, name))
+        self._push_inline(make_job(fn, INLINE, const, mutate, ctx, priority, name))
 
     def push_brief(
         self,
@@ -156,7 +158,7 @@ class Engine(Lifecycle):
             if var.promised:
                 var.keep_promises()
         if not self.run_brief(fn, const, mutate, ctx, name):
-            self._push_inline(Job(fn, INLINE, const, mutate, ctx, 0, name))
+            self._push_inline(make_job(fn, INLINE, const, mutate, ctx, 0, name))
 
     def push_checked(
         self,
@@ -170,7 +172,7 @@ class Engine(Lifecycle):
 
         For who keeps such a promise with this very push.
         """
-        self._push_inline(Job(fn, INLINE, const, mutate, ctx, 0, name))
+        self._push_inline(make_job(fn, INLINE, const, mutate, ctx, 0, name))
 
     def push_later(
         self,
@@ -189,7 +191,7 @@ class Engine(Lifecycle):
             EngineError: a variable is listed twice, or both read and written, or was deleted.
         """
         const, mutate = check_variables("push_later", const_vars, mutate_vars)
-        job = Job(fn, INLINE, const, mutate, ctx, 0, name)
+        job = make_job(fn, INLINE, const, mutate, ctx, 0, name)
         self._flush()
         self._hold_back(job)
         return job
@@ -227,7 +229,8 @@ class Engine(Lifecycle):
                 deleted.
         """
         const, mutate = check_variables("new_operator", const_vars, mutate_vars)
-        self._check_function("new_operator", fn)
+        if not callable(fn):
+            raise _no_function("new_operator", fn)
         if kind not in KINDS:
             expected = "one of " + ", ".join(KINDS)
             raise EngineError(complaint("new_operator", "kind", expected, repr(kind)))
@@ -253,7 +256,7 @@ class Engine(Lifecycle):
         fn = operator.fn if operator.anew is None else operator.anew()
         if operator.brief and self.run_brief(fn, const, mutate, ctx, operator.name):
             return
-        job = Job(fn, operator.kind, const, mutate, ctx, priority, operator.name)
+        job = make_job(fn, operator.kind, const, mutate, ctx, priority, operator.name)
         job.copy = operator.copy
         job.operator = operator
         if operator.kind == INLINE:
@@ -312,10 +315,10 @@ class Engine(Lifecycle):
         """Take in a short kernel that may wait for the next entry; here none does."""
         self._push_inline(job)
 
-    def _check_function(self, where: str, fn: Any) -> None:
-        """Refuse what cannot be called."""
-        if not callable(fn):
-            raise EngineError(complaint(where, "fn", "a function", repr(fn)))
+
+def _no_function(where: str, fn: object) -> EngineError:
+    """The complaint about what cannot be called."""
+    return EngineError(complaint(where, "fn", "a function", repr(fn)))
 
 
 def _deleted(var: Var, operator: Operator) -> EngineError:

@@ -19,7 +19,7 @@ from gnomon.context import Context, cpu
 from gnomon.engine.bookkeeping import Bookkeeping
 from gnomon.engine.completion import Completion
 from gnomon.engine.failure import Failure, describe_site, push_site
-from gnomon.engine.job import ASYNC, BULK, DONE, INLINE, Function, Job, RunContext
+from gnomon.engine.job import ASYNC, BULK, DONE, INLINE, Function, Job, RunContext, make_job
 from gnomon.engine.strike import Strike
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var
@@ -78,7 +78,7 @@ class Execution(Bookkeeping):
                 self._briefly = True
                 fn(self._cpu_context if ctx is None else self._run_context(ctx))
             except BaseException as exception:
-                failed = Job(fn, INLINE, (), tuple(mutate), ctx, 0, name)
+                failed = make_job(fn, INLINE, (), tuple(mutate), ctx, 0, name)
                 self._resume(failed, exception)
                 for var in failed.mutate:
                     var.version += 1
@@ -113,19 +113,26 @@ class Execution(Bookkeeping):
         job.outer = state.job
         state.job = job
         try:
-            if job.kind == BULK:
-                for part in job.parts:
-                    self._execute(part, state)
-            elif self._poisoned and (failure := job.inherited()) is not None:
-                job.poison(failure)
-            elif self._observer is not None:
-                return self._observed(job, self._observer)
-            else:
-                return self._call(job)
+            if job.kind > INLINE or self._poisoned or self._observer is not None:
+                return self._treat(job, state)
+            job.fn(self._cpu_context if job.ctx is None else self._run_context(job.ctx))
         except BaseException as exception:
             self._resume(job, exception)
         finally:
             state.job = job.outer
+        return True
+
+    def _treat(self, job: Job, state: ThreadState) -> bool:
+        """Run a job that is not plain, or at a time when failures or an observer are about."""
+        if job.kind == BULK:
+            for part in job.fn:
+                self._execute(part, state)
+        elif self._poisoned and (failure := job.inherited()) is not None:
+            job.poison(failure)
+        elif self._observer is not None:
+            return self._observed(job, self._observer)
+        else:
+            return self._call(job)
         return True
 
     def _resume(self, job: Job, exception: BaseException) -> None:

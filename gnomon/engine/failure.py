@@ -22,11 +22,13 @@ Site = tuple[CodeType, int]
 def push_site(depth: int) -> Site:
     """The innermost place outside gnomon from which the caller `depth` frames up was called."""
     direct = frame = sys._getframe(depth + 1)
-    while frame.f_code.co_filename.startswith(_PACKAGE):
+    code = frame.f_code
+    while code.co_filename.startswith(_PACKAGE):
         if frame.f_back is None:  # all of the program is gnomon's, as its own commands are
             return direct.f_code, direct.f_lasti
         frame = frame.f_back
-    return frame.f_code, frame.f_lasti
+        code = frame.f_code
+    return code, frame.f_lasti
 
 
 def line_of(site: Site) -> int:

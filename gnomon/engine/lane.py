@@ -72,7 +72,8 @@ class Lane:
             entry = (-job.priority, next(_order), job)
             job.state = READY
             heapq.heappush(heap, entry)
-        self.wake()
+        if self.idle and not self.waking:
+            self.wake()
 
     def wake(self) -> None:
         """Wake a thread where there is work, one that sleeps, and none that is waking up."""

@@ -43,7 +43,6 @@ class NaiveEngine(Engine):
             raise
         while state.job is None and state.backlog:
             late = state.backlog.popleft()
-            assert late.gate is not None
             self._sleep(late.gate, state)
             self._run(late, state)
 
@@ -59,7 +58,6 @@ class NaiveEngine(Engine):
             with self._lock:
                 self._settle(job)
         elif job.state != DONE:
-            assert job.gate is not None
             self._sleep(job.gate, state)
         if job.interrupt is not None:
             raise job.interrupt
@@ -76,7 +74,7 @@ class NaiveEngine(Engine):
 
     def _dispatch(self, job: Job) -> None:
         job.state = READY
-        if job.gate is not None and job.gate.locked():
+        if job.gate.locked():
             job.gate.release()
 
     def run_brief(self, *kernel: object) -> bool:

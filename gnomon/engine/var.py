@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from gnomon.engine.failure import Failure
     from gnomon.engine.job import Job
 
 
-NOBODY: frozenset[Job] = frozenset()  # most variables are made, written once and forgotten
+#: most variables are made, written once and forgotten: a set of its own comes with a reader
+NOBODY = cast("set[Job]", frozenset())
 
 
 class Var:
@@ -46,9 +47,9 @@ class Var:
     )
 
     def __init__(self, name: str | None = None) -> None:
-        self.readers: set[Job] | frozenset[Job] = NOBODY  # a set of its own when one comes
+        self.readers = NOBODY
         self.writer: Job | None = None
-        self.queue: deque[tuple[Job, bool]] | None = None  # (job, whether it writes)
+        self.queue: deque[Job | tuple[Job]] | None = None  # a writer, or a reader in a tuple
         self.version = 0
         self.failure: Failure | None = None
         self.deleted = False
@@ -63,36 +64,27 @@ class Var:
         for promise in tuple(self.promised):
             promise()
 
-    def admit(self, job: Job) -> None:
-        """Let a reader in."""
-        readers = self.readers
-        if readers is NOBODY:
-            self.readers = {job}
-        else:
-            readers.add(job)  # type: ignore[union-attr]
-
-    def dismiss(self, job: Job) -> None:
-        """Let a reader go; harmless where it is not in."""
-        if self.readers:
-            self.readers.discard(job)  # type: ignore[union-attr]
-
-    def enqueue(self, job: Job, writes: bool) -> None:
-        """Put a job that is not admitted at the end of the queue."""
+    def enqueue(self, entry: Job | tuple[Job]) -> None:
+        """Put a job that is not admitted at the end of the queue: a reader in a tuple."""
         if self.queue is None:
             self.queue = deque()
-        self.queue.append((job, writes))
+        self.queue.append(entry)
 
     def promote(self, ready: deque[Job]) -> None:
         """Admit who may enter from the head of the queue; `ready` gets jobs nothing blocks now."""
         queue = self.queue
         while queue and self.writer is None:
-            job, writes = queue[0]
-            if not writes:
-                self.admit(job)
+            entry = queue[0]
+            if type(entry) is tuple:
+                (job,) = entry
+                if self.readers is NOBODY:
+                    self.readers = {job}
+                else:
+                    self.readers.add(job)
             elif self.readers:
                 return
             else:
-                self.writer = job
+                job = self.writer = cast("Job", entry)
             queue.popleft()
             job.blockers -= 1
             if not job.blockers:
@@ -100,17 +92,23 @@ class Var:
 
     def remove(self, job: Job) -> None:
         """Take a job out wherever it is; harmless where it is not."""
-        self.dismiss(job)
+        if self.readers:
+            self.readers.discard(job)
         if self.writer is job:
             self.writer = None
         if self.queue:
-            self.queue = deque(entry for entry in self.queue if entry[0] is not job)
+            self.queue = deque(entry for entry in self.queue if job_of(entry) is not job)
 
     def awaited_by(self, job: Job) -> bool:
         """Whether a job queues here."""
-        return any(queued is job for queued, _ in self.queue or ())
+        return any(job_of(entry) is job for entry in self.queue or ())
 
     def users(self) -> set[Job]:
         """Every job that holds the variable or queues for it."""
-        found = {job for job, _ in self.queue or ()} | self.readers
+        found = {*map(job_of, self.queue or ()), *self.readers}
         return found | {self.writer} if self.writer is not None else found
+
+
+def job_of(entry: Job | tuple[Job]) -> Job:
+    """Who stands at a place in a queue."""
+    return entry[0] if isinstance(entry, tuple) else entry

@@ -18,7 +18,7 @@ from gnomon import config
 from gnomon.base import EngineError, complaint
 from gnomon.engine.execution import Execution
 from gnomon.engine.failure import push_site
-from gnomon.engine.job import DONE, WAIT, Job, Operator
+from gnomon.engine.job import DONE, WAIT, Job, Operator, make_job
 from gnomon.engine.report import describe, reachable
 from gnomon.engine.thread import ThreadState, shut_gate
 from gnomon.engine.var import Var
@@ -73,7 +73,7 @@ class Waiting(Execution):
         state = self._state()
         if (var.writer is not None or var.queue or write) and not state.holds(var):
             const, mutate = ((), (var,)) if write else ((var,), ())
-            job = Job(None, WAIT, const, mutate, label="wait_for_var", site=push_site(1))
+            job = make_job(None, WAIT, const, mutate, label="wait_for_var", site=push_site(1))
             job.gate = shut_gate()
             with self._lock:
                 if self._admit(job):
