@@ -8,6 +8,7 @@ without one is no error, allocating there is.
 from __future__ import annotations
 
 import threading
+from operator import index
 from typing import Any, ClassVar
 
 from gnomon.base import ParamError, complaint, nearest
@@ -51,11 +52,12 @@ class Context:
             known = "one of " + ", ".join(self.devstr2type)
             got = repr(device_type) + nearest(str(device_type), self.devstr2type)
             raise ParamError(complaint("Context", "device_type", known, got))
-        if not isinstance(device_id, int) or device_id < 0:
+        number = index(device_id) if hasattr(device_id, "__index__") else -1
+        if number < 0:
             expected = "an integer of at least 0"
             raise ParamError(complaint("Context", "device_id", expected, repr(device_id)))
         self.device_typeid = self.devstr2type[device_type]
-        self.device_id = device_id
+        self.device_id = number
 
     @property
     def device_type(self) -> str:

@@ -194,7 +194,11 @@ def test_context_scopes_nest_and_belong_to_their_thread():
     assert context.current_context() == cpu(0)
 
 
-@pytest.mark.parametrize("wrong", [("cqu", 0), ("cpu", -1), ("cpu", "0"), (7, 0)])
+def test_context_numbers_are_plain_integers():
+    assert [repr(context.cpu(n)) for n in (True, np.int64(1), np.uint8(1))] == ["cpu(1)"] * 3
+
+
+@pytest.mark.parametrize("wrong", [("cqu", 0), ("cpu", -1), ("cpu", "0"), ("cpu", 1.5), (7, 0)])
 def test_context_refuses(wrong):
     with pytest.raises(ParamError, match="Context: argument"):
         Context(*wrong)

@@ -32,9 +32,53 @@ def fresh(tmp_path):
     control.PROFILER.config.update(before)
 
 
+NUMBER, TEXT, INTEGER = (int, float), (str,), (int,)
+COMMON = {"ph": TEXT, "name": TEXT, "pid": INTEGER, "tid": INTEGER}
+TIMED = {**COMMON, "cat": TEXT, "ts": NUMBER}
+FIELDS = {  # by phase, as the Trace Event Format has them: those that must be there
+    "M": {**COMMON, "args": (dict,)},
+    "B": TIMED,
+    "E": TIMED,
+    "b": {**TIMED, "id": TEXT},
+    "e": {**TIMED, "id": TEXT},
+    "i": {**TIMED, "s": TEXT},
+    "C": {**TIMED, "args": (dict,)},
+}
+
+
+def valid(text):
+    """A trace's text, read as strictly as any reader may, with each event as the format says."""
+
+    def refused(word):
+        raise ValueError(f"JSON has no {word}")
+
+    def once(pairs):
+        assert len({k for k, _ in pairs}) == len(pairs)
+        return dict(pairs)
+
+    found = json.loads(text, parse_constant=refused, object_pairs_hook=once)
+    assert found.keys() == {"traceEvents", "displayTimeUnit"}
+    assert found["displayTimeUnit"] in ("ms", "ns")
+    for event in found["traceEvents"]:
+        fields = FIELDS[event["ph"]]
+        assert fields.keys() <= event.keys() <= {*fields, "args"}
+        for name, kinds in fields.items():
+            assert isinstance(event[name], kinds), (name, event)
+            assert not isinstance(event[name], bool)
+        assert event.get("ts", 0) >= 0
+        assert event.get("s", "t") in ("g", "p", "t")
+        if event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name")
+            assert isinstance(event["args"]["name"], str)
+        if event["ph"] == "C":
+            assert event["args"]
+            assert all(isinstance(v, NUMBER) for v in event["args"].values())
+    return found
+
+
 def written():
     """The trace's file, checked: each begin has its end, properly nested, in order of time."""
-    found = json.loads(Path(control.PROFILER.config["filename"]).read_text(encoding="utf-8"))
+    found = valid(Path(control.PROFILER.config["filename"]).read_text(encoding="utf-8"))
     check(found)
     return found["traceEvents"]
 
@@ -220,6 +264,19 @@ def test_spans_that_touch_or_outlast_each_other_nest():
     ]
     check(trace(Record(spans, {1: "a", 2: "b"})))
     assert trace(Record())["displayTimeUnit"] == "ms"
+
+
+def test_counts_of_any_kind_are_written_as_numbers():
+    counter = profiler.Counter(profiler.Domain("mine"), "queued \udcff\n")
+    profiler.set_state("run")
+    for value in (3, 2.5, np.float32(1.5), np.int64(7), True, float("nan"), float("inf")):
+        counter.set_value(value)
+    profiler.set_state("stop")
+    profiler.dump()
+    values = [
+        v for e in written() if e["ph"] == "C" for v in e["args"].values() if e["cat"] == "mine"
+    ]
+    assert values == [3, 2.5, 1.5, 7, 1]
 
 
 @pytest.mark.parametrize(

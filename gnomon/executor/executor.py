@@ -26,6 +26,7 @@ from gnomon.files import replacing
 from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.graph.place import Places, place, with_copies
+from gnomon.graph.show import show, told
 from gnomon.shape import prod
 
 SAVERS = {"write": "saveto", "add": "plusto"}
@@ -414,7 +415,7 @@ def _network(
         ShapeError, DTypeError: arrays that do not go together.
     """
     contexts = [placed[e.node] for e in graph.outputs]
-    graph = with_copies(graph, placed)
+    graph = told("placement", graph, with_copies(graph, placed), show)
     tables = [
         *zip(graph.arguments, bound.args, strict=True),
         *zip(graph.auxiliary, bound.aux, strict=True),

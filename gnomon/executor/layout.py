@@ -25,7 +25,7 @@ from gnomon.graph.node import Entry, Graph, Node, states_of
 from gnomon.graph.passes import rewritten
 from gnomon.graph.recompute import recomputed
 from gnomon.graph.share import aliases, sharings
-from gnomon.graph.show import show_tasks
+from gnomon.graph.show import show_nodes, show_tasks, told
 from gnomon.graph.split import split
 from gnomon.graph.task import Buffers, Context, Task, express, lives, used_entries
 from gnomon.ops.create import full
@@ -146,9 +146,16 @@ def _differentiated(net: Network, mode: Mode) -> Backward:
     if not mode.differentiate:
         return Backward({}, (), {}, {})
     wrt, heads = list(net.grads), list(net.heads)
+    nothing = Backward({}, (), {}, {})
     found = backward(net.graph, net.shapes, net.types, wrt, heads, mode.train)
+    told("gradient", nothing, found, _show_backward)
     everywhere = bool(config.get("backward_do_mirror"))
-    return recomputed(net.graph, found, net.shapes, net.types, everywhere)
+    again = recomputed(net.graph, found, net.shapes, net.types, everywhere)
+    return told("recompute", found, again, _show_backward)
+
+
+def _show_backward(back: Backward) -> str:
+    return show_nodes(back.nodes, back.shapes)
 
 
 def _settle_homes(layout: Layout, nodes: Collection[Node], wanted: Iterable[Delivery]) -> None:
@@ -237,8 +244,9 @@ def _finished(layout: Layout, tasks: list[Task], read_later: Collection[Entry]) 
     """`tasks` of one pass, fused and with calls split off."""
     kept = {*layout.homes, *layout.stores, *read_later}
     if layout.mode.fuse:
-        tasks = fuse(alive(tasks, kept), layout.buffers, kept)
-    return split(tasks, layout.buffers, calls.supported)
+        tasks = told("dead nodes", tasks, alive(tasks, kept), show_tasks)
+        tasks = told("fusion", tasks, fuse(tasks, layout.buffers, kept), show_tasks)
+    return told("calls", tasks, split(tasks, layout.buffers, calls.supported), show_tasks)
 
 
 def _plan(layout: Layout, arguments: frozenset[Entry]) -> None:

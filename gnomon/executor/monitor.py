@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from gnomon import engine
 from gnomon import ndarray as nd
 from gnomon.executor.run import Run
-from gnomon.graph.node import Entry
-from gnomon.graph.task import Task
+from gnomon.graph.node import Entry, Node
 
 Callback = Callable[[str, Any], object]
 
@@ -29,19 +28,31 @@ def backward(run: Run, callback: Callback, everything: bool) -> None:
 
 def _walk(run: Run, name: str, callback: Callback, everything: bool) -> None:
     tasks = run.layout.tasks[run.parts[name]]
-    current = engine.get()
+    current, told = engine.get(), set[Node]()
     for task, operator in zip(tasks, run.operators(name, apart=True), strict=True):
-        if everything:
+        node = task.nodes[0]
+        if everything and node not in told:
+            told.add(node)
             current.wait_for_var(run.arena.var)
-            _tell(run, callback, [(input_name(task, e), e) for e in task.reads])
+            _tell(run, callback, _inputs(run, node))
         current.push(operator, run.arena.ctx)
         current.wait_for_var(run.arena.var)
         _tell(run, callback, [(output_name(e), e) for e in task.made])
 
 
-def _tell(run: Run, callback: Callback, values: Sequence[tuple[str, Entry]]) -> None:
+def _inputs(run: Run, node: Node) -> Iterator[tuple[str, Entry]]:
+    """Names of an operator's inputs, with the values: a variable by its own name too."""
+    if node.op is None:
+        return
+    for name, entry in zip(node.op.inputs(), node.inputs, strict=True):
+        if entry.node.op is None:
+            yield entry.node.name, entry
+        yield f"{node.name}_{name}", entry
+
+
+def _tell(run: Run, callback: Callback, values: Iterable[tuple[str, Entry]]) -> None:
     for name, entry in values:
-        if name:
+        if name and run.layout.buffers[entry].address:  # what nobody reads is not computed
             callback(name, nd.array(run.layout.buffers[entry].numpy().copy()))
 
 
@@ -49,11 +60,3 @@ def output_name(entry: Entry) -> str:
     """The name of a value: `fc1_output`; none for values between an operator's own steps."""
     node = entry.node
     return "" if node.op is None else f"{node.name}_{node.op.outputs()[entry.index]}"
-
-
-def input_name(task: Task, entry: Entry) -> str:
-    """The name of a value as an operator's input: `fc1_data`."""
-    node = task.nodes[0]
-    if node.op is None or entry not in node.inputs:
-        return ""
-    return f"{node.name}_{node.op.inputs()[node.inputs.index(entry)]}"

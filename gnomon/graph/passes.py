@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
-from gnomon import config
 from gnomon.graph.channels_last import channels_last
 from gnomon.graph.common import common
 from gnomon.graph.constants import constants
 from gnomon.graph.fold_norm import fold_norm
 from gnomon.graph.laid import Laid, Purpose
-from gnomon.graph.show import show
+from gnomon.graph.show import show, told
 from gnomon.graph.simplify import simplify
 from gnomon.runtime import dnn
 
@@ -32,11 +30,6 @@ PIPELINE: tuple[tuple[str, Step], ...] = (
 
 def rewritten(laid: Laid, purpose: Purpose) -> Laid:
     """`laid` as all passes make it; at DEBUG 6 each that changes it shows before and after."""
-    shows = config.get("debug") >= 6
     for name, step in PIPELINE:
-        found = step(laid, purpose)
-        if shows and found is not laid:
-            before, after = show(laid.graph, laid.shapes), show(found.graph, found.shapes)
-            print(f"{name}, before:\n{before}\n{name}, after:\n{after}", file=sys.stderr)
-        laid = found
+        laid = told(name, laid, step(laid, purpose), lambda x: show(x.graph, x.shapes))
     return laid

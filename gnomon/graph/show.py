@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
+from gnomon import config
 from gnomon.graph.node import Entry, Graph, Node, input_versions
 from gnomon.graph.task import Task
+
+T = TypeVar("T")
+
+
+def told(name: str, before: T, after: T, text: Callable[[T], str]) -> T:
+    """What a pass called `name` made of `before`; at DEBUG 6 both are shown where they differ."""
+    if after is not before and config.get("debug") >= 6:
+        was, now = text(before), text(after)
+        if was != now:
+            print(f"{name}, before:\n{was}\n{name}, after:\n{now}", file=sys.stderr)
+    return after
 
 
 def show(graph: Graph, shapes: Mapping[Entry, Any] | None = None) -> str:
@@ -16,7 +29,12 @@ def show(graph: Graph, shapes: Mapping[Entry, Any] | None = None) -> str:
     >>> show(Graph([variable("x")]), {})
     'x = variable'
     """
-    return "\n".join(_line(node, shapes or {}) for node in graph.topo)
+    return show_nodes(graph.topo, shapes or {})
+
+
+def show_nodes(nodes: Iterable[Node], shapes: Mapping[Entry, Any]) -> str:
+    """A line for each node."""
+    return "\n".join(_line(node, shapes) for node in nodes)
 
 
 def _line(node: Node, shapes: Mapping[Entry, Any]) -> str:
@@ -31,7 +49,7 @@ def _entry(entry: Entry, shapes: Mapping[Entry, Any]) -> str:
     return repr(entry) if shape is None else f"{entry!r}[{'x'.join(map(str, shape))}]"
 
 
-def show_tasks(tasks: list[Task]) -> str:
+def show_tasks(tasks: Sequence[Task]) -> str:
     """A line for each task: its nodes, what it reads and what it makes."""
     return "\n".join(
         f"{k:4} {t.name}: {', '.join(map(repr, t.made))} <- {', '.join(map(repr, t.reads))}"

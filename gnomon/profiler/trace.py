@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from math import isfinite
 from typing import Any
 
 from gnomon.profiler.record import Count, Mark, Record, Span, Stretch
@@ -34,8 +35,8 @@ def trace(record: Record) -> dict[str, Any]:
     for number, event in enumerate(events):
         if isinstance(event, Stretch):
             timed += _pair(event, number)
-        elif isinstance(event, Count):
-            args = {event.name: event.value}
+        elif isinstance(event, Count) and isfinite(event.value):  # JSON has no other numbers
+            args = {event.name: float(event.value)}
             timed.append(_event("C", event.category, event.name, event.time, args=args))
         elif isinstance(event, Mark):
             where = {"tid": event.thread, "s": SCOPES[event.scope]}
@@ -80,6 +81,6 @@ def _end(span: Span) -> Event:
 def _pair(stretch: Stretch, number: int) -> list[Event]:
     category, name, begin, end = stretch
     return [
-        _event("b", category, name, begin, id=number),
-        _event("e", category, name, end, id=number),
+        _event("b", category, name, begin, id=hex(number)),
+        _event("e", category, name, end, id=hex(number)),
     ]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon import engine
+from gnomon import config, engine
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError
 from gnomon.engine import NaiveEngine
 from gnomon.runtime import pool
@@ -383,6 +383,41 @@ def test_a_monitor_sees_every_value():
     assert not seen
     with pytest.raises(TypeError, match="a function"):
         executor.set_monitor_callback(3)
+
+
+def test_debug_shows_what_each_pass_makes(capsys):
+    with mx.AttrScope(ctx_group="far"):
+        x = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3, name="fc")
+    with mx.AttrScope(ctx_group="near"):
+        x = mx.sym.MakeLoss(mx.sym.tanh(x), name="loss")
+    with config.using(debug=6):
+        x.simple_bind(mx.cpu(), x=(2, 4), group2ctx={"far": mx.cpu(1), "near": mx.cpu(0)})
+    text = capsys.readouterr().err
+    for name in ("placement", "gradient", "fusion", "calls"):
+        assert f"{name}, before:\n" in text, name
+        assert f"{name}, after:\n" in text, name
+    assert "_CrossDeviceCopy(fc)" in text
+
+
+def test_a_monitor_of_everything_is_told_what_mxnet_tells():
+    y = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    z = mx.sym.elemwise_add(mx.sym.BatchNorm(y, name="bn"), y, name="plus")
+    z = mx.sym.SoftmaxOutput(z, name="softmax")
+    executor, told = z.simple_bind(mx.cpu(), data=(2, 4)), []
+    executor.set_monitor_callback(lambda name, array: told.append(name), monitor_all=True)
+    executor.forward(is_train=True)
+    both = [f"fc_{k}" for k in ("weight", "bias") for _ in range(2)]
+    states = ("gamma", "beta", "moving_mean", "moving_var")
+    assert told == [
+        *("data", "fc_data", *both, "fc_output"),
+        *("bn_data", *(f"bn_{k}" for k in states for _ in range(2))),
+        *("bn_output", "bn_mean", "bn_var"),
+        *("plus_lhs", "plus_rhs", "plus_output"),
+        *("softmax_data", "softmax_label", "softmax_label", "softmax_output"),
+    ]
+    told.clear()
+    executor.backward()
+    assert told.count("fc_backward_output_grad") == told.count("fc_backward_data") == 1
 
 
 def test_the_plan_shows_each_life():
