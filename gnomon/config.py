@@ -15,11 +15,11 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gnomon.base import ParamError, complaint, nearest
+from gnomon.record import record
 
 
 def _processors() -> int:
@@ -57,7 +57,7 @@ def _threads(text: str) -> int:
     return int(text.partition(",")[0])
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Setting:
     """One row: what a setting means and where its value comes from."""
 

@@ -1,4 +1,4 @@
-"""Rank 0: errors, settings, registry, dtypes, shapes, contexts and the lazy public names."""
+"""Rank 0: errors, settings, registry, dtypes, shapes, contexts, records, lazy public names."""
 
 import copy
 import os
@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from dataclasses import FrozenInstanceError, asdict, dataclass, field, replace
 from pathlib import Path
 
 import ml_dtypes
@@ -16,6 +17,7 @@ import gnomon
 from gnomon import base, config, context, dtype, shape
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError
 from gnomon.context import Context, cpu, gpu
+from gnomon.record import record
 from gnomon.registry import Registry
 
 FLAGS = {
@@ -380,6 +382,8 @@ def test_importing_shadow_stays_below_the_engine():
     loaded = fresh("import gnomon.shadow, sys; print(*[m for m in sys.modules])").split()
     above = {"engine", "ops", "graph", "ndarray", "symbol", "module", "io"}
     assert not {f"gnomon.{name}" for name in above} & set(loaded)
+    # what is imported when it is first needed
+    assert not {"gnomon.code", "gnomon.plan.pipeline", "ml_dtypes", "hashlib", "cffi"} & set(loaded)
 
 
 @pytest.mark.parametrize("name", gnomon.__all__)
@@ -389,7 +393,18 @@ def test_public_name_resolves(name):
 
 
 # what is reached through other modules, or is the compiler's own
-PRIVATE = {"__main__", "code", "demo", "doctor", "expr", "files", "graph", "ops", "plan"}
+PRIVATE = {
+    "__main__",
+    "code",
+    "demo",
+    "doctor",
+    "expr",
+    "files",
+    "graph",
+    "ops",
+    "plan",
+    "record",
+}
 
 
 def test_every_module_is_public_or_private():
@@ -402,3 +417,63 @@ def test_unknown_public_name():
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         _ = gnomon.nope
     assert issubclass(gnomon.MXNetError, GnomonError)
+
+
+# --- records --------------------------------------------------------------------------------
+
+
+def declared(decorate):
+    """A class of each kind of fields, made by `decorate`."""
+
+    @decorate
+    class Declared:
+        """Of every kind of fields."""
+
+        a: int
+        b: tuple[int, ...] = (1,)
+        c: list[int] = field(default_factory=list)
+        d: str = field(default="d", compare=False)
+        e: str = field(default="e", repr=False)
+        f: dict[str, int] = field(init=False, compare=False, default_factory=dict)
+
+    return Declared
+
+
+@pytest.mark.parametrize("slots", [False, True])
+@pytest.mark.parametrize("options", [{}, {"frozen": False}, {"eq": False}])
+def test_records_are_dataclasses(options, slots):
+    ours = declared(record(**options, slots=slots))
+    theirs = declared(dataclass(**{"frozen": True, "slots": slots, **options}))
+    calls = [((1,), {}), ((1, (2,)), {}), ((1,), {"c": [3]}), ((1,), {"d": "x"}), ((), {"a": 2})]
+    mine, others = ([kind(*a, **k) for a, k in calls] for kind in (ours, theirs))
+    assert [repr(x) for x in mine] == [repr(x) for x in others]
+    for x, other in zip(mine, others, strict=True):
+        assert [x == y for y in mine] == [other == y for y in others]
+        assert asdict(x) == asdict(other)
+        assert repr(replace(x, a=5)) == repr(replace(other, a=5))
+        assert hasattr(x, "__dict__") == hasattr(other, "__dict__")
+        assert repr(copy.deepcopy(x)) == repr(x)
+        assert x != other
+    assert mine[0].c is not mine[1].c
+    assert ours.__match_args__ == theirs.__match_args__
+    assert (ours.__hash__ is None) == (theirs.__hash__ is None)
+
+
+def test_a_record_is_frozen_and_hashed_by_its_fields():
+    @record()
+    class Point:
+        x: int
+        y: int = 0
+
+        def __post_init__(self):
+            assert self.x >= self.y
+
+    assert len({Point(1), Point(1, 0), Point(2)}) == 2
+    with pytest.raises(FrozenInstanceError, match="'x'"):
+        Point(1).x = 2
+    with pytest.raises(FrozenInstanceError, match="'x'"):
+        del Point(1).x
+    with pytest.raises(TypeError, match=r"Point.__init__\(\) missing 1 required .*'x'"):
+        Point()
+    with pytest.raises(AssertionError):
+        Point(1, 2)

@@ -9,7 +9,6 @@ numbers of 32 bits within their block.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from gnomon import dtype as dt
 from gnomon.code.emit import Value
@@ -18,6 +17,7 @@ from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Term, mask_of
 from gnomon.plan.ir import Fold, reducer_of
 from gnomon.plan.schedule import stride
+from gnomon.record import record
 
 BLOCK = 1 << 14  # elements of a row whose sum is one of many: rounding errors do not pile up
 FAR = 1 << 20  # elements of a row whose positions are told by 32 bits
@@ -26,7 +26,7 @@ BRIEF = 4  # statements of a fold of which one more loop is compiled, for single
 EXACT = ("max", "min")  # joined in any order they give the same
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Partial:
     """A fold that is under way: its values so far lie at `places`, and began as `starts`.
 

@@ -8,7 +8,6 @@ on the stack.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 
 from gnomon.code.emit import Value, type_of
 from gnomon.code.folds import TREE, FoldWriter
@@ -17,11 +16,12 @@ from gnomon.expr.term import Term
 from gnomon.plan.ir import Body, Fold, Let, Stmt, reducer_of
 from gnomon.plan.share import CHEAP
 from gnomon.plan.terms import postorder
+from gnomon.record import record
 
 STRIP = 2048  # columns that are gone through together
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Row:
     """A value of every column, on the stack."""
 
@@ -29,7 +29,7 @@ class Row:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Strip:
     """The columns `start` to `stop` of the variable `var`; `known` are the rows that are ready."""
 

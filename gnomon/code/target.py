@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 from gnomon.base import ParamError, complaint
 from gnomon.code import math
 from gnomon.expr.term import Term, mask_of
 from gnomon.plan.ir import Body, Fold, Let, Phase, Put
 from gnomon.plan.terms import postorder
+from gnomon.record import record
 
 COMPARED = 4  # bytes: comparing as many indices as a register has bytes would take eight of them
 MANY = 4  # transcendental functions: a kernel of more takes long to compile
 
 
-@dataclass(frozen=True)
+@record()
 class Target:
     """A machine: LLVM's words for it, and what decides which code is written for it.
 

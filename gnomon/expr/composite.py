@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from dataclasses import FrozenInstanceError, dataclass, field
 from typing import Annotated, Any, Self, TypeAlias, TypeVar, dataclass_transform, get_type_hints
 
 import numpy as np
@@ -16,6 +16,7 @@ from gnomon.expr.axes import LIMIT
 from gnomon.expr.index import Index
 from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Expr, check_expr
 from gnomon.expr.term import Term, distinct
+from gnomon.record import fields_of, first
 from gnomon.shape import prod
 
 
@@ -42,11 +43,11 @@ Sizes: TypeAlias = Annotated[tuple[int, ...], "sizes"]
 def composite(kind: type[C]) -> type[C]:
     """The decorator of nodes that are declared by their fields.
 
-    The same as `@dataclass(frozen=True, eq=False, repr=False)`, which does as well, but at a third
-    of its time when a module is imported: what makes an instance is written when one is made.
+    The same as `@dataclass(frozen=True, eq=False, repr=False)`, which does as well, but takes more
+    time when a module is imported (see `record`).
     """
     made = dataclass(init=False, eq=False, repr=False)(kind)
-    type.__setattr__(made, "__init__", Composite.__init__)
+    type.__setattr__(made, "__init__", first)
     return made
 
 
@@ -58,10 +59,7 @@ class Composite(Expr):
     """
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        kind = next(c for c in type(self).__mro__ if "__dataclass_fields__" in vars(c))
-        write = _written(kind)
-        type.__setattr__(kind, "__init__", write)
-        write(self, *values, **named)
+        first(self, *values, **named)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
@@ -171,24 +169,6 @@ class Composite(Expr):
     def static(self) -> tuple[Any, ...]:
         """The fields that are part of a kernel's structure."""
         return tuple(getattr(self, n) for n, role in self.roles().items() if role == "static")
-
-
-def fields_of(kind: Any) -> tuple[Field[Any], ...]:
-    """The fields of a class of nodes."""
-    return fields(kind)
-
-
-def _written(kind: type) -> Callable[..., None]:
-    """What sets the fields of an instance: one function, as if it were written by hand."""
-    given = [f for f in fields_of(kind) if f.init]
-    defaults = {f"_{f.name}": f.default for f in given if f.default is not MISSING}
-    parameters = [f"{f.name}=_{f.name}" if f"_{f.name}" in defaults else f.name for f in given]
-    lines = [f"  put(self, {f.name!r}, {f.name})\n" for f in given]
-    text = f"def __init__(self, {', '.join(parameters)}):\n{''.join(lines)}  self.__post_init__()\n"
-    names: dict[str, Any] = {"put": object.__setattr__, **defaults}
-    exec(text, names)
-    made: Callable[..., None] = names["__init__"]
-    return made
 
 
 _ROLES: dict[type, dict[str, str]] = {}

@@ -14,7 +14,6 @@ import functools
 import operator
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
@@ -23,6 +22,7 @@ from gnomon.expr.callables import floor_division, is_constant, power, remainder,
 from gnomon.expr.formula import Operand, Sym, Tape, select
 from gnomon.expr.scalar import ScalarFn
 from gnomon.expr.source import ALLOWED, OperatorError, Source
+from gnomon.record import record
 
 
 @overload
@@ -82,7 +82,7 @@ def outer_names(function: types.FunctionType) -> dict[str, Any]:
     return names
 
 
-@dataclass
+@record(frozen=False)
 class Flow:
     """Where a block leads: the names bound at its end, and what it returns, `when` that happens."""
 

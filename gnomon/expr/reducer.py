@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gnomon import dtype as dt
@@ -11,6 +10,7 @@ from gnomon.base import DTypeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.scalar import ScalarFn
 from gnomon.expr.term import Arena, Number, Term
+from gnomon.record import record
 
 if TYPE_CHECKING:
     from gnomon.expr.node import Expr
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Values = tuple[Term, ...]
 
 
-@dataclass(frozen=True)
+@record()
 class Reducer:
     """`combine(arena, a, b)` of two partial results of `arity` values each.
 

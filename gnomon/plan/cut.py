@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from gnomon.expr.composite import Call
@@ -18,9 +17,10 @@ from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Store, identity
 from gnomon.plan.view import views
+from gnomon.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Invoke:
     """`dest saver scale * call`, the operands of the call being buffers."""
 

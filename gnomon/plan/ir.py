@@ -14,24 +14,25 @@ dealt to threads.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Arena, Term
 from gnomon.plan.operand import Operand
+from gnomon.record import record
 
 LONGEST = 1 << 30  # inner iterations of a block at most: places within one are small integers
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Let:
     """Compute `term` here and keep it."""
 
     term: Term
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Fold:
     """Reduce `terms` over their variables; `bodies[k]` runs in variable k's loop, before the next.
 
@@ -62,7 +63,7 @@ def reducer_of(fold: Term) -> Reducer:
     return reducer
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Put:
     """`dest[offset] saver value`."""
 
@@ -76,7 +77,7 @@ Stmt: TypeAlias = Let | Fold | Put
 Body: TypeAlias = list[Stmt]
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Phase:
     """One loop nest: `rows` are the outer variables, `inner` the innermost (None: one iteration).
 
@@ -101,7 +102,7 @@ class Phase:
     cost: list[tuple[int, Term | None]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Kernel:
     """Phases, their arguments (by slot), and the scratch memory they share (operand, elements).
 

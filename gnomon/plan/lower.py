@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gnomon.expr.index import Index
 from gnomon.expr.scalar import SCALAR
@@ -17,11 +16,12 @@ from gnomon.expr.term import Arena, Term, compute_dtype
 from gnomon.plan.operand import Abstract, Operand
 from gnomon.plan.statement import SAVERS
 from gnomon.plan.terms import with_args
+from gnomon.record import record
 
 Frame = tuple[Term, Term | None]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Root:
     """One value to store: `dest[offset] saver value`."""
 
@@ -31,7 +31,7 @@ class Root:
     value: Term
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Nest:
     """Roots that are computed together, over the variables `vars`, outermost first."""
 

@@ -6,13 +6,13 @@ Terms go as far out as their variables allow; index arithmetic is left to the pr
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 
 from gnomon.expr.term import Arena, Term, mask_of
 from gnomon.plan.ir import Body, Fold, Let, Phase, Put, reducer_of
 from gnomon.plan.lower import Nest, Root
 from gnomon.plan.share import CHEAP
 from gnomon.plan.terms import affine, index_terms, postorder
+from gnomon.record import record
 
 SHORT = 16  # a fold of so few elements is not worth spreading over lanes
 LONG = 64  # elements of a fold for which it is worth going through memory in its order
@@ -144,7 +144,7 @@ def _groups(order: Sequence[Term]) -> dict[int, list[Term]]:
     return {t.id: same for same in levels.values() for t in same}
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Scope:
     """A place in the nest: what runs there, the variable of its loop, the Terms kept so far.
 

@@ -7,12 +7,12 @@ written as 64-bit words for the kernel cache. `read` believes nothing of what it
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from gnomon.expr.primitive import FOLD_INT
 from gnomon.expr.term import Term
 from gnomon.plan.terms import postorder
+from gnomon.record import record
 
 if TYPE_CHECKING:
     from gnomon.plan.ir import Kernel, Phase
@@ -52,7 +52,7 @@ class Loops(NamedTuple):
     cost: tuple[tuple[int, int | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Signature:
     """Arguments by slot in the order of the block, the work of each phase, scratch memory.
 

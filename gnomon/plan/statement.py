@@ -9,13 +9,13 @@ argument. 0 and 1 are part of the key, since they mean other code.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gnomon.expr.composite import Composite
 from gnomon.expr.layout import UNIT
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.term import distinct
+from gnomon.record import record
 
 Saver: TypeAlias = Literal["saveto", "plusto", "minusto", "multo", "divto"]
 SAVERS: dict[str, str | None] = {
@@ -27,7 +27,7 @@ SAVERS: dict[str, str | None] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Store:
     """`dest saver value`, such as `dest += value` for plusto; of one shape and dtype."""
 

@@ -20,12 +20,12 @@ import threading
 import zlib
 from _thread import start_new_thread
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import llvmlite.binding as llvm
 
 from gnomon.base import GnomonError
+from gnomon.record import record
 from gnomon.runtime.once import once
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ _lock = threading.RLock()
 _serial = itertools.count()
 
 
-@dataclass(frozen=True)
+@record()
 class HostInfo:
     """What the machine that runs this process is, in LLVM's words."""
 

@@ -22,7 +22,7 @@ from gnomon.runtime.disk import Disk
 
 PACKAGE = Path(__file__).parent.parent
 # what decides the code of a kernel, and how it is called
-SOURCES = ("base.py", "dtype.py", "shape.py", "expr", "plan", "code", "runtime")
+SOURCES = ("base.py", "dtype.py", "record.py", "shape.py", "expr", "plan", "code", "runtime")
 DIGEST = 20
 # when this process read gnomon's sources, at the latest; importing them takes up to a second or so
 _begun = time.time() - 5.0

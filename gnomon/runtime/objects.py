@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from gnomon.base import GnomonError
+from gnomon.record import record
 from gnomon.runtime import jit, key
 from gnomon.runtime.disk import Disk
 from gnomon.runtime.jit import Module
@@ -19,7 +19,7 @@ from gnomon.runtime.jit import Module
 _SIZES = struct.Struct("<II")
 
 
-@dataclass
+@record(frozen=False)
 class Counts:
     """How many modules this process compiled, and how many it loaded from disk.
 

@@ -26,10 +26,10 @@ import ctypes
 import os
 import threading
 import time
-from dataclasses import dataclass
 
 from gnomon import config
 from gnomon.base import ParamError, complaint
+from gnomon.record import record
 from gnomon.runtime import jit, objects, thread_code
 from gnomon.runtime.native import function, pointer, symbol
 
@@ -37,7 +37,7 @@ _SPIN_SECONDS = 20e-6  # more loses to any busy neighbour, less to the usual gap
 _GOMP = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "omp_pause_resource_all")
 
 
-@dataclass(frozen=True)
+@record()
 class _Pool:
     kind: str
     code: jit.Module
@@ -48,7 +48,7 @@ class _Pool:
         function(self.code.address(name))(pointer(argument))
 
 
-@dataclass
+@record(frozen=False)
 class _State:
     pool: _Pool | None = None
     forked: bool = False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gnomon import dtype as dt
 from gnomon.code.libm import tables
@@ -18,6 +17,7 @@ from gnomon.code.libm.logarithm import LOG2_E, log
 from gnomon.code.libm.power import long_log2
 from gnomon.code.libm.trigonometric import cospi, sinpi
 from gnomon.expr.term import Term
+from gnomon.record import record
 
 SHIFT = 4.0
 
@@ -34,7 +34,7 @@ def in_double(rule: Callable[[Kit, Term], Term]) -> Callable[[Kit, Term], Term]:
     return either
 
 
-@dataclass(frozen=True)
+@record()
 class Moved:
     """w = a from 4 up, else a + 4; exactly a - `left`, where the sum would have been rounded.
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from gnomon import dtype as dt
 from gnomon.dtype import DType
 from gnomon.expr.term import Arena, Number, Term
+from gnomon.record import record
 
 INF, NAN = math.inf, math.nan
 LONG = 10  # coefficients of a polynomial whose steps had better not wait for each other
 
 
-@dataclass(frozen=True)
+@record()
 class Format:
     """A floating format: stored bits of the mantissa, bias of the exponent, integer type."""
 

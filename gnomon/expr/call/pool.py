@@ -8,7 +8,6 @@ the padding; what lies beyond the padding is never counted in a mean, the paddin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from gnomon.expr.node import Expr
 from gnomon.expr.reducer import ARGMAX, SUM
 from gnomon.expr.term import Term
 from gnomon.expr.window import Sizes, places, windows
+from gnomon.record import record
 from gnomon.shape import prod
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ else:
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
+@record()
 class Window:
     """Where the windows of a pooling lie."""
 

@@ -8,7 +8,6 @@ must.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from gnomon import dtype as dt
 from gnomon.base import ShapeError, complaint
@@ -22,12 +21,13 @@ from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.reducer import SUM, check_numbers
 from gnomon.expr.term import Term
 from gnomon.expr.window import places, span
+from gnomon.record import record
 from gnomon.shape import prod
 
 Pair = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record()
 class Patch:
     """Where the windows lie: a number a spatial axis each."""
 

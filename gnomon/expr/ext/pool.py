@@ -6,7 +6,6 @@ The gradient of an extreme goes to every tie, as in mshadow; `call.max_pool` giv
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
@@ -19,12 +18,13 @@ from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.reducer import MAXIMUM, MINIMUM, SUM, Reducer, check_numbers
 from gnomon.expr.term import Term
 from gnomon.expr.window import places
+from gnomon.record import record
 
 Pair = tuple[int, ...]
 POOLERS = {"sum": SUM, "avg": SUM, "max": MAXIMUM, "min": MINIMUM}
 
 
-@dataclass(frozen=True)
+@record()
 class Windows:
     """Where the windows lie along the last axes; with `full` the last may hang over the end."""
 
