@@ -26,6 +26,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 PYTHONS = (AttributeError, TypeError, ValueError, LookupError, ArithmeticError)
 WORD = 1 << 63  # whole numbers lie below
+NAMED = "".join(("names", ":"))  # known by its identity: what follows it was given by name
 _WORDS: dict[Any, str] = {
     Expr: "an expression (Tensor wraps arrays)",
     int: "a whole number",
@@ -36,7 +37,10 @@ _WORDS: dict[Any, str] = {
 
 
 class Memory:
-    """What functions made of their arguments before: nothing, until `runtime/quick.py` knows."""
+    """What functions made of their arguments before: nothing, until `runtime/quick.py` knows.
+
+    Where some were given by name, a tuple of `NAMED` and the names stands before their values.
+    """
 
     def recall(self, *call: Any) -> Any:
         """What the function, which comes first, made of arguments like these; None if unknown."""
@@ -64,13 +68,13 @@ def explained(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        known = None if kwargs else memory.recall(function, *args)
+        given: tuple[Any, ...] = (*args, (NAMED, *kwargs), *kwargs.values()) if kwargs else args
+        known = memory.recall(function, *given)
         if known is not None:
             return known  # type: ignore[no-any-return]
         try:
             made = function(*args, **kwargs)
-            if not kwargs:
-                memory.note(function, args, made)
+            memory.note(function, given, made)
             return made
         except (*PYTHONS, GnomonError) as error:
             message = None if isinstance(error, GnomonError) else wrong(function, args, kwargs)

@@ -222,6 +222,20 @@ def test_functions_of_expressions_are_recalled():
         assert a.T.T is a
 
 
+def test_arguments_given_by_name_are_recalled_and_told_from_others():
+    (x,), (a,) = tensors((3, 4))
+    named = ({"axes": 1, "keepdims": True}, {"axes": 0}, {"keepdims": False, "axes": 1})
+    for _ in range(3):
+        made = [shadow.reduce(a, "max", **given) for given in named]
+        assert [e.shape for e in made] == [(3, 1), (4,), (3,)]
+        with pytest.raises(TypeError, match="reduce"):
+            shadow.reduce(a, "max", 1, "keepdims", True)
+        a[:] = Tensor(x)
+        a -= shadow.broadcast_to(shadow.reduce(a, "max", 1, keepdims=True), shape=a.shape)
+        assert a.numpy().tolist() == [[-3, -2, -1, 0]] * 3
+    assert made[0].pattern is not None  # native code has made it
+
+
 def test_arguments_that_are_nearly_the_same():
     _, (a,) = tensors((4, 5))
     for _ in range(3):
