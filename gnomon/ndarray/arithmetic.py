@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from numbers import Number
 from typing import Any
 
@@ -96,6 +97,33 @@ _MIRRORED = {
 }
 
 
+class Plain:
+    """An operator with all its parameters left out, as a function of arrays alone."""
+
+    __slots__ = ("home", "join", "op")
+
+    def __init__(self, op: Any) -> None:
+        self.op = op
+        self.home = home_of(op)
+        alone = len(op.input_names) == 1 and not self.home.fields
+        # its native form for one array of a layout that was met before
+        self.join: Join | None = joining({}, self.home.kind.rules) if alone else None
+
+    def __call__(self, arrays: Sequence[Any]) -> Any:
+        """The operator's outputs; None where an operand is no array, and nothing was done."""
+        if self.join is not None:
+            made = self.join(here.own, arrays[0])
+            if made is not None:
+                return made
+        for array in arrays:
+            if array.__class__ is not Array.main:
+                return None
+        made = None
+        if self.join is not None and arrays[0]._tape is None:
+            made = pending.single(self.home, (), arrays[0])
+        return invoke(self.op, arrays) if made is None else made
+
+
 class Quick:
     """One function of the usual operands: off the tape, and met before in these layouts.
 
@@ -122,7 +150,7 @@ class Quick:
             return None if other._tape is not None else pending.pair(self.pairs, array, other, hold)
         number = kind is float or (kind is int and -_EXACT <= other <= _EXACT)
         if number and self.singles.fields:  # else the number is part of the operator
-            return pending.single(self.singles, float(other), array, hold)
+            return pending.single(self.singles, (float(other),), array, hold)
         return None
 
     def _learn(self) -> None:
@@ -186,6 +214,11 @@ def _in_place(name: str, sign: str) -> Method:
     return method
 
 
+@functools.cache
+def _absolute() -> Plain:
+    return Plain(registry.find("abs").parse({}))
+
+
 class Arithmetic(Array):
     """`+ - * / % **` with in-place forms, comparisons (0 and 1), negation and `abs`."""
 
@@ -234,7 +267,9 @@ class Arithmetic(Array):
 
     def __abs__(self) -> Any:
         """The array of absolute values."""
-        return invoke(registry.find("abs").parse({}), (self,))
+        plain = _absolute()
+        made = plain((self,))
+        return invoke(plain.op, (self,)) if made is None else made
 
     def _like(self, values: Any) -> Any:
         """A NumPy array as an array beside this one: on its device, in its dtype."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from gnomon.base import ParamError, complaint
 from gnomon.context import Context
+from gnomon.ndarray.arithmetic import Plain
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
 from gnomon.ops import registry
@@ -26,8 +27,13 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
     """The function that applies the operator `registered`, as `name` of `module`."""
     cls = registry.find(registered)
     least = 0 if cls.variadic or cls.open_inputs else len(cls.input_names)
+    plain = _plain_of(cls) if least else None
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        if plain is not None and not kwargs and len(args) == least:
+            made = plain(args)
+            if made is not None:
+                return made
         out = kwargs.pop("out", None)
         kwargs.pop("name", None)
         ctx = kwargs.pop("ctx", None)
@@ -43,6 +49,14 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
         return invoke(op, inputs, out, context_of(ctx))
 
     return dress(call, cls, name, module, "NDArray", _TAIL)
+
+
+def _plain_of(cls: Any) -> Plain | None:
+    """The operator without parameters; None where one must be given."""
+    try:
+        return Plain(cls.parse({}))
+    except ParamError:
+        return None
 
 
 def _may_be_none(cls: Any, field: str) -> bool:

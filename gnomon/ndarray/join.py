@@ -19,8 +19,8 @@ from gnomon.runtime.launch import Method, bound, native_code
 from gnomon.runtime.native import Block
 from gnomon.runtime.once import once
 
-#: `join(own, array, other)`: the pending result, or None
-Join = Callable[[Own, Any, Any], Any]
+#: `join(own, array, other)` or `join(own, array)`: the pending result, or None
+Join = Callable[..., Any]
 
 _SLOTS: dict[type, tuple[str, ...]] = {
     Array: ("_address", "_chunk", "_index", "_layout", "_tape", "_window"),
@@ -47,9 +47,9 @@ def _method() -> tuple[jit.Module, Method]:
 
 
 def joining(pairs: dict[Any, Any], singles: dict[Any, Any] | None) -> Join:
-    """The native `join` by rules of two arrays, and of an array and a number if there are any."""
+    """The native `join` by rules of two arrays, and of one or one and a number if there are any."""
     if not readable():
-        return lambda own, array, other: None
+        return lambda *operands: None
     words = [id(Array.main), id(pairs), 0 if singles is None else id(singles)]
     record = Block([*words, id(float), id(int), id(config.changes), id(_COUNT)])
     _kept.append((record, pairs, singles))

@@ -1,17 +1,19 @@
-"""Native code for the usual statement: an operator of two arrays, or of an array and a number.
+"""Native code for the usual statement: an operator of two arrays, an array and a number, or one.
 
-`join(own, a, b)` enters it in the window of the thread whose `Own` comes first, as `pending.join`
-does by Python's means, and gives the pending result. It gives None, with nothing done, for anything
-unusual: other operands, a chain that is new, a window that is full or not open. It decides
-everything before it changes anything, and looks again, right before it does, that its own
-allocations (which may run the collector, and so any code) left the window as it was.
+`join(own, a, b)`, or `join(own, a)`, enters it in the window of the thread whose `Own` comes first,
+as `pending.pair` and `pending.single` do by Python's means, and gives the pending result. It gives
+None, with nothing done, for anything unusual: other operands, a chain that is new, a window that is
+full or not open. It decides everything before it changes anything, and looks again, right before it
+does, that its own allocations (which may run the collector, and so any code) left the window as it
+was.
 
 Slots are read and written where they lie (see `join.py`); only functions of Python's stable
 interface are called. The record, in words:
 
     0  the class of arrays
     1  rules of two arrays: a dictionary by their layouts
-    2  rules of an array and a number: the same; none where the number is part of the operator
+    2  rules of one array, or of an array and a number: the same; none where the number is part of
+       the operator
     3  the classes float and int
     5  what counts the changes of settings, and the name of its count
 """
@@ -209,7 +211,9 @@ entry:
   %own = load ptr, ptr %args
   %a.at = getelementptr ptr, ptr %args, i64 1
   %a = load ptr, ptr %a.at
-  %b.at = getelementptr ptr, ptr %args, i64 2
+  %other = icmp sgt i64 %count, 2
+  %b.which = select i1 %other, i64 2, i64 0
+  %b.at = getelementptr ptr, ptr %args, i64 %b.which
   %b = load ptr, ptr %b.at
   %main = load ptr, ptr %r
   %a.type = call ptr @slot(ptr %a, i64 <type>)
@@ -240,7 +244,12 @@ one:
   %singles.at = getelementptr ptr, ptr %r, i64 2
   %singles = load ptr, ptr %singles.at
   %own.number = icmp eq ptr %singles, null
-  br i1 %own.number, label %never, label %one.kind
+  br i1 %own.number, label %never, label %one.count
+one.count:
+  br i1 %other, label %one.kind, label %lone.key
+lone.key:
+  %lone.layouts = call ptr (i64, ...) @PyTuple_Pack(i64 1, ptr %a.layout)
+  br label %learned
 one.kind:
   %float.at = getelementptr ptr, ptr %r, i64 3
   %float = load ptr, ptr %float.at
@@ -268,9 +277,9 @@ one.key:
   br label %learned
 
 learned:
-  %rules = phi ptr [%pairs, %two.key], [%singles, %one.key]
-  %layouts = phi ptr [%two.layouts, %two.key], [%one.layouts, %one.key]
-  %value = phi ptr [null, %two.key], [%value.new, %one.key]
+  %rules = phi ptr [%pairs, %two.key], [%singles, %one.key], [%singles, %lone.key]
+  %layouts = phi ptr [%two.layouts, %two.key], [%one.layouts, %one.key], [%lone.layouts, %lone.key]
+  %value = phi ptr [null, %two.key], [%value.new, %one.key], [null, %lone.key]
   %rule = call ptr @PyDict_GetItem(ptr %rules, ptr %layouts)
   call void @Py_DecRef(ptr %layouts)
   %made = call ptr @PyType_GenericAlloc(ptr %main, i64 0)

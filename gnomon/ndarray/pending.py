@@ -162,8 +162,8 @@ def pair(home: Home, a: Any, b: Any, hold: bool = False) -> Any:
     return made
 
 
-def single(home: Home, number: float, a: Any, hold: bool = False) -> Any:
-    """`pend` of an array and a number, by few look-ups; None where no such was met before."""
+def single(home: Home, numbers: Sequence[float], a: Any, hold: bool = False) -> Any:
+    """`pend` of an array, and a number if there is one; None where no such was met before."""
     rule = home.kind.rules.get((a._layout,))
     if rule is None:
         return None
@@ -175,7 +175,7 @@ def single(home: Home, number: float, a: Any, hold: bool = False) -> Any:
     stage = window.stage.after.get((rule, i))
     if stage is None:
         stage = window.stage.next(rule, (i,), (a._layout,))
-    made = window.add(stage, (number,))
+    made = window.add(stage, numbers)
     if made is None:
         return None
     if not hold and (window.eager or stage.full or window.held > HELD) and window.full():

@@ -470,3 +470,25 @@ def test_what_failed_fails_alone():
             assert [x.asnumpy()[0] for x in (first, third, good)] == [2, 3, 2]
             bad[:] = good
             assert bad.asnumpy()[0] == 2
+
+
+def test_a_function_of_one_array_waits_as_operators_do():
+    """With and without parameters, as a method, on the tape, on views, sparse and of no array."""
+    given = np.abs(values()[0]) + 0.5
+    x = nd.array(given)
+    for _ in range(3):
+        y = nd.sqrt(x).square().relu()
+        assert y._window is not None
+        np.testing.assert_allclose(nd.log(y).asnumpy(), np.log(given), 1e-5, 1e-5)
+        np.testing.assert_allclose(nd.sqrt(data=x[1:]).asnumpy(), np.sqrt(given[1:]), 1e-6)
+        np.testing.assert_allclose(x.sum().asnumpy(), [given.sum()], 1e-5)
+    x.attach_grad()
+    with autograd.record():
+        y = nd.sqrt(x)
+    y.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), 0.5 / np.sqrt(given), 1e-5)
+    rows = x.tostype("row_sparse")
+    assert abs(rows).stype == nd.sqrt(rows).stype == "row_sparse"
+    for wrong in (3.0, None, "x", given):
+        with pytest.raises((TypeError, mx.base.MXNetError)):
+            nd.sqrt(wrong)
