@@ -116,16 +116,17 @@ def concat(a: Expr, b: Expr, dim: int = 0) -> Expr:
 
 def joined(a: Tensor | Joined, b: Tensor | Joined, dim: int) -> Joined:
     """`concat` of what may be assigned to; what was joined before is known by its patterns."""
-    key = (pattern_of(a), pattern_of(b), dim)
+    axis = normal_axis("concat", dim, a.ndim)
+    key = (pattern_of(a), pattern_of(b), axis)
     known = _known.get(key)
     if known is not None and known[1].epoch == EPOCH.value:
         return Joined.known((a, b), *known)
-    made = Joined((a, b), normal_axis("concat", dim, a.ndim))
+    made = Joined((a, b), axis)
     pattern = pattern_of(made)
     if NONE not in (*key[:2], pattern):
         if len(_known) >= KEPT:
             _known.clear()
-        _known[key] = made.axis, pattern
+        _known[key] = axis, pattern
     return made
 
 

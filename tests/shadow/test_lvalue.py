@@ -115,3 +115,12 @@ def test_errors_leave_all_parts():
     with pytest.raises(ShapeError, match="part 1"):
         lvalue.concat(Tensor(a), Tensor(filled(2, 3)))
     assert a.tolist() == b.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("axis", [1.0, np.array([1, 2]), "1", None])
+def test_joined_again_along_no_axis(axis):
+    """An axis is looked at each time, also where parts of these shapes were joined before."""
+    a, b = Tensor(filled(2, 2)), Tensor(filled(2, 2))
+    lvalue.concat(a, b, 1)
+    with pytest.raises(TypeError, match="concat: argument 'axis': expected a whole number"):
+        lvalue.concat(a, b, axis)
