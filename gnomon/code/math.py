@@ -7,42 +7,30 @@ A target that has a function itself names it in `has` and keeps it; one that can
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from gnomon.code.libm import error, exponential, gamma, logarithm, power, trigonometric
-from gnomon.code.libm.kit import Kit, scalb
+from gnomon.base import Later
 from gnomon.expr.term import Term
 
-RULES: dict[str, Callable[..., Term]] = {
-    "arccos": trigonometric.arccos,
-    "arcsin": trigonometric.arcsin,
-    "arctan": trigonometric.arctan,
-    "arctan2": trigonometric.arctan2,
-    "cbrt": power.cbrt,
-    "cos": trigonometric.cos,
-    "cospi": trigonometric.cospi,
-    "cosh": exponential.cosh,
-    "digamma": gamma.digamma,
-    "erf": error.erf,
-    "erfinv": error.erfinv,
-    "exp": exponential.exp,
-    "exp2": exponential.exp2,
-    "expm1": exponential.expm1,
-    "gamma": gamma.gamma,
-    "gammaln": gamma.gammaln,
-    "log": logarithm.log,
-    "log10": logarithm.log10,
-    "log1p": logarithm.log1p,
-    "log2": logarithm.log2,
-    "pow": power.power,
-    "scalb": scalb,
-    "sin": trigonometric.sin,
-    "sinh": exponential.sinh,
-    "sinpi": trigonometric.sinpi,
-    "tan": trigonometric.tan,
-    "tanh": exponential.tanh,
-    "trigamma": gamma.trigamma,
-}
+if TYPE_CHECKING:
+    from gnomon.code.libm import error, exponential, gamma, kit, logarithm, power, trigonometric
+else:  # a process's first kernel needs few of them, or none
+    error, exponential, gamma, kit, logarithm, power, trigonometric = (
+        Later(f"gnomon.code.libm.{name}")
+        for name in "error exponential gamma kit logarithm power trigonometric".split()
+    )
+
+_FILES = (
+    (error, "erf erfinv"),
+    (exponential, "cosh exp exp2 expm1 sinh tanh"),
+    (gamma, "digamma gamma gammaln trigamma"),
+    (kit, "scalb"),
+    (logarithm, "log log10 log1p log2"),
+    (power, "cbrt pow"),
+    (trigonometric, "arccos arcsin arctan arctan2 cos cospi sin sinpi tan"),
+)
+#: the file that holds the function of each primitive, under the primitive's own name
+RULES: dict[str, Any] = {name: file for file, names in _FILES for name in names.split()}
 
 
 def expand(term: Term, has: frozenset[str] = frozenset()) -> Term:
@@ -51,5 +39,8 @@ def expand(term: Term, has: frozenset[str] = frozenset()) -> Term:
     Its operands stay as they are. What comes back holds only primitives that are not in `RULES`,
     or that are in `has`.
     """
-    rule = None if term.op in has else RULES.get(term.op)
-    return term if rule is None else rule(Kit(term.arena, term.args[0].dtype, has), *term.args)
+    file = None if term.op in has else RULES.get(term.op)
+    if file is None:
+        return term
+    written: Term = getattr(file, term.op)(kit.Kit(term.arena, term.args[0].dtype, has), *term.args)
+    return written

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from importlib import import_module
 from typing import Protocol
 
 from gnomon.base import DeviceError, complaint
 from gnomon.context import Context
+from gnomon.runtime import cpu, null
 from gnomon.runtime.jit import HostInfo
 
-_MODULES = {"cpu": "gnomon.runtime.cpu", "null": "gnomon.runtime.null"}
 _SAME_MEMORY = {"cpu_pinned": "cpu", "cpu_shared": "cpu"}
 
 
@@ -50,19 +49,22 @@ def find(device: str | Context) -> Device:
     try:
         return _find(device)
     except TypeError:  # not hashable
-        expected, got = f"one of {', '.join(_MODULES)}", f"a {type(device).__name__}"
+        expected, got = f"one of {', '.join(_DEVICES)}", f"a {type(device).__name__}"
         raise DeviceError(complaint("device", "name", expected, got)) from None
 
 
 @functools.cache
 def _find(device: str | Context) -> Device:
     name = device.device_type if isinstance(device, Context) else device
-    module = _MODULES.get(_SAME_MEMORY.get(name, name))
+    found = _DEVICES.get(_SAME_MEMORY.get(name, name))
     if name == "gpu":
         raise DeviceError(
             f"device {device!r}: this version of gnomon has no GPU back end; use cpu()"
         )
-    if module is None:
-        raise DeviceError(complaint("device", "name", f"one of {', '.join(_MODULES)}", repr(name)))
-    found: Device = import_module(module).DEVICE
+    if found is None:
+        expected = f"one of {', '.join(_DEVICES)}"
+        raise DeviceError(complaint("device", "name", expected, repr(name)))
     return found
+
+
+_DEVICES: dict[str, Device] = {device.name: device for device in (cpu.DEVICE, null.DEVICE)}

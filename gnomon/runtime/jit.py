@@ -301,7 +301,13 @@ def _link(
     return Module(tracker, {name: tracker[name] for name in names}, code, source, opt)
 
 
-def _new_machine(hasty: bool = False) -> Any:
+@functools.cache
+def _process() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+@functools.cache
+def _machine(hasty: bool) -> Any:
     here = host()
     target = llvm.Target.from_triple(here.triple)
     return target.create_target_machine(
@@ -314,19 +320,9 @@ def _new_machine(hasty: bool = False) -> Any:
     )
 
 
-@functools.cache
-def _process() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
-
-
-@functools.cache
-def _machine(hasty: bool = False) -> Any:
-    return _new_machine(hasty)
-
-
 @once
 def _linker() -> Any:
-    return llvm.create_lljit_compiler(_new_machine(), use_jit_link=True, suppress_errors=True)
+    return llvm.create_lljit_compiler(_machine(False), use_jit_link=True, suppress_errors=True)
 
 
 def _hold_before_fork() -> None:

@@ -10,7 +10,7 @@ import functools
 import os
 import time
 from _blake2 import blake2b  # hashlib would load OpenSSL as well (4 ms)
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import llvmlite
@@ -76,7 +76,7 @@ def sources_digest(package: Path, begun: float) -> str:
     one is the system's own, which no copying sets.
     """
     try:
-        files = list(_files(package))
+        files = _files(package)
         seen = _seen(files)
         if any(max(mtime, ctime) > begun * 1e9 for _, mtime, ctime, _ in seen):
             return ""
@@ -110,15 +110,14 @@ def _content_digest(files: Sequence[tuple[str, str]]) -> str:
     return hashed.hexdigest()
 
 
-def _files(package: Path) -> Iterator[tuple[str, str]]:
+def _files(package: Path) -> list[tuple[str, str]]:
     """The sources: name within the package, and path, in one order everywhere."""
-    waiting = [(name, f"{package}{os.sep}{name}") for name in reversed(SOURCES)]
+    found = [(name, f"{package}{os.sep}{name}") for name in SOURCES if name.endswith(".py")]
+    waiting = [(name, f"{package}{os.sep}{name}") for name in SOURCES if not name.endswith(".py")]
     while waiting:
-        name, path = waiting.pop()
-        if name.endswith(".py"):
-            yield name, path
-            continue
+        folder, path = waiting.pop()
         with os.scandir(path) as entries:
-            found = [(f"{name}/{e.name}", e.path) for e in entries if e.name != "__pycache__"]
-        inside = [(n, p) for n, p in found if n.endswith(".py") or Path(p).is_dir()]
-        waiting.extend(sorted(inside, reverse=True))
+            inside = [(f"{folder}/{e.name}", e) for e in entries if e.name != "__pycache__"]
+        found += [(name, e.path) for name, e in inside if name.endswith(".py")]
+        waiting += [(n, e.path) for n, e in inside if not n.endswith(".py") and e.is_dir()]
+    return sorted(found)

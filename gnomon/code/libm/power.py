@@ -17,7 +17,7 @@ TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 Pair = tuple[Term, Term]  # the sum of both, the second below the first's last digit
 
 
-def power(k: Kit, x: Term, y: Term) -> Term:
+def pow(k: Kit, x: Term, y: Term) -> Term:
     """x^y with the conventions of C for 0, 1, infinities and negative x."""
     a = k.op("abs", x)
     value = single_power(k, a, y) if k.single else double_power(k, a, y)
