@@ -9,7 +9,8 @@ a race of its threaded engine with oneDNN. The table gives each median and, in b
 ratio to gnomon's step of the same round, and at the end what gnomon achieves of the rate of a large
 matrix product. A peer whose interpreter is missing is left out, and that is said.
 
-`gnomon without ...` are runs with that switched off: `--only gnomon "gnomon without passes"`.
+`gnomon without ...` are runs with that switched off: passes (fusion among them), or native programs
+(each operator is pushed to the engine). `--only gnomon torch` leaves out all others.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ CONTENDERS = {
     "gnomon without passes": ("gnomon", "train_module.py", ("gnomon", "passes")),
     "gnomon without programs": ("gnomon", "train_module.py", ("gnomon", "programs")),
 }
-PEERS = ["gnomon", "mxnet", "torch", "torch.compile", "jax"]
 TOLERANCE = 1e-3
 PRODUCT = 1024  # rows and columns of the matrices whose product says what the machine can do
 ROWS = {
@@ -78,7 +78,7 @@ def begun(only: Sequence[str] | None, pythons: dict[str, str]) -> list[Peer]:
     wanted = {
         name: (pythons.get(environment, sys.executable), WORKERS / script, arguments)
         for name, (environment, script, arguments) in CONTENDERS.items()
-        if name in (only or PEERS)
+        if name in (only or CONTENDERS)
     }
     return start(wanted)
 
