@@ -131,7 +131,8 @@ class PhaseWriter(SweepWriter):
         if self.aligned:
             self.windows = found
         self.arithmetic = arithmetic(phase, self.windows)
-        self.streamed = target.streamed(phase, short * unroll) if phase.vector else None
+        if phase.vector and not self.windows:  # whose rows have ends that go through the caches
+            self.streamed = target.streamed(phase, short * unroll)
         self.large: Value | None = None
 
     # -- the function ---------------------------------------------------------------------------

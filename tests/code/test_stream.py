@@ -65,7 +65,7 @@ def test_rows_and_casts() -> None:
 
 
 def test_who_stores_past_the_caches() -> None:
-    """Not what is read too, not what is dear to compute, not without a known cache."""
+    """Not what is read too, what is dear to compute, what reads nothing or has borders."""
     x, out = np.zeros(100), np.zeros(100)
     plain = Store(over(out), "saveto", over(x) + 1.0)
     assert PAST in compiled(plain, 1)[0] or not HERE.triple.startswith("x86")
@@ -74,5 +74,7 @@ def test_who_stores_past_the_caches() -> None:
         Store(over(out), "saveto", over(out) + over(x)),
         Store(over(out), "plusto", over(x)),
         Store(over(out), "saveto", fn.exp(fn.tanh(fn.gammaln(over(x))))),
+        Store(over(out), "saveto", ext.iota((100,), 0, dt.float64)),
+        Store(over(out), "saveto", ext.pad(over(x[:98]), (1,), (1,))),
     ):
         assert PAST not in compiled(store, 1)[0]
