@@ -3,7 +3,9 @@
 The argument block is an array of 8-byte slots: the address of `parallel` (see `runtime.threads`),
 for each phase how it is divided, then the kernel's arguments. A phase is divided into blocks of
 `block` inner iterations, `each` of them for a row and `total` for all rows, dealt to `tasks` tasks.
-`kernel(block)` runs the phases in turn; a phase of one task runs on the caller.
+`kernel(block)` runs the phases in turn; a phase of one task runs on the caller. Where `each` is 0,
+tasks have rows of the destination, `block` long (see `plan.ir.Own`), and may run the phase before
+for them, whose own `total` is 0.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from gnomon.code.target import Target
 from gnomon.code.values import STREAM, Arguments
 from gnomon.code.window import Window, roots, windows
 from gnomon.expr.term import Term, mask_of
-from gnomon.plan.ir import Kernel, Phase, Put
-from gnomon.plan.schedule import stride
+from gnomon.plan.ir import Kernel, Own, Phase, Put
+from gnomon.plan.schedule import row_offset, stride
 from gnomon.plan.terms import index_terms, postorder
 
 HEADER_SLOTS = 1  # `parallel`
@@ -145,7 +147,10 @@ class PhaseWriter(SweepWriter):
         else:
             everything = mask_of((*phase.rows, *phase.turns, phase.inner))
             self.reciprocals([phase.row, phase.body] if phase.vector else [], everything)
-            self.blocks(phase.inner)
+            if phase.own is None:
+                self.blocks(phase.inner)
+            else:
+                self.owned(phase.inner, phase.own)
         head = (
             "define internal void "
             f"@phase{self.number}(ptr %b, i64 %low, i64 %high, i64 %task) noinline #0 {{"
@@ -176,6 +181,37 @@ class PhaseWriter(SweepWriter):
             with self.e.when(self.large):
                 self.e.declared.add("declare void @llvm.x86.sse.sfence()")
                 self.e.line("call void @llvm.x86.sse.sfence()")
+
+    def owned(self, inner: int, own: Own) -> None:
+        """A share of the inner loop for all rows of the destination, or of the rows, whole."""
+        e, put = self.e, self.phase.body[-1]
+        assert isinstance(put, Put)
+        low, high = Value("%low", dt.int64), Value("%high", dt.int64)
+        first = HEADER_SLOTS + PHASE_SLOTS * self.number
+        block, stop = self.slot(first + BLOCK), self.extent(inner)
+        ends = [self.int("mul", number, block) for number in (low, high)]
+        by_rows = e.primitive("eq", [self.slot(first + EACH), e.index(0)], dt.bool_)
+        if own.filled:
+            with e.when(by_rows):
+                e.line(f"call void @phase{self.number - 1}(ptr %b, {low}, {high}, i64 %task)")
+
+        def pick(a: Value, b: Value) -> Value:
+            return e.primitive("select", [by_rows, a, b], dt.int64)
+
+        elements = self.int("mul", self.value(own.rows, True), stop)
+        rows = pick(ends[0], e.index(0)), pick(ends[1], elements)
+        part = pick(e.index(0), ends[0]), pick(stop, self.smaller(ends[1], stop))
+        begin = row_offset(put.offset, inner)
+        assert begin is not None
+
+        def turn() -> None:
+            place = self.value(begin, True)
+            after = e.primitive("le", [rows[0], place], dt.bool_)
+            before = e.primitive("lt", [place, rows[1]], dt.bool_)
+            with e.when(e.primitive("and", [after, before], dt.bool_)), self.scope():
+                self.row(inner, *part)
+
+        self.in_turn(self.phase.turns, turn)
 
     def runs(self, inner: int, share: Range, counted: Sequence[Counted]) -> None:
         """Blocks from `share[0]` to before `share[1]`, counted by loops: the last two by one.

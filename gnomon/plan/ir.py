@@ -77,6 +77,20 @@ Stmt: TypeAlias = Let | Fold | Put
 Body: TypeAlias = list[Stmt]
 
 
+@record()
+class Own:
+    """How a phase with turns may be cut by rows of its destination, as well as along them.
+
+    Each turn stores into one of `rows`, each as long as the inner loop. Who has a row looks at all
+    turns for those that are its own. `filled` tells that the phase before fills the destination:
+    it can do so part by part, each just before it is added to.
+    """
+
+    rows: Term
+    turns: Term
+    filled: bool
+
+
 @record(frozen=False)
 class Phase:
     """One loop nest: `rows` are the outer variables, `inner` the innermost (None: one iteration).
@@ -85,8 +99,8 @@ class Phase:
     `vector`). `turns` are gone through in order between a row and its inner loop, which adds to
     what earlier turns stored; `row` then runs once a turn. `split` tells whether one row may be cut
     among tasks, `columns` whether blocks are taken below each other before the next ones beside
-    them; `swept` that folds go along rows of memory, with a row of partial results. `cost`
-    estimates the work of an inner iteration.
+    them; `swept` that folds go along rows of memory, with a row of partial results. `own` tells of
+    another way to cut it, for turns. `cost` estimates the work of an inner iteration.
     """
 
     rows: tuple[int, ...]
@@ -99,6 +113,7 @@ class Phase:
     split: bool = True
     columns: bool = False
     swept: bool = False
+    own: Own | None = None
     cost: list[tuple[int, Term | None]] = field(default_factory=list)
 
 

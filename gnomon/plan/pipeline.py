@@ -11,7 +11,7 @@ from gnomon.plan.ir import Kernel
 from gnomon.plan.lower import Nest, lower
 from gnomon.plan.operand import Abstract
 from gnomon.plan.scatter import push
-from gnomon.plan.schedule import order_by_store, schedule
+from gnomon.plan.schedule import join, order_by_store, schedule
 from gnomon.plan.scratch import TASK, Scratch
 from gnomon.plan.share import share
 from gnomon.plan.split import split
@@ -25,7 +25,7 @@ def plan(stores: Sequence[Store], structure: Structure) -> Kernel:
     scratch = Scratch(arena)
     statements = Abstract(stores, structure, arena)  # sizes, strides and numbers become arguments
     # index rules vanish into index arithmetic; what is scattered goes where it belongs
-    nest = push(statements, arena) or lower(statements, arena)
+    *fills, nest = push(statements, arena) or [lower(statements, arena)]
     nest = order_by_store(nest)  # lanes along the destination's dense axis
     nest = collapse(nest, arena)  # fewer, longer loops
     nest = share(nest, arena, scratch)  # what several loops compute is kept
@@ -34,7 +34,11 @@ def plan(stores: Sequence[Store], structure: Structure) -> Kernel:
     pieces = split(last, arena)  # one nest for each part of what is put together
     if len(pieces) > 1:
         nests = [*before, *(collapse(piece, arena) for piece in pieces)]
+    if fills:
+        nests = [*nests[:-1], *(collapse(order_by_store(n), arena) for n in fills), nests[-1]]
     phases = [schedule(n, arena) for n in nests]
+    if fills:
+        join(phases)
     kernel = Kernel(arena, phases, statements.operands, scratch.buffers)
     kernel.args = arguments(kernel)
     kernel.scattered = scattered(last)

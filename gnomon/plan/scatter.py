@@ -5,8 +5,9 @@ there: n times m comparisons. Pushed, it is a loop over the source that adds eac
 belongs. Axes along which elements may meet are gone through in order by whoever has the others, so
 the sums are the same for any number of threads.
 
-A statement that a scatter is a summand of is stored without it, and then the scatter is added to
-the destination: nothing is allocated. Anywhere else, and in half floats, whose sums need more bits
+A statement whose value is a scatter fills the destination with 0 and adds to it in one kernel. One
+that a scatter is a summand of is stored without it, and then the scatter is added to the
+destination: nothing is allocated. Anywhere else, and in half floats, whose sums need more bits
 than their memory has, it is added up in scratch memory of its own size first.
 """
 
@@ -24,10 +25,11 @@ from gnomon.expr.term import Arena, compute_dtype
 from gnomon.expr.walk import postorder
 from gnomon.plan.cut import Libraries, Piece, Temporary, cut, overlap
 from gnomon.plan.lower import Expander, Nest, Root, offset_of
-from gnomon.plan.operand import Abstract
+from gnomon.plan.operand import Abstract, Operand
 from gnomon.plan.statement import Saver, Store
 
 PUSHED: dict[Saver, Saver] = {"saveto": "plusto", "plusto": "plusto", "minusto": "minusto"}
+ALONE = ("saveto", *PUSHED.values())  # savers of a statement whose value is a scatter
 
 
 class Summand(NamedTuple):
@@ -38,14 +40,14 @@ class Summand(NamedTuple):
     additions: int
 
 
-def push(statements: Abstract, arena: Arena) -> Nest | None:
-    """The nest that adds the elements of a scatter's source where they belong.
+def push(statements: Abstract, arena: Arena) -> list[Nest]:
+    """The nest that adds the elements of a scatter's source where they belong, the last of these.
 
-    None where the statements are anything but one scatter to be added.
+    None at all where the statements are anything but one scatter, to be stored or added.
     """
     dest, saver, value = statements.stores[0]
     if len(statements.stores) > 1 or not pushes(saver, value):
-        return None
+        return []
     assert isinstance(value, Scatter)
     source, meeting = value.source
     index = Index([arena.var(n) if n != 1 else 0 for n in source.shape], arena)
@@ -54,13 +56,22 @@ def push(statements: Abstract, arena: Arena) -> Nest | None:
     term = arena.cast(expand(arena.elem(source, index)), compute_dtype(dest.dtype))
     variables = tuple(i.payload for i in index if i.op == "var")
     turns = tuple(i.payload for i in index[:meeting] if i.op == "var")
-    root = Root(dest, saver, offset_of(arena, dest, place), term)
-    return Nest(variables, (root,), turns)
+    root = Root(dest, PUSHED[saver], offset_of(arena, dest, place), term)
+    added = Nest(variables, (root,), turns)
+    return [zeros(dest, arena), added] if saver == "saveto" else [added]
+
+
+def zeros(dest: Operand, arena: Arena) -> Nest:
+    """The nest that fills a destination with 0."""
+    index = [arena.var(n) if n != 1 else arena.const(0) for n in dest.shape]
+    value = arena.const(0, compute_dtype(dest.dtype))
+    variables = tuple(i.payload for i in index if i.op == "var")
+    return Nest(variables, (Root(dest, "saveto", offset_of(arena, dest, index), value),))
 
 
 def pushes(saver: str, value: Expr) -> bool:
-    """Whether a statement is a scatter to be added in its own dtype."""
-    return isinstance(value, Scatter) and saver in ("plusto", "minusto") and sums(value)
+    """Whether a statement stores or adds a scatter, and nothing else, in its own dtype."""
+    return isinstance(value, Scatter) and saver in ALONE and sums(value)
 
 
 def sums(scatter: Scatter) -> bool:
@@ -95,9 +106,11 @@ def separate(stores: Sequence[Store], temporary: Temporary) -> list[list[Store]]
         if found is None:
             now.append(store)
             continue
-        if found.additions or store.saver == "saveto":
-            rest: dict[Expr, Expr] = {found.scatter: Scalar(0, store.value.dtype)}
-            now.append(Store(store.dest, store.saver, substitute([store.value], rest)[0]))
+        if not found.additions:
+            after.append([Store(store.dest, store.saver, found.scaled)])
+            continue
+        rest: dict[Expr, Expr] = {found.scatter: Scalar(0, store.value.dtype)}
+        now.append(Store(store.dest, store.saver, substitute([store.value], rest)[0]))
         after.append([Store(store.dest, PUSHED[store.saver], found.scaled)])
     return [*before, *([now] if now else []), *after]
 
@@ -130,11 +143,10 @@ def _apart(scatter: Scatter, store: Store, stores: Sequence[Store]) -> bool:
 
 
 def _summed(scatter: Scatter, temporary: Temporary) -> tuple[list[list[Store]], Expr]:
-    """The statements that add a scatter up in scratch memory, and what it is then."""
+    """The statement that adds a scatter up in scratch memory, and what it is then."""
     wide = scatter if sums(scatter) else scatter.over(cast(scatter.source[0], dt.float32))
     memory = temporary(wide)
-    fill = Store(memory, "saveto", Scalar(0, wide.dtype))
-    return [[fill], [Store(memory, "plusto", wide)]], cast(memory, scatter.dtype)
+    return [[Store(memory, "saveto", wide)]], cast(memory, scatter.dtype)
 
 
 def summand(store: Store) -> Summand | None:

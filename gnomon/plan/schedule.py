@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 
 from gnomon.expr.term import Arena, Term, mask_of
-from gnomon.plan.ir import Body, Fold, Let, Phase, Put, reducer_of
+from gnomon.plan.ir import Body, Fold, Let, Own, Phase, Put, reducer_of
 from gnomon.plan.lower import Nest, Root
 from gnomon.plan.share import CHEAP
 from gnomon.plan.terms import affine, index_terms, postorder
@@ -54,7 +54,46 @@ def schedule(nest: Nest, arena: Arena) -> Phase:
     phase.columns = phase.split and vector and _turned(order, phase)
     phase.swept = vector and _swept(phase)
     phase.cost = _costs(order, inner, nest.turns)
+    phase.own = _own(nest, phase)
     return phase
+
+
+def _own(nest: Nest, phase: Phase) -> Own | None:
+    """How the rows of a dense destination may be shared out, where each turn adds to one of them.
+
+    The inner loop must be a whole row: then nothing that it stores lies in another one.
+    """
+    dest, arena = nest.roots[0].dest, nest.roots[0].offset.arena
+    if not nest.turns or phase.rows or phase.inner is None or dest.ndim < 2:
+        return None
+    dense = arena.const(1)
+    for n, step in zip(reversed(dest.shape), reversed(dest.strides), strict=True):
+        if dense is not arena.const(1) * step:
+            return None
+        dense = dense * n
+    row = row_offset(nest.roots[0].offset, phase.inner)
+    whole = arena.extent[phase.inner] is arena.const(1) * dest.strides[0]
+    if not whole or row is None or row.free & ~mask_of(nest.turns):
+        return None
+    turns = arena.const(1)
+    for v in nest.turns:
+        turns = turns * arena.extent[v]
+    return Own(arena.const(1) * dest.shape[0], turns, False)
+
+
+def row_offset(offset: Term, inner: int) -> Term | None:
+    """Where a row that is stored densely along `inner` begins; None where it is not."""
+    form = affine(offset, 1 << inner)
+    return form.rest if form is not None and stride(offset, inner) == 1 else None
+
+
+def join(phases: Sequence[Phase]) -> None:
+    """Tell the last phase whether the one before fills what it adds to, in memory's order."""
+    own, fill = phases[-1].own, phases[-2]
+    put = fill.body[-1]
+    if own is not None and isinstance(put, Put) and not fill.rows:
+        whole = put.offset.op == "var" and put.offset.payload == fill.inner
+        phases[-1].own = Own(own.rows, own.turns, whole)
 
 
 def _turned(order: Sequence[Term], phase: Phase) -> bool:

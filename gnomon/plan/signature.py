@@ -41,6 +41,14 @@ class Scratch(NamedTuple):
     itemsize: int
 
 
+class Shared(NamedTuple):
+    """How a phase may be cut by rows of its destination; see `plan.ir.Own`. Sizes are steps."""
+
+    rows: int
+    turns: int
+    filled: bool
+
+
 class Loops(NamedTuple):
     """A phase as far as cutting it into tasks goes; see `plan.ir.Phase`. Sizes are steps."""
 
@@ -50,6 +58,7 @@ class Loops(NamedTuple):
     vector: bool
     columns: bool
     cost: tuple[tuple[int, int | None], ...]
+    own: Shared | None = None
 
 
 @record()
@@ -99,6 +108,7 @@ class Signature:
             ]
             out.append(len(loops.cost))
             out += [w for work, times in loops.cost for w in (work, _step_word(times))]
+            out += [0] if loops.own is None else [1, *loops.own]
         out += [len(self.scattered), *sorted(self.scattered)]
         return [int(word) for word in out]
 
@@ -123,7 +133,10 @@ def _loops(kernel: Kernel, phase: Phase, steps: _Steps) -> Loops:
     cost = tuple((w, None if n is None else steps.number(n)) for w, n in phase.cost)
     rows = tuple(steps.number(extent[v]) for v in phase.rows)
     inner = steps.number(extent[phase.inner])
-    return Loops(inner, rows, phase.split, phase.vector, phase.columns, cost)
+    own = phase.own and Shared(
+        steps.number(phase.own.rows), steps.number(phase.own.turns), phase.own.filled
+    )
+    return Loops(inner, rows, phase.split, phase.vector, phase.columns, cost, own)
 
 
 class _Steps:
@@ -227,4 +240,9 @@ class _Reader:
         rows = self.many(lambda: self.number(0, steps - 1))
         split, vector, columns = [bool(self.number(0, 1)) for _ in range(3)]
         cost = self.many(lambda: (self.number(0, LIMIT), self.optional(steps)))
-        return Loops(inner, rows, split, vector, columns, cost)
+        own = self.shared(steps) if self.number(0, 1) else None
+        return Loops(inner, rows, split, vector, columns, cost, own)
+
+    def shared(self, steps: int) -> Shared:
+        rows, turns = (self.number(0, steps - 1) for _ in range(2))
+        return Shared(rows, turns, bool(self.number(0, 1)))

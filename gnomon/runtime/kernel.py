@@ -33,6 +33,8 @@ else:  # where kernels come from disk, nothing is compiled
 COLUMN = 64  # inner iterations of a block that is taken in columns
 GRAIN = 250_000  # work (see `Phase.cost`) below which another thread does not pay
 SINGLE = 1000  # work of a phase that is one iteration, such as the last step of a sum
+BY_ROWS = 0  # in the place of blocks a row: each task has rows of the destination
+SEARCHES = 2  # tasks for each thread that look at all turns for their own
 TASKS_EACH = 4  # tasks for each thread, of work that is enough
 ENTRY = "kernel"
 LARGE = 1_000_000  # characters of code beyond which no passes run over it
@@ -54,7 +56,7 @@ class Kernel:
         values[TASKS] = 1
         sizes = self.signature.sizes(values)
         most = 1 if in_order else threads.num_threads()
-        shares = [division(loops, sizes, most) for loops in self.signature.phases]
+        shares = divisions(self.signature.phases, sizes, most)
         if TASKS in self.signature.args:
             values[TASKS] = max(share[0] for share in shares)
             sizes = self.signature.sizes(values)
@@ -113,6 +115,29 @@ def divides(nests: Nests) -> bool:
     """Whether loops divide by sizes: LLVM's usual pipeline then earns its time."""
     terms = nests.arena.table.values()
     return any(t.op in ("idiv", "imod") and t.free and t.args[1].constant is None for t in terms)
+
+
+def divisions(
+    phases: Sequence[Loops], sizes: Sequence[int], threads: int
+) -> list[tuple[int, int, int, int]]:
+    """How each phase is divided; a phase before one that is cut by rows may be left to that.
+
+    Where more rows are added to than there are, the rows of one task may be all that is added to:
+    that phase is then cut along them.
+    """
+    shares = [division(loops, sizes, threads) for loops in phases]
+    for k, loops in enumerate(phases):
+        if loops.own is None or loops.inner is None:
+            continue
+        rows, turns, filled = sizes[loops.own.rows], sizes[loops.own.turns], loops.own.filled
+        effort = work(loops, sizes) + (work(phases[k - 1], sizes) if filled else 0)
+        tasks = min(task_count(effort, threads), SEARCHES * threads, rows)
+        if tasks > 1 and turns <= rows:
+            width = sizes[loops.inner]
+            shares[k] = tasks, width, BY_ROWS, rows
+            if filled:
+                shares[k - 1] = 0, width, 1, 0
+    return shares
 
 
 def division(loops: Loops, sizes: Sequence[int], threads: int) -> tuple[int, int, int, int]:

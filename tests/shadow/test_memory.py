@@ -89,6 +89,28 @@ def test_sums_that_are_no_summand_take_memory_of_their_own_size_once(monkeypatch
     assert (wide.numpy() == 1).all()
 
 
+@pytest.mark.parametrize("shape", [(3000, 200), (200, 3000), (9000, 5, 13), (2000, 1, 300)])
+@pytest.mark.parametrize("count", [40, 5000])
+def test_rows_are_filled_and_added_to_by_whoever_has_them(shape, count):
+    """Few rows for many are searched for by tasks that have the others; many go along columns."""
+    index = RNG.integers(-1, shape[0] + 1, count)
+    index[::3] = 7
+    rows = RNG.integers(0, 9, (count, *shape[1:])).astype(np.float32)
+    want = np.zeros(shape, np.float32)
+    np.add.at(want, index.clip(0, shape[0] - 1), rows)
+    before = threads.num_threads()
+    try:
+        for n in (1, 2, 3):
+            threads.set_num_threads(n)
+            got = Tensor(np.full(shape, 7, np.float32))
+            got[:] = shadow.take_grad(Tensor(index), Tensor(rows), shape[0])
+            np.testing.assert_array_equal(got.numpy(), want)
+            got -= shadow.take_grad(Tensor(index), Tensor(rows), shape[0])
+            assert not got.numpy().any()
+    finally:
+        threads.set_num_threads(before)
+
+
 def test_a_scatter_that_reads_what_it_is_added_to():
     w = RNG.normal(size=(6, 4)).astype(np.float32)
     index = np.array([0, 3, 3, 5])
