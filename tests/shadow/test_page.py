@@ -5,7 +5,12 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+from gnomon import shadow
 from gnomon.expr import ext
+from gnomon.expr.oracle import evaluate
 from gnomon.shadow import extensions
 
 TOOL = Path(__file__).parents[2] / "tools" / "extensions_page.py"
@@ -49,3 +54,31 @@ def test_the_page_of_the_language_has_every_row_with_an_example():
     wanted = [*range(1, 17), *range(20, 30), *range(30, 41)]
     assert [r for r in rows if r[1:].isdigit()] == [f"S{n:02}" for n in wanted]
     assert not [f"S{n:02}" for n in wanted if "```python" not in rows[f"S{n:02}"]]
+
+
+UPDATES = {
+    "saveto": lambda old, new: new,
+    "plusto": np.add,
+    "minusto": np.subtract,
+    "multo": np.multiply,
+    "divto": np.divide,
+}
+
+
+@pytest.mark.parametrize("code", tool().examples())
+def test_every_example_by_every_saver_into_any_layout(code):
+    e = eval(code, {**vars(shadow), **tool().NAMES}) * 2
+    want, whole = evaluate(e), e.dtype.kind in "iu"
+    for k, (saver, update) in enumerate(UPDATES.items()):
+        memory = np.full([2 * n + k for n in e.shape], 3, e.dtype.numpy)
+        step = 2 if k % 2 else 1
+        dest = memory[tuple(slice(k, k + step * n, step) for n in e.shape)]
+        old = dest.copy()
+        if whole and saver == "divto":
+            right = np.where(want == 0, 0, old // np.where(want == 0, 1, want))
+        else:
+            with np.errstate(divide="ignore"):
+                right = update(old, want)
+        shadow.Tensor(dest).assign(e, saver)
+        np.testing.assert_allclose(dest, right, rtol=1e-6)
+        assert (memory == 3).sum() >= memory.size - dest.size
