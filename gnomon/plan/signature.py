@@ -133,9 +133,10 @@ def _loops(kernel: Kernel, phase: Phase, steps: _Steps) -> Loops:
     cost = tuple((w, None if n is None else steps.number(n)) for w, n in phase.cost)
     rows = tuple(steps.number(extent[v]) for v in phase.rows)
     inner = steps.number(extent[phase.inner])
-    own = phase.own and Shared(
-        steps.number(phase.own.rows), steps.number(phase.own.turns), phase.own.filled
-    )
+    own = None
+    if phase.own is not None:
+        count, turns = steps.number(phase.own.rows), steps.number(phase.own.turns)
+        own = Shared(count, turns, phase.own.filled)
     return Loops(inner, rows, phase.split, phase.vector, phase.columns, cost, own)
 
 
