@@ -13,11 +13,23 @@ from gnomon.base import Later
 from gnomon.expr.term import Term
 
 if TYPE_CHECKING:
-    from gnomon.code.libm import error, exponential, gamma, kit, logarithm, power, trigonometric
+    from gnomon.code.libm import (
+        error,
+        exponential,
+        gamma,
+        integer,
+        kit,
+        logarithm,
+        power,
+        remainder,
+        trigonometric,
+    )
 else:  # a process's first kernel needs few of them, or none
-    error, exponential, gamma, kit, logarithm, power, trigonometric = (
+    error, exponential, gamma, integer, kit, logarithm, power, remainder, trigonometric = (
         Later(f"gnomon.code.libm.{name}")
-        for name in "error exponential gamma kit logarithm power trigonometric".split()
+        for name in (
+            "error exponential gamma integer kit logarithm power remainder trigonometric".split()
+        )
     )
 
 _FILES = (
@@ -27,10 +39,12 @@ _FILES = (
     (kit, "scalb"),
     (logarithm, "log log10 log1p log2"),
     (power, "cbrt pow"),
+    (remainder, "fmod"),
     (trigonometric, "arccos arcsin arctan arctan2 cos cospi sin sinpi tan"),
 )
 #: the file that holds the function of each primitive, under the primitive's own name
 RULES: dict[str, Any] = {name: file for file, names in _FILES for name in names.split()}
+WHOLE = frozenset({"fmod", "pow"})  # those that `integer` holds for integers
 
 
 def expand(term: Term, has: frozenset[str] = frozenset()) -> Term:
@@ -39,8 +53,12 @@ def expand(term: Term, has: frozenset[str] = frozenset()) -> Term:
     Its operands stay as they are. What comes back holds only primitives that are not in `RULES`,
     or that are in `has`.
     """
+    written: Term
+    if term.dtype.kind != "f" and term.op in WHOLE:
+        written = getattr(integer, term.op)(term.arena, has, *term.args)
+        return written
     file = None if term.op in has else RULES.get(term.op)
     if file is None:
         return term
-    written: Term = getattr(file, term.op)(kit.Kit(term.arena, term.args[0].dtype, has), *term.args)
+    written = getattr(file, term.op)(kit.Kit(term.arena, term.args[0].dtype, has), *term.args)
     return written

@@ -30,9 +30,9 @@ from gnomon.engine.job import (
     WAITING,
     Job,
 )
-from gnomon.engine.lock import reentrant
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import NOBODY
+from gnomon.runtime.lock import reentrant
 
 if TYPE_CHECKING:
     from _thread import LockType

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import copyreg
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import FrozenInstanceError, dataclass, field
-from typing import Annotated, Any, Self, TypeAlias, TypeVar, dataclass_transform, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Self,
+    TypeAlias,
+    TypeVar,
+    dataclass_transform,
+    get_type_hints,
+)
 
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import ShapeError, complaint
+from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr import bounds
 from gnomon.expr.axes import LIMIT
 from gnomon.expr.index import Index
 from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Expr, check_expr
@@ -34,6 +45,8 @@ def buffer_over(array: np.ndarray[Any, Any]) -> Buffer:
 
 copyreg.pickle(Buffer, _pickled)
 C = TypeVar("C")
+T = TypeVar("T")
+PACKAGE = __name__.partition(".")[0]
 # fields so annotated are kernel arguments: another value needs no recompiling
 Size: TypeAlias = Annotated[int, "size"]
 Sizes: TypeAlias = Annotated[tuple[int, ...], "sizes"]
@@ -58,7 +71,16 @@ class Composite(Expr):
     else is part of the kernel's structure and must be hashable.
     """
 
+    foreign: ClassVar[bool] = False  # whether the class is not of this package
+    clips = False  # whether the indices that its rule gives must be clipped
+
+    def __init_subclass__(cls) -> None:
+        cls.foreign = cls.__module__.partition(".")[0] != PACKAGE
+
     def __init__(self, *values: Any, **named: Any) -> None:
+        if not hasattr(self, "__dataclass_fields__"):
+            expected = "one decorated @dataclass(frozen=True, eq=False)"
+            raise TypeError(complaint(type(self).__name__, "class", expected, "a plain one"))
         first(self, *values, **named)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -81,13 +103,23 @@ class Composite(Expr):
             raise TypeError(
                 complaint(type(self).__name__, "parameters", expected, f"{self.static()!r:.60}")
             ) from None
-        shape, dtype = self.infer()
-        if not 0 <= prod(shape) < LIMIT:
-            expected = "sizes of fewer than 2**63 elements"
-            raise ShapeError(complaint(type(self).__name__, "shape", expected, tuple(shape)))
-        object.__setattr__(self, "shape", tuple(shape))
+        found = self.infer()
+        try:
+            sizes, dtype = found
+            shape, dtype = tuple(map(operator.index, sizes)), dt.of(dtype)
+        except (TypeError, ValueError):
+            expected = "a shape of whole numbers and a dtype"
+            raise TypeError(
+                complaint(f"{type(self).__name__}.infer", "result", expected, f"{found!r:.60}")
+            ) from None
+        if min(shape, default=0) < 0 or not prod(shape) < LIMIT:
+            expected = "sizes of fewer than 2**63 elements, none of them negative"
+            raise ShapeError(complaint(type(self).__name__, "shape", expected, shape))
+        object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "dtype", dtype)
         self._note_type()
+        if self.foreign and bounds.clips(self):
+            object.__setattr__(self, "clips", True)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickled or copied deeply: made anew of its fields."""
@@ -111,12 +143,28 @@ class Composite(Expr):
         """Shape and dtype of the result; raises where the operands do not fit."""
         raise TypeError(f"{type(self).__name__} must define infer()")
 
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        """Pairs (operand, what it receives); of whole numbers nothing depends smoothly.
+
+        Raises:
+            GnomonError: the class has operands of floating point and does not define this.
+        """
+        if any(child.dtype.kind == "f" for child in self.children):
+            expected = "adjoint(self, g) in its class; one that gives () declares it constant"
+            raise GnomonError(complaint(type(self).__name__, "gradient", expected, "none"))
+        return ()
+
     @classmethod
     def roles(cls) -> dict[str, str]:
         """Field name -> 'one' or 'many' operands, 'size', 'sizes' or 'static'."""
         try:
             return _ROLES[cls]
         except KeyError:
+            if cls.__hash__ is not Expr.__hash__:  # `==` of nodes gives a node
+                expected = "a class that leaves `==` alone: @dataclass(frozen=True, eq=False)"
+                raise TypeError(
+                    complaint(cls.__name__, "class", expected, "one with its own")
+                ) from None
             hints = get_type_hints(cls, include_extras=True)
             found = _ROLES[cls] = {f.name: _role(hints[f.name]) for f in fields_of(cls)}
             return found
@@ -154,7 +202,23 @@ class Composite(Expr):
         object.__setattr__(new, "shape", tuple(shape))
         object.__setattr__(new, "dtype", self.dtype)
         new._note_type()
+        if self.clips:
+            object.__setattr__(new, "clips", True)
         return new
+
+    def asked(self, rule: Callable[[Index], T], i: Index) -> T:
+        """`rule(i)`, with its indices clipped where they may lie outside; see `expr/bounds.py`."""
+        arena = i.arena
+        before = arena.watched, arena.clips
+        arena.watched, arena.clips = self.foreign, self.clips
+        try:
+            return rule(i)
+        finally:
+            arena.watched, arena.clips = before
+
+    def element(self, i: Index) -> Term:
+        """`at(i)`, clipped where that is needed."""
+        return self.asked(self.at, i)
 
     def size_values(self) -> list[int]:
         """The values of the `Size` and `Sizes` fields, in order."""
@@ -188,6 +252,9 @@ class Chainer(Composite):
 
     kind = CHAINER
 
+    def at(self, i: Index) -> Term:
+        raise TypeError(f"{type(self).__name__} must define at(i)")
+
     def view(self, src: Buffer) -> Buffer | None:
         """This node over `src` as nothing but other sizes and strides, where it is that."""
         return None
@@ -208,6 +275,11 @@ class Scatter(Chainer):
     def onto(self, i: Index) -> Sequence[Term]:
         """Where in the result element `i` of the source belongs."""
         raise TypeError(f"{type(self).__name__} must define onto()")
+
+    def places(self, i: Index) -> Sequence[Term]:
+        """`onto(i)`, clipped where that is needed."""
+        found = self.asked(self.onto, i)
+        return i.arena.clipped(found, self.shape) if self.clips else found
 
     def over(self, source: Expr) -> Scatter:
         """The same of another source of the same shape."""

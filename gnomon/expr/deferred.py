@@ -11,6 +11,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
+import numpy as np
+
 from gnomon.base import GnomonError
 
 Values: TypeAlias = Sequence[Any]
@@ -61,8 +63,12 @@ class Deferred:
         )
 
     __bool__ = __float__ = __int__ = __index__ = __complex__ = _unknown
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _unknown
     __round__ = __trunc__ = __floor__ = __ceil__ = _unknown
+
+    def _compared(self, other: object) -> Any:
+        return self._unknown() if number(other) or isinstance(other, np.generic) else NotImplemented
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compared
 
     def __neg__(self) -> Deferred:
         return Deferred(lambda v: -self.compute(v), f"-{bracketed(self)}", self.whole)
@@ -115,7 +121,7 @@ class Deferred:
 
 def joined(how: Callable[[Any, Any], Any], sign: str, a: Any, b: Any) -> Any:
     """`a sign b`, at each call; NotImplemented beside anything but numbers."""
-    if not all(isinstance(x, Deferred | bool | int | float) for x in (a, b)):
+    if not (number(a) and number(b)):
         return NotImplemented
     left, right = [x.compute if isinstance(x, Deferred) else (lambda v, x=x: x) for x in (a, b)]
     whole = sign in ("+", "-", "*", "//", "%") and all(
@@ -123,6 +129,11 @@ def joined(how: Callable[[Any, Any], Any], sign: str, a: Any, b: Any) -> Any:
     )
     text = f"{bracketed(a)} {sign} {bracketed(b)}"
     return Deferred(lambda v: how(left(v), right(v)), text, whole)
+
+
+def number(x: object) -> bool:
+    """Whether `x` is a number, deferred or not."""
+    return isinstance(x, Deferred | bool | int | float)
 
 
 def bracketed(x: Any) -> str:

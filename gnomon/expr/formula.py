@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 LOGIC = frozenset({"and", "or", "xor", "not"})
 ROUNDING = frozenset({"floor", "ceil", "trunc", "rint"})  # these leave integers as they are
+WHOLE = ROUNDING | {"fma", "fmod", "pow"}  # floats_only of these does not hold for formulas
 COMMUTATIVE = frozenset({"add", "mul", "min", "max", "eq", "ne", "and", "or", "xor"})
 
 
@@ -115,7 +116,7 @@ def _needs_floats(step: Step) -> bool:
     if step.op == "const":
         return isinstance(step.value, float) and not step.value.is_integer()
     row = PRIMITIVES.get(step.op)
-    return row is not None and row.floats_only and step.op not in ROUNDING and step.op != "fma"
+    return row is not None and row.floats_only and step.op not in WHOLE
 
 
 class Tape:

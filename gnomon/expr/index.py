@@ -74,6 +74,8 @@ class Index(tuple[Term, ...]):
 
     def load(self, buffer: Buffer, mask: Term | None = None) -> Term:
         """What `buffer` holds here, in the dtype of computing; read only where `mask` holds."""
+        if self.arena.clips:  # asked for by a rule that is not known to stay inside
+            return self.arena.elem(buffer, self)
         where = tuple(self) if mask is None else (*self, mask)
         raw = self.arena.make("load", where, buffer.dtype, buffer)
         return self.arena.cast(raw, compute_dtype(buffer.dtype))

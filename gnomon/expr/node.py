@@ -52,7 +52,7 @@ class Expr:
     """
 
     __slots__ = ("__weakref__", "dtype", "exp_type", "pattern", "shape")
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # two nodes never have one: sets and dictionaries go by identity
     __array_ufunc__ = None  # NumPy's scalars and arrays leave arithmetic with expressions to these
     kind: ClassVar[int] = CHAINER
     shape: Shape
@@ -176,8 +176,17 @@ class Expr:
     def __ge__(self, other: Operand) -> Map:
         return map_over(SCALAR["ge"], (self, other))
 
+    def __eq__(self, other: Any) -> Any:
+        return map_over(SCALAR["eq"], (self, other))
+
+    def __ne__(self, other: Any) -> Any:
+        return map_over(SCALAR["ne"], (self, other))
+
     def __bool__(self) -> bool:
-        raise TypeError("an expression has no truth value before it is stored somewhere")
+        raise TypeError(
+            "an expression has no truth value before it is stored somewhere; whether two names "
+            "are one expression, `is` tells"
+        )
 
     def __repr__(self) -> str:
         return f"<{Expr.describe(self)}>"
@@ -193,6 +202,12 @@ class Buffer(Expr):
     __slots__ = ("_layout", "address", "device", "owner", "strides")
     kind = RVALUE
     settled = True  # whether it has kept its shape since it was made
+
+    def __init_subclass__(cls) -> None:
+        for name in ("at", "adjoint", "children", "outline"):
+            if name in vars(cls):  # kernels read memory, whatever it says
+                expected = "no rule of its own: data is what memory holds; derive from Chainer"
+                raise TypeError(complaint(cls.__name__, name, expected, f"a {name}()"))
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ import numpy as np
 
 from gnomon import dtype as dt
 from gnomon.dtype import DType
-from gnomon.expr.composite import Call
+from gnomon.expr.composite import Call, Composite
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.expr.primitive import PRIMITIVES
@@ -55,7 +55,8 @@ def _node(node: Expr, arrays: dict[Expr, Array]) -> Array:
         return np.asarray(result).astype(computed)
     arena = Arena()
     index = Index([arena.var(n) for n in node.shape], arena)
-    value = _Reader(arena, arrays).value(node.at(index))
+    rule = node.element if isinstance(node, Composite) else node.at
+    value = _Reader(arena, arrays).value(rule(index))
     value = value.reshape(value.shape[: len(node.shape)]) if value.ndim else value
     return np.broadcast_to(value, node.shape).astype(computed, order="C")
 

@@ -36,6 +36,16 @@ def _divide(a: Any, b: Any) -> Any:
     return np.where(zero, np.zeros_like(a), quotient + fix.astype(a.dtype)).astype(a.dtype)
 
 
+def _power(a: Any, b: Any) -> Any:
+    """Integers count modulo a power of two; 1 / a^n divides as `_divide` does."""
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype.kind == "f":
+        return np.power(a, b)
+    whole = np.power(a, np.maximum(b, 0))
+    alone = np.where(a == -1, 1 - 2 * (b & 1), (a == 1).astype(a.dtype))
+    return np.where(b < 0, alone, whole).astype(a.dtype)
+
+
 def convert(value: Any, dtype: np.dtype[Any]) -> Any:
     """An array as `dtype`: floats to integers truncate, saturate at the ends, NaN gives 0."""
     value = np.asarray(value)
@@ -108,6 +118,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "lshr": Primitive(2, _bits(np.right_shift)),  # logical: zeros come in
     "select": Primitive(3, np.where),
     "rare": Primitive(3, np.where),  # a select whose condition seldom holds
+    "fmod": Primitive(2, np.fmod, floats_only=True),  # exact, with the sign of a
     "sqrt": Primitive(1, np.sqrt, floats_only=True),
     "floor": Primitive(1, np.floor, floats_only=True),
     "ceil": Primitive(1, np.ceil, floats_only=True),
@@ -122,7 +133,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "log2": Primitive(1, np.log2, floats_only=True),
     "log10": Primitive(1, np.log10, floats_only=True),
     "log1p": Primitive(1, np.log1p, floats_only=True),
-    "pow": Primitive(2, np.power, floats_only=True),
+    "pow": Primitive(2, _power, floats_only=True),  # of integers as well: see formula.WHOLE
     "cbrt": Primitive(1, np.cbrt, floats_only=True),
     "sin": Primitive(1, np.sin, floats_only=True),
     "cos": Primitive(1, np.cos, floats_only=True),

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gnomon import dtype as dt
-from gnomon.base import DTypeError, complaint
+from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.scalar import ScalarFn
 from gnomon.expr.term import Arena, Number, Term
@@ -116,7 +118,18 @@ NAMED = {**REDUCERS, FIRST.name: FIRST}  # those that mean the same in every pro
 
 
 def from_operator(fn: ScalarFn, start: Number) -> Reducer:
-    """A reducer of an operator, associative and commutative, with its neutral element."""
+    """A reducer of an operator, associative and commutative, with its neutral element.
+
+    Raises:
+        ParamError: it is no operator of two arguments, or the element no number.
+    """
+    if not isinstance(fn, ScalarFn) or fn.arity != 2:
+        expected = "a scalar operator of 2 arguments (made by @op)"
+        raise ParamError(complaint("red.make", "fn", expected, f"{fn!r:.60}"))
+    start = start.item() if isinstance(start, np.generic) else start
+    if not isinstance(start, bool | int | float):
+        expected = "a number: what changes nothing"
+        raise ParamError(complaint("red.make", "start", expected, f"{start!r:.60}"))
 
     def combine(arena: Arena, a: Values, b: Values) -> Values:
         return (fn.terms(arena, (a[0], b[0])),)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.derivative import TWO_OVER_ROOT_PI, best_derivative
 from gnomon.expr.formula import Formula, Operand, Sym, Tape, prim, select, write
@@ -163,14 +163,15 @@ class ScalarFn:
         value, and computes that itself where it is left out. `constant` and `trimmed` say which
         arguments it really needs.
         """
-        self._check_argument(k)
+        self._check_argument("grad", k)
         if k not in self._grads:
             self._grads[k] = self._derive(k)
         return self._grads[k]
 
-    def _check_argument(self, k: int) -> None:
-        if not 0 <= k < self.arity:
-            raise GnomonError(f"{self.name} has {self.arity} arguments, none with number {k}")
+    def _check_argument(self, where: str, k: int) -> None:
+        if not isinstance(k, int) or not 0 <= k < self.arity:
+            expected = f"the number of one of {self.arity} arguments, from 0"
+            raise ParamError(complaint(f"{self.name}.{where}", "k", expected, f"{k!r:.60}"))
 
     def _derive(self, k: int) -> ScalarFn:
         name = f"{self.name}.grad({k})"
@@ -186,10 +187,10 @@ class ScalarFn:
 
     def set_grad(self, k: int, fn: ScalarFn) -> ScalarFn:
         """Make `fn`, of the same arguments, the derivative by argument `k`; gives `fn`."""
-        self._check_argument(k)
-        if fn.arity != self.arity:
-            expected = f"a function of {self.arity} arguments"
-            raise GnomonError(complaint(f"{self.name}.set_grad", "fn", expected, fn))
+        self._check_argument("set_grad", k)
+        if not isinstance(fn, ScalarFn) or fn.arity != self.arity:
+            expected = f"an operator of {self.arity} arguments (made by @op)"
+            raise ParamError(complaint(f"{self.name}.set_grad", "fn", expected, f"{fn!r:.60}"))
         self._grads[k], self.overridden = fn, True
         return fn
 
@@ -265,12 +266,8 @@ def _round(x: Sym) -> Sym:
 
 
 def _mod(a: Sym, b: Sym) -> Sym:
-    """Python's remainder, 0 where b is 0: exact for |a / b| < 2^46 (float32), 2^104 (float64)."""
-    rest = a
-    for _ in range(
-        2
-    ):  # a quotient beyond the mantissa leaves an exact remainder, to be divided again
-        rest = prim("fma", -prim("trunc", rest / b), b, rest)
+    """Python's remainder, with the sign of b; 0 where b is 0."""
+    rest = prim("fmod", a, b)
     wrong = (rest != 0) & prim("xor", rest < 0, b < 0)
     return select(b == 0, 0, select(wrong, rest + b, rest))
 

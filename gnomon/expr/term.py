@@ -32,16 +32,23 @@ if TYPE_CHECKING:
     from gnomon.expr.reducer import Reducer
 
 Number: TypeAlias = bool | int | float
+ONCE = (
+    "at(i) runs once, not for every element: i.guard(cond, value, other) and "
+    "i.select(cond, value, other) choose"
+)
 
 
 class Term:
     """One scalar operation of an `Arena`; Python's operators on it build further Terms.
 
     `+ - *` work on any dtype; `//` and `%` are index arithmetic (operands not negative, divisor not
-    0); comparisons, `&`, `|` give and take bool Terms. `==` compares identity: use `eq`.
+    0); comparisons, `&`, `|` give and take bool Terms. `==` tells whether two are one: use `eq`.
+    Where a rule is `watched` that is an error, as is `if`: what a Term is at an index is known when
+    a kernel runs.
     """
 
     __slots__ = ("arena", "args", "dtype", "free", "id", "op", "payload")
+    __hash__ = object.__hash__
     free: int
 
     def __init__(
@@ -117,6 +124,16 @@ class Term:
     def __invert__(self) -> Term:
         return self.arena.op("not", self)
 
+    def __eq__(self, other: object) -> bool:
+        if self.arena.watched and self is not other and not (self.op == "arg" and other in (0, 1)):
+            raise TypeError(f"index rule: {self!r} == {other!r}: write a.eq(b) of indices; {ONCE}")
+        return self is other  # sizes compare so, of which 0 and 1 are always numbers
+
+    def __bool__(self) -> bool:
+        if self.arena.watched:
+            raise TypeError(f"index rule: {self!r} has no truth value; {ONCE}")
+        return True  # there is one
+
     def eq(self, other: Term | Number) -> Term:
         """Whether both are equal, as a bool Term."""
         return self.arena.op("eq", self, self.like(other))
@@ -137,9 +154,14 @@ class Term:
 
 
 class Arena:
-    """Makes and interns the Terms of one reading; not shared between threads."""
+    """Makes and interns the Terms of one reading; not shared between threads.
+
+    While a rule that is not the package's own is asked, it is `watched`, and where its indices are
+    not known to lie inside its operands the arena `clips` them; see `expr/bounds.py`.
+    """
 
     def __init__(self) -> None:
+        self.watched = self.clips = False
         self.table: dict[Hashable, Term] = {}
         self.extent: list[Term] = []
 
@@ -173,7 +195,19 @@ class Arena:
 
     def elem(self, node: Expr, index: Sequence[Term]) -> Term:
         """The element of `node` at `index`, for a reader to expand."""
+        if self.clips and node.shape:
+            if 0 in node.shape:
+                return self.const(0, compute_dtype(node.dtype))
+            index = self.clipped(index, node.shape)
         return self.make("elem", tuple(index), compute_dtype(node.dtype), node)
+
+    def clipped(self, index: Sequence[Term], shape: Sequence[Any]) -> list[Term]:
+        """The nearest index inside `shape`, which has no 0 in it."""
+        least = self.const(0)
+        return [
+            self.op("min", self.op("max", at, least), least + n - 1)
+            for at, n in zip(index, shape, strict=True)
+        ]
 
     def guard(self, cond: Term, value: Term, other: Term) -> Term:
         """`value` where `cond` holds, `other` elsewhere, where loads of `value` are not done."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from gnomon.expr.composite import Composite
 from gnomon.expr.index import Index
 from gnomon.expr.scalar import SCALAR
 from gnomon.expr.term import Arena, Term, compute_dtype
@@ -110,7 +111,9 @@ class Expander:
     def body(self, term: Term) -> Term:
         body = self.bodies.get(term.id)
         if body is None:
-            body = self.bodies[term.id] = term.payload.at(Index(term.args, self.arena))
+            node, index = term.payload, Index(term.args, self.arena)
+            body = node.element(index) if isinstance(node, Composite) else node.at(index)
+            self.bodies[term.id] = body
         return body
 
     def build(self, term: Term, mask: Term | None, parts: list[Term]) -> Term:

@@ -52,7 +52,7 @@ def push(statements: Abstract, arena: Arena) -> list[Nest]:
     source, meeting = value.source
     index = Index([arena.var(n) if n != 1 else 0 for n in source.shape], arena)
     expand = Expander(arena)
-    place = [expand(t) for t in value.onto(index)]
+    place = [expand(t) for t in value.places(index)]
     term = arena.cast(expand(arena.elem(source, index)), compute_dtype(dest.dtype))
     variables = tuple(i.payload for i in index if i.op == "var")
     turns = tuple(i.payload for i in index[:meeting] if i.op == "var")

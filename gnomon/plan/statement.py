@@ -132,6 +132,7 @@ class Structure:
             tuple(map(self.size, node.size_values())),
             shape,
             children,
+            node.clips,
         )
 
     def _leaf(self, buffer: Buffer) -> Hashable:

@@ -21,6 +21,7 @@ import gc
 import os
 import struct
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ from gnomon.base import GnomonError, Later
 from gnomon.plan.form import Unnamed, form
 from gnomon.plan.signature import Signature, read, signature_of
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime import objects
+from gnomon.runtime import objects, stages
 from gnomon.runtime.kernel import Kernel, source
 
 if TYPE_CHECKING:
@@ -57,8 +58,11 @@ class Cache:
             if kernel is not None:
                 self.kernels.move_to_end(structure.key)
                 return kernel
-        name = _name(structure)
-        kernel = _load(name) or _make(stores, structure, name)
+        name, began = _name(structure), time.perf_counter()
+        kept = _load(name)
+        kernel = kept or _make(stores, structure, name)
+        origin = "compiled" if kept is None else "from disk"
+        stages.tell(stores, structure, origin, time.perf_counter() - began)
         with self.lock:
             kernel = self.kernels.setdefault(structure.key, kernel)
             while len(self.kernels) > self.capacity:

@@ -14,6 +14,7 @@ launches of all threads are gone and nothing is learned, so that every statement
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from typing import Any, Protocol, TypeAlias
 from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.expr.pattern import EPOCH, NONE, Pattern, pattern_of
 from gnomon.plan.statement import SAVERS, Saver, Store
-from gnomon.runtime import quick
+from gnomon.runtime import quick, stages
 from gnomon.runtime.launch import Launch, NoLaunch, Place, Reading, Tree, Work
 from gnomon.runtime.prepare import prepare
 from gnomon.runtime.program import Step
@@ -77,9 +78,8 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
     if _thread.tracer is not None:
         _thread.tracer.take([statement], False)
         return
-    for step in prepare([statement], "assignment"):
-        step.run()
-    if NONE not in key and not TRACERS:
+    stages.run(prepare([statement], "assignment"))
+    if NONE not in key and not TRACERS and not stages.timed():
         _learn((saver, key), statement)
 
 
@@ -92,8 +92,7 @@ def store_all(stores: Sequence[Store]) -> None:
     if _thread.tracer is not None:
         _thread.tracer.take(stores, True)
         return
-    for step in prepare(stores, "assignment"):
-        step.run()
+    stages.run(prepare(stores, "assignment"))
 
 
 def tracer() -> Tracer | None:
@@ -155,3 +154,14 @@ def _work(statement: Store) -> Work:
         return prepare([Store(buffers[0], statement.saver, value)], "assignment")
 
     return Work(reading, [dest, *tree.places], tree.numbers, steps)
+
+
+def _in_child() -> None:
+    """In a forked child: launches that other threads ran and traces they made are not here."""
+    TRACERS[:] = [t for t in TRACERS if t is _thread.tracer]
+    quick.renew()
+    forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -26,10 +26,11 @@ import llvmlite.binding as llvm
 
 from gnomon.base import GnomonError
 from gnomon.record import record
+from gnomon.runtime.lock import reentrant
 from gnomon.runtime.once import once
 
 T = TypeVar("T")
-_lock = threading.RLock()
+_lock = reentrant()
 _serial = itertools.count()
 
 
@@ -206,7 +207,7 @@ def undisturbed(make: Callable[[], T]) -> T:
 
     gate.acquire()
     on_main = threading.current_thread() is threading.main_thread()
-    if on_main and not _lock._is_owned():  # type: ignore[attr-defined]
+    if on_main and not _lock._is_owned():
         try:
             start_new_thread(work, ())
         except RuntimeError:  # no thread is to be had, as when the interpreter ends

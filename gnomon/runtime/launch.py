@@ -43,6 +43,7 @@ from gnomon.runtime.once import once
 from gnomon.runtime.program import Step
 from gnomon.runtime.template import KEPT_BYTES, Template
 
+OWNER = "owner"  # what a buffer calls whoever keeps its memory
 HELD = 40_000  # work (see `kernel.GRAIN`) below which it does not pay to let others run meanwhile
 NUMBERS = 60  # that can be told apart in a template
 _FASTCALL = 0x80
@@ -181,7 +182,12 @@ class Launch:
         step = self.copy.step
         words += [threads.count_address(), threads.num_threads()]
         words += [ctypes.addressof(EPOCH), self.epoch, step.function, step.block]
-        words += [step.status.address if step.status else _fine.address, step.work > HELD, 0]
+        words += [
+            step.status.address if step.status else _fine.address,
+            step.work > HELD,
+            0,
+            named(OWNER),
+        ]
         return Block(words), tables
 
     def failed(self) -> None:
@@ -349,8 +355,8 @@ class Method(ctypes.Structure):
         ("doc", ctypes.c_char_p),
     )
 
-    def __init__(self, name: str, function: int) -> None:
-        super().__init__(name.encode(), function, _FASTCALL, None)
+    def __init__(self, name: str, function: int, doc: str = "") -> None:
+        super().__init__(name.encode(), function, _FASTCALL, doc.encode() or None)
 
 
 @once

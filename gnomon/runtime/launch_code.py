@@ -17,6 +17,7 @@ The recipe, in words (see `launch.py`, which writes it):
    10  function, block, status           of the step
    13  whether others may run meanwhile  (the GIL is let go)
    14  busy                              1 while it runs
+   15  the name of what owns memory      held while others may run, who may resize a tensor
 
 An instruction takes an attribute of a register, and of that element `index` (none where it is
 negative). The attribute is what lies `offset` bytes behind an object of that `type` (see
@@ -33,7 +34,7 @@ functions of Python's stable interface are called.
 from __future__ import annotations
 
 OBJECT, ADDRESS, FLOAT, DOUBLE, INTEGER, SAME, TWIN = range(7)
-WORDS = 15
+WORDS = 16
 MOST = 512  # instructions: what the stack is asked for
 
 FUNCTIONS = (
@@ -338,10 +339,55 @@ run:
   %alone = icmp eq i64 %open, 0
   br i1 %alone, label %closed.run, label %open.run
 open.run:
+  %owners = alloca ptr, i64 %steps
+  %owner.name.at = getelementptr i64, ptr %r, i64 15
+  %owner.name = load ptr, ptr %owner.name.at
+  br label %hold
+hold:
+  %h = phi i64 [0, %open.run], [%h.next, %hold.next]
+  %owned = phi i64 [0, %open.run], [%owned.next, %hold.next]
+  %h.more = icmp slt i64 %h, %steps
+  br i1 %h.more, label %hold.kind, label %let.go
+hold.kind:
+  %h.step = getelementptr [8 x i64], ptr %code, i64 %h
+  %h.kind.at = getelementptr i64, ptr %h.step, i64 5
+  %h.kind = load i64, ptr %h.kind.at
+  %h.memory = icmp eq i64 %h.kind, 1
+  br i1 %h.memory, label %hold.one, label %hold.next
+hold.one:
+  %h.source = load i64, ptr %h.step
+  %h.from = getelementptr ptr, ptr %registers, i64 %h.source
+  %h.buffer = load ptr, ptr %h.from
+  %h.owner = call ptr @PyObject_GetAttr(ptr %h.buffer, ptr %owner.name)
+  %h.none = icmp eq ptr %h.owner, null
+  br i1 %h.none, label %hold.error, label %hold.kept
+hold.error:
+  call void @PyErr_Clear()
+  br label %hold.next
+hold.kept:
+  %h.to = getelementptr ptr, ptr %owners, i64 %owned
+  store ptr %h.owner, ptr %h.to
+  %owned.more = add i64 %owned, 1
+  br label %hold.next
+hold.next:
+  %owned.next = phi i64 [%owned, %hold.kind], [%owned, %hold.error], [%owned.more, %hold.kept]
+  %h.next = add i64 %h, 1
+  br label %hold
+let.go:
   %thread = call ptr @PyEval_SaveThread()
   call void %function(ptr %block)
   call void @PyEval_RestoreThread(ptr %thread)
-  br label %ran
+  br label %drop.owners
+drop.owners:
+  %o = phi i64 [0, %let.go], [%o.next, %drop.one]
+  %o.more = icmp slt i64 %o, %owned
+  br i1 %o.more, label %drop.one, label %ran
+drop.one:
+  %o.at = getelementptr ptr, ptr %owners, i64 %o
+  %o.owner = load ptr, ptr %o.at
+  call void @Py_DecRef(ptr %o.owner)
+  %o.next = add i64 %o, 1
+  br label %drop.owners
 closed.run:
   call void %function(ptr %block)
   br label %ran

@@ -14,9 +14,8 @@ from gnomon.expr.node import STAGES, Buffer, Expr
 from gnomon.plan.cut import Invoke
 from gnomon.plan.ir import Kernel as Nests
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime import jit
-from gnomon.runtime.jit import Module
-from gnomon.runtime.kernel import divides, source
+from gnomon.runtime import stages
+from gnomon.runtime.kernel import divides
 from gnomon.runtime.prepare import pieces
 from gnomon.runtime.scratch import temporary
 
@@ -24,18 +23,17 @@ if TYPE_CHECKING:
     from gnomon.code import cpu, nvptx, target
     from gnomon.code.target import Target
     from gnomon.plan import pipeline
-    from gnomon.plan import show as shows
     from gnomon.runtime import cross
 else:
     cpu, nvptx, target = map(Later, ("gnomon.code.cpu", "gnomon.code.nvptx", "gnomon.code.target"))
-    pipeline, shows = Later("gnomon.plan.pipeline"), Later("gnomon.plan.show")
+    pipeline = Later("gnomon.plan.pipeline")
     cross = Later("gnomon.runtime.cross")
 
 
 def explain(stores: Sequence[Store], stage: str = "loop") -> str:
     """What runs for a group of statements, kernels and library calls in order.
 
-    `stage` is one of `PRINTERS`, or the name of a machine: its assembly.
+    `stage` is one of `stages.STAGES`, or the name of a machine: its assembly.
 
     Raises:
         ParamError: there is no such stage.
@@ -51,13 +49,14 @@ def explain(stores: Sequence[Store], stage: str = "loop") -> str:
 
 def printer(stage: str) -> Callable[[Nests], str]:
     """What shows a stage, or the code for a machine."""
-    show = PRINTERS.get(stage) if isinstance(stage, str) else None
-    if show is not None:
-        return show
+    found = stages.STAGES.get(stage) if isinstance(stage, str) else None
+    if found is not None:
+        return found.text
     try:
         machine = target.named(stage)
     except ParamError:
-        expected = f"one of {', '.join((*PRINTERS, *target.TARGETS))}, or a GPU such as 'sm_90'"
+        known = ", ".join((*stages.STAGES, *target.TARGETS))
+        expected = f"one of {known}, or a GPU such as 'sm_90'"
         raise ParamError(complaint("explain", "stage", expected, stage)) from None
     return lambda nests: assembly(nests, machine)
 
@@ -71,12 +70,6 @@ def assembly(nests: Nests, machine: Target) -> str:
     return nvptx.notes(nests, module) + cross.assembly(module.text, machine, opt)
 
 
-def compiled(nests: Nests) -> Module:
-    """The machine code of loop nests."""
-    code = source(nests)
-    return jit.compile_ir(code.text, opt=code.opt)
-
-
 def shown(e: Expr, stage: str) -> str:
     """What `explain` tells of an assignment to a fresh dense destination."""
     # a pass may look at addresses, so the destination is a real one
@@ -84,15 +77,4 @@ def shown(e: Expr, stage: str) -> str:
     return explain([Store(dest, "saveto", e)], stage)
 
 
-def _show(how: str, nests: Nests) -> str:
-    text: str = getattr(shows, how)(nests)
-    return text
-
-
-PRINTERS: dict[str, Callable[[Nests], str]] = {
-    "plan": functools.partial(_show, "outline"),
-    "loop": functools.partial(_show, "loops"),
-    "llvm": lambda nests: compiled(nests).ir(),
-    "asm": lambda nests: compiled(nests).asm(),
-}
-STAGES.update({stage: functools.partial(shown, stage=stage) for stage in PRINTERS})
+STAGES.update({stage: functools.partial(shown, stage=stage) for stage in stages.STAGES})

@@ -10,11 +10,12 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gnomon.base import DeviceError, DTypeError, Later, ParamError, ShapeError, complaint
 from gnomon.expr.deferred import TRACED, TraceError
 from gnomon.expr.node import MAPPER
+from gnomon.expr.pattern import EPOCH
 from gnomon.expr.rewrite import check_sizes
 from gnomon.expr.walk import fits_any, shown
 from gnomon.plan import scatter
@@ -42,19 +43,49 @@ def prepare(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
     Raises:
         ShapeError, DTypeError: a value does not fit its destination; nothing has been written.
     """
+    while True:  # until no other thread gives a tensor another shape meanwhile
+        epoch = EPOCH.value
+        try:
+            steps = _now(stores, name, epoch)
+        except Exception:
+            if epoch == EPOCH.value:
+                raise
+            continue
+        if steps is not None:
+            return steps
+
+
+def _now(stores: Sequence[Store], name: str, epoch: int) -> list[Step] | None:
+    """The steps; None where a tensor has taken another shape since `epoch` was read."""
     for store in stores:
         check(store)
     stores = [s for s in stores if 0 not in s.dest.shape]
+    structure = Structure(stores)
+    seen = _places(structure)
+    if epoch != EPOCH.value:
+        return None
     if not stores:
         return []
-    structure = Structure(stores)
     check_leaves(structure, stores)
+    steps = _steps(stores, structure, name)
+    return steps if epoch == EPOCH.value or seen == _places(structure) else None
+
+
+def _places(structure: Structure) -> list[tuple[Any, ...]]:
+    """Where the leaves lie now."""
+    return [(b.address, b.shape, b.strides) for b in structure.buffers]
+
+
+def _steps(stores: Sequence[Store], structure: Structure, name: str) -> list[Step]:
     if not structure.composite and all(s.dest.shape == stores[0].dest.shape for s in stores):
         return _group(stores, structure, name)
     steps: list[Step] = []
     for piece in scatter.pieces(stores, calls, temporary):
         if isinstance(piece, Invoke):
-            steps.extend(calls.steps(piece))
+            made = calls.steps(piece)
+            for step in made:  # a tensor may take other memory before the library has done
+                step.keep = (step.keep, [b.owner for b in structure.buffers])
+            steps.extend(made)
             continue
         # scratch memory may be empty as well, and then has no place that an index could mean
         filled = [s for s in piece if 0 not in s.dest.shape]

@@ -16,6 +16,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+import inspect
 import itertools
 import struct
 import sys
@@ -47,7 +48,7 @@ _NUMBERS = (float, int, np.float32, np.float64)
 _savers = {saver: saver for saver in SAVERS}
 _OPERATORS = [
     ("__neg__", "neg", "own"),
-    *((f"__{name}__", name, "left") for name in ("add", "sub", "mul", "lt", "le", "gt", "ge")),
+    *((f"__{name}__", name, "left") for name in "add sub mul lt le gt ge eq ne".split()),
     *((f"__r{name}__", name, "right") for name in ("add", "sub", "mul")),
     ("__truediv__", "div", "left"),
     ("__rtruediv__", "div", "right"),
@@ -68,7 +69,7 @@ _table = Block(_HEAD + (_ENTRY << BITS))
 _table.words[0] = ctypes.addressof(EPOCH)
 _memory = ffi.buffer(_table.words)
 #: held by who writes the table; nobody waits for it, as finalizers may come back here at any time
-_writing = threading.Lock()
+_writing = [threading.Lock()]
 #: what the entries are about, by place: it lives as long as they stand
 _kept: dict[int, tuple[object, ...]] = {}
 #: the type of tensors, once there is one
@@ -92,11 +93,17 @@ def clear() -> None:
     """Forget everything."""
     _table.words[1] = _NEVER
     gone: list[object] = []
-    if _writing.acquire(blocking=False):
+    writing = _writing[0]
+    if writing.acquire(blocking=False):
         try:
             _empty(gone)
         finally:
-            _writing.release()
+            writing.release()
+
+
+def renew() -> None:
+    """In a forked child: another thread of the parent may have been writing the table."""
+    _writing[0] = threading.Lock()
 
 
 def enter(keys: Sequence[object], found: Sequence[object]) -> bool:
@@ -105,12 +112,13 @@ def enter(keys: Sequence[object], found: Sequence[object]) -> bool:
     False where that is not so, as the table is being written already.
     """
     gone: list[object] = []
-    if not _writing.acquire(blocking=False):
+    writing = _writing[0]
+    if not writing.acquire(blocking=False):
         return False
     try:
         _write(keys, found, gone)
     finally:
-        _writing.release()
+        writing.release()
     return True
 
 
@@ -301,7 +309,8 @@ def _program(args: tuple[Any, ...], root: Composite) -> tuple[object, ...] | Non
         patterns, roles = _patterns(node), node.roles()
         if patterns is None or "many" in roles.values():
             return None
-        code += [type(node), patterns[0], len(roles)]
+        code += [type(node), patterns[0], len(roles) + node.clips]
+        code += ["clips", -1, True] if node.clips else []
         for name, role in roles.items():
             value = getattr(node, name)
             operand = role == "one" and value is not None
@@ -352,17 +361,26 @@ def _install(tensor: type[Buffer]) -> None:
 
 def _close() -> None:
     """From now on everything is Python's: what kernels need goes when the interpreter ends."""
-    _writing.acquire(timeout=1)  # for good
+    _writing[0].acquire(timeout=1)  # for good
     _table.words[1] = _NEVER
 
 
 def _replaced(kind: type, name: str, method: Callable[..., Any], code: jit.Module) -> Method:
     """Put native code in the place of a method."""
-    native = Method(name, code.address(name))
+    native = Method(name, code.address(name), documented(name, method))
     make = ctypes.pythonapi.PyDescr_NewMethod
     make.restype, make.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.c_void_p)
     setattr(kind, name, make(kind, ctypes.addressof(native)))
     return native
+
+
+def documented(name: str, method: Callable[..., Any]) -> str:
+    """The signature and the documentation of a method, as Python finds them in native code."""
+    plain = inspect.unwrap(method)
+    several = plain.__code__.co_flags & inspect.CO_VARARGS
+    given = plain.__code__.co_varnames[1 : plain.__code__.co_argcount + bool(several)]
+    rest = f"*{given[0]}" if several else ", ".join([*given, "/"])
+    return f"{name}($self, {rest})\n--\n\n{plain.__doc__ or ''}"
 
 
 def _recalling(code: jit.Module) -> None:

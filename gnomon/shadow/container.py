@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -17,6 +19,8 @@ from gnomon.shadow.tensor import Array, Tensor
 from gnomon.shape import prod, row_major
 
 ALIGNMENT = 64
+#: held by who gives a container another shape
+_resizing = [threading.RLock()]
 
 
 class TensorContainer(Tensor):
@@ -55,18 +59,24 @@ class TensorContainer(Tensor):
     def resize(self, shape: Sequence[int]) -> Self:
         """Take another shape; the memory stays where it suffices, the content is then undefined.
 
-        Views made before keep the memory they saw; expressions of the old shape are refused.
+        Views made before keep the memory they saw; expressions of the old shape are refused. What
+        other threads compute with it meanwhile ends on the old memory; what they begin is refused.
         """
-        sizes = checked_sizes("resize", shape)
+        with _resizing[0]:
+            self._take(checked_sizes("resize", shape))
+        return self
+
+    def _take(self, sizes: tuple[int, ...]) -> None:
         strides = padded_strides(sizes, self.dtype) if self.padded else row_major(sizes)
         needed = max(1, span(sizes, strides) * self.dtype.size)
-        if needed > self.owner.nbytes:
-            self.owner = pool.allocate(needed, self.device)
-            self.address = self.owner.address
-        self.shape, self.strides, self._layout, self.settled = sizes, strides, None, False
-        self.pattern = None
+        fits = self.owner is not None and needed <= self.owner.nbytes
+        storage = self.owner if fits else pool.allocate(needed, self.device)
+        self.address = 0  # whoever looks from now on finds no memory, until all is as it will be
         forget()  # expressions made before know the shape of then
-        return self
+        self.owner, self.settled, self._layout = storage, False, None
+        self.shape, self.strides, self.pattern = sizes, strides, None
+        forget()
+        self.address = storage.address
 
 
 def restored(array: Array, pad: bool) -> TensorContainer:
@@ -122,3 +132,12 @@ def padded_strides(shape: Sequence[int], dtype: DType) -> tuple[int, ...]:
 def span(shape: Sequence[int], strides: Sequence[int]) -> int:
     """Elements from the first to behind the last row."""
     return shape[0] * strides[0] if shape and len(shape) > 1 else prod(shape)
+
+
+def _in_child() -> None:
+    """In a forked child: another thread of the parent may have held the lock."""
+    _resizing[0] = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

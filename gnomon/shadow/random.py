@@ -12,7 +12,9 @@ never happens in 10^20 elements, the mean, or what lies next to it, is given.
 from __future__ import annotations
 
 import operator
+import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,6 +38,10 @@ TRIALS, INVERTED = 32, 44
 MASK = (1 << 64) - 1
 
 
+#: all there are: a forked child gives them new locks
+_streams: weakref.WeakSet[Random] = weakref.WeakSet()
+
+
 class Random:
     """A stream of random numbers on a device.
 
@@ -53,6 +59,7 @@ class Random:
     def __init__(self, device: str = "cpu", seed: int = 0) -> None:
         self.device = devices.find(device).name
         self._lock = threading.Lock()
+        _streams.add(self)
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
@@ -332,3 +339,13 @@ def mixed(number: int) -> int:
     number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & MASK
     return number ^ (number >> 31)
+
+
+def _in_child() -> None:
+    """In a forked child: another thread of the parent may have held a stream's lock."""
+    for stream in _streams:
+        stream._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -84,7 +84,7 @@ def edges(dtype):
 
 
 def test_every_function_has_a_bound_and_ranges():
-    assert set(BOUND) == set(RULES)
+    assert set(BOUND) | {"fmod"} == set(RULES)  # which is exact: see test_remainder.py
     assert set(RANGES) | {"arctan2", "pow", "scalb"} == set(BOUND)
 
 

@@ -283,3 +283,60 @@ def test_a_row_is_not_repeated_by_itself():
     np.testing.assert_array_equal(
         compute(a + shadow.broadcast_to(a[0], (2, 3))), [[2, 4, 6], [5, 7, 9]]
     )
+
+
+# -- comparisons -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_equality_compares_elements(dtype):
+    x, y = np.array([0, 1, 2, 1, 0]), np.array([0, 1, 1, 0, 1])
+    a, b = wrap(x, dtype), wrap(y, dtype)
+    if dtype == "bool":
+        x = x != 0
+    for _ in range(60):  # by Python, then by native code
+        for found, wanted in (
+            (a == b, x == y),
+            (a != b, x != y),
+            (a == 1, x == 1),
+            (1 != a, x != 1),  # noqa: SIM300
+            (a + 0 == b, x == y),
+        ):
+            assert found.dtype is a.dtype
+            np.testing.assert_array_equal(compute(found).astype(bool), wanted)
+
+
+def test_equality_with_numbers_that_the_dtype_does_not_hold():
+    a = wrap([1, 255], "uint8")
+    np.testing.assert_array_equal(compute(a == 511), [0, 0])
+    np.testing.assert_array_equal(compute(a != -1), [1, 1])
+    nan = wrap([np.nan, 1.0])
+    np.testing.assert_array_equal(compute(nan == nan), [0, 1])
+    np.testing.assert_array_equal(compute(nan != nan), [1, 0])
+
+
+def test_what_cannot_be_compared_is_told():
+    a = wrap([1, 2, 3])
+    for other in (None, "a", [1, 2, 3], np.ones(3, np.float32), a.numpy):
+        with pytest.raises(TypeError, match=r"(eq|ne): argument 'operand 1': expected an expr"):
+            a == other  # noqa: B015
+        with pytest.raises(TypeError, match=r"(eq|ne): argument 'operand 1': expected an expr"):
+            a != other  # noqa: B015
+    with pytest.raises(TypeError, match="operand 1"):
+        np.ones(3, np.float32) == a  # noqa: B015
+    with pytest.raises(ShapeError):
+        a == wrap([1, 2])  # noqa: B015
+    for doubtful in (lambda: bool(a == a), lambda: a in [wrap([1, 2, 3])], lambda: a == a and 1):
+        with pytest.raises(TypeError, match="`is` tells"):
+            doubtful()
+
+
+def test_sets_and_dictionaries_of_expressions_go_by_identity():
+    a, b = wrap([1, 2]), wrap([1, 2])
+    e, f = a + b, a + b
+    table = {a: 1, b: 2, e: 3, f: 4}
+    assert [table[x] for x in (a, b, e, f)] == [1, 2, 3, 4]
+    assert len({a, b, e, f, a, e}) == 4
+    assert (e, 1) in {(e, 1): 0}
+    assert (f, 1) not in {(e, 1): 0}
+    assert a in [b, a][1:]

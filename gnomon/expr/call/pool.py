@@ -159,6 +159,9 @@ class Winner(Chainer):
 
         return i.fold(ARGMAX, list(w.kernel), value)
 
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        return ()
+
 
 @composite
 class Won(Chainer):

@@ -1,4 +1,4 @@
-"""The lock of an engine's books: a thread may take it twice, and it tells whether this has it."""
+"""A lock that a thread may take twice, and that tells whether this one has it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 
 class Reentrant(Protocol):
-    """What the engine asks of Python's reentrant lock; `_is_owned` is what conditions ask too."""
+    """What is asked of Python's reentrant lock; `_is_owned` is what conditions ask too."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
 

@@ -1,0 +1,154 @@
+"""What other threads do meanwhile: resize what is computed with, fork, note statements."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from gnomon import shadow
+from gnomon.base import GnomonError
+from gnomon.runtime import dispatch, quick
+from gnomon.shadow import TensorContainer
+
+LARGE = 300_000  # elements: whoever stores them lets other threads run
+
+
+def together(*works) -> list[BaseException]:
+    """The errors of functions that run side by side until the first one has ended."""
+    errors: list[BaseException] = []
+    ended = threading.Event()
+
+    def again(work):
+        try:
+            while not ended.is_set():
+                work()
+        except BaseException as error:
+            errors.append(error)
+
+    others = [threading.Thread(target=again, args=(work,)) for work in works[1:]]
+    for thread in others:
+        thread.start()
+    try:
+        works[0]()
+    finally:
+        ended.set()
+        for thread in others:
+            thread.join()
+    return errors
+
+
+@pytest.mark.parametrize("count", [7, LARGE])
+@pytest.mark.parametrize("product", [False, True])
+def test_a_container_is_resized_while_others_compute_with_it(count, product):
+    box, small = TensorContainer((count,), init=1.0), TensorContainer((8, 8), init=1.0)
+    watched = [TensorContainer((count,), init=5.0) for _ in range(8)]
+    done = refused = 0
+
+    def compute():
+        nonlocal done, refused
+        try:
+            box[:] = box * 0.5 + 1.0
+            box.__iadd__(2.0)
+            if product:
+                small[:] = shadow.dot(small, small.T)
+            done += 1
+        except GnomonError:  # it has no memory just now, or an expression has another shape
+            refused += 1
+
+    def resize():
+        fresh = []
+        for k in range(400):
+            box.resize((count + 64 * (k % 5),))
+            small.resize((8 + 8 * (k % 3), 8 + 8 * (k % 3)))
+            if k % 7 == 0:  # memory that was given back is in other hands at once
+                fresh.append(TensorContainer((count,), init=5.0))
+                box.resize((1,))
+                shadow.free_space(box)
+                box.resize((count,))
+        watched.extend(fresh)
+
+    assert together(resize, compute, compute) == []
+    assert done
+    for other in watched:
+        assert (other.numpy() == 5.0).all()
+
+
+def test_two_threads_resize_one_container():
+    box = TensorContainer((5, 5))
+
+    def resize(sizes):
+        for n in sizes:
+            box.resize((n, n + 1))
+
+    assert together(lambda: resize(range(1, 400)), lambda: resize((70, 3, 120))) == []
+    assert box.owner.nbytes >= shadow.Shape(box.shape).size() * 4
+    assert box.address == box.owner.address
+    assert len(box.strides) == 2
+
+
+def test_a_container_without_memory_takes_some_again():
+    box = shadow.alloc_space((3, 4))
+    shadow.free_space(box)
+    box.resize((2, 3))
+    box[:] = 4.0
+    np.testing.assert_array_equal(box.numpy(), np.full((2, 3), 4.0))
+
+
+def test_a_child_learns_statements_whoever_was_noting_them():
+    a, b = TensorContainer((6,), init=1.0), TensorContainer((6,), init=2.0)
+    for _ in range(quick.PATIENCE + 200):
+        a[:] = b + 1.0
+    with quick._writing[0], dispatch.tracing(Elsewhere()):
+        release, held = threading.Event(), threading.Event()
+
+        def trace():
+            with dispatch.tracing(Elsewhere()):
+                held.set()
+                release.wait()
+
+        thread = threading.Thread(target=trace)
+        thread.start()
+        held.wait()
+        child = os.fork()
+        if child == 0:
+            os._exit(learns())
+        release.set()
+        thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+class Elsewhere:
+    """Takes statements and forgets them."""
+
+    def take(self, stores, together):
+        pass
+
+    def draw(self, source, count):
+        raise AssertionError
+
+
+def learns() -> int:
+    """0 where statements become quick in this process."""
+    try:
+        dispatch._thread.tracer = None  # that of the thread that forked goes on
+        dispatch.TRACERS.clear()
+        a, b = TensorContainer((6,), init=1.0), TensorContainer((6,), init=2.0)
+        for _ in range(40):
+            a[:] = b + 1.0
+        noted = [launch.noted for launch in dispatch.KNOWN["saveto"].values()]
+        return 0 if any(noted) and (a.numpy() == 3.0).all() else 1
+    except BaseException:
+        return 2
+
+
+def test_a_child_draws_from_a_stream_whoever_was_drawing():
+    stream, drawn = shadow.Random(seed=3), TensorContainer((4,))
+    with stream._lock:
+        child = os.fork()
+        if child == 0:
+            drawn[:] = stream.uniform((4,))
+            os._exit(0 if (drawn.numpy() < 1).all() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
