@@ -122,5 +122,5 @@ def test_joined_again_along_no_axis(axis):
     """An axis is looked at each time, also where parts of these shapes were joined before."""
     a, b = Tensor(filled(2, 2)), Tensor(filled(2, 2))
     lvalue.concat(a, b, 1)
-    with pytest.raises(TypeError, match="concat: argument 'axis': expected a whole number"):
+    with pytest.raises(TypeError, match=r"concat: argument '.*': expected a whole number"):
         lvalue.concat(a, b, axis)
