@@ -8,7 +8,12 @@ from typing import Any
 from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.engine.var import NOBODY
-from gnomon.runtime import pool
+from gnomon.ndarray.chunk_code import CHUNK, FUNCTIONS
+from gnomon.runtime import jit, pool
+from gnomon.runtime.fields import offset, readable
+from gnomon.runtime.launch import Method, bound, for_good, native_code
+from gnomon.runtime.native import Block
+from gnomon.runtime.once import once
 
 GPU = Context.devstr2type["gpu"]
 
@@ -22,7 +27,9 @@ class Chunk(Var):
     any time. `promised` are the pending computations that read it.
     """
 
-    __slots__ = ("address", "ctx", "nbytes", "owner", "shared")
+    __slots__ = ("address", "ctx", "give", "nbytes", "owner", "shared")
+
+    give: Callable[[int], None]  # takes the memory back, where it is the pool's
 
     def __init__(
         self, address: int, ctx: Context, owner: Any, nbytes: int, shared: bool = False
@@ -43,9 +50,7 @@ class Chunk(Var):
 class Pooled(Chunk):
     """Memory of the pool's, which goes back there by `give`."""
 
-    __slots__ = ("give",)
-
-    give: Callable[[int], None]
+    __slots__ = ()
 
     def __del__(self) -> None:
         self.give(self.address)
@@ -57,6 +62,11 @@ def allocate(nbytes: int, ctx: Context) -> Pooled:
     Raises:
         DeviceError: there is no such device, or it has no more memory.
     """
+    if nbytes <= pool.SMALL and ctx.device_typeid != GPU:
+        quick = _quick() if _made[0] is None else _made[0]
+        found: Pooled | None = quick(_cpu.shelves[nbytes + 63 >> 6], nbytes, ctx)
+        if found is not None:
+            return found
     # the processor by its name: hashing a context takes longer than allocating
     own = _cpu if ctx.device_typeid != GPU else pool.pool_of(ctx)
     address, give = own.take(nbytes)
@@ -75,3 +85,34 @@ def allocate(nbytes: int, ctx: Context) -> Pooled:
 
 
 _cpu = pool.pool_of("cpu")
+
+_SLOTS: dict[type, tuple[str, ...]] = {
+    Var: ("deleted", "failure", "name", "promised", "queue", "readers", "version", "writer"),
+    Chunk: ("address", "ctx", "give", "nbytes", "owner", "shared"),
+    pool.Shelf: ("give", "idle", "taken"),
+}
+_ZERO = 0
+_made: list[Any] = [None]  # what `_quick` gave
+
+
+@once
+def _method() -> tuple[jit.Module, Method, Block]:
+    numbers = {
+        f"{kind.__name__}.{slot}": offset(kind, slot)
+        for kind, slots in _SLOTS.items()
+        for slot in slots
+    }
+    code = native_code(CHUNK, FUNCTIONS, numbers, {})
+    record = Block([id(Pooled), id(NOBODY), id(_ZERO)])
+    return for_good((code, Method("chunk", code.address("chunk")), record))
+
+
+def _quick() -> Callable[[pool.Shelf, int, Context], Pooled | None]:
+    """The native way to a small chunk."""
+    if readable():
+        _, method, record = _method()
+        _made[0] = bound(method, record.address)
+    else:
+        _made[0] = lambda shelf, nbytes, ctx: None
+    made: Callable[[pool.Shelf, int, Context], Pooled | None] = _made[0]
+    return made

@@ -111,12 +111,13 @@ class Storage:
 class Shelf:
     """The idle blocks of one small size: `idle.pop()` gives one, `idle.append` takes one back."""
 
-    __slots__ = ("idle", "made", "pool", "size", "taken")
+    __slots__ = ("give", "idle", "made", "pool", "size", "taken")
 
     def __init__(self, pool: Pool, size: int) -> None:
         self.pool = pool
         self.size = size
         self.idle: list[int] = []
+        self.give = self.idle.append
         self.made = 0  # blocks in all
         self.taken = 0  # requests; threads that ask at once may lose one
 
@@ -163,7 +164,7 @@ class Pool:
         """
         if nbytes <= SMALL:
             shelf = self.shelves[nbytes + 63 >> 6]
-            return shelf.take(), shelf.idle.append
+            return shelf.take(), shelf.give
         address, size = self._take(nbytes)
         taker = self._takers.get(size)
         if taker is None:

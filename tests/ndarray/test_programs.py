@@ -7,6 +7,8 @@ run, other threads keep the engine busy.
 from __future__ import annotations
 
 import random
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -64,6 +66,40 @@ def test_a_random_program(seed):
         np.testing.assert_allclose(value, expected[name], 1e-4, 1e-5, err_msg=text)
         for other in found[1:]:
             np.testing.assert_array_equal(value, other[name], err_msg=text)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_threads_with_random_programs_that_read_common_arrays(seed):
+    """Each thread has arrays of its own; small and waited for, so most statements are native."""
+    common = [nd.array(np.random.default_rng(7).normal(size=(4, 5))) for _ in range(4)]
+    given = [x.asnumpy() for x in common]
+    wrong: list[str] = []
+
+    def work(number: int) -> None:
+        rng = random.Random(100 * seed + number)
+        for _ in range(4):
+            text = "\n".join(program(rng, 15))
+            names = {f"x{k}": x * 1 for k, x in enumerate(common)}
+            expected = {f"x{k}": x.copy() for k, x in enumerate(given)}
+            exec(text, {"maximum": nd.maximum, "abs": nd.abs}, names)
+            exec(text, {"maximum": np.maximum}, expected)
+            for name, x in names.items():
+                (x + common[0]).wait_to_read()
+                if not np.allclose(x.asnumpy(), expected[name], 1e-3, 1e-3, equal_nan=True):
+                    wrong.append(f"{name} of\n{text}")
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(before)
+    assert not any(thread.is_alive() for thread in threads)
+    assert not wrong, wrong[0]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -1,0 +1,113 @@
+"""Native code that makes a chunk on an idle block of a shelf.
+
+`chunk(shelf, nbytes, ctx)` takes a block off the shelf (see `runtime/pool.py`) and gives the chunk
+that owns it, or None where no block is idle: then nothing was done. One is made for every small
+result, and Python takes twice as long. Slots are written where they lie (see `chunk.py`); only
+functions of Python's stable interface are called. The record, in words:
+
+    0  the class of chunks
+    1  the set that stands for no readers
+    2  the number 0
+"""
+
+from __future__ import annotations
+
+FUNCTIONS = (
+    "PyList_GetItem",
+    "PyList_New",
+    "PyList_SetSlice",
+    "PyList_Size",
+    "PyLong_AsLongLong",
+    "PyLong_AsVoidPtr",
+    "PyLong_FromLongLong",
+    "PyType_GenericAlloc",
+    "Py_DecRef",
+    "Py_IncRef",
+)
+
+CHUNK = """
+@False = external global i64
+@None = external global i64
+declare ptr @PyList_GetItem(ptr, i64)
+declare ptr @PyList_New(i64)
+declare i32 @PyList_SetSlice(ptr, i64, i64, ptr)
+declare i64 @PyList_Size(ptr)
+declare i64 @PyLong_AsLongLong(ptr)
+declare ptr @PyLong_AsVoidPtr(ptr)
+declare ptr @PyLong_FromLongLong(i64)
+declare ptr @PyType_GenericAlloc(ptr, i64)
+declare void @Py_DecRef(ptr)
+declare void @Py_IncRef(ptr)
+
+define internal void @fill(ptr %x, i64 %offset, ptr %value) {
+  %at = getelementptr i8, ptr %x, i64 %offset
+  call void @Py_IncRef(ptr %value)
+  store ptr %value, ptr %at
+  ret void
+}
+
+define ptr @chunk(ptr %self, ptr %args, i64 %count) {
+  %r = call ptr @PyLong_AsVoidPtr(ptr %self)
+  %shelf = load ptr, ptr %args
+  %nbytes.at = getelementptr ptr, ptr %args, i64 1
+  %nbytes = load ptr, ptr %nbytes.at
+  %ctx.at = getelementptr ptr, ptr %args, i64 2
+  %ctx = load ptr, ptr %ctx.at
+  %idle.at = getelementptr i8, ptr %shelf, i64 <Shelf.idle>
+  %idle = load ptr, ptr %idle.at
+  %n = call i64 @PyList_Size(ptr %idle)
+  %some = icmp sgt i64 %n, 0
+  br i1 %some, label %take, label %none
+
+take:
+  %last = sub i64 %n, 1
+  %address = call ptr @PyList_GetItem(ptr %idle, i64 %last)
+  call void @Py_IncRef(ptr %address)
+  %cut = call i32 @PyList_SetSlice(ptr %idle, i64 %last, i64 %n, ptr null)
+  %class = load ptr, ptr %r
+  %made = call ptr @PyType_GenericAlloc(ptr %class, i64 0)
+  %failed = icmp eq ptr %made, null
+  br i1 %failed, label %error, label %count.up
+
+count.up:
+  %taken.at = getelementptr i8, ptr %shelf, i64 <Shelf.taken>
+  %taken = load ptr, ptr %taken.at
+  %number = call i64 @PyLong_AsLongLong(ptr %taken)
+  %more = add i64 %number, 1
+  %new = call ptr @PyLong_FromLongLong(i64 %more)
+  store ptr %new, ptr %taken.at
+  call void @Py_DecRef(ptr %taken)
+
+  %address.slot = getelementptr i8, ptr %made, i64 <Chunk.address>
+  store ptr %address, ptr %address.slot
+  %give.at = getelementptr i8, ptr %shelf, i64 <Shelf.give>
+  %give = load ptr, ptr %give.at
+  call void @fill(ptr %made, i64 <Chunk.give>, ptr %give)
+  call void @fill(ptr %made, i64 <Chunk.nbytes>, ptr %nbytes)
+  call void @fill(ptr %made, i64 <Chunk.ctx>, ptr %ctx)
+  %nobody.at = getelementptr ptr, ptr %r, i64 1
+  %nobody = load ptr, ptr %nobody.at
+  call void @fill(ptr %made, i64 <Var.readers>, ptr %nobody)
+  %zero.at = getelementptr ptr, ptr %r, i64 2
+  %zero = load ptr, ptr %zero.at
+  call void @fill(ptr %made, i64 <Var.version>, ptr %zero)
+  call void @fill(ptr %made, i64 <Var.writer>, ptr @None)
+  call void @fill(ptr %made, i64 <Var.queue>, ptr @None)
+  call void @fill(ptr %made, i64 <Var.failure>, ptr @None)
+  call void @fill(ptr %made, i64 <Var.name>, ptr @None)
+  call void @fill(ptr %made, i64 <Chunk.owner>, ptr @None)
+  call void @fill(ptr %made, i64 <Var.deleted>, ptr @False)
+  call void @fill(ptr %made, i64 <Chunk.shared>, ptr @False)
+  %promised = call ptr @PyList_New(i64 0)
+  %promised.slot = getelementptr i8, ptr %made, i64 <Var.promised>
+  store ptr %promised, ptr %promised.slot
+  ret ptr %made
+
+error:
+  call void @Py_DecRef(ptr %address)
+  ret ptr null
+none:
+  call void @Py_IncRef(ptr @None)
+  ret ptr @None
+}
+"""
