@@ -156,8 +156,15 @@ class RandomGeneralizedNegativeBinomial(Drawn):
         )
 
 
+class Alike(Op):
+    """What draws of the shape and dtype of `data` share: no gradient goes through."""
+
+    def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[None]:
+        return (None,)
+
+
 @op("_random_uniform_like")
-class RandomUniformLike(Op):
+class RandomUniformLike(Alike):
     """Numbers from `low` to `high` in the shape and dtype of `data`."""
 
     low: float = param(0.0, doc="Least number.")
@@ -166,12 +173,9 @@ class RandomUniformLike(Op):
     def forward(self, data: Expr, *, random: Draws) -> Expr:
         return random.uniform(data.shape, data.dtype) * (self.high - self.low) + self.low
 
-    def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[None]:
-        return (None,)
-
 
 @op("_random_normal_like")
-class RandomNormalLike(Op):
+class RandomNormalLike(Alike):
     """Numbers of a normal distribution in the shape and dtype of `data`."""
 
     loc: float = param(0.0, doc="Mean.")
@@ -180,5 +184,56 @@ class RandomNormalLike(Op):
     def forward(self, data: Expr, *, random: Draws) -> Expr:
         return random.normal(data.shape, data.dtype) * self.scale + self.loc
 
-    def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[None]:
-        return (None,)
+
+@op("_random_exponential_like")
+class RandomExponentialLike(Alike):
+    """Numbers of an exponential distribution in the shape and dtype of `data`."""
+
+    lam: float = param(1.0, doc="Rate: one divided by the mean.")
+
+    def forward(self, data: Expr, *, random: Draws) -> Expr:
+        return -fn.log1p(-random.uniform(data.shape, data.dtype)) / self.lam
+
+
+@op("_random_gamma_like")
+class RandomGammaLike(Alike):
+    """Numbers of a gamma distribution in the shape and dtype of `data`."""
+
+    alpha: float = param(1.0, doc="Shape, above 0.")
+    beta: float = param(1.0, doc="Scale, above 0.")
+
+    def forward(self, data: Expr, *, random: Draws) -> Expr:
+        return Drawing(random).gamma(data.shape, self.alpha, self.beta, data.dtype)
+
+
+@op("_random_poisson_like")
+class RandomPoissonLike(Alike):
+    """Whole numbers of a Poisson distribution in the shape and dtype of `data`."""
+
+    lam: float = param(1.0, low=0, doc="Mean.")
+
+    def forward(self, data: Expr, *, random: Draws) -> Expr:
+        return Drawing(random).poisson(data.shape, self.lam, data.dtype)
+
+
+@op("_random_negative_binomial_like")
+class RandomNegativeBinomialLike(Alike):
+    """Failures before `k` successes of probability `p`, in the shape and dtype of `data`."""
+
+    k: int = param(1, low=1, doc="Successes to wait for.")
+    p: float = param(1.0, doc="Probability of each, above 0 and at most 1.")
+
+    def forward(self, data: Expr, *, random: Draws) -> Expr:
+        return Drawing(random).negative_binomial(data.shape, self.k, self.p, data.dtype)
+
+
+@op("_random_generalized_negative_binomial_like")
+class RandomGeneralizedNegativeBinomialLike(Alike):
+    """Whole numbers of mean `mu` and variance `mu + alpha * mu**2`, as many as `data` has."""
+
+    mu: float = param(1.0, low=0, doc="Mean.")
+    alpha: float = param(1.0, low=0, doc="Dispersion.")
+
+    def forward(self, data: Expr, *, random: Draws) -> Expr:
+        draws = Drawing(random)
+        return draws.generalized_negative_binomial(data.shape, self.mu, self.alpha, data.dtype)

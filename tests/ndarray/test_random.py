@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from gnomon import cpu, engine, nd, random
+from gnomon import cpu, engine, nd, random, sym
 from gnomon.base import ParamError
 from gnomon.runtime import threads
 
@@ -108,3 +108,25 @@ def test_a_shape_without_elements_or_axes_is_meant_as_it_is(name):
         assert drawn.shape == drawn.asnumpy().shape == shape
     with pytest.raises(ParamError, match="dtype"):
         draw(*numbers, shape=(0,), dtype="int99")
+
+
+ALIKE = [
+    ("exponential_like", {"lam": 2.0}, 0.5),
+    ("gamma_like", {"alpha": 2.0, "beta": 0.5}, 1.0),
+    ("poisson_like", {"lam": 3.0}, 3.0),
+    ("negative_binomial_like", {"k": 3, "p": 0.5}, 3.0),
+    ("generalized_negative_binomial_like", {"mu": 2.0, "alpha": 0.5}, 2.0),
+]
+
+
+@pytest.mark.parametrize(("name", "params", "mean"), ALIKE)
+def test_draws_like_an_array(name, params, mean):
+    random.seed(3)
+    draw = getattr(nd.random, name)
+    values = draw(nd.zeros((50, 400)), **params)
+    assert abs(values.asnumpy().mean() - mean) < 0.1 * mean
+    assert (values.shape, values.dtype) == ((50, 400), np.float32)
+    assert draw(nd.zeros((2,), dtype="float64")).dtype is np.float64
+    made = getattr(sym.random, name)(sym.Variable("a"), **params)
+    assert made.name == f"{name}0"
+    assert made.eval(ctx=cpu(), a=nd.zeros((2, 3)))[0].shape == (2, 3)
