@@ -184,8 +184,8 @@ class Expr:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "an expression has no truth value before it is stored somewhere; whether two names "
-            "are one expression, `is` tells"
+            f"{self!r} has no truth value before it is stored somewhere; whether two names are "
+            "one expression, `is` tells"
         )
 
     def __repr__(self) -> str:
