@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 def postorder(roots: Sequence[Expr]) -> list[Expr]:
     """Every node below `roots` once, operands first; iterative."""
-    seen: set[int] = set()
-    done: set[int] = set()
+    entered: set[Expr] = set()
+    done: set[Expr] = set()
     order: list[Expr] = []
     stack = list(reversed(roots))
     while stack:
-        node = stack[-1]
-        key = id(node)
-        if key not in seen:
-            seen.add(key)
+        node = stack.pop()
+        if node in done:
+            continue
+        if node not in entered:
             children = node.children
             if children:
+                entered.add(node)
+                stack.append(node)
                 stack.extend(children[::-1])
                 continue
-        stack.pop()
-        if key not in done:
-            done.add(key)
-            order.append(node)
+        done.add(node)
+        order.append(node)
     return order
 
 

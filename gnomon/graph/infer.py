@@ -146,8 +146,9 @@ def _learn(
             [*node.inputs[:count], *outputs, *node.inputs[count:]], _flat(answer), strict=True
         )
         for entry, value in pairs:
-            merged = question.merge(known[entry], value)
-            if merged != known[entry]:
+            before = known[entry]
+            merged = before if value == before else question.merge(before, value)
+            if merged != before:
                 known[entry] = merged
                 changed.append(entry)
         return changed

@@ -27,12 +27,13 @@ def _of(task: Task, entry: Entry, value: Expr, buffers: Buffers) -> Iterator[Sha
     nodes = postorder([value])
     if any(isinstance(n, Call) for n in nodes):
         return  # a library may write before it has read everything
-    others = {id(n) for e, v in task.values.items() if e != entry for n in postorder([v])}
-    elsewhere = read_elsewhere(value) | others
+    others = [v for e, v in task.values.items() if e != entry]
+    elsewhere = read_elsewhere(value).union(map(id, postorder(others)))
     for node in nodes:
         found = buffers.entry(node)
-        fits = node.shape == value.shape and node.dtype is value.dtype
-        if found is not None and fits and id(node) not in elsewhere:
+        if found is None or id(node) in elsewhere:
+            continue
+        if node.shape == value.shape and node.dtype is value.dtype:
             yield Sharing(entry, found)
 
 

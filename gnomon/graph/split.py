@@ -36,13 +36,14 @@ class _Splitter:
 
     def parts(self) -> list[Task]:
         """The tasks that together do what the task did, in order."""
-        if not self._calls():
+        calls = self._calls()
+        if not calls:
             return [self.task]
         for _ in range(DEEPEST):
+            self._take(calls[0])
             calls = self._calls()
             if not calls:
                 break
-            self._take(calls[0])
         else:
             raise RecursionError(f"{self.task.name}: the fallback of a call leads back to itself")
         if self.left:

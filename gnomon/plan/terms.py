@@ -12,20 +12,21 @@ from gnomon.expr.term import Arena, Term, mask_of
 
 def postorder(roots: Iterable[Term]) -> list[Term]:
     """Every Term below `roots` once, arguments first."""
-    done: set[int] = set()
+    entered: set[Term] = set()
+    done: set[Term] = set()
     order: list[Term] = []
     stack = list(roots)[::-1]
     while stack:
-        term = stack[-1]
-        if term.id in done:
-            stack.pop()
+        term = stack.pop()
+        if term in done:
             continue
-        waiting = [arg for arg in term.args if arg.id not in done]
-        if waiting:
-            stack += waiting[::-1]
+        args = term.args
+        if args and term not in entered:
+            entered.add(term)
+            stack.append(term)
+            stack.extend(args[::-1])
             continue
-        stack.pop()
-        done.add(term.id)
+        done.add(term)
         order.append(term)
     return order
 
