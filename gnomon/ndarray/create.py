@@ -256,8 +256,14 @@ def onehot_encode(indices: Any, out: Any) -> NDArray:
     return invoke(registry.find("one_hot").parse(given), (indices,), out)
 
 
-def histogram(a: Any, bins: Any = 10, range: Any = None) -> list[NDArray]:
-    """How many values fall between the edges of `bins`, and the edges."""
+def histogram(a: Any, bins: Any = 10, range: Any = None) -> list[NDArray] | tuple[NDArray, NDArray]:
+    """How many values fall between the edges of `bins`, and the edges.
+
+    A number of bins without a range gives a tuple, and counts in float32, as MXNet does.
+    """
     edges = bins.asnumpy() if isinstance(bins, Array) else bins
     counts, found = np.histogram(a.asnumpy(), edges, range)
-    return [array(counts, a.context, "int64"), array(found, a.context, "float32")]
+    places = array(found, a.context, "float32")
+    if range is None and not isinstance(bins, Array):
+        return array(counts, a.context, "float32"), places
+    return [array(counts, a.context, "int64"), places]

@@ -232,6 +232,13 @@ def test_moveaxis_refused():
         nd.moveaxis(nd.zeros((2, 3)), (0, 0), (0, 1))
 
 
+def test_histogram_without_a_range_is_a_tuple_of_floats():
+    found = nd.histogram(nd.array([1, 2, 3, 4, 4]), bins=4)
+    assert type(found) is tuple
+    assert [x.dtype for x in found] == [np.float32, np.float32]
+    assert [x.asnumpy().tolist() for x in found] == [[1, 1, 1, 2], [1, 1.75, 2.5, 3.25, 4]]
+
+
 def test_histogram():
     counts, edges = nd.histogram(nd.array([0, 1, 1, 2]), bins=2, range=(0, 2))
     assert counts.asnumpy().tolist() == [1, 3]
