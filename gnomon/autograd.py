@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.ndarray import backward as _backward
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.mode import mode
@@ -155,6 +155,7 @@ class Function:
     """
 
     saved_tensors: tuple[Any, ...] = ()
+    _used = False  # what it saved belongs to a call on the tape
 
     def save_for_backward(self, *args: Any) -> None:
         """Keep arrays for `backward`, which finds them in `saved_tensors`."""
@@ -164,13 +165,18 @@ class Function:
         """Apply `forward`, and note `backward` on the tape.
 
         Raises:
+            GnomonError: the object was called before while recording.
             ParamError: `backward` gives another number of gradients than there are inputs.
         """
+        if self._used:
+            name = type(self).__name__
+            raise GnomonError(f"{name}: one object is one call on the tape; make another {name}()")
         with pause(train_mode=mode.training):
             found = self.forward(*inputs)
         outputs = [x._detached() for x in _list(found)]
         places = [x._tape if isinstance(x, Array) else None for x in inputs]
         if mode.recording and any(place is not None for place in places):
+            self._used = True
             gives = [place is not None for place in places]
             kinds = [(x._layout, x.context) for x in outputs]
             call = Call(lambda *grads: self._gradients(len(inputs), grads))

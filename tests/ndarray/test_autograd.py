@@ -329,3 +329,16 @@ def test_training_reaches_its_goal():
         loss.backward()
         weight -= 0.2 * weight.grad
     np.testing.assert_allclose(weight.asnumpy(), true, atol=1e-2)
+
+
+def test_one_function_object_is_one_call_on_the_tape():
+    x, f = nd.ones((2,)), Sigmoid()
+    f(x)
+    x.attach_grad()
+    with autograd.record():
+        y = f(x)
+        with pytest.raises(GnomonError, match="make another Sigmoid"):
+            f(x)
+    y.backward()
+    s = 1 / (1 + np.exp(-1))
+    np.testing.assert_allclose(x.grad.asnumpy(), [s * (1 - s)] * 2, 1e-5)
