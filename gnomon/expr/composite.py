@@ -118,7 +118,7 @@ class Composite(Expr):
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "dtype", dtype)
         self._note_type()
-        if self.foreign and bounds.clips(self):
+        if self.foreign and self.kind == CHAINER and bounds.clips(self):
             object.__setattr__(self, "clips", True)
 
     def __reduce_ex__(self, protocol: Any) -> Any:

@@ -10,6 +10,7 @@ It is imported when a name is first asked for that nobody has entered yet, once 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -21,7 +22,7 @@ from gnomon.registry import Registry
 GROUP = "gnomon.extensions"
 EXTENSIONS: Registry[Callable[..., Expr]] = Registry("extension")
 F = TypeVar("F", bound=Callable[..., Expr])
-_lock = threading.RLock()
+_lock = [threading.RLock()]
 _loaded: set[str] = set()
 
 
@@ -60,7 +61,7 @@ def load() -> None:
     """Import what installed packages offer, each once."""
     from importlib.metadata import entry_points  # 10 ms, which few programs need
 
-    with _lock:
+    with _lock[0]:
         for entry in entry_points(group=GROUP):
             if entry.value in _loaded:
                 continue
@@ -68,3 +69,12 @@ def load() -> None:
             thing = entry.load()
             if callable(thing) and thing.__name__ not in EXTENSIONS:
                 extension(thing)
+
+
+def _in_child() -> None:
+    """In a forked child: another thread of the parent may have held the lock."""
+    _lock[0] = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -10,6 +10,7 @@ import pytest
 
 from gnomon import shadow
 from gnomon.base import GnomonError
+from gnomon.expr import extension
 from gnomon.runtime import dispatch, quick
 from gnomon.shadow import TensorContainer
 
@@ -142,6 +143,25 @@ def learns() -> int:
         return 0 if any(noted) and (a.numpy() == 3.0).all() else 1
     except BaseException:
         return 2
+
+
+def test_a_child_looks_for_extensions_whoever_was_loading_them():
+    release, held = threading.Event(), threading.Event()
+
+    def load():
+        with extension._lock[0]:
+            held.set()
+            release.wait()
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        os._exit(hasattr(shadow, "there_is_none"))
+    release.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_child_draws_from_a_stream_whoever_was_drawing():

@@ -11,7 +11,7 @@ from gnomon import dtype as dt
 from gnomon import shadow
 from gnomon.base import GnomonError, ParamError, ShapeError
 from gnomon.expr.arguments import explained
-from gnomon.expr.composite import Chainer, Scatter, Size
+from gnomon.expr.composite import Call, Chainer, Scatter, Size
 from gnomon.expr.diff import vjp
 from gnomon.expr.node import Expr
 from gnomon.expr.oracle import evaluate
@@ -310,6 +310,23 @@ def test_a_gradient_without_adjoint_is_told_when_it_is_asked_for():
     assert vjp([e], [y], [y]) == [None]  # nothing of it is asked
     whole = Tensor(np.arange(3))
     assert vjp([shadow.tcast("float32", Plain(whole))], [y], [whole])[0] is None
+
+
+def test_calls_of_others_have_no_rule():
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Sorted(Call):
+        src: Expr
+
+        def infer(self):
+            return self.src.shape, self.src.dtype
+
+        def reference(self, src):
+            return np.sort(src)
+
+    x = Tensor(TEN[::-1].copy())
+    np.testing.assert_array_equal(evaluate(Sorted(x) * 2.0), TEN * 2)
+    with pytest.raises(GnomonError, match=r"Sorted: argument 'gradient'"):
+        vjp([Sorted(x)], [x], [x])
 
 
 def test_an_adjoint_that_gives_nothing_declares_a_constant():
