@@ -31,11 +31,11 @@ def plan(stores: Sequence[Store], structure: Structure) -> Kernel:
     nest = share(nest, arena, scratch)  # what several loops compute is kept
     nests = hoist(nest, arena, scratch)  # nothing is reduced more often than needed
     *before, last = nests
+    before.extend(collapse(order_by_store(n), arena) for n in fills)
     pieces = split(last, arena)  # one nest for each part of what is put together
     if len(pieces) > 1:
-        nests = [*before, *(collapse(piece, arena) for piece in pieces)]
-    if fills:
-        nests = [*nests[:-1], *(collapse(order_by_store(n), arena) for n in fills), nests[-1]]
+        pieces = [collapse(piece, arena) for piece in pieces]
+    nests = [*before, *pieces]
     phases = [schedule(n, arena) for n in nests]
     if fills:
         join(phases)

@@ -111,6 +111,17 @@ def test_rows_are_filled_and_added_to_by_whoever_has_them(shape, count):
         threads.set_num_threads(before)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_scatter_of_what_is_put_together_of_parts(count):
+    parts = [np.full((count, n), float(n), np.float32) for n in (3, 2)]
+    got = Tensor(np.full((3, 5), 7, np.float32))
+    joined = shadow.concat(*map(Tensor, parts), 1)
+    got[:] = shadow.take_grad(Tensor(np.full(count, 2)), joined, 3)
+    want = np.zeros((3, 5), np.float32)
+    want[2] = count * np.array([3, 3, 3, 2, 2])
+    np.testing.assert_array_equal(got.numpy(), want)
+
+
 def test_a_scatter_that_reads_what_it_is_added_to():
     w = RNG.normal(size=(6, 4)).astype(np.float32)
     index = np.array([0, 3, 3, 5])
