@@ -163,8 +163,16 @@ def summand(store: Store) -> Summand | None:
             waiting.extend(_steps(e, factors, additions))
     if len(found) != 1:
         return None
-    uses = sum(c is found[0].scatter for n in postorder([store.value]) for c in n.children)
-    return found[0] if uses <= 1 else None
+    return found[0] if _ways(store.value, found[0].scatter) == 1 else None
+
+
+def _ways(value: Expr, part: Expr) -> int:
+    """How many ways lead from `value` to `part`, 2 standing for more: what is shared counts."""
+    ways: dict[Expr, int] = {value: 1}
+    for node in reversed(postorder([value])):
+        for child in node.children:
+            ways[child] = min(2, ways.get(child, 0) + ways[node])
+    return ways[part]
 
 
 def _steps(

@@ -122,6 +122,14 @@ def test_a_scatter_of_what_is_put_together_of_parts(count):
     np.testing.assert_array_equal(got.numpy(), want)
 
 
+def test_a_scatter_below_what_is_used_twice():
+    rows = Tensor(np.ones((2, 3), np.float32))
+    once = 3.0 - shadow.take_grad(Tensor(np.array([1, 1])), rows, 2)
+    got = Tensor(np.zeros((2, 3), np.float32))
+    got[:] = once + once * once
+    np.testing.assert_array_equal(got.numpy(), np.array([[12.0] * 3, [2.0] * 3]))
+
+
 def test_a_scatter_that_reads_what_it_is_added_to():
     w = RNG.normal(size=(6, 4)).astype(np.float32)
     index = np.array([0, 3, 3, 5])
