@@ -21,6 +21,7 @@ import numpy as np
 from gnomon import config
 from gnomon.runtime import blas, dnn, gemm, jit, pool, threads
 from gnomon.runtime.native import Block, function, pointer
+from gnomon.runtime.product import product
 from gnomon.runtime.program import Program, Step
 
 CODE = """
@@ -155,9 +156,10 @@ def bench_gemm() -> None:
     for m, n, k in shapes:
         arrays = [np.ones(shape, "float32") for shape in ((m, k), (k, n), (m, n))]
         at = [array.ctypes.data for array in arrays]
-        steps: list[Any] = [blas.gemm_step("float32", m, n, k, *at)]
-        steps.append(dnn.matmul("float32", m, n, k))
-        steps[1].bind(*at)
+        what = product("float32", m, n, k)
+        steps: list[Any] = [blas.step(what), dnn.matmul(what)]
+        for step in steps:
+            step.bind(*at)
         steps.append(gemm.gemm_step("float32", m, n, k, *at))
         times = [best(step.run) for step in steps]
         shown = "   ".join(f"{t:8.1f} {2 * m * n * k / t / 1e3:5.0f}" for t in times)

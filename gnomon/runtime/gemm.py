@@ -12,6 +12,7 @@ from typing import Any
 
 from gnomon import dtype as dtypes
 from gnomon.runtime import blas, dnn, tile
+from gnomon.runtime.product import Product, product
 
 
 def supports(dtype: Any) -> bool:
@@ -27,28 +28,27 @@ def supports(dtype: Any) -> bool:
 def gemm_step(
     dtype: Any, m: int, n: int, k: int, a: int, b: int, c: int, *, keep: Any = None, **how: Any
 ) -> blas.GemmStep | dnn.DnnStep | tile.TileStep:
-    """A step that computes C = alpha op(A) op(B) + beta C; takes what `blas.gemm_step` takes.
+    """A step that computes C = alpha op(A) op(B) + beta C; `how` is what `product` takes.
 
-    Also bfloat16 and float16 where the processor has them. `.bind(a, b, c)` of the result changes
-    the addresses.
+    Also bfloat16 and float16 where the processor has them. The operands lie at `a`, `b`, `c`, and
+    `keep` is held by the step; its `.bind(a, b, c)` changes the addresses.
 
     Raises:
         DTypeError: `supports(dtype)` is false.
         ParamError: a size that is negative or too large; a size of 0 in 16 bits.
     """
-    of = dtypes.of(dtype)
-    turned = (how.get("transpose_a", False), how.get("transpose_b", False))
-    batch, distances = how.get("batch", 1), (how.get("lda"), how.get("ldb"), how.get("ldc"))
-    if tile.fits(of, m, n, k, batch, *turned):
-        blas.check_sizes(m, n, k, batch, *turned, distances)
-        own = tile.step(m, n, k, keep=keep, **how)
-        own.bind(a, b, c)
-        return own
-    fast = min(m, n) > 1 and min(k, batch) > 0 and dnn.supports_matmul(of)
-    if not fast and blas.supports(of):
-        return blas.gemm_step(of, m, n, k, a, b, c, keep=keep, **how)
-    blas.check_sizes(m, n, k, batch, *turned, distances)
-    step = dnn.matmul(of, m, n, k, **how)
+    what = product(dtype, m, n, k, **how)
+    step = _by_the_fastest(what, keep)
     step.bind(a, b, c)
+    return step
+
+
+def _by_the_fastest(p: Product, keep: Any) -> blas.GemmStep | dnn.DnnStep | tile.TileStep:
+    if tile.fits(p):
+        return tile.step(p, keep)
+    fast = min(p.m, p.n) > 1 and min(p.k, p.batch) > 0 and dnn.supports_matmul(p.dtype)
+    if not fast and blas.supports(p.dtype):
+        return blas.step(p, keep)
+    step = dnn.matmul(p)
     step.keep = (step.keep, keep)
     return step

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gnomon.base import DTypeError, ParamError
 from gnomon.runtime import blas, threads
+from gnomon.runtime.product import product
 
 Array = np.ndarray[Any, Any]
 TOLERANCE = {"float32": 1e-4, "float64": 1e-11}
@@ -39,10 +40,13 @@ def check(
     left = inner[0].swapaxes(1, 2) if ta else inner[0]
     right = inner[1].swapaxes(1, 2) if tb else inner[1]
     want = alpha * (left @ right) + (beta * inner[2] if beta else 0)
-    step = blas.gemm_step(
-        dtype, m, n, k, a.ctypes.data, b.ctypes.data, c.ctypes.data, transpose_a=ta, transpose_b=tb,
-        alpha=alpha, beta=beta, lda=a.shape[2], ldb=b.shape[2], ldc=c.shape[2], batch=batch,
+    step = blas.step(
+        product(
+            dtype, m, n, k, transpose_a=ta, transpose_b=tb, alpha=alpha, beta=beta,
+            lda=a.shape[2], ldb=b.shape[2], ldc=c.shape[2], batch=batch,
+        )
     )  # fmt: skip
+    step.bind(a.ctypes.data, b.ctypes.data, c.ctypes.data)
     step.run()
     scale = TOLERANCE[dtype] * max(1, k) ** 0.5
     np.testing.assert_allclose(inner[2], want, rtol=scale, atol=scale)
@@ -97,24 +101,16 @@ def test_one_matrix_for_a_whole_batch() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((4, 5, 6)), rng.standard_normal((6, 7))
     c = np.empty((4, 5, 7))
-    blas.gemm_step(
-        "float64",
-        5,
-        7,
-        6,
-        a.ctypes.data,
-        b.ctypes.data,
-        c.ctypes.data,
-        batch=4,
-        strides=(30, 0, 35),
-    ).run()
+    step = blas.step(product("float64", 5, 7, 6, batch=4, strides=(30, 0, 35)))
+    step.bind(a.ctypes.data, b.ctypes.data, c.ctypes.data)
+    step.run()
     np.testing.assert_allclose(c, a @ b)
 
 
 @pytest.mark.parametrize("shape", [(20, 30, 40), (1, 30, 40), (20, 1, 40)])
 def test_bind(shape: tuple[int, int, int]) -> None:
     m, n, k = shape
-    step = blas.gemm_step("float32", m, n, k, 0, 0, 0)
+    step = blas.step(product("float32", m, n, k))
     rng = np.random.default_rng(0)
     for _ in range(2):
         a, b = (rng.standard_normal(s).astype("float32") for s in ((m, k), (k, n)))
@@ -129,7 +125,7 @@ def test_support() -> None:
     assert blas.supports(np.float64)
     assert not any(blas.supports(name) for name in ("float16", "bfloat16", "int32", "uint8"))
     with pytest.raises(DTypeError, match=r"gemm_step: argument 'dtype': .* got float16"):
-        blas.gemm_step("float16", 1, 1, 1, 0, 0, 0)
+        blas.step(product("float16", 1, 1, 1))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +142,7 @@ def test_support() -> None:
 def test_refusals(change: dict[str, int], words: str) -> None:
     sizes: dict[str, Any] = {"m": 2, "n": 4, "k": 3} | change
     with pytest.raises(ParamError, match=words):
-        blas.gemm_step("float32", a=0, b=0, c=0, **sizes)
+        product("float32", **sizes)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")

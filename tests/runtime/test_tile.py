@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gnomon import dtype as dtypes
 from gnomon.runtime import gemm, objects, threads, tile, tile_code
+from gnomon.runtime.product import product
 
 Array = np.ndarray[Any, Any]
 SIZES = [(1, 1, 1), (7, 33, 20), (33, 50, 17), (6, 4, 16), (9, 97, 1), (32, 10, 64), (65, 13, 40)]
@@ -43,8 +43,10 @@ def check(m: int, n: int, k: int, ta: bool, tb: bool, beta: float) -> Array:
     else:
         c[:] = np.nan
     step = tile.step(
-        m, n, k, transpose_a=ta, transpose_b=tb, alpha=0.5, beta=beta, lda=a.shape[1],
-        ldb=b.shape[1], ldc=c.shape[1],
+        product(
+            "float32", m, n, k, transpose_a=ta, transpose_b=tb, alpha=0.5, beta=beta,
+            lda=a.shape[1], ldb=b.shape[1], ldc=c.shape[1],
+        )
     )  # fmt: skip
     step.bind(a.ctypes.data, b.ctypes.data, c.ctypes.data)
     step.run()
@@ -77,8 +79,8 @@ def test_any_number_of_threads_gives_the_same(
 def test_small_products_come_here() -> None:
     at = np.zeros(64, np.float32)
     step = gemm.gemm_step("float32", 2, 3, 4, *[at.ctypes.data] * 2, at[32:].ctypes.data)
-    here = tile.fits(dtypes.float32, 2, 3, 4, 1, False, False)
+    here = tile.fits(product("float32", 2, 3, 4))
     assert isinstance(step, tile.TileStep) == here == tile._has_fma()
-    assert not tile.fits(dtypes.float32, 2, 3, 4, 1, True, True)
-    assert not tile.fits(dtypes.float64, 2, 3, 4, 1, False, False)
-    assert not tile.fits(dtypes.float32, 1000, 1000, 1000, 1, False, False)
+    assert not tile.fits(product("float32", 2, 3, 4, transpose_a=True, transpose_b=True))
+    assert not tile.fits(product("float64", 2, 3, 4))
+    assert not tile.fits(product("float32", 1000, 1000, 1000))

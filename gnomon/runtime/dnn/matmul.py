@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, ParamError, complaint
@@ -20,6 +19,7 @@ from gnomon.runtime.dnn.library import (
     primitive,
 )
 from gnomon.runtime.dnn.stage import Arena, DnnStep, Phase, Place, Task
+from gnomon.runtime.product import Product
 
 Run = tuple[int, int]  # the first of some, and how many
 
@@ -52,86 +52,55 @@ def _supported(dtype: DType) -> bool:
         return False
 
 
-def matmul(
-    dtype: Any,
-    m: int,
-    n: int,
-    k: int,
-    *,
-    transpose_a: bool = False,
-    transpose_b: bool = False,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    lda: int | None = None,
-    ldb: int | None = None,
-    ldc: int | None = None,
-    batch: int = 1,
-    strides: tuple[int, int, int] | None = None,
-    name: str = "dot",
-) -> DnnStep:
-    """C = alpha op(A) op(B) + beta C, as `blas.gemm_step` says, without degenerate sizes.
-
-    Operands to bind: `a`, `b`, `c`.
+def matmul(p: Product) -> DnnStep:
+    """A step that computes a product without degenerate sizes; operands to bind: `a`, `b`, `c`.
 
     Raises:
-        DTypeError: `supports_matmul(dtype)` is false.
+        DTypeError: `supports_matmul(p.dtype)` is false.
         ParamError: a size below 1.
     """
-    of = dtypes.of(dtype)
-    if not supports_matmul(of):
-        raise DTypeError(complaint("matmul", "dtype", "a type oneDNN has here", of.name))
-    for argument, size in (("m", m), ("n", n), ("k", k), ("batch", batch)):
+    if not supports_matmul(p.dtype):
+        raise DTypeError(complaint("matmul", "dtype", "a type oneDNN has here", p.dtype.name))
+    for argument, size in (("m", p.m), ("n", p.n), ("k", p.k), ("batch", p.batch)):
         if size < 1:
             raise ParamError(complaint("matmul", argument, "at least 1", size))
-    sa, sb, sc = strides or (None, None, None)
-    a = _Matrix(1, of, (m, k), transpose_a, lda, sa)
-    b = _Matrix(2, of, (k, n), transpose_b, ldb, sb)
-    c = _Matrix(3, of, (m, n), False, ldc, sc)
+    a = _Matrix(1, p.dtype, p.transpose_a, p.lda, p.sa)
+    b = _Matrix(2, p.dtype, p.transpose_b, p.ldb, p.sb)
+    c = _Matrix(3, p.dtype, False, p.ldc, p.sc)
     arena, tasks = Arena(), []
-    for matrices, rows, columns in _cut(m, n, k, batch, transpose_b):
+    for matrices, rows, columns in _cut(p):
         operands = {
-            "src": a.part(matrices, rows, (0, k)),
-            "weights": b.part(matrices, (0, k), columns),
+            "src": a.part(matrices, rows, (0, p.k)),
+            "weights": b.part(matrices, (0, p.k), columns),
             "dst": c.part(matrices, rows, columns),
         }
-        what = _primitive(*(place.description for place in operands.values()), alpha, beta)
+        what = _primitive(*(place.description for place in operands.values()), p.alpha, p.beta)
         tasks.append(Task(arena))
         tasks[-1].run(what, operands)
-    moved = of.size * batch * (m * k + k * n + m * n)
-    phase = Phase(name, tasks, moved, 2 * m * n * k * batch)
-    return DnnStep(name, ("a", "b", "c"), [phase], arena, what.name)
+    phase = Phase(p.name, tasks, p.bytes, p.flops)
+    return DnnStep(p.name, ("a", "b", "c"), [phase], arena, what.name)
 
 
-def _cut(m: int, n: int, k: int, batch: int, turned: bool) -> list[tuple[Run, Run, Run]]:
+def _cut(p: Product) -> list[tuple[Run, Run, Run]]:
     """For each task: which matrices, which rows and which columns of the result.
 
     Where B is turned it is packed, and a task that has some columns only packs little of it.
     """
-    parts = max(1, min(threads.num_threads(), batch * m * n * k // _GRAIN))
-    if batch > 1:
-        return [(matrices, (0, m), (0, n)) for matrices in pieces(batch, min(batch, parts))]
-    packs = turned and n >= _MANY * parts
+    m, n = p.m, p.n
+    parts = max(1, min(threads.num_threads(), p.batch * p.work // _GRAIN))
+    if p.batch > 1:
+        return [(matrices, (0, m), (0, n)) for matrices in pieces(p.batch, min(p.batch, parts))]
+    packs = p.transpose_b and n >= _MANY * parts
     if not packs and (m >= n or m >= _MANY * parts):
         return [((0, 1), rows, (0, n)) for rows in pieces(m, min(m, parts))]
     return [((0, 1), (0, m), columns) for columns in pieces(n, min(n, parts))]
 
 
 class _Matrix:
-    """An operand: (rows, columns) as the product sees it, the other way round in memory or not."""
+    """An operand, which the product sees as it is in memory, or the other way round."""
 
-    def __init__(
-        self,
-        number: int,
-        dtype: DType,
-        shape: tuple[int, int],
-        turned: bool,
-        distance: int | None,
-        stride: int | None,
-    ) -> None:
-        rows, columns = shape[::-1] if turned else shape
-        distance = columns if distance is None else max(columns, distance)
-        self.number, self.dtype = number, dtype
-        self.stride = rows * distance if stride is None else stride
+    def __init__(self, number: int, dtype: DType, turned: bool, distance: int, stride: int) -> None:
+        self.number, self.dtype, self.stride = number, dtype, stride
         self.steps = (1, distance) if turned else (distance, 1)
 
     def part(self, matrices: Run, rows: Run, columns: Run) -> Place:
