@@ -8,10 +8,11 @@ without one is no error, allocating there is.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from operator import index
 from typing import Any, ClassVar
 
-from gnomon.base import ParamError, complaint, nearest
+from gnomon.base import DeviceError, ParamError, complaint, nearest
 
 
 class _Entered(threading.local):
@@ -64,6 +65,20 @@ class Context:
         """The name of the device's type, 'cpu' or 'gpu' for most."""
         return self.devtype2str[self.device_typeid]
 
+    def empty_cache(self) -> None:
+        """Give memory of this device that lies idle back to the system.
+
+        Memory that arrays have let go stays for later ones until then; it is the same for all
+        kinds of memory of a processor.
+
+        Raises:
+            DeviceError: a GPU, which this version of gnomon has not.
+        """
+        if self.device_type == "gpu":
+            raise _no_gpu("Context.empty_cache", self.device_id)
+        if release is not None:
+            release(self)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Context):
             return NotImplemented
@@ -108,6 +123,8 @@ def cpu_shared(device_id: int = 0) -> Context:
 
 _DEFAULT = cpu(0)
 
+release: Callable[[Context], int] | None = None  # gives idle memory back; entered by its pool
+
 
 def current_context() -> Context:
     """The context that new data goes to in this thread: the innermost `with`, or `cpu(0)`."""
@@ -118,3 +135,17 @@ def current_context() -> Context:
 def num_gpus() -> int:
     """How many GPUs this version of gnomon computes on: none, it has no GPU back end."""
     return 0
+
+
+def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
+    """Free and total memory of a GPU, in bytes.
+
+    Raises:
+        DeviceError: there is no such GPU; this version of gnomon has no GPU back end.
+    """
+    raise _no_gpu("gpu_memory_info", device_id)
+
+
+def _no_gpu(where: str, device_id: int) -> DeviceError:
+    expected = f"a GPU below {num_gpus()}, there is no GPU back end"
+    return DeviceError(complaint(where, "device_id", expected, device_id))

@@ -123,6 +123,42 @@ class CustomOpProp:
         """Those of the given numbers that `backward` reads."""
         return [*(out_grad if self.need_top_grad_ else ()), *in_data, *out_data]
 
+    def infer_storage_type(self, in_stype: list[str]) -> Any:
+        """Storages of inputs, outputs and states: 'default', since all come as dense arrays.
+
+        Raises:
+            ParamError: an input is in another one.
+        """
+        self._refuse_sparse("infer_storage_type", "in_stype", in_stype)
+        parts = (in_stype, self.list_outputs(), self.list_auxiliary_states())
+        return tuple(["default"] * len(part) for part in parts)
+
+    def infer_storage_type_backward(
+        self,
+        ograd_stype: list[str],
+        in_stype: list[str],
+        out_stype: list[str],
+        igrad_stype: list[str],
+        aux_stype: list[str],
+    ) -> Any:
+        """The same of the gradient: five lists of 'default', in the order of the arguments.
+
+        Raises:
+            ParamError: a gradient is in another storage.
+        """
+        where = "infer_storage_type_backward"
+        self._refuse_sparse(where, "ograd_stype", ograd_stype)
+        self._refuse_sparse(where, "igrad_stype", igrad_stype)
+        parts = (ograd_stype, in_stype, out_stype, igrad_stype, aux_stype)
+        return tuple(["default"] * len(part) for part in parts)
+
+    def _refuse_sparse(self, method: str, argument: str, stypes: Sequence[str]) -> None:
+        """ParamError where one of these is neither dense nor still open."""
+        for k, stype in enumerate(stypes):
+            if stype not in ("default", "undefined"):
+                where = f"{type(self).__name__}.{method}"
+                raise ParamError(complaint(where, f"{argument}[{k}]", "'default'", repr(stype)))
+
     def create_operator(self, ctx: Any, in_shapes: list[Any], in_dtypes: list[int]) -> CustomOp:
         """The object that does the work, for inputs of these shapes and numbers of dtypes."""
         return CustomOp()

@@ -19,6 +19,7 @@ from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, Unknown
 from gnomon.context import Context, cpu, gpu
 from gnomon.record import record
 from gnomon.registry import Registry
+from gnomon.runtime import pool
 
 FLAGS = {
     "float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4, "int8": 5, "int64": 6,
@@ -208,6 +209,18 @@ def test_context_refuses(wrong):
 
 def test_no_gpu_is_promised():
     assert context.num_gpus() == 0
+    with pytest.raises(GnomonError, match=r"gpu_memory_info: argument 'device_id'.*no GPU"):
+        context.gpu_memory_info()
+    with pytest.raises(GnomonError, match=r"empty_cache: argument 'device_id'.*got 1"):
+        gpu(1).empty_cache()
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cpu_pinned", "cpu_shared"])
+def test_idle_memory_goes_back_to_the_system(kind):
+    gnomon.nd.zeros((1000, 1000)).wait_to_read()
+    assert pool.stats().idle >= 4_000_000
+    Context(kind, 1).empty_cache()
+    assert pool.stats().idle < 4_000_000
 
 
 # --- registry -------------------------------------------------------------------------------

@@ -183,6 +183,8 @@ def loadable(dest: Any, source: Any) -> bool:
     layout, chunk = dest._layout, dest._chunk
     if source._layout is not layout or layout.strides is not None or not layout.size:
         return False
+    if source.stype != "default":  # sparse arrays have no memory of all elements
+        return False
     found = source._chunk
     return found is not chunk and (found.ctx is chunk.ctx or found.ctx == chunk.ctx)
 

@@ -46,6 +46,8 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
             inputs = _without_holes(op, inputs)
         elif len(inputs) < least:
             _refuse_missing(op, inputs)
+        if cls.open_inputs:
+            _check_count(op, inputs)
         return invoke(op, inputs, out, context_of(ctx))
 
     return dress(call, cls, name, module, "NDArray", _TAIL)
@@ -89,14 +91,34 @@ def _refuse_missing(op: Any, inputs: list[Any]) -> None:
     """An error if the operator has more inputs than are given; ParamError names the first."""
     names = op.inputs()
     if len(inputs) < len(names):
-        raise ParamError(complaint(op.name, names[len(inputs)], "an array", None))
+        raise _missing(op, names[len(inputs)])
+
+
+def _missing(op: Any, name: str) -> ParamError:
+    """The error about an input, or a state, that nobody gave."""
+    expected = "an array, its state" if name in op.auxiliary() else "an array"
+    return ParamError(complaint(_shown(op), name, expected, None))
+
+
+def _check_count(op: Any, inputs: list[Any]) -> None:
+    """For an operator whose names a user decides: ParamError unless each has its array."""
+    _refuse_missing(op, inputs)
+    names = op.inputs()
+    if len(inputs) > len(names):
+        expected = f"{len(names)} of them: {', '.join(names) or 'none'}"
+        raise ParamError(complaint(_shown(op), "inputs", expected, len(inputs)))
+
+
+def _shown(op: Any) -> str:
+    """What messages call an operator; one registered under `Custom` with its `op_type`."""
+    return repr(op) if op.open_inputs else op.name
 
 
 def ordered(op: Any, inputs: list[Any], named: dict[str, Any]) -> list[Any]:
     """Inputs by position and by name in the operator's order.
 
     Raises:
-        ParamError: a name that the operator does not have.
+        ParamError: a name that the operator does not have, or one without an array.
     """
     names = op.inputs()
     unknown = [name for name in named if name not in names]
@@ -104,7 +126,11 @@ def ordered(op: Any, inputs: list[Any], named: dict[str, Any]) -> list[Any]:
         expected = ", ".join(names)
         raise ParamError(f"{op.name}: no input is called {unknown[0]!r}; there are {expected}")
     rest = iter(inputs)
-    return [named[name] if name in named else next(rest) for name in names]
+    found = [named[name] if name in named else next(rest, None) for name in names]
+    for name, value in zip(names, found, strict=True):
+        if value is None:
+            raise _missing(op, name)
+    return [*found, *rest]
 
 
 def context_of(ctx: Any) -> Context | None:

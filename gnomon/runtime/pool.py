@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnomon import config
+from gnomon import config, context
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError, ParamError, ShapeError, complaint
 from gnomon.context import Context
@@ -370,6 +370,9 @@ def stats(device: str | Context = "cpu") -> Stats:
 def release_all(device: str | Context = "cpu") -> int:
     """Gives the idle blocks of a device back to the system; the number of bytes they had."""
     return pool_of(device).release_all()
+
+
+context.release = release_all
 
 
 def _before_fork() -> None:

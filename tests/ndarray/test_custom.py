@@ -321,10 +321,39 @@ def test_errors_name_what_is_wrong():
         mx.operator.register("x")(int)
     with pytest.raises(TypeError, match="bogus"):
         mx.nd.Custom(x, op_type="test_failing", bogus=1)
-    with pytest.raises(ShapeError, match="2 of them: left, right"):
-        mx.nd.Custom(x, op_type="test_statistics")
     with pytest.raises(ParamError, match=r"CustomOp.assign: argument 'req'.*got also"):
         mx.operator.CustomOp().assign(x, "also", x)
+
+
+def test_inputs_and_states_that_nobody_gave_are_named():
+    x = mx.nd.zeros((2,))
+
+    def refused(text, *inputs, **named):
+        with pytest.raises(ParamError, match=r"test_statistics.*" + text):
+            mx.nd.Custom(*inputs, op_type="test_statistics", **named)
+
+    refused("'left': expected an array, got None")
+    refused("'right': expected an array, got None", x)
+    refused("'right': expected an array, got None", left=x)
+    refused("'runs': expected an array, its state, got None", x, x)
+    refused("'runs': expected an array, its state, got None", x, right=x)
+    refused("3 of them: left, right, runs, got 4", x, x, x, x)
+    refused("3 of them: left, right, runs, got 4", x, x, x, left=x)
+
+
+def test_storages_are_dense():
+    prop = StatisticsProp()
+    one, two = ["default"], ["default"] * 2
+    assert prop.infer_storage_type(["default", "undefined"]) == (two, two, one)
+    undefined = ["undefined"] * 2
+    found = prop.infer_storage_type_backward(two, two, two, undefined, one)
+    assert found == (two, two, two, two, one)
+    with pytest.raises(ParamError, match=r"infer_storage_type: argument 'in_stype\[1\]'.*'csr'"):
+        prop.infer_storage_type(["default", "csr"])
+    sparse = ["row_sparse", "default"]
+    for parts in ([sparse, two, two, two, one], [two, two, two, sparse, one]):
+        with pytest.raises(ParamError, match=r"grad_stype\[0\]'.*got 'row_sparse'"):
+            prop.infer_storage_type_backward(*parts)
 
 
 @pytest.mark.parametrize("base", [mx.operator.NumpyOp, mx.operator.NDArrayOp])

@@ -387,3 +387,21 @@ def test_a_prediction_leaves_what_was_read_of_the_one_before():
         one.forward(DataBatch([mx.nd.ones((6, 4)) * scale], [mx.nd.zeros((6,))]))
         kept.append(one.get_outputs()[0] + 1)  # still pending when the next one is computed
     assert not np.array_equal(kept[0].asnumpy(), kept[1].asnumpy())
+
+
+def test_sparse_batches_go_into_dense_inputs():
+    whole = np.eye(4, 6, dtype="float32")
+    sparse = mx.nd.sparse.csr_matrix(whole)
+    labels = np.arange(4.0) % 3
+    found = []
+    for data in (whole, sparse):
+        one = Module(perceptron(mx.sym))
+        batches = mx.io.NDArrayIter(data, labels, 2, last_batch_handle="discard")
+        one.fit(batches, num_epoch=1, initializer=mx.init.One())
+        one.forward(DataBatch([mx.nd.array(whole)[:2]], [mx.nd.zeros((2,))]), is_train=False)
+        dense = one.get_outputs()[0].asnumpy()
+        one.forward(DataBatch([sparse[0:2]], [mx.nd.zeros((2,))]), is_train=False)
+        np.testing.assert_array_equal(one.get_outputs()[0].asnumpy(), dense)
+        found.append(one.get_params()[0])
+    for name, value in found[0].items():
+        np.testing.assert_array_equal(found[1][name].asnumpy(), value.asnumpy())
