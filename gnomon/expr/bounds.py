@@ -65,6 +65,9 @@ def scatters_inside(node: Composite, proof: _Proof) -> bool:
         return True
     source: Expr = node.source[0]  # type: ignore[attr-defined]
     places = onto(Index([proof.arena.var(n) for n in source.shape], proof.arena))
+    if len(places) != len(node.shape):
+        expected = f"{len(node.shape)} components, for {node.shape}"
+        raise TypeError(complaint(f"{node.label}.onto", "result", expected, len(places)))
     within = proof.all_inside(places, node.shape, frozenset())
     return within and all(proof.holds(place) for place in places)
 

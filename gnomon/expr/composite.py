@@ -118,8 +118,13 @@ class Composite(Expr):
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "dtype", dtype)
         self._note_type()
-        if self.foreign and self.kind == CHAINER and bounds.clips(self):
+        if not self.stays_inside():
             object.__setattr__(self, "clips", True)
+
+    def stays_inside(self) -> bool:
+        """Whether the rule reads inside its operands as they are now, by itself or clipped."""
+        asked = self.foreign and self.kind == CHAINER and not self.clips
+        return not (asked and bounds.clips(self))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickled or copied deeply: made anew of its fields."""

@@ -39,7 +39,7 @@ def check_sizes(roots: Sequence[Expr]) -> None:
     """
     for node in postorder(roots):
         if isinstance(node, Composite):
-            stale = tuple(node.infer()[0]) != node.shape
+            stale = tuple(node.infer()[0]) != node.shape or not node.stays_inside()
         else:
             stale = any(c.shape != node.shape and not fits_any(c) for c in node.children)
         if stale:

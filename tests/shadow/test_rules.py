@@ -169,6 +169,35 @@ def test_indices_that_are_data_are_clipped():
     np.testing.assert_array_equal(computed(Chosen(ten(), index)), TEN[[3, 0, 9, 9, 0, 9]])
 
 
+def test_a_rule_of_other_sizes_is_refused_where_it_would_read_outside():
+    class Column(Shifted):
+        def infer(self):
+            return (self.by,), self.src.dtype
+
+        def at(self, i):
+            return i.elem(self.src, (i[0], i.arena.const(0)))
+
+    x = TensorContainer((20_000, 1), init=1.0)
+    e = Column(x, 20_000)
+    assert not e.clips
+    np.testing.assert_array_equal(computed(e), np.ones(20_000))
+    x.resize((2, 20_000))
+    with pytest.raises(ShapeError, match="operands as they were when it was made"):
+        computed(e)
+    x.resize((30_000, 1))[:] = 2.0
+    np.testing.assert_array_equal(computed(e), np.full(20_000, 2.0))
+
+
+@pytest.mark.parametrize("places", [(), (0, 0)])
+def test_a_scatter_to_a_place_of_another_rank_is_told(places):
+    class Lost(Thrown):
+        def onto(self, i):
+            return places
+
+    with pytest.raises(TypeError, match=r"Lost.onto: argument 'result': expected 1 components"):
+        Lost(ten(), 0)
+
+
 def test_a_fold_is_clipped():
     wanted = [TEN[np.clip(np.arange(i, i + 4), 0, 9)].sum() for i in range(10)]
     np.testing.assert_array_equal(computed(Summed(ten(), 4)), wanted)
