@@ -13,6 +13,7 @@ array([2., 4., 6.], dtype=float32)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from gnomon.base import GnomonError, ParamError, complaint
@@ -134,6 +135,31 @@ def grad(
     retain = create_graph if retain_graph is None else retain_graph
     grads = None if head_grads is None else _list(head_grads)
     return _backward.gradients(_list(heads), _list(variables), grads, retain, create_graph)
+
+
+def get_symbol(x: Any) -> Any:
+    """The Symbol of what was recorded for `x`, with a variable for each array it began with.
+
+    Arrays with `attach_grad` are called `var0`, `var1`..., others `null` and a number, once for
+    each time that they were read. Programs without symbols need not load them, so this does.
+
+    >>> import gnomon as mx
+    >>> x = mx.nd.ones((2,))
+    >>> x.attach_grad()
+    >>> with mx.autograd.record():
+    ...     y = mx.nd.exp(x) * 2
+    >>> len(get_symbol(y).list_arguments())
+    1
+
+    Raises:
+        GnomonError: `x` is not on the tape, or depends on a `Function`, which no symbol says.
+    """
+    if not isinstance(x, Array):
+        raise TypeError(complaint("get_symbol", "x", "an NDArray", f"{x!r:.60}"))
+    if x._tape is None:
+        expected = "an array with attach_grad, or one computed from such while recording"
+        raise GnomonError(complaint("get_symbol", "x", expected, "another"))
+    return import_module("gnomon.symbol.recorded").recorded(x._tape)
 
 
 class Function:

@@ -120,7 +120,7 @@ class Walk:
             raise ShapeError(complaint("backward", "head_grads", expected, len(grads)))
         for number, (head, grad) in enumerate(zip(heads, grads, strict=True)):
             self.receive(_place(head, number), _head_grad(head, grad), ours=False)
-        self.nodes = _reachable(self.sums)
+        self.nodes = reachable(self.sums)
         self.readers = Counter(p for node in self.nodes for p in node.inputs if p is not None)
 
     def run(self, retain: bool) -> None:
@@ -185,7 +185,7 @@ def _head_grad(head: Any, grad: Any) -> Any:
     return grad if grad._dtype is head._dtype else grad.astype(head._dtype)
 
 
-def _reachable(starts: Iterable[Place]) -> list[Node]:
+def reachable(starts: Iterable[Place]) -> list[Node]:
     """The nodes that `starts` depend on, readers first."""
     work = [p.node for p in starts if isinstance(p, Output)]
     found = set(work)

@@ -134,6 +134,11 @@ class Array:
         return "default"
 
     @property
+    def writable(self) -> bool:
+        """Whether elements may be written: those of every array may."""
+        return True
+
+    @property
     def _var(self) -> engine.Var:
         """The engine's variable of the memory."""
         return self._chunk

@@ -17,16 +17,18 @@ from typing import Any, NamedTuple
 from gnomon.graph.gradient import Gradient, look
 
 _numbers = itertools.count()
+_variables = itertools.count()
 
 
 class Leaf:
     """A variable: `grad` is the array its gradient goes to, as `req` says."""
 
-    __slots__ = ("grad", "req")
+    __slots__ = ("grad", "number", "req")
 
     def __init__(self, grad: Any, req: str) -> None:
         self.grad = grad
         self.req = req
+        self.number = next(_variables)
 
 
 class Output(NamedTuple):

@@ -7,6 +7,8 @@ import pytest
 
 from gnomon import autograd, nd
 from gnomon.base import GnomonError, ParamError, ShapeError
+from gnomon.context import cpu
+from gnomon.symbol import load_json
 
 
 def variable(values, req="write"):
@@ -342,3 +344,71 @@ def test_one_function_object_is_one_call_on_the_tape():
     y.backward()
     s = 1 / (1 + np.exp(-1))
     np.testing.assert_allclose(x.grad.asnumpy(), [s * (1 - s)] * 2, 1e-5)
+
+
+def _network(x, w):
+    """Operators of all kinds: parameters, several outputs, views, what is not on the tape."""
+    first, second = nd.split(nd.dot(x, w) + nd.array([1, 2, 3, 4]), num_outputs=2, axis=1)
+    joined = nd.concat(nd.exp(first), second * 2, x[:, 1:], dim=1)
+    return nd.softmax(joined, axis=-1) * joined.reshape((3, -1))
+
+
+def test_the_symbol_of_what_was_recorded():
+    rng = np.random.default_rng(0)
+    x, w = variable(rng.normal(size=(3, 2))), variable(rng.normal(size=(2, 4)))
+    with autograd.record():
+        y = _network(x, w)
+    net = autograd.get_symbol(y)
+    (one,), (two,) = (autograd.get_symbol(v).list_arguments() for v in (x, w))
+    outside = [n for n in net.list_arguments() if n not in (one, two)]
+    assert (one[:3], two[:3], len(outside), outside[0][:4]) == ("var", "var", 1, "null")
+    assert net.list_outputs()[0].startswith("node_")
+    values = {one: x.copy(), two: w.copy(), outside[0]: nd.array([1, 2, 3, 4])}
+    grads = {name: nd.zeros(values[name].shape) for name in (one, two)}
+    head = nd.array(rng.normal(size=y.shape))
+    y.backward(head)
+    for symbol in (net, load_json(net.tojson())):
+        bound = symbol.bind(cpu(), values, grads)
+        np.testing.assert_allclose(bound.forward(is_train=True)[0].asnumpy(), y.asnumpy(), 1e-6)
+        bound.backward([head])
+        np.testing.assert_allclose(grads[one].asnumpy(), x.grad.asnumpy(), 1e-5, 1e-6)
+        np.testing.assert_allclose(grads[two].asnumpy(), w.grad.asnumpy(), 1e-5, 1e-6)
+
+
+def test_the_symbol_of_operators_with_states_and_of_one_output():
+    x = variable([[1, 2], [3, 5]])
+    ones, zeros = nd.ones((2,)), nd.zeros((2,))
+    with autograd.record():
+        y = nd.BatchNorm(x, ones, zeros, zeros.copy(), ones.copy())
+        second = nd.split(x, num_outputs=2, axis=1)[1]
+    net = autograd.get_symbol(y)
+    assert (len(net.list_arguments()), len(net.list_auxiliary_states())) == (3, 2)
+    states = [nd.zeros((2,)), nd.ones((2,))]
+    bound = net.bind(cpu(), [x, ones, zeros], aux_states=states)
+    np.testing.assert_array_equal(bound.forward(is_train=True)[0].asnumpy(), y.asnumpy())
+    assert autograd.get_symbol(second).bind(cpu(), [x]).forward()[0].asnumpy().tolist() == [
+        [2],
+        [5],
+    ]
+
+
+def test_what_no_symbol_says():
+    class Double(autograd.Function):
+        def forward(self, x):
+            return x * 2
+
+        def backward(self, dy):
+            return dy * 2
+
+    x = variable([1, 2])
+    with pytest.raises(GnomonError, match=r"get_symbol: argument 'x'.*attach_grad"):
+        autograd.get_symbol(nd.ones((2,)))
+    with pytest.raises(TypeError, match="an NDArray"):
+        autograd.get_symbol(1)
+    with autograd.record():
+        doubled = Double()(x)
+        (slope,) = autograd.grad(nd.sum(x * x * x), [x], create_graph=True)
+    with pytest.raises(GnomonError, match="Function"):
+        autograd.get_symbol(doubled)
+    with pytest.raises(GnomonError, match="create_graph"):
+        autograd.get_symbol(slope)

@@ -137,3 +137,9 @@ def test_a_child_uses_the_arrays_of_its_parent():
         os._exit(0 if total == 35 else 1)
     assert os.waitpid(pid, 0)[1] == 0
     assert (y[:2] + 1).asnumpy().tolist() == [2, 4]
+
+
+def test_every_array_may_be_written_and_none_has_a_handle():
+    assert nd.ones((2,)).writable and nd.ones((2,))[1:].writable
+    with pytest.raises(AttributeError, match="handle"):
+        _ = nd.ones((2,)).handle
