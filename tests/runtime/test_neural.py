@@ -5,7 +5,7 @@ import pytest
 
 from gnomon import config
 from gnomon.expr import call
-from gnomon.expr.call import pool
+from gnomon.expr.call import conv, pool
 from gnomon.expr.diff import vjp
 from gnomon.expr.node import Buffer
 from gnomon.expr.oracle import evaluate
@@ -35,7 +35,7 @@ def computed(make, operands, lasts, saver="saveto"):
     return seen.copy(), evaluate(make(*[lying(v, last=False)[0] for v in views]))
 
 
-GEOMETRY = call.conv.Geometry((2, 1), (1, 2), (1, 1), 1)
+GEOMETRY = conv.Geometry((2, 1), (1, 2), (1, 1), 1)
 WINDOWS = [
     pool.Window((2, 2), (2, 2), (0, 0), False),
     pool.Window((3, 2), (2, 1), (1, 0), True),
