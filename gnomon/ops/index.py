@@ -117,6 +117,27 @@ class Pick(Op):
         return ext.reshape(ext.pick(last, at), joined(data.shape, axes, self.keepdims))
 
 
+@op("fill_element_0index", inputs=("lhs", "mhs", "rhs"))
+class FillElement(Op):
+    """`lhs` with one element of each row replaced by that of `mhs`, at the position in `rhs`.
+
+    A position outside of the row leaves it as it is.
+    """
+
+    def shapes(self, s: Shapes) -> None:
+        s.same("lhs", "output")
+        rows = s.rank("lhs", 2)[0]
+        s["mhs"] = s["rhs"] = (rows,)
+
+    def types(self, t: Types) -> None:
+        t.same("lhs", "mhs", "output")
+
+    def forward(self, lhs: Expr, mhs: Expr, rhs: Expr) -> Expr:
+        hit = ext.one_hot(cast(rhs, int64), lhs.shape[1], lhs.dtype)
+        wide = ext.broadcast_to(ext.reshape(mhs, (mhs.shape[0], 1)), lhs.shape)
+        return fn.where(hit, wide, lhs)
+
+
 @op("one_hot", inputs=("indices",))
 class OneHot(Op):
     """`on_value` at the position each number names, `off_value` elsewhere."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gnomon.expr import call, ext
+from gnomon.expr import call, ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.infer import UNKNOWN, Shape, Shapes, show_shape, times
 from gnomon.ops.op import Op, op
@@ -78,3 +78,26 @@ class BatchDot(Product):
         a, b = (ext.reshape(x, (times(batch), *x.shape[-2:])) for x in (lhs, rhs))
         product = call.batch_dot(a, b, self.transpose_a, self.transpose_b)
         return ext.reshape(product, (*batch, *product.shape[-2:]))
+
+
+@op("khatri_rao", variadic="num_args")
+class KhatriRao(Op):
+    """All products of a row of each matrix, column by column, those of the last one fastest."""
+
+    num_args: int = param(low=1, doc="How many matrices there are.")
+
+    def shapes(self, s: Shapes) -> None:
+        parts = self.arguments()
+        first = next((n for n in (*parts, "output") if s[n] is not None), parts[0])
+        s.rank(first, 2)
+        s.alike((*parts, "output"), 2, 0)
+        s["output"] = (times([s.need(n)[0] for n in parts]), UNKNOWN)
+
+    def forward(self, *args: Expr) -> Expr:
+        found = args[0]
+        for each in args[1:]:
+            m, n, columns = found.shape[0], each.shape[0], found.shape[1]
+            left = ext.broadcast_to(ext.reshape(found, (m, 1, columns)), (m, n, columns))
+            right = ext.broadcast_to(ext.reshape(each, (1, n, columns)), (m, n, columns))
+            found = ext.reshape(left * right, (m * n, columns))
+        return found if len(args) > 1 else fn.identity(found)

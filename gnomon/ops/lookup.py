@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from gnomon.base import ParamError, complaint
 from gnomon.dtype import int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
-from gnomon.ops.infer import Shape, Shapes, Types, normal_axis, times
+from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types, normal_axis, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
 
@@ -113,3 +114,68 @@ class Diag(Op):
         """Where the diagonal lies in a matrix, in row-major order."""
         first = max(-self.k, 0) * width + max(self.k, 0)
         return ext.iota((length,)) * (width + 1) + first
+
+
+class Flat(Op):
+    """What goes between indices of several axes, and positions in row-major order."""
+
+    shape: Dims | None = param(None, doc="Shape of the array meant; its first size may be -1.")
+
+    def check(self) -> None:
+        if not self.shape or any(size < 0 for size in self.shape[1:]):
+            expected = "a shape whose sizes are known, but for the first"
+            raise ParamError(complaint(self.name, "shape", expected, self.shape))
+
+    @property
+    def sizes(self) -> Shape:
+        """The shape, which `check` has seen."""
+        return self.shape or ()
+
+    def backward(self, out_grads: object, inputs: object, outputs: object) -> tuple[None]:
+        return (None,)
+
+
+@op("_ravel_multi_index", aliases=("ravel_multi_index",))
+class RavelMultiIndex(Flat):
+    """Where the columns of `data`, one row an axis, lead in an array of `shape`.
+
+    What lies outside is counted on like the rest.
+    """
+
+    def shapes(self, s: Shapes) -> None:
+        s["data"] = (len(self.sizes), UNKNOWN)
+        s["output"] = s.need("data")[1:]
+        s["data"] = (len(self.sizes), *s.need("output"))
+
+    def forward(self, data: Expr) -> Expr:
+        whole, count = cast(data, int64), data.shape[1]
+        place: Expr | None = None
+        for axis, size in enumerate(self.sizes):
+            row = ext.reshape(ext.slice_(whole, (axis, 0), (axis + 1, count)), (count,))
+            place = row if place is None else place * size + row
+        assert place is not None
+        return cast(place, data.dtype)
+
+
+@op("_unravel_index", aliases=("unravel_index",))
+class UnravelIndex(Flat):
+    """Indices in an array of `shape`, one row an axis, for each position in `data`.
+
+    A position outside gives an index outside of the first axis.
+    """
+
+    def shapes(self, s: Shapes) -> None:
+        output = s["output"]
+        if output is not None:
+            s["data"] = output[1:]
+        s["output"] = (len(self.sizes), *s.need("data"))
+
+    def forward(self, data: Expr) -> Expr:
+        rest, rows = cast(data, int64), []
+        for size in self.sizes[:0:-1]:
+            above = rest / size  # whole numbers, cut off towards 0
+            rows.append(rest - above * size)
+            rest = above
+        rows.append(rest)
+        thin = [ext.reshape(row, (1, *data.shape)) for row in reversed(rows)]
+        return cast(ext.concat(thin, 0) if len(thin) > 1 else thin[0], data.dtype)

@@ -85,3 +85,69 @@ def test_what_is_refused():
         nd.gather_nd(nd.ones((3,)), nd.zeros((2, 1)))
     with pytest.raises(mx.MXNetError, match="SequenceMask: argument 'axis': expected 0 or 1"):
         nd.SequenceMask(nd.ones((2, 2)), axis=2)
+
+
+def test_positions_and_indices_are_each_others_inverse():
+    shape = (3, 1, 5)
+    places = nd.arange(15, dtype="int64").reshape((5, 3))
+    rows = nd.unravel_index(places, shape=shape)
+    expected = np.array(np.unravel_index(places.asnumpy(), shape))
+    np.testing.assert_array_equal(rows.asnumpy(), expected)
+    back = nd.ravel_multi_index(rows.reshape((3, -1)), shape=shape)
+    np.testing.assert_array_equal(back.asnumpy(), np.arange(15))
+    assert nd.unravel_index(nd.zeros((2, 2))[:, 2:], shape=shape).shape == (3, 2, 0)
+    assert nd.ravel_multi_index(nd.zeros((3, 2))[:, 2:], shape=shape).shape == (0,)
+    for name in ("ravel_multi_index", "unravel_index"):
+        for wrong in ((3, -1), ()):
+            with pytest.raises(mx.MXNetError, match=f"{name}: argument 'shape': expected a shape"):
+                getattr(nd, name)(nd.zeros((2, 2)), shape=wrong)
+
+
+def test_products_of_rows_have_gradients():
+    shapes = {"arg0": (2, 3), "arg1": (4, 3), "arg2": (1, 3)}
+    draw = np.random.default_rng(1)
+    values = {k: draw.normal(size=s) for k, s in shapes.items()}
+    net = mx.sym.khatri_rao(*map(mx.sym.Variable, values))
+    assert net.infer_shape(arg0=(2, 3), arg1=(4, 0), arg2=(1, 0))[1] == [(8, 3)]
+    arrays = {k: nd.array(v, dtype="float64") for k, v in values.items()}
+    grads = {k: nd.zeros(v.shape, dtype="float64") for k, v in values.items()}
+    bound = net.bind(mx.cpu(), arrays, grads)
+    whole = np.einsum("ac,bc,dc->abdc", *values.values())
+    np.testing.assert_allclose(bound.forward()[0].asnumpy(), whole.reshape(8, 3))
+    head = draw.normal(size=(8, 3))
+    bound.backward(nd.array(head, dtype="float64"))
+    wanted = np.einsum("abdc,ac,dc->bc", head.reshape(2, 4, 1, 3), values["arg0"], values["arg2"])
+    np.testing.assert_allclose(grads["arg1"].asnumpy(), wanted)
+    with pytest.raises(mx.MXNetError, match="khatri_rao"):
+        nd.khatri_rao(nd.ones((2, 3)), nd.ones((2, 4)))
+
+
+def test_filled_elements_have_gradients():
+    rows, value = nd.array([[np.inf, 1, 2], [3, np.nan, 5]]), nd.array([7, 8])
+    for x in (rows, value):
+        x.attach_grad()
+    with mx.autograd.record():
+        y = nd.fill_element_0index(rows, value, nd.array([0, 4]))
+    y.backward(nd.arange(6).reshape((2, 3)))
+    np.testing.assert_array_equal(y.asnumpy(), [[7, 1, 2], [3, np.nan, 5]])
+    np.testing.assert_array_equal(rows.grad.asnumpy(), [[0, 1, 2], [3, 4, 5]])
+    np.testing.assert_array_equal(value.grad.asnumpy(), [0, 0])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 7)])
+def test_finite(dtype, shape):
+    x = nd.zeros((14, 7), dtype=dtype)[::2, ::-1]
+    x = x[: shape[0], : shape[1]] if len(shape) == 2 else nd.zeros(shape, dtype=dtype)
+    assert nd.all_finite(x).asnumpy().tolist() == [1]
+    for bad in (np.inf, -np.inf, np.nan) if 0 not in shape else ():
+        x[(*[-1] * len(shape),) or ...] = bad
+        assert nd.all_finite(x).asnumpy().tolist() == [0]
+        assert nd.multi_all_finite(nd.ones((2,)), x, num_arrays=2).asnumpy().tolist() == [0]
+
+
+def test_finite_refused():
+    with pytest.raises(mx.MXNetError, match="all_finite: argument 'init_output': expected True"):
+        nd.all_finite(nd.ones((2,)), init_output=False)
+    with pytest.raises(mx.MXNetError, match=r"multi_all_finite: argument 'arg1'.*int32"):
+        nd.multi_all_finite(nd.ones((2,)), nd.ones((2,), dtype="int32"), num_arrays=2)
