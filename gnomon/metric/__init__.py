@@ -1,7 +1,7 @@
 """Evaluation metrics: running averages over batches of labels and predictions."""
 
 from gnomon.metric.base import EvalMetric, check_label_shapes, register
-from gnomon.metric.classify import F1, MCC, Accuracy, TopKAccuracy
+from gnomon.metric.classify import F1, MCC, PCC, Accuracy, TopKAccuracy
 from gnomon.metric.composite import CompositeEvalMetric, create
 from gnomon.metric.custom import CustomMetric, np
 from gnomon.metric.likelihood import (
@@ -19,6 +19,7 @@ __all__ = [
     "MAE",
     "MCC",
     "MSE",
+    "PCC",
     "RMSE",
     "Accuracy",
     "Caffe",

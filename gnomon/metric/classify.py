@@ -204,3 +204,75 @@ class MCC(_Binary):
 
     def score(self, counts: Counts) -> float:
         return counts.mcc()
+
+
+@register
+class PCC(EvalMetric):
+    """Pearson's correlation of classes and predictions, by the confusion table of all updates.
+
+    With two classes it is `MCC(average="micro")`, but NaN where all are of one class.
+
+    >>> import numpy as np
+    >>> metric = PCC()
+    >>> metric.update([np.array([0, 2, 1])], [np.eye(3)[[0, 2, 1]]])
+    >>> metric.get()
+    ('pcc', 1.0)
+    """
+
+    def __init__(
+        self,
+        name: str = "pcc",
+        output_names: Sequence[str] | None = None,
+        label_names: Sequence[str] | None = None,
+        has_global_stats: bool = True,
+    ) -> None:
+        super().__init__(name, output_names, label_names, has_global_stats=has_global_stats)
+
+    def reset(self) -> None:
+        super().reset()
+        self._table = np.zeros((2, 2))
+        self._global_table = self._table
+
+    def reset_local(self) -> None:
+        super().reset_local()
+        self._table = np.zeros((2, 2))
+
+    def update(self, labels: Any, preds: Any) -> None:
+        labels, preds = check_label_shapes(labels, preds, wrap=True)
+        for label, pred in zip(labels, preds, strict=True):
+            new = self._confusion(as_numpy(label), as_numpy(pred))
+            self._table = _joined(self._table, new)
+            self._global_table = _joined(self._global_table, new)
+        self.num_inst += 1
+        self.global_num_inst += 1
+        self.sum_metric = _correlation(self._table) * self.num_inst
+        self.global_sum_metric = _correlation(self._global_table) * self.global_num_inst
+
+    def _confusion(self, label: np.ndarray, pred: np.ndarray) -> np.ndarray:
+        """How often each class (column) was predicted as each (row)."""
+        if pred.shape != label.shape:
+            pred = pred.argmax(axis=1)
+        truth, guess = label.astype(np.int64).ravel(), pred.astype(np.int64).ravel()
+        check_label_shapes(truth, guess, shape=True)
+        if truth.size and min(truth.min(), guess.min()) < 0:
+            least = min(truth.min(), guess.min())
+            raise ParamError(complaint("PCC", "labels", "classes of at least 0", least))
+        count = int(max(truth.max(), guess.max())) + 1 if truth.size else 1
+        table = np.zeros((count, count))
+        np.add.at(table, (guess, truth), 1)
+        return table
+
+
+def _joined(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The sum of two tables, the smaller one filled up with zeros."""
+    size = max(len(one), len(other))
+    return sum(np.pad(x, (0, size - len(x))) for x in (one, other))  # type: ignore[return-value]
+
+
+def _correlation(table: np.ndarray) -> float:
+    """Pearson's correlation of rows and columns; NaN where one of them is constant."""
+    total, rows, columns = table.sum(), table.sum(axis=1), table.sum(axis=0)
+    spread = (rows * (total - rows)).sum() * (columns * (total - columns)).sum()
+    if not spread:
+        return float("nan")
+    return float((table.diagonal() * total - rows * columns).sum() / math.sqrt(spread))

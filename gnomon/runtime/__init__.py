@@ -1,1 +1,15 @@
-"""Running machine code: linking, programs, threads, storage, libraries and devices."""
+"""Running machine code: linking, programs, threads, storage, libraries and devices.
+
+`Features` and `feature_list` are what users call `mx.runtime` for; they load what they tell of.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_PUBLIC = ("Feature", "Features", "feature_list")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'gnomon.runtime' has no attribute {name!r}")
+    return getattr(import_module("gnomon.runtime.features"), name)

@@ -7,6 +7,7 @@ import pytest
 
 import gnomon as mx
 from gnomon import metric as metrics
+from gnomon.base import GnomonError
 
 LABELS = [mx.nd.array([0, 1, 1])]
 SCORES = [mx.nd.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]])]
@@ -26,7 +27,7 @@ def test_local_and_global_values():
     assert math.isnan(acc.get_global()[1])
 
 
-@pytest.mark.parametrize("name", ["f1", "mcc", "pearsonr", "perplexity", "mae", "ce"])
+@pytest.mark.parametrize("name", ["f1", "mcc", "pcc", "pearsonr", "perplexity", "mae", "ce"])
 def test_every_metric_starts_and_restarts_undefined(name):
     kwargs = {"ignore_label": None} if name == "perplexity" else {}
     metric = metrics.create(name, **kwargs)
@@ -146,3 +147,29 @@ def test_refused_names(spec):
 def test_refused_settings(make):
     with pytest.raises(ValueError, match="expected"):
         make()
+
+
+def test_correlation_of_classes():
+    """Values of MXNet 1.9.1."""
+    rng = np.random.RandomState(0)
+    draws = []
+    for rows, classes in ((20, 2), (30, 4)):
+        pred = mx.nd.array(rng.rand(rows, classes))
+        draws.append(([mx.nd.array(rng.randint(0, classes, rows))], [pred]))
+    two, four = draws
+    metric = metrics.PCC()
+    metric.update(*two)
+    assert metric.get() == ("pcc", pytest.approx(-0.31180478223116176))
+    metric.update(*four)
+    assert metric.get()[1] == pytest.approx(-0.055527078668372365)
+    metric.reset_local()
+    assert math.isnan(metric.get()[1])
+    metric.update([four[0][0]], [four[1][0].argmax(axis=1)])
+    assert metric.get()[1] == pytest.approx(-0.10308473097354373)
+    metric.update([], [])
+    assert (metric.num_inst, metric.global_num_inst) == (2, 4)
+    constant = metrics.create("pcc")
+    constant.update([mx.nd.array([0, 0])], [mx.nd.array([[1, 0], [1, 0]])])
+    assert math.isnan(constant.get()[1])
+    with pytest.raises(GnomonError, match="at least 0"):
+        constant.update([mx.nd.array([-1, 0])], [mx.nd.array([1, 0])])
