@@ -68,21 +68,20 @@ class Load:
 
 
 class Joined(NamedTuple):
-    """Passes as one program; `taken` are all of its variables, `is_brief` says that it is short."""
+    """Passes as one program; `taken` are all of its variables."""
 
     program: Program
     const: tuple[Var, ...]
     mutate: tuple[Var, ...]
     taken: frozenset[Var]
-    is_brief: bool
 
 
 def joined(steps: Iterable[Step], reads: Iterable[Var], writes: Iterable[Var], name: str) -> Joined:
     """Steps as one program, and its variables, each either read or written."""
     mutate = dict.fromkeys(writes)
     const = dict.fromkeys(v for v in reads if v not in mutate)
-    program, taken = Program(steps, name), frozenset((*const, *mutate))
-    return Joined(program, (*const,), (*mutate,), taken, program.work <= BRIEF)
+    taken = frozenset((*const, *mutate))
+    return Joined(Program(steps, name), (*const,), (*mutate,), taken)
 
 
 class Round:
@@ -111,12 +110,21 @@ class Pushed(NamedTuple):
 
 
 class Pass:
-    """A native program of an executor, its variables, and the programs it is part of."""
+    """A native program of an executor, its variables, and the programs it is part of.
+
+    `before` is the most work that what is put may do before it.
+    """
 
     def __init__(
-        self, program: Program, reads: Iterable[Var], writes: Iterable[Var], ctx: Context
+        self,
+        program: Program,
+        reads: Iterable[Var],
+        writes: Iterable[Var],
+        ctx: Context,
+        before: int = 0,
     ) -> None:
         self.ctx = ctx
+        self._brief = BRIEF - before
         self._own = joined([program], reads, writes, program.name)
         self._loads: dict[int, Load] = {}
         self._joined: dict[tuple[object, ...], Joined] = {(): self._own}
@@ -124,7 +132,8 @@ class Pass:
     def push(self, feeds: Sequence[Feed], puts: list[Put]) -> None:
         """Push a round that begins by copying `feeds`."""
         made, whole, const = self._made(feeds, puts)
-        push = engine.get().push_brief if whole.is_brief else engine.get().push_inline
+        current, is_brief = engine.get(), whole.program.work <= self._brief
+        push = current.push_brief if is_brief else current.push_inline
         push(made, self.ctx, const, whole.mutate, name=whole.program.name)
 
     def push_later(self, feeds: Sequence[Feed], puts: list[Put]) -> Pushed:

@@ -135,7 +135,8 @@ class Run:
             return None
         writes = (*self._vars(segments[0].writes).values(), self.arena.var)
         reads = self._vars(segments[0].reads).values()
-        return Pass(program, reads, writes, self.arena.ctx)
+        before = 0 if self._prepared is None else self._prepared.program.work
+        return Pass(program, reads, writes, self.arena.ctx, before)
 
     def refresh(self) -> None:
         """Make what is made of parameters alone, if it is not; nobody may be writing these."""

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon import config
+from gnomon import config, engine
+from gnomon.executor import round as rounds
 
 sym = mx.sym
 
@@ -83,6 +84,23 @@ def test_what_is_kept_is_made_again_where_a_parameter_has_changed():
     executor.aux_dict["bn_moving_var"][:] = 2
     check(executor, executor.forward())
     assert len(runs) == 4
+
+
+def test_what_may_have_to_be_made_first_counts_as_work_under_the_lock(monkeypatch):
+    executor, current, asked = bound(network()), engine.get(), []
+    (whole,) = (r._passes["forward"] for m, r in executor._runs.items() if not m.train)
+    work = whole._own.program.work + program(executor).program.work
+    assert program(executor).program.work > 0
+    brief = current.run_brief
+    monkeypatch.setattr(current, "run_brief", lambda fn, *a: asked.append(fn) or brief(fn, *a))
+    for limit, is_brief in ((work, True), (work - 1, False)):
+        monkeypatch.setattr(rounds, "BRIEF", limit)
+        again = bound(network())
+        mx.nd.waitall()
+        asked.clear()
+        outputs = again.forward()
+        assert any(isinstance(fn, rounds.Round) for fn in asked) == is_brief
+        check(again, outputs)
 
 
 def test_slices_and_arithmetic_in_place_count_as_changes():
