@@ -95,10 +95,10 @@ class Run:
             native = [n and not r for n, r in zip(native, read, strict=True)]
         if not all(native):
             check_feeds(feeds)
-            for feed, is_native in zip(feeds, native, strict=True):
-                if not is_native:
-                    arrays.assign(*feed)
-            feeds = [feed for feed, is_native in zip(feeds, native, strict=True) if is_native]
+            apart = len(native) - native[::-1].index(False)  # in order: one may read another's
+            for feed in feeds[:apart]:
+                arrays.assign(*feed)
+            feeds = feeds[apart:]
         puts: list[Put] = []
         if self._draws:
             self._positions = self.layout.draws.reserve()

@@ -458,6 +458,19 @@ def test_a_deep_network_is_bound_and_run():
     assert executor.grad_dict["x"].asnumpy().tolist() == [1] * 4
 
 
+def test_feeds_are_assigned_one_after_the_other():
+    net = sym.Variable("a") - 10 * sym.Variable("b")
+    executor = net.simple_bind(mx.cpu(), grad_req="null", a=(2,), b=(2,))
+    a, b = executor.arg_dict["a"], executor.arg_dict["b"]
+    b[:] = 3
+    executor.forward(a=b, b=np.array([5, 6]))  # one of them no array of this package
+    assert executor.outputs[0].asnumpy().tolist() == [-47, -57]
+    executor.forward(b=np.array([1, 2]), a=b)
+    assert executor.outputs[0].asnumpy().tolist() == [-9, -18]
+    executor.forward(a=nd.array([7, 8]), b=a)
+    assert executor.outputs[0].asnumpy().tolist() == [-63, -72]
+
+
 def test_engines_may_change():
     executor = bound()
     executor.forward(is_train=True)
