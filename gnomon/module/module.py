@@ -18,7 +18,7 @@ from gnomon.module import store as stores
 from gnomon.module.base import BaseModule
 from gnomon.module.executor_group import DataParallelExecutorGroup
 from gnomon.module.inputs import described, fits, known_names, labels_of, resized, work_loads
-from gnomon.module.parameters import check_given, fill, room_for
+from gnomon.module.parameters import check_given, check_names, fill, room_for
 from gnomon.symbol import Symbol
 
 
@@ -249,6 +249,25 @@ class Module(BaseModule):
         self._sync_params()
         return self._arg_params or {}, self._aux_params or {}
 
+    def set_params(
+        self,
+        arg_params: dict[str, Any] | None,
+        aux_params: dict[str, Any] | None,
+        allow_missing: bool = False,
+        force_init: bool = True,
+        allow_extra: bool = False,
+    ) -> None:
+        """Copy the given arrays into the parameters and auxiliary states of their names.
+
+        Names that the symbol lacks are passed over, as in MXNet; but those of a partial set
+        (`allow_missing`) are an error unless `allow_extra`.
+        """
+        if allow_missing and not allow_extra and (force_init or not self.params_initialized):
+            self._need("set_params", "binded")
+            check_names("arg_params", self._arg_params or {}, arg_params)
+            check_names("aux_params", self._aux_params or {}, aux_params)
+        super().set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
+
     def _sync_params(self) -> None:
         if self._params_dirty and self._exec_group is not None:
             self._exec_group.get_params(self._arg_params or {}, self._aux_params or {})
@@ -265,8 +284,9 @@ class Module(BaseModule):
     ) -> None:
         """Give the parameters values: those given by name, the others by the initializer.
 
-        Initialized parameters stay as they are unless `force_init`. Given arrays of unknown names
-        are an error unless `allow_extra`; with `allow_missing` not all need be given.
+        Initialized parameters stay as they are unless `force_init`. Arrays of names that the symbol
+        lacks are passed over, whatever `allow_extra` says; with `allow_missing` not all need be
+        given.
         """
         if self.params_initialized and not force_init:
             return
@@ -280,7 +300,7 @@ class Module(BaseModule):
         mine = self._arg_params or {}, self._aux_params or {}
         given = arg_params, aux_params
         for own, theirs in zip(mine, given, strict=True):
-            check_given(own, theirs, allow_missing, allow_extra)
+            check_given(own, theirs, allow_missing)
         for own, theirs in zip(mine, given, strict=True):
             fill(own, theirs, initializer, self._symbol.attr_dict())
         self.params_initialized = True

@@ -20,22 +20,23 @@ def room_for(names: Sequence[str], arrays: Sequence[Sequence[Any]]) -> dict[str,
     }
 
 
+def check_names(what: str, own: Mapping[str, Any], given: Mapping[str, Any] | None) -> None:
+    """Raise unless all the given names are the module's own."""
+    for name in given or ():
+        if name not in own:
+            expected = "names that the symbol has, or allow_extra"
+            got = repr(name) + nearest(name, own)
+            raise ParamError(complaint("Module.set_params", what, expected, got))
+
+
 def check_given(
-    own: Mapping[str, Any],
-    given: Mapping[str, Any] | None,
-    allow_missing: bool,
-    allow_extra: bool,
+    own: Mapping[str, Any], given: Mapping[str, Any] | None, allow_missing: bool
 ) -> None:
-    """Raise unless the given arrays can become the module's own."""
+    """Raise unless the given arrays can become the module's own; other names do not count."""
     if given is None:
         return
     for name, array in given.items():
-        if name not in own:
-            if allow_extra:
-                continue
-            got = repr(name) + nearest(name, own)
-            raise ParamError(complaint(WHERE, "arg_params", "names that the symbol has", got))
-        if tuple(array.shape) != tuple(own[name].shape):
+        if name in own and tuple(array.shape) != tuple(own[name].shape):
             raise ShapeError(complaint(WHERE, name, f"shape {own[name].shape}", array.shape))
     missing = [name for name in own if name not in given]
     if missing and not allow_missing:

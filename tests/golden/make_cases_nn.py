@@ -111,6 +111,13 @@ def selu_slope(values, heads, outputs, gradients):
     return {"data": (heads[0] * slope * 1.0507009873554805).astype(values["data"].dtype)}
 
 
+def softmax_slope(values, heads, outputs, gradients):
+    """MXNet's gradient is along axis 1, its output along the last."""
+    y, g = outputs[0].astype("f8"), heads[0].astype("f8")
+    slope = y * (g - (y * g).sum(axis=-1, keepdims=True))
+    return {"data": slope.astype(values["data"].dtype)}
+
+
 def activations():
     """Every type of Activation and the deterministic ones of LeakyReLU."""
     for kind in ("relu", "sigmoid", "tanh", "softrelu", "softsign"):
@@ -129,6 +136,7 @@ def activations():
     floats("hard_sigmoid", {"data": u(-4, 4, 3, 5)})
     case("SoftmaxActivation", {"data": n(3, 5)})
     case("SoftmaxActivation", {"data": n(2, 3, 4)}, {"mode": "channel"}, tag="channel")
+    case("SoftmaxActivation", {"data": n(2, 3, 4)}, tag="3d", ours=softmax_slope)
 
 
 def batch_norm():

@@ -60,8 +60,8 @@ RECORDS = [
     record("softmin", (2, 5), reference=lambda x: softmax(-x, 1)),
     record("log_softmax", (2, 5), reference=lambda x: np.log(softmax(x, 1))),
     record("log_softmax", (2, 5), temperature=0.5, axis=0),
-    record("SoftmaxActivation", (2, 3, 2), reference=lambda x: softmax(x.reshape(2, 6), 1)
-           .reshape(2, 3, 2)),
+    record("SoftmaxActivation", (2, 3, 2), reference=lambda x: softmax(x, -1)),
+    record("SoftmaxActivation", (5,), reference=lambda x: softmax(x, 0)),
     record("SoftmaxActivation", (2, 3, 2), mode="channel", reference=lambda x: softmax(x, 1)),
     record("softmax_cross_entropy", (3, 4), LABELS, differentiable=(0,),
            reference=lambda x, y: -np.log(softmax(x, 1))[range(3), y.astype(int)].sum()

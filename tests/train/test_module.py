@@ -204,9 +204,28 @@ def test_given_parameters_are_checked_before_any_is_taken():
         module.set_params(given, {})
     assert same(numbers(module), before)
     module.set_params({**given, "more": mx.nd.ones((1,))}, {}, True, allow_extra=True)
+    with pytest.raises(ValueError, match=r"aux_params.*'more'"):
+        module.set_params(given, {"more": mx.nd.ones((1,))}, allow_missing=True)
     after = numbers(module)
     assert (after.pop("fc1_bias") == 1).all()
     assert same(after, {name: before[name] for name in after})
+
+
+def test_names_that_the_symbol_lacks_are_passed_over():
+    """A part of a network takes the parameters of the whole, as in MXNet 1.9.1."""
+    whole = bound()
+    given, more = whole.get_params()[0], {"head_weight": mx.nd.ones((1,))}
+    whole.set_params({**given, **more}, more)
+    part = bound()
+    part.init_params(arg_params={**given, **more}, aux_params=more, force_init=True)
+    assert same(numbers(part), numbers(whole))
+    some = {name: array for name, array in given.items() if name != "fc1_weight"}
+    part.init_params(mx.init.One(), {**some, **more}, more, allow_missing=True, force_init=True)
+    after, before = numbers(part), numbers(whole)
+    assert (after.pop("fc1_weight") == 1).all()
+    assert same(after, {name: before[name] for name in after})
+    with pytest.raises(ValueError, match="fc1_weight"):
+        part.init_params(arg_params={**some, **more}, force_init=True)
 
 
 def test_fixed_parameters_stay():

@@ -140,13 +140,13 @@ class LogSoftmax(Softmax):
 
 @op("SoftmaxActivation")
 class SoftmaxActivation(Op):
-    """Softmax over axis 1 (`channel`), or over all axes but the first (`instance`)."""
+    """Softmax along axis 1 (`channel`), or along the last (`instance`)."""
 
-    mode: str = param("instance", choices=("channel", "instance"), doc="Which axes.")
+    mode: str = param("instance", choices=("channel", "instance"), doc="Which axis.")
 
     def axes(self, ndim: int) -> Axes:
-        """The axes that share one sum."""
-        return (1,) if self.mode == "channel" else tuple(range(1, ndim))
+        """The axis along which there is one sum; none of an array without axes."""
+        return (1,) if self.mode == "channel" else tuple(range(ndim))[-1:]
 
     def forward(self, data: Expr) -> Expr:
         return softmax(data, self.axes(data.ndim))
