@@ -145,8 +145,9 @@ class TimedModule(Module):
     bind = _timed("bind and compile", Module.bind)
     init_params = _timed("initialize", Module.init_params)
     init_optimizer = _timed("initialize", Module.init_optimizer)
-    forward_backward = _timed("forward and backward", Module.forward_backward)
-    update = _timed("update", Module.update)
+    # One stage: where the step is one native call, `forward_backward` waits and `update` makes it.
+    forward_backward = _timed("forward, backward, update", Module.forward_backward)
+    update = _timed("forward, backward, update", Module.update)
     update_metric = _timed("metric", Module.update_metric)
     save_checkpoint = _timed("checkpoint", Module.save_checkpoint)
 

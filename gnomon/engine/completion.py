@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
-from gnomon.base import EngineError
+from gnomon.base import EngineError, complaint
 from gnomon.engine.job import DONE, Job
 
 
@@ -23,7 +24,10 @@ class Completion:
         self._job = job
         self._called = False
 
-    def __call__(self, error: BaseException | None = None) -> None:
+    def __call__(self, error: Any = None) -> None:
+        if error is not None and not isinstance(error, BaseException):
+            got = repr(error)
+            error = EngineError(complaint("on_complete", "error", "an exception or None", got))
         self._called = True
         self._finish(self._job, error)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Real
 
 from gnomon.base import EngineError, complaint
 from gnomon.context import Context
@@ -69,6 +70,7 @@ class Engine(Lifecycle):
         check_variables("push_delete", (), (var,))
         if not callable(fn):
             raise _no_function("push_delete", fn)
+        _check_place("push_delete", ctx, 0)
         self._push(make_job(fn, CLEANUP, (), (var,), ctx, site=push_site(1)))
         var.deleted = True
 
@@ -100,6 +102,8 @@ class Engine(Lifecycle):
         const, mutate = check_variables("push_sync", const_vars, mutate_vars)
         if not callable(fn):
             raise _no_function("push_sync", fn)
+        if ctx is not None or priority:
+            _check_place("push_sync", ctx, priority)
         self._push(make_job(fn, SYNC, const, mutate, ctx, priority, name, copy, push_site(1)))
 
     def push_async(
@@ -122,6 +126,8 @@ class Engine(Lifecycle):
         const, mutate = check_variables("push_async", const_vars, mutate_vars)
         if not callable(fn):
             raise _no_function("push_async", fn)
+        if ctx is not None or priority:
+            _check_place("push_async", ctx, priority)
         self._push(make_job(fn, ASYNC, const, mutate, ctx, priority, name, copy, push_site(1)))
 
     def push_inline(
@@ -240,11 +246,17 @@ class Engine(Lifecycle):
         """Push a prepared operator; as often as wanted, before the last push is done too.
 
         Raises:
-            EngineError: the operator, or one of its variables, was deleted.
+            EngineError: the operator, or one of its variables, was deleted; no operator.
         """
-        if operator.deleted:
+        try:
+            deleted, const, mutate = operator.deleted, operator.const, operator.mutate
+        except AttributeError:
+            got = repr(operator)
+            raise EngineError(complaint("push", "operator", "one of new_operator", got)) from None
+        if deleted:
             raise EngineError(f"push: operator {operator.name!r} was deleted")
-        const, mutate = operator.const, operator.mutate
+        if ctx is not None or priority:
+            _check_place("push", ctx, priority)
         for var in const:
             if var.deleted:
                 raise _deleted(var, operator)
@@ -314,6 +326,14 @@ class Engine(Lifecycle):
     def _hold_back(self, job: Job) -> None:
         """Take in a short kernel that may wait for the next entry; here none does."""
         self._push_inline(job)
+
+
+def _check_place(where: str, ctx: object, priority: object) -> None:
+    """Raise unless there can be a worker and a place in its queue: later nobody could be told."""
+    if ctx is not None and not isinstance(ctx, Context):
+        raise EngineError(complaint(where, "ctx", "a Context or None", repr(ctx)))
+    if not isinstance(priority, (int, Real)):
+        raise EngineError(complaint(where, "priority", "a number", repr(priority)))
 
 
 def _no_function(where: str, fn: object) -> EngineError:

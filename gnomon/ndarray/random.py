@@ -37,7 +37,7 @@ def _draw(name: str, inputs: dict[str, Any], given: dict[str, Any]) -> Any:
         if not all(arrays):
             got = ", ".join(f"{k}={v!r:.40}" for k, v in inputs.items())
             raise TypeError(complaint(f"random.{name}", "args", "all arrays or all numbers", got))
-        op = registry.find(f"_sample_{name}").parse(given)
+        op = registry.find(draws.sampler(name)).parse(given)
         return invoke(op, list(inputs.values()), out, ctx)
     if out is not None:
         given = {"dtype": out._dtype.name, **given}

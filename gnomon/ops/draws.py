@@ -10,6 +10,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from gnomon.base import UnknownNameError
+from gnomon.ops import registry
 from gnomon.ops.signature import ANY_KIND
 
 OPEN = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
@@ -39,6 +41,18 @@ GENERALIZED = Distribution(
     "Draws of a Poisson whose rate is gamma: mean `mu`, dispersion `alpha`.",
     {"mu": 1, "alpha": 1},
 )
+
+
+def sampler(name: str) -> str:
+    """The operator that draws for each element of arrays.
+
+    Raises:
+        UnknownNameError: there is none of this distribution.
+    """
+    full = f"_sample_{name}"
+    if not registry.has(full):
+        raise UnknownNameError(f"random.{name}: to draw by arrays or symbols is not there yet")
+    return full
 
 
 def optional(*names: str) -> list[inspect.Parameter]:

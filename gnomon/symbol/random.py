@@ -39,7 +39,7 @@ def _draw(name: str, inputs: dict[str, Any], given: dict[str, Any]) -> Symbol:
         if not all(symbols):
             got = ", ".join(f"{k}={v!r:.40}" for k, v in inputs.items())
             raise TypeError(complaint(f"random.{name}", "args", "all symbols or all numbers", got))
-        full = f"_sample_{name}"
+        full = draws.sampler(name)
         return apply(Symbol, full, full, tuple(inputs.values()), {}, given, own, attr)
     full = f"_random_{name}"
     return apply(Symbol, full, full, (), {}, {**inputs, **given}, own, attr)

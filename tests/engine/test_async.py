@@ -133,3 +133,29 @@ def test_a_finaliser_may_push_and_complete(threaded):
     gc.collect()
     threaded.wait_for_all()
     assert len(seen) == 100
+
+
+def test_what_an_engine_is_given_is_checked_before_it_is_taken(any_engine):
+    var = any_engine.new_variable()
+    for wrong, words in (
+        ({"ctx": "cpu"}, r"push.*ctx.*expected a Context or None, got 'cpu'"),
+        ({"priority": "high"}, r"push.*priority.*expected a number, got 'high'"),
+    ):
+        operator = any_engine.new_operator(lambda ctx: None, mutate_vars=[var], kind="sync")
+        for push in (any_engine.push_sync, any_engine.push_async):
+            with pytest.raises(EngineError, match=words):
+                push(lambda ctx, *_: None, mutate_vars=[var], **wrong)
+        with pytest.raises(EngineError, match=words):
+            any_engine.push(operator, **wrong)
+    for wrong in (3, var):
+        with pytest.raises(EngineError, match=r"push.*expected one of new_operator"):
+            any_engine.push(wrong)
+    any_engine.wait_for_var(var)
+
+
+def test_what_a_callback_is_given_is_no_exception(threaded):
+    var = threaded.new_variable()
+    threaded.push_async(lambda ctx, on_complete: on_complete("text"), mutate_vars=[var])
+    for _ in range(2):
+        with pytest.raises(EngineError, match="an exception or None, got 'text'"):
+            threaded.wait_for_var(var)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gnomon import cpu, engine, nd, random, sym
-from gnomon.base import ParamError
+from gnomon.base import ParamError, UnknownNameError
 from gnomon.runtime import threads
 
 
@@ -130,3 +130,11 @@ def test_draws_like_an_array(name, params, mean):
     made = getattr(sym.random, name)(sym.Variable("a"), **params)
     assert made.name == f"{name}0"
     assert made.eval(ctx=cpu(), a=nd.zeros((2, 3)))[0].shape == (2, 3)
+
+
+def test_draws_by_arrays_say_that_they_are_not_there_yet():
+    low, high = nd.array([0, 1]), nd.array([2, 3])
+    with pytest.raises(UnknownNameError, match=r"random\.uniform: .* not there yet"):
+        nd.random.uniform(low, high)
+    with pytest.raises(UnknownNameError, match=r"random\.normal: .* not there yet"):
+        sym.random.normal(sym.var("loc"), sym.var("scale"))

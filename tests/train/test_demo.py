@@ -29,7 +29,8 @@ def test_demo(tmp_path, capsys):
     accuracies = [float(x) for x in re.findall(r"held out +([\d.]+)%", out)]
     assert len(accuracies) == 5
     assert accuracies[-1] == accuracies[-2] > 90
-    for words in ("epoch 4/4", "lenet-0004.params", "where the time went", "forward and backward"):
+    stages = ("where the time went", "forward, backward, update ")
+    for words in ("epoch 4/4", "lenet-0004.params", *stages):
         assert words in out
     files = sorted(each.name for each in (tmp_path / "new").iterdir())
     assert files == ["lenet-0004.params", "lenet-symbol.json"]
