@@ -1,9 +1,11 @@
 """Bounds: whether an index rule reads inside its operands, shown by intervals.
 
-Rules of the package are tested and trusted. A rule of somebody else is read once for each form when
-a node is built: every index it gives gets the interval it lies in, narrowed by the guards it stands
-behind. Where all lie inside, the rule runs as it is; where that is not shown, the node `clips`: an
-index outside is the nearest inside, as for `take`, and an operand without elements reads as 0.
+Rules of the package are tested and trusted. A rule of somebody else is read for each form when a
+node is built, with its sizes as numbers and as kernels have them: what it mixes wrongly is told
+there (see `expr/mixing.py`). Every index it gives gets the interval it lies in, narrowed by the
+guards it stands behind. Where all lie inside, the rule runs as it is; where that is not shown, the
+node `clips`: an index outside is the nearest inside, as for `take`, and an operand without elements
+reads as 0.
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gnomon import dtype as dt
 from gnomon.base import ParamError, complaint
 from gnomon.expr.index import Index
-from gnomon.expr.term import Arena, Term
+from gnomon.expr.mixing import declared
+from gnomon.expr.node import Buffer, Cast, Expr, Map
+from gnomon.expr.term import Arena, Term, compute_dtype
 
 if TYPE_CHECKING:
     from gnomon.expr.composite import Composite
-    from gnomon.expr.node import Expr
 
 Interval: TypeAlias = tuple[int, int]
 Facts: TypeAlias = frozenset[Term]
@@ -32,7 +35,8 @@ def clips(node: Composite) -> bool:
     """Whether the indices that a node's rule gives must be clipped.
 
     Raises:
-        TypeError: the rule asks for the value of an index, or gives no Term.
+        TypeError: the rule asks for the value of an index, mixes what does not go together, or
+            gives no Term.
         ParamError: it divides by what may be 0.
     """
     key = (node.outline(), tuple([(c.shape, c.dtype) for c in node.children]))
@@ -46,30 +50,61 @@ def clips(node: Composite) -> bool:
 
 def shown(node: Composite) -> bool:
     """Whether every element that a node's rule reads is seen to lie inside its operand."""
-    arena = Arena()
+    arena, root, places = _read(node, Arena())
+    symbolic = Arena()
+    _read(_abstract(node, symbolic), symbolic)
+    proof = _Proof(node, arena)
+    within = proof.holds(root)
+    if places is None:
+        return within
+    within = within and proof.all_inside(places, node.shape, frozenset())
+    return within and all(proof.holds(place) for place in places)
+
+
+def _read(node: Composite, arena: Arena) -> tuple[Arena, Term, Index | None]:
+    """What the rule of a node gives for any index, and where a scatter adds."""
     index = Index([arena.var(n) for n in node.shape], arena)
-    arena.watched = True
+    arena.watched = node.label
     root: Any = node.at(index)
-    arena.watched = False
     if not isinstance(root, Term):
         expected = "a Term, such as i.elem(self.src, i)"
         raise TypeError(complaint(f"{node.label}.at", "result", expected, f"{root!r:.60}"))
-    proof = _Proof(node, arena)
-    return proof.holds(root) and scatters_inside(node, proof)
-
-
-def scatters_inside(node: Composite, proof: _Proof) -> bool:
-    """Whether a scatter is seen to add inside its result."""
+    root = declared(root, compute_dtype(node.dtype))
     onto = getattr(node, "onto", None)
-    if onto is None:
-        return True
-    source: Expr = node.source[0]  # type: ignore[attr-defined]
-    places = onto(Index([proof.arena.var(n) for n in source.shape], proof.arena))
-    if len(places) != len(node.shape):
+    places = None
+    if onto is not None:
+        source: Expr = node.source[0]  # type: ignore[attr-defined]
+        places = Index(onto(Index([arena.var(n) for n in source.shape], arena)), arena)
+    arena.watched = ""
+    if places is not None and len(places) != len(node.shape):
         expected = f"{len(node.shape)} components, for {node.shape}"
         raise TypeError(complaint(f"{node.label}.onto", "result", expected, len(places)))
-    within = proof.all_inside(places, node.shape, frozenset())
-    return within and all(proof.holds(place) for place in places)
+    return arena, root, places
+
+
+def _abstract(node: Composite, arena: Arena) -> Composite:
+    """The same node with its sizes as kernels have them: Terms, but for 0 and 1."""
+
+    def size(n: int) -> Any:
+        return n if n in (0, 1) else arena.arg(("dim", n))
+
+    def sized(e: Expr) -> Expr:
+        shape: tuple[Any, ...] = tuple(map(size, e.shape))
+        if isinstance(e, Buffer):
+            return Buffer(shape, e.dtype, tuple(map(size, e.strides)))
+        if isinstance(e, Map):
+            return Map(
+                e.fn, tuple([a if not a.shape else sized(a) for a in e.args]), shape, e.dtype
+            )
+        if isinstance(e, Cast):
+            new = Cast(e.src, e.dtype)
+            new.shape = shape
+            return new
+        rebuild = getattr(e, "rebuild", None)
+        return e if rebuild is None else rebuild(iter(e.children), size, shape)
+
+    children = map(sized, node.children)
+    return node.rebuild(children, size, tuple(map(size, node.shape)))
 
 
 class _Proof:

@@ -25,8 +25,9 @@ from gnomon.dtype import DType
 from gnomon.expr import bounds
 from gnomon.expr.axes import LIMIT
 from gnomon.expr.index import Index
+from gnomon.expr.mixing import declared
 from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Expr, check_expr
-from gnomon.expr.term import Term, distinct
+from gnomon.expr.term import Term, compute_dtype, distinct
 from gnomon.record import fields_of, first
 from gnomon.shape import prod
 
@@ -215,7 +216,7 @@ class Composite(Expr):
         """`rule(i)`, with its indices clipped where they may lie outside; see `expr/bounds.py`."""
         arena = i.arena
         before = arena.watched, arena.clips
-        arena.watched, arena.clips = self.foreign, self.clips
+        arena.watched, arena.clips = self.label if self.foreign else "", self.clips
         try:
             return rule(i)
         finally:
@@ -223,7 +224,8 @@ class Composite(Expr):
 
     def element(self, i: Index) -> Term:
         """`at(i)`, clipped where that is needed."""
-        return self.asked(self.at, i)
+        found = self.asked(self.at, i)
+        return declared(found, compute_dtype(self.dtype)) if self.foreign else found
 
     def size_values(self) -> list[int]:
         """The values of the `Size` and `Sizes` fields, in order."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from gnomon import dtype as dt
+from gnomon.expr import mixing
 from gnomon.expr.term import Arena, Number, Term, compute_dtype
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ class Index(tuple[Term, ...]):
     arena: Arena
 
     def __new__(cls, items: Iterable[Term | Number], arena: Arena) -> Index:
+        if arena.watched:
+            items = [mixing.component(arena, x) for x in items]
         terms = (x if isinstance(x, Term) else arena.const(x) for x in items)
         index = super().__new__(cls, terms)
         index.arena = arena
@@ -43,13 +47,20 @@ class Index(tuple[Term, ...]):
         """The element of `src` at `index`."""
         return self.arena.elem(src, Index(index, self.arena))
 
-    def guard(self, inside: Term, value: Term, other: Term | Number) -> Term:
+    def guard(self, inside: Term, value: Term | Number, other: Term | Number) -> Term:
         """`value` where `inside` holds, else `other`; loads of `value` happen only inside."""
-        return self.arena.guard(inside, value, value.like(other))
+        return self.arena.guard(inside, *mixing.chosen(inside, value, other))
 
-    def select(self, cond: Term, yes: Term, no: Term | Number) -> Term:
+    def select(self, cond: Term, yes: Term | Number, no: Term | Number) -> Term:
         """`yes` where `cond` holds, else `no`; both may be evaluated."""
-        return self.arena.select(cond, yes, yes.like(no))
+        return self.arena.select(cond, *mixing.chosen(cond, yes, no))
+
+    def cast(self, value: Term | Number, dtype: object) -> Term:
+        """`value` as `dtype`, as `tcast` converts; half floats are computed in float32."""
+        to = compute_dtype(dt.of(dtype))
+        if isinstance(value, Term):
+            return self.arena.cast(value, to)
+        return self.arena.const(mixing.plain(self.arena, value), to)
 
     def fold(
         self, reducer: Reducer, extents: Sequence[Term | int], body: Callable[[Index], Term]
@@ -60,9 +71,15 @@ class Index(tuple[Term, ...]):
         their last result.
         """
         arena = self.arena
+        if arena.watched:
+            extents = [mixing.component(arena, n) for n in extents]
 
         def bodies(k: tuple[Term, ...]) -> tuple[Term, ...]:
             value = body(Index(k, arena))
+            if not isinstance(value, Term):
+                raise mixing.refusal(
+                    arena, "body", "what has a dtype; i.cast(1, 'int64') does", (value,)
+                )
             if reducer.arity == 1:
                 return (value,)
             position = arena.const(0)

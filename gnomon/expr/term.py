@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gnomon import dtype as dt
 from gnomon.dtype import DType
+from gnomon.expr import mixing
 from gnomon.expr.primitive import FOLD_INT, PRIMITIVES
 
 if TYPE_CHECKING:
@@ -68,58 +69,58 @@ class Term:
         self.free = free
 
     def __add__(self, other: Term | Number) -> Term:
-        return self.arena.op("add", self, self.like(other))
+        return self.meet("add", self, self.like(other))
 
     def __radd__(self, other: Number) -> Term:
-        return self.arena.op("add", self.like(other), self)
+        return self.meet("add", self.like(other), self)
 
     def __sub__(self, other: Term | Number) -> Term:
-        return self.arena.op("sub", self, self.like(other))
+        return self.meet("sub", self, self.like(other))
 
     def __rsub__(self, other: Number) -> Term:
-        return self.arena.op("sub", self.like(other), self)
+        return self.meet("sub", self.like(other), self)
 
     def __mul__(self, other: Term | Number) -> Term:
-        return self.arena.op("mul", self, self.like(other))
+        return self.meet("mul", self, self.like(other))
 
     def __rmul__(self, other: Number) -> Term:
-        return self.arena.op("mul", self.like(other), self)
+        return self.meet("mul", self.like(other), self)
 
     def __truediv__(self, other: Term | Number) -> Term:
-        return self.arena.op("div", self, self.like(other))
+        return self.meet("div", self, self.like(other))
 
     def __rtruediv__(self, other: Number) -> Term:
-        return self.arena.op("div", self.like(other), self)
+        return self.meet("div", self.like(other), self)
 
     def __floordiv__(self, other: Term | Number) -> Term:
-        return self.arena.op("idiv", self, self.like(other))
+        return self.meet("idiv", self, self.like(other))
 
     def __rfloordiv__(self, other: Number) -> Term:
-        return self.arena.op("idiv", self.like(other), self)
+        return self.meet("idiv", self.like(other), self)
 
     def __mod__(self, other: Term | Number) -> Term:
-        return self.arena.op("imod", self, self.like(other))
+        return self.meet("imod", self, self.like(other))
 
     def __neg__(self) -> Term:
         return self.arena.op("neg", self)
 
     def __lt__(self, other: Term | Number) -> Term:
-        return self.arena.op("lt", self, self.like(other))
+        return self.meet("lt", self, self.like(other))
 
     def __le__(self, other: Term | Number) -> Term:
-        return self.arena.op("le", self, self.like(other))
+        return self.meet("le", self, self.like(other))
 
     def __gt__(self, other: Term | Number) -> Term:
-        return self.arena.op("lt", self.like(other), self)
+        return self.meet("lt", self.like(other), self)
 
     def __ge__(self, other: Term | Number) -> Term:
-        return self.arena.op("le", self.like(other), self)
+        return self.meet("le", self.like(other), self)
 
     def __and__(self, other: Term | Number) -> Term:
-        return self.arena.op("and", self, self.like(other))
+        return self.meet("and", self, self.like(other))
 
     def __or__(self, other: Term | Number) -> Term:
-        return self.arena.op("or", self, self.like(other))
+        return self.meet("or", self, self.like(other))
 
     def __invert__(self) -> Term:
         return self.arena.op("not", self)
@@ -136,11 +137,20 @@ class Term:
 
     def eq(self, other: Term | Number) -> Term:
         """Whether both are equal, as a bool Term."""
-        return self.arena.op("eq", self, self.like(other))
+        return self.meet("eq", self, self.like(other))
 
     def like(self, other: Term | Number) -> Term:
         """`other` itself, or a constant of this Term's dtype."""
-        return other if isinstance(other, Term) else self.arena.const(other, self.dtype)
+        if isinstance(other, Term):
+            return other
+        value = mixing.number(self, other) if self.arena.watched else other
+        return self.arena.const(value, self.dtype)
+
+    def meet(self, name: str, a: Term, b: Term) -> Term:
+        """The operation `name` of two Terms, of which this is one."""
+        if self.arena.watched:
+            mixing.operands(name, a, b)
+        return self.arena.op(name, a, b)
 
     @property
     def constant(self) -> Number | None:
@@ -156,12 +166,14 @@ class Term:
 class Arena:
     """Makes and interns the Terms of one reading; not shared between threads.
 
-    While a rule that is not the package's own is asked, it is `watched`, and where its indices are
-    not known to lie inside its operands the arena `clips` them; see `expr/bounds.py`.
+    While a rule that is not the package's own is asked, `watched` is the name of its node, and
+    where its indices are not known to lie inside its operands the arena `clips` them; see
+    `expr/bounds.py`.
     """
 
     def __init__(self) -> None:
-        self.watched = self.clips = False
+        self.watched = ""
+        self.clips = False
         self.table: dict[Hashable, Term] = {}
         self.extent: list[Term] = []
 
@@ -255,6 +267,8 @@ class Arena:
     def op(self, name: str, *args: Term) -> Term:
         """A primitive function of Terms, simplified where that is exact."""
         row = PRIMITIVES[name]
+        if self.watched:
+            args = self.met(name, args)
         if args[-1].dtype is dt.int64:
             simple = self.simplify_index(name, args)
             if simple is not None:
@@ -272,6 +286,12 @@ class Arena:
                 return args[1]
         dtype = dt.bool_ if row.gives_bool else args[-1].dtype
         return self.make(name, args, dtype)
+
+    def met(self, name: str, args: tuple[Term, ...]) -> tuple[Term, ...]:
+        """The operands of `name` in one dtype, but for the condition of a choice."""
+        if name in ("select", "rare"):
+            return (args[0], *mixing.met(self, args[1:]))
+        return mixing.met(self, args)
 
     def simplify_index(self, name: str, args: tuple[Term, ...]) -> Term | None:
         """Exact simplifications of integer arithmetic, or None."""
