@@ -208,6 +208,9 @@ class BaseModule(Computation):
         """
         if num_epoch is None:
             raise ParamError(complaint("Module.fit", "num_epoch", "the number of epochs", None))
+        if not hasattr(train_data, "provide_data"):
+            got = f"{train_data!r:.60}"
+            raise ParamError(complaint("Module.fit", "train_data", "a DataIter", got))
         metric = metrics.create(eval_metric)
         check = metric if validation_metric is None else metrics.create(validation_metric)
         self.bind(

@@ -289,7 +289,13 @@ def op(
     parameter that counts the inputs.
     """
 
+    for what, given in (("inputs", inputs), ("outputs", outputs), ("aux", aux)):
+        if isinstance(given, str):
+            raise TypeError(complaint(f"op {name}", what, "a sequence of names", repr(given)))
+
     def declare(cls: C) -> C:
+        if Op not in getattr(cls, "__mro__", ()):
+            raise TypeError(complaint(f"op {name}", "cls", "a subclass of Op", repr(cls)))
         cls.name, cls.aliases, cls.variadic = name, tuple(aliases), variadic
         cls.input_names, cls.output_names = tuple(inputs), tuple(outputs)
         cls.aux_names = tuple(aux)

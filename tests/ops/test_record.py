@@ -82,6 +82,14 @@ def test_names_of_inputs_outputs_and_states():
     assert scaled.is_expression
 
 
+def test_a_declaration_is_checked():
+    with pytest.raises(TypeError, match=r"op _test_plain.*a subclass of Op, got <class"):
+        op("_test_plain")(type("Plain", (), {}))
+    for what in ("inputs", "outputs", "aux"):
+        with pytest.raises(TypeError, match=rf"op _test_text.*{what}.*names, got 'data'"):
+            op("_test_text", **{what: "data"})
+
+
 def test_the_registry_finds_by_name_and_alias():
     assert find("_test_scaled") is find("_test_alias") is Scaled
     with pytest.raises(UnknownNameError, match="operator '_test_scale' is not registered; did you"):

@@ -228,6 +228,11 @@ def test_names_that_the_symbol_lacks_are_passed_over():
         part.init_params(arg_params={**some, **more}, force_init=True)
 
 
+def test_what_is_no_iterator_is_refused():
+    with pytest.raises(ValueError, match=r"Module\.fit.*train_data.*a DataIter, got"):
+        bound().fit(POINTS, num_epoch=1)
+
+
 def test_fixed_parameters_stay():
     module = bound(fixed_param_names=["fc1_weight"])
     before = numbers(module)
