@@ -164,6 +164,9 @@ class Expr:
     def __neg__(self) -> Map:
         return map_over(SCALAR["neg"], (self,))
 
+    def __abs__(self) -> Map:
+        return map_over(SCALAR["abs"], (self,))
+
     def __lt__(self, other: Operand) -> Map:
         return map_over(SCALAR["lt"], (self, other))
 

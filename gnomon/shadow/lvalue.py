@@ -97,6 +97,10 @@ class Joined(Concat):
     def __itruediv__(self, value: Operand) -> Self:
         return self.assign(value, divto)
 
+    def __ipow__(self, value: Operand) -> Self:
+        # without this, Python would make the name an expression and store nothing
+        raise TypeError(complaint("assignment", "operator", "w[:] = w ** 2", "w **= 2"))
+
 
 @explained
 def concat(a: Expr, b: Expr, dim: int = 0) -> Expr:

@@ -281,6 +281,10 @@ class Tensor(Buffer):
         assign(self, divto, value)
         return self
 
+    def __ipow__(self, value: Operand) -> Self:
+        # without this, Python would make the name an expression and store nothing
+        raise TypeError(complaint("assignment", "operator", "w[:] = w ** 2", "w **= 2"))
+
     def explain(self, e: Expr, saver: Any = saveto, stage: str = "loop") -> str:
         """What would run for `self saver e`: its 'plan', 'loop', 'llvm' or 'asm'."""
         return look.explain([Store(self, saver, e)], stage)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gnomon.base import DTypeError, GnomonError, ShapeError
-from gnomon.shadow import Tensor, dot, lvalue
+from gnomon.shadow import Tensor, concat, dot, lvalue
 
 SAVERS = {
     "saveto": lambda old, new: new,
@@ -124,3 +124,17 @@ def test_joined_again_along_no_axis(axis):
     lvalue.concat(a, b, 1)
     with pytest.raises(TypeError, match=r"concat: argument '.*': expected a whole number"):
         lvalue.concat(a, b, axis)
+
+
+@pytest.mark.parametrize(
+    "w", [Tensor(np.ones(3, np.float32)), concat(Tensor(np.ones(2)), Tensor(np.ones(2)))]
+)
+def test_a_power_in_place_is_told_how_to_be_stored(w):
+    with pytest.raises(TypeError, match=r"expected w\[:\] = w \*\* 2, got w \*\*= 2"):
+        w **= 2
+
+
+def test_abs_is_an_expression():
+    w = Tensor(np.array([-1, 2, -3], np.float32))
+    w[:] = abs(w - 1.0)
+    np.testing.assert_array_equal(w.numpy(), [2, 1, 4])
