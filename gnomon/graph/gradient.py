@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
@@ -243,6 +244,10 @@ def look(
     inputs, outputs = leaves_of(op, in_shapes, in_types)
     out_grads = [Buffer(o.shape, o.dtype) for o in outputs[: op.num_visible_outputs]]
     found = op.backward(out_grads, inputs, outputs, train=train)
+    if not isinstance(found, (tuple, list)) or len(found) != len(wanted):
+        got = f"{len(found)} of them" if isinstance(found, (tuple, list)) else repr(found)
+        expected = f"a tuple of {len(wanted)} gradients"
+        raise ShapeError(complaint(f"{op.name}.backward", "result", expected, got))
     gives = tuple(w and g is not None for w, g in zip(wanted, found, strict=True))
     read = {id(n) for n in postorder([g for g, given in zip(found, gives, strict=True) if given])}
     numbers = (

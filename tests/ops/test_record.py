@@ -9,6 +9,7 @@ from gnomon import dtype
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError
 from gnomon.expr import fn
 from gnomon.expr.node import Buffer
+from gnomon.graph.gradient import look
 from gnomon.ops import Op, find, op, param
 from gnomon.ops.derive import Needs
 from gnomon.ops.testing import backward
@@ -88,6 +89,21 @@ def test_a_declaration_is_checked():
     for what in ("inputs", "outputs", "aux"):
         with pytest.raises(TypeError, match=rf"op _test_text.*{what}.*names, got 'data'"):
             op("_test_text", **{what: "data"})
+
+
+@pytest.mark.parametrize("wrong", ["one", "bare"])
+def test_a_gradient_of_another_form_is_refused(wrong):
+    class Wrong(Op):
+        def forward(self, left, right):
+            return left * right
+
+        def backward(self, out_grads, inputs, outputs):
+            return (out_grads[0],) if wrong == "one" else out_grads[0]
+
+    name = f"_test_wrong_{wrong}"
+    record = op(name, inputs=("left", "right"))(Wrong).parse({})
+    with pytest.raises(ShapeError, match=rf"{name}\.backward.*a tuple of 2 gradients, got"):
+        look(record, ((2,), (2,)), (F, F), (True, True), True)
 
 
 def test_the_registry_finds_by_name_and_alias():
