@@ -61,10 +61,9 @@ def F(op: ScalarFn | str) -> Callable[..., Map]:
 
 
 @explained
-def make_exp(op: ScalarFn, *operands: Operand) -> Map:
-    """`op` mapped over one to three expressions; raises where shapes or dtypes differ."""
-    result: Map = op(*operands)
-    return result
+def make_exp(op: ScalarFn | str, *operands: Operand) -> Map:
+    """`F(op)` of one to three expressions; raises where shapes or dtypes differ."""
+    return F(op)(*operands)
 
 
 @explained

@@ -187,6 +187,7 @@ def test_operators_map_over_one_to_three_expressions():
     want = np.where(x > y, z * 2, y)
     np.testing.assert_array_equal(compute(F(fn.where)(a > b, c * 2.0, b)), want)
     np.testing.assert_array_equal(compute(shadow.make_exp(fn.minimum, a, 0.0)), np.minimum(x, 0))
+    np.testing.assert_array_equal(compute(shadow.make_exp("minimum", a, 0.0)), np.minimum(x, 0))
     assert isinstance(F(fn.square)(a), shadow.Map)
 
 
