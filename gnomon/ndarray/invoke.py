@@ -22,7 +22,7 @@ from gnomon.ndarray.infer import infer
 from gnomon.ndarray.layout import Layout, dense
 from gnomon.ndarray.mode import mode
 from gnomon.ndarray.numbers import Home, home_of, keep_alone, probed, word
-from gnomon.ndarray.recipe import Dest, Draws, NotShared, Recipe, Work, dispatch
+from gnomon.ndarray.recipe import Alike, Dest, Draws, NotShared, Recipe, Work, dispatch
 from gnomon.ndarray.tape import record
 from gnomon.resource import generator
 
@@ -116,8 +116,8 @@ def _new_recipe(
     """A recipe for an operator, and where it belongs."""
     try:
         recipe = _forward(op, inputs, given, anchors, home.fields)
-    except NotShared:
-        home = keep_alone(op)
+    except NotShared as found:
+        home = keep_alone(op, isinstance(found, Alike))
         recipe = _forward(op, inputs, given, anchors)
     if len(home.kind.recipes) >= _RECIPES_KEPT:
         home.kind.recipes.clear()

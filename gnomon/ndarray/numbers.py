@@ -80,9 +80,12 @@ def _home(op: Any) -> Home:
     return Home(shared, fields, tuple(getattr(op, name) for name in fields))
 
 
-def keep_alone(op: Any) -> Home:
-    """From now on operators of this class share nothing."""
-    _alone.add(type(op))
+def keep_alone(op: Any, alike: bool = False) -> Home:
+    """From now on operators of this class share nothing; where `alike`, this one alone does not."""
+    if alike:
+        op.__dict__["_home"] = Home(Kind(), (), ())
+    else:
+        _alone.add(type(op))
     return home_of(op)
 
 

@@ -123,6 +123,10 @@ class NotShared(Exception):
     """The numbers of a work cannot be told from the rest of it."""
 
 
+class Alike(NotShared):
+    """The stand-ins of a number are one word in its dtype: both are True as a bool."""
+
+
 class Recipe:
     """A `Work` ready to be done: `run(addresses)` of operands and draws, then the numbers' words.
 
@@ -143,6 +147,8 @@ class Recipe:
         count = len(work.layouts) + len(self.draws)
         sides = [(stand_ins(n.place), n) for n in self.numbers]
         pairs = [(word(pair[0], n), word(pair[1], n)) for pair, n in sides]
+        if any(first == second for first, second in pairs):
+            raise Alike
         self.template = Template(work.steps, count, pairs)
         idle = not any(map(self.template.places_of, range(count)))  # there are no elements
         for k, number in enumerate(self.numbers):

@@ -8,7 +8,7 @@ import pytest
 import gnomon as mx
 from gnomon import nd
 from gnomon.ndarray import numbers, recipe
-from gnomon.ops import Op, op
+from gnomon.ops import Op, op, registry
 from gnomon.ops.binary import WithScalar
 from gnomon.ops.param import param
 
@@ -178,3 +178,17 @@ def test_arrays_without_elements_leave_the_others_their_shared_recipes(monkeypat
     (x * 2).wait_to_read()
     count = made(monkeypatch)
     assert (x * 3).asnumpy()[0, 0] == 3 and not count
+
+
+@pytest.mark.parametrize("scalar", [0, 0.5, 1, 2, -3])
+def test_numbers_beside_truth_values(scalar):
+    """All numbers but 0 are one bool, so that no stand-in could be told from another."""
+    x = nd.array([1, 1, 0], dtype="bool")
+    out = nd.array([1, 0, 1], dtype="bool")
+    nd._internal._mul_scalar(x, scalar=scalar, out=out)
+    as_bool = scalar >= 1 or scalar < 0  # a half becomes 0 beside integers, as in every other type
+    wanted = [as_bool, as_bool, False]
+    assert out.asnumpy().tolist() == (x * scalar).asnumpy().tolist() == wanted
+    assert (x + scalar).asnumpy().tolist() == [True, True, as_bool]
+    other = registry.find("_mul_scalar").parse({"scalar": 3.5})
+    assert numbers.home_of(other).fields  # other numbers are shared as before
