@@ -152,7 +152,8 @@ def test_the_update_of_weights_allocates_nothing(n, monkeypatch):
     """`w[:] = -eta * (g + lam * w)`: no block of the pool, and Python memory of constant size."""
     w, g = Tensor(np.ones(n, np.float32)), Tensor(np.ones(n, np.float32))
     eta, lam = 0.1, 0.01
-    w[:] = -eta * (g + lam * w)
+    for _ in range(3):  # the second is noted, which takes the classes for that from their modules
+        w[:] = -eta * (g + lam * w)
     tracemalloc.start()
     with watched_pool(monkeypatch) as sizes:
         for _ in range(3):
