@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gnomon.engine.strike_code import FUNCTIONS, HOLDER, STRIKE, VARIABLE
+from gnomon.engine.strike_code import HOLDER, STRIKE, VARIABLE
 from gnomon.engine.var import Var
 from gnomon.runtime import jit
 from gnomon.runtime.fields import offset, readable
@@ -27,7 +27,7 @@ def _method(holder: type) -> tuple[jit.Module, Method]:
     """The native function for holders of a class."""
     offsets = {name: offset(Var, name) for name in VARIABLE}
     offsets.update((name, offset(holder, name)) for name in HOLDER)
-    code = native_code(STRIKE, FUNCTIONS, offsets, {})
+    code = native_code(STRIKE, offsets, {})
     return code, Method("strike", code.address("strike"))
 
 

@@ -19,17 +19,6 @@ interface are called. The record, in words:
 
 from __future__ import annotations
 
-FUNCTIONS = (
-    "PyList_GetItem",
-    "PyList_Size",
-    "PyLong_AsUnsignedLongLongMask",
-    "PyLong_AsVoidPtr",
-    "PyLong_FromLongLong",
-    "PyObject_Size",
-    "Py_DecRef",
-    "Py_IncRef",
-)
-
 #: of the class of variables, and of that of holders; the names stand for byte offsets in the code
 VARIABLE = ("writer", "queue", "failure", "readers", "version")
 HOLDER = ("_address", "_chunk", "_window")

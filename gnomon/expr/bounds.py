@@ -11,7 +11,7 @@ reads as 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from gnomon import dtype as dt
 from gnomon.base import ParamError, complaint
@@ -21,7 +21,7 @@ from gnomon.expr.node import Buffer, Cast, Expr, Map
 from gnomon.expr.term import Arena, Term, compute_dtype
 
 if TYPE_CHECKING:
-    from gnomon.expr.composite import Composite
+    from gnomon.expr.composite import Composite, Scatter
 
 Interval: TypeAlias = tuple[int, int]
 Facts: TypeAlias = frozenset[Term]
@@ -70,11 +70,11 @@ def _read(node: Composite, arena: Arena) -> tuple[Arena, Term, Index | None]:
         expected = "a Term, such as i.elem(self.src, i)"
         raise TypeError(complaint(f"{node.label}.at", "result", expected, f"{root!r:.60}"))
     root = declared(root, compute_dtype(node.dtype))
-    onto = getattr(node, "onto", None)
     places = None
-    if onto is not None:
-        source: Expr = node.source[0]  # type: ignore[attr-defined]
-        places = Index(onto(Index([arena.var(n) for n in source.shape], arena)), arena)
+    if hasattr(node, "onto"):
+        scatter = cast("Scatter", node)
+        start = Index([arena.var(n) for n in scatter.source[0].shape], arena)
+        places = Index(scatter.onto(start), arena)
     arena.watched = ""
     if places is not None and len(places) != len(node.shape):
         expected = f"{len(node.shape)} components, for {node.shape}"

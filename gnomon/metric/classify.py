@@ -266,7 +266,8 @@ class PCC(EvalMetric):
 def _joined(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """The sum of two tables, the smaller one filled up with zeros."""
     size = max(len(one), len(other))
-    return sum(np.pad(x, (0, size - len(x))) for x in (one, other))  # type: ignore[return-value]
+    padded = [np.pad(x, (0, size - len(x))) for x in (one, other)]
+    return padded[0] + padded[1]
 
 
 def _correlation(table: np.ndarray) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.engine.var import NOBODY
-from gnomon.ndarray.chunk_code import CHUNK, FUNCTIONS
+from gnomon.ndarray.chunk_code import CHUNK
 from gnomon.runtime import jit, pool
 from gnomon.runtime.fields import offset, readable
 from gnomon.runtime.launch import Method, bound, for_good, native_code
@@ -102,7 +102,7 @@ def _method() -> tuple[jit.Module, Method, Block]:
         for kind, slots in _SLOTS.items()
         for slot in slots
     }
-    code = native_code(CHUNK, FUNCTIONS, numbers, {})
+    code = native_code(CHUNK, numbers, {})
     record = Block([id(Pooled), id(NOBODY), id(_ZERO)])
     return for_good((code, Method("chunk", code.address("chunk")), record))
 

@@ -12,19 +12,6 @@ functions of Python's stable interface are called. The record, in words:
 
 from __future__ import annotations
 
-FUNCTIONS = (
-    "PyList_GetItem",
-    "PyList_New",
-    "PyList_SetSlice",
-    "PyList_Size",
-    "PyLong_AsLongLong",
-    "PyLong_AsVoidPtr",
-    "PyLong_FromLongLong",
-    "PyType_GenericAlloc",
-    "Py_DecRef",
-    "Py_IncRef",
-)
-
 CHUNK = """
 @False = external global i64
 @None = external global i64

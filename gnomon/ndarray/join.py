@@ -10,7 +10,7 @@ from gnomon.engine import Var
 from gnomon.engine.strike_code import VARIABLE
 from gnomon.ndarray.chunk import Chunk
 from gnomon.ndarray.core import Array
-from gnomon.ndarray.join_code import FUNCTIONS, JOIN
+from gnomon.ndarray.join_code import JOIN
 from gnomon.ndarray.trace import Rule, Stage
 from gnomon.ndarray.window import HELD, Own, Window
 from gnomon.runtime import jit
@@ -42,7 +42,7 @@ def _method() -> tuple[jit.Module, Method]:
     for kind, slots in _SLOTS.items():
         numbers.update((f"{kind.__name__}.{slot}", offset(kind, slot)) for slot in slots)
     numbers.update(type=type_offset(), HELD=HELD)
-    code = native_code(JOIN, FUNCTIONS, numbers, {})
+    code = native_code(JOIN, numbers, {})
     return code, Method("join", code.address("join"))
 
 

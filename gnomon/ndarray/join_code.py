@@ -22,25 +22,6 @@ from __future__ import annotations
 
 from gnomon.engine.strike_code import FREE
 
-FUNCTIONS = (
-    "PyDict_GetItem",
-    "PyDict_SetItem",
-    "PyErr_Clear",
-    "PyErr_Occurred",
-    "PyList_Append",
-    "PyList_Size",
-    "PyLong_AsLongLong",
-    "PyLong_AsVoidPtr",
-    "PyLong_FromLongLong",
-    "PyNumber_Float",
-    "PyObject_Size",
-    "PyObject_GetAttr",
-    "PyTuple_Pack",
-    "PyType_GenericAlloc",
-    "Py_DecRef",
-    "Py_IncRef",
-)
-
 _DECLARED = """
 @False = external global i64
 @None = external global i64

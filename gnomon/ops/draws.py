@@ -69,14 +69,15 @@ def function(
     own = [inspect.Parameter(k, ANY_KIND, default=v) for k, v in kind.defaults.items()]
     signature = inspect.Signature([*own, *tail])
 
-    def drawn(*args: Any, **kwargs: Any) -> Any:
+    def drawing(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = dict(bound.arguments)
         given |= given.pop("kwargs", {})
         return draw(kind.name, {key: given.pop(key) for key in kind.defaults}, given)
 
+    drawn: Any = drawing
     drawn.__name__ = drawn.__qualname__ = kind.name
-    drawn.__signature__ = signature  # type: ignore[attr-defined]
+    drawn.__signature__ = signature
     drawn.__doc__ = kind.doc
     return drawn

@@ -29,7 +29,6 @@ from gnomon.runtime.launch_code import (
     ADDRESS,
     DOUBLE,
     FLOAT,
-    FUNCTIONS,
     INTEGER,
     LAUNCH,
     MOST,
@@ -361,7 +360,7 @@ class Method(ctypes.Structure):
 
 @once
 def _method() -> tuple[jit.Module, Method]:
-    code = native_code(START + LAUNCH, FUNCTIONS, {"type": type_offset()}, {})
+    code = native_code(START + LAUNCH, {"type": type_offset()}, {})
     return for_good((code, Method("launch", code.address("launch"))))
 
 
@@ -371,21 +370,20 @@ def for_good(thing: T) -> T:
     return thing
 
 
-def native_code(
-    text: str, functions: Sequence[str], numbers: Mapping[str, int], known: Mapping[str, int]
-) -> jit.Module:
+def native_code(text: str, numbers: Mapping[str, int], known: Mapping[str, int]) -> jit.Module:
     """Code that works with Python's objects.
 
-    `functions` of Python's are called, `numbers` stand where the text has their name in angle
-    brackets, and `known` are addresses, of objects that must live for good.
+    The functions of Python's that the text declares are called, `numbers` stand where it has
+    their name in angle brackets, and `known` are addresses, of objects that must live for good.
     """
     symbols = {f"{x}": id(x) for x in (True, False, None)} | dict(known)
-    for name in functions:
+    for name in _DECLARED.findall(text):
         symbols[name] = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
     written = _NUMBER.sub(lambda found: str(numbers[found[1]]), text)
     return objects.compiled(written, symbols=symbols)
 
 
+_DECLARED = re.compile(r"^declare .*@(Py\w+)\(", re.MULTILINE)
 _NUMBER = re.compile(r"<([\w.]+)>")
 
 

@@ -37,22 +37,6 @@ OBJECT, ADDRESS, FLOAT, DOUBLE, INTEGER, SAME, TWIN = range(7)
 WORDS = 16
 MOST = 512  # instructions: what the stack is asked for
 
-FUNCTIONS = (
-    "PyErr_Clear",
-    "PyErr_Occurred",
-    "PyEval_RestoreThread",
-    "PyEval_SaveThread",
-    "PyFloat_AsDouble",
-    "PyLong_AsLongLong",
-    "PyLong_AsUnsignedLongLongMask",
-    "PyLong_AsVoidPtr",
-    "PyObject_GetAttr",
-    "PyTuple_GetItem",
-    "PyType_IsSubtype",
-    "Py_DecRef",
-    "Py_IncRef",
-)
-
 START = """
 @True = external global i64
 @False = external global i64

@@ -37,6 +37,7 @@ from gnomon.plan.statement import SAVERS, Saver
 from gnomon.runtime import fields, jit, launch_code, quick_call, quick_code, quick_tensor
 from gnomon.runtime.fields import offset
 from gnomon.runtime.launch import Launch, Method, for_good, native_code
+from gnomon.runtime.lock import if_free
 from gnomon.runtime.native import Block, ffi
 from gnomon.runtime.quick_code import BITS, MIX
 from gnomon.runtime.quick_tensor import ABSENT, ROW
@@ -93,12 +94,7 @@ def clear() -> None:
     """Forget everything."""
     _table.words[1] = _NEVER
     gone: list[object] = []
-    writing = _writing[0]
-    if writing.acquire(blocking=False):
-        try:
-            _empty(gone)
-        finally:
-            writing.release()
+    if_free(_writing[0], lambda: _empty(gone))
 
 
 def renew() -> None:
@@ -112,14 +108,7 @@ def enter(keys: Sequence[object], found: Sequence[object]) -> bool:
     False where that is not so, as the table is being written already.
     """
     gone: list[object] = []
-    writing = _writing[0]
-    if not writing.acquire(blocking=False):
-        return False
-    try:
-        _write(keys, found, gone)
-    finally:
-        writing.release()
-    return True
+    return if_free(_writing[0], lambda: _write(keys, found, gone))
 
 
 def _write(keys: Sequence[object], found: Sequence[object], gone: list[object]) -> None:
@@ -349,10 +338,8 @@ def _install(tensor: type[Buffer]) -> None:
     kept += [(tensor, name, getattr(tensor, name)) for name in ("__getitem__", "__setitem__")]
     known = {f"python.{name}": id(method) for _, name, method in kept} | _things(tensor)
     text += [f"@{name} = external global i64\n" for name in known]
-    parts = (launch_code, quick_code, quick_tensor, quick_call)
-    functions = [name for part in parts for name in part.FUNCTIONS]
     whole = launch_code.START + "".join(text)
-    code = native_code(whole, functions, _places(tensor), known)
+    code = native_code(whole, _places(tensor), known)
     _recalling(code)
     _installed.extend([code, kept, *(_replaced(*each, code) for each in kept)])
     for_good((_installed, _kept, _table, EPOCH))

@@ -16,7 +16,6 @@ from __future__ import annotations
 MOST = 12  # arguments, and elements of one that is a tuple
 NODES = 16
 
-FUNCTIONS = ("PyObject_GenericSetAttr", "PyTuple_Size")
 NUMBERS = {"most": MOST}
 
 CALL = """

@@ -26,18 +26,6 @@ from collections.abc import Sequence
 BITS = 12  # of the number of places
 MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5)
 
-FUNCTIONS = (
-    "PyErr_Clear",
-    "PyErr_Occurred",
-    "PyFloat_AsDouble",
-    "PyFloat_FromDouble",
-    "PyObject_CallObject",
-    "PyObject_Vectorcall",
-    "PyTuple_New",
-    "PyTuple_SetItem",
-    "PyType_GenericAlloc",
-)
-
 QUICK = """
 declare ptr @PyFloat_FromDouble(double)
 declare ptr @PyObject_CallObject(ptr, ptr)

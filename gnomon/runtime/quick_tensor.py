@@ -5,7 +5,6 @@ from __future__ import annotations
 ABSENT = -(1 << 63)  # start, stop or step is None
 ROW = ABSENT + 1  # in the place of the step: a whole number, which takes an axis away
 
-FUNCTIONS = ("PyLong_AsLongLong", "PyLong_FromLongLong")
 NUMBERS = {"absent": ABSENT, "row": ROW}
 
 TENSOR = """
