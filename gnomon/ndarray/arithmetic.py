@@ -242,7 +242,6 @@ class Arithmetic(Array):
     __imod__ = _in_place("mod", "%")
     __pow__ = _method("power", "**")
     __rpow__ = _swapped("power", "**")
-    __ipow__ = _in_place("power", "**")
     __gt__ = _method("greater", ">")
     __ge__ = _method("greater_equal", ">=")
     __lt__ = _method("lesser", "<")

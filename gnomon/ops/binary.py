@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gnomon.dtype import DType, float64, int64
 from gnomon.expr import ext, fn
-from gnomon.expr.node import Expr
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes
+from gnomon.expr.node import Expr, cast
+from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 from gnomon.ops.unary import like
@@ -109,15 +110,39 @@ def _stretch(s: Shapes, a: int, b: int) -> int:
     raise s.refuse("rhs", f"a shape that broadcasts over {s['lhs']}", s["rhs"])
 
 
-class WithScalar(Op):
-    """The other operand is a number, taken in the dtype of `data`."""
+class Counted(Op):
+    """The other operand is a number, which takes the dtype of the output.
+
+    That is the dtype of `data`, but truth values are counted, and a number that is not `is_int`
+    makes integers floats.
+    """
+
+    scalar: float = param(1.0, doc="The number.")
+    is_int: bool = param(True, doc="False: the number beside integers or bool makes float64.")
+
+    def types(self, t: Types) -> None:
+        if t["data"] is None:
+            t.same()
+        else:
+            t["output"] = self.counted(t["data"])
+
+    def counted(self, dtype: DType) -> DType:
+        """The dtype of the output on `data` of `dtype`."""
+        if dtype.kind == "f":
+            return dtype
+        if not self.is_int:
+            return float64
+        return int64 if dtype.kind == "b" else dtype
+
+
+class WithScalar(Counted):
+    """A function of `data` and a number."""
 
     function: Function
     modular = False
-    scalar: float = param(1.0, doc="The number.")
-    is_int: bool = param(True, doc="Whether the number was an integer; nothing depends on it.")
 
     def forward(self, data: Expr) -> Expr:
+        data = cast(data, self.counted(data.dtype))
         return self.function(data, like(self.scalar, data, self.modular))
 
 

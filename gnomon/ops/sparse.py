@@ -9,6 +9,7 @@ from __future__ import annotations
 from gnomon.dtype import int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
+from gnomon.ops.binary import Counted
 from gnomon.ops.infer import Shapes, Types
 from gnomon.ops.linalg import STORAGE
 from gnomon.ops.op import Op, op
@@ -44,26 +45,21 @@ class Retain(Op):
         return ext.take_grad(index, kept, data.shape[0]) / fn.maximum(count, 1)
 
 
-class ScatterScalar(Op):
-    """What is stored with a number; dense storage stores everything."""
-
-    scalar: float = param(1.0, doc="The number.")
-    is_int: bool = param(True, doc="Whether the number was an integer; nothing depends on it.")
-
-
 @op("_scatter_plus_scalar")
-class ScatterPlusScalar(ScatterScalar):
-    """What is stored plus a number."""
+class ScatterPlusScalar(Counted):
+    """What is stored plus a number; dense storage stores everything."""
 
     def forward(self, data: Expr) -> Expr:
+        data = cast(data, self.counted(data.dtype))
         return data + like(self.scalar, data, modular=True)
 
 
 @op("_scatter_minus_scalar")
-class ScatterMinusScalar(ScatterScalar):
-    """What is stored minus a number."""
+class ScatterMinusScalar(Counted):
+    """What is stored minus a number; dense storage stores everything."""
 
     def forward(self, data: Expr) -> Expr:
+        data = cast(data, self.counted(data.dtype))
         return data - like(self.scalar, data, modular=True)
 
 

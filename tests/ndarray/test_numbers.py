@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import pytest
 
 import gnomon as mx
 from gnomon import nd
 from gnomon.ndarray import numbers, recipe
-from gnomon.ops import Op, op, registry
+from gnomon.ops import Op, op
 from gnomon.ops.binary import WithScalar
 from gnomon.ops.param import param
 
@@ -180,15 +182,51 @@ def test_arrays_without_elements_leave_the_others_their_shared_recipes(monkeypat
     assert (x * 3).asnumpy()[0, 0] == 3 and not count
 
 
-@pytest.mark.parametrize("scalar", [0, 0.5, 1, 2, -3])
-def test_numbers_beside_truth_values(scalar):
-    """All numbers but 0 are one bool, so that no stand-in could be told from another."""
+@pytest.mark.parametrize("scalar", [0, 1, 2, -3, True])
+def test_numbers_count_truth_values(scalar):
+    """As in MXNet the result is int64, whatever the operator."""
+    x, told = nd.array([1, 1, 0], dtype="bool"), np.array([1, 1, 0])
+    for name in "add subtract multiply maximum minimum equal not_equal greater lesser".split():
+        function = getattr(nd, name)
+        known = getattr(np, {"lesser": "less"}.get(name, name))
+        for found, wanted in (
+            (function(x, scalar), known(told, int(scalar))),
+            (function(scalar, x), known(int(scalar), told)),
+        ):
+            assert found.dtype is np.int64 and found.asnumpy().tolist() == wanted.tolist()
+    assert (-x).asnumpy().tolist() == [-1, -1, 0]
+    assert (x % 2).asnumpy().tolist() == (x**2).asnumpy().tolist() == [1, 1, 0]
+    assert (2**x).asnumpy().tolist() == [2, 2, 1] and (x / 1).dtype is np.int64
+    assert (5 % x).asnumpy().tolist() == [0, 0, 0]
+    assert nd.logical_and(x, scalar).asnumpy().tolist() == [bool(scalar), bool(scalar), 0]
+
+
+def test_fractions_beside_truth_values_are_cut_off():
     x = nd.array([1, 1, 0], dtype="bool")
-    out = nd.array([1, 0, 1], dtype="bool")
-    nd._internal._mul_scalar(x, scalar=scalar, out=out)
-    as_bool = scalar >= 1 or scalar < 0  # a half becomes 0 beside integers, as in every other type
-    wanted = [as_bool, as_bool, False]
-    assert out.asnumpy().tolist() == (x * scalar).asnumpy().tolist() == wanted
-    assert (x + scalar).asnumpy().tolist() == [True, True, as_bool]
-    other = registry.find("_mul_scalar").parse({"scalar": 3.5})
-    assert numbers.home_of(other).fields  # other numbers are shared as before
+    assert (x + 2.5).asnumpy().tolist() == [3, 3, 2] and (x == 0.5).asnumpy().tolist() == [0, 0, 1]
+    halves = nd._internal._plus_scalar(x, scalar=2.5, is_int=False)
+    assert halves.dtype is np.float64 and halves.asnumpy().tolist() == [3.5, 3.5, 2.5]
+    whole = nd.array([1, 2], dtype="int32")
+    halves = nd._internal._mul_scalar(whole, scalar=2.5, is_int=False)
+    assert halves.dtype is np.float64 and halves.asnumpy().tolist() == [2.5, 5]
+    assert nd._internal._scatter_plus_scalar(x, scalar=1).dtype is np.int64
+
+
+@pytest.mark.parametrize("change", [operator.iadd, operator.isub, operator.imul, operator.imod])
+def test_truth_values_take_no_counts(change):
+    x = nd.array([1, 1, 0], dtype="bool")
+    with pytest.raises(mx.base.DTypeError, match="bool"):
+        change(x, 2)
+    with pytest.raises(mx.base.DTypeError, match="bool"):
+        nd._internal._mul_scalar(nd.ones((3,), dtype="bool"), scalar=2, out=x)
+    assert x.asnumpy().tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float16"])
+def test_symbols_count_truth_values_too(dtype):
+    x = mx.sym.var("x")
+    for y in (x + 1, 1 - x, x > 1, x * 1, x - 0, x / 1, x**1):
+        wanted = np.int64 if dtype == "bool" else np.dtype(dtype).type
+        assert y.infer_type(x=dtype)[1] == [wanted]
+        found = y.eval(x=nd.array([1, 1, 0], dtype=dtype))[0]
+        assert found.dtype is wanted
