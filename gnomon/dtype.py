@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gnomon.base import DTypeError, Later
+from gnomon.record import record
 
 if TYPE_CHECKING:
     import ml_dtypes
@@ -17,14 +18,14 @@ else:  # 8 ms, and most programs have no bfloat16
 Kind = Literal["f", "i", "u", "b"]
 
 
+@record(eq=False, slots=False)
 class DType:
     """A data type; there is one object for each, so `is` compares."""
 
-    def __init__(self, name: str, flag: int, size: int, kind: Kind) -> None:
-        self.name = name
-        self.flag = flag
-        self.size = size
-        self.kind: Kind = kind
+    name: str
+    flag: int
+    size: int
+    kind: Kind
 
     @cached_property
     def numpy(self) -> np.dtype[Any]:

@@ -88,7 +88,11 @@ def row_offset(offset: Term, inner: int) -> Term | None:
 
 
 def join(phases: Sequence[Phase]) -> None:
-    """Tell the last phase whether the one before fills what it adds to, in memory's order."""
+    """Tell the last phase, a scatter's adding, whether the one before fills what it adds to.
+
+    A scatter is not cut in pieces, so what comes right before its adding is its fill;
+    `whole` says that the fill stores in memory's order.
+    """
     own, fill = phases[-1].own, phases[-2]
     put = fill.body[-1]
     if own is not None and isinstance(put, Put) and not fill.rows:
