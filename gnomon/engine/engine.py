@@ -191,13 +191,13 @@ class Engine(Lifecycle):
         """As `push_inline`, but held back until anybody next asks this engine for anything.
 
         Nobody can tell but by the time. Whoever pushed it may have it back until then, by
-        `take_back`, to push it joined with what comes right after.
-
-        Raises:
-            EngineError: a variable is listed twice, or both read and written, or was deleted.
+        `take_back`, to push it joined with what comes right after. For live variables, each listed
+        once.
         """
-        const, mutate = check_variables("push_later", const_vars, mutate_vars)
-        job = make_job(fn, INLINE, const, mutate, ctx, 0, name)
+        for var in mutate_vars:
+            if var.promised:
+                var.keep_promises()
+        job = make_job(fn, INLINE, tuple(const_vars), tuple(mutate_vars), ctx, 0, name)
         self._flush()
         self._hold_back(job)
         return job

@@ -140,13 +140,14 @@ class Executor:
             GnomonError, ShapeError: as `forward_on` and `backward`.
         """
         mode = self._mode(True)
-        apart = self._monitor is not None or not self._differentiates
-        if apart or out_grads is not None or self._run(mode).layout.heads:
+        whole = self._monitor is None and out_grads is None and self._differentiates
+        run = self._run(mode) if whole else None
+        if run is None or run.layout.heads:
             self.forward_on(feeds, is_train=True)
             self.backward(out_grads)
             return
         self._last, self.arena.content = mode, None
-        self._round = self._run(mode).forward_backward(feeds)
+        self._round = run.forward_backward(feeds)
 
     def follow(self, after: Follower, numbers: Any) -> bool:
         """Push native work in one call with the `forward_backward` right before; whether it was.
@@ -154,9 +155,7 @@ class Executor:
         False where anybody has asked for results since: then nothing was pushed.
         """
         before, self._round = self._round, None
-        if before is None or self._last is None:
-            return False
-        return self._run(self._last).follow(before, after, numbers)
+        return before is not None and before.follow(after, numbers)
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
         """Compute the gradients, given those of the outputs: an array, a list, or a dict by name.

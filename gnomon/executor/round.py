@@ -87,12 +87,12 @@ def joined(steps: Iterable[Step], reads: Iterable[Var], writes: Iterable[Var], n
 class Round:
     """One run: `puts` set what differs from run to run. Called again, it goes on where it was."""
 
-    __slots__ = ("done", "keep", "program", "puts")
+    __slots__ = ("done", "keep", "loads", "program", "puts")
 
     resumable = True
 
-    def __init__(self, program: Step, puts: list[Put], keep: Any) -> None:
-        self.program, self.puts, self.keep = program, puts, keep
+    def __init__(self, program: Step, puts: list[Put], loads: tuple[Load, ...], keep: Any) -> None:
+        self.program, self.puts, self.loads, self.keep = program, puts, loads, keep
         self.done: Done = []
 
     def __call__(self, run_ctx: Any) -> None:
@@ -100,13 +100,6 @@ class Round:
             for put, value in self.puts:
                 put(value)
         self.program.run_once(self.done)
-
-
-class Pushed(NamedTuple):
-    """A round, and the engine's record of it."""
-
-    round: Round
-    job: Any
 
 
 class Pass:
@@ -141,30 +134,38 @@ class Pass:
         made, whole, const = self._made(feeds, puts)
         name = whole.program.name
         job = engine.get().push_later(made, self.ctx, const, whole.mutate, name)
-        return Pushed(made, job)
+        return Pushed(self, made, job)
 
     def _made(self, feeds: Sequence[Feed], puts: list[Put]) -> tuple[Round, Joined, Consts]:
         """A round, what it runs, and the variables that it reads."""
-        loads = [self._loads.get(id(dest)) or self._load(dest) for dest, _ in feeds]
-        whole = self._joined.get(tuple(loads)) or self._of(tuple(loads), None)
-        sources = [source for _, source in feeds]
-        puts += [(x.put, source._address) for x, source in zip(loads, sources, strict=True)]
-        const, taken = whole.const, whole.taken
-        if more := [v for s in sources if (v := s._chunk) not in taken]:
+        known = self._loads
+        loads = tuple([known.get(id(dest)) or self._load(dest) for dest, _ in feeds])
+        whole = self._joined.get(loads) or self._of(loads, None)
+        const, taken, more = whole.const, whole.taken, []
+        for load, (_, source) in zip(loads, feeds, strict=True):
+            puts.append((load.put, source._address))
+            if (var := source._chunk) not in taken:
+                more.append(var)
+        if more:
             const = (*const, *dict.fromkeys(more))
-        return Round(whole.program, puts, (loads, sources)), whole, const
+        return Round(whole.program, puts, loads, feeds), whole, const
 
-    def follow(self, pushed: Pushed, after: Follower, numbers: Any) -> bool:
+    def follow(self, before: Round, job: Any, after: Follower, numbers: Any) -> bool:
         """Push `after` in one call with the round before, if that is still held back."""
-        current, (before, job) = engine.get(), pushed
+        current = engine.get()
         if not current.take_back(job):
             return False
-        whole = self._of(tuple(before.keep[0]), after)
-        before.program = whole.program
+        key = (*before.loads, after)
+        whole = self._joined.get(key) or self._of(before.loads, after)
+        before.program = program = whole.program
         before.puts.append((after.put, numbers))
-        more = dict.fromkeys([v for v in job.const if v not in whole.taken])
-        const = (*whole.const, *more) if more else whole.const
-        current.push_inline(before, self.ctx, const, whole.mutate, name=whole.program.name)
+        const, mutate, taken = whole.const, whole.mutate, whole.taken
+        if more := [v for v in job.const if v not in taken]:
+            const = (*const, *more)
+        for var in mutate:
+            if var.promised:
+                var.keep_promises()
+        current.push_checked(before, self.ctx, const, mutate, program.name)
         return True
 
     def _load(self, dest: Any) -> Load:
@@ -187,8 +188,22 @@ class Pass:
         return found
 
 
+class Pushed(NamedTuple):
+    """A round that is held back, of a pass, and the engine's record of it."""
+
+    of: Pass
+    round: Round
+    job: Any
+
+    def follow(self, after: Follower, numbers: Any) -> bool:
+        """Push `after` in one call with the round, if that is still held back."""
+        return self.of.follow(self.round, self.job, after, numbers)
+
+
 def loadable(dest: Any, source: Any) -> bool:
-    """Whether `source` can be copied into `dest` byte by byte, as part of a native program."""
+    """Whether `source` is an array that can be copied into `dest` byte by byte, natively."""
+    if not arrays.is_array(source):
+        return False
     layout, chunk = dest._layout, dest._chunk
     if source._layout is not layout or layout.strides is not None or not layout.size:
         return False

@@ -17,7 +17,7 @@ from gnomon.executor.draws import Draws, Positions
 from gnomon.executor.layout import Mode, Network, lay_out
 from gnomon.executor.prepared import Prepared
 from gnomon.executor.program import Builder, Segment, place
-from gnomon.executor.round import Feed, Follower, Pass, Pushed, Put, check_feeds, loadable
+from gnomon.executor.round import Feed, Pass, Pushed, Put, check_feeds, loadable
 from gnomon.expr.node import Buffer
 from gnomon.runtime.program import Turn
 
@@ -81,15 +81,10 @@ class Run:
         """Push the backward pass, whose forward pass was pushed before."""
         self._push(self.operators("backward", self._apart))
 
-    def follow(self, before: Pushed, after: Follower, numbers: Any) -> bool:
-        """Push `after` in one call with the round `before`, if that is still held back."""
-        whole = self._pass("forward and backward")
-        return whole is not None and whole.follow(before, after, numbers)
-
     def _begun(self, feeds: Sequence[Feed]) -> tuple[Sequence[Feed], list[Put]]:
         """For a pass that is one native program: which feeds it begins with, and what is put."""
         prepared = self._prepared
-        native = [arrays.is_array(source) and loadable(dest, source) for dest, source in feeds]
+        native = [loadable(dest, source) for dest, source in feeds]
         if prepared is not None:
             read = [prepared.reads(arrays.var(dest)) for dest, _ in feeds]
             native = [n and not r for n, r in zip(native, read, strict=True)]

@@ -400,7 +400,7 @@ class Module(BaseModule):
         """The executors, bound to the shapes of `batch`."""
         if not (fits(self._data_shapes, batch.data) and self._labels_fit(labels_of(batch))):
             self.reshape(*self._shapes_of(batch))
-        return self._group("forward")
+        return self._exec_group or self._group("forward")
 
     def _labels_fit(self, labels: Any) -> bool:
         wanted = self._label_names or self._label_shapes

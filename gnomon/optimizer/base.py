@@ -11,7 +11,7 @@ all weights at once, or `update`, which does as it likes with arrays.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from inspect import signature
 from typing import Any, ClassVar
@@ -178,8 +178,7 @@ class Optimizer:
             for each in zip(indices, weights, grads, states, strict=True):
                 self.update_multi_precision(*each)
             return
-        for index in indices:
-            self._update_count(index)
+        self._update_counts(indices)
         given = self._given
         if given is None or not given.same(weights, grads, states):
             items = self._items(weights, grads, states)
@@ -205,10 +204,12 @@ class Optimizer:
                 push_sparse(item, self._lazy, partial(self._push_one, index))
             return
         rates, rate, decay = [self.rescale_grad], self.learning_rate, self.wd
-        for index in indices:
-            lr = rate * self._multiplier(index, "lr_mult", self.lr_mult)
-            wd = decay * self._multiplier(index, "wd_mult", self.wd_mult)
-            rates += (self._rate(index, lr), wd)
+        lr_mult = self._multipliers(indices, "lr_mult", self.lr_mult)
+        wd_mult = self._multipliers(indices, "wd_mult", self.wd_mult)
+        own = type(self)._rate is not Optimizer._rate
+        for index, faster, heavier in zip(indices, lr_mult, wd_mult, strict=True):
+            lr = rate * faster
+            rates += (self._rate(index, lr) if own else lr, decay * heavier)
         settings = tuple(
             [v for k, v in self.__dict__.items() if type(v) in _NUMBERS and k not in _NOT_COMPILED]
         )
@@ -287,9 +288,14 @@ class Optimizer:
         self._index_update_count = counts.setdefault(device_id, {})
 
     def _update_count(self, index: Any) -> None:
-        count = self._index_update_count.get(index, self.begin_num_update) + 1
-        self._index_update_count[index] = count
-        self.num_update = max(self.num_update, count)
+        self._update_counts((index,))
+
+    def _update_counts(self, indices: Iterable[Any]) -> None:
+        counts, begin, most = self._index_update_count, self.begin_num_update, self.num_update
+        for index in indices:
+            count = counts[index] = counts.get(index, begin) + 1
+            most = max(most, count)
+        self.num_update = most
 
     def _get_lr(self, index: Any) -> float:
         return self.learning_rate * self._multiplier(index, "lr_mult", self.lr_mult)
@@ -298,13 +304,19 @@ class Optimizer:
         return self.wd * self._multiplier(index, "wd_mult", self.wd_mult)
 
     def _multiplier(self, index: Any, attribute: str, table: Mapping[Any, float]) -> float:
-        if index in self.param_dict:
-            return float(getattr(self.param_dict[index], attribute))
-        if not table:
-            return 1.0
-        if index in table:
-            return table[index]
-        return table.get(self.idx2name.get(index), 1.0)
+        return self._multipliers((index,), attribute, table)[0]
+
+    def _multipliers(
+        self, indices: Sequence[Any], attribute: str, table: Mapping[Any, float]
+    ) -> list[float]:
+        own, names = self.param_dict, self.idx2name
+        found = [1.0] * len(indices)
+        if table:
+            found = [table[i] if i in table else table.get(names.get(i), 1.0) for i in indices]
+        if own:
+            pairs = zip(indices, found, strict=True)
+            found = [float(getattr(own[i], attribute)) if i in own else x for i, x in pairs]
+        return found
 
     def _operator(
         self,

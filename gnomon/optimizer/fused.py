@@ -75,7 +75,7 @@ class Given(NamedTuple):
 class Bound:
     """The updates of some arrays as native work of their own, to be run one at a time."""
 
-    __slots__ = ("_keep", "_memory", "reads", "step", "writes")
+    __slots__ = ("_keep", "_last", "_memory", "reads", "step", "writes")
 
     def __init__(self, batch: Batch, arrays: Sequence[Any], written: Sequence[int], count: int):
         self._memory = np.zeros(count, np.float64)
@@ -83,10 +83,14 @@ class Bound:
         self.writes = [arrays[k]._var for k in written]
         self.reads = [x._var for x in arrays if x._var not in self.writes]
         self._keep = list(arrays)
+        self._last: Sequence[float] = ()  # the rates in memory
 
     def put(self, rates: Sequence[float]) -> None:
         """Set the rates that the next run reads."""
-        self._memory[:] = rates
+        if rates != self._last:
+            self._last = ()
+            self._memory[:] = rates
+            self._last = rates
 
 
 #: takes over an update with its rates, and says whether it did
@@ -107,6 +111,7 @@ class FusedUpdates:
         self._batches: dict[Any, tuple[Batch, list[int]]] = {}
         self._bound: dict[Any, Bound | None] = {}
         self._last: tuple[Sequence[Item], list[Any]] = (), []  # items, and all their arrays
+        self._found: tuple[list[Any], Bound | None] = [], None  # what `_bound_to` gave last
 
     def push(self, items: Sequence[Item], rates: Sequence[float], join: Join | None = None) -> None:
         """Update all items; `rates` are the factor on gradients, then rate and decay of each."""
@@ -127,7 +132,11 @@ class FusedUpdates:
         if items is not self._last[0]:
             self._last = items, [x for item in items for x in item.arrays()]
         arrays = self._last[1]
-        key = (*[x._address for x in arrays], *[x._layout for x in arrays])
+        places = [x._address for x in arrays]
+        places += [x._layout for x in arrays]
+        if places == self._found[0]:
+            return self._found[1]
+        key = tuple(places)
         if key not in self._bound:
             made = None
             if not _overlap(items):
@@ -135,6 +144,7 @@ class FusedUpdates:
             if len(self._bound) >= self.KEPT_BOUND:
                 self._bound.clear()
             self._bound[key] = made
+        self._found = places, self._bound[key]
         return self._bound[key]
 
     def _push(self, items: Sequence[Item], rates: Sequence[float]) -> None:
