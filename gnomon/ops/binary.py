@@ -141,6 +141,9 @@ class WithScalar(Counted):
     function: Function
     modular = False
 
+    def of_reals(self) -> Op:
+        return self.parse({"scalar": float(int64.nearest(self.scalar))})
+
     def forward(self, data: Expr) -> Expr:
         data = cast(data, self.counted(data.dtype))
         return self.function(data, like(self.scalar, data, self.modular))

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gnomon.dtype import DType
+from gnomon.dtype import DType, float64
 from gnomon.expr.diff import vjp
 from gnomon.expr.ext.transpose import Transpose, transpose
-from gnomon.expr.node import Buffer, Cast, Expr, Map
+from gnomon.expr.node import Buffer, Cast, Expr, Map, cast
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
 
@@ -45,8 +45,29 @@ def gradient(
 ) -> tuple[Expr | None, ...]:
     """The gradient of each argument by differentiating `op.forward`.
 
-    Where the gradient contains an output's own expression, the stored output stands for it.
+    Where the gradient contains an output's own expression, the stored output stands for it. That
+    of an operator on integers is its formula's in floats, without the fraction.
     """
+    if any(g is not None and g.dtype.kind in "iu" for g in out_grads):
+        parts = [[_real(x) for x in part] for part in (out_grads, inputs, outputs)]
+        exact = _derived(op.of_reals(), parts[0], parts[1], parts[2], context)
+        typed = zip(exact, inputs, strict=False)
+        return tuple(None if g is None else cast(g, x.dtype) for g, x in typed)
+    return _derived(op, out_grads, inputs, outputs, context)
+
+
+def _real(x: Expr | None) -> Any:
+    """Integers as floats."""
+    return cast(x, float64) if x is not None and x.dtype.kind in "iu" else x
+
+
+def _derived(
+    op: Op,
+    out_grads: Sequence[Expr | None],
+    inputs: Sequence[Expr],
+    outputs: Sequence[Expr | None],
+    context: Mapping[str, Any],
+) -> tuple[Expr | None, ...]:
     # stand-ins: one buffer may be two arguments, and each needs its own share
     stand_ins = [Buffer(x.shape, x.dtype) for x in inputs]
     values = op.apply(stand_ins, **context)

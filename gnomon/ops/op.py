@@ -164,6 +164,10 @@ class Op:
         out_grads, inputs, outputs = parts
         return derive.gradient(self, out_grads, inputs, outputs, context)
 
+    def of_reals(self) -> Op:
+        """Hook: the operator that does with floats what this one does with integers."""
+        return self
+
     # What follows from it -------------------------------------------------------------------
 
     def apply(self, inputs: Maybe, **context: Any) -> tuple[Expr, ...]:

@@ -123,6 +123,9 @@ class Cast(Op):
     def forward(self, data: Expr) -> Expr:
         return cast(data, self.dtype)
 
+    def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[Expr]:
+        return (cast(out_grads[0], inputs[0].dtype),)
+
 
 @op("BlockGrad", aliases=("stop_gradient", "_sparse_stop_gradient"))
 class BlockGrad(Op):

@@ -412,3 +412,75 @@ def test_what_no_symbol_says():
         autograd.get_symbol(doubled)
     with pytest.raises(GnomonError, match="create_graph"):
         autograd.get_symbol(slope)
+
+
+INTEGERS = {
+    "x*x": lambda x, y: x * x,
+    "x*y": lambda x, y: x * y,
+    "x-y": lambda x, y: x - y,
+    "x/y": lambda x, y: x / y,
+    "x**y": lambda x, y: x**y,
+    "x*2.5": lambda x, y: x * 2.5,
+    "7/x": lambda x, y: 7 / x,
+    "2**x": lambda x, y: 2**x,
+    "exp": lambda x, y: nd.exp(x),
+    "tanh": lambda x, y: nd.tanh(x),
+    "mean": lambda x, y: x.mean(),
+    "prod": lambda x, y: x.prod(),
+    "slice": lambda x, y: x[1:3] * 2,
+    "take": lambda x, y: nd.take(x, nd.array([0, 0, 2])) * 2,
+    "cast": lambda x, y: (x.astype("float32") * 2.5).astype("int32"),
+    "maximum": nd.maximum,
+    "broadcast": lambda x, y: nd.broadcast_mul(x.reshape((2, 2)), y[:2].reshape((1, 2))),
+}
+#: of [3, 1, 4, 2] and [2, 3, 1, 5], as MXNet 1.9.1 gives them
+INTEGER_GRADIENTS = {
+    "x*x": ([6, 2, 8, 4], [0, 0, 0, 0]),
+    "x*y": ([2, 3, 1, 5], [3, 1, 4, 2]),
+    "x-y": ([1, 1, 1, 1], [-1, -1, -1, -1]),
+    "x/y": ([0, 0, 1, 0], [0, 0, -4, 0]),
+    "x**y": ([6, 3, 1, 80], [9, 0, 5, 22]),
+    "x*2.5": ([2, 2, 2, 2], [0, 0, 0, 0]),
+    "7/x": ([0, -7, 0, -1], [0, 0, 0, 0]),
+    "2**x": ([5, 1, 11, 2], [0, 0, 0, 0]),
+    "exp": ([20, 2, 54, 7], [0, 0, 0, 0]),
+    "tanh": ([1, 1, 1, 1], [0, 0, 0, 0]),
+    "mean": ([0, 0, 0, 0], [0, 0, 0, 0]),
+    "prod": ([8, 24, 6, 12], [0, 0, 0, 0]),
+    "slice": ([0, 2, 2, 0], [0, 0, 0, 0]),
+    "take": ([4, 0, 2, 0], [0, 0, 0, 0]),
+    "cast": ([2, 2, 2, 2], [0, 0, 0, 0]),
+    "maximum": ([1, 0, 1, 0], [0, 1, 0, 1]),
+    "broadcast": ([2, 3, 2, 3], [7, 3, 0, 0]),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("name", INTEGERS)
+def test_gradients_of_integers_are_integers(name, dtype):
+    x, y = nd.array([3, 1, 4, 2], dtype=dtype), nd.array([2, 3, 1, 5], dtype=dtype)
+    x.attach_grad()
+    y.attach_grad()
+    with autograd.record():
+        z = INTEGERS[name](x, y)
+    z.backward()
+    assert x.grad.dtype is np.dtype(dtype).type
+    assert (x.grad.asnumpy().tolist(), y.grad.asnumpy().tolist()) == INTEGER_GRADIENTS[name]
+
+
+def test_a_number_beside_integers_is_differentiated_as_it_was_taken():
+    x = nd.array([3, -1], dtype="int32")
+    x.attach_grad()
+    with autograd.record():
+        y = x * 2.5
+    y.backward(nd.array([2, 10], dtype="int32"))
+    assert x.grad.asnumpy().tolist() == [4, 20]  # y is x * 2
+
+
+def test_truth_values_have_no_gradient():
+    x = nd.array([1, 0], dtype="bool")
+    x.attach_grad()
+    with autograd.record():
+        y = x * 3
+    y.backward()
+    assert x.grad.asnumpy().tolist() == [False, False]
