@@ -14,6 +14,7 @@ from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.engine import Var
 from gnomon.expr.node import Buffer
+from gnomon.ndarray.core import of_zeros
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
@@ -43,7 +44,7 @@ def is_array(value: Any) -> bool:
 
 def zeros(shape: Shape, ctx: Context, dtype: DType) -> Any:
     """A new array of zeros."""
-    return nd.zeros(shape, ctx, dtype.name)
+    return of_zeros(tuple(shape), dtype, ctx)
 
 
 def dtype_of(array: Any) -> DType:

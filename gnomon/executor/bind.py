@@ -12,7 +12,7 @@ from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.executor import arrays
 from gnomon.executor.collector import resting
-from gnomon.executor.executor import SAVERS, Bound, Executor
+from gnomon.executor.executor import SAVERS, Bound, Executor, Known
 from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.graph.place import place
@@ -92,14 +92,20 @@ def simple_bind(
         pool.state(n.name, shapes[Entry(n, 0)], placed[n], types[Entry(n, 0)])
         for n in graph.auxiliary
     ]
-    return _bound(symbol, ctx, groups, Bound(args, grads, aux, requests), shared.executor)
+    known = shapes, types
+    return _bound(symbol, ctx, groups, Bound(args, grads, aux, requests), shared.executor, known)
 
 
 def _bound(
-    symbol: Any, ctx: Context, groups: Groups, bound: Bound, shared: Executor | None
+    symbol: Any,
+    ctx: Context,
+    groups: Groups,
+    bound: Bound,
+    shared: Executor | None,
+    known: Known | None = None,
 ) -> Executor:
     arena = None if shared is None else shared.arena
-    return Executor(symbol, ctx, bound, dict(groups), arena)
+    return Executor(symbol, ctx, bound, dict(groups), arena, known)
 
 
 def _check_context(where: str, ctx: Any, groups: Groups) -> None:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from gnomon import config
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint, nearest
 from gnomon.context import Context
+from gnomon.dtype import DType
 from gnomon.engine import Var
 from gnomon.executor import arrays, measured, monitor, page, report
 from gnomon.executor.arena import Arena
@@ -30,6 +31,9 @@ from gnomon.graph.show import show, told
 from gnomon.shape import prod
 
 SAVERS = {"write": "saveto", "add": "plusto"}
+
+
+Known = tuple[Mapping[Entry, tuple[int, ...]], Mapping[Entry, DType]]
 
 
 class Bound(NamedTuple):
@@ -61,12 +65,13 @@ class Executor:
         bound: Bound,
         groups: Mapping[str, Context],
         arena: Arena | None = None,
+        known: Known | None = None,
     ) -> None:
         self._symbol, self._ctx, self._group2ctx = symbol, ctx, groups
         self.arg_arrays, self.grad_arrays, self.aux_arrays, self._grad_req = bound
         self.arena = arena or Arena(ctx)
         placed = place(symbol._graph, ctx, groups, _contexts(symbol._graph, bound))
-        self._net, self.outputs, self._variables = _network(symbol._graph, placed, bound)
+        self._net, self.outputs, self._variables = _network(symbol._graph, placed, bound, known)
         self._heads: dict[Entry, Any] = {}
         self._runs: dict[Mode, Run] = {}
         self._last: Mode | None = None
@@ -405,8 +410,16 @@ def _contexts(graph: Graph, bound: Bound) -> dict[Node, Context]:
     return {n: array.context for n, array in (*args, *aux)}
 
 
+def _inferred(graph: Graph, tables: Sequence[tuple[Node, Any]]) -> Known:
+    """Every shape and dtype, from those of the arrays."""
+    shapes: Any = infer.shapes(graph, {n: a.shape for n, a in tables})
+    types: Any = infer.types(graph, {n: arrays.dtype_of(a) for n, a in tables})
+    verify.check_complete(graph, shapes, types, "bind")
+    return shapes, types
+
+
 def _network(
-    graph: Graph, placed: Places, bound: Bound
+    graph: Graph, placed: Places, bound: Bound, known: Known | None
 ) -> tuple[Network, list[Any], dict[int, Var]]:
     """The bound graph with its copies, its output arrays, and the variables of arrays by buffer.
 
@@ -414,14 +427,14 @@ def _network(
         ShapeError, DTypeError: arrays that do not go together.
     """
     contexts = [placed[e.node] for e in graph.outputs]
-    graph = told("placement", graph, with_copies(graph, placed), show)
+    given, graph = graph, told("placement", graph, with_copies(graph, placed), show)
     tables = [
         *zip(graph.arguments, bound.args, strict=True),
         *zip(graph.auxiliary, bound.aux, strict=True),
     ]
-    shapes: Any = infer.shapes(graph, {n: a.shape for n, a in tables})
-    types: Any = infer.types(graph, {n: arrays.dtype_of(a) for n, a in tables})
-    verify.check_complete(graph, shapes, types, "bind")
+    if known is None or graph is not given:
+        known = _inferred(graph, tables)
+    shapes, types = known
     variables: dict[int, Var] = {}
 
     def leaf(array: Any) -> Buffer:

@@ -6,6 +6,7 @@ deliveries (what goes to the caller's arrays), fusion, splitting off calls, memo
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,10 +15,11 @@ from typing import Any, NamedTuple
 from gnomon import config
 from gnomon.dtype import DType
 from gnomon.executor.draws import Draws
-from gnomon.expr.node import Buffer
+from gnomon.expr.node import Buffer, Expr
 from gnomon.graph import memory
 from gnomon.graph.dead import alive
 from gnomon.graph.fold_norm import FoldedNorm
+from gnomon.graph.form import Form
 from gnomon.graph.fuse import fuse
 from gnomon.graph.gradient import Backward, backward
 from gnomon.graph.laid import Laid, Purpose
@@ -27,7 +29,16 @@ from gnomon.graph.recompute import recomputed
 from gnomon.graph.share import aliases, sharings
 from gnomon.graph.show import show_nodes, show_tasks, told
 from gnomon.graph.split import split
-from gnomon.graph.task import Buffers, Context, Task, express, lives, used_entries
+from gnomon.graph.task import (
+    Buffers,
+    Context,
+    Task,
+    alike,
+    express,
+    lives,
+    used_entries,
+    whole,
+)
 from gnomon.ops.create import full
 from gnomon.runtime import calls
 from gnomon.shape import prod
@@ -193,21 +204,22 @@ def _updates(layout: Layout, nodes: Iterable[Node]) -> list[Task]:
 
 
 def _update(layout: Layout, node: Node) -> list[Task]:
-    states = states_of(node)
-    count = len(node.inputs) - len(states)
-    inputs, aux, outputs = (
-        [layout.buffers[e] for e in entries]
-        for entries in (node.inputs[:count], states, node.entries())
-    )
-    found = node.op.updates(inputs, aux, outputs, train=layout.mode.train)
-    values = {}
-    for number, value in found.items():
-        entry = Entry(Node(None, f"{states[number].node.name}_update"), 0)
-        values[entry] = value
-        layout.stores[entry] = Delivery(states[number], aux[number], "saveto")
-    if not values:
-        return []
-    return [Task((node,), values, layout.buffers.read_by(values.values()), tuple(values))]
+    states, train = states_of(node), layout.mode.train
+    first, last = len(node.inputs) - len(states), len(node.inputs)
+    everything = [*node.inputs, *node.entries()]
+
+    def values(given: Sequence[Buffer]) -> dict[int, Expr]:
+        inputs, aux, outputs = given[:first], given[first:last], given[last:]
+        found: dict[int, Expr] = node.op.updates(inputs, aux, outputs, train=train)
+        return found
+
+    what = "update", node.op, train
+    reads, parts = alike(what, everything, layout.buffers, values, whole)
+    goals = [Entry(Node(None, f"{e.node.name}_update"), 0) for e in states]
+    for number in (k for part in parts for k in part.made):
+        dest = layout.buffers[states[number]]
+        layout.stores[goals[number]] = Delivery(states[number], dest, "saveto")
+    return [part.task(node, reads, goals) for part in parts]
 
 
 def _zeros(layout: Layout, net: Network, back: Backward) -> list[Task]:
@@ -217,7 +229,8 @@ def _zeros(layout: Layout, net: Network, back: Backward) -> list[Task]:
         if layout.mode.differentiate and node not in back.grads and saver == "saveto":
             entry = Entry(Node(None, f"{node.name}_no_gradient"), 0)
             layout.stores[entry] = Delivery(entry, dest, saver)
-            tasks.append(Task((node,), {entry: full(dest.shape, 0, dest.dtype)}, (), (entry,)))
+            zeros = Form([full(dest.shape, 0, dest.dtype)], ())
+            tasks.append(Task((node,), zeros, (), (entry,)))
     return tasks
 
 
@@ -230,7 +243,9 @@ def _delivered(layout: Layout, tasks: list[Task], wanted: Iterable[Delivery]) ->
             continue
         goal = Entry(Node(None, f"{entry!r}_delivered"), 0)
         layout.stores[goal] = delivery
-        task = Task((entry.node,), {goal: layout.buffers[entry]}, (entry,), (goal,))
+        spec = layout.buffers.spec(entry)
+        form = layout.buffers.once(spec, functools.partial(Form.itself, spec))
+        task = Task((entry.node,), form, (entry,), (goal,))
         after.setdefault(entry, []).append(task)
     found: list[Task] = []
     for task in tasks:
@@ -253,14 +268,14 @@ def _plan(layout: Layout, arguments: frozenset[Entry]) -> None:
     """Decide which values are views of arguments, and places for all that have none yet."""
     buffers, tasks = layout.buffers, layout.tasks
     outside = {*layout.homes, *layout.stores}
-    layout.aliases = aliases(tasks, buffers, arguments, outside)
+    layout.aliases = aliases(tasks, arguments, outside)
     life = lives(tasks)
     values = [
         memory.Value(e, size_of(buffers[e]), born, life.dies[e])
         for e, born in life.born.items()
         if e not in outside and e not in layout.aliases
     ]
-    layout.plan = memory.plan(values, sharings(tasks, buffers))
+    layout.plan = memory.plan(values, sharings(tasks))
 
 
 def size_of(buffer: Buffer) -> int:

@@ -17,7 +17,6 @@ from gnomon.executor.layout import Layout, size_of
 from gnomon.executor.opaque import DataTask
 from gnomon.expr.node import Buffer
 from gnomon.graph.node import Entry
-from gnomon.graph.share import same_bytes
 from gnomon.graph.task import Task
 from gnomon.plan.statement import Store
 from gnomon.runtime import pool
@@ -105,13 +104,17 @@ class Builder:
 
 def stores_of(layout: Layout, task: Task) -> list[Store]:
     """The statements that store what `task` makes; none for a view that lies where it belongs."""
+    if task.form is None:
+        return []
+    reads = [layout.buffers[e] for e in task.reads]
     stores = []
-    for entry, value in task.values.items():
+    values = zip(task.made, task.form.over(reads), task.form.seen, strict=True)
+    for entry, value, seen in values:
         delivery = layout.stores.get(entry)
         dest = layout.buffers[entry] if delivery is None else delivery.dest
         saver = "saveto" if delivery is None else delivery.saver
-        source = same_bytes(value)
-        lies_there = source is not None and source.address == dest.address
+        source = None if seen is None or not seen.same_bytes else seen.leaf
+        lies_there = source is not None and reads[source].address == dest.address
         if not (lies_there and saver == "saveto" and dest.contiguous):
             stores.append(Store(dest, saver, value))  # type: ignore[arg-type]
     return stores

@@ -7,14 +7,14 @@ wants, and every element is read once. Zeros and views (a reshape) go into every
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from gnomon.expr.composite import Call
-from gnomon.expr.node import Expr
+from gnomon.expr.node import Buffer
 from gnomon.expr.rewrite import substitute
-from gnomon.expr.walk import postorder
+from gnomon.graph.form import Form
 from gnomon.graph.node import Entry
-from gnomon.graph.task import Buffers, Task, read_elsewhere, seen_through
+from gnomon.graph.task import Buffers, Task
 
 LARGEST = 24  # nodes in one task: beyond that kernels become slow to compile, not faster
 LEAVES = 24
@@ -29,9 +29,9 @@ def fuse(tasks: Sequence[Task], buffers: Buffers, kept: Collection[Entry]) -> li
     offered: dict[Entry, Task] = {}
     fused: list[Task] = []
     for task in tasks:
-        parts = _parts(task, offered, readers, buffers)
-        for part in parts:
-            readers[part.made[0]] -= 1
+        parts = _parts(task, offered, readers)
+        for entry in parts:
+            readers[entry] -= 1
         whole = _composed(task, parts, buffers) if parts else task
         fused.append(whole)
         if whole.is_expression and len(whole.made) == 1 and whole.made[0] not in kept:
@@ -49,44 +49,68 @@ def _readers(tasks: Sequence[Task]) -> dict[Entry, int]:
     return count
 
 
-def _parts(
-    task: Task, offered: dict[Entry, Task], readers: dict[Entry, int], buffers: Buffers
-) -> list[Task]:
-    """Those of the `offered` tasks that are composed into `task`."""
-    if not task.is_expression:
-        return []
-    elsewhere = set().union(*map(read_elsewhere, task.values.values()))
+def _parts(task: Task, offered: dict[Entry, Task], readers: dict[Entry, int]) -> dict[Entry, Task]:
+    """Those of the `offered` tasks that are composed into `task`, by what they make."""
+    if task.form is None:
+        return {}
     nodes, leaves = len(task.nodes), len(task.reads)
-    parts = []
-    for entry in task.reads:
+    parts = {}
+    for number, entry in enumerate(task.reads):
         part = offered.get(entry)
         if part is None:
             continue
         nodes, leaves = nodes + len(part.nodes), leaves + len(part.reads)
-        once = readers[entry] == 1 and id(buffers[entry]) not in elsewhere
+        once = readers[entry] == 1 and number not in task.form.elsewhere
         if (once and nodes <= LARGEST and leaves <= LEAVES) or _free(part, readers[entry]):
-            parts.append(part)
+            parts[entry] = part
     return parts
 
 
 def _free(part: Task, readers: int) -> bool:
     """Whether a task costs its readers nothing: it has no operands, or shows an entry as it is."""
+    assert part.form is not None
     if not part.reads:
-        return not any(isinstance(n, Call) for n in postorder(_values(part)))
-    seen = seen_through(_values(part)[0])
-    return seen is not None and (readers == 1 or seen[1].contiguous)
+        return not part.form.has_call
+    (seen,) = part.form.seen
+    return seen is not None and (readers == 1 or seen.contiguous)
 
 
-def _values(task: Task) -> list[Expr]:
-    return list(task.values.values())
+def _composed(task: Task, parts: Mapping[Entry, Task], buffers: Buffers) -> Task:
+    """`task` with the values of `parts` in place of what it read from them."""
+    assert task.form is not None
+    form = task.form
+    reads = dict.fromkeys(r for e in task.reads for r in (parts[e].reads if e in parts else (e,)))
+    numbers = {entry: k for k, entry in enumerate(reads)}
+    wires = tuple(
+        Wire(parts[e].form, tuple([numbers[r] for r in parts[e].reads]))
+        if e in parts
+        else Wire(None, (numbers[e],))
+        for e in task.reads
+    )
+    whole = buffers.once((form, wires), lambda: _joined(form, wires, len(reads)))
+    nodes = tuple(dict.fromkeys(n for t in (*parts.values(), task) for n in t.nodes))
+    return Task(nodes, whole, tuple(reads), task.made)
 
 
-def _composed(task: Task, parts: list[Task], buffers: Buffers) -> Task:
-    """`task` with the values of `parts` in place of the buffers it read them from."""
-    replace: dict[Expr, Expr] = {buffers[e]: v for p in parts for e, v in p.values.items()}
-    new = substitute(_values(task), replace)
-    nodes = tuple(dict.fromkeys(n for t in (*parts, task) for n in t.nodes))
-    values = dict(zip(task.values, new, strict=True))
-    inner = {p.made[0]: p.reads for p in parts}
-    reads = dict.fromkeys(r for e in task.reads for r in inner.get(e, (e,)))
-    return Task(nodes, values, tuple(reads), task.made)
+class Wire(NamedTuple):
+    """What stands for a leaf: the value of a form over leaves of the whole, or one of these."""
+
+    form: Form | None
+    leaves: tuple[int, ...]
+
+
+def _joined(form: Form, wires: Sequence[Wire], count: int) -> Form:
+    """`form` with what `wires` say in place of its leaves; the result has `count` leaves."""
+    ends = [(k, x) for w, old in zip(wires, form.leaves, strict=True) for k, x in _ends(w, old)]
+    leaves = [Buffer(x.shape, x.dtype, x.strides) for _, x in sorted(dict(ends).items())]
+    assert len(leaves) == count
+    new = []
+    for wire in wires:
+        ours = [leaves[k] for k in wire.leaves]
+        new.append(ours[0] if wire.form is None else wire.form.over(ours)[0])
+    return Form(substitute(form.values, dict(zip(form.leaves, new, strict=True))), leaves)
+
+
+def _ends(wire: Wire, leaf: Buffer) -> Iterable[tuple[int, Buffer]]:
+    """The leaves of the whole that `wire` leads to, each with one that it is like."""
+    return zip(wire.leaves, (leaf,) if wire.form is None else wire.form.leaves, strict=True)

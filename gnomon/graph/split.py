@@ -8,54 +8,112 @@ the calls, and what is left. A call without a library becomes its fallback expre
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from gnomon.expr.composite import Call
 from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
+from gnomon.graph.form import Form, Spec, seen_through
 from gnomon.graph.node import Entry, Node
-from gnomon.graph.task import Buffers, Task, seen_through
+from gnomon.graph.task import Buffers, Task
 
 Supported = Callable[[Call], bool]
 DEEPEST = 1000  # fallbacks of fallbacks: a cycle of them must end in an error
 
 
+class Ref(NamedTuple):
+    """A value within what a form is split into: read or made by the form, or `between` parts."""
+
+    where: Literal["read", "made", "between"]
+    number: int
+
+
+class Piece(NamedTuple):
+    """A part of a form: what it reads and makes."""
+
+    form: Form
+    reads: tuple[Ref, ...]
+    made: tuple[Ref, ...]
+
+
+class Pieces(NamedTuple):
+    """What a form is split into, in order; `between` says the kind of each value on the way."""
+
+    pieces: tuple[Piece, ...]
+    between: tuple[tuple[str, Spec], ...]
+
+
 def split(tasks: Sequence[Task], buffers: Buffers, supported: Supported) -> list[Task]:
     """`tasks`, with every call that is `supported` in a task of its own."""
-    return [part for task in tasks for part in _Splitter(task, buffers, supported).parts()]
+    return [part for task in tasks for part in _parts(task, buffers, supported)]
+
+
+def _parts(task: Task, buffers: Buffers, supported: Supported) -> list[Task]:
+    form = task.form
+    if form is None or not form.has_call:
+        return [task]
+    read = tuple([buffers.spec(e) if e in buffers else None for e in task.made])
+    found = buffers.once((form, read, supported), lambda: _split(form, read, supported, task.name))
+    between = []
+    for kind, spec in found.between:
+        between.append(Entry(Node(None, f"{task.name}:{kind}"), 0))
+        buffers.put(between[-1], Buffer(*spec))
+    table = {"read": task.reads, "made": task.made, "between": between}
+    return [
+        Task(
+            task.nodes,
+            piece.form,
+            tuple([table[r.where][r.number] for r in piece.reads]),
+            tuple([table[r.where][r.number] for r in piece.made]),
+        )
+        for piece in found.pieces
+    ]
+
+
+def _split(form: Form, read: Sequence[Spec | None], supported: Supported, name: str) -> Pieces:
+    """What `form` is split into; `read` are the specs of the values that others may read."""
+    splitter = _Splitter(form, read, supported)
+    splitter.split(name)
+    between = splitter.between
+    specs = tuple((kind, Spec(b.shape, b.dtype, b.strides)) for kind, b in between)
+    return Pieces(tuple(splitter.done), specs)
 
 
 class _Splitter:
-    """Takes one task apart: `left` are the values still to be done."""
+    """Takes one form apart: `left` are the values still to be done."""
 
-    def __init__(self, task: Task, buffers: Buffers, supported: Supported) -> None:
-        self.task, self.buffers, self.supported = task, buffers, supported
-        self.left: dict[Entry, Expr] = dict(task.values)
-        self.done: list[Task] = []
+    def __init__(self, form: Form, read: Sequence[Spec | None], supported: Supported) -> None:
+        self.supported = supported
+        self.left = {Ref("made", k): v for k, v in enumerate(form.values)}
+        self.done: list[Piece] = []
+        self.between: list[tuple[str, Buffer]] = []
+        self.again = {
+            Ref("made", k): Buffer(*spec) for k, spec in enumerate(read) if spec is not None
+        }
+        self.refs = {id(leaf): Ref("read", k) for k, leaf in enumerate(form.leaves)}
+        self.refs.update((id(b), r) for r, b in self.again.items())
 
-    def parts(self) -> list[Task]:
-        """The tasks that together do what the task did, in order."""
+    def split(self, name: str) -> None:
+        """Leave in `done` the parts that together do what the form says, in order."""
         calls = self._calls()
-        if not calls:
-            return [self.task]
         for _ in range(DEEPEST):
             self._take(calls[0])
             calls = self._calls()
             if not calls:
                 break
         else:
-            raise RecursionError(f"{self.task.name}: the fallback of a call leads back to itself")
+            raise RecursionError(f"{name}: the fallback of a call leads back to itself")
         if self.left:
             self._add(self.left)
-        return self.done
 
     def _calls(self) -> list[Call]:
         """The calls in what is left, innermost first."""
         return [n for n in postorder(list(self.left.values())) if isinstance(n, Call)]
 
     def _take(self, call: Call) -> None:
-        """Make a task of `call`, or put its fallback in its place."""
+        """Make a part of `call`, or put its fallback in its place."""
         if not self.supported(call):
             self._replace({call: call.fallback()})  # type: ignore[attr-defined]
             return
@@ -64,15 +122,15 @@ class _Splitter:
             self._replace(outside)
             return
         given = self._as_read(call)
-        entry = next((e for e, v in self.left.items() if v is given), None)
-        rest = [v for e, v in self.left.items() if e is not entry]
+        ref = next((r for r, v in self.left.items() if v is given), None)
+        rest = [v for r, v in self.left.items() if r is not ref]
         again = any(n is given for n in postorder(rest))
-        if entry is None or (again and entry not in self.buffers):
+        if ref is None or (again and ref not in self.again):
             self._replace({given: self._place(given)})
             return
-        self._add({entry: self.left.pop(entry)})
+        self._add({ref: self.left.pop(ref)})
         if again:
-            self._replace({given: self.buffers[entry]})
+            self._replace({given: self.again[ref]})
 
     def _as_read(self, call: Call) -> Expr:
         """The transpose of `call` where that is all that anything reads of it, else `call`."""
@@ -87,12 +145,15 @@ class _Splitter:
         self.left = dict(zip(self.left, values, strict=True))
 
     def _place(self, value: Expr) -> Buffer:
-        """A buffer of its own for `value`, filled by a task before."""
-        entry = Entry(Node(None, f"{self.task.name}:{type(value).__name__.lower()}"), 0)
-        self.buffers.put(entry, Buffer(value.shape, value.dtype))
-        self._add({entry: value})
-        return self.buffers[entry]
+        """A buffer of its own for `value`, filled by a part before."""
+        ref, found = Ref("between", len(self.between)), Buffer(value.shape, value.dtype)
+        self.between.append((type(value).__name__.lower(), found))
+        self.refs[id(found)] = ref
+        self._add({ref: value})
+        return found
 
-    def _add(self, values: dict[Entry, Expr]) -> None:
-        reads = self.buffers.read_by(values.values())
-        self.done.append(Task(self.task.nodes, values, reads, tuple(values)))
+    def _add(self, values: Mapping[Ref, Expr]) -> None:
+        leaves = [n for n in postorder(list(values.values())) if id(n) in self.refs]
+        form = Form(list(values.values()), leaves)  # type: ignore[arg-type]
+        reads = tuple(self.refs[id(leaf)] for leaf in leaves)
+        self.done.append(Piece(form, reads, tuple(values)))

@@ -1,59 +1,73 @@
-"""Tasks: what nodes do, as expressions over one buffer for each entry.
+"""Tasks: what nodes do, as forms over what they read.
 
-    expression task    values to store, each an expression whose leaves are buffers of entries
+    expression task    values to store, each an expression of what the task reads
     data task          an operator that runs on data: it reads and writes whole entries
 
-The buffers have no memory yet; the plan gives them some once it is known who shares with whom.
+Each entry has one buffer. It has no memory yet; the plan gives it some once it is known who shares
+with whom.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from gnomon.dtype import DType
-from gnomon.expr.composite import Chainer
-from gnomon.expr.node import Buffer, Cast, Expr, Map
-from gnomon.expr.rewrite import with_children
+from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
+from gnomon.graph.form import Form, Spec, seen_through
 from gnomon.graph.node import Entry, Node
-from gnomon.plan.view import viewed
 
+T = TypeVar("T")
 Shape = tuple[int, ...]
 Context = Callable[[Node], Mapping[str, Any]]
-
-NOWHERE = 1 << 60  # stands for the address of a buffer that has none yet
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One or several nodes done as a whole; `values` is empty where they run on data."""
+    """One or several nodes done as a whole; `form` is None where they run on data.
+
+    `reads` stand in the order of the form's leaves, `made` in that of its values.
+    """
 
     nodes: tuple[Node, ...]
-    values: Mapping[Entry, Expr]
+    form: Form | None
     reads: tuple[Entry, ...]
     made: tuple[Entry, ...]
-    is_expression: bool = True
 
     @property
     def name(self) -> str:
         """The names of its nodes."""
         return "+".join(n.name for n in self.nodes)
 
+    @property
+    def is_expression(self) -> bool:
+        """Whether it is done by kernels and libraries."""
+        return self.form is not None
+
+    @property
+    def values(self) -> dict[Entry, Expr]:
+        """What it makes, over the stand-ins of its form."""
+        return {} if self.form is None else dict(zip(self.made, self.form.values, strict=True))
+
 
 class Buffers:
-    """One buffer for each entry, made when first asked for."""
+    """One buffer for each entry, made when first asked for.
+
+    `known` keeps what was found out about forms, by question: the next layer asks the same.
+    """
 
     def __init__(self, shapes: Mapping[Entry, Shape], types: Mapping[Entry, DType]) -> None:
         self._shapes, self._types = shapes, types
         self._of: dict[Entry, Buffer] = {}
-        self._entry: dict[int, Entry] = {}
+        self.known: dict[Hashable, Any] = {}
 
     def __getitem__(self, entry: Entry) -> Buffer:
-        if entry not in self._of:
-            self.put(entry, Buffer(self._shapes[entry], self._types[entry]))
-        return self._of[entry]
+        found = self._of.get(entry)
+        if found is None:
+            found = self._of[entry] = Buffer(self._shapes[entry], self._types[entry])
+        return found
 
     def __contains__(self, entry: Entry) -> bool:
         return entry in self._of
@@ -61,51 +75,123 @@ class Buffers:
     def put(self, entry: Entry, buffer: Buffer) -> None:
         """Let `buffer` be the one of `entry`."""
         self._of[entry] = buffer
-        self._entry[id(buffer)] = entry
 
-    def entry(self, leaf: Expr) -> Entry | None:
-        """The entry whose buffer `leaf` is."""
-        return self._entry.get(id(leaf))
+    def spec(self, entry: Entry) -> Spec:
+        """What of the buffer of `entry` decides what can be done with it."""
+        found = self[entry]
+        return Spec(found.shape, found.dtype, found.strides)
 
-    def read_by(self, values: Iterable[Expr]) -> tuple[Entry, ...]:
-        """The entries that `values` read, each once."""
-        leaves = (self._entry.get(id(n)) for n in postorder(list(values)) if not n.children)
-        return tuple(dict.fromkeys(e for e in leaves if e is not None))
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What is known of `key`: `make` gives it when it is asked for first."""
+        found: T | None = self.known.get(key)
+        if found is None:
+            found = self.known[key] = make()
+        return found
+
+
+class Part(NamedTuple):
+    """A form, and which of the entries that were asked for it reads and makes, by number."""
+
+    form: Form
+    reads: tuple[int, ...]
+    made: tuple[int, ...]
+
+    def task(self, node: Node, reads: Sequence[Entry], made: Sequence[Entry]) -> Task:
+        """The part as a task on these entries."""
+        ours = tuple([reads[k] for k in self.reads]), tuple([made[k] for k in self.made])
+        return Task((node,), self.form, *ours)
+
+
+Divide = Callable[[Mapping[int, Expr], Sequence[Buffer]], Iterable[Part]]
+
+
+class Kind(NamedTuple):
+    """What tells alike what nodes do: their operator, what they read, and in which context."""
+
+    what: Hashable
+    slots: tuple[int, ...]  # for each of the inputs, the number of the entry that it is
+    specs: tuple[Spec, ...]  # of these entries, each once
 
 
 def express(
     order: Iterable[Node], buffers: Buffers, used: Collection[Entry], context: Context
 ) -> list[Task]:
     """Tasks for the operators of `order`: what they make that is `used`, apart where it can be."""
-    tasks = (task(n, buffers, used, context) for n in order if n.op is not None)
-    return [part for t in tasks if t.made for part in apart(t, buffers)]
+    return [t for n in order if n.op is not None for t in tasks(n, buffers, used, context)]
 
 
-def task(node: Node, buffers: Buffers, used: Collection[Entry], context: Context) -> Task:
+def tasks(
+    node: Node, buffers: Buffers, used: Collection[Entry], context: Context
+) -> Iterable[Task]:
     """What `node` does, of which only the entries `used` are kept."""
+    entries = node.entries()
     if not node.op.is_expression:
-        return Task((node,), {}, node.inputs, tuple(node.entries()), is_expression=False)
-    values = node.op.apply([buffers[e] for e in node.inputs], **context(node))
-    kept = {e: v for e, v in zip(node.entries(), values, strict=True) if e in used}
-    return Task((node,), kept, buffers.read_by(kept.values()), tuple(kept))
+        return [Task((node,), None, node.inputs, tuple(entries))]
+    wanted = tuple([e in used for e in entries])
+    given = context(node)
+    told = tuple(map(tuple, given.get("out_shapes", ()))), given.get("train")
+
+    def values(inputs: Sequence[Buffer]) -> dict[int, Expr]:
+        found = node.op.apply(inputs, **given)
+        return {k: v for k, v in enumerate(found) if wanted[k]}
+
+    reads, parts = alike((node.op, wanted, told), node.inputs, buffers, values, apart)
+    return [part.task(node, reads, entries) for part in parts]
 
 
-def apart(task: Task, buffers: Buffers) -> list[Task]:
-    """`task` as several, each with the values that have a computation in common."""
-    if len(task.values) < 2:
-        return [task]
-    groups: list[tuple[set[int], dict[Entry, Expr]]] = []
-    for entry, value in task.values.items():
-        nodes, values = {id(n) for n in postorder([value]) if _computes(n)}, {entry: value}
+def alike(
+    what: Hashable,
+    inputs: Iterable[Entry],
+    buffers: Buffers,
+    values: Callable[[Sequence[Buffer]], Mapping[int, Expr]],
+    divide: Divide,
+) -> tuple[tuple[Entry, ...], tuple[Part, ...]]:
+    """The entries among `inputs`, each once, and what is made of them, in the parts of `divide`.
+
+    `values` gives it by number. Both are asked once for `what` on entries that are alike, unless it
+    gives memory of its own each time, as for a draw.
+    """
+    numbers: dict[Entry, int] = {}
+    slots = tuple([numbers.setdefault(e, len(numbers)) for e in inputs])
+    kind = Kind(what, slots, tuple([buffers.spec(e) for e in numbers]))
+    parts: tuple[Part, ...] | None = buffers.known.get(kind)
+    if parts is None:
+        leaves = [Buffer(*spec) for spec in kind.specs]
+        made = values([leaves[k] for k in slots])
+        parts = tuple(divide(made, leaves))
+        if closed(made.values(), leaves):
+            buffers.known[kind] = parts
+    return tuple(numbers), parts
+
+
+def closed(values: Iterable[Expr], leaves: Iterable[Buffer]) -> bool:
+    """Whether `values` read no other memory than that of `leaves`."""
+    ours = set(map(id, leaves))
+    return all(id(n) in ours for n in postorder(list(values)) if isinstance(n, Buffer))
+
+
+def apart(made: Mapping[int, Expr], leaves: Sequence[Buffer]) -> Iterable[Part]:
+    """Parts of `made`, each with the values that have a computation in common."""
+    groups: list[tuple[set[int], dict[int, Expr]]] = []
+    for number, value in made.items():
+        nodes, values = {id(n) for n in postorder([value]) if _computes(n)}, {number: value}
         for other in [g for g in groups if g[0] & nodes]:
             groups.remove(other)
             nodes |= other[0]
             values = {**other[1], **values}
         groups.append((nodes, values))
-    return [
-        Task(task.nodes, values, buffers.read_by(values.values()), tuple(values))
-        for _, values in groups
-    ]
+    return [_part(values, leaves) for _, values in groups]
+
+
+def whole(made: Mapping[int, Expr], leaves: Sequence[Buffer]) -> Iterable[Part]:
+    """All of `made` as one part, if there is any."""
+    return [_part(made, leaves)] if made else []
+
+
+def _part(made: Mapping[int, Expr], leaves: Sequence[Buffer]) -> Part:
+    numbers = {id(leaf): k for k, leaf in enumerate(leaves)}
+    form = Form.of(tuple(made.values()), leaves)
+    return Part(form, tuple(numbers[id(x)] for x in form.leaves), tuple(made))
 
 
 def _computes(node: Expr) -> bool:
@@ -116,40 +202,6 @@ def _computes(node: Expr) -> bool:
 def used_entries(order: Iterable[Node], outputs: Iterable[Entry]) -> set[Entry]:
     """The entries that a node of `order` reads, and `outputs`."""
     return {e for n in order for e in n.inputs} | set(outputs)
-
-
-def read_elsewhere(value: Expr) -> set[int]:
-    """Ids of the nodes below `value` that it reads at another index than its own.
-
-    What is read at its own index alone can be overwritten by `value`, and can be composed into it
-    without being computed twice.
-    """
-    moved = [c for n in postorder([value]) if not isinstance(n, (Map, Cast)) for c in n.children]
-    return {id(n) for n in postorder(moved)}
-
-
-def seen_through(value: Expr) -> tuple[Buffer, Buffer] | None:
-    """The buffer that `value` is a view of, and `value` as that view; None if it computes.
-
-    A view is a buffer in another shape or with other strides: no data moves. Where the buffer has
-    no place yet, the view is one of memory at `NOWHERE`.
-    """
-    steps = []
-    while not isinstance(value, Buffer):
-        moves = isinstance(value, Chainer) and len(value.children) == 1
-        if not moves and not (isinstance(value, Map) and value.fn.name == "identity"):
-            return None
-        steps.append(value)
-        value = value.children[0]
-    source = seen = value
-    if steps and not seen.address:
-        seen = Buffer(seen.shape, seen.dtype, seen.strides, NOWHERE)
-    for step in reversed(steps):
-        found = seen if isinstance(step, Map) else viewed(with_children(step, [seen]))
-        if not isinstance(found, Buffer):
-            return None
-        seen = found
-    return source, seen
 
 
 @dataclass(frozen=True)

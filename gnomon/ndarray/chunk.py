@@ -84,6 +84,19 @@ def allocate(nbytes: int, ctx: Context) -> Pooled:
     return made
 
 
+def cleared(nbytes: int, ctx: Context) -> Pooled:
+    """New memory of zeros; large memory that is fresh from the system is not touched for it.
+
+    Raises:
+        DeviceError: as `allocate`.
+    """
+    own = _cpu if ctx.device_typeid != GPU else pool.pool_of(ctx)
+    address, give = own.take_cleared(nbytes)
+    made = Pooled(address, ctx, None, nbytes)
+    made.give = give
+    return made
+
+
 _cpu = pool.pool_of("cpu")
 
 _SLOTS: dict[type, tuple[str, ...]] = {

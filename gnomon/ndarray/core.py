@@ -21,7 +21,7 @@ from gnomon.context import Context, current_context
 from gnomon.dtype import DType
 from gnomon.expr.layout import array_at
 from gnomon.expr.node import Buffer
-from gnomon.ndarray.chunk import Chunk, allocate
+from gnomon.ndarray.chunk import Chunk, allocate, cleared
 from gnomon.ndarray.layout import Layout, dense, strided
 from gnomon.ndarray.tape import Place
 from gnomon.profiler import autostart  # noqa: F401  begins where the settings say so
@@ -208,3 +208,10 @@ class Array:
 def empty(shape: tuple[int, ...], dtype: DType, ctx: Context | None = None) -> Any:
     """An array with any contents."""
     return Array._new(dense(shape, dtype), ctx or current_context())
+
+
+def of_zeros(shape: tuple[int, ...], dtype: DType, ctx: Context) -> Any:
+    """An array of zeros, at once: no operator is run, nothing is recorded."""
+    layout = dense(shape, dtype)
+    chunk = cleared(layout.nbytes, ctx)
+    return Array._at(chunk, chunk.address, layout)

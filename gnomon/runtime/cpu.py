@@ -66,6 +66,11 @@ class Cpu:
         else:
             _free(address)
 
+    def clear(self, address: int, nbytes: int, is_new: bool) -> None:
+        """Makes bytes zero without the GIL; those of a new block from the kernel are."""
+        if not is_new or nbytes < _LARGE:
+            ctypes.memset(address, 0, nbytes)
+
     def copy(self, dest: int, source: int, nbytes: int) -> None:
         """Copies now, without the GIL; the blocks may overlap."""
         ctypes.memmove(dest, source, nbytes)

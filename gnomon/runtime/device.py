@@ -30,6 +30,9 @@ class Device(Protocol):
     def release(self, address: int, nbytes: int) -> None:
         """Gives a block of `allocate` back, with the size that was asked for."""
 
+    def clear(self, address: int, nbytes: int, is_new: bool) -> None:
+        """Makes bytes zero; of a block that `allocate` has just given they may be so already."""
+
     def copy(self, dest: int, source: int, nbytes: int) -> None:
         """Starts a copy between two blocks of this device."""
 

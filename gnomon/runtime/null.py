@@ -28,6 +28,10 @@ class Null:
         """Notes the release."""
         self.calls.append(("release", address, nbytes))
 
+    def clear(self, address: int, nbytes: int, is_new: bool) -> None:
+        """Notes it; no byte changes."""
+        self.calls.append(("clear", address, nbytes))
+
     def copy(self, dest: int, source: int, nbytes: int) -> None:
         """Notes the copy; no byte moves."""
         self.calls.append(("copy", dest, source, nbytes))

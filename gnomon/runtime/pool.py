@@ -154,7 +154,7 @@ class Pool:
         if nbytes <= SMALL:
             shelf = self.shelves[nbytes + 63 >> 6]
             return Storage(self, shelf.take(), nbytes, shelf.size)
-        address, size = self._take(nbytes)
+        address, size, _ = self._take(nbytes)
         return Storage(self, address, nbytes, size)
 
     def take(self, nbytes: int) -> tuple[int, Callable[[int], None]]:
@@ -165,27 +165,43 @@ class Pool:
         if nbytes <= SMALL:
             shelf = self.shelves[nbytes + 63 >> 6]
             return shelf.take(), shelf.give
-        address, size = self._take(nbytes)
+        address, size, _ = self._take(nbytes)
+        return address, self._taker(size)
+
+    def take_cleared(self, nbytes: int) -> tuple[int, Callable[[int], None]]:
+        """As `take`, with every byte zero; memory that the device has just given may be so."""
+        if nbytes <= SMALL:
+            shelf = self.shelves[nbytes + 63 >> 6]
+            address, taker, is_new = shelf.take(), shelf.give, False
+        else:
+            address, size, is_new = self._take(nbytes)
+            taker = self._taker(size)
+        self.device.clear(address, nbytes, is_new)
+        return address, taker
+
+    def _taker(self, size: int) -> Callable[[int], None]:
+        """Who takes a block of a size back that is not small."""
         taker = self._takers.get(size)
         if taker is None:
             taker = self._takers[size] = partial(self.put, size=size)
-        return address, taker
+        return taker
 
-    def _take(self, nbytes: int) -> tuple[int, int]:
-        """Address and size of a block that is not small."""
+    def _take(self, nbytes: int) -> tuple[int, int, bool]:
+        """Address and size of a block that is not small, and whether it is new."""
         size = size_class(nbytes)
         with self.lock:
             returned = self._returned
             self._allocations += 1
             if len(returned) == 1 and returned[0][1] == size:  # as in a loop: nothing changes
                 self._reused += 1
-                return returned.popleft()
+                return *returned.popleft(), False
             self._collect()
-            address, size = self._find_idle(size) or self._make(size)
+            found = self._find_idle(size)
+            address, size = found or self._make(size)
             self._held[size] += 1
             self._used += size
             self._peak = max(self._peak, self._used + self._small)
-        return address, size
+        return address, size, found is None
 
     def make_small(self, shelf: Shelf) -> int:
         """A new block for a shelf that has none idle."""
