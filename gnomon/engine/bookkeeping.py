@@ -37,13 +37,27 @@ from gnomon.runtime.lock import reentrant
 if TYPE_CHECKING:
     from _thread import LockType
 
+    from gnomon.context import Context
     from gnomon.engine.bulk import Bulk
 
 
-class Bookkeeping(ABC):
+class Way:
+    """What may be in the way of a strike, in slots, where native code looks at it."""
+
+    __slots__ = ("_briefly", "_bulk", "_late", "_observer")
+
+    _briefly: bool  # kernels of `run_brief` are not to be joined by others now
+    _bulk: Bulk | None  # what a bulk scope holds back
+    _late: Job | None  # what `push_later` holds back
+    _observer: Callable[[str, Context, float, float], None] | None
+
+
+class Bookkeeping(Way, ABC):
     """Admission and settlement of jobs; an engine says where they run."""
 
     def __init__(self) -> None:
+        self._observer = None
+        self._briefly = False
         self._clear()
 
     def _clear(self) -> None:
@@ -52,8 +66,7 @@ class Bookkeeping(ABC):
         self._pending = 0
         self._settled = 0
         self._ready: deque[Job] = deque()
-        self._bulk: Bulk | None = None  # what a bulk scope holds back
-        self._late: Job | None = None  # what `push_later` holds back
+        self._bulk = self._late = None
         self._sleepers: list[LockType] = []  # gates of those who wait for everything
         self._failures: list[Failure] = []
         self._poisoned = False  # whether any function ever failed

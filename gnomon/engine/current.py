@@ -17,10 +17,16 @@ KINDS: dict[str, type[Engine]] = {
 _making = threading.Lock()
 
 
-class _Process:
+class Process:
     """What this process has."""
 
-    engine: Engine | None = None
+    __slots__ = ("engine",)
+
+    def __init__(self) -> None:
+        self.engine: Engine | None = None
+
+
+PROCESS = Process()
 
 
 def create(kind: str | None = None) -> Engine:
@@ -34,7 +40,7 @@ def get() -> Engine:
     >>> get() is get()
     True
     """
-    return _Process.engine or use(None)
+    return PROCESS.engine or use(None)
 
 
 def use(engine: Engine | None) -> Engine:
@@ -42,12 +48,12 @@ def use(engine: Engine | None) -> Engine:
 
     What others hold back is pushed to the present one first.
     """
-    present = _Process.engine
+    present = PROCESS.engine
     if engine is not None and present is not None and engine is not present:
         present.push_promised()
     with _making:
-        _Process.engine = engine or _Process.engine or create()
-        return _Process.engine
+        PROCESS.engine = engine or PROCESS.engine or create()
+        return PROCESS.engine
 
 
 def bulk(size: int) -> AbstractContextManager[None]:

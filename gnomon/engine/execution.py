@@ -36,8 +36,6 @@ class Execution(Bookkeeping):
 
     def __init__(self) -> None:
         super().__init__()
-        self._observer: Observer | None = None
-        self._briefly = False  # `run_brief` is at it
         self._contexts: dict[tuple[int, int], RunContext] = {}
         self._cpu_context = RunContext(_CPU)
 

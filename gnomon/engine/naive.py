@@ -20,6 +20,10 @@ from gnomon.engine.thread import ThreadState, shut_gate
 class NaiveEngine(Engine):
     """Runs everything where it is pushed, one after another."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._briefly = True  # for good: an error is raised at its push, which a strike has not
+
     def _push(self, job: Job) -> None:
         if self._lock._is_owned():
             self._deferred.append(lambda: self._push(job))
@@ -79,10 +83,6 @@ class NaiveEngine(Engine):
 
     def run_brief(self, *kernel: object) -> bool:
         """Never: here an error is raised at its push, which the brief way is too brief for."""
-        return False
-
-    def struck(self, *kernel: object) -> bool:
-        """Never, for the same reason."""
         return False
 
     def _flush(self) -> None:

@@ -36,9 +36,11 @@ class Struck:
 
     `places` say which integer goes where: address of a word, number of the integer, offset. There
     are `integers` of them; from number `first` on they are the addresses of what the holders get.
+    `numbers` are for native code that makes such integers by itself: for each of the last ones,
+    which of the numbers that it has, and how that is written. The record lies at `address`.
     """
 
-    __slots__ = ("_keep", "call")
+    __slots__ = ("_keep", "address", "call")
 
     def __init__(
         self,
@@ -47,10 +49,13 @@ class Struck:
         integers: int,
         first: int,
         holder: type,
+        numbers: Sequence[tuple[int, int]] = (),
     ) -> None:
-        table = Block([word for place in places for word in place] or 1)
-        record = Block([integers, len(places), table.address, step.function, step.block, first])
-        self._keep = step, table, record
+        tables = [Block([w for row in rows for w in row] or 1) for rows in (places, numbers)]
+        record = Block([integers, len(places), tables[0].address, step.function, step.block, first,
+                        len(numbers), tables[1].address])  # fmt: skip
+        self._keep = step, tables, record
+        self.address = record.address
         self.call: Strike = bound(_method(holder)[1], record.address)
 
 

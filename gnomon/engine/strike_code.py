@@ -15,6 +15,7 @@ interface are called. The record, in words:
     1  places, their address             each: address of a word, number of the integer, offset
     3  function, block                   of the step
     5  number of the integer that is the address of the first holder's memory; the others follow
+    6  numbers, their address            each: which one, how it is written (see `settle`)
 """
 
 from __future__ import annotations
@@ -75,6 +76,42 @@ done:
 }
 """
 
+#: puts integers where a record says, and runs the step
+FIRE = """
+define internal void @fire(ptr %r, ptr %integers) {
+entry:
+  %count.at = getelementptr i64, ptr %r, i64 1
+  %count = load i64, ptr %count.at
+  %table.at = getelementptr ptr, ptr %r, i64 2
+  %table = load ptr, ptr %table.at
+  br label %head
+head:
+  %q = phi i64 [0, %entry], [%q.next, %place]
+  %more = icmp slt i64 %q, %count
+  br i1 %more, label %place, label %run
+place:
+  %row = getelementptr [3 x i64], ptr %table, i64 %q
+  %word = load ptr, ptr %row
+  %which.at = getelementptr i64, ptr %row, i64 1
+  %which = load i64, ptr %which.at
+  %offset.at = getelementptr i64, ptr %row, i64 2
+  %offset = load i64, ptr %offset.at
+  %value.at = getelementptr i64, ptr %integers, i64 %which
+  %value = load i64, ptr %value.at
+  %sum = add i64 %value, %offset
+  store i64 %sum, ptr %word
+  %q.next = add i64 %q, 1
+  br label %head
+run:
+  %function.at = getelementptr i64, ptr %r, i64 3
+  %function = load ptr, ptr %function.at
+  %block.at = getelementptr i64, ptr %r, i64 4
+  %block = load ptr, ptr %block.at
+  call void %function(ptr %block)
+  ret void
+}
+"""
+
 STRIKE = (
     """
 @True = external global i64
@@ -90,6 +127,7 @@ declare void @Py_DecRef(ptr)
 declare void @Py_IncRef(ptr)
 """
     + FREE
+    + FIRE
     + """
 define ptr @strike(ptr %self, ptr %args, i64 %count) {
 entry:
@@ -140,35 +178,22 @@ write.free:
   br label %write.head
 
 places:
-  %places.at = getelementptr i64, ptr %r, i64 1
-  %places.count = load i64, ptr %places.at
-  %table.at = getelementptr ptr, ptr %r, i64 2
-  %table = load ptr, ptr %table.at
-  br label %place.head
-place.head:
-  %q = phi i64 [0, %places], [%q.next, %place]
-  %q.more = icmp slt i64 %q, %places.count
-  br i1 %q.more, label %place, label %run
-place:
-  %row = getelementptr [3 x i64], ptr %table, i64 %q
-  %word = load ptr, ptr %row
-  %which.at = getelementptr i64, ptr %row, i64 1
-  %which = load i64, ptr %which.at
-  %offset.at = getelementptr i64, ptr %row, i64 2
-  %offset = load i64, ptr %offset.at
-  %integer = call ptr @PyList_GetItem(ptr %integers, i64 %which)
-  %value = call i64 @PyLong_AsUnsignedLongLongMask(ptr %integer)
-  %sum = add i64 %value, %offset
-  store i64 %sum, ptr %word
+  %values = alloca i64, i64 %given
+  br label %value.head
+value.head:
+  %q = phi i64 [0, %places], [%q.next, %value]
+  %q.more = icmp slt i64 %q, %given
+  br i1 %q.more, label %value, label %run
+value:
+  %integer = call ptr @PyList_GetItem(ptr %integers, i64 %q)
+  %number = call i64 @PyLong_AsUnsignedLongLongMask(ptr %integer)
+  %value.at = getelementptr i64, ptr %values, i64 %q
+  store i64 %number, ptr %value.at
   %q.next = add i64 %q, 1
-  br label %place.head
+  br label %value.head
 
 run:
-  %function.at = getelementptr ptr, ptr %r, i64 3
-  %function = load ptr, ptr %function.at
-  %block.at = getelementptr ptr, ptr %r, i64 4
-  %block = load ptr, ptr %block.at
-  call void %function(ptr %block)
+  call void @fire(ptr %r, ptr %values)
   br label %version.head
 version.head:
   %v = phi i64 [0, %run], [%v.next, %version]

@@ -11,7 +11,7 @@ from gnomon.engine.var import NOBODY
 from gnomon.ndarray.chunk_code import CHUNK
 from gnomon.runtime import jit, pool
 from gnomon.runtime.fields import offset, readable
-from gnomon.runtime.launch import Method, bound, for_good, native_code
+from gnomon.runtime.launch import Method, bound, for_good, method_of, native_code
 from gnomon.runtime.native import Block
 from gnomon.runtime.once import once
 
@@ -48,7 +48,10 @@ class Chunk(Var):
 
 
 class Pooled(Chunk):
-    """Memory of the pool's, which goes back there by `give`."""
+    """Memory of the pool's, which goes back there by `give`.
+
+    The finaliser is a native one as soon as such code is made.
+    """
 
     __slots__ = ()
 
@@ -109,22 +112,38 @@ _made: list[Any] = [None]  # what `_quick` gave
 
 
 @once
-def _method() -> tuple[jit.Module, Method, Block]:
-    numbers = {
+def record() -> Block:
+    """What native code needs to make a chunk."""
+    return for_good(Block([id(Pooled), id(NOBODY), id(_ZERO)]))
+
+
+def cpu_shelves() -> list[pool.Shelf]:
+    """Where small blocks of the processor's memory lie idle, as the pool numbers them."""
+    return _cpu.shelves
+
+
+def offsets() -> dict[str, int]:
+    """Where chunks and shelves hold what native code reads and writes."""
+    return {
         f"{kind.__name__}.{slot}": offset(kind, slot)
         for kind, slots in _SLOTS.items()
         for slot in slots
     }
-    code = native_code(CHUNK, numbers, {})
-    record = Block([id(Pooled), id(NOBODY), id(_ZERO)])
-    return for_good((code, Method("chunk", code.address("chunk")), record))
+
+
+@once
+def _methods() -> tuple[jit.Module, Method, Method]:
+    code = native_code(CHUNK, offsets(), {})
+    made, forgotten = code.address("chunk"), code.address("forget")
+    return for_good((code, Method("chunk", made), Method("__del__", forgotten, none=True)))
 
 
 def _quick() -> Callable[[pool.Shelf, int, Context], Pooled | None]:
     """The native way to a small chunk."""
     if readable():
-        _, method, record = _method()
-        _made[0] = bound(method, record.address)
+        _, make, forget = _methods()
+        Pooled.__del__ = method_of(Pooled, forget)  # type: ignore[method-assign]
+        _made[0] = bound(make, record().address)
     else:
         _made[0] = lambda shelf, nbytes, ctx: None
     made: Callable[[pool.Shelf, int, Context], Pooled | None] = _made[0]

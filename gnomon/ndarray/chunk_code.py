@@ -1,9 +1,10 @@
-"""Native code that makes a chunk on an idle block of a shelf.
+"""Native code that makes a chunk on an idle block of a shelf, and that gives the block back.
 
 `chunk(shelf, nbytes, ctx)` takes a block off the shelf (see `runtime/pool.py`) and gives the chunk
 that owns it, or None where no block is idle: then nothing was done. One is made for every small
-result, and Python takes twice as long. Slots are written where they lie (see `chunk.py`); only
-functions of Python's stable interface are called. The record, in words:
+result, and Python takes twice as long. `forget(chunk)` is its finaliser. Slots are written where
+they lie (see `chunk.py`); only functions of Python's stable interface are called. The record of
+`chunk`, in words:
 
     0  the class of chunks
     1  the set that stands for no readers
@@ -12,7 +13,7 @@ functions of Python's stable interface are called. The record, in words:
 
 from __future__ import annotations
 
-CHUNK = """
+_DECLARED = """
 @False = external global i64
 @None = external global i64
 declare ptr @PyList_GetItem(ptr, i64)
@@ -22,10 +23,14 @@ declare i64 @PyList_Size(ptr)
 declare i64 @PyLong_AsLongLong(ptr)
 declare ptr @PyLong_AsVoidPtr(ptr)
 declare ptr @PyLong_FromLongLong(i64)
+declare ptr @PyObject_CallFunctionObjArgs(ptr, ...)
 declare ptr @PyType_GenericAlloc(ptr, i64)
 declare void @Py_DecRef(ptr)
 declare void @Py_IncRef(ptr)
+"""
 
+#: the chunk by a record, from what `chunk` is given; null for an error; also for others to build on
+MAKE = """
 define internal void @fill(ptr %x, i64 %offset, ptr %value) {
   %at = getelementptr i8, ptr %x, i64 %offset
   call void @Py_IncRef(ptr %value)
@@ -33,13 +38,7 @@ define internal void @fill(ptr %x, i64 %offset, ptr %value) {
   ret void
 }
 
-define ptr @chunk(ptr %self, ptr %args, i64 %count) {
-  %r = call ptr @PyLong_AsVoidPtr(ptr %self)
-  %shelf = load ptr, ptr %args
-  %nbytes.at = getelementptr ptr, ptr %args, i64 1
-  %nbytes = load ptr, ptr %nbytes.at
-  %ctx.at = getelementptr ptr, ptr %args, i64 2
-  %ctx = load ptr, ptr %ctx.at
+define internal ptr @made(ptr %r, ptr %shelf, ptr %nbytes, ptr %ctx) {
   %idle.at = getelementptr i8, ptr %shelf, i64 <Shelf.idle>
   %idle = load ptr, ptr %idle.at
   %n = call i64 @PyList_Size(ptr %idle)
@@ -98,3 +97,37 @@ none:
   ret ptr @None
 }
 """
+
+CHUNK = (
+    _DECLARED
+    + MAKE
+    + """
+define ptr @chunk(ptr %self, ptr %args, i64 %count) {
+  %r = call ptr @PyLong_AsVoidPtr(ptr %self)
+  %shelf = load ptr, ptr %args
+  %nbytes.at = getelementptr ptr, ptr %args, i64 1
+  %nbytes = load ptr, ptr %nbytes.at
+  %ctx.at = getelementptr ptr, ptr %args, i64 2
+  %ctx = load ptr, ptr %ctx.at
+  %made = call ptr @made(ptr %r, ptr %shelf, ptr %nbytes, ptr %ctx)
+  ret ptr %made
+}
+
+define ptr @forget(ptr %chunk, ptr %unused) {
+  %give.at = getelementptr i8, ptr %chunk, i64 <Chunk.give>
+  %give = load ptr, ptr %give.at
+  %address.at = getelementptr i8, ptr %chunk, i64 <Chunk.address>
+  %address = load ptr, ptr %address.at
+  %no.give = icmp eq ptr %give, null
+  %no.address = icmp eq ptr %address, null
+  %unmade = or i1 %no.give, %no.address  ; an interrupt came while it was made
+  br i1 %unmade, label %none, label %back
+back:
+  %done = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %give, ptr %address, ptr null)
+  ret ptr %done
+none:
+  call void @Py_IncRef(ptr @None)
+  ret ptr @None
+}
+"""
+)

@@ -11,6 +11,7 @@ from gnomon.engine.strike_code import VARIABLE
 from gnomon.ndarray.chunk import Chunk
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.join_code import JOIN
+from gnomon.ndarray.settle import native_wait
 from gnomon.ndarray.trace import Rule, Stage
 from gnomon.ndarray.window import HELD, Own, Window
 from gnomon.runtime import jit
@@ -50,6 +51,7 @@ def joining(pairs: dict[Any, Any], singles: dict[Any, Any] | None) -> Join:
     """The native `join` by rules of two arrays, and of one or one and a number if there are any."""
     if not readable():
         return lambda *operands: None
+    native_wait()
     words = [id(Array.main), id(pairs), 0 if singles is None else id(singles)]
     record = Block([*words, id(float), id(int), id(config.changes), id(_COUNT)])
     _kept.append((record, pairs, singles))

@@ -43,7 +43,8 @@ declare void @Py_DecRef(ptr)
 declare void @Py_IncRef(ptr)
 """
 
-_PARTS = """
+#: reading and writing slots of objects; also for others to build on
+SLOTS = """
 define internal ptr @slot(ptr %x, i64 %offset) alwaysinline {
   %at = getelementptr i8, ptr %x, i64 %offset
   %value = load ptr, ptr %at
@@ -68,7 +69,9 @@ some:
 done:
   ret void
 }
+"""
 
+_PARTS = """
 define internal i1 @usual(ptr %own, ptr %window, ptr %r) {
   %large = call ptr @slot(ptr %own, i64 <Own.large>)
   %no.large = icmp eq ptr %large, @None
@@ -180,6 +183,7 @@ done:
 JOIN = (
     _DECLARED
     + FREE
+    + SLOTS
     + _PARTS
     + """
 define ptr @join(ptr %self, ptr %args, i64 %count) {

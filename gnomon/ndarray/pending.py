@@ -29,8 +29,9 @@ once. A chain on small arrays that is met for the first time is computed by its 
 kernels, since most of those are not met again.
 
 The usual statement (an operator of Python on two arrays, or an array and a number, met before) is
-entered by native code (`join.py`), and a short kernel that nobody is in the way of runs by one
-native call (`engine/strike.py`); all else goes the way that is written here, to the same end.
+entered by native code (`join.py`), a short kernel that nobody is in the way of runs by one native
+call (`engine/strike.py`), and the wait for one such operator is native from begin to end
+(`settle.py`); all else goes the way that is written here, to the same end.
 
 Who may do what. Only a window's own thread adds to it, without a lock: it publishes an operator by
 setting `stage`, and begins anew where it then finds the window closed. A window that is found

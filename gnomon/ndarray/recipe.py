@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from gnomon import engine
 from gnomon.context import Context
-from gnomon.dtype import DType, int64
+from gnomon.dtype import DType, float32, float64, int64
 from gnomon.engine import Var
 from gnomon.engine.strike import Struck, fits
 from gnomon.expr.ext import philox
@@ -25,6 +25,7 @@ from gnomon.ndarray.core import Array
 from gnomon.ndarray.layout import Layout
 from gnomon.ndarray.numbers import Number, matched, stand_ins, word
 from gnomon.runtime.launch import address_of
+from gnomon.runtime.launch_code import DOUBLE, FLOAT
 from gnomon.runtime.prepare import Store, prepare
 from gnomon.runtime.program import Done
 from gnomon.runtime.template import KEPT_BYTES, Copy, Template
@@ -33,6 +34,7 @@ from gnomon.shape import prod
 Shape = tuple[int, ...]
 
 _QUICK = 40e-6  # seconds: a run that short may be made under the engine's lock
+_PLAIN = {float32: FLOAT, float64: DOUBLE}  # numbers that native code writes
 _FEWEST, _TRIALS = 3, 40  # runs that are timed; a busy machine makes some of them long
 
 
@@ -130,15 +132,15 @@ class Alike(NotShared):
 class Recipe:
     """A `Work` ready to be done: `run(addresses)` of operands and draws, then the numbers' words.
 
-    `strike` does the same in one native call, if that is short; `brief`, once it is known to be
-    quick, where nobody else does it at that time.
+    `strike` does the same in one native call, if that is short, by the record at `address`;
+    `brief`, once it is known to be quick, where nobody else does it at that time.
 
     Raises:
         NotShared: the work's numbers do more than to stand in its expressions.
     """
 
-    __slots__ = ("_best", "_struck", "_trials", "brief", "draws", "given", "numbers", "strike",
-                 "template")  # fmt: skip
+    __slots__ = ("_best", "_struck", "_trials", "address", "brief", "draws", "given", "numbers",
+                 "strike", "template")  # fmt: skip
 
     def __init__(self, work: Work, given: Any = None) -> None:
         self.draws = work.draws()
@@ -159,8 +161,9 @@ class Recipe:
         self._trials = 0
         self._best = 1.0
         first = work.dests[0].operand if work.dests else 0
-        self._struck = _struck(self.template, count + len(self.numbers), first)
+        self._struck = _struck(self.template, count, self.numbers, first)
         self.strike = None if self._struck is None else self._struck.call
+        self.address = None if self._struck is None else self._struck.address
 
     def run(self, addresses: Sequence[int], done: Done, keep: Any, run_ctx: Any) -> None:
         """Do the work, unless it is done; the first runs are timed, to know whether it is quick."""
@@ -177,7 +180,7 @@ class Recipe:
                 self.brief = _briefly(self.template.reserve())
 
 
-def _struck(template: Template, integers: int, first: int) -> Struck | None:
+def _struck(template: Template, count: int, numbers: Sequence[Number], first: int) -> Struck | None:
     """The steps of a template as a strike; None where they are not short."""
     copy = template.reserve()
     if copy.held > KEPT_BYTES or not fits(copy.step):
@@ -187,7 +190,8 @@ def _struck(template: Template, integers: int, first: int) -> Struck | None:
         (address_of(words) + 8 * word, operand, offset)
         for words, word, operand, offset in copy.slots
     ]
-    return Struck(copy.step, places, integers, first, Array)
+    plain = [(n.place, _PLAIN.get(n.dtype, 0)) for n in numbers]
+    return Struck(copy.step, places, count + len(numbers), first, Array, plain)
 
 
 def _briefly(copy: Copy) -> Callable[[Sequence[int], Done, Any], None]:

@@ -120,6 +120,7 @@ class Stage:
         "parent",
         "recipes",
         "rule",
+        "single",
         "sole",
     )
 
@@ -134,6 +135,7 @@ class Stage:
         self.leaves = leaves
         self.count = 0 if parent is None else parent.count + 1
         self.index = self.count - 1
+        self.single = self.count == 1
         self.numbers = 0 if parent is None else parent.numbers + len(rule.fields)
         self.layout: Any = rule and rule.layout
         small = rule is None or rule.layout.nbytes < SMALL

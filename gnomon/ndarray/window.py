@@ -69,9 +69,10 @@ def alone(array: Any, window: Window) -> bool:
 class Own:
     """What is pending in one thread: a window for each shape, and the lock to compute them."""
 
-    __slots__ = ("__weakref__", "eager", "large", "lock", "settings", "windows")
+    __slots__ = ("__weakref__", "eager", "ident", "large", "lock", "settings", "windows")
 
     def __init__(self) -> None:
+        self.ident = threading.get_ident()
         self.lock = threading.RLock()
         self.large: Window | None = None  # the one that may hold many bytes
         self.windows: dict[tuple[int, ...], Window] = {}
@@ -294,8 +295,10 @@ class Window:
         Where it did not, the value has memory.
         """
         with self.own.lock:
+            # no call from here to `closed`: no other thread comes between
             if self.working or storing.value._window is not self:
                 return False
+            self.closed = True
             news = self._is_news()
             self._compute(None if news else storing, news)
             return not news

@@ -45,7 +45,7 @@ from gnomon.runtime.template import KEPT_BYTES, Template
 OWNER = "owner"  # what a buffer calls whoever keeps its memory
 HELD = 40_000  # work (see `kernel.GRAIN`) below which it does not pay to let others run meanwhile
 NUMBERS = 60  # that can be told apart in a template
-_FASTCALL = 0x80
+_NO_ARGUMENTS, _ARGUMENTS = 0x04, 0x80
 T = TypeVar("T")
 
 
@@ -345,7 +345,7 @@ def kind_of(scalar: Scalar) -> int:
 
 
 class Method(ctypes.Structure):
-    """Python's own record of a function in C, which takes its arguments as an array."""
+    """Python's own record of a function in C, which takes its arguments as an array, or `none`."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -354,8 +354,9 @@ class Method(ctypes.Structure):
         ("doc", ctypes.c_char_p),
     )
 
-    def __init__(self, name: str, function: int, doc: str = "") -> None:
-        super().__init__(name.encode(), function, _FASTCALL, doc.encode() or None)
+    def __init__(self, name: str, function: int, doc: str = "", none: bool = False) -> None:
+        flags = _NO_ARGUMENTS if none else _ARGUMENTS
+        super().__init__(name.encode(), function, flags, doc.encode() or None)
 
 
 @once
@@ -396,6 +397,13 @@ def bound(method: Method, first: object) -> Callable[..., Any]:
     )
     made: Callable[..., Any] = make(ctypes.addressof(method), first, None)
     return made
+
+
+def method_of(kind: type, method: Method) -> Any:
+    """A native function as a method of `kind`; not the record of it, which must live for good."""
+    make = ctypes.pythonapi.PyDescr_NewMethod
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.c_void_p)
+    return make(kind, ctypes.addressof(method))
 
 
 def _bound(recipe: int) -> Callable[..., bool | None]:
