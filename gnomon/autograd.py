@@ -89,7 +89,8 @@ def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> 
     Raises:
         ParamError: numbers, shapes or dtypes do not go together, or a request is unknown.
     """
-    arrays, grads = _list(variables), _list(gradients)
+    arrays = _list("mark_variables", "variables", variables)
+    grads = _list("mark_variables", "gradients", gradients)
     reqs = [grad_reqs] * len(arrays) if isinstance(grad_reqs, str) else list(grad_reqs)
     if not len(arrays) == len(grads) == len(reqs):
         expected = f"{len(arrays)} gradients and requests"
@@ -99,9 +100,33 @@ def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> 
         mark(array, grad, req)
 
 
-def _list(arrays: Any) -> list[Any]:
-    """One array, or a sequence of them, as a list."""
-    return [arrays] if isinstance(arrays, Array) else list(arrays)
+def _list(where: str, argument: str, arrays: Any) -> list[Any]:
+    """One array, or a sequence of them, as a list.
+
+    Raises:
+        TypeError: something else.
+    """
+    if isinstance(arrays, Array):
+        return [arrays]
+    if not isinstance(arrays, (list, tuple)):
+        raise TypeError(complaint(where, argument, "an NDArray or a list", f"{arrays!r:.60}"))
+    return list(arrays)
+
+
+def _some(where: str, argument: str, arrays: Any) -> list[Any]:
+    """One array, or several, as a list.
+
+    Raises:
+        TypeError: something else, or something else among them.
+        ParamError: none.
+    """
+    found = _list(where, argument, arrays)
+    if not found:
+        raise ParamError(complaint(where, argument, "at least one NDArray", "none"))
+    for number, x in enumerate(found):
+        if not isinstance(x, Array):
+            raise TypeError(complaint(where, f"{argument}[{number}]", "an NDArray", f"{x!r:.60}"))
+    return found
 
 
 def backward(
@@ -110,11 +135,11 @@ def backward(
     """Store the gradients of all variables that `heads` depend on.
 
     Raises:
-        GnomonError: a head is not on the tape, or the tape was followed already.
+        GnomonError: a head is not on the tape, or the tape was followed already; there is no head.
         ShapeError: a head's gradient has another shape.
     """
-    grads = None if head_grads is None else _list(head_grads)
-    _backward.backward(_list(heads), grads, retain_graph, train_mode)
+    grads = None if head_grads is None else _list("backward", "head_grads", head_grads)
+    _backward.backward(_some("backward", "heads", heads), grads, retain_graph, train_mode)
 
 
 def grad(
@@ -133,8 +158,9 @@ def grad(
         GnomonError: a head or a variable is not on the tape, or the tape was followed already.
     """
     retain = create_graph if retain_graph is None else retain_graph
-    grads = None if head_grads is None else _list(head_grads)
-    return _backward.gradients(_list(heads), _list(variables), grads, retain, create_graph)
+    grads = None if head_grads is None else _list("grad", "head_grads", head_grads)
+    wanted = _some("grad", "variables", variables)
+    return _backward.gradients(_some("grad", "heads", heads), wanted, grads, retain, create_graph)
 
 
 def get_symbol(x: Any) -> Any:
@@ -199,7 +225,7 @@ class Function:
             raise GnomonError(f"{name}: one object is one call on the tape; make another {name}()")
         with pause(train_mode=mode.training):
             found = self.forward(*inputs)
-        outputs = [x._detached() for x in _list(found)]
+        outputs = [x._detached() for x in _list("Function.forward", "result", found)]
         places = [x._tape if isinstance(x, Array) else None for x in inputs]
         if mode.recording and any(place is not None for place in places):
             self._used = True
@@ -213,7 +239,7 @@ class Function:
 
     def _gradients(self, count: int, grads: Sequence[Any]) -> list[Any]:
         """What `backward` gives, one gradient an input."""
-        found = _list(self.backward(*grads))
+        found = _list("Function.backward", "result", self.backward(*grads))
         if len(found) != count:
             where = f"{type(self).__name__}.backward"
             expected = f"{count} gradients, one an input"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from gnomon.base import FormatError
+from gnomon.base import FormatError, complaint
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
 
@@ -90,6 +90,7 @@ def reading(source: Source) -> Iterator[Reader]:
 
     Raises:
         OSError: the file cannot be opened.
+        TypeError: `source` is none of these.
     """
     if isinstance(source, str | os.PathLike):
         with Path(source).open("rb") as stream:
@@ -97,6 +98,9 @@ def reading(source: Source) -> Iterator[Reader]:
     elif isinstance(source, bytes | bytearray | memoryview):
         yield Reader(io.BytesIO(source), f"<{memoryview(source).nbytes} bytes>")
     else:
+        if not hasattr(source, "seekable"):
+            expected = "a path, bytes or an open binary file"
+            raise TypeError(complaint("reading", "source", expected, f"{source!r:.60}"))
         name = str(getattr(source, "name", "<stream>"))
         yield Reader(source if source.seekable() else io.BytesIO(source.read()), name)
 
@@ -124,7 +128,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with target.open("wb") as stream:
             yield stream
         return
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:  # which names the temporary file
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream

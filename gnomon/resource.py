@@ -187,13 +187,15 @@ def seed(number: int, ctx: Context | str = "all") -> None:
     """Make what is drawn from now on repeatable, on one device or on all.
 
     Raises:
-        ParamError: `number` is no integer.
+        ParamError: `number` is no integer, or `ctx` no context.
     """
     if not isinstance(number, (int, np.integer)):
         raise ParamError(complaint("seed", "seed_state", "an integer", repr(number)))
     if isinstance(ctx, Context):
         generator(ctx).seed(int(number))
         return
+    if ctx != "all":
+        raise ParamError(complaint("seed", "ctx", "a context or 'all'", repr(ctx)))
     with _devices.lock:
         _devices.start = int(number)
         for made in _devices.generators.values():

@@ -12,7 +12,7 @@ import math
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gnomon import config
 from gnomon.base import EngineError, complaint
@@ -109,12 +109,15 @@ class Waiting(Execution):
         self._drain(state)
         self._raise_first_failure()
 
-    def delete_operator(self, operator: Operator) -> None:
+    def delete_operator(self, operator: Any) -> None:
         """Forbid further pushes of `operator`, and sleep until the present ones are done.
 
         Raises:
-            EngineError: called in the operator's own function.
+            EngineError: called in the operator's own function, or with something else.
         """
+        if not isinstance(operator, Operator):
+            expected = "one of new_operator"
+            raise EngineError(complaint("delete_operator", "operator", expected, repr(operator)))
         state = self._state()
         self._flush()
         if any(job.operator is operator for job in state.running()):

@@ -182,7 +182,13 @@ def linspace(
     ctx: Context | None = None,
     dtype: Any = np.float32,
 ) -> NDArray:
-    """`num` numbers at equal distances from `start` to `stop`, the end included or not."""
+    """`num` numbers at equal distances from `start` to `stop`, the end included or not.
+
+    Raises:
+        ParamError: `num` is negative.
+    """
+    if num < 0:
+        raise ParamError(complaint("linspace", "num", "0 or more", num))
     return array(np.linspace(start, stop, num, endpoint), ctx, dtype)
 
 
@@ -231,7 +237,12 @@ def concatenate(arrays: Sequence[Any], axis: int = 0, always_copy: bool = True) 
 
 
 def moveaxis(tensor: Any, source: Any, destination: Any) -> NDArray:
-    """The axes `source` at the places `destination`, the others in their order."""
+    """The axes `source` at the places `destination`, the others in their order.
+
+    Raises:
+        ShapeError: `tensor` has no such axis.
+        ParamError: an axis stands twice, or there are more or fewer places than axes.
+    """
     axes = list(range(tensor.ndim))
     return tensor.transpose(tuple(_moved(axes, source, destination)))
 
@@ -239,15 +250,27 @@ def moveaxis(tensor: Any, source: Any, destination: Any) -> NDArray:
 def _moved(axes: list[int], source: Any, destination: Any) -> list[int]:
     """The axes in their new order."""
     ndim = len(axes)
-    sources = [int(s) % ndim for s in np.atleast_1d(source)]
-    destinations = [int(d) % ndim for d in np.atleast_1d(destination)]
-    if len(sources) != len(destinations) or len(set(sources)) != len(sources):
-        expected = "as many different axes as destinations"
+    sources = _axes("source", source, ndim)
+    destinations = _axes("destination", destination, ndim)
+    if len(sources) != len(destinations):
+        expected = f"as many axes as there are places, {len(destinations)}"
         raise ParamError(complaint("moveaxis", "source", expected, source))
     rest = [axis for axis in axes if axis not in sources]
     for place, axis in sorted(zip(destinations, sources, strict=True)):
         rest.insert(place, axis)
     return rest
+
+
+def _axes(argument: str, given: Any, ndim: int) -> list[int]:
+    """Different axes, counted from the front."""
+    numbers = [index(axis) for axis in np.atleast_1d(given)]
+    for axis in numbers:
+        if not -ndim <= axis < ndim:
+            raise ShapeError(complaint("moveaxis", argument, f"an axis of {ndim} axes", axis))
+    axes = [axis % ndim for axis in numbers]
+    if len(set(axes)) < len(axes):
+        raise ParamError(complaint("moveaxis", argument, "each axis once", given))
+    return axes
 
 
 def onehot_encode(indices: Any, out: Any) -> NDArray:

@@ -22,6 +22,9 @@ def save(fname: Any, data: Any) -> None:
         OSError: the file cannot be written.
     """
     named = data.items() if isinstance(data, dict) else None
+    if not isinstance(data, (Array, dict, list, tuple)):
+        expected = "an NDArray, or a list or a dict of them"
+        raise TypeError(complaint("save", "data", expected, f"{data!r:.60}"))
     arrays = [data] if isinstance(data, Array) else [x for _, x in named] if named else list(data)
     for number, x in enumerate(arrays):
         if not isinstance(x, Array):

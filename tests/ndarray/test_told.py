@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon import config, nd
+from gnomon import autograd, config, engine, nd
+from gnomon.base import GnomonError
 
 MISTAKES = {
     "dtype": (lambda: nd.array([1, 2], dtype="foo"), "dtype 'foo' is unknown.*int16.*bfloat16"),
@@ -91,3 +92,43 @@ def test_a_monitor_tells_each_array_once_whatever_the_batches():
         names = [name for _, name, _ in monitor.toc()]
         assert sorted(names) == sorted(set(names))
         assert {"fc_output", "fc_weight"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: nd.linspace(0, 1, -1), "linspace: argument 'num'"),
+        (lambda: nd.moveaxis(nd.zeros((1, 2, 3)), 0, 5), "moveaxis: argument 'destination'"),
+        (lambda: nd.moveaxis(nd.zeros((1, 2, 3)), 4, 0), "moveaxis: argument 'source'"),
+        (lambda: nd.moveaxis(nd.zeros((1, 2, 3)), [0, -3], [0, 1]), "each axis once"),
+        (lambda: nd.moveaxis(nd.zeros((1, 2, 3)), [0, 1], [0]), "as many axes"),
+        (lambda: mx.random.seed(3, ctx="cpu"), "seed: argument 'ctx'"),
+        (lambda: autograd.backward([]), "backward: argument 'heads'"),
+        (lambda: autograd.grad(nd.ones((1,)), []), "grad: argument 'variables'"),
+        (lambda: engine.get().delete_operator(3), "delete_operator: argument 'operator'"),
+    ],
+)
+def test_mistakes_are_told_by_name(call, told):
+    with pytest.raises(GnomonError, match=told):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: autograd.backward(3), "backward: argument 'heads'"),
+        (lambda: autograd.backward([3]), r"argument 'heads\[0\]'"),
+        (lambda: autograd.grad(nd.ones((1,)), 3), "grad: argument 'variables'"),
+        (lambda: nd.save("unused", 3), "save: argument 'data'"),
+        (lambda: nd.load(3), "a path, bytes or an open binary file"),
+    ],
+)
+def test_things_that_are_no_arrays_are_told_by_name(call, told):
+    with pytest.raises(TypeError, match=told):
+        call()
+
+
+def test_the_path_that_cannot_be_written_is_told(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        nd.save(str(tmp_path / "no" / "x"), nd.ones((1,)))
+    assert caught.value.filename == str(tmp_path / "no" / "x")
