@@ -13,13 +13,14 @@ from itertools import groupby
 
 from gnomon.engine import Var
 from gnomon.executor.arena import Arena
-from gnomon.executor.layout import Layout, size_of
+from gnomon.executor.layout import Delivery, Layout, size_of
 from gnomon.executor.opaque import DataTask
 from gnomon.expr.node import Buffer
 from gnomon.graph.node import Entry
 from gnomon.graph.task import Task
 from gnomon.plan.statement import Store
 from gnomon.runtime import pool
+from gnomon.runtime.again import Again
 from gnomon.runtime.prepare import prepare
 from gnomon.runtime.program import Program, Step
 
@@ -59,6 +60,7 @@ class Builder:
         self.layout, self.arena = layout, arena
         self._states: dict[object, object] = {}  # what operators on data hand on to backward
         self._steps: dict[Task, list[Step]] = {}
+        self._again = Again()
 
     def build(self, part: slice, name: str, apart: bool = False) -> tuple[Segment, ...]:
         """The tasks of `part`, compiled; with `apart`, each is a segment of its own."""
@@ -90,8 +92,23 @@ class Builder:
     def steps(self, task: Task) -> list[Step]:
         """The steps of a task of expressions, compiled now if they are not."""
         if task not in self._steps:
-            self._steps[task] = prepare(stores_of(self.layout, task), task.name)
+            self._steps[task] = self._made(task)
+            self.arena.share(self._steps[task])  # at once, or each would hold memory until the end
         return self._steps[task]
+
+    def _made(self, task: Task) -> list[Step]:
+        form, wanted = task.form, deliveries(self.layout, task)
+        if not wanted:
+            return []
+
+        def make() -> list[Step]:
+            return prepare(stores_of(self.layout, task), task.name)
+
+        if form is None or form.has_call:
+            return make()
+        how = tuple([(k, w.saver, w.dest.shape, w.dest.strides) for k, w in wanted])
+        operands = [*(self.layout.buffers[e] for e in task.reads), *(w.dest for _, w in wanted)]
+        return self._again.steps((form, how), operands, make, task.name)
 
     def _on_data(self, task: Task) -> Segment:
         """An operator that runs on data."""
@@ -106,18 +123,29 @@ def stores_of(layout: Layout, task: Task) -> list[Store]:
     """The statements that store what `task` makes; none for a view that lies where it belongs."""
     if task.form is None:
         return []
-    reads = [layout.buffers[e] for e in task.reads]
-    stores = []
-    values = zip(task.made, task.form.over(reads), task.form.seen, strict=True)
-    for entry, value, seen in values:
-        delivery = layout.stores.get(entry)
-        dest = layout.buffers[entry] if delivery is None else delivery.dest
-        saver = "saveto" if delivery is None else delivery.saver
-        source = None if seen is None or not seen.same_bytes else seen.leaf
-        lies_there = source is not None and reads[source].address == dest.address
-        if not (lies_there and saver == "saveto" and dest.contiguous):
-            stores.append(Store(dest, saver, value))  # type: ignore[arg-type]
-    return stores
+    values = task.form.over([layout.buffers[e] for e in task.reads])
+    found = deliveries(layout, task)
+    return [Store(w.dest, w.saver, values[k]) for k, w in found]  # type: ignore[arg-type]
+
+
+def deliveries(layout: Layout, task: Task) -> list[tuple[int, Delivery]]:
+    """Where each value of `task` is stored, by its number; views that lie there are not."""
+    found = []
+    for number, entry in enumerate(task.made if task.form is not None else ()):
+        goal = layout.stores.get(entry) or Delivery(entry, layout.buffers[entry], "saveto")
+        if not _lies_there(layout, task, number, goal):
+            found.append((number, goal))
+    return found
+
+
+def _lies_there(layout: Layout, task: Task, number: int, goal: Delivery) -> bool:
+    """Whether a value is a view that has come to lie where it belongs."""
+    seen = None if task.form is None else task.form.seen[number]
+    if seen is None or seen.leaf is None or not seen.same_bytes or goal.saver != "saveto":
+        return False
+    return goal.dest.contiguous and (
+        layout.buffers[task.reads[seen.leaf]].address == goal.dest.address
+    )
 
 
 def _touched(

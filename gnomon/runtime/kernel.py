@@ -78,6 +78,24 @@ class Kernel:
         effort = sum(work(loops, sizes) for loops in self.signature.phases)
         return Step(self.address, block.address, keep, name, moved, work=effort)
 
+    def again(
+        self, step: Step, addresses: Sequence[int], operands: Sequence[Buffer], name: str
+    ) -> Step:
+        """`step`, which `bind` made, for leaves of the same sizes that lie at `addresses`.
+
+        `operands` own that memory.
+        """
+        _, block, scratch, _, _ = step.keep
+        own = [(slot, pool.allocate(storage.nbytes)) for slot, storage in scratch]
+        values: dict[Hashable, int] = {("leaf", k): a for k, a in enumerate(addresses)}
+        values.update((slot, storage.address) for slot, storage in own)
+        words = list(block.words)
+        for at, slot in enumerate(self.signature.args, len(words) - len(self.signature.args)):
+            words[at] = values.get(slot, words[at])
+        made = Block(words)
+        keep = (self, made, own, operands, [b.owner for b in operands])
+        return Step(self.address, made.address, keep, name, step.bytes, work=step.work)
+
 
 def arguments(structure: Structure) -> dict[Hashable, int]:
     """What a structure's leaves give for a kernel's slots, as words: all but scratch memory."""
