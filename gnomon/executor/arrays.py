@@ -42,8 +42,10 @@ def is_array(value: Any) -> bool:
     return isinstance(value, nd.NDArray)
 
 
-def zeros(shape: Shape, ctx: Context, dtype: DType) -> Any:
+def zeros(shape: Shape, ctx: Context, dtype: DType, stype: str = "default") -> Any:
     """A new array of zeros."""
+    if stype != "default":
+        return nd.zeros(shape, ctx, dtype.name, stype)
     return of_zeros(tuple(shape), dtype, ctx)
 
 
@@ -87,5 +89,7 @@ def unique(where: str, names: Sequence[str], arrays: Sequence[Any]) -> dict[str,
 
 
 def head(array: Any, shape: Shape) -> Any:
-    """The first elements of `array`, in another shape, in the same memory."""
+    """The first elements of `array`, in another shape, in the same memory; a new sparse array."""
+    if array.stype != "default":
+        return zeros(shape, array.context, dtype_of(array), array.stype)
     return array.reshape((-1,))[: prod(shape)].reshape(shape)

@@ -13,14 +13,15 @@ from gnomon.dtype import DType
 from gnomon.executor import arrays
 from gnomon.executor.collector import resting
 from gnomon.executor.executor import SAVERS, Bound, Executor, Known
+from gnomon.executor.sparse import SparseExecutor
 from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.graph.place import place
+from gnomon.graph.storage import DENSE, STORAGE, gradients, storage
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
 Groups = Mapping[str, Context]
-STORAGE = ("default", "row_sparse", "csr")  # in the order of their numbers in files
 
 
 class Arrays(NamedTuple):
@@ -80,18 +81,21 @@ def simple_bind(
     _check_context("simple_bind", ctx, groups)
     placed = place(graph, ctx, groups)
     shapes, types = _inferred(graph, wanted)
+    kinds, grad_kinds = _stored(graph, wanted.storage)
+    specs = {
+        n: Spec(shapes[Entry(n, 0)], placed[n], types[Entry(n, 0)], kinds[n])
+        for n in graph.variables
+    }
     names = [n.name for n in graph.arguments]
     requests = requested("simple_bind", names, wanted.grad_req)
     pool = _Pool(shared)
     args, grads = [], []
     for node, request in zip(graph.arguments, requests, strict=True):
-        spec = shapes[Entry(node, 0)], placed[node], types[Entry(node, 0)]
-        args.append(pool.argument(node.name, *spec, is_given=node.name in wanted.shapes))
-        grads.append(None if request == "null" else pool.gradient(node.name, *spec))
-    aux = [
-        pool.state(n.name, shapes[Entry(n, 0)], placed[n], types[Entry(n, 0)])
-        for n in graph.auxiliary
-    ]
+        spec = specs[node]
+        args.append(pool.argument(node.name, spec, is_given=node.name in wanted.shapes))
+        spec = spec._replace(stype=grad_kinds[node])
+        grads.append(None if request == "null" else pool.gradient(node.name, spec))
+    aux = [pool.state(n.name, specs[n]) for n in graph.auxiliary]
     known = shapes, types
     return _bound(symbol, ctx, groups, Bound(args, grads, aux, requests), shared.executor, known)
 
@@ -105,7 +109,10 @@ def _bound(
     known: Known | None = None,
 ) -> Executor:
     arena = None if shared is None else shared.arena
-    return Executor(symbol, ctx, bound, dict(groups), arena, known)
+    given = (*bound.args, *bound.grads, *bound.aux)
+    sparse = any(x is not None and x.stype != DENSE for x in given)
+    kind = SparseExecutor if sparse else Executor
+    return kind(symbol, ctx, bound, dict(groups), arena, known)
 
 
 def _check_context(where: str, ctx: Any, groups: Groups) -> None:
@@ -125,7 +132,7 @@ def _in_order(where: str, what: str, names: Sequence[str], given: Any, optional:
     """The array of each name, from a list in order or a dict; None where `optional` ones lack.
 
     Raises:
-        ParamError: too few or too many in a list, a name that is missing, sparse storage.
+        ParamError: too few or too many in a list, a name that is missing.
         TypeError: neither list nor dict, or something else than arrays in it.
     """
     if isinstance(given, Mapping):
@@ -144,9 +151,6 @@ def _in_order(where: str, what: str, names: Sequence[str], given: Any, optional:
     for name, array in zip(names, found, strict=True):
         if not (arrays.is_array(array) or (array is None and optional)):
             raise TypeError(complaint(where, f"{what}[{name}]", "an NDArray", f"{array!r:.60}"))
-        if array is not None and array.stype != "default":
-            expected = "default storage: tostype('default') gives it"
-            raise ParamError(complaint(where, f"{what}[{name}]", expected, array.stype))
     return found
 
 
@@ -184,10 +188,6 @@ def _inferred(graph: Graph, wanted: Wanted) -> tuple[dict[Entry, Shape], dict[En
         if wanted.shapes.get(n.name) is not None
     }
     shapes = infer.shapes(graph, given)
-    for name, stype in wanted.storage.items():
-        if stype not in STORAGE:
-            expected = f"one of {', '.join(STORAGE)}"
-            raise ParamError(complaint("simple_bind", f"stype_dict[{name}]", expected, repr(stype)))
     kinds: dict[Node, DType | None] = {
         n: dtypes.of(wanted.types[n.name]) for n in graph.variables if n.name in wanted.types
     }
@@ -200,64 +200,97 @@ def _inferred(graph: Graph, wanted: Wanted) -> tuple[dict[Entry, Shape], dict[En
     return shapes, types  # type: ignore[return-value]
 
 
+def _stored(graph: Graph, wanted: Mapping[str, str]) -> tuple[dict[Node, str], dict[Node, str]]:
+    """The storage of each variable, and that of its gradient.
+
+    Raises:
+        ParamError: there is no such storage.
+    """
+    for name, stype in wanted.items():
+        if stype not in STORAGE:
+            expected = f"one of {', '.join(STORAGE)}"
+            raise ParamError(complaint("simple_bind", f"stype_dict[{name}]", expected, repr(stype)))
+    known = {n: wanted[n.name] for n in graph.variables if n.name in wanted}
+    kinds = storage(graph, known)
+    return {n: kinds[Entry(n, 0)] for n in graph.variables}, gradients(graph, kinds)
+
+
+class Spec(NamedTuple):
+    """What an array has to be."""
+
+    shape: Shape
+    ctx: Context
+    dtype: DType
+    stype: str = DENSE
+
+    def fits(self, array: Any) -> bool:
+        """Whether an array is that."""
+        found = array.shape, arrays.dtype_of(array), array.stype
+        return found == (self.shape, self.dtype, self.stype)
+
+    def zeros(self) -> Any:
+        """A new array of zeros."""
+        return arrays.zeros(*self)
+
+    def __str__(self) -> str:
+        return f"shape {self.shape}, {self.dtype.name}, {self.stype} storage"
+
+
 class _Pool:
     """Arrays for `simple_bind`: the shared executor's, those of the shared table, or new ones."""
 
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
 
-    def argument(self, name: str, shape: Shape, ctx: Context, dtype: DType, is_given: bool) -> Any:
+    def argument(self, name: str, spec: Spec, is_given: bool) -> Any:
         """The array of an argument; those whose shapes are given are no parameters."""
         other, names = self.shared.executor, self.shared.names
         if names is not None:
             is_given = name not in names
         if other is not None and not is_given:
-            found = self._of(other.arg_dict, name, shape, dtype, must=names is not None)
+            found = self._of(other.arg_dict, name, spec, must=names is not None)
             if found is not None:
                 return found
-        return self._tabled(name, shape, ctx, dtype)
+        return self._tabled(name, spec)
 
-    def gradient(self, name: str, shape: Shape, ctx: Context, dtype: DType) -> Any:
+    def gradient(self, name: str, spec: Spec) -> Any:
         """The array of a gradient."""
         other, names = self.shared.executor, self.shared.names
         if other is not None and (names is None or name in names):
-            found = self._of(other.grad_dict, name, shape, dtype, must=False)
+            found = self._of(other.grad_dict, name, spec, must=False)
             if found is not None:
                 return found
-        return arrays.zeros(shape, ctx, dtype)
+        return spec.zeros()
 
-    def state(self, name: str, shape: Shape, ctx: Context, dtype: DType) -> Any:
+    def state(self, name: str, spec: Spec) -> Any:
         """The array of a state."""
         other = self.shared.executor
         found = None
         if other is not None:
-            found = self._of(other.aux_dict, name, shape, dtype, must=False)
-        return arrays.zeros(shape, ctx, dtype) if found is None else found
+            found = self._of(other.aux_dict, name, spec, must=False)
+        return spec.zeros() if found is None else found
 
-    def _of(
-        self, table: Mapping[str, Any], name: str, shape: Shape, dtype: DType, must: bool
-    ) -> Any:
+    def _of(self, table: Mapping[str, Any], name: str, spec: Spec, must: bool) -> Any:
         """The array called `name` in another executor, where it fits."""
         array = table.get(name)
-        if array is None:
-            return None
-        if array.shape == shape and arrays.dtype_of(array) is dtype:
+        if array is None or spec.fits(array):
             return array
         if must:
-            got = f"shape {array.shape}, {arrays.dtype_of(array).name} in shared_exec"
-            raise ShapeError(complaint("simple_bind", name, f"shape {shape}, {dtype.name}", got))
+            found = Spec(array.shape, spec.ctx, arrays.dtype_of(array), array.stype)
+            got = f"{found} in shared_exec"
+            raise ShapeError(complaint("simple_bind", name, str(spec), got))
         return None
 
-    def _tabled(self, name: str, shape: Shape, ctx: Context, dtype: DType) -> Any:
+    def _tabled(self, name: str, spec: Spec) -> Any:
         """The start of a large enough array of the shared table, or a new array, entered there."""
-        table = self.shared.buffer
+        table = None if spec.stype != DENSE else self.shared.buffer
         found = None if table is None else table.get(name)
-        if found is not None and arrays.dtype_of(found) is dtype:
-            if found.shape == shape:
+        if found is not None and arrays.dtype_of(found) is spec.dtype:
+            if found.shape == spec.shape:
                 return found
-            if found.size >= prod(shape):
-                return arrays.head(found, shape)
-        made = arrays.zeros(shape, ctx, dtype)
+            if found.size >= prod(spec.shape):
+                return arrays.head(found, spec.shape)
+        made = spec.zeros()
         if table is not None:
             table[name] = made
         return made

@@ -234,7 +234,7 @@ class Executor:
     def _take_heads(self, run: Run, given: Any) -> None:
         heads = list(self._net.heads)
         names = self._symbol.list_outputs()
-        values = _listed(names, given)
+        values = listed(names, given)
         for k, entry in enumerate(heads):
             if entry in run.layout.heads and values[k] is None:
                 text = "no gradient given, and the operator is no loss"
@@ -276,7 +276,7 @@ class Executor:
         states = zip(self._symbol.list_auxiliary_states(), self.aux_arrays, aux_shapes, strict=True)
         aux = [self._resized(*row, *rules) for row in states]
         bound = Bound(args, grads, aux, self._grad_req)
-        return Executor(self._symbol, self._ctx, bound, self._group2ctx, self.arena)
+        return type(self)(self._symbol, self._ctx, bound, self._group2ctx, self.arena)
 
     def _resized(
         self,
@@ -298,7 +298,7 @@ class Executor:
         if not allow_up_sizing:
             expected = f"at most {array.size} elements, or allow_up_sizing=True"
             raise ShapeError(complaint("reshape", name, expected, f"shape {shape}"))
-        return arrays.zeros(shape, array.context, arrays.dtype_of(array))
+        return arrays.zeros(shape, array.context, arrays.dtype_of(array), array.stype)
 
     def copy_params_from(
         self,
@@ -380,7 +380,7 @@ class Executor:
         return self._symbol
 
 
-def _listed(names: Sequence[str], given: Any) -> list[Any]:
+def listed(names: Sequence[str], given: Any) -> list[Any]:
     """The gradient given of each output, None where there is none.
 
     Raises:
@@ -410,7 +410,7 @@ def _contexts(graph: Graph, bound: Bound) -> dict[Node, Context]:
     return {n: array.context for n, array in (*args, *aux)}
 
 
-def _inferred(graph: Graph, tables: Sequence[tuple[Node, Any]]) -> Known:
+def inferred(graph: Graph, tables: Sequence[tuple[Node, Any]]) -> Known:
     """Every shape and dtype, from those of the arrays."""
     shapes: Any = infer.shapes(graph, {n: a.shape for n, a in tables})
     types: Any = infer.types(graph, {n: arrays.dtype_of(a) for n, a in tables})
@@ -433,7 +433,7 @@ def _network(
         *zip(graph.auxiliary, bound.aux, strict=True),
     ]
     if known is None or graph is not given:
-        known = _inferred(graph, tables)
+        known = inferred(graph, tables)
     shapes, types = known
     variables: dict[int, Var] = {}
 

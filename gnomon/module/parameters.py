@@ -15,7 +15,7 @@ WHERE = "Module.init_params"
 def room_for(names: Sequence[str], arrays: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """Arrays on the processor for parameters that live on devices."""
     return {
-        name: nd.zeros(copies[0].shape, dtype=copies[0].dtype)
+        name: nd.zeros(copies[0].shape, dtype=copies[0].dtype, stype=copies[0].stype)
         for name, copies in zip(names, arrays, strict=True)
     }
 

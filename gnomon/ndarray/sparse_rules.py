@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gnomon.graph.storage import ZERO_SOMETIMES, ZERO_TO_ZERO
 from gnomon.ndarray import kinds
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
@@ -61,12 +62,6 @@ def on_device(values: Any, x: Any) -> Any:
 
 # --- one operand ------------------------------------------------------------------------------
 
-ZERO_TO_ZERO = """
-abs arcsin arcsinh arctan arctanh cbrt ceil degrees expm1 fix floor log1p negative radians relu
-rint round sign sin sinh sqrt square tan tanh trunc make_loss BlockGrad _copy
-_mul_scalar _div_scalar _scatter_plus_scalar _scatter_minus_scalar
-""".split()
-
 
 @rule(*ZERO_TO_ZERO)
 def mapped(op: Any, inputs: Sequence[Any]) -> Any:
@@ -81,27 +76,10 @@ def recast(op: Any, inputs: Sequence[Any]) -> Any:
     return cast_storage(inputs[0], op.stype)
 
 
-@rule("_plus_scalar", "_minus_scalar", "_equal_scalar", "_not_equal_scalar", "_greater_scalar",
-      "_greater_equal_scalar", "_lesser_scalar", "_lesser_equal_scalar")  # fmt: skip
+@rule(*ZERO_SOMETIMES)
 def mapped_by_number(op: Any, inputs: Sequence[Any]) -> Any:
-    """Stays sparse where 0 and the number give 0."""
-    zero_stays = {
-        "_plus_scalar": op.scalar == 0,
-        "_minus_scalar": op.scalar == 0,
-        "_equal_scalar": op.scalar != 0,
-        "_not_equal_scalar": op.scalar == 0,
-        "_greater_scalar": not op.scalar < 0,
-        "_greater_equal_scalar": not op.scalar <= 0,
-        "_lesser_scalar": not op.scalar > 0,
-        "_lesser_equal_scalar": not op.scalar >= 0,
-    }
-    return mapped(op, inputs) if zero_stays[op.name] else None
-
-
-@rule("clip")
-def clipped(op: Any, inputs: Sequence[Any]) -> Any:
-    """Stays sparse where 0 lies between the bounds."""
-    return mapped(op, inputs) if op.a_min <= 0 <= op.a_max else None
+    """Stays sparse where the parameters leave 0 at 0."""
+    return mapped(op, inputs) if ZERO_SOMETIMES[op.name](op) else None
 
 
 @rule("zeros_like")

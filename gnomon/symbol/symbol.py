@@ -14,13 +14,14 @@ from gnomon import dtype as dtypes
 from gnomon.attribute import AttrScope
 from gnomon.base import FormatError, GnomonError, ParamError, complaint, nearest
 from gnomon.context import Context, current_context
-from gnomon.executor.bind import STORAGE, Arrays, Shared, Wanted, bind, simple_bind
+from gnomon.executor.bind import Arrays, Shared, Wanted, bind, simple_bind
 from gnomon.executor.executor import Executor
 from gnomon.files import reading, replacing
 from gnomon.graph import json, show
 from gnomon.graph.clean import without_casts
 from gnomon.graph.legacy import HIDDEN, hidden_key
 from gnomon.graph.node import Entry, Graph, Node
+from gnomon.graph.storage import STORAGE
 from gnomon.symbol import compose, inference
 from gnomon.symbol.apply import single
 from gnomon.symbol.arithmetic import Arithmetic

@@ -103,16 +103,6 @@ def test_binding_refuses_what_does_not_go_together():
         net.simple_bind(mx.cpu())
 
 
-def test_storage_is_checked():
-    net = sym.dot(sym.Variable("x", stype="csr"), sym.Variable("w"))
-    assert net.simple_bind(mx.cpu(), x=(2, 3), w=(3, 1)).forward()[0].shape == (2, 1)
-    sparse = nd.ones((2, 3)).tostype("csr")
-    with pytest.raises(ParamError, match=r"bind: argument 'args\[x\]'.*tostype.*got csr"):
-        net.bind(mx.cpu(), {"x": sparse, "w": nd.ones((3, 1))})
-    with pytest.raises(ParamError, match=r"stype_dict\[x\].*one of default.*'sparse'"):
-        net.simple_bind(mx.cpu(), stype_dict={"x": "sparse"}, x=(2, 3), w=(3, 1))
-
-
 def test_dtypes_of_simple_bind():
     executor = mlp().simple_bind(mx.cpu(), type_dict={"data": "float64"}, data=(2, 6))
     assert executor.arg_dict["fc1_weight"].dtype == np.float64

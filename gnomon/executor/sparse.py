@@ -1,0 +1,209 @@
+"""Executors on arrays in sparse storage: operators one after the other, as NDArray statements.
+
+A program works on the memory of all elements, so where an array is sparse there is none: the
+operators of the graph are applied to the arrays, which gives each its form for sparse storage where
+it has one (`ndarray/sparse_rules.py`), and `backward` follows the tape. State: `_heads_on_tape` are
+the outputs of the last pass that was recorded; a new pass drops them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gnomon import autograd
+from gnomon import ndarray as nd
+from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.context import Context
+from gnomon.executor import arrays
+from gnomon.executor.arena import Arena
+from gnomon.executor.executor import Bound, Executor, Known, inferred, listed
+from gnomon.executor.round import Feed, Follower, check_feeds
+from gnomon.graph.node import Entry, Node
+from gnomon.graph.storage import storage
+
+
+class SparseExecutor(Executor):
+    """A symbol on arrays of which some are `csr` or `row_sparse`.
+
+    >>> import gnomon as mx
+    >>> x, w = mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w")
+    >>> e = mx.sym.dot(x, w).simple_bind(mx.cpu(), x=(3, 4), w=(4, 2))
+    >>> e.arg_dict["x"].stype, e.grad_dict["w"].stype
+    ('csr', 'row_sparse')
+    """
+
+    def __init__(
+        self,
+        symbol: Any,
+        ctx: Context,
+        bound: Bound,
+        groups: Mapping[str, Context],
+        arena: Arena | None = None,
+        known: Known | None = None,
+    ) -> None:
+        if groups:
+            expected = "none where an array is in sparse storage"
+            raise ParamError(complaint("bind", "group2ctx", expected, dict(groups)))
+        self._symbol, self._ctx, self._group2ctx = symbol, ctx, groups
+        self.arg_arrays, self.grad_arrays, self.aux_arrays, self._grad_req = bound
+        self.arena = arena or Arena(ctx)
+        self._monitor, self._monitor_all = None, False
+        self._graph = graph = symbol._graph
+        names = symbol.list_arguments()
+        for name, array, grad in zip(names, self.arg_arrays, self.grad_arrays, strict=True):
+            if grad is not None:
+                arrays.check("bind", f"args_grad[{name}]", array, grad)
+        tables = self._tables(self.arg_arrays)
+        shapes, types = known or inferred(graph, list(tables.items()))
+        kinds = storage(graph, {n: a.stype for n, a in tables.items()})
+        self.outputs = [arrays.zeros(shapes[e], ctx, types[e], kinds[e]) for e in graph.outputs]
+        self._reads_head = [_reads_head(e.node, shapes, types) for e in graph.outputs]
+        self._heads_on_tape: list[Any] | None = None
+        self._trained = False  # whether the last pass was one of training
+
+    @property
+    def _differentiates(self) -> bool:
+        return any(g is not None for g in self.grad_arrays)
+
+    def _tables(self, args: Sequence[Any]) -> dict[Node, Any]:
+        """Arguments and states by variable."""
+        pairs = zip(self._graph.arguments, args, strict=True)
+        return dict([*pairs, *zip(self._graph.auxiliary, self.aux_arrays, strict=True)])
+
+    # computing ------------------------------------------------------------------------------
+
+    def forward_on(self, feeds: Sequence[Feed], is_train: bool = False) -> None:
+        check_feeds(feeds)
+        for dest, value in feeds:
+            arrays.assign(dest, value)
+        self._trained = bool(is_train)
+        self._compute(self._trained and self._differentiates)
+
+    def _compute(self, record: bool) -> None:
+        """The outputs, on the tape if they are to be differentiated."""
+        self._heads_on_tape = None
+        args = [x._detached() for x in self.arg_arrays]
+        wanted = [k for k, grad in enumerate(self.grad_arrays) if grad is not None and record]
+        autograd.mark_variables(
+            [args[k] for k in wanted],
+            [self.grad_arrays[k] for k in wanted],
+            [self._grad_req[k] for k in wanted],
+        )
+        scope = autograd.record if record else autograd.pause
+        with scope(train_mode=self._trained):
+            values = self._walk(self._tables(args))
+        for dest, value in zip(self.outputs, values, strict=True):
+            dest[:] = value
+        self._heads_on_tape = values if record else None
+
+    def _walk(self, inputs: Mapping[Node, Any]) -> list[Any]:
+        """The values of the outputs; others are let go after their last reader."""
+        graph = self._graph
+        values = {Entry(node, 0): array for node, array in inputs.items()}
+        readers = Counter(e for node in graph.topo for e in node.inputs)
+        readers.update(graph.outputs)
+        for node in graph.topo:
+            if node.op is None:
+                continue
+            given = [values[e] for e in node.inputs]
+            self._tell_inputs(node, given)
+            found = _applied(node.op, given, self._ctx)
+            values.update(zip(node.visible(), found, strict=True))
+            self._tell(node, node.op.outputs(), found)
+            for entry in node.inputs:
+                readers[entry] -= 1
+                if not readers[entry]:
+                    del values[entry]
+        return [values[e] for e in graph.outputs]
+
+    def forward_backward(self, feeds: Sequence[Feed] = (), out_grads: Any = None) -> None:
+        self.forward_on(feeds, is_train=True)
+        self.backward(out_grads)
+
+    def follow(self, after: Follower, numbers: Any) -> bool:
+        return False
+
+    def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
+        if not self._differentiates:
+            return
+        names = self._symbol.list_outputs()
+        given = listed(names, out_grads)
+        for name, output, head, read in zip(
+            names, self.outputs, given, self._reads_head, strict=True
+        ):
+            if head is not None:
+                arrays.check("backward", f"out_grads[{name}]", output, head)
+            elif read:
+                text = "no gradient given, and the operator is no loss"
+                raise GnomonError(f"backward: output {name!r}: {text}: pass it as out_grads")
+        if self._heads_on_tape is None:
+            self._compute_again()
+        for grad, request in zip(self.grad_arrays, self._grad_req, strict=True):
+            if grad is not None and request == "write":
+                grad[:] = 0  # what no gradient reaches
+        pairs = zip(self._heads_on_tape or (), given, strict=True)
+        reached = [(x, head) for x, head in pairs if x._tape is not None]
+        if reached:
+            heads, grads = zip(*reached, strict=True)
+            autograd.backward(list(heads), list(grads), retain_graph=True)
+
+    def _compute_again(self) -> None:
+        """The last pass once more, now recorded."""
+        if self._trained and self.aux_arrays:
+            raise GnomonError(
+                "backward: computing forward again would change states twice: call "
+                "forward(is_train=True) right before backward"
+            )
+        self._compute(record=True)
+
+    # looking inside -------------------------------------------------------------------------
+
+    def _tell_inputs(self, node: Node, given: Sequence[Any]) -> None:
+        if self._monitor is not None and self._monitor_all:
+            names = node.op.inputs()
+            for entry, name, array in zip(node.inputs, names, given, strict=True):
+                if entry.node.op is None:
+                    self._monitor(entry.node.name, array._detached().copy())
+                self._tell(node, (name,), (array,))
+
+    def _tell(self, node: Node, names: Sequence[str], values: Sequence[Any]) -> None:
+        if self._monitor is not None:
+            for name, array in zip(names, values, strict=False):
+                self._monitor(f"{node.name}_{name}", array._detached().copy())
+
+    def memory_plan(self, is_train: bool | None = None) -> Any:
+        raise GnomonError(_PLANLESS.format("memory_plan"))
+
+    def report(self, path: Any, is_train: bool | None = None) -> None:
+        raise GnomonError(_PLANLESS.format("report"))
+
+    def debug_str(self) -> str:
+        told = "Arrays are in sparse storage: the operators are applied one after the other."
+        nodes = (node for node in self._graph.topo if node.op is not None)
+        rows = (f"{n.name} = {n.op.name}({', '.join(map(repr, n.inputs))})" for n in nodes)
+        return "\n".join([told, *rows])
+
+
+_PLANLESS = (
+    "Executor.{}: arrays are in sparse storage, so operators are applied one after the other: "
+    "there is no plan"
+)
+
+
+def _applied(op: Any, given: Sequence[Any], ctx: Context) -> list[Any]:
+    """The visible outputs of an operator."""
+    if op.name == "cast_storage":
+        return [given[0].tostype(op.stype)]
+    found = nd.invoke(op, given, None, ctx)
+    return list(found) if isinstance(found, (list, tuple)) else [found]
+
+
+def _reads_head(node: Node, shapes: Mapping[Entry, Any], types: Mapping[Entry, Any]) -> bool:
+    """Whether gradients read that of an output of `node`; those of losses do not."""
+    if node.op is None:
+        return True
+    ins = node.inputs[: len(node.op.arguments())]
+    needs = node.op.backward_needs([shapes[e] for e in ins], [types[e] for e in ins])
+    return bool(needs.out_grads)

@@ -1,0 +1,111 @@
+"""Storage of a graph's values: what is inferred is what arrays have when they are computed."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+import gnomon as mx
+from gnomon import nd
+from gnomon.graph.node import Entry
+from gnomon.graph.storage import RULES, STORAGE, ZERO_SOMETIMES, ZERO_TO_ZERO, gradients, storage
+from gnomon.ops import registry
+
+GIVEN = {
+    "_square_sum": [{"axis": 1}, {"axis": 1, "keepdims": True}, {"axis": 0}],
+    "slice": [{"begin": (0,), "end": (2,)}, {"begin": (0, 1), "end": (3, 3), "step": (1, 2)}],
+    "take": [{}, {"axis": 1}],
+    "Concat": [{"dim": 0, "num_args": 2}, {"dim": 1, "num_args": 2}],
+    "add_n": [{"num_args": 2}],
+    "dot": [{}, {"transpose_a": True}, {"transpose_b": True}, {"forward_stype": "csr"}],
+    "clip": [{"a_min": -1, "a_max": 1}, {"a_min": 1, "a_max": 2}],
+    "_mul_scalar": [{"scalar": 2}],
+}
+NUMBERS = [{"scalar": 0}, {"scalar": 1}, {"scalar": -1}]
+NAMES = sorted({*RULES, *ZERO_SOMETIMES, *ZERO_TO_ZERO} - {"cast_storage"})
+
+
+def stored(stype):
+    x = nd.array([[1, 0, 2], [0, 0, 0], [0, 0.5, 0]])
+    return x if stype == "default" else x.tostype(stype)
+
+
+def operands(op, kinds):
+    """Arrays of these storages; None where they are not what the operator takes."""
+    arrays = [stored(kind) for kind in kinds]
+    if op.name in ("take", "_sparse_retain"):
+        if kinds[1] != "default":
+            return None
+        arrays[1] = nd.array([0, 2])
+    return arrays
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_inferred_is_what_arrays_have(name):
+    cls = registry.find(name)
+    default = NUMBERS if name in ZERO_SOMETIMES else [{}]
+    for given in GIVEN.get(name, default):
+        op = cls.parse(given)
+        for kinds in itertools.product(STORAGE, repeat=len(op.arguments())):
+            arrays = operands(op, kinds)
+            if arrays is None or set(kinds) == {"default"}:
+                continue
+            found = nd.invoke(op, arrays)
+            variables = [mx.sym.var(f"x{k}") for k in range(len(kinds))]
+            graph = getattr(mx.sym, name, None) or getattr(mx.sym._internal, name)
+            symbol = graph(*variables, **{k: v for k, v in given.items() if k != "num_args"})
+            known = {n: kinds[int(n.name[1:])] for n in symbol._graph.variables}
+            inferred = storage(symbol._graph, known)[symbol._graph.outputs[0]]
+            assert inferred == found.stype, (name, given, kinds)
+
+
+CSR, ROWS = mx.sym.var("x", stype="csr"), mx.sym.var("w", stype="row_sparse")
+DENSE = mx.sym.var("d")
+#: outputs, and gradients by name, as MXNet 1.9.1 infers them
+SEEN = {
+    "dot": (mx.sym.dot(CSR, DENSE), "default", {"x": "default", "d": "row_sparse"}),
+    "dot rows": (mx.sym.dot(CSR, ROWS), "default", {"w": "row_sparse"}),
+    "turned": (mx.sym.dot(CSR, DENSE, transpose_a=True), "row_sparse", {"d": "default"}),
+    "look-up": (
+        mx.sym.Embedding(DENSE, ROWS, input_dim=9, output_dim=2, sparse_grad=True),
+        "default",
+        {"d": "default", "w": "row_sparse"},
+    ),
+    "dense look-up": (
+        mx.sym.Embedding(DENSE, ROWS, input_dim=9, output_dim=2),
+        "default",
+        {"w": "default"},
+    ),
+    "number": (CSR * 2, "csr", {"x": "csr"}),
+    "root": (mx.sym.sqrt(CSR), "csr", {"x": "default"}),
+    "exp": (mx.sym.exp(CSR), "default", {"x": "default"}),
+    "sum": (CSR + CSR, "csr", {"x": "csr"}),
+    "product": (mx.sym.elemwise_mul(ROWS, DENSE), "row_sparse", {"w": "default", "d": "default"}),
+    "cast": (mx.sym.cast_storage(DENSE, stype="row_sparse"), "row_sparse", {"d": "row_sparse"}),
+    "squares": (
+        mx.sym._internal._square_sum(ROWS, axis=1, keepdims=True),
+        "row_sparse",
+        {"w": "row_sparse"},
+    ),
+    "two readers": (
+        mx.sym.dot(CSR, ROWS) + mx.sym.dot(DENSE, ROWS),
+        "default",
+        {"w": "default"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_storages_are_those_of_mxnet(name):
+    symbol, output, wanted = SEEN[name]
+    graph = symbol._graph
+    kinds = storage(graph, {})
+    assert kinds[graph.outputs[0]] == output
+    found = {n.name: stype for n, stype in gradients(graph, kinds).items()}
+    assert {k: found[k] for k in wanted} == wanted
+
+
+def test_what_is_told_goes_before_what_a_variable_names():
+    node = CSR._graph.variables[0]
+    assert storage(CSR._graph, {node: "row_sparse"})[Entry(node, 0)] == "row_sparse"
