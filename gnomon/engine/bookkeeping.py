@@ -39,20 +39,32 @@ if TYPE_CHECKING:
 
     from gnomon.context import Context
     from gnomon.engine.bulk import Bulk
+    from gnomon.engine.job import RunContext
+    from gnomon.engine.lane import Lane
 
 
-class Way:
-    """What may be in the way of a strike, in slots, where native code looks at it."""
+class Books:
+    """What stands in the books, in slots, where native code finds it."""
 
-    __slots__ = ("_briefly", "_bulk", "_late", "_observer")
+    __slots__ = (
+        "_briefly", "_bulk", "_bulking", "_cpu_context", "_deferred", "_hiring", "_lane", "_late",
+        "_local", "_lock", "_observer", "_pending", "_poisoned", "_ready", "_settled", "_sleepers",
+    )  # fmt: skip
 
     _briefly: bool  # kernels of `run_brief` are not to be joined by others now
     _bulk: Bulk | None  # what a bulk scope holds back
+    _bulking: bool  # whether any thread ever asked for bulk
+    _cpu_context: RunContext
+    _deferred: deque[Callable[[], None]]  # what came in the middle of an entry
+    _hiring: list[Lane]  # lanes that lack threads
+    _lane: Lane | None  # the processor's, of ordinary work
     _late: Job | None  # what `push_later` holds back
     _observer: Callable[[str, Context, float, float], None] | None
+    _poisoned: bool  # whether any function ever failed
+    _sleepers: list[LockType]  # gates of those who wait for everything
 
 
-class Bookkeeping(Way, ABC):
+class Bookkeeping(Books, ABC):
     """Admission and settlement of jobs; an engine says where they run."""
 
     def __init__(self) -> None:
@@ -67,11 +79,11 @@ class Bookkeeping(Way, ABC):
         self._settled = 0
         self._ready: deque[Job] = deque()
         self._bulk = self._late = None
-        self._sleepers: list[LockType] = []  # gates of those who wait for everything
+        self._sleepers = []
         self._failures: list[Failure] = []
-        self._poisoned = False  # whether any function ever failed
+        self._poisoned = False
         self._open: set[Job] = set()
-        self._deferred: deque[Callable[[], None]] = deque()
+        self._deferred = deque()
         self._local = threading.local()
         self._states: weakref.WeakSet[ThreadState] = weakref.WeakSet()
 

@@ -14,7 +14,7 @@ from types import CodeType
 
 from gnomon.base import EngineError
 
-_PACKAGE = str(Path(__file__).parent.parent) + os.sep
+PACKAGE = str(Path(__file__).parent.parent) + os.sep
 
 Site = tuple[CodeType, int]
 
@@ -23,7 +23,7 @@ def push_site(depth: int) -> Site:
     """The innermost place outside gnomon from which the caller `depth` frames up was called."""
     direct = frame = sys._getframe(depth + 1)
     code = frame.f_code
-    while code.co_filename.startswith(_PACKAGE):
+    while code.co_filename.startswith(PACKAGE):
         if frame.f_back is None:  # all of the program is gnomon's, as its own commands are
             return direct.f_code, direct.f_lasti
         frame = frame.f_back

@@ -24,6 +24,34 @@ from __future__ import annotations
 VARIABLE = ("writer", "queue", "failure", "readers", "version")
 HOLDER = ("_address", "_chunk", "_window")
 
+#: reading and writing slots of objects; also for others to build on
+SLOTS = """
+define internal ptr @slot(ptr %x, i64 %offset) alwaysinline {
+  %at = getelementptr i8, ptr %x, i64 %offset
+  %value = load ptr, ptr %at
+  ret ptr %value
+}
+
+define internal void @set(ptr %x, i64 %offset, ptr %new) alwaysinline {
+  %at = getelementptr i8, ptr %x, i64 %offset
+  %old = load ptr, ptr %at
+  call void @Py_IncRef(ptr %new)
+  store ptr %new, ptr %at
+  call void @drop(ptr %old)
+  ret void
+}
+
+define internal void @drop(ptr %x) {
+  %nothing = icmp eq ptr %x, null
+  br i1 %nothing, label %done, label %some
+some:
+  call void @Py_DecRef(ptr %x)
+  br label %done
+done:
+  ret void
+}
+"""
+
 #: whether a variable is not written and has no failure; also for others to build on
 FREE = """
 define internal i1 @vacant(ptr %x) {

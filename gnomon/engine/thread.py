@@ -24,12 +24,13 @@ def shut_gate() -> LockType:
 class ThreadState:
     """One thread, as one engine sees it."""
 
-    __slots__ = ("__weakref__", "backlog", "bouncing", "bulk_size", "gate", "job", "lane",
+    __slots__ = ("__weakref__", "backlog", "bouncing", "bulk_size", "done", "gate", "job", "lane",
                  "relieved")  # fmt: skip
 
     def __init__(self) -> None:
         self.job: Job | None = None  # what runs on it now; `job.outer` is what that runs in
         self.lane: Lane | None = None  # a worker's
+        self.done: Job | None = None  # what a worker ran, and did not settle yet
         self.backlog: deque[Job] = deque()  # inline jobs it made ready, to be run next
         self.bouncing = False  # whether it works that backlog off
         self.bulk_size = 0

@@ -20,12 +20,14 @@ from __future__ import annotations
 
 import threading
 from _thread import start_new_thread
+from typing import Any
 
 from gnomon import config
 from gnomon.base import EngineError
 from gnomon.context import Context, cpu
 from gnomon.engine.bulk import Bulk, is_plain
 from gnomon.engine.engine import Engine
+from gnomon.engine.entry import Turns, in_python, native
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import DONE, READY, SYNC, WAITING, Job
 from gnomon.engine.lane import Lane
@@ -43,14 +45,15 @@ class ThreadedEngine(Engine):
 
     def __init__(self, workers: int | None = None) -> None:
         self._workers = workers
+        self._turns: Turns = in_python  # until there is a worker
         super().__init__()
 
     def _clear(self) -> None:
         super()._clear()
-        self._lane: Lane | None = None  # the processor's, of ordinary work
+        self._lane = None
         self._lanes: dict[Key, Lane] = {}
-        self._hiring: list[Lane] = []  # lanes that lack threads
-        self._bulking = False  # whether any thread ever asked for bulk
+        self._hiring = []
+        self._bulking = False
 
     # --- pushes ---------------------------------------------------------------------------------
 
@@ -236,6 +239,7 @@ class ThreadedEngine(Engine):
 
     def _start_thread(self, lane: Lane) -> bool:
         """Start one thread, if there is one to be had; no gap for an interrupt. Lock held."""
+        self._turns = native(type(self))
         try:
             lane.threads += 1
             start_new_thread(self._serve, (lane,))
@@ -255,35 +259,52 @@ class ThreadedEngine(Engine):
         state = self._state()
         state.lane = lane
         lock = self._lock
-        done: Job | None = None
         while True:
-            lock.acquire()
-            if lane.orphaned:
+            job = self._take_turns(lane, state)
+            if job is None:
+                lock.acquire()
+                if lane.orphaned:
+                    lock.release()
+                    return
+                job = self._succeed(state, lane)
+                if job is None and not self._rest(lane, state):
+                    lock.release()
+                    return
+                if lane.idle and not lane.waking:
+                    lane.wake()
                 lock.release()
-                return
-            job = lane.take() if done is None else self._succeed(done, lane)
-            if job is None and not self._rest(lane, state):
-                lock.release()
-                return
-            if lane.idle and not lane.waking:
-                lane.wake()
-            lock.release()
             if self._hiring or self._deferred:
                 self._after_entry()
             if job is None:
                 state.gate.acquire()
                 with lock:
                     lane.awake(state.gate)
-                done = None
-            else:
-                done = job if self._execute(job, state) else None
+            elif self._execute(job, state):
+                state.done = job
 
-    def _succeed(self, done: Job, lane: Lane) -> Job | None:
+    def _take_turns(self, lane: Lane, state: ThreadState) -> Job | None:
+        """Settle, take and run by native code as long as all is usual; a job that it only took."""
+        while True:
+            try:
+                job: Any = self._turns(self, lane, state)
+            except BaseException as exception:  # of the function that ran last
+                failed, state.job = state.job, None
+                assert failed is not None
+                self._resume(failed, exception)
+                state.done = failed
+            else:
+                if job is not True:
+                    taken: Job | None = job
+                    return taken
+
+    def _succeed(self, state: ThreadState, lane: Lane) -> Job | None:
         """Settle what a worker ran; what it runs next, or None. Lock held.
 
         Where that is the one job that this made ready, as in a chain, it need not lie in the lane.
         """
-        self._leave(done)
+        done, state.done = state.done, None
+        if done is not None:
+            self._leave(done)
         ready = self._ready
         if ready:
             job = ready[0]

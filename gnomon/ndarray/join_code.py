@@ -20,7 +20,7 @@ interface are called. The record, in words:
 
 from __future__ import annotations
 
-from gnomon.engine.strike_code import FREE
+from gnomon.engine.strike_code import FREE, SLOTS
 
 _DECLARED = """
 @False = external global i64
@@ -41,34 +41,6 @@ declare ptr @PyTuple_Pack(i64, ...)
 declare ptr @PyType_GenericAlloc(ptr, i64)
 declare void @Py_DecRef(ptr)
 declare void @Py_IncRef(ptr)
-"""
-
-#: reading and writing slots of objects; also for others to build on
-SLOTS = """
-define internal ptr @slot(ptr %x, i64 %offset) alwaysinline {
-  %at = getelementptr i8, ptr %x, i64 %offset
-  %value = load ptr, ptr %at
-  ret ptr %value
-}
-
-define internal void @set(ptr %x, i64 %offset, ptr %new) alwaysinline {
-  %at = getelementptr i8, ptr %x, i64 %offset
-  %old = load ptr, ptr %at
-  call void @Py_IncRef(ptr %new)
-  store ptr %new, ptr %at
-  call void @drop(ptr %old)
-  ret void
-}
-
-define internal void @drop(ptr %x) {
-  %nothing = icmp eq ptr %x, null
-  br i1 %nothing, label %done, label %some
-some:
-  call void @Py_DecRef(ptr %x)
-  br label %done
-done:
-  ret void
-}
 """
 
 _PARTS = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gnomon.context import Context
-from gnomon.engine.bookkeeping import Way
+from gnomon.engine.bookkeeping import Books
 from gnomon.engine.current import PROCESS, Process
 from gnomon.engine.strike_code import VARIABLE
 from gnomon.engine.var import Var
@@ -28,7 +28,7 @@ _SLOTS: dict[type, tuple[str, ...]] = {
     Process: ("engine",),
     Recipe: ("address",),
     Stage: ("layout", "single", "sole"),
-    Way: ("_briefly", "_bulk", "_late", "_observer"),
+    Books: ("_briefly", "_bulk", "_late", "_observer"),
     Window: (
         "addresses", "busy", "closed", "ctx", "eager", "held", "homes", "numbers", "own", "places",
         "read", "results", "stage",

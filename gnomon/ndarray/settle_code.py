@@ -24,9 +24,8 @@ called. The record, in words:
 
 from __future__ import annotations
 
-from gnomon.engine.strike_code import FIRE, FREE
+from gnomon.engine.strike_code import FIRE, FREE, SLOTS
 from gnomon.ndarray.chunk_code import MAKE
-from gnomon.ndarray.join_code import SLOTS
 from gnomon.runtime.launch_code import DOUBLE, FLOAT
 
 _DECLARED = """
@@ -82,10 +81,10 @@ define internal i1 @engine() {{
   %none = icmp eq ptr %engine, @None
   br i1 %none, label %no, label %look
 look:
-  %unobserved = call i1 @is(ptr %engine, i64 <Way._observer>, ptr @None)
-  %no.bulk = call i1 @is(ptr %engine, i64 <Way._bulk>, ptr @None)
-  %no.late = call i1 @is(ptr %engine, i64 <Way._late>, ptr @None)
-  %no.brief = call i1 @is(ptr %engine, i64 <Way._briefly>, ptr @False)
+  %unobserved = call i1 @is(ptr %engine, i64 <Books._observer>, ptr @None)
+  %no.bulk = call i1 @is(ptr %engine, i64 <Books._bulk>, ptr @None)
+  %no.late = call i1 @is(ptr %engine, i64 <Books._late>, ptr @None)
+  %no.brief = call i1 @is(ptr %engine, i64 <Books._briefly>, ptr @False)
   %one = and i1 %unobserved, %no.bulk
   %two = and i1 %no.late, %no.brief
   %all = and i1 %one, %two

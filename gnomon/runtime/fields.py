@@ -71,5 +71,10 @@ def slice_offsets() -> dict[str, int]:
 
 def _found(instance: Any, mark: object) -> int:
     """Bytes from the address of an object to its pointer to `mark`."""
-    words = (ctypes.c_size_t * (type(instance).__basicsize__ // WORD)).from_address(id(instance))
-    return list(words).index(id(mark)) * WORD
+    return words(instance).index(id(mark)) * WORD
+
+
+def words(instance: Any) -> list[int]:
+    """What an object's memory holds now."""
+    count = type(instance).__basicsize__ // WORD
+    return list((ctypes.c_size_t * count).from_address(id(instance)))

@@ -45,7 +45,7 @@ from gnomon.runtime.template import KEPT_BYTES, Template
 OWNER = "owner"  # what a buffer calls whoever keeps its memory
 HELD = 40_000  # work (see `kernel.GRAIN`) below which it does not pay to let others run meanwhile
 NUMBERS = 60  # that can be told apart in a template
-_NO_ARGUMENTS, _ARGUMENTS = 0x04, 0x80
+_KEYWORDS, _NO_ARGUMENTS, _ARGUMENTS = 0x02, 0x04, 0x80
 T = TypeVar("T")
 
 
@@ -345,7 +345,10 @@ def kind_of(scalar: Scalar) -> int:
 
 
 class Method(ctypes.Structure):
-    """Python's own record of a function in C, which takes its arguments as an array, or `none`."""
+    """Python's own record of a function in C, which takes its arguments as an array.
+
+    With `words` it takes the names of those behind as well; with `none` it takes no arguments.
+    """
 
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -354,8 +357,10 @@ class Method(ctypes.Structure):
         ("doc", ctypes.c_char_p),
     )
 
-    def __init__(self, name: str, function: int, doc: str = "", none: bool = False) -> None:
-        flags = _NO_ARGUMENTS if none else _ARGUMENTS
+    def __init__(
+        self, name: str, function: int, doc: str = "", none: bool = False, words: bool = False
+    ) -> None:
+        flags = _NO_ARGUMENTS if none else _ARGUMENTS | _KEYWORDS * words
         super().__init__(name.encode(), function, flags, doc.encode() or None)
 
 

@@ -1,0 +1,103 @@
+"""Pushes and workers' turns by native code: where that finds what it reads; see `entry_code`.
+
+`native(engine)` is called when there is first a worker to be had, so that a program that never
+pushes a function of its own does without.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from gnomon.engine import entry_code
+from gnomon.engine.bookkeeping import Books
+from gnomon.engine.failure import PACKAGE
+from gnomon.engine.job import Job, Operator
+from gnomon.engine.lane import Lane
+from gnomon.engine.push_code import PUSHES
+from gnomon.engine.strike_code import VARIABLE
+from gnomon.engine.thread import ThreadState
+from gnomon.engine.var import NOBODY, Var
+from gnomon.engine.work_code import WORK
+from gnomon.runtime.fields import WORD, offset, readable, type_offset, words
+from gnomon.runtime.launch import Method, bound, for_good, method_of, native_code
+from gnomon.runtime.lock import reentrant
+from gnomon.runtime.native import Block
+from gnomon.runtime.once import once
+
+#: `turns(engine, lane, state)`: see `work_code`
+Turns = Callable[[Any, Lane, ThreadState], Any]
+
+_SLOTS: dict[type, tuple[str, ...]] = {
+    Books: (
+        "_bulking", "_cpu_context", "_deferred", "_hiring", "_lane", "_late", "_lock", "_observer",
+        "_pending", "_poisoned", "_ready", "_settled",
+    ),
+    Job: (
+        "blockers", "const", "copy", "ctx", "failure", "fn", "interrupt", "kind", "label",
+        "mutate", "operator", "outer", "priority", "site", "state",
+    ),
+    Lane: ("closed", "idle", "normal", "orphaned", "short", "urgent", "waking"),
+    Operator: ("active", "gates"),
+    ThreadState: ("done", "job"),
+    Var: ("deleted", "promised", "queue", "readers", "version", "writer"),
+}  # fmt: skip
+_NAMES = ("append", "release", "co_filename", "state")
+_PARAMETERS = ("fn", "ctx", "const_vars", "mutate_vars", "priority", "name", "copy")
+
+
+def in_python(engine: Any, lane: Lane, state: ThreadState) -> None:
+    """The turns of a worker where there is no native code: none."""
+
+
+@once
+def _owner() -> int | None:
+    """Where a lock keeps its owner, 0 while it is free; None where that cannot be seen."""
+    lock = reentrant()
+    free = words(lock)
+    with lock:
+        held = words(lock)
+    mine = threading.get_ident()
+    places = [k for k, (a, b) in enumerate(zip(free, held, strict=True)) if not a and b == mine]
+    return places[0] * WORD if places and words(lock) == free else None
+
+
+def _numbers(owner: int) -> dict[str, int]:
+    """What stands for the names in the native code."""
+    found = {name: offset(Var, name) for name in VARIABLE}
+    for kind, slots in _SLOTS.items():
+        found.update((f"{kind.__name__}.{slot}", offset(kind, slot)) for slot in slots)
+    found.update((f".{k}", v) for k, v in vars(entry_code).items() if isinstance(v, int))
+    return found | {"type": type_offset(), "lock.owner": owner}
+
+
+@once
+def native(kind: Any) -> Turns:
+    """From now on engines of a class push by native code, where there may be such; its turns."""
+    owner = _owner() if readable() else None
+    if owner is None:
+        return in_python
+    before = kind.push_sync
+    known = [
+        Job, Var, Operator, deque, NOBODY, (), 0, 1, 2, 3, *map(sys.intern, _NAMES), PACKAGE,
+        tuple, list, before, kind.push, None, *map(sys.intern, _PARAMETERS),
+    ]  # fmt: skip
+    record = Block([*map(id, known)])
+    symbols = {"record": record.address}
+    numbers = _numbers(owner)
+    pushes, work = (native_code(text, numbers, symbols) for text in (PUSHES, WORK))
+    push_sync = Method("push_sync", pushes.address("push_sync"), _told(before), words=True)
+    turns = Method("turns", work.address("work"))
+    for_good((known, record, pushes, work, push_sync, turns))
+    kind.push_sync = method_of(kind, push_sync)
+    made: Turns = bound(turns, None)
+    return made
+
+
+def _told(method: Any) -> str:
+    """What a method in C tells of itself: the signature, and the text of the one in Python."""
+    shown = "$self, fn, ctx=None, const_vars=(), mutate_vars=(), priority=0, name=None, copy=False"
+    return f"push_sync({shown})\n--\n\n{method.__doc__}"

@@ -1,0 +1,157 @@
+"""Native code for a worker's turns: settle what it ran, take what is next, run it.
+
+`work(engine, lane, state)` does so as long as all is usual: functions without a device of their
+own, no failure yet, nobody in the midst of an entry, something else pending. What it ran and did
+not settle is `state.done`. It answers a job that it took and leaves to Python to run; None where
+Python is to look after the books; True where it only gives other threads a chance. What a function
+raises, it raises; `state.job` is that function's.
+"""
+
+from __future__ import annotations
+
+from gnomon.engine.entry_code import COMMON
+
+_TURNS = 64  # functions in C do not give other threads a chance
+
+WORK = (
+    COMMON
+    + """
+; whether all is usual
+define internal i1 @calm(ptr %engine, ptr %lane) {
+  %unlocked = call i1 @unlocked(ptr %engine)
+  br i1 %unlocked, label %books, label %no
+books:
+  %unobserved = call i1 @is(ptr %engine, i64 <Books._observer>, ptr @None)
+  %healthy = call i1 @is(ptr %engine, i64 <Books._poisoned>, ptr @False)
+  %manned = call i1 @empty(ptr %engine, i64 <Books._hiring>)
+  %nothing.late = call i1 @empty(ptr %engine, i64 <Books._deferred>)
+  %sent = call i1 @empty(ptr %engine, i64 <Books._ready>)
+  %one = and i1 %unobserved, %healthy
+  %two = and i1 %manned, %nothing.late
+  %three = and i1 %one, %sent
+  %fine = and i1 %two, %three
+  br i1 %fine, label %ours, label %no
+ours:
+  %own = call i1 @is(ptr %lane, i64 <Lane.orphaned>, ptr @False)
+  %open = call i1 @is(ptr %lane, i64 <Lane.closed>, ptr @False)
+  %no.urgent = call i1 @empty(ptr %lane, i64 <Lane.urgent>)
+  %no.short = call i1 @empty(ptr %lane, i64 <Lane.short>)
+  %four = and i1 %own, %open
+  %five = and i1 %no.urgent, %no.short
+  %all = and i1 %four, %five
+  ret i1 %all
+no:
+  ret i1 false
+}
+
+; settles what ran last, which goes to `left`, to be dropped; takes the next, or null
+define internal ptr @turn(ptr %engine, ptr %lane, ptr %state, ptr %left) {
+  store ptr null, ptr %left
+  %calm = call i1 @calm(ptr %engine, ptr %lane)
+  br i1 %calm, label %settle, label %none
+settle:
+  %done = call ptr @slot(ptr %state, i64 <ThreadState.done>)
+  %nothing = icmp eq ptr %done, @None
+  br i1 %nothing, label %take, label %look
+look:
+  %pending.now = call ptr @slot(ptr %engine, i64 <Books._pending>)
+  %pending = call i64 @PyLong_AsLongLong(ptr %pending.now)
+  %others = icmp sgt i64 %pending, 1
+  %awaited = call i1 @awaited(ptr %done)
+  %unawaited = xor i1 %awaited, true
+  %ready = call ptr @known(i64 <.READY>)
+  %held = call i1 @is(ptr %done, i64 <Job.state>, ptr %ready)
+  %still = and i1 %unawaited, %held
+  %nobody.waits = and i1 %others, %still
+  br i1 %nobody.waits, label %leave, label %none
+leave:
+  call void @Py_IncRef(ptr %done)
+  store ptr %done, ptr %left
+  call void @set(ptr %state, i64 <ThreadState.done>, ptr @None)
+  call void @leave(ptr %engine, ptr %done)
+  %sent = call i1 @empty(ptr %engine, i64 <Books._ready>)
+  br i1 %sent, label %take, label %none
+take:
+  %normal = call ptr @slot(ptr %lane, i64 <Lane.normal>)
+  %n = call i64 @PyObject_Size(ptr %normal)
+  %some = icmp sgt i64 %n, 0
+  br i1 %some, label %one, label %none
+one:
+  %job = call ptr @first(ptr %normal)
+  %more = icmp sgt i64 %n, 1
+  br i1 %more, label %others.too, label %taken
+others.too:
+  call void @wake(ptr %lane)
+  br label %taken
+taken:
+  ret ptr %job
+none:
+  ret ptr null
+}
+
+define ptr @work(ptr %self, ptr %args, i64 %count) {
+entry:
+  %left.at = alloca ptr
+  %engine = load ptr, ptr %args
+  %lane.at = getelementptr ptr, ptr %args, i64 1
+  %lane = load ptr, ptr %lane.at
+  %state.at = getelementptr ptr, ptr %args, i64 2
+  %state = load ptr, ptr %state.at
+  %sync = call ptr @known(i64 <.SYNC>)
+  %context = call ptr @slot(ptr %engine, i64 <Books._cpu_context>)
+  br label %again
+
+again:
+  %k = phi i64 [0, %entry], [%k.next, %ran]
+  %collects = call i32 @PyGC_Disable()
+  %job = call ptr @turn(ptr %engine, ptr %lane, ptr %state, ptr %left.at)
+  %collected = icmp ne i32 %collects, 0
+  br i1 %collected, label %collect, label %drop
+collect:
+  %r = call i32 @PyGC_Enable()
+  br label %drop
+drop:
+  %left = load ptr, ptr %left.at
+  call void @drop(ptr %left)  ; any code may run from here on
+  %none = icmp eq ptr %job, null
+  br i1 %none, label %python, label %look
+look:
+  %plain = call i1 @is(ptr %job, i64 <Job.kind>, ptr %sync)
+  %here = call i1 @is(ptr %job, i64 <Job.ctx>, ptr @None)
+  %unobserved = call i1 @is(ptr %engine, i64 <Books._observer>, ptr @None)
+  %healthy = call i1 @is(ptr %engine, i64 <Books._poisoned>, ptr @False)
+  %one = and i1 %plain, %here
+  %two = and i1 %unobserved, %healthy
+  %ours = and i1 %one, %two
+  br i1 %ours, label %run, label %theirs
+run:
+  call void @set(ptr %job, i64 <Job.outer>, ptr @None)
+  call void @set(ptr %state, i64 <ThreadState.job>, ptr %job)
+  %function = call ptr @slot(ptr %job, i64 <Job.fn>)
+  %answer = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(
+    ptr %function, ptr %context, ptr null)
+  %raised = icmp eq ptr %answer, null
+  br i1 %raised, label %error, label %ran
+ran:
+  call void @set(ptr %state, i64 <ThreadState.done>, ptr %job)
+  call void @set(ptr %state, i64 <ThreadState.job>, ptr @None)
+  call void @Py_DecRef(ptr %job)
+  call void @Py_DecRef(ptr %answer)
+  %k.next = add i64 %k, 1
+  %more = icmp slt i64 %k.next, <.TURNS>
+  br i1 %more, label %again, label %chance
+
+theirs:
+  ret ptr %job
+error:
+  call void @Py_DecRef(ptr %job)
+  ret ptr null
+chance:
+  call void @Py_IncRef(ptr @True)
+  ret ptr @True
+python:
+  call void @Py_IncRef(ptr @None)
+  ret ptr @None
+}
+""".replace("<.TURNS>", str(_TURNS))
+)
