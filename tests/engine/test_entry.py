@@ -1,0 +1,167 @@
+"""Pushes and workers' turns by native code: what Python's do, and the way back to them."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import threading
+import traceback
+
+import pytest
+
+from gnomon import engine
+from gnomon.base import EngineError
+from gnomon.engine import entry
+from gnomon.engine.engine import Engine
+
+
+@pytest.fixture
+def started(threaded):
+    """An engine with workers: from then on pushes may be native."""
+    threaded.push_sync(lambda ctx: None)
+    threaded.wait_for_all()
+    return threaded
+
+
+def test_arguments_by_place_and_by_name(started):
+    told = []
+    a, b = started.new_variable(), started.new_variable()
+    started.push_sync(told.append, None, [a], (b,), 0, "one", False)
+    started.push_sync(fn=told.append, mutate_vars=[b], const_vars=(a,), name="two")
+    started.push_sync(**{"".join(["f", "n"]): told.append, "".join(["mutate", "_vars"]): [b]})
+    started.push_sync(told.append, mutate_vars=iter([b]), priority=3)
+    started.wait_for_all()
+    assert len(told) == 4 and (a.version, b.version) == (0, 4)
+    shown = inspect.signature(type(started).push_sync)
+    assert [*shown.parameters] == [*inspect.signature(Engine.push_sync).parameters]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words", "error"),
+    [
+        ((), {}, TypeError),
+        ((print,) * 9, {}, TypeError),
+        ((print,), {"fn": print}, TypeError),
+        ((print,), {"other": 1}, TypeError),
+        ((3,), {}, EngineError),
+        ((print, None, 3), {}, EngineError),
+        ((print, None, [3]), {}, EngineError),
+        ((print, "cpu"), {}, EngineError),
+        ((print, None, (), (), "high"), {}, EngineError),
+    ],
+)
+def test_mistakes_are_told_by_python(started, arguments, words, error):
+    with pytest.raises(error):
+        started.push_sync(*arguments, **words)
+    assert started._pending == 0
+
+
+def test_variables_are_checked(started):
+    a, b, gone = (started.new_variable() for _ in range(3))
+    started.delete_variable(gone)
+    for const, mutate in [([a, a], []), ([], [b, b]), ([a], [b, a]), ([gone], []), ([], [gone])]:
+        with pytest.raises(EngineError, match=r"once|either|deleted"):
+            started.push_sync(print, None, const, mutate)
+    many = [started.new_variable() for _ in range(20)]
+    started.push_sync(lambda ctx: None, None, [a], many)
+    started.wait_for_all()
+    assert [x.version for x in many] == [1] * 20
+
+
+def test_promised_reads_are_pushed_first(started):
+    a, told = started.new_variable(), []
+
+    def promise():
+        a.promised = ()
+        started.push_sync(lambda ctx: told.append("read"), const_vars=[a])
+
+    a.promised = [promise]
+    started.push_sync(lambda ctx: told.append("written"), mutate_vars=[a])
+    started.wait_for_all()
+    assert told == ["read", "written"]
+
+
+def test_readers_enter_together_and_writers_alone(started):
+    a, told, gate = started.new_variable(), [], threading.Event()
+    both = threading.Barrier(2)
+    started.push_sync(lambda ctx: gate.wait(5), mutate_vars=[a])
+    for _ in range(2):
+        started.push_sync(lambda ctx: told.append(both.wait(5) < 2), const_vars=[a])
+    started.push_sync(lambda ctx: told.append("w"), mutate_vars=[a])
+    started.push_async(lambda ctx, done: (told.append("async"), done()), mutate_vars=[a])
+    started.push_inline(lambda ctx: told.append("inline"), mutate_vars=[a])
+    started.push_sync(lambda ctx: told.append("urgent"), mutate_vars=[a], priority=1)
+    started.push_sync(lambda ctx: told.append("last"), mutate_vars=[a])
+    gate.set()
+    started.wait_for_all()
+    assert told == [True, True, "w", "async", "inline", "urgent", "last"]
+    assert a.version == 6 and not a.queue and not a.readers and a.writer is None
+
+
+def test_the_place_of_a_push_and_of_an_error_are_told(started):
+    def wrong(ctx):
+        return 1 // 0
+
+    a = started.new_variable()
+    started.push_sync(wrong, mutate_vars=[a])  # here
+    with pytest.raises(EngineError, match=r"(?s)'.*wrong' failed: ZeroDivisionError.*# here") as e:
+        started.wait_for_var(a)
+    frames = traceback.extract_tb(e.value.__cause__.__traceback__)
+    assert frames[-1].line == "return 1 // 0"
+
+
+def test_functions_in_c_leave_others_their_turn(started):
+    seen = threading.Event()
+    threading.Timer(0.05, seen.set).start()
+    variable = started.new_variable()
+    told = []
+    while not seen.is_set():
+        for _ in range(1000):
+            started.push_sync(told.append, None, (), (variable,))
+    started.wait_for_all()
+    assert len(told) == variable.version
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_collector_is_as_it_was(started, on):
+    before = gc.isenabled()
+    (gc.enable if on else gc.disable)()
+    try:
+        for _ in range(100):
+            started.push_sync(lambda ctx: [[] for _ in range(10)])
+        started.wait_for_all()
+        assert gc.isenabled() is on
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
+def test_functions_are_let_go_of_when_they_are_done(started):
+    class Marked:
+        def __call__(self, ctx):
+            return None
+
+        def __del__(self):
+            # it pushes, from wherever it is let go of
+            started.push_sync(lambda ctx: gone.append(1))
+
+    gone = []
+    for _ in range(200):
+        started.push_sync(Marked())
+    for _ in range(3):
+        started.wait_for_all()
+    assert len(gone) >= 199
+
+
+def test_without_native_code_workers_do_it_all():
+    one = engine.ThreadedEngine(2)
+    told, variable = [], one.new_variable()
+    try:
+        one.push_sync(lambda ctx: None)
+        one.wait_for_all()
+        one._turns = entry.in_python
+        for k in range(100):
+            Engine.push_sync(one, lambda ctx, k=k: told.append(k), None, (), (variable,))
+        one.wait_for_all()
+    finally:
+        one.stop()
+    assert told == [*range(100)] and variable.version == 100
