@@ -7,10 +7,16 @@ NumPy's before anything is timed. The table gives each median and, in brackets, 
 gnomon's time of the same round; then the bytes that a step must move at the least, and how fast
 gnomon moves them. The first line says how fast the machine copies. C is compiled with gcc when it
 is there; peers that are missing, or have no such row, are left out, and that is said.
+
+Rows that wait for memory depend on where a process's pages happen to lie: two processes of one
+contender differ by some per cent. `--processes N` starts every contender N times and gives the
+median of the N ratios, and the least and the greatest of them; `--again` runs gnomon against
+itself, whose ratio would be 1.00 if there were no noise.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 import time
@@ -20,7 +26,7 @@ from typing import Any
 import measure
 import numpy as np
 from peers import ext_work as work
-from peers.protocol import start
+from peers.protocol import Peer, start
 
 WORKERS = Path(__file__).parent / "peers"
 CONTENDERS = {
@@ -52,17 +58,26 @@ def check(row: str, facts: dict[str, dict[str, Any]]) -> None:
         print(f"{row}: another result by {', '.join(wrong)}", file=sys.stderr)
 
 
-def speed(row: str, seconds: dict[str, list[float]]) -> str:
+def speed(row: str, runs: list[measure.Seconds]) -> str:
     """The row's bytes, and gnomon's speed."""
     moved = work.ROWS[row].bytes
-    first = next(iter(seconds.values()), None)
-    rate = "" if first is None else f"{moved / statistics.median(first) / 1e9:.1f} GB/s"
+    first = [s for seconds in runs for s in next(iter(seconds.values()), [])]
+    rate = f"{moved / statistics.median(first) / 1e9:.1f} GB/s" if first else ""
     return f" {moved / 1e6:.1f} MB | {rate} |"
+
+
+def timed(row: str, peers: list[Peer], options: argparse.Namespace) -> measure.Seconds:
+    """Seconds for a step of each peer that can do the row."""
+    able, facts = measure.prepared(peers, row=row)
+    check(row, facts)
+    return measure.interleaved(able, options.rounds, options.block) if able else {}
 
 
 def main() -> None:
     """Time and print."""
     parser = measure.arguments(__doc__.splitlines()[0])
+    parser.add_argument("--processes", type=int, default=1, help="starts of each contender")
+    parser.add_argument("--again", action="store_true", help="gnomon as its own peer as well")
     options = parser.parse_args()
     pythons = measure.interpreters(options)
     wanted = {
@@ -70,18 +85,23 @@ def main() -> None:
         for name, (environment, script) in CONTENDERS.items()
         if options.only is None or name in options.only
     }
-    peers = start(wanted)
-    names = [peer.name for peer in peers]
-    about = [peer.about["about"] for peer in peers]
-    print(*about, f"{options.threads} threads, copy {bandwidth():.0f} GB/s", sep="; ")
-    print(measure.header("extension", [*names, "bytes", "speed"]))
-    for row in measure.chosen(list(work.ROWS), options.rows):
-        able, facts = measure.prepared(peers, row=row)
-        check(row, facts)
-        seconds = measure.interleaved(able, options.rounds, options.block) if able else {}
-        print(measure.row(row, names, seconds) + speed(row, seconds), flush=True)
-    for peer in peers:
-        peer.close()
+    if options.again:
+        wanted["again"] = (sys.executable, WORKERS / CONTENDERS["gnomon"][1], ())
+    chosen = measure.chosen(list(work.ROWS), options.rows)
+    runs: dict[str, list[measure.Seconds]] = {row: [] for row in chosen}
+    for process in range(options.processes):
+        peers = start(wanted)
+        names = [peer.name for peer in peers]
+        if process == 0:
+            about = [peer.about["about"] for peer in peers]
+            print(*about, f"{options.threads} threads, copy {bandwidth():.0f} GB/s", sep="; ")
+            print(measure.header("extension", [*names, "bytes", "speed"]))
+        for row in chosen:
+            runs[row].append(timed(row, peers, options))
+            if process == options.processes - 1:
+                print(measure.row(row, names, *runs[row]) + speed(row, runs[row]), flush=True)
+        for peer in peers:
+            peer.close()
 
 
 if __name__ == "__main__":

@@ -9,9 +9,11 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from peers.protocol import Peer, PeerError
+
+Seconds: TypeAlias = dict[str, list[float]]  # for a step of each peer, one for each round
 
 PAUSE = 0.02  # lets a peer's threads stop spinning before the next one's turn
 
@@ -57,10 +59,10 @@ def calibrated(peer: Peer, block: float) -> int:
         steps *= 4
 
 
-def interleaved(peers: Sequence[Peer], rounds: int, block: float) -> dict[str, list[float]]:
+def interleaved(peers: Sequence[Peer], rounds: int, block: float) -> Seconds:
     """Seconds for a step of each peer, one value for each round."""
     steps = {peer.name: calibrated(peer, block) for peer in peers}
-    seconds: dict[str, list[float]] = {peer.name: [] for peer in peers}
+    seconds: Seconds = {peer.name: [] for peer in peers}
     for turn in range(rounds):
         for peer in [*peers[turn % len(peers) :], *peers[: turn % len(peers)]]:
             time.sleep(PAUSE)
@@ -89,17 +91,23 @@ def readable(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
-def row(title: str, names: Sequence[str], seconds: dict[str, list[float]]) -> str:
-    """A line of the table: each contender's median, and the median of its ratios to the first."""
-    base = next((name for name in names if name in seconds), None)
+def row(title: str, names: Sequence[str], *runs: Seconds) -> str:
+    """A line of the table: each contender's median, and the median of its ratios to the first.
+
+    Of several runs, the median of each one's ratio, with the least and the greatest of them.
+    """
+    base = next((name for name in names if name in runs[0]), None)
     cells = []
     for name in names:
-        if name not in seconds or base is None:
+        seconds = [run[name] for run in runs if name in run]
+        if not seconds or base is None:
             cells.append("")
             continue
-        ratios = [a / b for a, b in zip(seconds[name], seconds[base], strict=True)]
-        ratio = "" if name == base else f" ({statistics.median(ratios):.2f})"
-        cells.append(readable(statistics.median(seconds[name])) + ratio)
+        pairs = [zip(run[name], run[base], strict=True) for run in runs if name in run]
+        ratios = sorted(statistics.median(a / b for a, b in pair) for pair in pairs)
+        spread = f", {ratios[0]:.2f} to {ratios[-1]:.2f}" if len(ratios) > 1 else ""
+        ratio = "" if name == base else f" ({statistics.median(ratios):.2f}{spread})"
+        cells.append(readable(statistics.median(s for run in seconds for s in run)) + ratio)
     return "| " + " | ".join([title, *cells]) + " |"
 
 
