@@ -10,8 +10,8 @@ for them, whose own `total` is 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from gnomon import dtype as dt
 from gnomon.code.coarse import Quotients
@@ -136,6 +136,9 @@ class PhaseWriter(SweepWriter):
         if phase.vector and not self.windows:  # whose rows have ends that go through the caches
             self.streamed = target.streamed(phase, short * unroll)
         self.large: Value | None = None
+        self.registers: list[Register] = []
+        light = self.masks and self.long == ALIGNED * self.short
+        self.brief = bool(self.windows and phase.rows) and light and not phase.columns
 
     # -- the function ---------------------------------------------------------------------------
 
@@ -161,7 +164,7 @@ class PhaseWriter(SweepWriter):
         """The blocks of a share, row by row, or column by column."""
         share = Value("%low", dt.int64), Value("%high", dt.int64)
         first = HEADER_SLOTS + PHASE_SLOTS * self.number
-        block, each = self.slot(first + BLOCK), self.slot(first + EACH)
+        block, each = self.block(), self.slot(first + EACH)
         counted: list[int | None] = [*self.phase.rows, None]  # None: the block within a row
         if self.phase.columns:
             counted[-2:] = counted[:-3:-1]
@@ -188,7 +191,7 @@ class PhaseWriter(SweepWriter):
         assert isinstance(put, Put)
         low, high = Value("%low", dt.int64), Value("%high", dt.int64)
         first = HEADER_SLOTS + PHASE_SLOTS * self.number
-        block, stop = self.slot(first + BLOCK), self.extent(inner)
+        block, stop = self.block(), self.extent(inner)
         ends = [self.int("mul", number, block) for number in (low, high)]
         by_rows = e.primitive("eq", [self.slot(first + EACH), e.index(0)], dt.bool_)
         if own.filled:
@@ -242,20 +245,85 @@ class PhaseWriter(SweepWriter):
             self.advance(extents, where)
 
     def run(self, inner: int, share: Range, counted: Sequence[Counted]) -> None:
-        """Blocks one after the other, each found by counting."""
+        """Blocks one after the other; where the rows are short and whole, by less code for each."""
+        if self.brief:
+            e, n = self.e, self.extent(inner)
+            few = e.primitive("le", [n, e.index(ALIGNED * self.short)], dt.bool_)
+            whole = e.primitive("le", [n, self.block()], dt.bool_)
+            both = e.primitive("and", [few, whole], dt.bool_)
+            middle = e.primitive("select", [both, share[1], share[0]], dt.int64)
+            with self.scope():
+                self.registers = self.registers_of_row(n)
+                self.count((share[0], middle), counted[:-1], lambda _: self.brief_row(inner))
+            share = middle, share[1]
+        self.count(share, counted, lambda number: self.block_of_row(inner, number))
+
+    def count(
+        self, share: Range, counted: Sequence[Counted], inside: Callable[[Value], None]
+    ) -> None:
+        """`inside` for each block of a share, found by counting: it gets its number in its row."""
         extents = [n for _, n in counted]
         where = self.position(share[0], extents)
-        block = self.slot(HEADER_SLOTS + PHASE_SLOTS * self.number + BLOCK)
         with self.e.for_range(*share), self.scope():
+            number = self.e.index(0)
             for (v, _), place in zip(counted, where, strict=True):
                 if v is None:
-                    start = self.int("mul", self.counter(place), block)
+                    number = self.counter(place)
                 else:
                     self.base[v] = self.counter(place)
-            stop = self.smaller(self.int("add", start, block), self.extent(inner))
             self.settle(mask_of(self.phase.rows))
-            self.in_turn(self.phase.turns, lambda: self.row(inner, start, stop))
+            inside(number)
             self.advance(extents, where)
+
+    def block_of_row(self, inner: int, number: Value) -> None:
+        """A block of the present row."""
+        block = self.block()
+        start = self.int("mul", number, block)
+        stop = self.smaller(self.int("add", start, block), self.extent(inner))
+        self.in_turn(self.phase.turns, lambda: self.row(inner, start, stop))
+
+    def brief_row(self, inner: int) -> None:
+        """A row of few registers, masked, without a loop."""
+        e, n, lanes = self.e, self.extent(inner), self.short
+        self.body(self.phase.row)
+        self.reciprocals([self.phase.body], 1 << inner)
+        self.look_out(e.index(0))
+
+        def register(k: int) -> None:
+            first, bits = e.index(k * lanes), self.registers[k].bits
+            with e.when(e.primitive("lt", [first, n], dt.bool_)):
+                mask = e.do(f"bitcast i{lanes} {bits} to <{lanes} x i1>", dt.bool_, lanes)
+                self.ahead = self.registers[k].ahead
+                with self.over(inner, first, lanes, mask):
+                    self.body(self.phase.body)
+                self.ahead = {}
+                if k + 1 < ALIGNED:
+                    register(k + 1)
+
+        register(0)
+
+    def registers_of_row(self, n: Value) -> list[Register]:
+        """What the registers of all brief rows share: rows of one loop differ in their last place.
+
+        Masks are kept as bits, for LLVM would make them anew for each row.
+        """
+        e, lanes = self.e, self.short
+        found: list[Register] = []
+        before = mask_of(self.phase.rows[:-1])
+        steady = [w for w in self.windows if not w.low.free & ~before]
+        lows = {w.cond.id: self.near_end(w.low, e.index(0)) for w in steady}
+        for k in range(ALIGNED):
+            first = e.index(k * lanes)
+            self.left = e.convert(self.int("sub", n, first), dt.int32)
+            bits = e.do(f"bitcast {self.inside(lanes)} to i{lanes}", dt.uint64).name
+            starts = {key: e.convert(low, dt.uint32) for key, low in lows.items()}
+            ahead = {key: self.numbers(first, low, lanes) for key, low in starts.items()}
+            found.append(Register(bits, ahead))
+        return found
+
+    def block(self) -> Value:
+        """Inner iterations of a block."""
+        return self.slot(HEADER_SLOTS + PHASE_SLOTS * self.number + BLOCK)
 
     def settle(self, known: int) -> None:
         """Compute here what the index arithmetic further in takes from the variables `known`."""
@@ -382,6 +450,13 @@ class PhaseWriter(SweepWriter):
         """The body of a large phase as calls of functions that share memory on the stack."""
         assert self.segments is not None
         self.segments.run(self)
+
+
+class Register(NamedTuple):
+    """Which lanes of a row a register has, as bits, and how far ahead of windows they are."""
+
+    bits: str
+    ahead: dict[int, Value]
 
 
 def variables(counted: Sequence[Counted]) -> list[int]:

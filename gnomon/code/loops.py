@@ -13,7 +13,7 @@ from gnomon.code.target import Target
 from gnomon.code.values import Arguments
 from gnomon.code.window import Window
 from gnomon.expr.reducer import Reducer
-from gnomon.expr.term import Arena
+from gnomon.expr.term import Arena, Term
 from gnomon.plan.ir import LONGEST, Body, Fold, Let, Put
 from gnomon.plan.statement import SAVERS
 
@@ -37,6 +37,7 @@ class LoopWriter(Divider, ABC):
         self.masks = masks
         self.windows: Sequence[Window] = ()
         self.edges: dict[int, tuple[Value, tuple[Value, Value]]] = {}
+        self.ahead: dict[int, Value] = {}  # by window, of the present lanes where it is known
         self.sure = False  # whether all windows hold
 
     @contextmanager
@@ -54,27 +55,35 @@ class LoopWriter(Divider, ABC):
         if self.sure:
             return e.constant(True, dt.bool_)
         start, ends = self.edges[window.cond.id]
-        ahead = e.convert(self.int("sub", base, start), dt.uint32)
-        first = e.primitive("sub", [ahead, ends[0]], dt.uint32)
-        numbers = e.primitive("add", [e.lane_numbers(self.lanes, dt.uint32), first], dt.uint32)
-        return e.primitive("lt", [numbers, ends[1]], dt.bool_)
+        ahead = self.ahead.get(window.cond.id)
+        if ahead is None:
+            ahead = self.numbers(self.int("sub", base, start), ends[0], self.lanes)
+        return e.primitive("lt", [ahead, ends[1]], dt.bool_)
+
+    def numbers(self, base: Value, low: Value, lanes: int) -> Value:
+        """How far `lanes` lanes from `base` on are ahead of `low`; huge before it."""
+        e = self.e
+        first = e.primitive("sub", [e.convert(base, dt.uint32), low], dt.uint32)
+        return e.primitive("add", [e.lane_numbers(lanes, dt.uint32), first], dt.uint32)
 
     def look_out(self, start: Value) -> None:
-        """Note where the windows of a row are, seen from `start`: not further than a block is long.
+        """Note where the windows of a row are, seen from `start`.
 
         An index is inside where its distance from the window's begin, which is huge where it is
         negative, is less than the window is wide.
         """
         e, zero = self.e, self.e.index(0)
         for window in self.windows:
-            places = []
-            for end in (window.low, window.high):
-                ahead = self.int("sub", self.value(end, True), start)
-                some = e.primitive("max", [ahead, zero], dt.int64)
-                places.append(self.smaller(some, e.index(LONGEST)))
-            wide = e.primitive("max", [self.int("sub", places[1], places[0]), zero], dt.int64)
-            ends = e.convert(places[0], dt.uint32), e.convert(wide, dt.uint32)
+            low, high = (self.near_end(end, start) for end in (window.low, window.high))
+            wide = e.primitive("max", [self.int("sub", high, low), zero], dt.int64)
+            ends = e.convert(low, dt.uint32), e.convert(wide, dt.uint32)
             self.edges[window.cond.id] = start, ends
+
+    def near_end(self, end: Term, start: Value) -> Value:
+        """How far an end of a window is from `start`: not further than a block is long."""
+        ahead = self.int("sub", self.value(end, True), start)
+        some = self.e.primitive("max", [ahead, self.e.index(0)], dt.int64)
+        return self.smaller(some, self.e.index(LONGEST))
 
     def vector_loop(
         self, var: int, start: Value, stop: Value, tail: int, body: Callable[[], None]

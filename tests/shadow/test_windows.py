@@ -80,3 +80,22 @@ def test_what_goes_past_the_caches(start):
     columns = ext.unpack_patch2col(image, (3, 3), (1, 1), (1, 1), (1, 1))
     for e in (padded, columns):
         np.testing.assert_array_equal(ran(e, e.shape, "float32", 1, start), evaluate(e))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_of_few_registers(dtype):
+    rng = np.random.default_rng(len(dtype))
+    lanes = 64 // np.dtype(dtype).itemsize
+    for width in (1, 2, lanes - 1, lanes, lanes + 1, 3 * lanes + 3, 4 * lanes, 4 * lanes + 1):
+        x = leaf(rng, (2, 3, int(rng.integers(1, 8)), width), dtype)
+        pads = (int(rng.integers(0, 3)), int(rng.integers(0, 2)))
+        stored(ext.unpack_patch2col(x, (1, min(2, width)), (1, 1), (1, 1), pads), rng, "saveto")
+        stored(ext.pad(x, (0, 1, 0, 2), (1, 0, 2, 0), 1) * 2, rng, "plusto")
+        stored(ext.pad(x, (0, 0, 0, 0), (0, 0, 0, 3), 0), rng, "saveto")
+
+
+def test_many_rows_of_few_registers():
+    rng = np.random.default_rng(5)
+    image = leaf(rng, (2, 3, 56, 56), "float32")  # enough for several tasks
+    for pad in (0, 1, 2):
+        stored(ext.unpack_patch2col(image, (3, 3), (1, 1), (1, 1), (pad, pad)), rng, "saveto")
