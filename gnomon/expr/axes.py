@@ -20,7 +20,8 @@ def normal_axis(where: str, axis: int, ndim: int) -> int:
     """
     number = whole(where, "axis", axis)
     if not -ndim <= number < ndim:
-        raise ShapeError(complaint(where, "axis", f"an axis of {ndim}", number))
+        expected = f"an axis from 0 to {ndim - 1}" if ndim else "an operand with axes"
+        raise ShapeError(complaint(where, "axis", expected, number))
     return number % ndim
 
 

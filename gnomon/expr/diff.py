@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gnomon.expr.node import Expr
-from gnomon.expr.walk import postorder
+from gnomon.base import ShapeError, complaint
+from gnomon.expr.node import Expr, check_expr
+from gnomon.expr.walk import fits_any, postorder
 
 
 def vjp(
@@ -18,7 +19,24 @@ def vjp(
     >>> (gx,) = vjp([x * 2.0], [g], [x])
     >>> gx.shape
     (3,)
+
+    Raises:
+        TypeError: no sequences of expressions.
+        ShapeError: not as many gradients as outputs, or one has another shape.
     """
+    given = {"outputs": outputs, "out_grads": out_grads, "inputs": inputs}
+    for name, several in given.items():
+        if not isinstance(several, Sequence):
+            raise TypeError(complaint("vjp", name, "a sequence of expressions", f"{several!r:.60}"))
+        for one in several:
+            check_expr("vjp", name, one)
+    if len(out_grads) != len(outputs):
+        expected = f"one for each of {len(outputs)} outputs"
+        raise ShapeError(complaint("vjp", "out_grads", expected, len(out_grads)))
+    for out, g in zip(outputs, out_grads, strict=True):
+        if g.shape != out.shape and not fits_any(g):
+            expected = f"the shape of {out!r}"
+            raise ShapeError(complaint("vjp", "out_grads", expected, f"{g!r}"))
     order = postorder(outputs)
     wanted = reaching(order, inputs)
     grads: dict[Expr, Expr] = {}

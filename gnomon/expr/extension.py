@@ -11,8 +11,9 @@ It is imported when a name is first asked for that nobody has entered yet, once 
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from gnomon.base import ParamError, complaint
@@ -36,14 +37,22 @@ def extension(function: F) -> F:
     True
 
     Raises:
-        ParamError: it has no name of its own, or another function has that name.
+        ParamError: it has no name of its own, or another function, or `gnomon.shadow`, has that.
     """
     name = getattr(function, "__name__", "")
     if not callable(function) or not name.isidentifier():
         expected = "a function with a name"
         raise ParamError(complaint("extension", "function", expected, repr(function)))
+    if name in taken():
+        expected = "a name that gnomon.shadow does not have already"
+        raise ParamError(complaint("extension", "function", expected, name))
     EXTENSIONS.register(name, function)
     return function
+
+
+def taken() -> Collection[str]:
+    """The names that `gnomon.shadow`, where extensions are looked for, has itself."""
+    return getattr(sys.modules.get("gnomon.shadow"), "__all__", ())
 
 
 def find(name: str) -> Callable[..., Expr]:
@@ -67,7 +76,7 @@ def load() -> None:
                 continue
             _loaded.add(entry.value)
             thing = entry.load()
-            if callable(thing) and thing.__name__ not in EXTENSIONS:
+            if callable(thing) and thing.__name__ not in {*EXTENSIONS.names(), *taken()}:
                 extension(thing)
 
 

@@ -28,6 +28,7 @@ from gnomon.expr.index import Index
 from gnomon.expr.layout import array_at, stride_classes
 from gnomon.expr.machine import COMPARED, beyond
 from gnomon.expr.pattern import Pattern
+from gnomon.expr.refused import without
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Number, Term, compute_dtype
 from gnomon.expr.walk import brief, fits_any, tree
@@ -193,6 +194,9 @@ class Expr:
 
     def __repr__(self) -> str:
         return f"<{Expr.describe(self)}>"
+
+
+without(Expr)
 
 
 class Buffer(Expr):
@@ -440,9 +444,9 @@ def map_over(fn: ScalarFn, operands: Sequence[Operand]) -> Map:
     shape: Shape | None = None
     for k, arg in enumerate(args):
         if arg.dtype is not dtype:
-            raise DTypeError(
-                misfit(fn, k, f"dtype {dtype.name} as {first!r}", args) + "; convert with tcast"
-            )
+            k, like = (0, arg) if fn.name == "where" and dtype.kind == "b" else (k, first)
+            expected = f"dtype {like.dtype.name} as {like!r}"
+            raise DTypeError(misfit(fn, k, expected, args) + "; convert with tcast")
         if type(arg) is Scalar or arg.shape == shape or fits_any(arg):
             continue
         if shape is not None:

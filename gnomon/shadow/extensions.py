@@ -65,7 +65,9 @@ def pad(e: Expr, py: int, px: int | None = None, value: Number = 0) -> Expr:
 
 @explained
 def pool(red: str | Reducer, e: Expr, ksize: Pair, stride: Pair, pad: Pair = 0) -> Expr:
-    """What `red` makes of every window of `ksize` along the last two axes.
+    """What 'sum', 'avg', 'max', 'min' or a `Reducer` makes of every window of `ksize`.
+
+    Windows lie along the last two axes; padding counts as 0 in sums, never as an extreme.
 
     >>> from gnomon.expr.node import Buffer
     >>> pool("max", Buffer((2, 8, 8)), 2, (2, 2)).shape

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gnomon import dtype as dt
-from gnomon.base import ParamError, ShapeError, complaint, nearest
+from gnomon.base import DTypeError, ParamError, ShapeError, complaint, nearest
 from gnomon.expr import fn
 from gnomon.expr.arguments import explained
 from gnomon.expr.call.dot import BatchDot, Dot
@@ -22,8 +22,18 @@ kDevCPU, kDevGPU = 1, 2
 
 @explained
 def scalar(x: Number, dtype: Any = dt.default_real) -> Scalar:
-    """The number `x` as an expression that fits any shape; another value never recompiles."""
-    return Scalar(x, dt.of(dtype))
+    """The number `x` as an expression that fits any shape; another value never recompiles.
+
+    >>> scalar(3, "uint8")
+    <Scalar = 3 uint8>
+
+    Raises:
+        DTypeError: a whole number that `dtype` does not hold.
+    """
+    made = Scalar(x, dt.of(dtype))
+    if made.dtype.kind in "iu" and isinstance(made.value, int) and made.value != x:
+        raise DTypeError(complaint("scalar", "x", f"a number that {made.dtype} holds", repr(x)))
+    return made
 
 
 @explained

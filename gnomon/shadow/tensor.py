@@ -13,12 +13,12 @@ from gnomon.base import DTypeError, ParamError, ShapeError, complaint
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes, normal_axis, one_each, whole
 from gnomon.expr.layout import UNIT, ZERO
-from gnomon.expr.node import Buffer, Expr, Operand
+from gnomon.expr.node import Buffer, Operand, as_expr
 from gnomon.plan.cut import reach
 from gnomon.plan.statement import Store, identity
 from gnomon.runtime import device as devices
 from gnomon.runtime import look, quick
-from gnomon.shadow.assign import assign, divto, minusto, multo, plusto, saveto
+from gnomon.shadow.assign import assign, divto, minusto, modular, multo, plusto, saveto
 from gnomon.shadow.stream import Stream
 from gnomon.shape import Shape, prod
 
@@ -62,8 +62,12 @@ class Tensor(Buffer):
         if not array.flags.writeable:
             raise ParamError(complaint("Tensor", "data", "writeable memory", "a read-only array"))
         element = array.dtype.itemsize
-        if any(s % element for s in array.strides) or not array.flags.aligned:
-            raise ShapeError(complaint("Tensor", "data", "aligned, whole strides", array.strides))
+        if any(s % element for s in array.strides):
+            expected = f"strides in whole elements of {element} bytes"
+            raise ShapeError(complaint("Tensor", "data", expected, array.strides))
+        if not array.flags.aligned:
+            expected = f"an address that {array.dtype}'s alignment divides (copy it)"
+            raise ShapeError(complaint("Tensor", "data", expected, hex(array.ctypes.data)))
         steps = tuple(s // element for s in array.strides)
         if shape is not None or strides is not None:
             shape, steps = laid_out(array, shape, strides)
@@ -212,7 +216,7 @@ class Tensor(Buffer):
         try:
             row = operator.index(key)
         except TypeError:
-            expected = "a whole number or a slice"
+            expected = "a whole number or a slice of rows (slice_ex takes one for each axis)"
             raise TypeError(complaint("Tensor", "index", expected, repr(key))) from None
         if not -n <= row < n:
             raise IndexError(complaint("Tensor", "index", f"a row of {n}", row))
@@ -285,9 +289,10 @@ class Tensor(Buffer):
         # without this, Python would make the name an expression and store nothing
         raise TypeError(complaint("assignment", "operator", "w[:] = w ** 2", "w **= 2"))
 
-    def explain(self, e: Expr, saver: Any = saveto, stage: str = "loop") -> str:
+    def explain(self, e: Operand, saver: Any = saveto, stage: str = "loop") -> str:
         """What would run for `self saver e`: its 'plan', 'loop', 'llvm' or 'asm'."""
-        return look.explain([Store(self, saver, e)], stage)
+        value = as_expr(e, self.dtype, "explain", "e", modular(saver))
+        return look.explain([Store(self, saver, value)], stage)
 
 
 quick.serve(Tensor)

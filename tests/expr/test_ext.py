@@ -212,7 +212,7 @@ ERRORS = [
     (lambda: ext.reshape(V, (4, -1)), ShapeError, "a divisor of 6"),
     (lambda: ext.reshape(V, (-1, -1)), ShapeError, "-1 at most once"),
     (lambda: ext.transpose(V, (0, 0)), ShapeError, "every axis"),
-    (lambda: ext.swapaxis(V, 0, 2), ShapeError, "an axis of 2, got 2"),
+    (lambda: ext.swapaxis(V, 0, 2), ShapeError, "an axis from 0 to 1, got 2"),
     (lambda: ext.flip(V, 5), ShapeError, "flip: argument 'axis'"),
     (lambda: ext.slice_(V, (0, 0, 0), (1, 1, 1)), ShapeError, "as many numbers"),
     (lambda: ext.slice_(V, (0,), (1,), (0,)), ShapeError, "other than 0"),

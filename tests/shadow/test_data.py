@@ -105,7 +105,7 @@ def test_numpy_and_dlpack_see_the_tensor():
         (lambda: Tensor(np.zeros(2, np.complex64)), DTypeError, "complex64"),
         (lambda: Tensor(np.zeros(2, ">f4")), DTypeError, ">f4"),
         (lambda: Tensor(np.zeros(2, object)), DTypeError, "O"),
-        (lambda: Tensor(np.zeros(3, "f4,i1")["f0"]), ShapeError, "aligned, whole strides"),
+        (lambda: Tensor(np.zeros(3, "f4,i1")["f0"]), ShapeError, "whole elements of 4 bytes"),
         (lambda: Tensor(np.zeros(3, "f"), device="gpu"), DeviceError, "gpu"),
         (lambda: Tensor(np.zeros(6, "f"), shape=(2, 4)), ShapeError, "within 6 elements"),
         (lambda: Tensor(np.zeros(6, "f"), shape=(-2, -3)), ShapeError, "at least 0"),

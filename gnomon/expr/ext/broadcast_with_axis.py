@@ -24,7 +24,7 @@ def broadcast_with_axis(src: Expr, axis: int, size: int) -> Expr:
     """
     axis = whole("broadcast_with_axis", "axis", axis)
     if not -1 <= axis < src.ndim:
-        expected = f"-1, or an axis of {src!r}"
+        expected = f"an axis from -1 to {src.ndim - 1}"
         raise ShapeError(complaint("broadcast_with_axis", "axis", expected, axis))
     size = whole("broadcast_with_axis", "size", size, 0)
     front, back = src.shape[: axis + 1], src.shape[axis + 1 :]

@@ -154,7 +154,9 @@ def reduce(
     axes: int | Iterable[int] | None = None,
     keepdims: bool = False,
 ) -> Expr:
-    """`src` reduced along `axes` (None: all) by 'sum', 'prod', 'max', 'min' or a `Reducer`.
+    """`src` by 'sum', 'prod', 'max', 'min', 'argmax', 'argmin' or a `Reducer` along `axes`.
+
+    Without `axes` along all; of all axes, an 'arg...' counts elements in row-major order.
 
     >>> reduce(Buffer((2, 3, 4)), "sum", (0, 2)).shape
     (3,)

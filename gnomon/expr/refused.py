@@ -1,0 +1,43 @@
+"""Operators of Python that expressions do not have: each is refused by what there is instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+INSTEAD = {
+    "mod": ("%", "fn.mod(a, b)"),
+    "floordiv": ("//", "fn.floor(a / b)"),
+    "divmod": ("divmod", "fn.floor(a / b) and fn.mod(a, b)"),
+    "matmul": ("@", "dot(a, b), or implicit_dot(a, b) within an expression"),
+    "and": ("&", "fn.logical_and(a, b)"),
+    "or": ("|", "fn.logical_or(a, b)"),
+    "xor": ("^", "fn.logical_xor(a, b)"),
+    "invert": ("~", "fn.logical_not(a)"),
+    "lshift": ("<<", "a * fn.exp2(b), or a * 2**n"),
+    "rshift": (">>", "fn.floor(a / fn.exp2(b)), or a / 2**n"),
+    "getitem": ("[]", "slice_ex(a, begin, end, step), or a[i] and a[i:j] of a tensor"),
+    "setitem": ("[] = ...", "slice_ex, slice, flip or concat of tensors to assign to"),
+}
+
+
+def refused(name: str) -> Callable[..., NoReturn]:
+    """The method of an operator that there is not.
+
+    Raises:
+        TypeError: whenever it is called.
+    """
+    sign, instead = INSTEAD[name]
+
+    def refuse(self: Any, *_: Any) -> NoReturn:
+        raise TypeError(f"{self!r} has no {sign}; there is {instead}")
+
+    return refuse
+
+
+def without(kind: type) -> None:
+    """Give a class of expressions, which has none of these operators, what refuses them."""
+    for name in INSTEAD:
+        setattr(kind, f"__{name}__", refused(name))
+        if name not in ("invert", "getitem", "setitem"):
+            setattr(kind, f"__r{name}__", refused(name))
