@@ -1,4 +1,4 @@
-"""How much of the last-level cache a process can count on."""
+"""How large the caches are that a process, and one core, can count on."""
 
 from __future__ import annotations
 
@@ -24,8 +24,23 @@ def last_level() -> int:
     return min(_told(), EACH * (os.cpu_count() or 1))
 
 
+@functools.cache
+def own() -> int:
+    """Bytes of the second-level cache, which a core usually has for itself.
+
+    >>> 0 < own()
+    True
+    """
+    return next(iter(_sizes()[2:]), EACH // 4)
+
+
 def _told() -> int:
     """The largest cache that the system tells of, or what each core may have where it does not."""
+    return max(_sizes(), default=EACH * (os.cpu_count() or 1))
+
+
+def _sizes() -> list[int]:
+    """The caches' sizes, as far as the system tells them: the first level's two come first."""
     found = []
     try:
         for index in itertools.count():
@@ -35,4 +50,4 @@ def _told() -> int:
             found.append(int(text.rstrip("KMG")) * _UNITS.get(text[-1:], 1))
     except (OSError, ValueError):
         pass
-    return max(found, default=EACH * (os.cpu_count() or 1))
+    return found

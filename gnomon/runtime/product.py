@@ -23,7 +23,7 @@ class Product:
 
     `lda`, `ldb`, `ldc` are elements from row to row as stored, `sa`, `sb`, `sc` from matrix to
     matrix of a batch (0: one serves all). C must not overlap A or B; with `beta` 0 it is only
-    written.
+    written. Where B is `packed` it lies in panels, as `tile.panels` makes them.
     """
 
     dtype: DType
@@ -42,6 +42,7 @@ class Product:
     sb: int
     sc: int
     name: str
+    packed: bool
 
     @property
     def is_vector(self) -> bool:
@@ -81,6 +82,7 @@ def product(
     batch: int = 1,
     strides: tuple[int, int, int] | None = None,
     name: str = "dot",
+    packed: bool = False,
 ) -> Product:
     """The product of operands without gaps, where no other distances or `strides` are given.
 
@@ -99,7 +101,7 @@ def product(
     sa, sb, sc = strides or (a[0] * lda, b[0] * ldb, c[0] * ldc)
     return Product(
         dtypes.of(dtype), m, n, k, transpose_a, transpose_b, alpha, beta, lda, ldb, ldc,
-        batch, sa, sb, sc, name,
+        batch, sa, sb, sc, name, packed,
     )  # fmt: skip
 
 

@@ -106,9 +106,14 @@ def _runner() -> jit.Module:
     return objects.compiled(_RUN)
 
 
+def run_address() -> int:
+    """The address of the function of every program."""
+    return _runner().address("run")
+
+
 @once
 def _timer() -> jit.Module:
-    return objects.compiled(_TIMED, symbols={"gnomon_run": _runner().address("run")})
+    return objects.compiled(_TIMED, symbols={"gnomon_run": run_address()})
 
 
 UNKNOWN = 1 << 40  # work that nobody has estimated
@@ -229,7 +234,7 @@ class Program(Step):
         self.steps = tuple(_flat(given))
         self._table = Block([len(self.steps), 0, *_triples(self.steps)])
         super().__init__(
-            _runner().address("run"),
+            run_address(),
             self._table.address,
             keep=given,
             name=name,

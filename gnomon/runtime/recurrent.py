@@ -1,18 +1,28 @@
 """Recurrent layers as steps: large matrix products before and after, small ones and cells between.
 
-What all steps in time get from the input is one product, and so are the gradients of the weights;
-only the products with the state stay inside. A step's cell is one kernel with several destinations,
-the same for every step: addresses and the time are its arguments.
+The gradients of the weights are one product over all steps in time; the products with the state
+stay inside. A step's cell is one kernel with several destinations, the same for every step:
+addresses and the time are its arguments.
+
+Where weights stay in a core's own cache they are packed once for all steps (`tile.panels`). The
+rows of a batch need nothing of each other: if there is a tile of them or more for each thread, they
+are *shared out*, and a thread goes through all steps in time with its rows without waiting for
+others. Else what all steps get from the input is one product, and the threads share each step. A
+row's numbers are the same either way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
 
+from gnomon.dtype import DType
 from gnomon.expr.call.cell import Kept
 from gnomon.expr.call.rnn import (
     Areas,
+    Layer,
     Recurrence,
     RecurrenceGradient,
     active,
@@ -24,12 +34,16 @@ from gnomon.expr.ext import broadcast_axis, reduce
 from gnomon.expr.node import Buffer, Expr
 from gnomon.plan.cut import Invoke
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime import gemm
+from gnomon.runtime import caches, gemm, threads, tile
+from gnomon.runtime.beside import beside
 from gnomon.runtime.cache import CACHE
 from gnomon.runtime.neural import saved
 from gnomon.runtime.program import Step
 from gnomon.runtime.scratch import copied, temporary
 from gnomon.shape import prod
+
+_ROWS = 8  # rows of a batch that are worth a thread of their own
+_EARN = 64  # rows of all steps in time that packing the weights pays for
 
 
 def supported(call: Call) -> bool:
@@ -40,25 +54,33 @@ def supported(call: Call) -> bool:
 def steps(invoke: Invoke) -> list[Step]:
     """The work of a recurrence or of its gradient, on buffers."""
     call = invoke.call
-    made = _Work(call)
+    made = _Work(call.dtype)
     straight = invoke.saver == "saveto" and invoke.scale == 1.0
     out = invoke.dest if straight else temporary(call)
     if isinstance(call, Recurrence):
-        _Forward(made, call, out).run()
+        _forward(made, call, out)
     else:
         assert isinstance(call, RecurrenceGradient)
-        _Backward(made, call, out).run()
+        _backward(made, call, out)
     if not straight:
         made.steps.append(saved(invoke, out))
     return made.steps
 
 
+class _Factor(NamedTuple):
+    """The right operand of products: its columns, and how it lies."""
+
+    stored: Buffer
+    columns: int
+    how: dict[str, Any]
+
+
 class _Work:
     """The steps so far, and ways to add one."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, dtype: DType) -> None:
         self.steps: list[Step] = []
-        self.dtype = call.dtype
+        self.dtype = dtype
 
     def dense(self, operand: Any) -> Buffer:
         """An operand without gaps: itself, or a copy."""
@@ -69,97 +91,151 @@ class _Work:
         self.steps.extend(making)
         return copy
 
+    def rows(self, operand: Any) -> Buffer:
+        """An operand whose rows, along its last axis, have no gaps: itself, or a copy."""
+        dense = operand.strides[-1] == 1 and operand.strides[-2] >= operand.shape[-1]
+        return operand if dense else self.dense(operand)
+
     def kernel(self, stores: Sequence[Store], name: str) -> None:
         """One kernel with all these destinations."""
         structure = Structure(stores)
         self.steps.append(CACHE.get(stores, structure).bind(structure, name))
 
     def product(
-        self,
-        a: Buffer,
-        b: Buffer,
-        c: Buffer,
-        *,
-        beta: float = 0.0,
-        transpose_a: bool = False,
-        transpose_b: bool = False,
+        self, a: Buffer, b: _Factor, c: Buffer, *, beta: float = 0.0, transpose_a: bool = False
     ) -> None:
-        """c = a b + beta c, all without gaps; more than two axes count as rows."""
-        m, k = rows_of(a)[:: -1 if transpose_a else 1]
+        """c = a b + beta c; more than two axes of `a` and `c`, without gaps, count as rows."""
+        left, right = flat(a), flat(c)
+        m, k = left.shape[:: -1 if transpose_a else 1]
         made = gemm.gemm_step(
-            self.dtype, m, rows_of(c)[1], k, a.address, b.address, c.address,
-            transpose_a=transpose_a, transpose_b=transpose_b, beta=beta, keep=(a, b, c),
+            self.dtype, m, b.columns, k, a.address, b.stored.address, c.address,
+            transpose_a=transpose_a, lda=left.strides[0], ldc=right.strides[0], beta=beta,
+            keep=(a, b, c), **b.how,
         )  # fmt: skip
         self.steps.append(made)
 
+    def factors(self, packed: bool, **matrices: tuple[Any, bool]) -> dict[str, _Factor]:
+        """Right operands of products, `packed` or as they are; those marked are transposed."""
+        found, chains = {}, []
+        for name, (operand, turned) in matrices.items():
+            matrix = self.dense(operand)
+            inner, columns = matrix.shape[:: -1 if turned else 1]
+            how: dict[str, Any] = {"transpose_b": turned}
+            if packed:
+                strides = (1, inner) if turned else (columns, 1)
+                seen = Buffer((inner, columns), matrix.dtype, strides, matrix.address, matrix)
+                matrix, packing = tile.panels(seen)
+                chains.append(packing)
+                how = {"packed": True}
+            found[name] = _Factor(matrix, columns, how)
+        self.spread(chains, "pack")
+        return found
 
-def rows_of(matrix: Buffer) -> tuple[int, int]:
-    """The sizes of a buffer seen as rows."""
-    return prod(matrix.shape[:-1]), matrix.shape[-1]
+    def spread(self, chains: Sequence[Sequence[Step]], name: str) -> None:
+        """What several chains of steps do, at once; one chain step by step."""
+        self.steps.extend(chains[0] if len(chains) == 1 else [beside(chains, name)] * bool(chains))
 
 
-def inside(vector: Buffer, start: int, shape: tuple[int, ...], strides: Any = None) -> Buffer:
-    """A buffer on part of a vector's memory."""
-    address = vector.address + start * vector.dtype.size
-    return Buffer(shape, vector.dtype, strides, address, vector)
+def flat(matrix: Buffer) -> Buffer:
+    """A buffer seen as rows: itself where it has two axes."""
+    if len(matrix.shape) == 2:
+        return matrix
+    shape = prod(matrix.shape[:-1]), matrix.shape[-1]
+    return Buffer(shape, matrix.dtype, None, matrix.address, matrix)
 
 
 def area(vector: Buffer, areas: Areas, name: str) -> Buffer:
     """The array `name` in the vector."""
-    return inside(vector, areas.starts[name], areas.shapes[name])
+    address = vector.address + areas.starts[name] * vector.dtype.size
+    return Buffer(areas.shapes[name], vector.dtype, None, address, vector)
 
 
-def slot(states: Buffer, k: int, count: int | None = None) -> Buffer:
-    """`states[k]`, or `count` of them from there on."""
-    one = states.shape[1:]
-    return inside(states, k * prod(one), one if count is None else (count, *one))
+def part(array: Buffer, axis: int, begin: int, end: int) -> Buffer:
+    """The elements from `begin` to `end` along an axis."""
+    shape = list(array.shape)
+    shape[axis] = end - begin
+    address = array.address + begin * array.strides[axis] * array.dtype.size
+    return Buffer(shape, array.dtype, array.strides, address, array)
+
+
+def slot(states: Buffer, k: int) -> Buffer:
+    """`states[k]`."""
+    address = states.address + k * states.strides[0] * states.dtype.size
+    return Buffer(states.shape[1:], states.dtype, states.strides[1:], address, states)
 
 
 def parts(gates: Buffer, count: int) -> list[Buffer]:
-    """(rows, count * size) as `count` matrices side by side."""
-    rows, width = gates.shape
-    size = width // count
-    return [inside(gates, k * size, (rows, size), (width, 1)) for k in range(count)]
+    """An array as `count` of them side by side along its last axis."""
+    size = gates.shape[-1] // count
+    return [part(gates, -1, k * size, (k + 1) * size) for k in range(count)]
+
+
+def packs(layer: Layer, dtype: DType, weights: int) -> bool:
+    """Whether the weights are packed, of which each step reads so many numbers.
+
+    Larger ones than a core's cache pass by it in every step, whichever way they lie: two layers of
+    650 states then take 1.1 times the time of products by a library.
+    """
+    many = layer.batch > 1 and layer.steps * layer.batch >= _EARN
+    return many and tile.packs(dtype) and weights * dtype.size <= caches.own()
+
+
+def shares(layer: Layer) -> list[tuple[int, int]]:
+    """The rows of the batch that each thread has, where the weights are packed."""
+    count = threads.num_threads()
+    if layer.batch < _ROWS * count:
+        return [(0, layer.batch)]
+    ends = [layer.batch * k // count for k in range(count + 1)]
+    return list(pairwise(ends))
+
+
+def _forward(work: _Work, call: Recurrence, out: Buffer) -> None:
+    """Add the steps of a recurrence: everything lies in its result."""
+    y, areas = call.layer, call.layer.areas()
+    arrays = {name: area(out, areas, name) for name in areas.shapes}
+    for name, value in (("h", call.h0), ("c", call.c0)):
+        if value is not None:
+            work.kernel([Store(slot(arrays[name], y.first), "saveto", value)], "state")
+    data = work.rows(call.data)
+    packed = packs(y, work.dtype, y.width * (y.inputs + y.hidden))
+    weights = work.factors(packed, w_in=(call.w_in, True), w_hid=(call.w_hid, True))
+    found = shares(y) if packed else [(0, y.batch)]
+    if len(found) == 1:
+        work.product(work.dense(data), weights.pop("w_in"), arrays["gates"])
+    chains = [_Forward(call, arrays, *rows).chain(data, weights) for rows in found]
+    work.spread(chains, y.cell.name)
 
 
 class _Forward:
-    """A recurrence: everything lies in its result."""
+    """The steps of a recurrence with some rows of the batch, in order."""
 
-    def __init__(self, work: _Work, call: Recurrence, out: Buffer) -> None:
-        self.work, self.call, self.layer = work, call, call.layer
-        areas = call.layer.areas()
-        self.arrays = {name: area(out, areas, name) for name in areas.shapes}
-        self.weights = {n: work.dense(getattr(call, n)) for n in ("w_in", "w_hid")}
+    def __init__(self, call: Recurrence, arrays: dict[str, Buffer], begin: int, end: int) -> None:
+        self.layer = replace(call.layer, batch=end - begin)
+        self.rows = begin, end
+        self.arrays = {name: part(array, 1, begin, end) for name, array in arrays.items()}
+        self.length = length_of(call, begin, end)
+        gates = self.layer.cell.gates
+        biases: Any = call.b_in, call.b_hid
         self.bias_in, self.bias_hid = (
-            [self._wide(slot_of_bias(getattr(call, n), k, call.layer.hidden)) for k in self._gates]
-            for n in ("b_in", "b_hid")
+            [broadcast_axis(e, (end - begin, self.layer.hidden), 1) for e in parts(b, gates)]
+            for b in biases
         )
 
-    @property
-    def _gates(self) -> range:
-        return range(self.layer.cell.gates)
+    def chain(self, data: Buffer, weights: dict[str, _Factor]) -> list[Step]:
+        """All steps in time; what they get from `data` too, where `w_in` is among `weights`."""
+        work = _Work(data.dtype)
+        given, gates = part(data, 1, *self.rows), self.arrays["gates"]
+        for t, before, after in self.layer.order():
+            if "w_in" in weights:
+                work.product(slot(given, t), weights["w_in"], slot(gates, t))
+            self._step(work, weights["w_hid"], t, before, after)
+        return work.steps
 
-    def _wide(self, bias: Buffer) -> Expr:
-        return broadcast_axis(bias, (self.layer.batch, self.layer.hidden), 1)
-
-    def run(self) -> None:
-        """Add all steps."""
-        y, work = self.layer, self.work
-        initial = {"h": self.call.h0, "c": self.call.c0}
-        for name, value in initial.items():
-            if value is not None:
-                work.kernel([Store(slot(self.arrays[name], y.first), "saveto", value)], "state")
-        data = work.dense(self.call.data)
-        work.product(data, self.weights["w_in"], self.arrays["gates"], transpose_b=True)
-        for t, before, after in y.order():
-            self._step(t, before, after)
-
-    def _step(self, t: int, before: int, after: int) -> None:
-        y, cell = self.layer, self.layer.cell
-        h, gates = self.arrays["h"], slot(self.arrays["gates"], t)
+    def _step(self, work: _Work, w_hid: _Factor, t: int, before: int, after: int) -> None:
+        cell, h = self.layer.cell, self.arrays["h"]
+        gates = slot(self.arrays["gates"], t)
         into = slot(self.arrays["apart"], t) if cell.apart else gates
-        beta = 0.0 if cell.apart else 1.0
-        self.work.product(slot(h, before), self.weights["w_hid"], into, beta=beta, transpose_b=True)
+        work.product(slot(h, before), w_hid, into, beta=0.0 if cell.apart else 1.0)
         mine = parts(gates, cell.gates)
         theirs = parts(into, cell.gates) if cell.apart else []
         r: list[Any] = [e + b for e, b in zip(theirs, self.bias_hid, strict=False)]
@@ -168,73 +244,89 @@ class _Forward:
             z = [e + b for e, b in zip(z, self.bias_hid, strict=True)]
         c = self.arrays.get("c")
         old = None if c is None else slot(c, before)
-        made = step(cell, z, r, slot(h, before), old, active(self.call.length, t, y))
+        made = step(cell, z, r, slot(h, before), old, active(self.length, t, self.layer))
         stores = list(zip(mine, made.gates, strict=True))
         stores += zip(theirs, made.apart, strict=True)
         stores.append((slot(h, after), made.h))
         if c is not None:
             stores.append((slot(c, after), made.c))
-        self.work.kernel([Store(d, "saveto", v) for d, v in stores], cell.name)
+        work.kernel([Store(d, "saveto", v) for d, v in stores], cell.name)
 
 
-def slot_of_bias(bias: Any, k: int, size: int) -> Buffer:
-    """The bias of gate `k`."""
-    (stride,) = bias.strides
-    return inside(bias, k * size * stride, (size,), (stride,))
+def length_of(call: Any, begin: int, end: int) -> Expr | None:
+    """The lengths of some of the sequences; None where all go on to the end."""
+    return None if call.length is None else part(call.length, 0, begin, end)
+
+
+def _backward(work: _Work, call: RecurrenceGradient, out: Buffer) -> None:
+    """Add the steps of a gradient: the states' gradients are carried in their final places."""
+    y, areas = call.layer, call.layer.gradients()
+    kept, before = work.dense(call.kept), y.areas()
+    grads = {name: area(out, areas, name) for name in areas.shapes}
+    seen = {name: area(kept, before, name) for name in before.shapes}
+    for name, value in (("h0", call.dh), ("c0", call.dc)):
+        dest = grads.get(name)
+        if dest is not None:
+            start: Any = dest * 0.0 if value is None else value
+            work.kernel([Store(dest, "saveto", start)], "state")
+    dy = work.dense(call.dy)
+    packed = packs(y, work.dtype, y.width * y.hidden)
+    w_hid = work.factors(packed, w_hid=(call.w_hid, False))["w_hid"]
+    found = shares(y) if packed else [(0, y.batch)]
+    chains = [_Backward(call, seen, grads, *rows).chain(dy, w_hid) for rows in found]
+    work.spread(chains, f"{y.cell.name} gradient")
+    states, data = part(seen["h"], 0, *y.slots(before=True)), work.dense(call.data)
+    z, r = grads["z"], grads["r" if y.cell.apart else "z"]
+    plain = work.factors(
+        False, w_in=(call.w_in, False), data=(flat(data), False), states=(flat(states), False)
+    )
+    work.product(z, plain["w_in"], grads["data"])
+    work.product(z, plain["data"], grads["w_in"], transpose_a=True)
+    work.product(r, plain["states"], grads["w_hid"], transpose_a=True)
+    for name, gates in (("b_in", z), ("b_hid", r)):
+        work.kernel([Store(grads[name], "saveto", reduce(flat(gates), "sum", 0))], "bias")
 
 
 class _Backward:
-    """The gradient of a recurrence: the states' gradients are carried in their final places."""
+    """The steps of a gradient with some rows of the batch, from the last to the first."""
 
-    def __init__(self, work: _Work, call: RecurrenceGradient, out: Buffer) -> None:
-        self.work, self.call, self.layer = work, call, call.layer
-        kept, areas, grads = work.dense(call.kept), call.layer.areas(), call.layer.gradients()
-        self.kept = {name: area(kept, areas, name) for name in areas.shapes}
-        self.grads = {name: area(out, grads, name) for name in grads.shapes}
-        self.weights = {n: work.dense(getattr(call, n)) for n in ("w_in", "w_hid")}
-        self.apart = self.grads["r"] if call.layer.cell.apart else self.grads["z"]
+    def __init__(
+        self,
+        call: RecurrenceGradient,
+        kept: dict[str, Buffer],
+        grads: dict[str, Buffer],
+        begin: int,
+        end: int,
+    ) -> None:
+        self.layer = replace(call.layer, batch=end - begin)
+        self.rows = begin, end
+        self.kept = {name: part(array, 1, begin, end) for name, array in kept.items()}
+        states = {n: part(a, 0, begin, end) for n, a in grads.items() if n in ("h0", "c0")}
+        self.dh, self.dc = states["h0"], states.get("c0")
+        self.z = part(grads["z"], 1, begin, end)
+        self.apart = part(grads["r"], 1, begin, end) if self.layer.cell.apart else self.z
+        self.length = length_of(call, begin, end)
 
-    def run(self) -> None:
-        """Add all steps."""
-        y, work, grads = self.layer, self.work, self.grads
-        dy = work.dense(self.call.dy)
-        self._begin()
-        for t, before, after in reversed(list(y.order())):
-            self._step(t, before, after, slot(dy, t))
-        begin, end = y.slots(before=True)
-        states, data = slot(self.kept["h"], begin, end - begin), work.dense(self.call.data)
-        work.product(grads["z"], self.weights["w_in"], grads["data"])
-        work.product(grads["z"], data, grads["w_in"], transpose_a=True)
-        work.product(self.apart, states, grads["w_hid"], transpose_a=True)
-        rows = (y.steps * y.batch, y.width)
-        for name, gates in (("b_in", grads["z"]), ("b_hid", self.apart)):
-            total = reduce(inside(gates, 0, rows), "sum", 0)
-            work.kernel([Store(grads[name], "saveto", total)], "bias")
+    def chain(self, dy: Buffer, w_hid: _Factor) -> list[Step]:
+        """All steps in time; `dy` are the gradients of the states after them."""
+        work, mine = _Work(dy.dtype), part(dy, 1, *self.rows)
+        for t, before, after in reversed(list(self.layer.order())):
+            self._step(work, w_hid, t, self._seen(t, before, after), slot(mine, t))
+        return work.steps
 
-    def _begin(self) -> None:
-        """What the final states get besides."""
-        for name, value in (("h0", self.call.dh), ("c0", self.call.dc)):
-            dest = self.grads.get(name)
-            if dest is not None:
-                start: Any = dest * 0.0 if value is None else value
-                self.work.kernel([Store(dest, "saveto", start)], "state")
-
-    def _step(self, t: int, before: int, after: int, dy: Buffer) -> None:
-        y, cell = self.layer, self.layer.cell
-        dh, dc = self.grads["h0"], self.grads.get("c0")
-        kept = self._seen(t, before, after)
-        back = step_gradient(cell, kept, dy + dh, dc, active(self.call.length, t, y))
-        z = slot(self.grads["z"], t)
-        stores = list(zip(parts(z, cell.gates), back.gates, strict=True))
+    def _step(self, work: _Work, w_hid: _Factor, t: int, kept: Kept, dy: Buffer) -> None:
+        cell, dh, dc = self.layer.cell, self.dh, self.dc
+        on = active(self.length, t, self.layer)
+        back = step_gradient(cell, kept, dy + dh, dc, on)
+        stores = list(zip(parts(slot(self.z, t), cell.gates), back.gates, strict=True))
         if cell.apart:
             stores += zip(parts(slot(self.apart, t), cell.gates), back.apart, strict=True)
         if back.h is not None:
             stores.append((dh, back.h))
         if dc is not None:
             stores.append((dc, back.c))
-        self.work.kernel([Store(d, "saveto", v) for d, v in stores], f"{cell.name} gradient")
-        beta = 0.0 if back.h is None else 1.0
-        self.work.product(slot(self.apart, t), self.weights["w_hid"], dh, beta=beta)
+        work.kernel([Store(d, "saveto", v) for d, v in stores], f"{cell.name} gradient")
+        work.product(slot(self.apart, t), w_hid, dh, beta=0.0 if back.h is None else 1.0)
 
     def _seen(self, t: int, before: int, after: int) -> Kept:
         cell, kept = self.layer.cell, self.kept

@@ -14,9 +14,12 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import NamedTuple
 
+WIDEST = 3  # registers of columns that a tile has at most, and a panel of B has
+
 #: The words of a block. Distances are in elements: `row` and `along` those of op(A) from row to row
-#: and along a row, `ldb` and `ldc` those of B and C from one stored row to the next.
-WORDS = "a b c m n k row along ldb ldc alpha beta inner by_rows piece".split()
+#: and along a row, `ldb` and `ldc` those of B and C from one stored row to the next, and `across`
+#: that of op(B) from column to column: where B lies in panels, a column's part of its panel.
+WORDS = "a b c m n k row along ldb across ldc alpha beta inner by_rows piece".split()
 
 
 class Machine(NamedTuple):
@@ -89,9 +92,8 @@ LOADS
   %m.here = select i1 %rows, i64 %size, i64 %m
   %n.here = select i1 %rows, i64 %n, i64 %size
   %by_inner = icmp ne i64 %inner, 0
-  %b.step = select i1 %by_inner, i64 %ldb, i64 1
   %a.off = mul i64 %i, %row
-  %b.off = mul i64 %j, %b.step
+  %b.off = mul i64 %j, %across
   %c.row = mul i64 %i, %ldc
   %c.off = add i64 %c.row, %j
   %a.all = inttoptr i64 %a to ptr
@@ -132,7 +134,7 @@ def text(machine: Machine) -> str:
     """The text for a machine."""
     many, lanes = machine.registers >= 32, machine.lanes
     tall = [Size(r, r, r) for r in ((8, 4, 2, 1) if many else (4, 2, 1))]
-    wide = [Size(v, (v - 1) * lanes + 1, v * lanes) for v in (3, 2, 1)]
+    wide = [Size(v, (v - 1) * lanes + 1, v * lanes) for v in range(WIDEST, 0, -1)]
     rows = [Size(r, r, r) for r in ((6, 4, 2, 1) if many else (2, 1))]
     columns = [Size(s, s, s) for s in (4, 2, 1)]
     parts = [_FRAME.replace("LOADS", _loads(WORDS)).replace("NUMBERS", _NUMBERS)]
@@ -142,9 +144,9 @@ def text(machine: Machine) -> str:
         _sweep(f"outer.strip.{v.name}", f"outer.%d.{v.name}", tall, "row 0 ldc") for v in wide
     ]
     parts += [
-        _sweep(f"inner.strip.{r.name}", f"inner.{r.name}.%d", columns, "0 ldb 1") for r in rows
+        _sweep(f"inner.strip.{r.name}", f"inner.{r.name}.%d", columns, "0 across 1") for r in rows
     ]
-    parts += [_sweep("outer", "outer.strip.%d", wide, "0 1 1")]
+    parts += [_sweep("outer", "outer.strip.%d", wide, "0 across 1")]
     parts += [_sweep("inner", "inner.strip.%d", rows, "row 0 ldc")]
     return machine.filled("".join(parts)).replace("SIZE", str(machine.size))
 
@@ -279,8 +281,8 @@ def _inner_tile(rows: int, columns: int, lanes: int) -> str:
 
     everything = "<" + ", ".join(["i1 true"] * lanes) + ">"
     lines = [f"define internal void @inner.{rows}.{columns}({_TAKES}) noinline {{\nentry:"]
-    lines += [_loads(("k", "row", "ldb", "ldc"))]
-    lines += _starts("a", rows, "row") + _starts("b", columns, "ldb")
+    lines += [_loads(("k", "row", "across", "ldc"))]
+    lines += _starts("a", rows, "row") + _starts("b", columns, "across")
     lines += _loop("%k", count, body("%p", everything, "s", "t"), lanes)
     lines += [
         "  %rest = icmp slt i64 %p, %k\n  br i1 %rest, label %last, label %all\nlast:",

@@ -15,6 +15,7 @@ from gnomon.expr.call.cell import CELLS
 from gnomon.ops import find
 from gnomon.ops.testing import check, check_storing
 from gnomon.plan.statement import Store
+from gnomon.runtime import threads
 from gnomon.runtime.prepare import prepare
 from gnomon.shadow import Tensor
 
@@ -114,6 +115,47 @@ def _stored(node):
     for step in prepare([Store(out, "saveto", node)]):
         step.run()
     return out
+
+
+@pytest.fixture
+def any_threads():
+    before = threads.num_threads()
+    yield (1, 2, 3)
+    threads.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("batch", [2, 23, 41])
+@pytest.mark.parametrize(("reverse", "lengths"), [(False, False), (True, True)])
+def test_rows_among_threads(dtype, kind, batch, reverse, lengths, any_threads):
+    """Rows enough to pack the weights; 23 are shared out between two threads, 41 among three."""
+    rng = np.random.default_rng(4)
+
+    def tensor(*shape):
+        return Tensor((rng.normal(size=shape) * 0.5).astype(dtype))
+
+    clip = (-0.2, 0.3) if kind == "lstm" and reverse else None
+    y = Layer(kind, reverse, 1 + 64 // batch, batch, 5, 7, clip)
+    weights = [tensor(*s) for s in ((y.width, 5), (y.width, 7), (y.width,), (y.width,))]
+    across = tensor(batch, y.steps, 5).numpy().transpose(1, 0, 2)  # the rows of a step lie apart
+    data, h = Tensor(across), tensor(batch, 7)
+    c = tensor(batch, 7) if y.cell.has_cell else None
+    length = Tensor((np.arange(batch) % (y.steps + 1)).astype(dtype)) if lengths else None
+    node = Recurrence(data, *weights, h, c, length, y)
+    dy, dh = tensor(y.steps, batch, 7), tensor(batch, 7)
+    found = []
+    for count in any_threads:
+        threads.set_num_threads(count)
+        kept = _stored(node)
+        gradient = RecurrenceGradient(data, *weights[:2], kept, dy, dh, c, length, y)
+        found.append((kept.numpy(), _stored(gradient).numpy()))
+    error = 2e-5 if dtype == "float32" else 1e-12
+    for values, want in zip(found[0], (node, gradient), strict=True):
+        np.testing.assert_allclose(values, oracle.evaluate(want), rtol=error, atol=error)
+    assert all((kept == found[0][0]).all() for kept, _ in found)
+    for _, grads in found:
+        np.testing.assert_allclose(grads, found[0][1], rtol=error, atol=error)
 
 
 @pytest.mark.parametrize("mode", CELLS)

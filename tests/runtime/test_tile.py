@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gnomon.runtime import gemm, objects, threads, tile, tile_code
+from gnomon import dtype as dtypes
+from gnomon.dtype import DType
+from gnomon.expr.node import Buffer
+from gnomon.runtime import gemm, threads, tile, tile_code
 from gnomon.runtime.product import product
 
 Array = np.ndarray[Any, Any]
@@ -18,11 +22,18 @@ GAP = 3
 
 
 @pytest.fixture(params=[(16, 32), (8, 16), (4, 16)], ids=["512", "256", "128"])
-def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Code for registers of 512, 256 and 128 bits; a processor that lacks them takes several."""
-    text = tile_code.text(tile_code.Machine("float", 4, *request.param))
-    code = objects.compiled(text)
-    monkeypatch.setattr(tile, "_code", lambda: code)
+    lanes, registers = request.param
+
+    def described(dtype: DType) -> tile_code.Machine:
+        elements = {dtypes.float32: ("float", 4, lanes), dtypes.float64: ("double", 8, lanes // 2)}
+        return tile_code.Machine(*elements[dtype], registers)
+
+    monkeypatch.setattr(tile, "_machine", described)
+    tile._code.cache_clear()
+    yield
+    tile._code.cache_clear()
 
 
 def stored(rng: np.random.Generator, rows: int, columns: int) -> Array:
@@ -74,6 +85,35 @@ def test_any_number_of_threads_gives_the_same(
     finally:
         threads.set_num_threads(before)
     assert all((each == found[0]).all() for each in found)
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64])
+def test_packed(machine: None, dtype: DType) -> None:
+    for (m, n, k), turned in itertools.product([*SIZES, (20, 96, 3), (3, 400, 2)], (False, True)):
+        found = [packed(dtype, m, n, k, turned, count) for count in (1, 3)]
+        assert (found[0] == found[1]).all()
+
+
+def packed(dtype: DType, m: int, n: int, k: int, turned: bool, count: int) -> Array:
+    rng, before = np.random.default_rng(m + n + k), threads.num_threads()
+    a, b, c = (rng.standard_normal(s).astype(dtype.numpy) for s in ((m, k), (k, n), (m, n)))
+    stored = np.ascontiguousarray(b.T if turned else b)
+    matrix = Buffer((k, n), dtype, (1, k) if turned else (n, 1), stored.ctypes.data, stored)
+    want = 2.0 * c + a @ b
+    try:
+        threads.set_num_threads(count)
+        panels, steps = tile.panels(matrix)
+        step = gemm.gemm_step(
+            dtype, m, n, k, a.ctypes.data, panels.address, c.ctypes.data,
+            beta=2.0, packed=True, keep=panels,
+        )  # fmt: skip
+        for each in (*steps, step):
+            each.run()
+    finally:
+        threads.set_num_threads(before)
+    error = (1e-5 if dtype is dtypes.float32 else 1e-13) * k**0.5
+    np.testing.assert_allclose(c, want, rtol=error, atol=error)
+    return c
 
 
 def test_small_products_come_here() -> None:
