@@ -164,6 +164,11 @@ class Op:
         out_grads, inputs, outputs = parts
         return derive.gradient(self, out_grads, inputs, outputs, context)
 
+    @classmethod
+    def usual_inputs(cls) -> tuple[str, ...]:
+        """Names of the inputs without parameters, for documentation."""
+        return cls.input_names
+
     def of_reals(self) -> Op:
         """Hook: the operator that does with floats what this one does with integers."""
         return self

@@ -114,10 +114,12 @@ def signature(cls: type[Op], tail: Sequence[inspect.Parameter] = ()) -> inspect.
     """
     own = [n for n in cls.fields if n != cls.variadic]
     kind: Any = ANY_KIND
-    inputs = [inspect.Parameter(n, kind, default=None) for n in cls.input_names]
-    if cls.variadic is not None:
+    inputs = [inspect.Parameter(n, kind, default=None) for n in cls.usual_inputs()]
+    many = cls.input_names[0] if cls.variadic is not None else "" if inputs else "args"
+    if cls.variadic is not None or cls.open_inputs:
         kind = inspect.Parameter.KEYWORD_ONLY
-        inputs = [inspect.Parameter(cls.input_names[0], inspect.Parameter.VAR_POSITIONAL)]
+        if many:
+            inputs = [inspect.Parameter(many, inspect.Parameter.VAR_POSITIONAL)]
         tail = [p.replace(kind=kind) if p.kind is ANY_KIND else p for p in tail]
     fields = [inspect.Parameter(n, kind, default=_default(cls, n)) for n in own]
     return inspect.Signature([*inputs, *fields, *tail])
@@ -134,7 +136,7 @@ def document(cls: type[Op], array: str) -> str:
     if cls.variadic is not None:
         lines += [f"{cls.input_names[0]} : {array}[]", "    The inputs, any number of them."]
     else:
-        lines += [f"{name} : {array}" for name in cls.input_names]
+        lines += [f"{name} : {array}" for name in cls.usual_inputs()]
     for name, field in cls.fields.items():
         if name != cls.variadic:
             lines += [f"{name} : {field.describe()}", *([f"    {field.doc}"] if field.doc else [])]
