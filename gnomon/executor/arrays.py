@@ -13,6 +13,7 @@ from gnomon.base import DeviceError, ShapeError, complaint
 from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.engine import Var
+from gnomon.executor.inputs import Input, own
 from gnomon.expr.node import Buffer
 from gnomon.ndarray.core import of_zeros
 from gnomon.shape import prod
@@ -22,14 +23,22 @@ Shape = tuple[int, ...]
 
 def buffer(array: Any) -> Buffer:
     """The memory of an array as an expression's leaf; what is pending on it is computed."""
-    found: Buffer = array._buffer()
+    found: Buffer = own(array)._buffer()
     return found
 
 
 def var(array: Any) -> Var:
     """The engine variable of an array."""
-    found: Var = array._var
+    found: Var = own(array)._var
     return found
+
+
+def shown(array: Any) -> Any:
+    """The array, with its memory: others may look there."""
+    window = array._window
+    if isinstance(window, Input):
+        window.settle(array)
+    return array
 
 
 def is_shared(var: Var) -> bool:
@@ -71,8 +80,11 @@ def check_context(where: str, name: str, expected: Context, array: Any) -> None:
 
 def assign(dest: Any, value: Any) -> None:
     """Copy `value`, an NDArray or anything NumPy takes, into the array `dest`."""
-    if value is not dest:
-        dest[:] = value if is_array(value) else np.asarray(value)
+    if value is dest:
+        return
+    if isinstance(dest._window, Input):
+        dest._window.forget()
+    own(dest)[:] = value if is_array(value) else np.asarray(value)
 
 
 def unique(where: str, names: Sequence[str], arrays: Sequence[Any]) -> dict[str, Any]:

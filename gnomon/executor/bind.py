@@ -13,6 +13,7 @@ from gnomon.dtype import DType
 from gnomon.executor import arrays
 from gnomon.executor.collector import resting
 from gnomon.executor.executor import SAVERS, Bound, Executor, Known
+from gnomon.executor.inputs import hidden
 from gnomon.executor.sparse import SparseExecutor
 from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node
@@ -65,6 +66,8 @@ def bind(
     if not groups:
         _check_places(ctx, "args", names, args)
         _check_places(ctx, "aux_states", states, aux)
+    for array in (*args, *aux):
+        arrays.shown(array)
     grads = _in_order("bind", "args_grad", names, given.args_grad or {}, optional=True)
     requests = requested("bind", names, given.grad_req)
     grads = [g if requests[k] != "null" else None for k, g in enumerate(grads)]
@@ -92,7 +95,8 @@ def simple_bind(
     args, grads = [], []
     for node, request in zip(graph.arguments, requests, strict=True):
         spec = specs[node]
-        args.append(pool.argument(node.name, spec, is_given=node.name in wanted.shapes))
+        array = pool.argument(node.name, spec, is_given=node.name in wanted.shapes)
+        args.append(array if request == "null" else arrays.shown(array))
         spec = spec._replace(stype=grad_kinds[node])
         grads.append(None if request == "null" else pool.gradient(node.name, spec))
     aux = [pool.state(n.name, specs[n]) for n in graph.auxiliary]
@@ -290,7 +294,7 @@ class _Pool:
                 return found
             if found.size >= prod(spec.shape):
                 return arrays.head(found, spec.shape)
-        made = spec.zeros()
+        made = spec.zeros() if spec.stype != DENSE else hidden(spec.zeros())
         if table is not None:
             table[name] = made
         return made

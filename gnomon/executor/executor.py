@@ -17,7 +17,7 @@ from gnomon.base import GnomonError, ParamError, ShapeError, complaint, nearest
 from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.engine import Var
-from gnomon.executor import arrays, measured, monitor, page, report
+from gnomon.executor import arrays, inputs, measured, monitor, page, report
 from gnomon.executor.arena import Arena
 from gnomon.executor.layout import Mode, Network
 from gnomon.executor.round import Feed, Follower, Pushed, check_feeds
@@ -71,6 +71,7 @@ class Executor:
         self.arg_arrays, self.grad_arrays, self.aux_arrays, self._grad_req = bound
         self.arena = arena or Arena(ctx)
         placed = place(symbol._graph, ctx, groups, _contexts(symbol._graph, bound))
+        self._held = inputs.taken(self.arg_arrays)  # inputs whose batch lay elsewhere once
         self._net, self.outputs, self._variables = _network(symbol._graph, placed, bound, known)
         self._heads: dict[Entry, Any] = {}
         self._runs: dict[Mode, Run] = {}
@@ -134,6 +135,7 @@ class Executor:
             run = self._run(self._last)
             for dest, value in feeds:
                 arrays.assign(dest, value)
+            self._bring()
             monitor.forward(run, self._monitor, self._monitor_all)
         self.arena.content = run
 
@@ -177,6 +179,7 @@ class Executor:
         last = self._last or self._mode(bool(is_train))
         run = self._run(last._replace(differentiate=True))
         self._take_heads(run, out_grads)
+        self._bring()
         if self.arena.content is not run:
             self._forward_again(run)
         if self._monitor is None:
@@ -184,6 +187,11 @@ class Executor:
         else:
             monitor.backward(run, self._monitor, self._monitor_all)
         self.arena.content = None  # what backward has read last may be overwritten
+
+    def _bring(self) -> None:
+        """Have batches copied that programs have read where they lay."""
+        for held in self._held:
+            held.bring()
 
     def _forward_again(self, run: Run) -> None:
         if not run.layout.repeatable:
@@ -204,7 +212,7 @@ class Executor:
         """The program for `mode`, made now if it is not."""
         run = self._runs.get(mode)
         if run is None:
-            run = self._runs[mode] = Run(self._net, mode, self.arena, self._variables)
+            run = self._runs[mode] = Run(self._net, mode, self.arena, self._variables, self._held)
             for entry in run.layout.heads:
                 self._make_head(entry)
         return run
@@ -362,6 +370,7 @@ class Executor:
         train = self._differentiates if is_train is None else is_train
         run = self._run(self._mode(train))
         name = "forward and backward" if run.mode.differentiate else "forward"
+        self._bring()
         rows = measured.measured(run, name)
         text = page.page(str(self._symbol.name or "network"), run.layout, rows, measured.limits())
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 from gnomon.engine import Var
 from gnomon.executor.arena import Arena
@@ -23,6 +24,12 @@ from gnomon.runtime import pool
 from gnomon.runtime.again import Again
 from gnomon.runtime.prepare import prepare
 from gnomon.runtime.program import Program, Step
+from gnomon.runtime.template import blocks_of
+
+#: words of a block, which of them, and how much what it holds lies behind an address
+Slot = tuple[Any, int, int]
+
+_ELSEWHERE = 1 << 40  # further than any memory is from another
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,59 @@ class Builder:
         how = tuple([(k, w.saver, w.dest.shape, w.dest.strides) for k, w in wanted])
         operands = [*(self.layout.buffers[e] for e in task.reads), *(w.dest for _, w in wanted)]
         return self._again.steps((form, how), operands, make, task.name)
+
+    def slots(self, leaf: Buffer, part: slice) -> list[Slot] | None:
+        """Where the address of one of the caller's buffers stands in what `part` runs.
+
+        None where that cannot be told for sure. The steps of what reads it are made once more, for
+        another address: what differs accordingly is such a place.
+        """
+        layout, found = self.layout, []
+        tasks = layout.tasks[part]
+        shown = [
+            leaf,
+            *(layout.buffers[e] for e, s in layout.aliases.items() if layout.buffers[s] is leaf),
+        ]
+        for task in tasks:
+            read = [layout.buffers[layout.aliases.get(e, e)] for e in task.reads]
+            if not any(b is leaf for b in read):
+                continue
+            if not task.is_expression:
+                return None
+            if deliveries(layout, task):  # else a view, where it belongs
+                if not (places := self._moved(task, shown)):
+                    return None
+                found += places
+        words = {(id(words), k) for words, k, _ in found}
+        own = range(leaf.address, leaf.address + max(size_of(leaf), 1))
+        for step in (s for task in tasks if task.is_expression for s in self.steps(task)):
+            for block in blocks_of(step):
+                if any(
+                    w in own and (id(block.words), k) not in words
+                    for k, w in enumerate(block.words)
+                ):
+                    return None
+        return found
+
+    def _moved(self, task: Task, shown: Sequence[Buffer]) -> list[Slot]:
+        """The words of a task's steps that follow the address of the buffers `shown`."""
+        ours = [b for step in self.steps(task) for b in blocks_of(step)]
+        for buffer in shown:
+            buffer.address += _ELSEWHERE
+        try:
+            made = prepare(stores_of(self.layout, task), task.name)
+        finally:
+            for buffer in shown:
+                buffer.address -= _ELSEWHERE
+        theirs = [b for step in made for b in blocks_of(step)]
+        if [len(b.words) for b in ours] != [len(b.words) for b in theirs]:
+            return []
+        return [
+            (a.words, k, x - shown[0].address)
+            for a, b in zip(ours, theirs, strict=True)
+            for k, (x, y) in enumerate(zip(a.words, b.words, strict=True))
+            if y - x == _ELSEWHERE
+        ]
 
     def _on_data(self, task: Task) -> Segment:
         """An operator that runs on data."""

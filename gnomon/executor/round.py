@@ -13,11 +13,9 @@ from gnomon import engine
 from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.executor import arrays
-from gnomon.expr.node import Buffer
-from gnomon.runtime.prepare import Store, prepare
+from gnomon.executor.inputs import Input, Load, own
+from gnomon.executor.program import Slot
 from gnomon.runtime.program import Done, Program, Step
-from gnomon.runtime.template import Template
-from gnomon.shape import prod
 
 BRIEF = 3_000_000  # work (see `kernel.GRAIN`) for which others may well wait: some 100 us
 KEPT = 8  # programs of a pass: with and without a batch, and for each of a few updates
@@ -46,25 +44,18 @@ class Follower(Protocol):
         """Set the numbers that the next run reads."""
 
 
-class Load:
-    """The copy of an array, which lies elsewhere at each run, into a bound one."""
+class Moving:
+    """The words of a program that say where an input lies; between its runs that is at `home`."""
 
-    __slots__ = ("_copy", "step", "var")
+    __slots__ = ("home", "slots")
 
-    def __init__(self, dest: Any) -> None:
-        size, dtype = prod(dest.shape), arrays.dtype_of(dest)
-        target = Buffer((size,), dtype, None, arrays.buffer(dest).address, dest)
-
-        def make(addresses: Sequence[int]) -> list[Step]:
-            source = Buffer((size,), dtype, None, addresses[0])
-            return prepare([Store(target, "saveto", source)], "load")
-
-        self._copy = Template(make, 1).reserve()
-        self.step, self.var = self._copy.step, arrays.var(dest)
+    def __init__(self, home: int, slots: Sequence[Slot]) -> None:
+        self.home, self.slots = home, slots
 
     def put(self, address: int) -> None:
-        """Let the next run copy from `address`."""
-        self._copy.place((address,))
+        """Let the program read at `address`."""
+        for words, k, offset in self.slots:
+            words[k] = address + offset
 
 
 class Joined(NamedTuple):
@@ -85,27 +76,59 @@ def joined(steps: Iterable[Step], reads: Iterable[Var], writes: Iterable[Var], n
 
 
 class Round:
-    """One run: `puts` set what differs from run to run. Called again, it goes on where it was."""
+    """One run: `puts` set what differs from run to run. Called again, it goes on where it was.
 
-    __slots__ = ("done", "keep", "loads", "program", "puts")
+    `moved` are inputs that lie elsewhere in this run, and where.
+    """
+
+    __slots__ = ("done", "keep", "loads", "moved", "program", "puts")
 
     resumable = True
 
-    def __init__(self, program: Step, puts: list[Put], loads: tuple[Load, ...], keep: Any) -> None:
-        self.program, self.puts, self.loads, self.keep = program, puts, loads, keep
+    def __init__(
+        self,
+        program: Step,
+        puts: list[Put],
+        loads: tuple[Load, ...],
+        moved: Sequence[tuple[Moving, int]],
+        keep: Any,
+    ) -> None:
+        self.program, self.puts, self.loads, self.moved, self.keep = (
+            program, puts, loads, moved, keep,
+        )  # fmt: skip
         self.done: Done = []
 
     def __call__(self, run_ctx: Any) -> None:
         if not self.done:
             for put, value in self.puts:
                 put(value)
-        self.program.run_once(self.done)
+        if not self.moved:
+            self.program.run_once(self.done)
+            return
+        try:
+            for moving, address in self.moved:
+                moving.put(address)
+            self.program.run_once(self.done)
+        finally:
+            for moving, _ in self.moved:
+                moving.put(moving.home)
+
+
+class Place(NamedTuple):
+    """What a pass knows of its executor: where it is, all variables of its arrays, inputs whose
+    batch lay elsewhere once, and how to find where the program has the place of an input."""
+
+    ctx: Context
+    bound: frozenset[Var]
+    held: list[Input]
+    moving: Callable[[Input], Moving | None]
 
 
 class Pass:
     """A native program of an executor, its variables, and the programs it is part of.
 
-    `before` is the most work that what is put may do before it.
+    `place` are the inputs of that executor, and `before` is the most work that what is put may do
+    before the program.
     """
 
     def __init__(
@@ -113,13 +136,15 @@ class Pass:
         program: Program,
         reads: Iterable[Var],
         writes: Iterable[Var],
-        ctx: Context,
+        place: Place,
         before: int = 0,
     ) -> None:
-        self.ctx = ctx
+        self.ctx = place.ctx
+        self._place = place
         self._brief = BRIEF - before
         self._own = joined([program], reads, writes, program.name)
         self._loads: dict[int, Load] = {}
+        self._moving: dict[Input, Moving | None] = {}
         self._joined: dict[tuple[object, ...], Joined] = {(): self._own}
 
     def push(self, feeds: Sequence[Feed], puts: list[Put]) -> None:
@@ -138,17 +163,46 @@ class Pass:
 
     def _made(self, feeds: Sequence[Feed], puts: list[Put]) -> tuple[Round, Joined, Consts]:
         """A round, what it runs, and the variables that it reads."""
-        known = self._loads
-        loads = tuple([known.get(id(dest)) or self._load(dest) for dest, _ in feeds])
-        whole = self._joined.get(loads) or self._of(loads, None)
-        const, taken, more = whole.const, whole.taken, []
-        for load, (_, source) in zip(loads, feeds, strict=True):
-            puts.append((load.put, source._address))
-            if (var := source._chunk) not in taken:
-                more.append(var)
-        if more:
+        loads, moved, fed, more = [], [], [], []
+        for dest, source in feeds:
+            window, chunk, address = dest._window, source._chunk, source._address
+            more.append(chunk)
+            moving = None if window is None else self._moved(window, chunk, source)
+            if moving is not None:
+                fed.append(window)
+                if moving.slots:
+                    moved.append((moving, address))
+            else:
+                load = self._loads.get(id(own(dest))) or self._load(own(dest))
+                loads.append(load)
+                puts.append((load.put, address))
+        held = self._place.held
+        if len(held) > len(fed):
+            for other in held:
+                if other.source is not None and other not in fed:
+                    other.bring()
+        key = tuple(loads)
+        whole = self._joined.get(key) or self._of(key, None)
+        const, taken = whole.const, whole.taken
+        if more := [v for v in more if v not in taken]:
             const = (*const, *dict.fromkeys(more))
-        return Round(whole.program, puts, loads, feeds), whole, const
+        return Round(whole.program, puts, key, moved, feeds), whole, const
+
+    def _moved(self, window: Any, chunk: Any, source: Any) -> Moving | None:
+        """Where the program may be told that a hidden input lies at `source`; else it is copied."""
+        if type(window) is not Input:
+            return None
+        moving = None
+        if not chunk.shared and chunk not in self._place.bound:
+            try:
+                moving = self._moving[window]
+            except KeyError:
+                moving = self._moving[window] = self._place.moving(window)
+        if moving is None:
+            window.forget()
+        elif window.chunk is not chunk or window.address != source._address:
+            window.hold(source)
+        return moving
 
     def follow(self, before: Round, job: Any, after: Follower, numbers: Any) -> bool:
         """Push `after` in one call with the round before, if that is still held back."""
@@ -204,13 +258,14 @@ def loadable(dest: Any, source: Any) -> bool:
     """Whether `source` is an array that can be copied into `dest` byte by byte, natively."""
     if not arrays.is_array(source):
         return False
-    layout, chunk = dest._layout, dest._chunk
+    layout, window = dest._layout, dest._window
     if source._layout is not layout or layout.strides is not None or not layout.size:
         return False
     if source.stype != "default":  # sparse arrays have no memory of all elements
         return False
-    found = source._chunk
-    return found is not chunk and (found.ctx is chunk.ctx or found.ctx == chunk.ctx)
+    mine = (window.home if type(window) is Input else dest)._chunk
+    theirs = source._chunk
+    return theirs is not mine and (theirs.ctx is mine.ctx or theirs.ctx == mine.ctx)
 
 
 def check_feeds(feeds: Sequence[Feed]) -> None:

@@ -6,6 +6,7 @@ States: *laid out* (places are decided); each pass is *compiled* when it is firs
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from gnomon import config, engine
@@ -14,10 +15,11 @@ from gnomon.executor import arrays
 from gnomon.executor.arena import Arena
 from gnomon.executor.collector import resting
 from gnomon.executor.draws import Draws, Positions
+from gnomon.executor.inputs import Input
 from gnomon.executor.layout import Mode, Network, lay_out
 from gnomon.executor.prepared import Prepared
 from gnomon.executor.program import Builder, Segment, place
-from gnomon.executor.round import Feed, Pass, Pushed, Put, check_feeds, loadable
+from gnomon.executor.round import Feed, Moving, Pass, Place, Pushed, Put, check_feeds, loadable
 from gnomon.expr.node import Buffer
 from gnomon.runtime.program import Turn
 
@@ -25,10 +27,16 @@ Vars = Mapping[int, Var]
 
 
 class Run:
-    """A program of `net` in `arena`; `variables` are those of the caller's buffers, by id."""
+    """A program of `net` in `arena`; `variables` are those of the caller's buffers, by id.
 
-    def __init__(self, net: Network, mode: Mode, arena: Arena, variables: Vars) -> None:
+    `held` are the inputs whose batch lay elsewhere once; it grows.
+    """
+
+    def __init__(
+        self, net: Network, mode: Mode, arena: Arena, variables: Vars, held: list[Input]
+    ) -> None:
         self.mode = mode
+        self._net, self._held = net, held
         self.arena = arena
         self.variables = variables
         self.layout = lay_out(net, mode, Draws(arena.ctx))
@@ -107,6 +115,8 @@ class Run:
         check_feeds(feeds)
         for feed in feeds:
             arrays.assign(*feed)
+        for held in self._held:
+            held.bring()
         if self._draws:
             self._positions = self.layout.draws.reserve()
         if self._prepared is not None:
@@ -131,7 +141,10 @@ class Run:
         writes = (*self._vars(segments[0].writes).values(), self.arena.var)
         reads = self._vars(segments[0].reads).values()
         before = 0 if self._prepared is None else self._prepared.program.work
-        return Pass(program, reads, writes, self.arena.ctx, before)
+        bound = frozenset(self.variables.values())
+        ctx, held = self.arena.ctx, self._held
+        moving = partial(_moving, self._net, self._builder, held, self.parts[name])
+        return Pass(program, reads, writes, Place(ctx, bound, held, moving), before)
 
     def refresh(self) -> None:
         """Make what is made of parameters alone, if it is not; nobody may be writing these."""
@@ -195,3 +208,17 @@ class Run:
         put = engine.Repeatable(lambda run_ctx: draws.put(positions))
         arena = self.arena
         engine.get().push_inline(put, arena.ctx, (), (arena.var,), name="random positions")
+
+
+def _moving(
+    net: Network, builder: Builder, held: list[Input], part: slice, given: Input
+) -> Moving | None:
+    """Where `part` has the place of an input, which is held then; None where that is not clear."""
+    home = given.home._address
+    leaves = [b for b in net.inputs.values() if b.address == home]
+    slots = builder.slots(leaves[0], part) if len(leaves) == 1 else None
+    if slots is None:
+        return None
+    if given not in held:
+        held.append(given)
+    return Moving(home, slots)

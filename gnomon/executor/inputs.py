@@ -1,0 +1,175 @@
+"""Inputs: arguments whose memory only an executor has seen, so that a batch may stay where it lies.
+
+States of an input. *Hidden*: the array that users get has no memory yet, it is pending with the
+input as its window; programs know the memory that it will have, its `home`. A batch that is fed is
+not copied then: programs read it where it lies, which is `source`, and the copy is promised. It is
+made (`bring`) before anybody could notice: before a write to the batch's memory is pushed, before a
+program that reads `home`, and when the array is asked for its memory. *Seen*: somebody did ask. The
+array has `home` for good, since nobody knows who else looks there now, and batches are copied.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from gnomon import engine
+from gnomon.expr.node import Buffer
+from gnomon.ndarray.core import Array
+from gnomon.runtime.prepare import Store, prepare
+from gnomon.runtime.program import Done, Step
+from gnomon.runtime.template import Template
+
+
+class Load:
+    """The copy of an array, which lies elsewhere at each run, into a bound one."""
+
+    __slots__ = ("_copy", "step", "var")
+
+    def __init__(self, dest: Any) -> None:
+        layout = dest._layout
+        target = Buffer((layout.size,), layout.dtype, None, dest._address, dest)
+
+        def make(addresses: Sequence[int]) -> list[Step]:
+            source = Buffer((layout.size,), layout.dtype, None, addresses[0])
+            return prepare([Store(target, "saveto", source)], "load")
+
+        self._copy = Template(make, 1).reserve()
+        self.step, self.var = self._copy.step, dest._chunk
+
+    def put(self, address: int) -> None:
+        """Let the next run copy from `address`."""
+        self._copy.place((address,))
+
+
+class Input:
+    """The window of an array that was not looked at, with the memory that it will have."""
+
+    __slots__ = (
+        "__weakref__", "_load", "_reminder", "address", "chunk", "ctx", "home", "source", "taken",
+    )  # fmt: skip
+
+    def __init__(self, home: Any) -> None:
+        self.home = home
+        self.ctx = home.context
+        self.source: Any = None  # an array: what `home` is to hold; None where it does
+        self.chunk: Any = None  # of the source
+        self.address = 0
+        self.taken = False  # by an executor
+        self._load: Load | None = None
+        self._reminder: Reminder | None = None  # the promise of the copy, with the source's memory
+
+    def __del__(self) -> None:  # perhaps amidst whatever a thread does: without the lock
+        if self.chunk is not None and self._reminder in self.chunk.promised:
+            self.chunk.promised.remove(self._reminder)
+
+    def settle(self, array: Any) -> bool:
+        """Give the array its memory, for somebody looks."""
+        with _lock[0]:
+            if array._window is self:
+                self.bring()
+                array._address, array._chunk = self.home._address, self.home._chunk
+                array._window = None
+        return False
+
+    def hold(self, source: Any) -> None:
+        """From now on the elements are those of `source`, an array of the same layout."""
+        with _lock[0]:
+            self.forget()
+            self.source = source = source._detached()
+            self._reminder = Reminder(self, source._chunk)
+            source._chunk.promised.append(self._reminder)
+            self.chunk, self.address = source._chunk, source._address
+
+    def forget(self) -> None:
+        """The elements are what `home` holds, or what is about to be put there."""
+        with _lock[0]:
+            chunk, reminder = self.chunk, self._reminder
+            self.source = self._reminder = self.chunk = None
+            if chunk is not None and reminder in chunk.promised:
+                chunk.promised.remove(reminder)
+
+    def bring(self) -> None:
+        """Have the copy made that was put off."""
+        with _lock[0]:
+            source = self.source
+            if source is None:
+                return
+            if self._load is None:
+                self._load = Load(self.home)
+            copy = _Copy(self._load, source)
+            const, mutate = (source._chunk,), (self.home._chunk,)
+            self.forget()
+            engine.get().push_inline(copy, self.ctx, const, mutate, name="load")
+
+
+class Reminder:
+    """The promise of an input's copy, which goes with the input; it keeps no memory either."""
+
+    __slots__ = ("chunk", "input")
+
+    def __init__(self, input: Input, chunk: Any) -> None:
+        self.input, self.chunk = weakref.ref(input), weakref.ref(chunk)
+
+    def __call__(self) -> None:
+        input, chunk = self.input(), self.chunk()
+        if input is not None and input._reminder is self:
+            input.bring()
+        if chunk is not None and self in chunk.promised:
+            chunk.promised.remove(self)
+
+
+class _Copy:
+    """One run of a load; called again, it goes on where it was."""
+
+    __slots__ = ("done", "load", "source")
+
+    resumable = True
+
+    def __init__(self, load: Load, source: Any) -> None:
+        self.load, self.source = load, source
+        self.done: Done = []
+
+    def __call__(self, run_ctx: Any) -> None:
+        if not self.done:
+            self.load.put(self.source._address)
+        self.load.step.run_once(self.done)
+
+
+def hidden(home: Any) -> Any:
+    """An array in whose place programs use `home`, until somebody looks at it."""
+    made = object.__new__(Array.main)
+    made._layout, made._tape, made._window = home._layout, None, Input(home)
+    return made
+
+
+def taken(arguments: Sequence[Any]) -> list[Input]:
+    """An empty list for the inputs of one executor; an input has one, so others' are shown."""
+    for array in arguments:
+        window = array._window
+        if type(window) is Input:
+            if window.taken:
+                window.settle(array)
+            window.taken = True
+    return []
+
+
+def own(array: Any) -> Any:
+    """The array that programs use in place of `array`: its input's home, or itself."""
+    window = array._window
+    return window.home if type(window) is Input else array
+
+
+_lock = [threading.RLock()]  # a forked child gets another one
+
+
+def _in_child() -> None:
+    """In a forked child: another thread of the parent may have held the lock."""
+    _lock[0] = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
