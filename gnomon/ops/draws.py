@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from gnomon.base import UnknownNameError
+from gnomon.base import complaint
 from gnomon.ops import registry
 from gnomon.ops.signature import ANY_KIND
 
@@ -47,11 +47,12 @@ def sampler(name: str) -> str:
     """The operator that draws for each element of arrays.
 
     Raises:
-        UnknownNameError: there is none of this distribution.
+        TypeError: there is none of this distribution.
     """
     full = f"_sample_{name}"
     if not registry.has(full):
-        raise UnknownNameError(f"random.{name}: to draw by arrays or symbols is not there yet")
+        expected = "numbers, not arrays or symbols"
+        raise TypeError(complaint(f"random.{name}", "args", expected, "others"))
     return full
 
 

@@ -155,29 +155,46 @@ class Random:
     def gamma(
         self,
         shape: Sequence[int],
-        alpha: float = 1.0,
-        beta: float = 1.0,
+        alpha: float | Expr = 1.0,
+        beta: float | Expr = 1.0,
         dtype: Any = dt.default_real,
     ) -> Expr:
-        """Numbers of a gamma distribution of shape `alpha` and scale `beta`, both > 0.
+        """Numbers of a gamma distribution of shape `alpha` and scale `beta`, both > 0: numbers, or
+        expressions of `shape` in float64.
 
         The trials are those of Marsaglia and Tsang (ACM TOMS 26, 2000).
 
         Raises:
             ParamError: a parameter that is not above 0.
         """
+        if isinstance(alpha, Expr) or isinstance(beta, Expr):
+            form = alpha if isinstance(alpha, Expr) else constant(alpha, shape, dt.float64)
+            return cast(self._gammas(shape, cast(form, dt.float64)) * beta, dt.of(dtype))
         positive("gamma", alpha=alpha, beta=beta)
         if alpha < 1:
             share = fn.power(1.0 - self.uniform(shape, dtype), 1.0 / alpha)
             return self.gamma(shape, alpha + 1.0, beta, dtype) * share
         d = alpha - 1.0 / 3.0
+        return self._cubes(shape, d, 1.0 / (9.0 * d) ** 0.5, dtype) * (d * beta)
+
+    def _gammas(self, shape: Sequence[int], alpha: Expr) -> Expr:
+        """Numbers of gamma distributions of scale 1, one for each shape in `alpha`."""
+        small = alpha < 1.0
+        share = fn.power(1.0 - self.uniform(shape, alpha.dtype), 1.0 / alpha)
+        d = fn.where(small, alpha + 1.0, alpha) - 1.0 / 3.0
+        wide = ext.broadcast_with_axis(d, len(shape) - 1, TRIALS)
+        v = self._cubes(shape, wide, fn.rsqrt(wide * 9.0), alpha.dtype)
+        return v * d * fn.where(small, share, 1.0)
+
+    def _cubes(self, shape: Sequence[int], d: Any, width: Any, dtype: Any) -> Expr:
+        """Cubes of normal numbers around 1, by trials; times `d` they are gamma distributed."""
         trials = (*shape, TRIALS)
         x, u = self._draw(trials, "normal alone", dtype), 1.0 - self.uniform(trials, dtype)
-        root = x * (1.0 / (9.0 * d) ** 0.5) + 1.0
+        root = x * width + 1.0
         v = root * root * root
         bound = x * x * 0.5 + d * (1.0 - v + fn.log(fn.maximum(v, 1e-30)))
         good = (v > 0.0) * (fn.log(u) < bound)
-        return ext.first(good, v, constant(1.0, shape, v.dtype)) * (d * beta)
+        return ext.first(good, v, constant(1.0, shape, v.dtype))
 
     @explained
     def poisson(

@@ -7,8 +7,9 @@ import threading
 import numpy as np
 import pytest
 
+import gnomon as mx
 from gnomon import cpu, engine, nd, random, sym
-from gnomon.base import ParamError, UnknownNameError
+from gnomon.base import ParamError, ShapeError
 from gnomon.runtime import threads
 
 
@@ -132,9 +133,53 @@ def test_draws_like_an_array(name, params, mean):
     assert made.eval(ctx=cpu(), a=nd.zeros((2, 3)))[0].shape == (2, 3)
 
 
-def test_draws_by_arrays_say_that_they_are_not_there_yet():
-    low, high = nd.array([0, 1]), nd.array([2, 3])
-    with pytest.raises(UnknownNameError, match=r"random\.uniform: .* not there yet"):
-        nd.random.uniform(low, high)
-    with pytest.raises(UnknownNameError, match=r"random\.normal: .* not there yet"):
-        sym.random.normal(sym.var("loc"), sym.var("scale"))
+#: parameters as arrays, with the means and variances of what is drawn
+BY_ARRAYS = {
+    "uniform": (([0, 1], [0.5, 3]), [0.25, 2], [1 / 48, 1 / 3]),
+    "normal": (([0.5, 3], [2, 0.5]), [0.5, 3], [4, 0.25]),
+    "exponential": (([0.5, 3],), [0.5, 3], [0.25, 9]),
+    "gamma": (([0.5, 3], [2, 0.5]), [1, 1.5], [2, 0.75]),
+    "poisson": (([5, 30],), [5, 30], [5, 30]),
+    "negative_binomial": (([0.5, 3], [0.5, 0.25]), [0.5, 9], [1, 36]),
+    "generalized_negative_binomial": (([0.5, 3], [2, 0]), [0.5, 3], [1, 3]),
+}
+
+
+@pytest.mark.parametrize("name", BY_ARRAYS)
+def test_draws_by_arrays(name):
+    given, mean, variance = BY_ARRAYS[name]
+    arrays = [nd.array(values) for values in given]
+    function = getattr(mx.random, name)
+    mx.random.seed(7)
+    drawn = function(*arrays, shape=(100, 200))
+    assert drawn.shape == (2, 100, 200) and drawn.dtype is np.float32
+    values = drawn.asnumpy().astype(np.float64)
+    np.testing.assert_allclose(values.mean((1, 2)), mean, rtol=0.05)
+    np.testing.assert_allclose(values.var((1, 2)), variance, rtol=0.1)
+    mx.random.seed(7)
+    assert (function(*arrays, shape=(100, 200)).asnumpy() == drawn.asnumpy()).all()
+    assert function(*arrays).shape == (2,)
+    assert function(*arrays, shape=3, dtype="float64").dtype is np.float64
+
+
+def test_draws_by_arrays_are_nan_where_there_is_no_distribution():
+    assert np.isnan(mx.random.gamma(nd.array([-1, 0, 1]), nd.array([1, 1, 0])).asnumpy()).all()
+    assert np.isnan(mx.random.poisson(nd.array([-1])).asnumpy()).all()
+    assert np.isnan(mx.random.exponential(nd.array([-1])).asnumpy()).all()
+
+
+def test_draws_by_symbols():
+    loc, scale = mx.sym.var("loc"), mx.sym.var("scale")
+    drawn = mx.sym.random.normal(loc, scale, shape=(4,))
+    assert drawn.infer_shape(loc=(3,))[1] == [(3, 4)]
+    found = drawn.eval(loc=nd.array([1, 2]), scale=nd.zeros((2,)))[0]
+    assert found.asnumpy().tolist() == [[1] * 4, [2] * 4]
+
+
+def test_draws_by_arrays_are_refused():
+    with pytest.raises(TypeError, match="all arrays or all numbers"):
+        mx.random.normal(nd.ones((2,)), 1)
+    with pytest.raises(TypeError, match=r"random\.randint: .*expected numbers"):
+        mx.random.randint(nd.zeros((2,)), nd.ones((2,)))
+    with pytest.raises(ShapeError, match="_sample_uniform"):
+        mx.random.uniform(nd.zeros((2,)), nd.zeros((3,)))
