@@ -33,8 +33,9 @@ def fits(p: Product) -> bool:
     """Whether a product is one that this does faster than a library.
 
     Measured on one core, float32, in microseconds, this before oneDNN: (32 128 784) with B turned
-    45, 65; (32 500 800) so 172, 223; (10 64 32) with A turned 0.4, 1.4; (1 128 784) 2.6, 14; but
-    (128 500 800) with B turned 640, 610, and (20 200 800) with nothing turned 37, 33.
+    45, 65; (32 500 800) so 172, 223; (10 64 32) with A turned 0.4, 1.4; (1 128 784) 2.6, 14; on two
+    cores, with B turned, (128 128 784) 99, 111; (100 128 1024) 105, 149; but (128 64 128) 12, 10;
+    on one (128 500 800) 640, 610, and (20 200 800) with nothing turned 37, 33.
     """
     if p.packed:
         return True
@@ -45,7 +46,7 @@ def fits(p: Product) -> bool:
     if p.work <= _SMALL:
         return True
     if p.transpose_b:
-        return p.work <= 4 * _MIDDLE and p.m <= 64 and p.k >= 512
+        return p.work <= 4 * _MIDDLE and p.m <= 128 and p.k >= 512
     return p.work <= _MIDDLE and p.k <= 64
 
 
