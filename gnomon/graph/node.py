@@ -56,9 +56,6 @@ class Entry(NamedTuple):
         return self.node.name + (f":{self.index}" if self.index else "")
 
 
-_new = tuple.__new__
-
-
 class Node:
     """An operator with the entries it reads, or (`op` None) a variable.
 
@@ -94,8 +91,7 @@ class Node:
 
     def entries(self) -> list[Entry]:
         """All of its entries, hidden ones included."""
-        count = 1 if self.op is None else len(self.op.outputs())
-        return [_new(Entry, (self, k)) for k in range(count)]  # half the time of Entry(self, k)
+        return [Entry(self, k) for k in range(self.num_outputs)]
 
     def visible(self) -> list[Entry]:
         """The entries others may read."""

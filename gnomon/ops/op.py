@@ -145,7 +145,8 @@ class Op:
 
         Methods ask for context by keyword-only parameters: `train` (bool), `random` (see
         `Draws`), `out_shapes` (what inference found for the outputs, where parameters may leave
-        it open); others are not passed on.
+        it open), `used` (for each output whether anyone reads it, where that is known: what nobody
+        reads may be anything); others are not passed on.
         """
         raise GnomonError(f"{self.name}: works on data (run), it has no expression")
 
@@ -163,11 +164,6 @@ class Op:
         """
         out_grads, inputs, outputs = parts
         return derive.gradient(self, out_grads, inputs, outputs, context)
-
-    @classmethod
-    def usual_inputs(cls) -> tuple[str, ...]:
-        """Names of the inputs without parameters, for documentation."""
-        return cls.input_names
 
     def of_reals(self) -> Op:
         """Hook: the operator that does with floats what this one does with integers."""
@@ -192,8 +188,6 @@ class Op:
         if len(values) != len(names):
             expected = f"{len(names)} expressions: {', '.join(names)}"
             raise ShapeError(complaint(f"{self.name}.forward", "result", expected, len(values)))
-        told = context.get("out_shapes", ()), context.get("out_types", ())
-        derive.check_values(f"{self.name}.forward", names, values, *told)
         return values
 
     def infer_shape(
@@ -261,6 +255,8 @@ class Op:
 
     def run(self, ctx: Any, in_data: Maybe, req: Maybe, out_data: Maybe, aux: Maybe) -> None:
         """Compute `out_data` on TBlobs; only operators without an expression have it."""
+        if not self.is_expression:
+            raise GnomonError(f"{self.name}: has neither forward (an expression) nor run (on data)")
         raise GnomonError(f"{self.name}: is an expression (forward), it does not run on data")
 
     def run_backward(
@@ -309,9 +305,6 @@ def op(
         cls.input_names, cls.output_names = tuple(inputs), tuple(outputs)
         cls.aux_names = tuple(aux)
         describe(cls)
-        if not cls.is_expression and cls.run is Op.run:
-            expected = "a class with forward (an expression), or with run (on data)"
-            raise TypeError(complaint(f"op {name}", "cls", expected, repr(cls)))
         registry.register(cls)
         return cls
 

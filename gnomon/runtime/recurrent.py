@@ -43,6 +43,7 @@ from gnomon.runtime.scratch import copied, temporary
 from gnomon.shape import prod
 
 _ROWS = 8  # rows of a batch that are worth a thread of their own
+_PART = 8  # of the second-level cache: what gates may fill beside the weights
 _EARN = 64  # rows of all steps in time that packing the weights pays for
 
 
@@ -104,13 +105,17 @@ class _Work:
     def product(
         self, a: Buffer, b: _Factor, c: Buffer, *, beta: float = 0.0, transpose_a: bool = False
     ) -> None:
-        """c = a b + beta c; more than two axes of `a` and `c`, without gaps, count as rows."""
-        left, right = flat(a), flat(c)
-        m, k = left.shape[:: -1 if transpose_a else 1]
+        """c = a b + beta c; more than two axes of both count as rows, or as many products."""
+        batch, strides = 1, None
+        if a.contiguous and c.contiguous:
+            a, c = flat(a), flat(c)
+        elif len(a.shape) > 2:
+            batch, strides = a.shape[0], (a.strides[0], 0, c.strides[0])
+        m, k = a.shape[-2:][:: -1 if transpose_a else 1]
         made = gemm.gemm_step(
             self.dtype, m, b.columns, k, a.address, b.stored.address, c.address,
-            transpose_a=transpose_a, lda=left.strides[0], ldc=right.strides[0], beta=beta,
-            keep=(a, b, c), **b.how,
+            transpose_a=transpose_a, lda=a.strides[-2], ldc=c.strides[-2], beta=beta,
+            batch=batch, strides=strides, keep=(a, b, c), **b.how,
         )  # fmt: skip
         self.steps.append(made)
 
@@ -196,12 +201,10 @@ def _forward(work: _Work, call: Recurrence, out: Buffer) -> None:
     for name, value in (("h", call.h0), ("c", call.c0)):
         if value is not None:
             work.kernel([Store(slot(arrays[name], y.first), "saveto", value)], "state")
-    data = work.rows(call.data)
     packed = packs(y, work.dtype, y.width * (y.inputs + y.hidden))
     weights = work.factors(packed, w_in=(call.w_in, True), w_hid=(call.w_hid, True))
     found = shares(y) if packed else [(0, y.batch)]
-    if len(found) == 1:
-        work.product(work.dense(data), weights.pop("w_in"), arrays["gates"])
+    data = work.rows(call.data) if len(found) > 1 else work.dense(call.data)
     chains = [_Forward(call, arrays, *rows).chain(data, weights) for rows in found]
     work.spread(chains, y.cell.name)
 
@@ -222,34 +225,47 @@ class _Forward:
         )
 
     def chain(self, data: Buffer, weights: dict[str, _Factor]) -> list[Step]:
-        """All steps in time; what they get from `data` too, where `w_in` is among `weights`."""
-        work = _Work(data.dtype)
-        given, gates = part(data, 1, *self.rows), self.arrays["gates"]
-        for t, before, after in self.layer.order():
-            if "w_in" in weights:
-                work.product(slot(given, t), weights["w_in"], slot(gates, t))
-            self._step(work, weights["w_hid"], t, before, after)
+        """All steps in time, with as many products of `data` at once as have room in the cache."""
+        y, work, given = self.layer, _Work(data.dtype), part(data, 1, *self.rows)
+        count = y.steps if y.batch == data.shape[1] else self._room(data.dtype)
+        shapes = {} if y.wanted else y.gates()
+        scratch = {n: temporary(Buffer((count, *s[1:]), data.dtype)) for n, s in shapes.items()}
+        order = list(y.order())
+        for times in (order[k : k + count] for k in range(0, y.steps, count)):
+            first = min(times)[0]
+            whole = scratch or {n: part(self.arrays[n], 0, first, y.steps) for n in y.gates()}
+            room = part(whole["gates"], 0, 0, len(times))
+            work.product(part(given, 0, first, first + len(times)), weights["w_in"], room)
+            for t, before, after in times:
+                gates = {name: slot(array, t - first) for name, array in whole.items()}
+                self._step(work, weights["w_hid"], gates, t, before, after)
         return work.steps
 
-    def _step(self, work: _Work, w_hid: _Factor, t: int, before: int, after: int) -> None:
-        cell, h = self.layer.cell, self.arrays["h"]
-        gates = slot(self.arrays["gates"], t)
-        into = slot(self.arrays["apart"], t) if cell.apart else gates
+    def _room(self, dtype: DType) -> int:
+        """How many steps have their gates in a part of the cache that the weights leave free."""
+        each = self.layer.batch * self.layer.width * dtype.size
+        return max(1, min(self.layer.steps, caches.own() // _PART // each))
+
+    def _step(
+        self, work: _Work, w_hid: _Factor, gates: dict[str, Buffer], t: int, before: int, after: int
+    ) -> None:
+        cell, h, c = self.layer.cell, self.arrays["h"], self.arrays.get("c")
+        into = gates["apart" if cell.apart else "gates"]
         work.product(slot(h, before), w_hid, into, beta=0.0 if cell.apart else 1.0)
-        mine = parts(gates, cell.gates)
+        mine = parts(gates["gates"], cell.gates)
         theirs = parts(into, cell.gates) if cell.apart else []
         r: list[Any] = [e + b for e, b in zip(theirs, self.bias_hid, strict=False)]
         z: list[Any] = [e + b for e, b in zip(mine, self.bias_in, strict=True)]
         if not cell.apart:
             z = [e + b for e, b in zip(z, self.bias_hid, strict=True)]
-        c = self.arrays.get("c")
         old = None if c is None else slot(c, before)
         made = step(cell, z, r, slot(h, before), old, active(self.length, t, self.layer))
-        stores = list(zip(mine, made.gates, strict=True))
-        stores += zip(theirs, made.apart, strict=True)
-        stores.append((slot(h, after), made.h))
+        stores = [(slot(h, after), made.h)]
         if c is not None:
             stores.append((slot(c, after), made.c))
+        if self.layer.wanted:
+            stores += zip(mine, made.gates, strict=True)
+            stores += zip(theirs, made.apart, strict=True)
         work.kernel([Store(d, "saveto", v) for d, v in stores], cell.name)
 
 

@@ -51,7 +51,7 @@ def fits(p: Product) -> bool:
 
 
 def packs(dtype: DType) -> bool:
-    """Whether there is code here for products whose B is `packed`."""
+    """Whether there is code here for products whose B is `packed`, one B for a whole batch."""
     return dtype in _ELEMENTS and _has_fma()
 
 
@@ -128,13 +128,15 @@ def step(p: Product, keep: Any = None) -> TileStep:
     if p.packed:
         ldb = edge = tile_code.WIDEST * _machine(p.dtype).lanes
         across = p.k
-    wanted = min(threads.num_threads(), max(1, p.work // (_GRAIN if p.m > 1 else _GRAIN_VECTOR)))
+    pays = p.batch * p.work // (_GRAIN if p.m > 1 else _GRAIN_VECTOR)
+    wanted = min(threads.num_threads(), max(1, pays))
     by_rows = p.m >= _EDGE * wanted and (p.n < p.m or not (p.transpose_b or p.packed))
     axis, edge = (p.m, _EDGE) if by_rows else (p.n, edge)
     piece = axis if wanted == 1 else -(-axis // (wanted * edge)) * edge
     values = {
         "m": p.m, "n": p.n, "k": p.k, "row": row, "along": along, "ldb": ldb, "across": across,
         "ldc": p.ldc, "alpha": bits(p.alpha, p.dtype), "beta": bits(p.beta, p.dtype),
-        "inner": p.transpose_b, "by_rows": by_rows, "piece": piece,
+        "inner": p.transpose_b, "by_rows": by_rows, "piece": piece, "batch": p.batch,
+        "sa": p.sa, "sc": p.sc,
     }  # fmt: skip
     return TileStep(p, values, -(-axis // piece), keep)

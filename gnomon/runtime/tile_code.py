@@ -5,7 +5,7 @@ by some registers of columns, and each step of the inner axis adds the product o
 each element spread over a register, and a row of op(B). *Inner*: the columns of op(B) are dense,
 and the rows of op(A); their registers are multiplied one by one, and what the registers of sums
 hold is added up at the end. Tiles are taken in strips, whose part of one operand stays in the
-first cache.
+first cache, for all products of a batch.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ WIDEST = 3  # registers of columns that a tile has at most, and a panel of B has
 
 #: The words of a block. Distances are in elements: `row` and `along` those of op(A) from row to row
 #: and along a row, `ldb` and `ldc` those of B and C from one stored row to the next, and `across`
-#: that of op(B) from column to column: where B lies in panels, a column's part of its panel.
-WORDS = "a b c m n k row along ldb across ldc alpha beta inner by_rows piece".split()
+#: that of op(B) from column to column: where B lies in panels, a column's part of its panel. Where
+#: op(B)'s rows are dense, `batch` products share it, `sa` and `sc` from A to A and from C to C.
+WORDS = "a b c m n k row along ldb across ldc alpha beta inner by_rows piece batch sa sc".split()
 
 
 class Machine(NamedTuple):
@@ -119,6 +120,27 @@ _NUMBERS = """
   %beta = load ELEMENT, ptr %beta.at
 """.replace("ALPHA", str(WORDS.index("alpha"))).replace("BETA", str(WORDS.index("beta")))
 
+_BATCH = """
+define internal void @outer.batch.WIDTH(TAKES) noinline {
+LOADS
+  br label %head
+head:
+  %i = phi i64 [0, %0], [%next, %body]
+  %more = icmp slt i64 %i, %batch
+  br i1 %more, label %body, label %done
+body:
+  %a.off = mul i64 %i, %sa
+  %c.off = mul i64 %i, %sc
+  %a.at = getelementptr ELEMENT, ptr %a, i64 %a.off
+  %c.at = getelementptr ELEMENT, ptr %c, i64 %c.off
+  call void @outer.strip.WIDTH(ptr %words, i64 %extent, i64 %other, ptr %a.at, ptr %b, ptr %c.at)
+  %next = add i64 %i, 1
+  br label %head
+done:
+  ret void
+}
+"""
+
 _TAKES = "ptr %words, i64 %extent, i64 %other, ptr %a, ptr %b, ptr %c"
 
 
@@ -146,7 +168,10 @@ def text(machine: Machine) -> str:
     parts += [
         _sweep(f"inner.strip.{r.name}", f"inner.{r.name}.%d", columns, "0 across 1") for r in rows
     ]
-    parts += [_sweep("outer", "outer.strip.%d", wide, "0 across 1")]
+    for v in wide:
+        each = _BATCH.replace("WIDTH", str(v.name)).replace("TAKES", _TAKES)
+        parts.append(each.replace("LOADS", _loads(("batch", "sa", "sc"))))
+    parts += [_sweep("outer", "outer.batch.%d", wide, "0 across 1")]
     parts += [_sweep("inner", "inner.strip.%d", rows, "row 0 ldc")]
     return machine.filled("".join(parts)).replace("SIZE", str(machine.size))
 

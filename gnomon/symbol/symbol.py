@@ -22,7 +22,6 @@ from gnomon.graph.clean import without_casts
 from gnomon.graph.legacy import HIDDEN, hidden_key
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.graph.storage import STORAGE
-from gnomon.ops import signature
 from gnomon.symbol import compose, inference
 from gnomon.symbol.apply import single
 from gnomon.symbol.arithmetic import Arithmetic
@@ -414,6 +413,5 @@ def Group(symbols: Iterable[Symbol]) -> Symbol:
     """
     parts = list(symbols)
     if not parts or not all(isinstance(s, Symbol) for s in parts):
-        got = f"[{', '.join(map(signature.shown, parts))}]"
-        raise TypeError(complaint("Group", "symbols", "a list of symbols", got))
+        raise TypeError(complaint("Group", "symbols", "a list of symbols", f"{parts!r:.60}"))
     return Symbol(e for s in parts for e in s._entries)

@@ -1,5 +1,6 @@
 """RNN against MXNet, against itself on shorter sequences, and against finite differences."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +151,9 @@ def test_rows_among_threads(dtype, kind, batch, reverse, lengths, any_threads):
         kept = _stored(node)
         gradient = RecurrenceGradient(data, *weights[:2], kept, dy, dh, c, length, y)
         found.append((kept.numpy(), _stored(gradient).numpy()))
+        bare = replace(y, wanted=False)
+        states = _stored(Recurrence(data, *weights, h, c, length, bare)).numpy()
+        assert (states == kept.numpy()[: bare.areas().size]).all()
     error = 2e-5 if dtype == "float32" else 1e-12
     for values, want in zip(found[0], (node, gradient), strict=True):
         np.testing.assert_allclose(values, oracle.evaluate(want), rtol=error, atol=error)

@@ -95,17 +95,21 @@ def test_packed(machine: None, dtype: DType) -> None:
 
 
 def packed(dtype: DType, m: int, n: int, k: int, turned: bool, count: int) -> Array:
+    """Two products by one packed matrix, whose other operands lie apart."""
     rng, before = np.random.default_rng(m + n + k), threads.num_threads()
-    a, b, c = (rng.standard_normal(s).astype(dtype.numpy) for s in ((m, k), (k, n), (m, n)))
+    a, b, c = (
+        rng.standard_normal(s).astype(dtype.numpy) for s in ((2, m + 1, k), (k, n), (2, m + 2, n))
+    )
     stored = np.ascontiguousarray(b.T if turned else b)
     matrix = Buffer((k, n), dtype, (1, k) if turned else (n, 1), stored.ctypes.data, stored)
-    want = 2.0 * c + a @ b
+    want = c.copy()
+    want[:, :m] = 2.0 * c[:, :m] + a[:, :m] @ b
     try:
         threads.set_num_threads(count)
         panels, steps = tile.panels(matrix)
         step = gemm.gemm_step(
-            dtype, m, n, k, a.ctypes.data, panels.address, c.ctypes.data,
-            beta=2.0, packed=True, keep=panels,
+            dtype, m, n, k, a.ctypes.data, panels.address, c.ctypes.data, beta=2.0, packed=True,
+            batch=2, strides=((m + 1) * k, 0, (m + 2) * n), keep=panels,
         )  # fmt: skip
         for each in (*steps, step):
             each.run()

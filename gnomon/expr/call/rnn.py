@@ -1,7 +1,8 @@
 """recurrence: one layer of a recurrent network in one direction, all steps in time as one call.
 
 The result is one vector of areas: the states before and after every step (`h`, for LSTM `c`), and
-the gates, which the gradient reads. `Areas` says where each lies; outputs are views of it.
+the gates, which the gradient reads, where one is wanted. `Areas` says where each lies; outputs are
+views of it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Areas:
 
 @dataclass(frozen=True)
 class Layer:
-    """What a layer is: its cell, the direction, and the sizes."""
+    """What a layer is: its cell, the direction, and the sizes; whether a gradient is `wanted`."""
 
     kind: str
     reverse: bool
@@ -51,6 +52,7 @@ class Layer:
     inputs: int
     hidden: int
     clip: tuple[float, float] | None = None
+    wanted: bool = True
 
     @property
     def cell(self) -> Cell:
@@ -85,16 +87,17 @@ class Layer:
         return (1, self.steps + 1) if late else (0, self.steps)
 
     def areas(self) -> Areas:
-        """What the recurrence gives."""
+        """What the recurrence gives: the states, and where a gradient is wanted the gates."""
         states = (self.steps + 1, self.batch, self.hidden)
-        gates = (self.steps, self.batch, self.width)
         found = {"h": states}
         if self.cell.has_cell:
             found["c"] = states
-        found["gates"] = gates
-        if self.cell.apart:
-            found["apart"] = gates
-        return Areas(found)
+        return Areas(found | self.gates() if self.wanted else found)
+
+    def gates(self) -> dict[str, Shape]:
+        """The gates of all steps, and where a cell needs them, what they get from the state."""
+        shape = (self.steps, self.batch, self.width)
+        return {"gates": shape, "apart": shape} if self.cell.apart else {"gates": shape}
 
     def gradients(self) -> Areas:
         """What its gradient gives; `z` and `r` are work space: the gradients of the gates."""
@@ -187,6 +190,8 @@ class Recurrence(Call):
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
         layer, areas = self.layer, self.layer.areas()
+        if not layer.wanted:
+            raise GnomonError("recurrence: its gates are not kept, which the gradient reads")
         dh = areas.of(g, "h")
         dy = slice_(dh, *((k,) for k in layer.slots(before=False)))
         dc = slot(areas.of(g, "c"), layer.last) if self.c0 is not None else None

@@ -7,8 +7,8 @@ reads; so are the masks of dropout between the layers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gnomon.base import ParamError, complaint
@@ -146,11 +146,15 @@ class RNN(Op):
             t["sequence_length"] = t.need("data")
 
     def forward(
-        self, *inputs: Expr, train: bool = False, random: Draws | None = None
+        self,
+        *inputs: Expr,
+        train: bool = False,
+        random: Draws | None = None,
+        used: Sequence[bool] | None = None,
     ) -> tuple[Expr, ...]:
         given = dict(zip(self.arguments(), inputs, strict=True))
         y = given["data"]
-        places = self.places(*y.shape)
+        places = self._wanted(self.places(*y.shape), used)
         kept: list[Expr] = []
         masks: list[Expr] = []
         for level in range(self.num_layers):
@@ -162,6 +166,13 @@ class RNN(Op):
             y = self._joined(self._level(places, level), run, given)
         states = [self._final(places, kept, name) for name in ("h", "c")[: 1 + self.has_cell]]
         return (y, *states, *kept, *masks)
+
+    def _wanted(self, places: list[Place], used: Sequence[bool] | None) -> list[Place]:
+        """The layers as they are run: those whose gates nobody reads do not keep them."""
+        if used is None:
+            return places
+        read = dict(zip(self.outputs(), used, strict=True))
+        return [replace(p, layer=replace(p.layer, wanted=read[f"kept{p.number}"])) for p in places]
 
     def _level(self, places: list[Place], level: int) -> list[Place]:
         return places[level * self.directions : (level + 1) * self.directions]
