@@ -183,8 +183,10 @@ def register(reg_name: str) -> Callable[[P], P]:
     array([1., 4., 9.], dtype=float32)
 
     Raises:
-        TypeError: the class below is no CustomOpProp.
+        TypeError: the name is no text, or the class below no CustomOpProp.
     """
+    if not isinstance(reg_name, str):
+        raise TypeError(complaint("register", "reg_name", "a string", repr(reg_name)))
 
     def declare(prop_type: P) -> P:
         if not (isinstance(prop_type, type) and issubclass(prop_type, CustomOpProp)):

@@ -18,7 +18,7 @@ import numpy as np
 
 from gnomon import dtype as dtypes
 from gnomon import engine
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.context import Context, current_context
 from gnomon.dtype import DType
 from gnomon.expr.ext import philox
@@ -71,7 +71,12 @@ class TempSpace:
 
         >>> request(ResourceRequest("kTempSpace")).get_space((2, 3)).shape
         (2, 3)
+
+        Raises:
+            ShapeError: a size is negative.
         """
+        if any(n < 0 for n in shape):
+            raise ShapeError(complaint("get_space", "shape", "no negative size", tuple(shape)))
         kind = dtypes.of(dtype)
         size = max(1, prod(shape) * kind.size)
         if self._storage is None or self._storage.nbytes < size:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from gnomon import cpu, engine, resource
-from gnomon.base import ParamError
+from gnomon.base import ParamError, ShapeError
 from gnomon.dtype import float64
-from gnomon.resource import ResourceRequest
+from gnomon.resource import ResourceRequest, request
 from gnomon.runtime import pool
 
 
@@ -82,3 +82,8 @@ def test_a_seed_reaches_devices_that_come_later():
     with pytest.raises(ParamError, match="an integer, got 'x'"):
         resource.seed("x")
     resource.seed(np.int64(0))
+
+
+def test_scratch_memory_has_no_negative_size():
+    with pytest.raises(ShapeError, match="get_space: argument 'shape'"):
+        request(ResourceRequest("kTempSpace")).get_space((2, -1))

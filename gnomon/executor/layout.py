@@ -125,7 +125,7 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     updates = _updates(layout, nodes)
     used = used_entries([*nodes, *back.nodes], (d.entry for d in (*outputs, *grads)))
     used.update(e for t in updates for e in t.reads)
-    context = _context(layout, known[0], used)
+    context = _context(layout, *known, used)
     _prepare(layout, [n for n in every if isinstance(n.op, FoldedNorm)], used, context)
     forward = express(nodes, layout.buffers, used, context)
     behind = express(back.nodes, layout.buffers, used, context) + _zeros(layout, net, back)
@@ -178,15 +178,22 @@ def _settle_homes(layout: Layout, nodes: Collection[Node], wanted: Iterable[Deli
             layout.buffers.put(entry, dest)
 
 
-def _context(layout: Layout, shapes: Mapping[Entry, Shape], used: Collection[Entry]) -> Context:
+def _context(
+    layout: Layout,
+    shapes: Mapping[Entry, Shape],
+    types: Mapping[Entry, DType],
+    used: Collection[Entry],
+) -> Context:
     """What operators may ask for while they say their expressions."""
 
     def context(node: Node) -> Mapping[str, Any]:
+        entries = node.entries()
         return {
             "train": layout.mode.train,
             "random": layout.draws,
-            "out_shapes": [shapes[e] for e in node.entries()],
-            "used": [e in used for e in node.entries()],
+            "out_shapes": [shapes[e] for e in entries],
+            "out_types": [types[e] for e in entries],
+            "used": [e in used for e in entries],
         }
 
     return context

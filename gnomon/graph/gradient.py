@@ -12,13 +12,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gnomon.base import ShapeError, complaint
+from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ops import registry
-from gnomon.ops.derive import Needs, leaves_of
+from gnomon.ops.derive import Needs, check_values, leaves_of
 
 Shape = tuple[int, ...]
 Shapes = tuple[Shape, ...]
@@ -99,6 +99,8 @@ class Gradient:
         outs = _filled(outs, self.shapes[1], self.types[1])
         count = len(grads)
         grads = _filled(grads, self.shapes[1][:count], self.types[1][:count])
+        # the operator's own; dtypes are others where integers are taken as reals
+        context |= {"out_shapes": self.shapes[1], "out_types": ()}
         found = self.op.backward(grads, ins, outs, **context)
         gives = self.gives or (True,) * len(found)
         return tuple(g if given else None for g, given in zip(found, gives, strict=True))
@@ -243,11 +245,20 @@ def look(
         return _look_at_data_operator(op, in_shapes, in_types, wanted)
     inputs, outputs = leaves_of(op, in_shapes, in_types)
     out_grads = [Buffer(o.shape, o.dtype) for o in outputs[: op.num_visible_outputs]]
-    found = op.backward(out_grads, inputs, outputs, train=train)
+    context = {"train": train, "out_shapes": [o.shape for o in outputs]}
+    found = op.backward(out_grads, inputs, outputs, **context)
     if not isinstance(found, (tuple, list)) or len(found) != len(wanted):
         got = f"{len(found)} of them" if isinstance(found, (tuple, list)) else repr(found)
         expected = f"a tuple of {len(wanted)} gradients"
         raise ShapeError(complaint(f"{op.name}.backward", "result", expected, got))
+    where = f"{op.name}.backward"
+    for name, grad in zip(op.arguments(), found, strict=True):
+        if grad is not None and not isinstance(grad, Expr):
+            expected, got = "an expression, or None", f"a {type(grad).__name__}: {grad!r:.40}"
+            raise DTypeError(complaint(where, name, expected, got))
+    leaves = inputs[: len(wanted)]
+    told = [x.shape for x in leaves], [x.dtype for x in leaves]
+    check_values(where, op.arguments(), found, *told)
     gives = tuple(w and g is not None for w, g in zip(wanted, found, strict=True))
     read = {id(n) for n in postorder([g for g, given in zip(found, gives, strict=True) if given])}
     numbers = (

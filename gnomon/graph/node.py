@@ -56,6 +56,9 @@ class Entry(NamedTuple):
         return self.node.name + (f":{self.index}" if self.index else "")
 
 
+_new = tuple.__new__
+
+
 class Node:
     """An operator with the entries it reads, or (`op` None) a variable.
 
@@ -91,7 +94,8 @@ class Node:
 
     def entries(self) -> list[Entry]:
         """All of its entries, hidden ones included."""
-        return [Entry(self, k) for k in range(self.num_outputs)]
+        count = 1 if self.op is None else len(self.op.outputs())
+        return [_new(Entry, (self, k)) for k in range(count)]  # half the time of Entry(self, k)
 
     def visible(self) -> list[Entry]:
         """The entries others may read."""

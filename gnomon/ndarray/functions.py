@@ -38,7 +38,7 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
         kwargs.pop("name", None)
         ctx = kwargs.pop("ctx", None)
         args, out = _out_at_the_end(cls, args, out)
-        inputs, named, params = sort(cls, args, kwargs, is_array)
+        inputs, named, params = sort(cls, args, kwargs, is_array, "an NDArray")
         op = cls.parse({k: v for k, v in params.items() if v is not None or _may_be_none(cls, k)})
         if named:
             inputs = ordered(op, inputs, named)

@@ -157,12 +157,12 @@ def _forward(
     kept = len(outs) if mode.recording else op.num_visible_outputs
     layouts = [x._layout for x in given or ()] + [dense(*x) for x in outs[len(given or ()) :]]
     layouts = layouts[:kept]
-    shapes = [shape for shape, _ in outs]
+    told = {"out_shapes": [shape for shape, _ in outs], "out_types": [dtype for _, dtype in outs]}
     changed: dict[int, None] = {}
 
     def express(op: Any, buffers: Sequence[Buffer], draws: Draws) -> list[Expr | None]:
         operands = buffers[: len(inputs)]
-        values = op.apply(operands, train=train, random=draws, out_shapes=shapes)
+        values = op.apply(operands, train=train, random=draws, **told)
         new = op.updates(operands[:count], operands[count:], values, train) if states else {}
         changed.update(dict.fromkeys(sorted(new)))
         return [*values[:kept], *(new.get(k) for k in range(len(states)))]

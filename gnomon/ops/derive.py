@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType, float64
 from gnomon.expr.diff import vjp
 from gnomon.expr.ext.transpose import Transpose, transpose
 from gnomon.expr.node import Buffer, Cast, Expr, Map, cast
 from gnomon.expr.rewrite import substitute
-from gnomon.expr.walk import postorder
+from gnomon.expr.walk import fits_any, postorder, shown
 
 if TYPE_CHECKING:
     from gnomon.ops.op import Op
@@ -93,6 +94,30 @@ def needs(op: Op, in_shapes: Shapes, in_types: DTypes) -> Needs:
 
 def _among(read: set[int], leaves: Iterable[Expr]) -> tuple[int, ...]:
     return tuple(k for k, leaf in enumerate(leaves) if id(leaf) in read)
+
+
+def check_values(
+    where: str,
+    names: Sequence[str],
+    values: Sequence[Any],
+    shapes: Sequence[tuple[int, ...] | None],
+    types: Sequence[DType | None],
+) -> None:
+    """Raises where a value, None apart, is not of the shape and dtype that its rules say.
+
+    Raises:
+        ShapeError, DTypeError: names the value.
+    """
+    for name, value, shape in zip(names, values, shapes, strict=False):
+        if shape is None or value is None or value.shape == tuple(shape) or fits_any(value):
+            continue
+        expected = f"shape {tuple(shape)}, as shapes() says"
+        raise ShapeError(complaint(where, name, expected, shown(value)))
+    for name, value, dtype in zip(names, values, types, strict=False):
+        if dtype is None or value is None or value.dtype is dtype:
+            continue
+        expected = f"dtype {dtype.name}, as types() says"
+        raise DTypeError(complaint(where, name, expected, shown(value)))
 
 
 def leaves_of(op: Op, in_shapes: Shapes, in_types: DTypes) -> tuple[list[Buffer], list[Buffer]]:

@@ -8,6 +8,7 @@ Inside rules a dimension that is not known is -1; at the border MXNet's 0 stands
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import index
 from typing import Any, Generic, TypeVar
 
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
@@ -40,6 +41,8 @@ class Facts(Generic[T]):
         return name in self._known
 
     def __setitem__(self, name: str, value: T | None) -> None:
+        if name not in self._known:
+            raise self.error(complaint(self.where, "rule", f"one of {', '.join(self.names)}", name))
         if value is not None:
             self._known[name] = self.merge(name, self._known[name], value)
 
@@ -78,7 +81,14 @@ class Shapes(Facts[Shape]):
     error = ShapeError
 
     def merge(self, name: str, old: Shape | None, new: Shape) -> Shape:
-        new = tuple(int(d) for d in new)
+        given = new
+        try:
+            new = tuple(index(d) for d in new)
+        except TypeError:
+            new = (UNKNOWN - 1,)
+        if min(new, default=0) < UNKNOWN:
+            expected = "a tuple of sizes, -1 for each that is not known, in its rule"
+            raise self.refuse(name, expected, f"{given!r:.60}")
         if old is None:
             return new
         pairs = list(zip(old, new, strict=False))

@@ -165,6 +165,11 @@ class Op:
         out_grads, inputs, outputs = parts
         return derive.gradient(self, out_grads, inputs, outputs, context)
 
+    @classmethod
+    def usual_inputs(cls) -> tuple[str, ...]:
+        """Names of the inputs without parameters, for documentation."""
+        return cls.input_names
+
     def of_reals(self) -> Op:
         """Hook: the operator that does with floats what this one does with integers."""
         return self
@@ -188,6 +193,8 @@ class Op:
         if len(values) != len(names):
             expected = f"{len(names)} expressions: {', '.join(names)}"
             raise ShapeError(complaint(f"{self.name}.forward", "result", expected, len(values)))
+        told = context.get("out_shapes", ()), context.get("out_types", ())
+        derive.check_values(f"{self.name}.forward", names, values, *told)
         return values
 
     def infer_shape(
@@ -255,8 +262,6 @@ class Op:
 
     def run(self, ctx: Any, in_data: Maybe, req: Maybe, out_data: Maybe, aux: Maybe) -> None:
         """Compute `out_data` on TBlobs; only operators without an expression have it."""
-        if not self.is_expression:
-            raise GnomonError(f"{self.name}: has neither forward (an expression) nor run (on data)")
         raise GnomonError(f"{self.name}: is an expression (forward), it does not run on data")
 
     def run_backward(
@@ -305,6 +310,9 @@ def op(
         cls.input_names, cls.output_names = tuple(inputs), tuple(outputs)
         cls.aux_names = tuple(aux)
         describe(cls)
+        if not cls.is_expression and cls.run is Op.run:
+            expected = "a class with forward (an expression), or with run (on data)"
+            raise TypeError(complaint(f"op {name}", "cls", expected, repr(cls)))
         registry.register(cls)
         return cls
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
-from gnomon.base import GnomonError, ShapeError, complaint
+from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.ops import registry
 from gnomon.ops.derive import Needs
@@ -163,6 +163,14 @@ class PropertyOp(Op):
         self.__dict__["_key"] = (type(self), type(meaning), *sorted(self.attrs().items()))
 
     @classmethod
+    def usual_inputs(cls) -> tuple[str, ...]:
+        try:
+            meaning = cls.meant({})[0]
+            return (*meaning.list_arguments(), *meaning.list_auxiliary_states())
+        except Exception:  # a user's code, which may want parameters
+            return ()
+
+    @classmethod
     def meant(cls, given: Mapping[str, Any]) -> tuple[OperatorProperty, dict[str, Any]]:
         """The property with these parameters, and the values of all of them."""
         structure = cls.made_from.parameters
@@ -255,9 +263,14 @@ class PropertyOp(Op):
     def _operator(self, ctx: OpContext) -> Operator:
         """The node's own object, made once."""
         if "operator" not in ctx.state:
-            ctx.state["operator"] = self.meaning.create_operator(ctx.run_ctx)
-        made: Operator = ctx.state["operator"]
-        return made
+            made = self.meaning.create_operator(ctx.run_ctx)
+            if not isinstance(made, Operator):
+                expected = "an Operator"
+                where = f"{self.name}.create_operator"
+                raise DTypeError(complaint(where, "result", expected, f"{made!r:.60}"))
+            ctx.state["operator"] = made
+        found: Operator = ctx.state["operator"]
+        return found
 
 
 def _numbered(*counts: int) -> list[range]:
@@ -269,10 +282,24 @@ def _numbered(*counts: int) -> list[range]:
     return groups
 
 
+def _check_property(name: str, found: Any) -> None:
+    if not (isinstance(found, type) and issubclass(found, OperatorProperty)):
+        expected = "a subclass of OperatorProperty"
+        raise TypeError(complaint("register_op_property", name, expected, f"{found!r:.60}"))
+
+
 def register_op_property(name: str) -> Callable[[P], P]:
-    """Register the property below as the operator `name`; its docstring becomes the operator's."""
+    """Register the property below as the operator `name`; its docstring becomes the operator's.
+
+    Raises:
+        TypeError: `name` is no text, or what stands below is no property.
+        ParamError: the name is taken.
+    """
+    if not isinstance(name, str):
+        raise TypeError(complaint("register_op_property", "name", "a string", repr(name)))
 
     def declare(property_type: P) -> P:
+        _check_property(name, property_type)
         parts = {
             "__doc__": property_type.__doc__,
             "made_from": property_type,

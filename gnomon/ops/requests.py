@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
-from gnomon.base import GnomonError, complaint
+from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.expr.node import Buffer, Operand, as_expr
 from gnomon.plan.statement import Saver, Store
 from gnomon.runtime.prepare import prepare
@@ -37,6 +37,15 @@ def check_requests(where: str, req: Sequence[Any], data: Sequence[Any]) -> None:
         raise GnomonError(complaint(where, "req", f"{len(data)} requests", f"{len(req)}"))
 
 
+def _known(request: Any) -> OpReqType:
+    """A request type; ParamError where it is none."""
+    try:
+        return OpReqType(request)
+    except ValueError:
+        expected = f"one of {', '.join(f'{r.name} ({int(r)})' for r in OpReqType)}"
+        raise ParamError(complaint("assign_dispatch", "req", expected, repr(request))) from None
+
+
 def assign_dispatch(out: TBlob | Buffer, req: OpReqType | int, exp: Operand) -> None:
     """Store `exp` in `out` as `req` says: not at all, written, or added.
 
@@ -50,6 +59,7 @@ def assign_dispatch(out: TBlob | Buffer, req: OpReqType | int, exp: Operand) -> 
 
     Raises:
         ShapeError, DTypeError: `exp` does not fit; `out` is untouched.
+        ParamError: `req` is no request type.
     """
     assign_all([out], [req], [exp])
 
@@ -62,7 +72,7 @@ def assign_all(
     """`assign_dispatch` of several at once: all values are taken before anything is stored."""
     stores = []
     for out, request, value in zip(outs, requests, values, strict=True):
-        saver = SAVERS.get(OpReqType(request))
+        saver = SAVERS.get(_known(request))
         if saver is not None and out is not None:
             dest = out.tensor if isinstance(out, TBlob) else out
             stores.append(Store(dest, saver, as_expr(value, dest.dtype)))

@@ -5,7 +5,7 @@ The `nd` and the `sym` functions are both made with this file: a closure takes a
 say what the declaration says. Nothing is generated as text.
 
     def function(*args, **kwargs):
-        inputs, named, params = sort(cls, args, kwargs, is_array)
+        inputs, named, params = sort(cls, args, kwargs, is_array, "an NDArray")
         ...
     dress(function, cls, "NDArray", tail)
 """
@@ -46,27 +46,35 @@ def home(name: str) -> tuple[str, str]:
     return ("_internal" if name.startswith("_") else ""), name
 
 
+def shown(value: Any) -> str:
+    """`value` in a line, for errors: of arrays not the elements."""
+    if hasattr(value, "shape") and not hasattr(value, "list_arguments"):
+        return f"an {type(value).__name__} of shape {tuple(value.shape)}"
+    return f"{value!r:.60}".replace("\n", " ")
+
+
 def sort(
     cls: type[Op],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     is_array: Callable[[Any], bool],
+    wanted: str,
 ) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
     """The arguments of a call as inputs in order, inputs by name, and parameters.
 
-    None among the inputs means 'not given'.
+    None among the inputs means 'not given'. What `is_array` says yes to, errors call `wanted`.
 
     Raises:
         TypeError: an input that is no array, an argument given twice, too many of them.
     """
     if cls.variadic is not None:
-        return _sort_many(cls, args, kwargs, is_array)
+        return _sort_many(cls, args, kwargs, is_array, wanted)
     count = len(cls.input_names)
     more = list(itertools.takewhile(is_array, args[count:]))  # operators whose names a user decides
     rest = args[count + len(more) :]
     if cls.open_inputs and rest:
         place = f"args[{count + len(more)}]"
-        raise TypeError(complaint(cls.name, place, "an array or symbol", f"{rest[0]!r:.60}"))
+        raise TypeError(complaint(cls.name, place, wanted, shown(rest[0])))
     names = (*cls.input_names, *cls.fields)
     if len(rest) > len(cls.fields):
         expected = f"at most {len(names)} ({', '.join(names)})"
@@ -80,7 +88,7 @@ def sort(
     inputs = [given.pop(n, None) for n in cls.input_names]
     for name, value in zip(cls.input_names, inputs, strict=True):
         if value is not None and not is_array(value):
-            raise TypeError(complaint(cls.name, name, "an array or symbol", f"{value!r:.60}"))
+            raise TypeError(complaint(cls.name, name, wanted, shown(value)))
     inputs += more
     while inputs and inputs[-1] is None:
         inputs.pop()
@@ -93,11 +101,12 @@ def _sort_many(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     is_array: Callable[[Any], bool],
+    wanted: str,
 ) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
     """The same for operators whose number of inputs varies; it is counted where not given."""
     for k, value in enumerate(args):
         if not is_array(value):
-            raise TypeError(complaint(cls.name, f"arg{k}", "an array or symbol", f"{value!r:.60}"))
+            raise TypeError(complaint(cls.name, f"arg{k}", wanted, shown(value)))
     named = {k: v for k, v in kwargs.items() if is_array(v)}
     params = {k: v for k, v in kwargs.items() if k not in named}
     if cls.variadic in cls.fields:
@@ -114,10 +123,12 @@ def signature(cls: type[Op], tail: Sequence[inspect.Parameter] = ()) -> inspect.
     """
     own = [n for n in cls.fields if n != cls.variadic]
     kind: Any = ANY_KIND
-    inputs = [inspect.Parameter(n, kind, default=None) for n in cls.input_names]
-    if cls.variadic is not None:
+    inputs = [inspect.Parameter(n, kind, default=None) for n in cls.usual_inputs()]
+    many = cls.input_names[0] if cls.variadic is not None else "" if inputs else "args"
+    if cls.variadic is not None or cls.open_inputs:
         kind = inspect.Parameter.KEYWORD_ONLY
-        inputs = [inspect.Parameter(cls.input_names[0], inspect.Parameter.VAR_POSITIONAL)]
+        if many:
+            inputs = [inspect.Parameter(many, inspect.Parameter.VAR_POSITIONAL)]
         tail = [p.replace(kind=kind) if p.kind is ANY_KIND else p for p in tail]
     fields = [inspect.Parameter(n, kind, default=_default(cls, n)) for n in own]
     return inspect.Signature([*inputs, *fields, *tail])
@@ -134,7 +145,7 @@ def document(cls: type[Op], array: str) -> str:
     if cls.variadic is not None:
         lines += [f"{cls.input_names[0]} : {array}[]", "    The inputs, any number of them."]
     else:
-        lines += [f"{name} : {array}" for name in cls.input_names]
+        lines += [f"{name} : {array}" for name in cls.usual_inputs()]
     for name, field in cls.fields.items():
         if name != cls.variadic:
             lines += [f"{name} : {field.describe()}", *([f"    {field.doc}"] if field.doc else [])]

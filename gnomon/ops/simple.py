@@ -91,6 +91,8 @@ class SimpleOp:
     """A registration under way: every method says one thing more and gives it back."""
 
     def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(complaint("SimpleOp", "name", "a string", repr(name)))
         self.name = name
         self.functions: dict[int, Function] = {}
         self.gradients: dict[int, Function] = {}
@@ -108,6 +110,8 @@ class SimpleOp:
         Short form `f(data, env)` or `f(lhs, rhs, env)`, giving an expression; full form
         `f(data, env, ret, req, ctx)` or `f(lhs, rhs, env, ret, req, ctx)`, giving nothing.
         """
+        _check_device(self.name, dev_mask)
+        option = _option(self.name, inplace)
         inputs, full = _form(self.name, function)
         if self.operator is None:
             self.operator = _declare(self, inputs, full)
@@ -115,7 +119,7 @@ class SimpleOp:
             expected = f"{len(self.operator.input_names)} inputs as before"
             raise GnomonError(complaint(self.name, "function", expected, inputs))
         self.functions[dev_mask] = function
-        self.inplace["function"] = SimpleOpInplaceOption(inplace)
+        self.inplace["function"] = option
         return self
 
     def set_gradient(
@@ -126,13 +130,15 @@ class SimpleOp:
         Short form `g(out_grad: OutputGrad, in0: Input0, env)`, giving an expression (two for two
         inputs); full form with `in_grad, req, ctx` (`lhs_grad, rhs_grad, req_lhs, req_rhs, ctx`).
         """
+        _check_device(self.name, dev_mask)
+        self.inplace["gradient"] = _option(self.name, inplace)
         roles_of(self.name, function)
         self.gradients[dev_mask] = function
-        self.inplace["gradient"] = SimpleOpInplaceOption(inplace)
         return self
 
     def set_shape_function(self, function: Function) -> Self:
         """Say the output's shape: `f(shape, env)` or `f(lhs, rhs, env)`; by default the inputs'."""
+        _check_function(self.name, "shape function", function)
         self.shape_function = function
         return self
 
@@ -175,8 +181,28 @@ def register_simple_op(name: str) -> SimpleOp:
     return SimpleOp(name)
 
 
+def _check_function(where: str, argument: str, function: object) -> None:
+    if not callable(function):
+        raise TypeError(complaint(where, argument, "a function", f"{function!r:.60}"))
+
+
+def _check_device(where: str, dev_mask: object) -> None:
+    if not isinstance(dev_mask, int):
+        expected = "a device mask, kDevCPU or kDevGPU"
+        raise TypeError(complaint(where, "dev_mask", expected, repr(dev_mask)))
+
+
+def _option(where: str, given: Any) -> SimpleOpInplaceOption:
+    try:
+        return SimpleOpInplaceOption(given)
+    except ValueError:
+        expected = f"one of {', '.join(o.name for o in SimpleOpInplaceOption)}"
+        raise ParamError(complaint(where, "inplace", expected, repr(given))) from None
+
+
 def _form(where: str, function: Function) -> tuple[int, bool]:
     """How many inputs `function` has, and whether it stores by itself."""
+    _check_function(where, "function", function)
     count = len(inspect.signature(function).parameters)
     forms = {2: (1, False), 3: (2, False), 5: (1, True), 6: (2, True)}
     if count not in forms:
@@ -187,6 +213,7 @@ def _form(where: str, function: Function) -> tuple[int, bool]:
 
 def roles_of(where: str, function: Function) -> list[type[GradFunctionArgument]]:
     """What a gradient function's first parameters stand for, by their annotations."""
+    _check_function(where, "gradient", function)
     hints = typing.get_type_hints(function)
     before_env = list(inspect.signature(function).parameters)
     if "env" not in before_env:

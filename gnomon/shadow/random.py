@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import DTypeError, ParamError, complaint
+from gnomon.base import DTypeError, ParamError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr import ext, fn
 from gnomon.expr.arguments import explained
@@ -202,16 +202,21 @@ class Random:
     ) -> Expr:
         """Whole numbers of a Poisson distribution of mean `lam`, a number or an expression.
 
-        Means below 10 by inversion, others by the trials of Hoermann (PTRS, 1993).
+        Means below 10 by inversion, others by the trials of Hoermann (PTRS, 1993). Elements of an
+        expression that are no mean, below 0 or NaN, give NaN.
 
         Raises:
             ParamError: a mean that is not a number of at least 0.
+            ShapeError: an expression of another shape.
         """
         if isinstance(lam, Expr):
-            mean = cast(lam, dt.float64)
+            sizes, mean = checked_sizes("Random", shape), cast(lam, dt.float64)
+            if mean.shape != sizes:
+                raise ShapeError(complaint("poisson", "lam", f"shape {sizes}", f"{lam!r}"))
             small = self._inverted(shape, fn.minimum(mean, 10.0))
             large = self._trials(shape, fn.maximum(mean, 10.0))
-            return cast(fn.where(mean < 10.0, small, large), dt.of(dtype))
+            drawn = fn.where(mean < 10.0, small, large)
+            return cast(fn.where(mean >= 0.0, drawn, float("nan")), dt.of(dtype))
         if not 0 <= lam < float("inf"):
             raise ParamError(complaint("poisson", "lam", "a number of at least 0", lam))
         wide = constant(lam, shape, dt.float64)

@@ -9,7 +9,7 @@ from typing import Any
 from gnomon.base import ParamError, complaint
 from gnomon.graph.node import Entry
 from gnomon.ops import registry
-from gnomon.ops.signature import dress, sort
+from gnomon.ops.signature import dress, shown, sort
 from gnomon.symbol import compose
 
 TAIL = (
@@ -44,7 +44,7 @@ def single(where: str, argument: str, symbol: Any) -> Entry:
         ParamError: it has several outputs.
     """
     if not is_symbol(symbol):
-        raise TypeError(complaint(where, argument, "a symbol", f"{symbol!r:.60}"))
+        raise TypeError(complaint(where, argument, "a symbol", shown(symbol)))
     if len(symbol._entries) != 1:
         got = f"{symbol!r} with {len(symbol._entries)}"
         raise ParamError(complaint(where, argument, "a symbol of one output", got))
@@ -79,7 +79,7 @@ def function(kind: type[Composite], alias: str, name: str, module: str) -> Any:
     def composed(*args: Any, **kwargs: Any) -> Any:
         own, attr = kwargs.pop("name", None), kwargs.pop("attr", None)
         kwargs.pop("out", None)
-        inputs, named, params = sort(cls, args, kwargs, is_symbol)
+        inputs, named, params = sort(cls, args, kwargs, is_symbol, "a Symbol")
         return apply(kind, alias, name, inputs, named, params, own, attr)
 
     return dress(composed, cls, name, module, "Symbol", TAIL)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import complaint
+from gnomon.ops.signature import shown
 from gnomon.symbol.apply import Composite, apply, is_symbol
 
 Method = Callable[[Any, Any], Any]
@@ -36,7 +37,7 @@ def combine(
         return apply(kind, both, both, (symbol, other), {}, {})
     if isinstance(other, (Number, np.generic)):
         return apply(kind, scalar, scalar, (symbol,), {}, {"scalar": number(other)})
-    raise TypeError(complaint(f"Symbol {sign}", "other", "a symbol or a number", f"{other!r:.60}"))
+    raise TypeError(complaint(f"Symbol {sign}", "other", "a symbol or a number", shown(other)))
 
 
 def number(value: Any) -> Any:

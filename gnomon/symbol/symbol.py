@@ -22,6 +22,7 @@ from gnomon.graph.clean import without_casts
 from gnomon.graph.legacy import HIDDEN, hidden_key
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.graph.storage import STORAGE
+from gnomon.ops import signature
 from gnomon.symbol import compose, inference
 from gnomon.symbol.apply import single
 from gnomon.symbol.arithmetic import Arithmetic
@@ -413,5 +414,6 @@ def Group(symbols: Iterable[Symbol]) -> Symbol:
     """
     parts = list(symbols)
     if not parts or not all(isinstance(s, Symbol) for s in parts):
-        raise TypeError(complaint("Group", "symbols", "a list of symbols", f"{parts!r:.60}"))
+        got = f"[{', '.join(map(signature.shown, parts))}]"
+        raise TypeError(complaint("Group", "symbols", "a list of symbols", got))
     return Symbol(e for s in parts for e in s._entries)

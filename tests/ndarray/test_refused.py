@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon import nd
+from gnomon import dtype, nd
+from gnomon.expr.node import Buffer
 from gnomon.ops import Op, op
 
 
@@ -39,9 +40,50 @@ def test_an_operator_that_gives_no_expression(what):
 
 
 def test_an_operator_without_a_method():
-    op("_test_without_method")(type("Nothing", (Op,), {"__doc__": "Nothing."}))
-    with pytest.raises(mx.MXNetError, match="_test_without_method: has neither forward"):
-        nd.op.__getattr__("_test_without_method")(nd.ones(2)).wait_to_read()
+    with pytest.raises(TypeError, match=r"op _test_without_method: .*forward.*run"):
+        op("_test_without_method")(type("Nothing", (Op,), {"__doc__": "Nothing."}))
+
+
+RULES = {
+    "other": (
+        {"shapes": lambda self, s: s.__setitem__("output", (3,))},
+        r"shape \(3,\), as shapes",
+    ),
+    "text": ({"shapes": lambda self, s: s.__setitem__("output", "ab")}, "a tuple of sizes"),
+    "below": ({"shapes": lambda self, s: s.__setitem__("output", (-3,))}, "a tuple of sizes"),
+    "name": ({"shapes": lambda self, s: s.__setitem__("out", (2,))}, "one of data, output"),
+    "dtype": ({"types": lambda self, t: t.__setitem__("output", dtype.int32)}, "dtype int32, as"),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rules_that_do_not_fit_name_the_operator(rule):
+    name, (methods, told) = f"_test_rule_{rule}", RULES[rule]
+    body = {"__doc__": "One.", "forward": lambda self, data: data, **methods}
+    op(name)(type("Ruled", (Op,), body))
+    with pytest.raises(mx.MXNetError, match=rf"{name}.*{told}"):
+        nd.op.__getattr__(name)(nd.ones(2))
+    net = mx.sym.op.__getattr__(name)(mx.sym.Variable("x"), name="here")
+    with pytest.raises(mx.MXNetError, match=rf"{name}.*{told}"):
+        net.simple_bind(mx.cpu(), x=(2,))
+
+
+@pytest.mark.parametrize(
+    ("gradient", "told"),
+    [
+        (np.ones(2), "an expression, or None"),
+        (None, "a tuple of 1 gradients"),
+        (Buffer((3,)), r"shape \(2,\), as shapes"),
+    ],
+)
+def test_gradients_that_do_not_fit_name_the_operator(gradient, told):
+    name = "_test_gradient_of_" + type(gradient).__name__
+    found = None if gradient is None else (gradient,)
+    methods = {"forward": lambda self, x: x * x, "backward": lambda self, g, i, o: found}
+    op(name)(type("Wrong", (Op,), {"__doc__": "One.", **methods}))
+    net = mx.sym.op.__getattr__(name)(mx.sym.Variable("x"))
+    with pytest.raises(mx.MXNetError, match=rf"{name}.backward.*{told}"):
+        net.simple_bind(mx.cpu(), x=(2,))
 
 
 @pytest.mark.parametrize("shape", [(2.5, 3), (1 << 31,) * 3, (-1, 3), -1, "ab"])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
+import gnomon as mx
+from gnomon import shadow
 from gnomon.base import GnomonError, ParamError, ShapeError
 from gnomon.dtype import float32
 from gnomon.ops import Dims, find, param
@@ -211,3 +215,50 @@ def test_what_a_property_leaves_out_is_named():
         Operator().forward(OpContext(), [], [], [], [])
     with pytest.raises(ParamError, match="expected no parameters"):
         find("_test_nothing")(x=1)
+
+
+class Told(OperatorProperty):
+    """The product of both."""
+
+    parameters = None
+
+    def list_arguments(self):
+        return ["data", "weight"]
+
+    def create_operator(self, ctx):
+        return 3
+
+
+def test_a_property_is_documented_with_its_inputs():
+    register_op_property("told_product")(Told)
+    shown = str(inspect.signature(mx.nd.told_product))
+    assert shown == "(data=None, weight=None, *, out=None, name=None)"
+    assert "data : NDArray\nweight : NDArray" in mx.nd.told_product.__doc__
+    assert "weight : Symbol" in mx.sym.told_product.__doc__
+
+
+def test_a_property_that_wants_parameters_is_documented_without_inputs():
+    class Wanting(Told):
+        def init(self, kwargs):
+            self.count = int(kwargs["count"])
+
+    register_op_property("told_wanting")(Wanting)
+    assert str(inspect.signature(mx.nd.told_wanting)) == "(*args, out=None, name=None)"
+
+
+def test_mistakes_in_registrations_are_told():
+    with pytest.raises(TypeError, match=r"register_op_property: argument 'told_number'.*got 3"):
+        register_op_property("told_number")(3)
+    with pytest.raises(TypeError, match="argument 'name': expected a string, got 3"):
+        register_op_property(3)
+    register_op_property("told_no_operator")(Told)
+    with pytest.raises(mx.MXNetError, match=r"told_no_operator.create_operator: .*an Operator"):
+        mx.nd.told_no_operator(mx.nd.ones((2,)), mx.nd.ones((2,))).asnumpy()
+
+
+@pytest.mark.parametrize("request_type", ["add", 7, None])
+def test_requests_that_are_none_are_told(request_type):
+    out = shadow.Tensor(np.ones(3, np.float32))
+    with pytest.raises(mx.base.ParamError, match=r"argument 'req': .*kAddTo \(3\)"):
+        assign_dispatch(out, request_type, out * 2.0)
+    assert out.numpy().tolist() == [1, 1, 1]

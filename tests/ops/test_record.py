@@ -111,7 +111,7 @@ def test_the_registry_finds_by_name_and_alias():
     with pytest.raises(UnknownNameError, match="operator '_test_scale' is not registered; did you"):
         find("_test_scale")
     with pytest.raises(ParamError, match="'_test_alias' is registered already"):
-        op("_test_other", aliases=("_test_alias",))(type("Other", (Op,), {}))
+        op("_test_other", aliases=("_test_alias",))(type("Other", (Tanh,), {}))
 
 
 def test_context_reaches_those_who_ask_and_no_others():
@@ -168,9 +168,11 @@ def test_outputs_may_overwrite_what_is_read_at_the_same_place():
 
 
 def test_what_is_missing_says_so():
-    empty = op("_test_empty")(type("Empty", (Op,), {}))
-    assert not empty.is_expression
-    with pytest.raises(GnomonError, match="_test_empty: works on data"):
-        empty().forward(None)
+    with pytest.raises(TypeError, match=r"op _test_empty: .*with forward .*, or with run"):
+        op("_test_empty")(type("Empty", (Op,), {}))
+    opaque = op("_test_opaque")(type("Opaque", (Op,), {"run": lambda self, *given: None}))
+    assert not opaque.is_expression
+    with pytest.raises(GnomonError, match="_test_opaque: works on data"):
+        opaque().forward(None)
     with pytest.raises(GnomonError, match="_test_tanh: is an expression"):
         Tanh().run(None, [], [], [], [])

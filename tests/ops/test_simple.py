@@ -8,7 +8,7 @@ import pytest
 from gnomon import shadow
 from gnomon.base import GnomonError, ParamError, ShapeError
 from gnomon.expr.node import Expr
-from gnomon.ops import find
+from gnomon.ops import find, registry
 from gnomon.ops.property import OpContext
 from gnomon.ops.requests import assign_dispatch, kAddTo, kNullOp, kWriteTo
 from gnomon.ops.simple import (
@@ -206,3 +206,24 @@ def test_what_is_refused():
         chain.set_function(shadow.kDevGPU, lambda lhs, rhs, env: lhs)
     with pytest.raises(ParamError, match="'_test_two' is registered already"):
         SimpleOp("_test_two").set_function(kDevCPU, square)
+
+
+@pytest.mark.parametrize(
+    ("register", "told"),
+    [
+        (lambda: SimpleOp(3), "SimpleOp: argument 'name'"),
+        (lambda: SimpleOp("told_a").set_function(1, 3), "told_a: argument 'function'"),
+        (lambda: SimpleOp("told_b").set_gradient(1, 3), "told_b: argument 'gradient'"),
+        (lambda: SimpleOp("told_c").set_shape_function(3), "argument 'shape function'"),
+        (lambda: SimpleOp("told_d").set_function("cpu", lambda x, env: x), "'dev_mask'"),
+    ],
+)
+def test_mistakes_in_registrations_are_told(register, told):
+    with pytest.raises(TypeError, match=told):
+        register()
+
+
+def test_an_unknown_in_place_option_is_told():
+    with pytest.raises(ParamError, match="argument 'inplace': expected one of kNoInplace"):
+        SimpleOp("told_e").set_function(1, lambda x, env: x, "in")
+    assert not registry.has("told_e")

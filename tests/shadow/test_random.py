@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gnomon.base import DTypeError, ParamError
+from gnomon.base import DTypeError, ParamError, ShapeError
 from gnomon.expr.oracle import evaluate
 from gnomon.plan.ir import Fold
 from gnomon.plan.pipeline import plan
@@ -188,6 +188,18 @@ def test_bad_parameters_leave_the_destination(name, parameters, words):
     with pytest.raises(ParamError, match=words):
         getattr(Random(), name)(dest, *parameters)
     assert dest.numpy().tolist() == [7, 7, 7]
+
+
+def test_means_that_are_none():
+    means = Tensor(np.array([-3.0, np.nan, -0.0, 5.0, 500.0], np.float32))
+    drawn, rnd = TensorContainer((5,)), Random()
+    drawn[:] = rnd.poisson((5,), means)
+    assert np.isnan(drawn.numpy()).tolist() == [True, True, False, False, False]
+    assert drawn.numpy()[2] == 0
+    before = rnd.state
+    with pytest.raises(ShapeError, match=r"poisson: argument 'lam': expected shape \(2,\)"):
+        rnd.poisson((2,), means)
+    assert rnd.state == before
 
 
 def test_bad_dtypes_and_states():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gnomon as mx
+from gnomon import nd
 from gnomon.base import FormatError, GnomonError, ParamError, ShapeError
 from gnomon.ops.property import OperatorProperty, register_op_property
 from gnomon.symbol import methods
@@ -72,8 +73,14 @@ def test_composition_refuses_what_does_not_fit():
         fc()(sym.Variable("x"))
     with pytest.raises(ParamError, match="one output"):
         sym.relu(sym.split(sym.Variable("x"), num_outputs=2))
-    with pytest.raises(TypeError, match=r"argument 'data'.*an array or symbol"):
+    with pytest.raises(TypeError, match=r"argument 'data'.*a Symbol, got 3"):
         sym.FullyConnected(3, num_hidden=3)
+    with pytest.raises(TypeError, match=r"'data'.*a Symbol, got an NDArray of shape \(2, 2\)$"):
+        sym.FullyConnected(nd.ones((2, 2)), num_hidden=3)
+    with pytest.raises(TypeError, match=r"'arg1'.*a Symbol, got an NDArray of shape \(2,\)$"):
+        sym.Concat(sym.Variable("x"), nd.ones(2))
+    with pytest.raises(TypeError, match=r"'data'.*an NDArray, got <Symbol x>"):
+        nd.exp(sym.Variable("x"))
     with pytest.raises(TypeError, match="a symbol or a number"):
         sym.Variable("x") + "y"
     with pytest.raises(ParamError, match=r"num_hiden.*num_hidden"):
