@@ -59,7 +59,7 @@ def test_out():
         (lambda x: nd.sqrt(x, out=nd.zeros((3,), dtype="int32")), DTypeError, "float32"),
         (lambda x: nd.sqrt(x, out=[x, x]), ShapeError, "expected 1 arrays, got 2"),
         (lambda x: nd.sqrt(x, out=np.zeros(3)), TypeError, "expected an NDArray"),
-        (lambda x: nd.sqrt(3), TypeError, "expected an array"),
+        (lambda x: nd.sqrt(3), TypeError, "expected an NDArray"),
         (lambda x: nd.sqrt(x, x, x), ShapeError, "expected 1 of them: data, got 3"),
         (lambda x: nd.clip(x, 1), ParamError, "a_max"),
         (lambda x: nd.clip(x, 1, 2, a_mux=3), ParamError, "a_mux"),

@@ -14,7 +14,7 @@ from gnomon.base import GnomonError
 
 MISTAKES = {
     "dtype": (lambda: nd.array([1, 2], dtype="foo"), "dtype 'foo' is unknown.*int16.*bfloat16"),
-    "custom": (lambda: nd.Custom(None, op_type="x"), r"'args\[0\]': expected an array.*None"),
+    "custom": (lambda: nd.Custom(None, op_type="x"), r"'args\[0\]': expected an NDArray.*None"),
     "second": (lambda: nd.dot(nd.ones((2, 2)), None), "dot: argument 'rhs': expected an array"),
     "left out": (lambda: nd.dot(nd.ones((2, 2))), "dot: argument 'rhs': expected an array"),
     "first": (lambda: nd.dot(None, nd.ones((2, 2))), "dot: argument 'lhs': expected an array"),
