@@ -165,7 +165,13 @@ class RNN(Op):
             kept += run
             y = self._joined(self._level(places, level), run, given)
         states = [self._final(places, kept, name) for name in ("h", "c")[: 1 + self.has_cell]]
-        return (y, *states, *kept, *masks)
+        return (y, *states, *map(self._shown, places, kept), *masks)
+
+    def _shown(self, place: Place, kept: Expr) -> Expr:
+        """What a layer has kept; zeros in place of what nobody reads."""
+        if place.layer.wanted:
+            return kept
+        return full((replace(place.layer, wanted=True).areas().size,), 0, kept.dtype)
 
     def _wanted(self, places: list[Place], used: Sequence[bool] | None) -> list[Place]:
         """The layers as they are run: those whose gates nobody reads do not keep them."""
