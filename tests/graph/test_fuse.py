@@ -1,5 +1,7 @@
 """Fusion and splitting, on small graphs: which nodes become one task, and which stay apart."""
 
+from itertools import pairwise
+
 from gnomon import dtype
 from gnomon.expr.composite import Call
 from gnomon.graph import infer
@@ -130,3 +132,23 @@ def test_lives_end_with_the_last_reader():
     assert (life.born[a], life.dies[a]) == (0, 2)
     assert life.dies[out] == 2
     assert lives(found, [out]).dies[out] == 3
+
+
+def test_layers_that_are_alike_share_forms():
+    x, w = variable("x"), variable("w")
+    layers = [x]
+    for k in range(3):
+        fc = node(f"fc{k}", "FullyConnected", layers[-1], w, num_hidden=5, no_bias=True)
+        layers.append(node(f"act{k}", "tanh", fc))
+    found, buffers = tasks(layers[-1:], x=(4, 5), w=(5, 5))
+    parts = split(fuse(found, buffers, set(layers)), buffers, lambda call: True)
+    assert len(parts) == 6
+    assert [t.form for t in parts[:2]] == [t.form for t in parts[2:4]]  # nobody reads the last
+    assert [t.made[0] in later.reads for t, later in pairwise(parts)] == [True] * 5
+
+
+def test_what_reads_one_entry_twice_is_no_form_of_two():
+    x, y = variable("x"), variable("y")
+    both = [node("square", "elemwise_mul", x, x), node("product", "elemwise_mul", x, y)]
+    found, _ = tasks(both, x=(4,), y=(4,))
+    assert [len(t.reads) for t in found] == [1, 2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import subprocess
@@ -235,3 +236,14 @@ def test_storage_alive_at_exit_says_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize("nbytes", [1, 64, 1000, 5000, 300_000, 3 << 20])
+def test_cleared_memory_is_zero_whoever_had_it_before(nbytes):
+    for _ in range(3):
+        address, give = pool.pool_of("cpu").take_cleared(nbytes)
+        assert address % 64 == 0
+        assert not any(ctypes.string_at(address, nbytes))
+        ctypes.memset(address, 255, nbytes)
+        give(address)
+    pool.release_all()
