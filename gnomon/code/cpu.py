@@ -246,17 +246,18 @@ class PhaseWriter(SweepWriter):
 
     def run(self, inner: int, share: Range, counted: Sequence[Counted]) -> None:
         """Blocks one after the other; where the rows are short and whole, by less code for each."""
+        block = self.block()
         if self.brief:
             e, n = self.e, self.extent(inner)
             few = e.primitive("le", [n, e.index(ALIGNED * self.short)], dt.bool_)
-            whole = e.primitive("le", [n, self.block()], dt.bool_)
+            whole = e.primitive("le", [n, block], dt.bool_)
             both = e.primitive("and", [few, whole], dt.bool_)
             middle = e.primitive("select", [both, share[1], share[0]], dt.int64)
             with self.scope():
                 self.registers = self.registers_of_row(n)
                 self.count((share[0], middle), counted[:-1], lambda _: self.brief_row(inner))
             share = middle, share[1]
-        self.count(share, counted, lambda number: self.block_of_row(inner, number))
+        self.count(share, counted, lambda number: self.block_of_row(inner, number, block))
 
     def count(
         self, share: Range, counted: Sequence[Counted], inside: Callable[[Value], None]
@@ -275,9 +276,8 @@ class PhaseWriter(SweepWriter):
             inside(number)
             self.advance(extents, where)
 
-    def block_of_row(self, inner: int, number: Value) -> None:
-        """A block of the present row."""
-        block = self.block()
+    def block_of_row(self, inner: int, number: Value, block: Value) -> None:
+        """A block, of `block` elements, of the present row."""
         start = self.int("mul", number, block)
         stop = self.smaller(self.int("add", start, block), self.extent(inner))
         self.in_turn(self.phase.turns, lambda: self.row(inner, start, stop))
