@@ -31,7 +31,7 @@ from gnomon.expr.call.rnn import (
 )
 from gnomon.expr.composite import Call
 from gnomon.expr.ext import broadcast_axis, reduce
-from gnomon.expr.node import Buffer, Expr
+from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.plan.cut import Invoke
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime import caches, gemm, threads, tile
@@ -283,7 +283,7 @@ def _backward(work: _Work, call: RecurrenceGradient, out: Buffer) -> None:
     for name, value in (("h0", call.dh), ("c0", call.dc)):
         dest = grads.get(name)
         if dest is not None:
-            start: Any = dest * 0.0 if value is None else value
+            start = Scalar(0.0, work.dtype) if value is None else value
             work.kernel([Store(dest, "saveto", start)], "state")
     dy = work.dense(call.dy)
     packed = packs(y, work.dtype, y.width * y.hidden)

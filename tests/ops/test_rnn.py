@@ -103,12 +103,11 @@ def test_the_library_does_what_the_expressions_say(dtype, kind, reverse, lengths
     kept = _stored(node)
     error = 1e-5 if dtype == "float32" else 1e-12
     np.testing.assert_allclose(kept.numpy(), oracle.evaluate(node), rtol=error, atol=error)
-    dc = tensor(3, 7) if c is not None else None
-    gradient = RecurrenceGradient(
-        data, *weights[:2], kept, tensor(4, 3, 7), tensor(3, 7), dc, length, layer
-    )
-    found = _stored(gradient).numpy()
-    np.testing.assert_allclose(found, oracle.evaluate(gradient), rtol=error, atol=error)
+    dy, dh, dc = tensor(4, 3, 7), tensor(3, 7), tensor(3, 7) if c is not None else None
+    for ends in ((dh, dc), (None, None)):  # what the final states get besides
+        gradient = RecurrenceGradient(data, *weights[:2], kept, dy, *ends, length, layer)
+        found = _stored(gradient).numpy()
+        np.testing.assert_allclose(found, oracle.evaluate(gradient), rtol=error, atol=error)
 
 
 def _stored(node):

@@ -19,8 +19,8 @@ from gnomon.expr import fn, oracle
 from gnomon.expr.call.cell import CELLS, After, Back, Cell, Kept, clipped
 from gnomon.expr.call.dot import dot
 from gnomon.expr.composite import Call, composite
-from gnomon.expr.ext import broadcast_axis, concat, reduce, reshape, slice_
-from gnomon.expr.node import Expr
+from gnomon.expr.ext import broadcast_axis, broadcast_to, concat, reduce, reshape, slice_
+from gnomon.expr.node import Expr, Scalar
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
@@ -285,7 +285,7 @@ class RecurrenceGradient(Call):
     def fallback(self) -> Expr:
         """Step by step from the end, as expressions."""
         y, cell = self.layer, self.layer.cell
-        zeros = slot(self.dy, 0) * 0.0
+        zeros = broadcast_to(Scalar(0.0, self.dtype), (y.batch, y.hidden))
         dh = zeros if self.dh is None else self.dh
         dc = zeros if self.dc is None else self.dc
         z: dict[int, Expr] = {}
