@@ -83,7 +83,7 @@ def native(kind: Any) -> Turns:
     before = kind.push_sync
     known = [
         Job, Var, Operator, deque, NOBODY, (), 0, 1, 2, 3, *map(sys.intern, _NAMES), PACKAGE,
-        tuple, list, before, kind.push, None, *map(sys.intern, _PARAMETERS),
+        tuple, list, before, kind.push, None, kind, *map(sys.intern, _PARAMETERS),
     ]  # fmt: skip
     record = Block([*map(id, known)])
     symbols = {"record": record.address}

@@ -18,7 +18,8 @@ exports for everybody. The record, in words:
    14  where gnomon lies, as the beginning of its files' names
    15  the classes `tuple` and `list`
    17  `push_sync`, `push` and `recovered` in Python
-   20  the names of the parameters of `push_sync`, and those of `push`
+   20  the class of engines: those of a class made of it may do things their own way
+   21  the names of the parameters of `push_sync`, and those of `push`
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from gnomon.engine.strike_code import FREE, SLOTS
 
 JOB, VAR, OPERATOR, DEQUE, NOBODY, NOTHING, ZERO = range(7)
 APPEND, RELEASE, FILENAME, STATE, PACKAGE, TUPLE, LIST = range(10, 17)
-PUSH_SYNC, PUSH, RECOVERED, PARAMETERS = range(17, 21)
+PUSH_SYNC, PUSH, RECOVERED, KIND, PARAMETERS = range(17, 22)
 NEW, WAITING, READY, DONE = range(ZERO, ZERO + 4)  # words that hold these states
 SYNC, INLINE = ZERO, ZERO + 1
 
@@ -48,6 +49,9 @@ declare ptr @PyList_GetItem(ptr, i64)
 declare i64 @PyList_Size(ptr)
 declare i64 @PyLong_AsLongLong(ptr)
 declare ptr @PyLong_FromLongLong(i64)
+declare void @PyMem_Free(ptr)
+declare ptr @PyMem_Malloc(i64)
+declare ptr @PyErr_NoMemory()
 declare ptr @PyObject_CallFunctionObjArgs(ptr, ...)
 declare ptr @PyObject_CallMethodObjArgs(ptr, ptr, ...)
 declare ptr @PyObject_GetAttr(ptr, ptr)
@@ -86,6 +90,12 @@ define internal i1 @is(ptr %x, i64 %offset, ptr %wanted) alwaysinline {
 define internal i1 @empty(ptr %x, i64 %offset) {
   %value = call ptr @slot(ptr %x, i64 %offset)
   %size = call i64 @PyObject_Size(ptr %value)
+  %sizeless = icmp slt i64 %size, 0
+  br i1 %sizeless, label %error, label %sized
+error:
+  call void @PyErr_Clear()
+  ret i1 false
+sized:
   %none = icmp eq i64 %size, 0
   ret i1 %none
 }
@@ -139,10 +149,15 @@ define internal ptr @first(ptr %deque) {
 ; whether nobody, in whatever thread, is in the midst of an entry
 define internal i1 @unlocked(ptr %engine) {
   %lock = call ptr @slot(ptr %engine, i64 <Books._lock>)
+  %unmade = icmp eq ptr %lock, null
+  br i1 %unmade, label %no, label %look
+look:
   %at = getelementptr i8, ptr %lock, i64 <lock.owner>
   %owner = load i64, ptr %at
   %free = icmp eq i64 %owner, 0
   ret i1 %free
+no:
+  ret i1 false
 }
 """
 

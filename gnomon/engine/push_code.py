@@ -12,8 +12,11 @@ from gnomon.engine.entry_code import COMMON
 _PARTS = """
 ; whether a function may be entered from here
 define internal i1 @entered.from(ptr %engine) {
+  %kind = call ptr @known(i64 <.KIND>)
+  %ours = call i1 @is(ptr %engine, i64 <type>, ptr %kind)
   %unlocked = call i1 @unlocked(ptr %engine)
-  br i1 %unlocked, label %look, label %no
+  %may = and i1 %ours, %unlocked
+  br i1 %may, label %look, label %no
 look:
   %no.late = call i1 @is(ptr %engine, i64 <Books._late>, ptr @None)
   %no.bulk = call i1 @is(ptr %engine, i64 <Books._bulking>, ptr @False)
@@ -304,11 +307,18 @@ sized:
   %words = phi i64 [0, %entry], [%n, %named]
   %beside = add i64 %count, %words
   %all = add i64 %beside, 1
-  %vector = alloca ptr, i64 %all
+  %bytes = mul i64 %all, 8
+  %vector = call ptr @PyMem_Malloc(i64 %bytes)  ; a stack does not hold a million arguments
+  %no.memory = icmp eq ptr %vector, null
+  br i1 %no.memory, label %error, label %first
+error:
+  %raised = call ptr @PyErr_NoMemory()
+  ret ptr %raised
+first:
   store ptr %self, ptr %vector
   br label %head
 head:
-  %i = phi i64 [0, %sized], [%i.next, %copy]
+  %i = phi i64 [0, %first], [%i.next, %copy]
   %more = icmp slt i64 %i, %beside
   br i1 %more, label %copy, label %call
 copy:
@@ -322,6 +332,7 @@ call:
   %function = call ptr @known(i64 %method)
   %places = add i64 %count, 1
   %answer = call ptr @PyObject_Vectorcall(ptr %function, ptr %vector, i64 %places, ptr %keywords)
+  call void @PyMem_Free(ptr %vector)
   ret ptr %answer
 }
 """

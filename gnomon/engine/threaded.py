@@ -29,7 +29,7 @@ from gnomon.engine.bulk import Bulk, is_plain
 from gnomon.engine.engine import Engine
 from gnomon.engine.entry import Turns, in_python, native
 from gnomon.engine.failure import push_site
-from gnomon.engine.job import DONE, READY, SYNC, WAITING, Job
+from gnomon.engine.job import DONE, READY, WAITING, Job
 from gnomon.engine.lane import Lane
 from gnomon.engine.thread import ThreadState
 
@@ -239,7 +239,8 @@ class ThreadedEngine(Engine):
 
     def _start_thread(self, lane: Lane) -> bool:
         """Start one thread, if there is one to be had; no gap for an interrupt. Lock held."""
-        self._turns = native(type(self))
+        if type(self) in (ThreadedEngine, ThreadedEnginePerDevice):  # others may do it their way
+            self._turns = native(type(self))
         try:
             lane.threads += 1
             start_new_thread(self._serve, (lane,))
@@ -262,11 +263,13 @@ class ThreadedEngine(Engine):
         while True:
             job = self._take_turns(lane, state)
             if job is None:
+                if (state.done is not None or self._ready) and not lane.orphaned:
+                    self._finish(state)
                 lock.acquire()
                 if lane.orphaned:
                     lock.release()
                     return
-                job = self._succeed(state, lane)
+                job = lane.take()
                 if job is None and not self._rest(lane, state):
                     lock.release()
                     return
@@ -281,6 +284,7 @@ class ThreadedEngine(Engine):
                     lane.awake(state.gate)
             elif self._execute(job, state):
                 state.done = job
+            job = None  # its last reference is to go while no other is in hand
 
     def _take_turns(self, lane: Lane, state: ThreadState) -> Job | None:
         """Settle, take and run by native code as long as all is usual; a job that it only took."""
@@ -297,25 +301,16 @@ class ThreadedEngine(Engine):
                     taken: Job | None = job
                     return taken
 
-    def _succeed(self, state: ThreadState, lane: Lane) -> Job | None:
-        """Settle what a worker ran; what it runs next, or None. Lock held.
-
-        Where that is the one job that this made ready, as in a chain, it need not lie in the lane.
-        """
+    def _finish(self, state: ThreadState) -> None:
+        """Settle what a worker ran. It goes without the lock: its finalisers may wait."""
         done, state.done = state.done, None
-        if done is not None:
-            self._leave(done)
-        ready = self._ready
-        if ready:
-            job = ready[0]
-            if len(ready) == 1 and job.kind == SYNC and not lane and self._lane_of(job) is lane:
-                job.state = READY
-                del ready[0]
-                return job
-            self._dispatch_ready(None)
-        if not self._pending and self._sleepers:
-            self._wake_sleepers()
-        return lane.take()
+        with self._lock:
+            if done is not None:
+                self._leave(done)
+            if self._ready:
+                self._dispatch_ready(None)
+            if not self._pending and self._sleepers:
+                self._wake_sleepers()
 
     def _rest(self, lane: Lane, state: ThreadState) -> bool:
         """Nothing to do: whether to sleep, or to end as one too many. Lock held."""
@@ -348,7 +343,7 @@ class ThreadedEngine(Engine):
                 self._settle(job)
             job.raise_interrupt()
         with self._lock:
-            if state.lane is not None and state.job is not None:
+            if state.lane is not None:
                 state.lane.blocked += 1
                 if state.lane.missing > 0:
                     self._hiring.append(state.lane)
@@ -366,10 +361,10 @@ class ThreadedEngine(Engine):
         self._after_entry()
 
     def _after_sleep(self, state: ThreadState) -> None:
-        if state.job is None and not state.relieved:
+        if state.lane is None and not state.relieved:
             return
         with self._lock:
-            if state.lane is not None and state.job is not None:
+            if state.lane is not None:
                 state.lane.blocked -= 1
             while state.relieved:
                 state.relieved.pop().blocked -= 1

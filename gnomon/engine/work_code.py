@@ -44,16 +44,16 @@ no:
   ret i1 false
 }
 
-; settles what ran last, which goes to `left`, to be dropped; takes the next, or null
-define internal ptr @turn(ptr %engine, ptr %lane, ptr %state, ptr %left) {
+; settles what ran last, which goes to `left`, to be dropped; whether Python has nothing to do now
+define internal i1 @settle(ptr %engine, ptr %lane, ptr %state, ptr %left) {
   store ptr null, ptr %left
   %calm = call i1 @calm(ptr %engine, ptr %lane)
-  br i1 %calm, label %settle, label %none
-settle:
+  br i1 %calm, label %look, label %no
+look:
   %done = call ptr @slot(ptr %state, i64 <ThreadState.done>)
   %nothing = icmp eq ptr %done, @None
-  br i1 %nothing, label %take, label %look
-look:
+  br i1 %nothing, label %yes, label %count
+count:
   %pending.now = call ptr @slot(ptr %engine, i64 <Books._pending>)
   %pending = call i64 @PyLong_AsLongLong(ptr %pending.now)
   %others = icmp sgt i64 %pending, 1
@@ -63,15 +63,24 @@ look:
   %held = call i1 @is(ptr %done, i64 <Job.state>, ptr %ready)
   %still = and i1 %unawaited, %held
   %nobody.waits = and i1 %others, %still
-  br i1 %nobody.waits, label %leave, label %none
+  br i1 %nobody.waits, label %leave, label %no
 leave:
   call void @Py_IncRef(ptr %done)
   store ptr %done, ptr %left
   call void @set(ptr %state, i64 <ThreadState.done>, ptr @None)
   call void @leave(ptr %engine, ptr %done)
-  %sent = call i1 @empty(ptr %engine, i64 <Books._ready>)
-  br i1 %sent, label %take, label %none
-take:
+  br label %yes
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; takes the next, or null
+define internal ptr @take(ptr %engine, ptr %lane) {
+  %calm = call i1 @calm(ptr %engine, ptr %lane)
+  br i1 %calm, label %look, label %none
+look:
   %normal = call ptr @slot(ptr %lane, i64 <Lane.normal>)
   %n = call i64 @PyObject_Size(ptr %normal)
   %some = icmp sgt i64 %n, 0
@@ -89,6 +98,17 @@ none:
   ret ptr null
 }
 
+; turns the collector on again where it was on
+define internal void @collecting(i32 %before) {
+  %on = icmp ne i32 %before, 0
+  br i1 %on, label %enable, label %done
+enable:
+  %r = call i32 @PyGC_Enable()
+  br label %done
+done:
+  ret void
+}
+
 define ptr @work(ptr %self, ptr %args, i64 %count) {
 entry:
   %left.at = alloca ptr
@@ -103,16 +123,16 @@ entry:
 
 again:
   %k = phi i64 [0, %entry], [%k.next, %ran]
-  %collects = call i32 @PyGC_Disable()
-  %job = call ptr @turn(ptr %engine, ptr %lane, ptr %state, ptr %left.at)
-  %collected = icmp ne i32 %collects, 0
-  br i1 %collected, label %collect, label %drop
-collect:
-  %r = call i32 @PyGC_Enable()
-  br label %drop
-drop:
+  %settles = call i32 @PyGC_Disable()
+  %settled = call i1 @settle(ptr %engine, ptr %lane, ptr %state, ptr %left.at)
+  call void @collecting(i32 %settles)
   %left = load ptr, ptr %left.at
-  call void @drop(ptr %left)  ; any code may run from here on
+  call void @drop(ptr %left)  ; its finalisers may wait: nothing is in hand
+  br i1 %settled, label %next, label %python
+next:
+  %takes = call i32 @PyGC_Disable()
+  %job = call ptr @take(ptr %engine, ptr %lane)
+  call void @collecting(i32 %takes)
   %none = icmp eq ptr %job, null
   br i1 %none, label %python, label %look
 look:

@@ -11,6 +11,7 @@ import pytest
 
 from gnomon import engine
 from gnomon.base import EngineError
+from gnomon.context import cpu
 from gnomon.engine import entry
 from gnomon.engine.engine import Engine
 
@@ -165,3 +166,53 @@ def test_without_native_code_workers_do_it_all():
     finally:
         one.stop()
     assert told == [*range(100)] and variable.version == 100
+
+
+def test_engines_of_others_do_it_their_own_way(started):
+    seen = []
+
+    class Kind(type(started)):
+        def push_sync(self, *arguments, **words):
+            seen.append("push_sync")
+            super().push_sync(*arguments, **words)
+
+        def _push(self, job):
+            seen.append("_push")
+            super()._push(job)
+
+    own = Kind(2)
+    for _ in range(3):
+        own.push_sync(lambda ctx: None, mutate_vars=[own.new_variable()])
+    own.stop()
+    assert seen == ["push_sync", "_push"] * 3
+
+
+def test_what_is_no_engine_yet_is_refused_and_so_are_a_million_arguments(started):
+    with pytest.raises(AttributeError):
+        object.__new__(type(started)).push_sync(print)
+    with pytest.raises(TypeError):
+        started.push_sync(*[None] * 2_000_000)
+    strange = started.new_variable()
+    strange.promised = None
+    started.push_sync(lambda ctx: None, mutate_vars=[strange])
+    started.wait_for_all()
+
+
+def test_finalisers_of_functions_may_wait_for_what_was_to_be_next(threaded):
+    a, told = threaded.new_variable(), []
+
+    class Last:
+        def __del__(self):
+            threaded.wait_for_var(a)
+            told.append(self)
+
+    def ended_by(last):
+        return lambda ctx: last and None
+
+    for k in range(20):
+        for ctx in (None, cpu(0)):  # by native code, by Python
+            threaded.push_sync(ended_by(Last()), ctx, mutate_vars=[a])
+            threaded.push_sync(lambda ctx: None, ctx, mutate_vars=[a], name=f"next {k}")
+    threaded.wait_for_all()
+    threaded.stop()
+    assert len(told) == 40
