@@ -1,11 +1,12 @@
 """Pushes and workers' turns by native code: where that finds what it reads; see `entry_code`.
 
-`native(engine)` is called when there is first a worker to be had, so that a program that never
-pushes a function of its own does without.
+`native(kind)` is called when there is first a worker to be had, or many functions were run without,
+so that a program that pushes but few does without: to load the code takes ten milliseconds.
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 from collections import deque
@@ -17,7 +18,7 @@ from gnomon.engine.bookkeeping import Books
 from gnomon.engine.failure import PACKAGE
 from gnomon.engine.job import Job, Operator
 from gnomon.engine.lane import Lane
-from gnomon.engine.push_code import PUSHES
+from gnomon.engine.operator_code import ALL_PUSHES
 from gnomon.engine.strike_code import VARIABLE
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import NOBODY, Var
@@ -33,16 +34,19 @@ Turns = Callable[[Any, Lane, ThreadState], Any]
 
 _SLOTS: dict[type, tuple[str, ...]] = {
     Books: (
-        "_bulking", "_cpu_context", "_deferred", "_hiring", "_lane", "_late", "_lock", "_observer",
-        "_pending", "_poisoned", "_ready", "_settled",
+        "_bulk", "_bulking", "_cpu_context", "_deferred", "_hiring", "_lane", "_late", "_local",
+        "_lock", "_observer", "_pending", "_poisoned", "_ready", "_settled", "_sleepers",
     ),
     Job: (
         "blockers", "const", "copy", "ctx", "failure", "fn", "interrupt", "kind", "label",
         "mutate", "operator", "outer", "priority", "site", "state",
     ),
     Lane: ("closed", "idle", "normal", "orphaned", "short", "urgent", "waking"),
-    Operator: ("active", "gates"),
-    ThreadState: ("done", "job"),
+    Operator: (
+        "active", "anew", "brief", "const", "copy", "deleted", "fn", "gates", "kind", "mutate",
+        "name",
+    ),
+    ThreadState: ("backlog", "bouncing", "done", "job"),
     Var: ("deleted", "promised", "queue", "readers", "version", "writer"),
 }  # fmt: skip
 _NAMES = ("append", "release", "co_filename", "state")
@@ -80,24 +84,32 @@ def native(kind: Any) -> Turns:
     owner = _owner() if readable() else None
     if owner is None:
         return in_python
-    before = kind.push_sync
     known = [
         Job, Var, Operator, deque, NOBODY, (), 0, 1, 2, 3, *map(sys.intern, _NAMES), PACKAGE,
-        tuple, list, before, kind.push, None, kind, *map(sys.intern, _PARAMETERS),
+        tuple, list, kind.push_sync, kind.push, kind._go_on, kind._give_up, kind,
+        *map(sys.intern, _PARAMETERS),
     ]  # fmt: skip
     record = Block([*map(id, known)])
     symbols = {"record": record.address}
     numbers = _numbers(owner)
-    pushes, work = (native_code(text, numbers, symbols) for text in (PUSHES, WORK))
-    push_sync = Method("push_sync", pushes.address("push_sync"), _told(before), words=True)
+    pushes, work = (native_code(text, numbers, symbols) for text in (ALL_PUSHES, WORK))
+    methods = {
+        name: Method(name, pushes.address(name), _told(getattr(kind, name)), words=True)
+        for name in ("push_sync", "push")
+    }
     turns = Method("turns", work.address("work"))
-    for_good((known, record, pushes, work, push_sync, turns))
-    kind.push_sync = method_of(kind, push_sync)
+    for_good((known, record, pushes, work, methods, turns))
+    for name, method in methods.items():
+        setattr(kind, name, method_of(kind, method))
     made: Turns = bound(turns, None)
     return made
 
 
 def _told(method: Any) -> str:
     """What a method in C tells of itself: the signature, and the text of the one in Python."""
-    shown = "$self, fn, ctx=None, const_vars=(), mutate_vars=(), priority=0, name=None, copy=False"
-    return f"push_sync({shown})\n--\n\n{method.__doc__}"
+    given = [
+        x.name if x.default is x.empty else f"{x.name}={x.default!r}"
+        for x in inspect.signature(method).parameters.values()
+    ]
+    shown = ", ".join(["$self", *given[1:]])
+    return f"{method.__name__}({shown})\n--\n\n{method.__doc__}"

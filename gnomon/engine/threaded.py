@@ -37,6 +37,7 @@ Key = tuple[int, int, bool]  # device type and number, whether for copies
 
 _CPU = cpu(0)
 _COPY_WORKERS = 1
+_MANY = 1000  # functions, after which native code pays where there is no worker yet
 _DEVICE_WORKERS = 2  # a device works by itself; these only start its work
 
 
@@ -88,6 +89,8 @@ class ThreadedEngine(Engine):
             return
         if self._late is not None:
             self._push_late()
+        if self._settled >= _MANY and self._turns is in_python:
+            self._turns = native(type(self))
         state = self._state()
         outer, bouncing = state.job, state.bouncing
         try:
@@ -109,13 +112,15 @@ class ThreadedEngine(Engine):
         if self._hiring or self._deferred:
             self._after_entry()
 
-    def _bounce(self, job: Job, state: ThreadState) -> None:
-        """Run a ready inline job here, then those that it makes ready, and so on."""
+    def _bounce(self, job: Job, state: ThreadState, ran: bool = False) -> None:
+        """Run a ready inline job here, if it has not `ran`, then those that it makes ready."""
         backlog = state.backlog
         state.bouncing = True
         try:
             while True:
-                self._execute(job, state)
+                if not ran:
+                    self._execute(job, state)
+                ran = False
                 with self._lock:
                     self._settle(job, backlog)
                 if job.failure is not None or job.interrupt is not None:
@@ -129,6 +134,25 @@ class ThreadedEngine(Engine):
                 backlog.appendleft(job)
             raise
         state.bouncing = False
+
+    def _go_on(self, job: Job, state: ThreadState, raised: BaseException | None) -> None:
+        """Go on where native code called an inline job's function, which may have `raised`."""
+        outer = job.outer
+        try:
+            if raised is not None:
+                self._resume(job, raised)
+            state.job = outer
+            self._bounce(job, state, ran=True)
+        except BaseException:
+            self._give_up(job, state)
+            raise
+        if self._hiring or self._deferred:
+            self._after_entry()
+
+    def _give_up(self, job: Job, state: ThreadState) -> None:
+        """An interrupt ended `_go_on`, or kept it from beginning."""
+        state.job, state.bouncing = job.outer, False
+        self._give_away(job, state)
 
     def _give_away(self, job: Job, state: ThreadState) -> None:
         """An interrupt ended this thread's work: others do the rest."""

@@ -153,6 +153,136 @@ def test_functions_are_let_go_of_when_they_are_done(started):
     assert len(gone) >= 199
 
 
+def prepared(one, fn, const=(), mutate=(), kind="inline"):
+    return one.new_operator(fn, const, mutate, kind=kind)
+
+
+@pytest.mark.parametrize("kind", ["inline", "sync"])
+def test_prepared_operators(started, kind):
+    a, b = started.new_variable(), started.new_variable()
+    told = []
+    operator = prepared(started, told.append, [a], [b], kind)
+    for _ in range(100):
+        started.push(operator)
+    started.push(operator, ctx=None, priority=2)
+    started.delete_operator(operator)
+    assert len(told) == 101 and b.version == 101 and not operator.active
+    with pytest.raises(EngineError, match="deleted"):
+        started.push(operator)
+    with pytest.raises(EngineError, match="new_operator"):
+        started.push(3)
+    with pytest.raises(TypeError):
+        started.push()
+    gone = prepared(started, told.append, [a], [b], kind)
+    started.delete_variable(a)
+    with pytest.raises(EngineError, match="deleted"):
+        started.push(gone)
+
+
+def test_what_an_inline_function_makes_ready(started):
+    a, told = started.new_variable(), []
+    here = threading.get_ident()
+
+    def tell(ctx):
+        told.append(threading.get_ident() == here)
+
+    def outer(ctx):
+        told.append("outer")
+        started.push(inner)  # it waits for the variable, and runs next on this thread
+        started.push_sync(lambda ctx: told.append("worker"), mutate_vars=[a])
+        started.push(inner)
+        started.push(other)  # of no common variable, but not within this one
+
+    inner = prepared(started, tell, (), [a])
+    other = prepared(started, lambda ctx: told.append("other"))
+    started.push(prepared(started, outer, (), [a]))
+    started.wait_for_all()
+    assert told[:2] == ["outer", "other"] or told[:2] == ["outer", True]
+    assert sorted(map(str, told)).count("True") >= 1 and "worker" in told and len(told) == 5
+    assert a.version == 4 and not started._state().bouncing
+
+
+def test_an_inline_function_on_a_worker_and_one_that_waits(started):
+    a, b, told = started.new_variable(), started.new_variable(), []
+    inner = prepared(started, lambda ctx: told.append("inner"), (), [b])
+
+    def outer(ctx):
+        started.push(inner)
+        started.wait_for_var(b)
+        told.append("outer")
+
+    started.push_sync(outer, mutate_vars=[a])
+    started.wait_for_var(a)
+    started.push(prepared(started, outer, (), [a]))
+    started.wait_for_all()
+    assert told == ["inner", "outer"] * 2 or told[:2] == ["inner", "outer"]
+
+
+def test_an_inline_failure_poisons_and_is_told_with_its_place(started):
+    a, b = started.new_variable(), started.new_variable()
+    started.push(prepared(started, lambda ctx: 1 // 0, (), [a]))  # here
+    ran = []
+    started.push(prepared(started, ran.append, [a], [b]))
+    with pytest.raises(EngineError, match=r"(?s)ZeroDivisionError.*# here"):
+        started.wait_for_var(b)
+    assert not ran and not started._state().bouncing and started._state().job is None
+    started.push(prepared(started, ran.append, (), [a]))
+    started.wait_for_var(a)
+    assert len(ran) == 1
+
+
+class Interrupt(BaseException):
+    """What a signal's handler may raise."""
+
+
+@pytest.mark.parametrize("resumable", [True, False])
+def test_an_interrupt_in_an_inline_function_is_the_programs(started, resumable):
+    a, runs = started.new_variable(), []
+
+    def stopped(ctx):
+        runs.append(1)
+        if len(runs) == 1:
+            raise KeyboardInterrupt
+
+    fn = engine.Repeatable(stopped) if resumable else stopped
+    operator = prepared(started, fn, (), [a])
+    with pytest.raises(KeyboardInterrupt):
+        started.push(operator)
+    assert len(runs) == 1 + resumable and not started._state().bouncing
+    started.push(operator)
+    started.wait_for_all()
+    assert not a.queue and a.writer is None and not operator.active
+
+
+def test_interrupts_that_keep_python_from_going_on(started, monkeypatch):
+    kind = type(started)
+    a, told = started.new_variable(), []
+
+    def outer(ctx):
+        started.push(inner)  # so that Python has to go on
+
+    inner = prepared(started, told.append, (), [a])
+    operator = prepared(started, outer, (), [a])
+    code = kind._bounce
+    monkeypatch.setattr(kind, "_bounce", lambda *a, **k: (_ for _ in ()).throw(Interrupt))
+    with pytest.raises(Interrupt):
+        started.push(operator)
+    monkeypatch.setattr(kind, "_bounce", code)
+    started.wait_for_all()
+    assert len(told) == 1 and a.version == 2
+    assert not started._state().bouncing and started._state().job is None
+
+
+def test_many_inline_functions_without_a_worker():
+    one = engine.ThreadedEngine(2)
+    variable, told = one.new_variable(), []
+    operator = prepared(one, told.append, (), [variable])
+    for _ in range(1500):
+        one.push(operator)
+    assert len(told) == variable.version == 1500
+    one.stop()
+
+
 def test_without_native_code_workers_do_it_all():
     one = engine.ThreadedEngine(2)
     told, variable = [], one.new_variable()
