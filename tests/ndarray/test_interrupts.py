@@ -62,8 +62,7 @@ def own_engine(request):
 def rounds(seconds, most=300):
     end = time.monotonic() + seconds
     for i in range(most):
-        if time.monotonic() > end:
-            assert i > 10
+        if i > 10 and time.monotonic() > end:
             return
         yield i
 
