@@ -207,6 +207,34 @@ def test_without_libraries():
             np.testing.assert_allclose(found, GOLDEN[name], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("mode", CELLS)
+@pytest.mark.parametrize("batch", [3, 23])  # 23 rows are shared out among threads
+def test_arrays_in_other_places(mode, batch):
+    """The steps that were made for a first call serve others, wherever their arrays lie."""
+    shapes = {"data": (4, batch, 5), "parameters": (CELLS[mode].gates * 7 * 14,)}
+    shapes |= dict.fromkeys(("state", "state_cell")[: 1 + CELLS[mode].has_cell], (1, batch, 7))
+    told = {"mode": mode, "state_size": 7, "num_layers": 1}
+    net = mx.sym.RNN(*map(mx.sym.var, shapes), **told)
+    rng, used = np.random.default_rng(6), []
+    for _ in range(3):
+        given = {name: mx.nd.array(rng.normal(size=s) * 0.5) for name, s in shapes.items()}
+        used.append(given)  # so that no two calls find theirs in one place
+        for array in given.values():
+            array.attach_grad()
+        with mx.autograd.record():
+            out = mx.nd.RNN(*given.values(), **told)
+        out.backward()
+        grads = {name: mx.nd.zeros(s) for name, s in shapes.items()}
+        bound = net.bind(mx.cpu(), given, grads)
+        want = bound.forward(is_train=True)[0].asnumpy()
+        bound.backward(mx.nd.ones(out.shape))
+        np.testing.assert_allclose(out.asnumpy(), want, rtol=1e-5, atol=1e-6)
+        for name, array in given.items():
+            np.testing.assert_allclose(
+                array.grad.asnumpy(), grads[name].asnumpy(), rtol=1e-4, atol=1e-5, err_msg=name
+            )
+
+
 def test_gluons_way_of_calling():
     x, h, c = mx.nd.ones((2, 3, 4)), mx.nd.zeros((1, 3, 5)), mx.nd.zeros((1, 3, 5))
     size = 4 * 5 * (4 + 5 + 2)
