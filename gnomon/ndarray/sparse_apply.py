@@ -17,7 +17,9 @@ import numpy as np
 from gnomon import config, engine
 from gnomon.base import ShapeError, complaint
 from gnomon.ndarray import kinds
+from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
+from gnomon.ndarray.layout import dense as dense_layout
 from gnomon.ndarray.methods import copied
 from gnomon.ndarray.mode import mode
 from gnomon.ndarray.sparse_array import (
@@ -83,6 +85,8 @@ def _on_all(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Any) -> 
     out = None
     if given is not None and not any(isinstance(x, BaseSparseNDArray) for x in given):
         out = given
+    elif given is not None and not inputs:  # where the result goes may say its shape and dtype
+        out = [Array._new(dense_layout(x.shape, x._dtype), x.context) for x in given]
     found = invoke(op, dense, out, ctx)
     for x, twin in zip(inputs[len(op.arguments()) :], dense[len(op.arguments()) :], strict=True):
         if twin is not x:

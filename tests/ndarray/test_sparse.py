@@ -13,6 +13,7 @@ from golden import statements
 
 import gnomon as mx
 from gnomon import autograd, config, nd
+from gnomon.base import ShapeError
 from gnomon.ndarray import sparse_apply
 
 RECORDED = json.loads((Path(__file__).parent.parent / "golden" / "sparse.json").read_text())
@@ -250,3 +251,38 @@ def test_names_of_the_namespace():
     names = json.loads((Path(__file__).parent.parent / "golden" / "sparse_names.json").read_text())
     assert [name for name in names if not hasattr(nd.sparse, name)] == []
     assert set(names) <= set(dir(nd.sparse))
+
+
+@pytest.mark.parametrize("init", ["normal", "uniform", "xavier", "msraprelu", "orthogonal"])
+def test_a_sparse_weight_starts_at_random_and_is_trained(init):
+    rng = np.random.default_rng(0)
+    points = (rng.random((40, 6)) < 0.4) * rng.normal(size=(40, 6)).astype("f")
+    labels = points @ rng.normal(size=(6, 2)).astype("f")
+    weight = mx.sym.Variable("weight", shape=(6, 2), stype="row_sparse", init=mx.init.create(init))
+    product = mx.sym.dot(mx.sym.Variable("data", stype="csr"), weight)
+    module = mx.mod.Module(
+        mx.sym.LinearRegressionOutput(product, name="lro"), label_names=["lro_label"]
+    )
+    batches = mx.io.NDArrayIter(
+        nd.array(points).tostype("csr"), labels, 8, label_name="lro_label",
+        last_batch_handle="discard",
+    )  # fmt: skip
+    module.bind(batches.provide_data, batches.provide_label)
+    module.init_params()
+    begun = module.get_params()[0]["weight"]
+    assert begun.stype == "row_sparse"
+    assert len(np.unique(begun.asnumpy())) == 12
+    before = dict(module.score(batches, "mse"))["mse"]
+    settings = {"learning_rate": 0.1}
+    module.fit(batches, num_epoch=4, optimizer="adam", optimizer_params=settings, eval_metric="mse")
+    assert dict(module.score(batches, "mse"))["mse"] < before / 2
+    assert module.get_params()[0]["weight"].stype == "row_sparse"
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+def test_random_numbers_go_into_sparse_arrays(stype):
+    out = mx.nd.sparse.zeros(stype, (3, 4), dtype="float32")
+    assert mx.nd.random.uniform(1, 2, out=out) is out
+    assert (out.asnumpy() >= 1).all()
+    with pytest.raises(ShapeError, match="expected shape"):
+        mx.nd.random.uniform(shape=(3, 5), out=out)
