@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from ops.records import record
 
+import gnomon as mx
 from gnomon.base import ParamError, ShapeError
 from gnomon.dtype import float16, float32
 from gnomon.expr.oracle import evaluate
@@ -81,7 +82,7 @@ RECORDS = [
     record("LayerNorm", (2, 5), (5,), (5,)),
     record("LayerNorm", (2, 3, 2), (3,), (3,), axis=1, output_mean_var=True),
     record("InstanceNorm", (2, 3, 4), (3,), (3,)),
-    record("GroupNorm", (2, 4, 3), (4,), (4,), num_groups=2),
+    record("GroupNorm", (2, 4, 3), (2,), (2,), num_groups=2),
     *(record("L2Normalization", (2, 3, 2), mode=m) for m in ("instance", "channel", "spatial")),
     record("LRN", (2, 5, 2), nsize=3),
     record("LRN", (1, 3, 1, 1), nsize=5, alpha=0.5),
@@ -312,3 +313,23 @@ def test_draws_lie_where_they_should():
     assert set(evaluate(y)) == {-2, -1, 0, 1, 2}
     with pytest.raises(ParamError, match="_random_uniform: argument 'high'"):
         find("_random_uniform")(low=2, high=1)
+
+
+def test_groups_of_channels_share_their_gamma_and_beta():
+    # the numbers are those of MXNet
+    data = mx.sym.Variable("d")
+    shapes, _, _ = mx.sym.GroupNorm(data, num_groups=2, name="g").infer_shape(d=(1, 4, 2))
+    assert shapes == [(1, 4, 2), (2,), (2,)]
+    x = mx.nd.array((np.arange(16) ** 1.5).reshape(2, 4, 2))
+    gamma, beta = mx.nd.array([1, 2]), mx.nd.array([0, 10])
+    for array in (x, gamma, beta):
+        array.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.GroupNorm(x, gamma, beta, num_groups=2)
+    y.backward(mx.nd.array(np.cos(np.arange(16)).reshape(2, 4, 2)))
+    first = [-1.141008, -0.635274, 0.289422, 1.48686, 7.401631, 9.02216, 10.81403, 12.76218]
+    slopes = [0.044926, 0.009169, -0.114839, 0.060744, -0.149696, 0.10676, 0.206946, -0.164011]
+    np.testing.assert_allclose(y[0].asnumpy().ravel(), first, rtol=1e-5)
+    np.testing.assert_allclose(x.grad[0].asnumpy().ravel(), slopes, atol=1e-5)
+    np.testing.assert_allclose(gamma.grad.asnumpy(), [-2.8053887, -0.369144], atol=1e-5)
+    np.testing.assert_allclose(beta.grad.asnumpy(), [-1.7571132, 2.4724412], atol=1e-5)

@@ -67,7 +67,7 @@ class InstanceNorm(Op):
 
 @op("GroupNorm", inputs=INPUTS, outputs=("output", "mean", "std"))
 class GroupNorm(Op):
-    """Each group of channels of each sample with mean 0 and variance 1, then `gamma` and `beta`."""
+    """Each group of channels with mean 0 and variance 1, times its `gamma`, plus its `beta`."""
 
     num_groups: int = param(1, low=1, doc="How many groups the channels are parted into.")
     eps: float = param(1e-5, doc="Added to the variance.")
@@ -83,16 +83,16 @@ class GroupNorm(Op):
         channels = data[s.axis("data", 1)]
         if channels > 0 and channels % self.num_groups:
             raise s.refuse("data", f"channels in {self.num_groups} groups", f"shape {data}")
-        s["gamma"] = s["beta"] = (channels,)
+        s["gamma"] = s["beta"] = (self.num_groups,)
         s["mean"] = s["std"] = (data[0], self.num_groups)
 
     def forward(self, data: Expr, gamma: Expr, beta: Expr) -> tuple[Expr, ...]:
         n, c, *rest = data.shape
         groups = ext.reshape(data, (n, self.num_groups, c // self.num_groups, *rest))
         y, center, deviation = normalized(groups, tuple(range(2, groups.ndim)), self.eps)
-        scale, shift = (ext.broadcast_axis(v, data.shape, 1) for v in (gamma, beta))
+        scale, shift = (ext.broadcast_axis(v, groups.shape, 1) for v in (gamma, beta))
         sizes = (n, self.num_groups)
-        output = ext.reshape(y, data.shape) * scale + shift
+        output = ext.reshape(y * scale + shift, data.shape)
         return output, ext.reshape(center, sizes), ext.reshape(deviation, sizes)
 
 
