@@ -10,6 +10,9 @@ from gnomon.base import DTypeError, complaint
 from gnomon.context import cpu
 
 _CPU = (1, 0)
+# since 2.1 NumPy makes capsules that say whether their memory may be written to
+_VERSIONED = tuple(map(int, np.__version__.split(".")[:2])) >= (2, 1)
+_TOLD = ("stream", *(("max_version", "dl_device", "copy") if _VERSIONED else ()))
 
 
 def device(array: Any) -> tuple[int, int]:
@@ -30,7 +33,7 @@ def export(array: Any, **kwargs: Any) -> Any:
     if view.dtype.kind == "V":
         expected = "a dtype that NumPy exchanges"
         raise DTypeError(complaint("to_dlpack", "self", expected, array._dtype.name))
-    return view.__dlpack__(**{key: kwargs[key] for key in ("stream",) if key in kwargs})
+    return view.__dlpack__(**{key: kwargs[key] for key in _TOLD if key in kwargs})
 
 
 class _Capsule:

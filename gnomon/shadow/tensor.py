@@ -60,7 +60,7 @@ class Tensor(Buffer):
     ) -> None:
         array = as_array(data)
         if not array.flags.writeable:
-            raise ParamError(complaint("Tensor", "data", "writeable memory", "a read-only array"))
+            raise ParamError(complaint("Tensor", "data", "writeable memory", read_only(data)))
         element = array.dtype.itemsize
         if any(s % element for s in array.strides):
             expected = f"strides in whole elements of {element} bytes"
@@ -317,8 +317,19 @@ def as_array(data: Any) -> Array:
         return np.asarray(memoryview(data))
     except TypeError:
         expected = "an array, a buffer, or an object with __array_interface__ or __dlpack__"
-        got = f"a {type(data).__name__}; TensorContainer makes new memory"
+        hint = "TensorContainer makes new memory"
+        if type(data).__name__ == "PyCapsule":
+            hint = "give what made it, whose __dlpack__ tells whether it may be written to"
+        got = f"a {type(data).__name__}; {hint}"
         raise DTypeError(complaint("Tensor", "data", expected, got)) from None
+
+
+def read_only(data: Any) -> str:
+    """Read-only `data` in words."""
+    if isinstance(data, np.ndarray) or not hasattr(data, "__dlpack__"):
+        return "a read-only array"
+    versions = "DLPack from 1.0 on, NumPy from 2.1 on, tell memory that may be written to"
+    return f"a {type(data).__name__} that gives NumPy a read-only array; {versions}"
 
 
 def laid_out(

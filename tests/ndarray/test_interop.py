@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import pytest
 
-from gnomon import cpu, engine, nd
+from gnomon import cpu, engine, nd, shadow
 from gnomon.base import DTypeError, FormatError, ParamError
 
 DTYPES = ["float32", "float64", "float16", "bfloat16", "uint8", "int8", "int32", "int64", "bool"]
@@ -61,6 +61,17 @@ def test_dlpack_both_ways(dtype):
     assert x.asnumpy().tolist() == [[2, 13], [4, 15]]
     z = nd.from_dlpack(np.arange(3, dtype=dtype))
     assert (z + 1).asnumpy().tolist() == [1, 2, 3]
+
+
+def test_a_shadow_tensor_shares_an_array():
+    x = nd.ones((2, 3))
+    whole, viewed, row = shadow.Tensor(x), shadow.Tensor(np.from_dlpack(x)), shadow.Tensor(x[1])
+    whole += 1.0
+    x *= 10
+    viewed += 1.0
+    row += 1.0
+    assert x.asnumpy().tolist() == [[21] * 3, [22] * 3]
+    assert whole.numpy().tolist() == x.asnumpy().tolist()
 
 
 def test_dlpack_refused():

@@ -55,6 +55,15 @@ def test_memory_is_wrapped_without_a_copy(wrap):
     assert x[1, 2] == 6
 
 
+def test_what_dlpack_tells_to_be_read_only_is_refused():
+    frozen = np.ones(2)
+    frozen.flags.writeable = False
+    with pytest.raises((ParamError, BufferError), match="(?i)read-?only"):
+        Tensor(Exporter(frozen))
+    with pytest.raises(DTypeError, match="a PyCapsule; give what made it"):
+        Tensor(np.ones(2).__dlpack__())
+
+
 def test_buffers_of_the_standard_library():
     numbers, raw = array.array("d", [1, 2, 3]), bytearray(4)
     t, u = Tensor(numbers), Tensor(raw)
