@@ -277,12 +277,17 @@ def check_variables(
         if twice:
             raise EngineError(_twice(where, const, mutate))
     except (TypeError, AttributeError):
-        got = f"const_vars={const!r}, mutate_vars={mutate!r}"
-        raise EngineError(complaint(where, "const_vars", "lists of variables", got)) from None
+        argument, given = ("mutate_vars", mutate) if _are(const) else ("const_vars", const)
+        raise EngineError(complaint(where, argument, "a list of variables", repr(given))) from None
     if promised:
         for var in mutate:
             var.keep_promises()
     return const, mutate
+
+
+def _are(given: object) -> bool:
+    """Whether what was given are variables."""
+    return type(given) is tuple and all(isinstance(var, Var) for var in given)
 
 
 def _twice(where: str, const: tuple[Var, ...], mutate: tuple[Var, ...]) -> str:

@@ -8,8 +8,8 @@ else it goes to its lane. A user's function may block or take long and always go
 
 A worker that sleeps in a wait of the engine gives its place to an extra one. One that sleeps in
 anything else, as for a thread of its own that waits in turn, cannot be told from one that works. So
-while somebody waits, nothing comes to its end and jobs lie ready, extra workers are started, one
-after a tenth of a second, the next ones ever later; they end when the wait does.
+while somebody waits, nothing comes to its end and jobs lie ready, extra workers are started, eight
+of them a tenth of a second apart, the next ones ever later; they end when the wait does.
 
 A worker takes the lock once per function: it settles the one it ran and takes the next. Threads
 are daemons, so that a function that never returns cannot keep the interpreter from ending;

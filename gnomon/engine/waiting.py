@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("gnomon.engine")
 
 _PATIENCE, _LONGEST = 0.1, 1.0  # seconds between two looks whether anything was done
+_EVEN = 8  # looks in vain, after which the next come ever later: whoever takes so long may compute
+
+
+def patience(looks: int) -> float:
+    """Seconds until the next look, after so many looks in vain."""
+    return min(_PATIENCE * 2.0 ** min(max(looks - _EVEN, 0), 4), _LONGEST)
 
 
 class Waiting(Execution):
@@ -163,14 +169,13 @@ class Waiting(Execution):
         self._before_sleep(state)
         try:
             period = config.get("hang_report_seconds") or math.inf
-            first = min(_PATIENCE, period)
-            settled, since, patience = self._settled, time.monotonic(), first
-            while not gate.acquire(timeout=patience):
+            settled, since, looks = self._settled, time.monotonic(), 0
+            while not gate.acquire(timeout=min(patience(looks), period)):
                 if settled != self._settled:
-                    settled, since, patience = self._settled, time.monotonic(), first
+                    settled, since, looks = self._settled, time.monotonic(), 0
                     continue
                 self._relieve(state)
-                patience = min(2 * patience, _LONGEST, period)
+                looks += 1
                 if time.monotonic() - since >= period:
                     log.warning("nothing was done for %g s:\n%s", period, self.report())
                     since = time.monotonic()

@@ -9,6 +9,7 @@ import pytest
 
 from gnomon import cpu, engine
 from gnomon.base import EngineError
+from gnomon.engine.waiting import patience
 from tests.engine.pushing import push_and_wait
 
 SECOND = 1.0
@@ -52,6 +53,15 @@ def test_independent_writers_run_at_the_same_time(threaded):
     for var in (threaded.new_variable(), threaded.new_variable()):
         threaded.push_sync(lambda ctx: meet.wait(), None, (), [var])
     threaded.wait_for_all()
+
+
+def test_many_that_wait_for_one_another_meet():
+    one, meet = engine.create("ThreadedEngine"), threading.Barrier(9, timeout=60)
+    for _ in range(9):
+        one.push_sync(lambda ctx: meet.wait())
+    one.wait_for_all()
+    assert [patience(looks) for looks in range(9)] == [0.1] * 9
+    assert [patience(looks) for looks in (9, 10, 12, 10_000)] == [0.2, 0.4, 1.0, 1.0]
 
 
 def test_a_push_returns_at_once_and_runs_on_another_thread(threaded):
@@ -162,8 +172,9 @@ def test_a_variable_named_twice_is_refused(any_engine, const, mutate, message):
 
 @pytest.mark.parametrize("bad", [7, [7], [None], "a"])
 def test_what_is_no_variable_is_refused(any_engine, bad):
-    with pytest.raises(EngineError, match="expected lists of variables"):
-        any_engine.push_sync(lambda ctx: None, None, bad)
+    for lists, argument in (((bad,), "const_vars"), (((), bad), "mutate_vars")):
+        with pytest.raises(EngineError, match=f"'{argument}': expected a list of variables"):
+            any_engine.push_sync(lambda ctx: None, None, *lists)
     with pytest.raises(EngineError, match="expected a function, got 3"):
         any_engine.push_sync(3)
     with pytest.raises(EngineError, match="expected a variable"):
