@@ -61,11 +61,20 @@ def shown(node: Composite) -> bool:
     return within and all(proof.holds(place) for place in places)
 
 
+def _given(name: str, rule: Callable[[Index], Any], i: Index) -> Any:
+    """`rule(i)`; an axis that `i` does not have is an error with the name of the rule."""
+    try:
+        return rule(i)
+    except IndexError as error:
+        axes = f"i has {len(i)} axes" if len(i) != 1 else "i has 1 axis"
+        raise IndexError(f"{name}: {error}; {axes}") from error
+
+
 def _read(node: Composite, arena: Arena) -> tuple[Arena, Term, Index | None]:
     """What the rule of a node gives for any index, and where a scatter adds."""
     index = Index([arena.var(n) for n in node.shape], arena)
     arena.watched = node.label
-    root: Any = node.at(index)
+    root: Any = _given(f"{node.label}.at", node.at, index)
     if not isinstance(root, Term):
         expected = "a Term, such as i.elem(self.src, i)"
         raise TypeError(complaint(f"{node.label}.at", "result", expected, f"{root!r:.60}"))
@@ -74,7 +83,7 @@ def _read(node: Composite, arena: Arena) -> tuple[Arena, Term, Index | None]:
     if hasattr(node, "onto"):
         scatter = cast("Scatter", node)
         start = Index([arena.var(n) for n in scatter.source[0].shape], arena)
-        places = Index(scatter.onto(start), arena)
+        places = Index(_given(f"{node.label}.onto", scatter.onto, start), arena)
     arena.watched = ""
     if places is not None and len(places) != len(node.shape):
         expected = f"{len(node.shape)} components, for {node.shape}"

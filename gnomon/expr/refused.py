@@ -21,6 +21,15 @@ INSTEAD = {
 }
 
 
+def unassigned(self: Any, *_: Any, **__: Any) -> NoReturn:
+    """`assign` of what is computed.
+
+    Raises:
+        TypeError: always.
+    """
+    raise TypeError(f"{self!r} has no assign: only tensors, and slices of them, are assigned to")
+
+
 def refused(name: str) -> Callable[..., NoReturn]:
     """The method of an operator that there is not.
 
@@ -37,6 +46,7 @@ def refused(name: str) -> Callable[..., NoReturn]:
 
 def without(kind: type) -> None:
     """Give a class of expressions, which has none of these operators, what refuses them."""
+    kind.assign = unassigned  # type: ignore[attr-defined]
     for name in INSTEAD:
         setattr(kind, f"__{name}__", refused(name))
         if name not in ("invert", "getitem", "setitem"):

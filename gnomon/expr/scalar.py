@@ -211,6 +211,10 @@ class ScalarFn:
                 return arg.tape.call(self, *args)
             if hasattr(arg, "_map"):
                 return arg._map(self, args)
+        if any(isinstance(a, Term) for a in args):
+            expected = "expressions, numbers or arrays: an index rule moves elements, mathematics"
+            expected += f" is composed around the extension, as {self.name}(extension(x))"
+            raise TypeError(complaint(self.name, "operands", expected, "a term of an index rule"))
         if all(isinstance(a, int | float) for a in args):
             return float(self.numpy(*map(np.float64, args)))
         try:

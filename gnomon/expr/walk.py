@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gnomon.expr.node import Expr
 
+DEEP = 32  # levels of a tree that are indented
+
 
 def postorder(roots: Sequence[Expr]) -> list[Expr]:
     """Every node below `roots` once, operands first; iterative."""
@@ -39,6 +41,8 @@ def fits_any(e: Expr) -> bool:
 def tree(root: Expr) -> str:
     """`root` as an indented tree; a part that occurs again is named by its number.
 
+    What lies deeper than 32 levels is indented no further: its depth stands before it.
+
     >>> from gnomon.expr.node import Buffer
     >>> x = Buffer((3,))
     >>> print(tree(x * x + 1.0))
@@ -54,7 +58,8 @@ def tree(root: Expr) -> str:
     stack: list[tuple[Expr, int]] = [(root, 0)]
     while stack:
         node, depth = stack.pop()
-        head = f"{'  ' * depth}#{numbers[id(node)]}"
+        level = "  " * depth if depth <= DEEP else f"{'  ' * DEEP}{depth}: "
+        head = f"{level}#{numbers[id(node)]}"
         if id(node) in shown:
             lines.append(head)
             continue

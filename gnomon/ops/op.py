@@ -182,7 +182,12 @@ class Op:
         DTypeError where something else than expressions comes back, ShapeError where their number
         is not that of the outputs.
         """
-        found: Any = self.forward(*inputs, **context)
+        try:
+            found: Any = self.forward(*inputs, **context)
+        except (DTypeError, ShapeError) as error:
+            if type(error) not in (DTypeError, ShapeError) or str(error).startswith(self.name):
+                raise
+            raise type(error)(f"{self.name}.forward: {error}") from error
         values = tuple(found) if isinstance(found, (tuple, list)) else (found,)
         for value in values:
             if not isinstance(value, Expr):

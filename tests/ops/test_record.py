@@ -47,6 +47,14 @@ class Tanh(Op):
         return fn.tanh(data)
 
 
+def test_what_fails_in_forward_is_told_with_the_operator():
+    whole = Buffer((3,), dtype.int32)
+    with pytest.raises(DTypeError, match=r"_test_scaled.forward: mul: argument 'operand 1'"):
+        Scaled(factor=1.5).apply((whole, whole, whole), train=True)
+    with pytest.raises(ShapeError, match=r"_test_product.forward: mul"):
+        Product().apply((Buffer((3,)), Buffer((4,))))
+
+
 def test_an_instance_has_its_parameters_and_prints_those_given():
     scaled = Scaled(factor="3")
     assert (scaled.factor, scaled.plain) == (3.0, False)
@@ -66,7 +74,7 @@ def test_equal_operators_are_equal_and_parsed_once():
 def test_an_operator_is_frozen_and_names_what_it_lacks():
     with pytest.raises(GnomonError, match="frozen, 'factor'"):
         Scaled().factor = 3
-    with pytest.raises(AttributeError, match="_test_scaled: no parameter or method 'facto'"):
+    with pytest.raises(AttributeError, match=r"_test_scaled: no parameter or method 'facto'"):
         _ = Scaled().facto
     with pytest.raises(ParamError, match=r"_test_scaled: argument 'factr'.*did you mean 'factor'"):
         Scaled.parse({"factr": 1})

@@ -58,7 +58,7 @@ def test_memory_is_wrapped_without_a_copy(wrap):
 def test_what_dlpack_tells_to_be_read_only_is_refused():
     frozen = np.ones(2)
     frozen.flags.writeable = False
-    with pytest.raises((ParamError, BufferError), match="(?i)read-?only"):
+    with pytest.raises((ParamError, BufferError), match=r"(?i)read-?only"):
         Tensor(Exporter(frozen))
     with pytest.raises(DTypeError, match="a PyCapsule; give what made it"):
         Tensor(np.ones(2).__dlpack__())

@@ -12,7 +12,7 @@ from gnomon.expr.composite import Chainer, Size
 from gnomon.expr.node import Expr
 from gnomon.expr.oracle import evaluate
 from gnomon.expr.reducer import SUM
-from gnomon.shadow import Tensor
+from gnomon.shadow import Tensor, fn
 from tests.shadow.test_rules import Thrown, computed, ten
 
 
@@ -130,3 +130,13 @@ def test_where_a_scatter_adds_is_read_as_strictly():
 
     with pytest.raises(TypeError, match=r"Broken.at: .* and 0.5"):
         Broken(ten(), 1)
+
+
+def test_a_rule_that_fails_is_named():
+    with pytest.raises(IndexError, match=r"Ruled\.at: tuple index out of range; i has 1 axis"):
+        ruled(lambda s, i: i.elem(s.src, (i[2],)))
+
+
+def test_mathematics_is_composed_around_an_extension():
+    with pytest.raises(TypeError, match=r"sqrt: .*as sqrt\(extension\(x\)\), got a term"):
+        ruled(lambda s, i: fn.sqrt(i.elem(s.src, i)))

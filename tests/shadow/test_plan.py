@@ -106,6 +106,16 @@ def test_a_shared_part_is_shown_once():
     assert (b + b).loop().count("*") == 1
 
 
+def test_a_deep_tree_is_indented_no_further():
+    e = Tensor(W)
+    for _ in range(3000):
+        e = e + 1.0
+    lines = e.tree().splitlines()
+    assert len(lines) == 6001
+    assert max(map(len, lines)) < 100
+    assert lines[33] == " " * 64 + "33: #5934 add 3x5 float32"
+
+
 def test_llvm_and_assembly():
     e = Tensor(W) * 2.0
     assert "fmul <" in e.llvm()

@@ -45,6 +45,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a column": (lambda: A[:, 1], TypeError, "slice_ex"),
     "part of a sum": (lambda: (A + B)[0], TypeError, "slice_ex"),
     "into a transpose": (lambda: of_rows(A.T), TypeError, "slice_ex, slice, flip or concat"),
+    "a sum assigned to": (lambda: (A + B).assign(1.0), TypeError, "only tensors.* are assigned to"),
     "mask of truth values": (
         lambda: fn.where(CHOICE, A, B),
         DTypeError,
