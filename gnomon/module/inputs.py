@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from gnomon.base import ParamError, ShapeError, complaint, nearest
+from gnomon.base import DTypeError, ParamError, ShapeError, complaint, nearest
 from gnomon.io import DataDesc
 
 PARAMETER_ENDINGS = ("_weight", "_bias", "_gamma", "_beta")
@@ -15,12 +16,23 @@ def known_names(argument: str, names: Sequence[str] | None, arguments: Sequence[
     """`names` as a list; ParamError where the symbol has no argument of one of them."""
     for name in names or ():
         if name not in arguments:
-            inputs = [each for each in arguments if not each.endswith(PARAMETER_ENDINGS)]
-            got = repr(name) + nearest(name, arguments)
-            raise ParamError(
-                complaint("Module", argument, f"arguments of the symbol, like {inputs}", got)
-            )
+            raise ParamError(_unknown(argument, name, arguments))
     return list(names or ())
+
+
+def found_labels(names: Sequence[str] | None, arguments: Sequence[str]) -> list[str]:
+    """Those of `names` that the symbol has; a warning tells of each other, as in MXNet."""
+    for name in names or ():
+        if name not in arguments:
+            warnings.warn(_unknown("label_names", name, arguments), stacklevel=3)
+    return [name for name in names or () if name in arguments]
+
+
+def _unknown(argument: str, name: str, arguments: Sequence[str]) -> str:
+    """What is told of a name that the symbol lacks."""
+    inputs = [each for each in arguments if not each.endswith(PARAMETER_ENDINGS)]
+    got = repr(name) + nearest(name, arguments)
+    return complaint("Module", argument, f"arguments of the symbol, like {inputs}", got)
 
 
 def work_loads(loads: Sequence[float] | None, devices: int) -> list[float]:
@@ -39,7 +51,11 @@ def described(
 
     Optional ones may be left out, and may hold names that the symbol does not have.
     """
-    descs = [_described(each) for each in shapes or ()]
+    try:
+        descs = [_described(each) for each in shapes or ()]
+    except TypeError:  # no sequence, or other things in it
+        expected, got = "a list of DataDescs or of pairs (name, shape)", f"{shapes!r:.80}"
+        raise ParamError(complaint("Module.bind", argument, expected, got)) from None
     if optional and not descs:
         return None
     given = {desc.name: desc for desc in descs}
@@ -77,6 +93,20 @@ def resized(descs: Sequence[DataDesc], arrays: Sequence[Any]) -> list[DataDesc]:
 def fits(descs: Sequence[DataDesc] | None, arrays: Sequence[Any]) -> bool:
     """Whether `arrays` have the shapes described."""
     return [desc.shape for desc in descs or ()] == [tuple(array.shape) for array in arrays]
+
+
+def data_of(batch: Any) -> Sequence[Any]:
+    """The data arrays of a batch.
+
+    Raises:
+        DTypeError: it has none.
+    """
+    arrays: Sequence[Any] | None = getattr(batch, "data", None)
+    if arrays is None:
+        expected = "a DataBatch, or what has a list of arrays as its attribute 'data'"
+        got = f"a {type(batch).__name__}"
+        raise DTypeError(complaint("Module.forward", "data_batch", expected, got))
+    return arrays
 
 
 def labels_of(batch: Any) -> Sequence[Any]:

@@ -17,7 +17,16 @@ from gnomon.model import load_checkpoint, params_file, save_params
 from gnomon.module import store as stores
 from gnomon.module.base import BaseModule
 from gnomon.module.executor_group import DataParallelExecutorGroup
-from gnomon.module.inputs import described, fits, known_names, labels_of, resized, work_loads
+from gnomon.module.inputs import (
+    data_of,
+    described,
+    fits,
+    found_labels,
+    known_names,
+    labels_of,
+    resized,
+    work_loads,
+)
 from gnomon.module.parameters import check_given, check_names, fill, room_for
 from gnomon.symbol import Symbol
 
@@ -28,7 +37,7 @@ class Module(BaseModule):
     Args:
         symbol: the network; its arguments that are not data, labels or states are parameters.
         data_names: arguments that take data.
-        label_names: arguments that take labels; names the symbol does not have are ignored.
+        label_names: arguments that take labels; names the symbol lacks are told and passed over.
         context: a device, or a list of devices that share each batch.
         work_load_list: relative speeds of the devices.
         fixed_param_names: parameters that are not trained.
@@ -60,7 +69,7 @@ class Module(BaseModule):
         self._compression_params = compression_params
         arguments = symbol.list_arguments()
         self._data_names = known_names("data_names", data_names, arguments)
-        self._label_names = [name for name in label_names or [] if name in arguments]
+        self._label_names = found_labels(label_names, arguments)
         self._state_names = known_names("state_names", state_names, arguments)
         self._fixed_param_names = known_names("fixed_param_names", fixed_param_names, arguments)
         inputs = {*self._data_names, *self._label_names, *self._state_names}
@@ -398,7 +407,7 @@ class Module(BaseModule):
 
     def _fitted(self, batch: Any) -> DataParallelExecutorGroup:
         """The executors, bound to the shapes of `batch`."""
-        if not (fits(self._data_shapes, batch.data) and self._labels_fit(labels_of(batch))):
+        if not (fits(self._data_shapes, data_of(batch)) and self._labels_fit(labels_of(batch))):
             self.reshape(*self._shapes_of(batch))
         return self._exec_group or self._group("forward")
 

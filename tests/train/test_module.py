@@ -342,6 +342,11 @@ def test_splitting_a_batch():
             lambda: Module(perceptron(mx.sym)).bind([("data", (4, 5))], [("softmax_label", (3,))]),
             "batch size 4",
         ),
+        (lambda: Module(perceptron(mx.sym)).bind("a"), "data_shapes.*pairs.*'a'"),
+        (lambda: Module(perceptron(mx.sym)).bind([3]), "data_shapes.*pairs"),
+        (lambda: Module(perceptron(mx.sym)).bind([("data", (0, 5))]), "a row for each"),
+        (lambda: bound().forward(None), "'data_batch': expected a DataBatch.*NoneType"),
+        (lambda: bound().forward_backward(mx.nd.ones((5, 4))), "'data_batch'.*NDArray"),
         (lambda: bound().update(), "call init_optimizer first"),
         (lambda: bound(for_training=False).backward(), "for_training"),
         (lambda: bound().get_input_grads(), "inputs_need_grad"),
@@ -358,6 +363,12 @@ def test_splitting_a_batch():
 def test_refused(act, words):
     with pytest.raises(mx.GnomonError, match=words):
         act()
+
+
+def test_a_label_that_the_symbol_lacks_is_told():
+    with pytest.warns(UserWarning, match="'label_names'.*'softmax_label'.*'softmax_labl'.*mean"):
+        module = Module(perceptron(mx.sym), label_names=["softmax_labl"])
+    assert module.label_names == []
 
 
 class Named(NamedTuple):
