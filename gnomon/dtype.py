@@ -132,7 +132,10 @@ def of(x: Any) -> DType:
     try:
         return _TABLE[x]
     except (KeyError, TypeError):
-        raise DTypeError(f"dtype {x!r} is unknown; gnomon has {', '.join(_NAMES)}") from None
+        known = ", ".join(_NAMES)
+        if isinstance(x, np.dtype) and not x.isnative:
+            known += ", in this machine's byte order: array.astype(array.dtype.newbyteorder('='))"
+        raise DTypeError(f"dtype {x!r} is unknown; gnomon has {known}") from None
 
 
 def from_flag(flag: int) -> DType:

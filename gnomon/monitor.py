@@ -47,7 +47,11 @@ class Monitor:
             raise ParamError(complaint("Monitor", "interval", expected, repr(interval)))
         self.interval = interval
         self.stat_func = stat_func or root_mean_square
-        self.re_pattern = re.compile(pattern)
+        try:
+            self.re_pattern = re.compile(pattern)
+        except (re.error, TypeError) as error:
+            got = f"{pattern!r} ({error})"
+            raise ParamError(complaint("Monitor", "pattern", "a regular expression", got)) from None
         self.sort = sort
         self.monitor_all = monitor_all
         self.activated = False

@@ -40,7 +40,11 @@ class Custom(PropertyOp):
             raise ParamError(complaint("Custom", "op_type", expected, op_type))
         values = {name: str(value) for name, value in given.items() if name != "op_type"}
         meaning = kinds.get(str(op_type))()
-        meaning.init(values)
+        try:
+            meaning.init(values)
+        except Exception as error:  # a user's code
+            error.add_note(f"in the making of Custom(op_type={op_type!r}) with parameters {values}")
+            raise
         return meaning, {"op_type": op_type, **values}
 
 

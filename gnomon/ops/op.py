@@ -188,6 +188,9 @@ class Op:
             if type(error) not in (DTypeError, ShapeError) or str(error).startswith(self.name):
                 raise
             raise type(error)(f"{self.name}.forward: {error}") from error
+        except Exception as error:
+            self._sign("forward", error)
+            raise
         values = tuple(found) if isinstance(found, (tuple, list)) else (found,)
         for value in values:
             if not isinstance(value, Expr):
@@ -215,7 +218,11 @@ class Op:
         ShapeError names the argument and both shapes when they contradict.
         """
         facts = self._facts(Shapes, in_shapes, out_shapes, zero_unknown)
-        infer.settle(facts, self.shapes)
+        try:
+            infer.settle(facts, self.shapes)
+        except Exception as error:
+            self._sign("shapes", error)
+            raise
         return self._parted([infer.to_border(s, zero_unknown) for s in facts.state()])
 
     def infer_type(
@@ -225,8 +232,17 @@ class Op:
     ) -> tuple[list[DType | None], list[DType | None], list[DType | None]]:
         """Dtypes of arguments, outputs and states from what is known of arguments and outputs."""
         facts = self._facts(Types, in_types, out_types, None)
-        infer.settle(facts, self.types)
+        try:
+            infer.settle(facts, self.types)
+        except Exception as error:
+            self._sign("types", error)
+            raise
         return self._parted(list(facts.state()))
+
+    def _sign(self, rule: str, error: Exception) -> None:
+        """Have an exception out of a rule, which may be a user's, tell whose rule it is."""
+        if self.name not in str(error):
+            error.add_note(f"in {self.name}.{rule}")
 
     def _facts(self, kind: Any, ins: Maybe, outs: Maybe | None, zero_unknown: bool | None) -> Any:
         arguments, outputs, states = self.arguments(), self.outputs(), self.auxiliary()

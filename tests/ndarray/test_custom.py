@@ -390,3 +390,12 @@ def test_vocabulary():
     assert found.names == ["data", "weight", "bias", "num_hidden", "no_bias", "flatten"]
     assert found.narg == 6 and found.types[3] == "int >= 1, required"
     assert {"Custom", "concat", "Concat"} <= set(mx.operator.get_all_registered_operators())
+
+
+def test_exceptions_of_a_users_class_name_the_operator():
+    _declared("test_making")
+    with pytest.raises(TypeError) as told:
+        mx.nd.Custom(mx.nd.ones((2,)), op_type="test_making", foo=3)
+    (note,) = told.value.__notes__
+    assert "op_type='test_making'" in note
+    assert "{'foo': '3'}" in note

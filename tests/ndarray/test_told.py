@@ -23,6 +23,14 @@ MISTAKES = {
     "value": (lambda: nd.full((2,), None), "full: argument 'val': expected a number, got None"),
     "debug": (lambda: config.set("debug", 9), "argument 'debug': expected int from 0 to 7, got 9"),
     "gamma": (lambda: mx.random.gamma(-1), "gamma: argument 'alpha'"),
+    "pattern": (
+        lambda: mx.mon.Monitor(1, pattern="("),
+        "Monitor: argument 'pattern'.*unterminated",
+    ),
+    "order": (
+        lambda: nd.array([1], dtype=np.dtype(">f4")),
+        "machine's byte order: .*newbyteorder",
+    ),
     "rows": (lambda: nd.ones((2, 2)).tostype("rows"), "stype"),
 }
 

@@ -184,3 +184,21 @@ def test_what_is_missing_says_so():
         opaque().forward(None)
     with pytest.raises(GnomonError, match="_test_tanh: is an expression"):
         Tanh().run(None, [], [], [], [])
+
+
+RULES = {
+    "shapes": lambda op: op.infer_shape([(2,), (2,)]),
+    "types": lambda op: op.infer_type([F, F]),
+    "forward": lambda op: op.apply([Buffer((2,)), Buffer((2,))]),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_exceptions_out_of_a_rule_tell_the_operator(rule):
+    def failing(self, *args):
+        raise ZeroDivisionError("mine")
+
+    broken = type("Broken", (Product,), {rule: failing, "name": "_test_broken"})()
+    with pytest.raises(ZeroDivisionError) as told:
+        RULES[rule](broken)
+    assert told.value.__notes__ == [f"in _test_broken.{rule}"]
