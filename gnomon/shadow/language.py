@@ -25,7 +25,7 @@ def scalar(x: Number, dtype: Any = dt.default_real) -> Scalar:
     """The number `x` as an expression that fits any shape; another value never recompiles.
 
     >>> scalar(3, "uint8")
-    <Scalar = 3 uint8>
+    <3 scalar uint8>
 
     Raises:
         DTypeError: a whole number that `dtype` does not hold.
