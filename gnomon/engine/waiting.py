@@ -81,15 +81,24 @@ class Waiting(Execution):
             const, mutate = ((), (var,)) if write else ((var,), ())
             job = make_job(None, WAIT, const, mutate, label="wait_for_var", site=push_site(1))
             job.gate = shut_gate()
-            with self._lock:
-                if self._admit(job):
-                    self._settle(job)
-                    job.open_gate()
+            self._enter(job)
             self._sleep(job.gate, state)
         failure = var.failure
         if failure is not None:
             failure.reported = True
             raise failure.error()
+
+    def _enter(self, wait: Job) -> None:
+        """Enter a wait in the books, or, where an interrupt comes, take it out again."""
+        try:
+            with self._lock:
+                if self._admit(wait):
+                    self._settle(wait)
+                    wait.open_gate()
+        except BaseException:
+            with self._lock:
+                self._withdraw(wait)
+            raise
 
     def _is_settled(self, var: Var) -> bool:
         """Whether nobody who was pushed writes the variable any more, and all went well."""

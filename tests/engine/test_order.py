@@ -279,3 +279,24 @@ def test_workers_that_sleep_unseen_do_not_starve_what_they_wait_for(threaded):
     for thread in asking:
         thread.join(30)
     assert sorted(told) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("entry", ["_admit", "_settle"])
+def test_an_interrupt_as_a_wait_enters_leaves_nothing_behind(any_engine, monkeypatch, entry):
+    """A signal's handler may raise at a function's first instruction, before any `try` of its."""
+    var = any_engine.new_variable()
+    real, times = getattr(any_engine, entry), iter([True])
+
+    def interrupted(*given):
+        if next(times, False):
+            raise KeyboardInterrupt
+        return real(*given)
+
+    monkeypatch.setattr(any_engine, entry, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        any_engine.wait_for_var(var, write=True)
+    assert var.writer is None and not var.readers and not var.queue
+    done = []
+    any_engine.push_sync(lambda ctx: done.append(1), mutate_vars=[var])
+    any_engine.wait_for_all()
+    assert done == [1] and any_engine.report() == ""
