@@ -24,7 +24,7 @@ exports for everybody. The record, in words:
 
 from __future__ import annotations
 
-from gnomon.engine.strike_code import FREE, SLOTS
+from gnomon.engine.strike_code import FREE, KNOWN, SLOTS
 
 JOB, VAR, OPERATOR, DEQUE, NOBODY, NOTHING, ZERO = range(7)
 APPEND, RELEASE, FILENAME, STATE, PACKAGE, TUPLE, LIST = range(10, 17)
@@ -36,7 +36,6 @@ _DECLARED = """
 @True = external global i64
 @False = external global i64
 @None = external global i64
-@record = external global i64
 declare i32 @PyCallable_Check(ptr)
 declare void @PyErr_Clear()
 declare ptr @PyEval_GetFrame()
@@ -73,19 +72,6 @@ declare void @Py_IncRef(ptr)
 """
 
 _OBJECTS = """
-define internal ptr @known(i64 %word) alwaysinline {
-  %at = getelementptr ptr, ptr @record, i64 %word
-  %thing = load ptr, ptr %at
-  ret ptr %thing
-}
-
-; whether a slot holds this very object
-define internal i1 @is(ptr %x, i64 %offset, ptr %wanted) alwaysinline {
-  %value = call ptr @slot(ptr %x, i64 %offset)
-  %same = icmp eq ptr %value, %wanted
-  ret i1 %same
-}
-
 ; whether what a slot holds has no elements
 define internal i1 @empty(ptr %x, i64 %offset) {
   %value = call ptr @slot(ptr %x, i64 %offset)
@@ -144,6 +130,17 @@ define internal ptr @first(ptr %deque) {
   %first = call ptr @PySequence_GetItem(ptr %deque, i64 0)
   %cut = call i32 @PySequence_DelItem(ptr %deque, i64 0)
   ret ptr %first
+}
+
+; turns the collector on again where it was on
+define internal void @collecting(i32 %before) {
+  %on = icmp ne i32 %before, 0
+  br i1 %on, label %enable, label %done
+enable:
+  %r = call i32 @PyGC_Enable()
+  br label %done
+done:
+  ret void
 }
 
 ; whether nobody, in whatever thread, is in the midst of an entry
@@ -454,4 +451,4 @@ no:
 }
 """
 
-COMMON = _DECLARED + FREE + SLOTS + _OBJECTS + _ADMIT + _LEAVE
+COMMON = _DECLARED + FREE + SLOTS + KNOWN + _OBJECTS + _ADMIT + _LEAVE

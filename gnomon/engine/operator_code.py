@@ -253,12 +253,7 @@ settle:
   call void @Py_DecRef(ptr %answer)
   %collects = call i32 @PyGC_Disable()
   %all = call i1 @settled.here(ptr %engine, ptr %state, ptr %job)
-  %collected = icmp ne i32 %collects, 0
-  br i1 %collected, label %collect, label %look
-collect:
-  %r = call i32 @PyGC_Enable()
-  br label %look
-look:
+  call void @collecting(i32 %collects)
   br i1 %all, label %done, label %python
 error:
   %exception = call ptr @caught()
@@ -345,12 +340,7 @@ try:
   %operator = load ptr, ptr %args
   %collects = call i32 @PyGC_Disable()
   %entered = call i64 @push.entered(ptr %self, ptr %operator, ptr %job.at, ptr %state.at)
-  %collected = icmp ne i32 %collects, 0
-  br i1 %collected, label %collect, label %end
-collect:
-  %r = call i32 @PyGC_Enable()
-  br label %end
-end:
+  call void @collecting(i32 %collects)
   switch i64 %entered, label %python [i64 1, label %done i64 2, label %run]
 run:
   %job = load ptr, ptr %job.at

@@ -404,12 +404,7 @@ define ptr @push_sync(ptr %self, ptr %args, i64 %count, ptr %keywords) {
 try:
   %collects = call i32 @PyGC_Disable()
   %pushed = call i1 @pushed(ptr %self, ptr %given)
-  %collected = icmp ne i32 %collects, 0
-  br i1 %collected, label %collect, label %end
-collect:
-  %r = call i32 @PyGC_Enable()
-  br label %end
-end:
+  call void @collecting(i32 %collects)
   br i1 %pushed, label %done, label %python
 done:
   call void @Py_IncRef(ptr @None)

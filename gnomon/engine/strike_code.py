@@ -52,6 +52,24 @@ done:
 }
 """
 
+#: what stands in a word of the record, and comparing; for who has a `@record` (see `entry_code`)
+KNOWN = """
+@record = external global i64
+
+define internal ptr @known(i64 %word) alwaysinline {
+  %at = getelementptr ptr, ptr @record, i64 %word
+  %thing = load ptr, ptr %at
+  ret ptr %thing
+}
+
+; whether a slot holds this very object
+define internal i1 @is(ptr %x, i64 %offset, ptr %wanted) alwaysinline {
+  %value = call ptr @slot(ptr %x, i64 %offset)
+  %same = icmp eq ptr %value, %wanted
+  ret i1 %same
+}
+"""
+
 #: whether a variable is not written and has no failure; also for others to build on
 FREE = """
 define internal i1 @vacant(ptr %x) {

@@ -98,17 +98,6 @@ none:
   ret ptr null
 }
 
-; turns the collector on again where it was on
-define internal void @collecting(i32 %before) {
-  %on = icmp ne i32 %before, 0
-  br i1 %on, label %enable, label %done
-enable:
-  %r = call i32 @PyGC_Enable()
-  br label %done
-done:
-  ret void
-}
-
 define ptr @work(ptr %self, ptr %args, i64 %count) {
 entry:
   %left.at = alloca ptr

@@ -44,9 +44,9 @@ def refused(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-def without(kind: type) -> None:
+def without(kind: Any) -> None:
     """Give a class of expressions, which has none of these operators, what refuses them."""
-    kind.assign = unassigned  # type: ignore[attr-defined]
+    kind.assign = unassigned
     for name in INSTEAD:
         setattr(kind, f"__{name}__", refused(name))
         if name not in ("invert", "getitem", "setitem"):

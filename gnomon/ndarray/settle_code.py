@@ -24,7 +24,7 @@ called. The record, in words:
 
 from __future__ import annotations
 
-from gnomon.engine.strike_code import FIRE, FREE, SLOTS
+from gnomon.engine.strike_code import FIRE, FREE, KNOWN, SLOTS
 from gnomon.ndarray.chunk_code import MAKE
 from gnomon.runtime.launch_code import DOUBLE, FLOAT
 
@@ -32,7 +32,6 @@ _DECLARED = """
 @False = external global i64
 @None = external global i64
 @True = external global i64
-@record = external global i64
 declare void @PyDict_Clear(ptr)
 declare double @PyFloat_AsDouble(ptr)
 declare ptr @PyList_GetItem(ptr, i64)
@@ -52,19 +51,6 @@ declare double @llvm.fabs.f64(double)
 """
 
 _PARTS = f"""
-define internal ptr @known(i64 %word) alwaysinline {{
-  %at = getelementptr ptr, ptr @record, i64 %word
-  %thing = load ptr, ptr %at
-  ret ptr %thing
-}}
-
-; whether a slot holds this very object
-define internal i1 @is(ptr %x, i64 %offset, ptr %wanted) alwaysinline {{
-  %value = call ptr @slot(ptr %x, i64 %offset)
-  %same = icmp eq ptr %value, %wanted
-  ret i1 %same
-}}
-
 ; whether two lists have so many elements more and less
 define internal i1 @longer(ptr %x, ptr %y, i64 %more) {{
   %n = call i64 @PyList_Size(ptr %x)
@@ -297,6 +283,7 @@ WAIT = (
     + FREE
     + FIRE
     + SLOTS
+    + KNOWN
     + MAKE
     + _PARTS
     + """

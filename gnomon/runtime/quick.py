@@ -36,7 +36,7 @@ from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.plan.statement import SAVERS, Saver
 from gnomon.runtime import fields, jit, launch_code, quick_call, quick_code, quick_tensor
 from gnomon.runtime.fields import offset
-from gnomon.runtime.launch import Launch, Method, for_good, native_code
+from gnomon.runtime.launch import Launch, Method, for_good, method_of, native_code
 from gnomon.runtime.lock import if_free
 from gnomon.runtime.native import Block, ffi
 from gnomon.runtime.quick_code import BITS, MIX
@@ -355,9 +355,7 @@ def _close() -> None:
 def _replaced(kind: type, name: str, method: Callable[..., Any], code: jit.Module) -> Method:
     """Put native code in the place of a method."""
     native = Method(name, code.address(name), documented(name, method))
-    make = ctypes.pythonapi.PyDescr_NewMethod
-    make.restype, make.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.c_void_p)
-    setattr(kind, name, make(kind, ctypes.addressof(native)))
+    setattr(kind, name, method_of(kind, native))
     return native
 
 
