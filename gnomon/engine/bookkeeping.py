@@ -69,7 +69,7 @@ class Bookkeeping(Books, ABC):
 
     def __init__(self) -> None:
         self._observer = None
-        self._briefly = False
+        self._briefly = self._poisoned = False
         self._clear()
 
     def _clear(self) -> None:
@@ -81,7 +81,6 @@ class Bookkeeping(Books, ABC):
         self._bulk = self._late = None
         self._sleepers = []
         self._failures: list[Failure] = []
-        self._poisoned = False
         self._open: set[Job] = set()
         self._deferred = deque()
         self._local = threading.local()
@@ -199,7 +198,7 @@ class Bookkeeping(Books, ABC):
         for var in (*job.const, *job.mutate):
             var.remove(job)
             var.promote(self._ready)
-            near |= var.users()
+            near.update(var.users())
         self._leave(job)
         for other in near:
             blocked = sum(var.awaited_by(other) for var in (*other.const, *other.mutate))

@@ -122,6 +122,11 @@ class Operator:
         while self.gates and not self.active:
             self.gates.pop().release()
 
+    def forget(self) -> None:
+        """No push is active: those that were are the parent process's."""
+        self.active = 0
+        self.gates.clear()
+
 
 class Job:
     """One push: what runs, on which variables, who pushed it, and how far it is.

@@ -3,7 +3,8 @@
 Fork. The forking thread holds every engine's books while the process is doubled. The parent goes on
 as before. The child has one thread and none of the work: its engine begins with empty books and
 new workers when they are needed; what a pending function would have written is poisoned there,
-since the parent computes it, not the child.
+since the parent computes it, not the child. That takes the child a microsecond or two for each
+pending function, most of it to copy the pages that hold them, and the parent nothing.
 
 Exit. Work that is ready or runs is waited for, so that nothing pushed is lost; every ten seconds
 without an end of anything are reported. Where all that is left waits for an `on_complete` that
@@ -18,17 +19,18 @@ import logging
 import os
 import threading
 import weakref
+from operator import attrgetter
 
 from gnomon.base import EngineError
 from gnomon.engine.failure import Failure
-from gnomon.engine.job import DONE
-from gnomon.engine.report import reachable
+from gnomon.engine.job import DONE, Job
+from gnomon.engine.report import neighbourhood
 from gnomon.engine.thread import shut_gate
-from gnomon.engine.var import NOBODY
 from gnomon.engine.waiting import Waiting
 
 log = logging.getLogger("gnomon.engine")
 
+_OPERATOR = attrgetter("operator")
 _PATIENCE = 5.0
 _REPORT_PERIODS = 2  # of _PATIENCE, between two reports of work that runs long
 
@@ -42,30 +44,39 @@ class Lifecycle(Waiting):
 
     def hold(self) -> None:
         """Before a fork: nobody else may be in the middle of an entry, and nothing is held back."""
-        if self._late is not None:
-            self._flush()
+        self._flush()
         self._lock.acquire()
 
     def let_go(self) -> None:
-        """After a fork, in the parent."""
-        self._lock.release()
+        """After a fork, in the parent; a signal's handler may have ended `hold` early."""
+        if self._lock._is_owned():
+            self._lock.release()
 
     def restart(self) -> None:
         """After a fork, in the child: empty books, and no variable held by the parent's work."""
         running = self._state().running()
-        jobs = reachable([*self._roots(), *running])
-        for job in jobs:
+        roots = [*self._roots(), *running]
+        operators = set(map(_OPERATOR, roots))
+        for var, users in neighbourhood(roots):
+            operators.update(map(_OPERATOR, users))
+            writer = var.last_writer()
+            if writer is not None and writer not in running:
+                var.failure = _left_behind(writer)
+                self._poisoned = True
+            var.release()
+        for job in self._held_back():
+            job.poison(_left_behind(job))
+            self._poisoned = True
+        for job in roots:
             job.state = DONE
-            for var in (*job.const, *job.mutate):
-                var.readers = NOBODY
-                var.writer = var.queue = None
-            if job not in running:
-                error = EngineError("it was pending in the parent when the process forked")
-                failure = Failure(error, job.name, job.site)
-                failure.reported = True  # what the child writes anew is good
-                job.poison(failure)
+        for operator in operators - {None}:
+            operator.forget()
         self._clear()
-        self._poisoned = bool(jobs)
+
+    def _held_back(self) -> list[Job]:
+        """What another thread held back right after `hold` had everything pushed. Lock held."""
+        late = [] if self._late is None else [self._late]
+        return late if self._bulk is None else [*late, *self._bulk.jobs]
 
     def finish(self) -> None:
         """At the interpreter's exit: wait for the work, or drop it with a report."""
@@ -100,6 +111,14 @@ class Lifecycle(Waiting):
         """Whether any thread runs, or is about to run, a function."""
         with self._lock:
             return any(state.job for state in self._states) or bool(self._waiting_to_run())
+
+
+def _left_behind(job: Job) -> Failure:
+    """What a child reads of what the parent is still to write."""
+    error = EngineError("it was pending in the parent when the process forked")
+    failure = Failure(error, job.name, job.site)
+    failure.reported = True  # what the child writes anew is good
+    return failure
 
 
 _engines: weakref.WeakSet[Lifecycle] = weakref.WeakSet()

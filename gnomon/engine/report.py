@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
+from operator import attrgetter
 
 from gnomon.engine.failure import describe_site
 from gnomon.engine.job import ASYNC, WAITING, Job
 from gnomon.engine.var import Var
 
+_CONST, _MUTATE = attrgetter("const"), attrgetter("mutate")
 _SHOWN = 20
 
 
-def reachable(roots: Iterable[Job]) -> list[Job]:
-    """The jobs that share variables with `roots`, directly or through others, each once."""
-    found = dict.fromkeys(roots)
-    work = list(found)
-    while work:
-        job = work.pop()
-        for var in (*job.const, *job.mutate):
-            fresh = [user for user in var.users() if user not in found]
-            found.update(dict.fromkeys(fresh))
-            work += fresh
-    return list(found)
+def neighbourhood(roots: Collection[Job]) -> Iterator[tuple[Var, list[Job]]]:
+    """Each variable of `roots` and of whoever shares variables with them, and so on; its users.
+
+    A variable is looked at once, by loops in C: a million jobs may queue for it. Whoever gets it
+    may change it.
+    """
+    seen = set[Var]()
+    fresh = _variables(roots)
+    while fresh:
+        var = fresh.pop()
+        seen.add(var)
+        users = var.users()
+        fresh |= _variables(users) - seen
+        yield var, users
+
+
+def _variables(jobs: Collection[Job]) -> set[Var]:
+    """All that some jobs read or write."""
+    return set(chain.from_iterable(chain(map(_CONST, jobs), map(_MUTATE, jobs))))
+
+
+def reachable(roots: Collection[Job]) -> set[Job]:
+    """The jobs that share variables with `roots`, directly or through others."""
+    return set(roots).union(*(users for _, users in neighbourhood(roots)))
 
 
 def describe(jobs: Iterable[Job], pending: int) -> str:

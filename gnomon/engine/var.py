@@ -99,14 +99,26 @@ class Var:
         if self.queue:
             self.queue = deque(entry for entry in self.queue if job_of(entry) is not job)
 
+    def release(self) -> None:
+        """Nobody holds the variable any more, and nobody queues for it."""
+        self.readers = NOBODY
+        self.writer = self.queue = None
+
+    def last_writer(self) -> Job | None:
+        """The last of those who are pushed and are to write the variable, or write it now."""
+        for entry in reversed(self.queue or ()):
+            if not isinstance(entry, tuple):
+                return entry
+        return self.writer
+
     def awaited_by(self, job: Job) -> bool:
         """Whether a job queues here."""
         return any(job_of(entry) is job for entry in self.queue or ())
 
-    def users(self) -> set[Job]:
+    def users(self) -> list[Job]:
         """Every job that holds the variable or queues for it."""
-        found = {*map(job_of, self.queue or ()), *self.readers}
-        return found | {self.writer} if self.writer is not None else found
+        found = [*map(job_of, self.queue or ()), *self.readers]
+        return found if self.writer is None else [*found, self.writer]
 
 
 def job_of(entry: Job | tuple[Job]) -> Job:

@@ -143,6 +143,109 @@ def test_a_function_may_fork(threaded):
     use(threaded)
 
 
+def test_forks_while_threads_flood_the_engine(threaded):
+    """Thousands of functions queue for each variable, and others for all of them."""
+    stop, shared, start = threading.Event(), threaded.new_variable(), threading.Event()
+    mine, pushed, ran = [threaded.new_variable() for _ in range(4)], [0] * 4, [0] * 4
+
+    def count(k):
+        ran[k] += 1
+
+    def flood(k):
+        while not stop.is_set() and pushed[k] < 30_000:
+            threaded.push_sync(lambda ctx: count(k), None, [shared], [mine[k]])
+            pushed[k] += 1
+
+    def child():
+        use(threaded)
+        for var in (shared, *mine):
+            with pytest.raises(EngineError, match="pending in the parent when the process forked"):
+                threaded.wait_for_var(var)
+        threaded.push_sync(lambda ctx: None, None, (), [shared])
+        for var in mine:
+            threaded.push_sync(lambda ctx: None, None, [shared], [var])
+            threaded.wait_for_var(var)
+        threaded.wait_for_all()
+
+    threaded.push_sync(lambda ctx: start.wait(60), None, (), [shared])
+    threads = [threading.Thread(target=flood, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        while min(pushed) < 1000:
+            time.sleep(0.001)
+        for _ in range(3):
+            in_child(child)
+        start.set()
+        in_child(lambda: use(threaded))
+    finally:
+        start.set()
+        stop.set()
+    for thread in threads:
+        thread.join()
+    threaded.wait_for_all()
+    assert ran == pushed
+
+
+def test_what_is_told_of_many_is_told_at_once(threaded):
+    go, first = threading.Event(), threaded.new_variable("first")
+    threaded.push_sync(lambda ctx: go.wait(20), None, (), [first])
+    before = first
+    for _ in range(20_000):
+        after = threaded.new_variable()
+        threaded.push_sync(lambda ctx: None, None, [first, before][before is first :], [after])
+        before = after
+    assert "and 19981 more" in threaded.report()
+    go.set()
+    threaded.wait_for_all()
+
+
+def test_a_child_may_delete_an_operator_that_the_parent_pushed(threaded):
+    go, var = threading.Event(), threaded.new_variable()
+    step = threaded.new_operator(lambda ctx: go.wait(20), mutate_vars=[var], kind="sync")
+    later = threaded.new_operator(lambda ctx: None, const_vars=[var], kind="sync")
+    for operator in (step, step, later):
+        threaded.push(operator)
+
+    def child():
+        threaded.delete_operator(step)
+        threaded.delete_operator(later)
+
+    in_child(child)
+    go.set()
+    threaded.delete_operator(step)
+    threaded.wait_for_all()
+
+
+def test_a_failure_is_one_in_a_child_too(threaded):
+    bad, out = threaded.new_variable(), threaded.new_variable()
+    threaded.push_sync(lambda ctx: 1 // 0, None, (), [bad])
+    with pytest.raises(EngineError, match="ZeroDivisionError"):
+        threaded.wait_for_var(bad)
+
+    def child():
+        threaded.push_sync(lambda ctx: None, None, [bad], [out])
+        with pytest.raises(EngineError, match="ZeroDivisionError"):
+            threaded.wait_for_var(out)
+
+    in_child(child)
+
+
+def test_a_child_sees_what_was_held_back_before_the_fork(threaded):
+    seen, var = [], threaded.new_variable()
+    threaded.push_later(lambda ctx: seen.append(1), mutate_vars=[var])
+    in_child(lambda: (threaded.wait_for_var(var), seen == [1] or 1 // 0))
+    with threaded.bulk(100):
+        threaded.push_sync(lambda ctx: time.sleep(0.2), None, (), [var])
+
+        def child():
+            with pytest.raises(EngineError, match="pending in the parent when the process forked"):
+                threaded.wait_for_var(var)
+
+        in_child(child)
+    threaded.wait_for_all()
+
+
 # --- exit -----------------------------------------------------------------------------------
 
 HEAD = """
