@@ -1,9 +1,10 @@
-"""Working memory of executors: one block that programs, which never run together, take turns in.
+"""Working memory of executors: a room for each context, which programs take turns in.
 
-State: `storage`, the block, which only grows; programs laid out before it grew keep the block they
-were given. `workspace` is another one, in which the libraries' steps work one after the other.
-`var` orders who works here. `content` says whose forward pass left its values here: a backward pass
-begins where its own forward pass did, or computes that again.
+State of a room: `storage`, a block, which only grows; programs laid out before it grew keep the
+block they were given. `workspace` is another one, in which the libraries' steps of that context
+work one after the other.
+Of all: `var` orders which passes work here. `content` says whose forward pass left its values here:
+a backward pass begins where its own forward pass did, or computes that again.
 """
 
 from __future__ import annotations
@@ -17,15 +18,13 @@ from gnomon.runtime.dnn import share_workspace
 from gnomon.runtime.program import Step
 
 
-class Arena:
-    """Memory for values between tasks, shared by the programs of one executor or of several."""
+class Room:
+    """The memory of one context."""
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
-        self.var = engine.Var(f"working memory on {ctx}")
         self.storage: pool.Storage | None = None
         self.workspace: pool.Storage | None = None
-        self.content: object = None
 
     def share(self, steps: Iterable[Step]) -> None:
         """Let all of oneDNN's steps among `steps` work in one place; none runs beside another."""
@@ -41,3 +40,22 @@ class Arena:
         if self.storage is None or self.storage.nbytes < nbytes:
             self.storage = pool.allocate(max(nbytes, 1), self.ctx)
         return self.storage
+
+
+class Arena:
+    """Memory for values between tasks, shared by the programs of one executor or of several."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx = ctx
+        self.var = engine.Var(f"working memory on {ctx}")
+        self.content: object = None
+        self._rooms: dict[Context, Room] = {}
+
+    def room(self, ctx: Context) -> Room:
+        """The memory of one context."""
+        return self._rooms.setdefault(ctx, Room(ctx))
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all blocks."""
+        return sum(room.nbytes for room in self._rooms.values())

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from gnomon import config
+from gnomon.context import Context as Device
 from gnomon.dtype import DType
 from gnomon.executor.draws import Draws
 from gnomon.expr.node import Buffer, Expr
@@ -25,6 +26,7 @@ from gnomon.graph.gradient import Backward, backward
 from gnomon.graph.laid import Laid, Purpose
 from gnomon.graph.node import Entry, Graph, Node, states_of
 from gnomon.graph.passes import rewritten
+from gnomon.graph.place import contexts
 from gnomon.graph.recompute import recomputed
 from gnomon.graph.share import aliases, sharings
 from gnomon.graph.show import show_nodes, show_tasks, told
@@ -86,6 +88,7 @@ class Layout:
     The first `forward` tasks are the forward pass; the last ones of these, from `repeat` on, change
     states, and are left out where the pass is done again. `prepare` are done before, and only where
     a parameter has changed: they make the values of `kept`, each of the entries that it lists.
+    Where there are several contexts, `contexts` says that of each node.
     """
 
     mode: Mode
@@ -102,6 +105,17 @@ class Layout:
     plan: memory.Plan = field(default_factory=lambda: memory.plan([]))
     repeatable: bool = True
     heads: frozenset[Entry] = frozenset()
+    contexts: Mapping[Node, Device] = field(default_factory=dict)
+
+    def place_of(self, task: Task) -> Device:
+        """The context that a task belongs to: that of the node that ends it."""
+        return self.contexts.get(task.nodes[-1], self.draws.ctx)
+
+    @functools.cached_property
+    def lanes(self) -> dict[Device, int]:
+        """The contexts of all tasks, numbered."""
+        found = dict.fromkeys(map(self.place_of, self.tasks)) or {self.draws.ctx: None}
+        return {ctx: k for k, ctx in enumerate(found)}
 
 
 def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
@@ -114,6 +128,7 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
         layout.buffers.put(Entry(node, 0), buffer)
     for head, buffer in net.heads.items():
         layout.buffers.put(head, buffer)
+    layout.contexts = contexts([*net.graph.topo, *back.nodes])
     every = [n for n in net.graph.topo if n.op is not None]
     nodes = [n for n in every if not isinstance(n.op, FoldedNorm)]
     outputs = [
@@ -271,7 +286,8 @@ def _finished(layout: Layout, tasks: list[Task], read_later: Collection[Entry]) 
     kept = {*layout.homes, *layout.stores, *read_later}
     if layout.mode.fuse:
         tasks = told("dead nodes", tasks, alive(tasks, kept), show_tasks)
-        tasks = told("fusion", tasks, fuse(tasks, layout.buffers, kept), show_tasks)
+        fused = fuse(tasks, layout.buffers, kept, layout.place_of)
+        tasks = told("fusion", tasks, fused, show_tasks)
     return told("calls", tasks, split(tasks, layout.buffers, calls.supported), show_tasks)
 
 
@@ -281,8 +297,9 @@ def _plan(layout: Layout, arguments: frozenset[Entry]) -> None:
     outside = {*layout.homes, *layout.stores}
     layout.aliases = aliases(tasks, arguments, outside)
     life = lives(tasks)
+    lane_of = [layout.lanes[layout.place_of(task)] for task in tasks]
     values = [
-        memory.Value(e, size_of(buffers[e]), born, life.dies[e])
+        memory.Value(e, size_of(buffers[e]), born, life.dies[e], lane_of[born])
         for e, born in life.born.items()
         if e not in outside and e not in layout.aliases
     ]

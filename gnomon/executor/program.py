@@ -2,20 +2,24 @@
 
 A segment is what the engine is given: a native program (kernels and library calls without the
 interpreter between them), or one operator that runs on data. It knows which of the caller's
-buffers it reads and writes.
+buffers it reads and writes. Segments run one after the other, or, on several contexts, side by side
+where nothing orders them. What is all native is one program on several contexts too: each of its
+steps has all threads already.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.executor.arena import Arena
 from gnomon.executor.layout import Delivery, Layout, size_of
 from gnomon.executor.opaque import DataTask
+from gnomon.executor.order import Memory, Part, waits
 from gnomon.expr.node import Buffer
 from gnomon.graph.node import Entry
 from gnomon.graph.task import Task
@@ -34,23 +38,29 @@ _ELSEWHERE = 1 << 40  # further than any memory is from another
 
 @dataclass(frozen=True)
 class Segment:
-    """Work that is done as a whole; `native` runs without the interpreter."""
+    """Work that is done as a whole; `native` runs without the interpreter.
+
+    `after` are the numbers of the segments that it waits for; None where it waits for all before.
+    """
 
     run: Callable[[], None]
     reads: tuple[Buffer, ...]
     writes: tuple[Buffer, ...]
     name: str
     native: bool
+    ctx: Context
     program: Program | None = None
     variables: tuple[Var, ...] = ()  # of resources that it needs for itself
+    after: tuple[int, ...] | None = None
 
 
 def place(layout: Layout, arena: Arena) -> None:
     """Give every buffer of `layout` that is its own an address in `arena`, or its source's."""
-    block = arena.reserve(layout.plan.total)
+    rooms = zip(layout.lanes, layout.plan.sizes, strict=False)  # the last may have no value
+    blocks = [arena.room(ctx).reserve(size) for ctx, size in rooms]
     for key, where in layout.plan.places.items():
         assert isinstance(key, Entry)
-        buffer = layout.buffers[key]
+        buffer, block = layout.buffers[key], blocks[where.buffer]
         buffer.address, buffer.owner = block.address + where.offset, block
     for entry in layout.kept:
         storage = pool.allocate(max(size_of(layout.buffers[entry]), 1), arena.ctx)
@@ -71,37 +81,56 @@ class Builder:
 
     def build(self, part: slice, name: str, apart: bool = False) -> tuple[Segment, ...]:
         """The tasks of `part`, compiled; with `apart`, each is a segment of its own."""
-        return tuple(self._segments(self.layout.tasks[part], name, apart))
+        tasks = self.layout.tasks[part]
+        on_data = not all(task.is_expression for task in tasks)
+        if on_data and not apart and len(self.layout.lanes) > 1:
+            return self._beside(tasks, name)
+        numbered = list(enumerate(tasks))
+        runs = groupby(numbered, key=lambda kt: (kt[1].is_expression, kt[0] if apart else -1))
+        groups = ([task for _, task in group] for _, group in runs)
+        return tuple(s for g in groups for s in self._segments(g, g[0].name if apart else name))
 
     def prepare(self) -> Segment | None:
         """What is done before, where a parameter has changed; None where there is no such."""
         tasks = self.layout.prepare
         return self._native(tasks, "prepare parameters") if tasks else None
 
-    def _segments(self, tasks: Sequence[Task], name: str, apart: bool) -> Iterable[Segment]:
-        numbered = list(enumerate(tasks))
-        runs = groupby(numbered, key=lambda kt: (kt[1].is_expression, kt[0] if apart else -1))
-        for (native, _), group in runs:
-            part = [task for _, task in group]
-            if native:
-                yield self._native(part, part[0].name if apart else name)
-            else:
-                yield from map(self._on_data, part)
+    def _beside(self, tasks: Sequence[Task], name: str) -> tuple[Segment, ...]:
+        """Segments of one context each, which wait for what they need alone."""
+        layout, segments, parts = self.layout, list[Segment](), list[Part]()
+        runs = groupby(tasks, key=lambda t: (t.is_expression, layout.place_of(t)))
+        for (native, ctx), group in runs:
+            whole = list(group)
+            for part in [whole] if native else [[task] for task in whole]:
+                segments += self._segments(part, f"{name} on {ctx}")
+                parts.append(Part(part, layout.lanes[ctx]))
+        entries = {e for t in tasks for e in (*t.made, *t.reads) if e in layout.plan.places}
+        sizes = {e: size_of(layout.buffers[e]) for e in entries}
+        order = waits(parts, Memory(layout.plan.places, sizes, layout.aliases))
+        return tuple(replace(s, after=after) for s, after in zip(segments, order, strict=True))
+
+    def _segments(self, tasks: Sequence[Task], name: str) -> Iterable[Segment]:
+        """Tasks that all are expressions, or all run on data."""
+        return [self._native(tasks, name)] if tasks[0].is_expression else map(self._on_data, tasks)
 
     def _native(self, tasks: Sequence[Task], name: str) -> Segment:
         """Tasks of expressions as one native program."""
-        steps = [step for task in tasks for step in self.steps(task)]
-        self.arena.share(steps)
-        program = Program(steps, name)
-        touched = _touched(self.layout, tasks)
-        return Segment(program.run, *touched, name, native=True, program=program)
+        program = Program([step for task in tasks for step in self.steps(task)], name)
+        for task in tasks:  # all in the workspace that was large enough at last
+            self._share(task)
+        reads, writes = _touched(self.layout, tasks)
+        ctx = self.layout.place_of(tasks[0])
+        return Segment(program.run, reads, writes, name, True, ctx, program)
 
     def steps(self, task: Task) -> list[Step]:
         """The steps of a task of expressions, compiled now if they are not."""
         if task not in self._steps:
             self._steps[task] = self._made(task)
-            self.arena.share(self._steps[task])  # at once, or each would hold memory until the end
+            self._share(task)  # at once, or each would hold memory until the end
         return self._steps[task]
+
+    def _share(self, task: Task) -> None:
+        self.arena.room(self.layout.place_of(task)).share(self._steps[task])
 
     def _made(self, task: Task) -> list[Step]:
         form, wanted = task.form, deliveries(self.layout, task)
@@ -175,8 +204,8 @@ class Builder:
         layout = self.layout
         work = DataTask(task.nodes[0], layout.buffers, layout.mode.train, self._states)
         touched = _touched(layout, [task], work.states)
-        own = tuple(work.variables)
-        return Segment(work.run, *touched, task.name, native=False, variables=own)
+        own, ctx = tuple(work.variables), layout.place_of(task)
+        return Segment(work.run, *touched, task.name, False, ctx, variables=own)
 
 
 def stores_of(layout: Layout, task: Task) -> list[Store]:

@@ -77,7 +77,7 @@ def _life(layout: Layout, entry: Entry, born: int, dies: int) -> Life:
     delivery = layout.stores.get(entry)
     buffer = layout.buffers[entry] if delivery is None else delivery.dest
     place = layout.plan.places.get(entry)
-    offset = -1 if place is None else place.offset
+    offset = -1 if place is None else layout.plan.offset(place)
     return Life(repr(entry), buffer.shape, buffer.dtype.name, size_of(buffer), offset, born, dies)
 
 

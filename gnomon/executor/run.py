@@ -1,6 +1,11 @@
 """One mode of an executor: its layout, its compiled passes, and how they are pushed.
 
 States: *laid out* (places are decided); each pass is *compiled* when it is first pushed, for good.
+
+Segments that wait for all before write the variable of the arena. Where those of several contexts
+run side by side they only read it: each writes a variable of its own, its *turn*, and reads the
+turns of those it waits for. Before them the arena and all turns are written, which ends the pass
+before, and hands on what failed there.
 """
 
 from __future__ import annotations
@@ -19,7 +24,17 @@ from gnomon.executor.inputs import Input
 from gnomon.executor.layout import Mode, Network, lay_out
 from gnomon.executor.prepared import Prepared
 from gnomon.executor.program import Builder, Segment, place
-from gnomon.executor.round import Feed, Moving, Pass, Place, Pushed, Put, check_feeds, loadable
+from gnomon.executor.round import (
+    BRIEF,
+    Feed,
+    Moving,
+    Pass,
+    Place,
+    Pushed,
+    Put,
+    check_feeds,
+    loadable,
+)
 from gnomon.expr.node import Buffer
 from gnomon.runtime.program import Turn
 
@@ -55,6 +70,7 @@ class Run:
         self._compiled: dict[tuple[str, bool], tuple[Segment, ...]] = {}
         self._operators: dict[tuple[str, bool], list[Operator]] = {}
         self._passes: dict[str, Pass | None] = {}
+        self._turns: list[Var] = []
 
     def forward(self, feeds: Sequence[Feed] = ()) -> None:
         """Push the forward pass on the elements of `feeds`.
@@ -83,11 +99,11 @@ class Run:
         if len(self.layout.draws) and self._positions is None:
             self._positions = self.layout.draws.reserve()
             self._push_positions(self._positions)
-        self._push(self.operators("forward again", self._apart))
+        self._push("forward again")
 
     def backward(self) -> None:
         """Push the backward pass, whose forward pass was pushed before."""
-        self._push(self.operators("backward", self._apart))
+        self._push("backward")
 
     def _begun(self, feeds: Sequence[Feed]) -> tuple[Sequence[Feed], list[Put]]:
         """For a pass that is one native program: which feeds it begins with, and what is put."""
@@ -123,7 +139,7 @@ class Run:
             self._push_refresh(self._prepared)
         if self._positions is not None:
             self._push_positions(self._positions)
-        self._push(self.operators(name, self._apart))
+        self._push(name)
 
     def _pass(self, name: str) -> Pass | None:
         """A pass that is one native program; None where operators on data are between."""
@@ -171,31 +187,45 @@ class Run:
         """The segments of a pass as the engine takes them."""
         key = name, apart
         if key not in self._operators:
-            self._operators[key] = [self.operator(s) for s in self.segments(*key)]
+            segments, turns = self.segments(*key), self._turns
+            turns += [Var(f"turn {k}") for k in range(len(turns), len(segments))]
+            self._operators[key] = [self._operator(s, k) for k, s in enumerate(segments)]
         return self._operators[key]
 
-    def operator(self, segment: Segment) -> Operator:
+    def _operator(self, segment: Segment, number: int) -> Operator:
         """A segment as the engine takes it, with the variables it reads and writes."""
+        own, before = self.arena.var, list[Var]()
+        if segment.after is not None:
+            before = [own, *(self._turns[k] for k in segment.after)]
+            own = self._turns[number]
         writes = self._vars(segment.writes)
-        writes.update((id(v), v) for v in (self.arena.var, *segment.variables))
-        reads = {k: v for k, v in self._vars(segment.reads).items() if k not in writes}
+        writes.update((id(v), v) for v in (own, *segment.variables))
+        reads = {id(v): v for v in before} | self._vars(segment.reads)
+        reads = {k: v for k, v in reads.items() if k not in writes}
         run, program = segment.run, segment.program
+        is_brief = segment.after is None or (program is not None and program.work <= BRIEF)
         return engine.get().new_operator(
             (lambda run_ctx: run()) if program is None else Turn(program),
             tuple(reads.values()),
             tuple(writes.values()),
             name=segment.name,
-            kind="inline" if segment.native else "sync",
+            kind="inline" if segment.native and is_brief else "sync",
         )
 
     def _vars(self, buffers: Iterable[Buffer]) -> dict[int, Var]:
         found = (self.variables[id(b)] for b in buffers)
         return {id(v): v for v in found}
 
-    def _push(self, operators: Sequence[Operator]) -> None:
-        current = engine.get()
-        for operator in operators:
-            current.push(operator, self.arena.ctx)
+    def _push(self, name: str) -> None:
+        """Push the segments of a pass."""
+        current, operators = engine.get(), self.operators(name, self._apart)
+        segments = self.segments(name, self._apart)
+        if any(segment.after is not None for segment in segments):
+            begin = engine.Repeatable(lambda run_ctx: None)
+            writes = (self.arena.var, *self._turns)
+            current.push_inline(begin, self.arena.ctx, (), writes, name=f"begin {name}")
+        for segment, operator in zip(segments, operators, strict=True):
+            current.push(operator, segment.ctx)
 
     def _push_refresh(self, prepared: Prepared) -> None:
         refresh = engine.Repeatable(lambda run_ctx: prepared.refresh())

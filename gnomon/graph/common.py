@@ -6,8 +6,9 @@ from collections.abc import Hashable
 
 from gnomon.graph.laid import Laid, Rewriter, is_pure
 from gnomon.graph.node import Node
+from gnomon.graph.place import CONTEXT
 
-APART = ("__ctx_group__", "__force_mirroring__", "force_mirroring")  # what tells nodes apart
+APART = (CONTEXT, "__force_mirroring__", "force_mirroring")  # what tells nodes apart
 
 
 def common(laid: Laid) -> Laid:

@@ -2,12 +2,13 @@
 
 Composed expressions are stored by one kernel, and what lay between them needs no memory. A task
 is composed into its reader when it makes one value, which nothing else reads and nobody outside
-wants, and every element is read once. Zeros and views (a reshape) go into every reader.
+wants, and every element is read once, on one context. Zeros and views (a reshape) go into every
+reader.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gnomon.expr.node import Buffer
@@ -20,16 +21,26 @@ LARGEST = 24  # nodes in one task: beyond that kernels become slow to compile, n
 LEAVES = 24
 
 
-def fuse(tasks: Sequence[Task], buffers: Buffers, kept: Collection[Entry]) -> list[Task]:
+Where = Callable[[Task], Hashable]
+
+
+def _anywhere(task: Task) -> Hashable:
+    """There is one place."""
+    return None
+
+
+def fuse(
+    tasks: Sequence[Task], buffers: Buffers, kept: Collection[Entry], where: Where = _anywhere
+) -> list[Task]:
     """`tasks` with those composed that may be; entries of `kept` stay what they are.
 
-    The order of what remains is that of `tasks`.
+    What computes stays `where` it is. The order of what remains is that of `tasks`.
     """
     readers = _readers(tasks)
     offered: dict[Entry, Task] = {}
     fused: list[Task] = []
     for task in tasks:
-        parts = _parts(task, offered, readers)
+        parts = _parts(task, offered, readers, where)
         for entry in parts:
             readers[entry] -= 1
         whole = _composed(task, parts, buffers) if parts else task
@@ -49,7 +60,9 @@ def _readers(tasks: Sequence[Task]) -> dict[Entry, int]:
     return count
 
 
-def _parts(task: Task, offered: dict[Entry, Task], readers: dict[Entry, int]) -> dict[Entry, Task]:
+def _parts(
+    task: Task, offered: dict[Entry, Task], readers: dict[Entry, int], where: Where
+) -> dict[Entry, Task]:
     """Those of the `offered` tasks that are composed into `task`, by what they make."""
     if task.form is None:
         return {}
@@ -61,7 +74,8 @@ def _parts(task: Task, offered: dict[Entry, Task], readers: dict[Entry, int]) ->
             continue
         nodes, leaves = nodes + len(part.nodes), leaves + len(part.reads)
         once = readers[entry] == 1 and number not in task.form.elsewhere
-        if (once and nodes <= LARGEST and leaves <= LEAVES) or _free(part, readers[entry]):
+        small = nodes <= LARGEST and leaves <= LEAVES and where(part) == where(task)
+        if (once and small) or _free(part, readers[entry]):
             parts[entry] = part
     return parts
 

@@ -23,12 +23,16 @@ EXACT = 4096  # up to so many blocks the better, quadratic packing is used
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Something to store: `size` bytes, made at step `born`, read last at step `dies`."""
+    """Something to store: `size` bytes, made at step `born`, read last at step `dies`.
+
+    `buffer` is the number of the one that it lies in, unless it is a view of what lies elsewhere.
+    """
 
     key: Hashable
     size: int
     born: int
     dies: int
+    buffer: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,11 @@ class Block:
     dies: int
     offset: int = 0
 
+    @property
+    def buffer(self) -> int:
+        """The number of the buffer that it is part of."""
+        return self.values[0].buffer
+
     def join(self, value: Value) -> None:
         """Let `value` live here too."""
         self.values.append(value)
@@ -76,6 +85,10 @@ class Plan:
         """The bytes to allocate."""
         return sum(self.sizes)
 
+    def offset(self, place: Place) -> int:
+        """Where a place is, if the buffers lie one behind the other."""
+        return sum(self.sizes[: place.buffer]) + place.offset
+
     def table(self) -> list[tuple[Value, Place]]:
         """Every value and its place, in the order they are made."""
         rows = [(v, self.places[v.key]) for b in self.blocks for v in b.values]
@@ -92,9 +105,13 @@ def plan(values: Sequence[Value], sharings: Iterable[Sharing] = ()) -> Plan:
     64
     """
     blocks = join(values, sharings)
-    total = pack(blocks) if len(blocks) <= EXACT else sweep(blocks)
-    places = {v.key: Place(0, block.offset) for block in blocks for v in block.values}
-    return Plan(places, (total,), blocks)
+    count = 1 + max((block.buffer for block in blocks), default=0)
+    parts: list[list[Block]] = [[] for _ in range(count)]
+    for block in blocks:
+        parts[block.buffer].append(block)
+    sizes = tuple(pack(part) if len(part) <= EXACT else sweep(part) for part in parts)
+    places = {v.key: Place(block.buffer, block.offset) for block in blocks for v in block.values}
+    return Plan(places, sizes, blocks)
 
 
 def join(values: Sequence[Value], sharings: Iterable[Sharing]) -> list[Block]:
@@ -127,7 +144,8 @@ def _allowed(value: Value, option: Sharing, block: Block) -> bool:
     """Whether nothing that lives in `block` is harmed: a view harms nothing, unless overwritten."""
     newest = block.values[-1]  # they come in the order they are made
     if not option.view:
-        return block.dies <= value.born and newest.born < value.born
+        at_home = value.buffer == block.buffer
+        return at_home and block.dies <= value.born and newest.born < value.born
     # what overwrites the source at this very step would not be what the view shows
     before = block.values[-2:-1]
     return newest.born < value.born or (

@@ -2,12 +2,12 @@
 
 A value that is read on another context than it is made on goes through a copy, one for each context
 that reads it. Processors share their memory: a copy between two of them is a view, which moves
-nothing.
+nothing. What follows from a graph on several contexts knows them by the attribute `CONTEXT`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from gnomon.base import DeviceError, complaint
 from gnomon.context import Context
@@ -17,6 +17,7 @@ from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ops.op import Op, describe
 
 GROUP = "__ctx_group__"
+CONTEXT = "__ctx__"  # of an operator's node in a graph on several contexts: such as "cpu(1)"
 COMPUTES = ("cpu", "cpu_pinned", "cpu_shared")
 
 Places = Mapping[Node, Context]
@@ -51,17 +52,43 @@ def place(
     """
     if not groups:
         return {n: _checked(n, default) for n in graph.topo}
+
+    def said(node: Node) -> Context | None:
+        return (given or {}).get(node) or groups.get(node.attrs.get(GROUP, ""))
+
+    placed = _spread(graph.topo, said)
+    return {n: placed[n] if n in placed else _checked(n, default) for n in graph.topo}
+
+
+def contexts(order: Sequence[Node]) -> Mapping[Node, Context]:
+    """The contexts of nodes made from a graph on several ones; empty where there is but one."""
+    said = {n: context_of(n.attrs[CONTEXT]) for n in order if CONTEXT in n.attrs}
+    return _spread(order, said.get) if said else {}
+
+
+def context_of(text: str) -> Context:
+    """The context that a text names.
+
+    >>> context_of("cpu(1)")
+    cpu(1)
+    """
+    kind, _, number = text.rstrip(")").partition("(")
+    return Context(kind, int(number))
+
+
+def _spread(order: Sequence[Node], said: Callable[[Node], Context | None]) -> dict[Node, Context]:
+    """What is `said` of nodes, and what follows for their readers, then for what they read."""
     placed: dict[Node, Context] = {}
-    for node in graph.topo:
-        context = (given or {}).get(node) or groups.get(node.attrs.get(GROUP, ""))
+    for node in order:
+        context = said(node)
         if context is None:
             context = next((placed[e.node] for e in node.inputs if e.node in placed), None)
         if context is not None:
             placed[node] = _checked(node, context)
-    for node in reversed(graph.topo):
+    for node in reversed(order):
         for entry in node.inputs if node in placed else ():
             placed.setdefault(entry.node, placed[node])
-    return {n: placed[n] if n in placed else _checked(n, default) for n in graph.topo}
+    return placed
 
 
 def _checked(node: Node, context: Context) -> Context:
@@ -72,7 +99,7 @@ def _checked(node: Node, context: Context) -> Context:
 
 
 def with_copies(graph: Graph, placed: Places) -> Graph:
-    """`graph` with a copy wherever a node reads what is on another context."""
+    """`graph` with a copy wherever a node reads what is on another context; nodes tell theirs."""
     if len({placed[n] for n in graph.topo}) < 2:
         return graph
     new: dict[Node, Node] = {}
@@ -84,7 +111,8 @@ def with_copies(graph: Graph, placed: Places) -> Graph:
             return moved
         if (entry, context) not in copies:
             name = f"{entry.node.name}_{entry.index}_copy"
-            copies[entry, context] = Entry(Node(CrossDeviceCopy(), name, (moved,)), 0)
+            attrs = {CONTEXT: str(context)}
+            copies[entry, context] = Entry(Node(CrossDeviceCopy(), name, (moved,), attrs), 0)
         return copies[entry, context]
 
     for node in graph.topo:
@@ -93,6 +121,6 @@ def with_copies(graph: Graph, placed: Places) -> Graph:
             states = len(node.inputs) - len(node.op.auxiliary())
             inputs = [there(e, placed[node]) for e in node.inputs[:states]]
             inputs += [Entry(new[e.node], e.index) for e in node.inputs[states:]]
-            if tuple(inputs) != node.inputs:
-                new[node] = Node(node.op, node.name, inputs, node.attrs)
+            attrs = {**node.attrs, CONTEXT: str(placed[node])}
+            new[node] = Node(node.op, node.name, inputs, attrs)
     return Graph(Entry(new[e.node], e.index) for e in graph.outputs)

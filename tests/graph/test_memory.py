@@ -100,7 +100,10 @@ def test_the_table_tells_each_life():
 
 @st.composite
 def programs(draw):
-    """Values in the order they are made, each reading some before, with sharings at random."""
+    """Values in the order they are made, each reading some before, with sharings at random.
+
+    They are told to lie in one buffer, or in one of three each.
+    """
     count = draw(st.integers(1, 40))
     reads = [draw(st.lists(st.integers(0, k - 1), max_size=3)) if k else [] for k in range(count)]
     dies = {k: max([j for j in range(count) if k in reads[j]], default=k) for k in range(count)}
@@ -115,7 +118,8 @@ def programs(draw):
                 break
             if kind == "over":
                 sharings.append(Sharing(k, source))
-    return [Value(k, sizes[k], k, dies[k]) for k in range(count)], sharings
+    home = st.integers(0, draw(st.sampled_from([0, 2])))
+    return [Value(k, sizes[k], k, dies[k], draw(home)) for k in range(count)], sharings
 
 
 @settings(deadline=None)
@@ -132,6 +136,9 @@ def test_no_two_live_values_overlap(program, large):
     assert all(p.offset % memory.ALIGNMENT == 0 for p in found.places.values())
     peak = max(sum(v.size for v in values if v.born <= t <= v.dies) for t in range(len(values)))
     assert found.total >= peak or sharings
+    shown = {s.made for s in sharings if s.view}
+    for value in values:
+        assert value.key in shown or found.places[value.key].buffer == value.buffer
 
 
 @pytest.mark.parametrize("lag", [1, 50])
