@@ -2,10 +2,11 @@
 
 Two ways, by where the elements of op(B) lie. *Outer*: its rows are dense; a tile is some rows of C
 by some registers of columns, and each step of the inner axis adds the product of a column of op(A),
-each element spread over a register, and a row of op(B). *Inner*: the columns of op(B) are dense,
-and the rows of op(A); their registers are multiplied one by one, and what the registers of sums
-hold is added up at the end. Tiles are taken in strips, whose part of one operand stays in the
-first cache, for all products of a batch.
+each element spread over a register, and a row of op(B). Two steps make a turn, and only tiles at an
+edge have masks: what a thread waits for, with a busy neighbour on its core, are instructions.
+*Inner*: the columns of op(B) are dense, and the rows of op(A); their registers are multiplied one
+by one, and what the registers of sums hold is added up at the end. Tiles are taken in strips, whose
+part of one operand stays in the first cache, for all products of a batch.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ _TAKES = "ptr %words, i64 %extent, i64 %other, ptr %a, ptr %b, ptr %c"
 class Size(NamedTuple):
     """How much of an axis is taken at once: its name, from how much on, and the step."""
 
-    name: int
+    name: str
     least: int
     step: int
 
@@ -155,24 +156,25 @@ class Size(NamedTuple):
 def text(machine: Machine) -> str:
     """The text for a machine."""
     many, lanes = machine.registers >= 32, machine.lanes
-    tall = [Size(r, r, r) for r in ((8, 4, 2, 1) if many else (4, 2, 1))]
-    wide = [Size(v, (v - 1) * lanes + 1, v * lanes) for v in range(WIDEST, 0, -1)]
-    rows = [Size(r, r, r) for r in ((6, 4, 2, 1) if many else (2, 1))]
-    columns = [Size(s, s, s) for s in (4, 2, 1)]
+    tall = [Size(str(r), r, r) for r in ((8, 4, 2, 1) if many else (4, 2, 1))]
+    wide = [Size("whole", WIDEST * lanes, WIDEST * lanes)]
+    wide += [Size(str(v), (v - 1) * lanes + 1, v * lanes) for v in range(WIDEST, 0, -1)]
+    rows = [Size(str(r), r, r) for r in ((6, 4, 2, 1) if many else (2, 1))]
+    columns = [Size(str(s), s, s) for s in (4, 2, 1)]
     parts = [_FRAME.replace("LOADS", _loads(WORDS)).replace("NUMBERS", _NUMBERS)]
-    parts += [_outer_tile(r.name, v.name, lanes) for r, v in product(tall, wide)]
-    parts += [_inner_tile(r.name, s.name, lanes) for r, s in product(rows, columns)]
+    parts += [_outer_tile(r, v, lanes) for r, v in product(tall, wide)]
+    parts += [_inner_tile(r.step, s.step, lanes) for r, s in product(rows, columns)]
     parts += [
-        _sweep(f"outer.strip.{v.name}", f"outer.%d.{v.name}", tall, "row 0 ldc") for v in wide
+        _sweep(f"outer.strip.{v.name}", f"outer.%s.{v.name}", tall, "row 0 ldc") for v in wide
     ]
     parts += [
-        _sweep(f"inner.strip.{r.name}", f"inner.{r.name}.%d", columns, "0 across 1") for r in rows
+        _sweep(f"inner.strip.{r.name}", f"inner.{r.name}.%s", columns, "0 across 1") for r in rows
     ]
     for v in wide:
-        each = _BATCH.replace("WIDTH", str(v.name)).replace("TAKES", _TAKES)
+        each = _BATCH.replace("WIDTH", v.name).replace("TAKES", _TAKES)
         parts.append(each.replace("LOADS", _loads(("batch", "sa", "sc"))))
-    parts += [_sweep("outer", "outer.batch.%d", wide, "0 across 1")]
-    parts += [_sweep("inner", "inner.strip.%d", rows, "row 0 ldc")]
+    parts += [_sweep("outer", "outer.batch.%s", wide, "0 across 1")]
+    parts += [_sweep("inner", "inner.strip.%s", rows, "row 0 ldc")]
     return machine.filled("".join(parts)).replace("SIZE", str(machine.size))
 
 
@@ -234,43 +236,64 @@ def _loop(count: str, sums: int, body: Iterable[str], step: int) -> list[str]:
     ]
 
 
+def _last(sums: int, body: Iterable[str]) -> list[str]:
+    """Lines for what a loop leaves of the inner axis; `%w0`, `%w1`, ... are the sums then."""
+    return [
+        "  %rest = icmp slt i64 %p, %k\n  br i1 %rest, label %last, label %all\nlast:",
+        *body,
+        "  br label %all\nall:",
+        *(f"  %w{i} = phi VECTOR [%s{i}, %done], [%u{i}, %last]" for i in range(sums)),
+    ]
+
+
 def _fma(i: int, x: str, y: str, before: str = "s", after: str = "t") -> str:
     operands = f"VECTOR {x}, VECTOR {y}, VECTOR %{before}{i}"
     return f"  %{after}{i} = call VECTOR @llvm.fma.SUFFIX({operands})"
 
 
-def _outer_tile(rows: int, registers: int, lanes: int) -> str:
-    """`rows` of C by `registers` of columns; the last register's columns may end early."""
+def _outer_tile(tall: Size, wide: Size, lanes: int) -> str:
+    """Some rows of C by some registers of columns, the last of which ends early if not `whole`."""
+    rows, registers, whole = tall.step, wide.step // lanes, wide.least == wide.step
     everything = "<" + ", ".join(["i1 true"] * lanes) + ">"
-    mask = [everything] * (registers - 1) + ["%mask"]
-    body = [
-        "  %a.off = mul i64 %p, %along\n  %b.off = mul i64 %p, %ldb",
-        "  %b.p = getelementptr ELEMENT, ptr %b, i64 %b.off",
-    ]
-    for v in range(registers):
-        body += [
-            f"  %b.p{v} = getelementptr ELEMENT, ptr %b.p, i64 {v * lanes}",
-            f"  %y{v} = call VECTOR @load(ptr %b.p{v}, MASK {mask[v]})",
+    mask = [everything] * (registers - 1) + [everything if whole else "%mask"]
+    count = rows * registers
+
+    def body(place: str, before: str, after: str) -> list[str]:
+        found = [
+            f"  %a.{after} = mul i64 {place}, %along\n  %b.{after} = mul i64 {place}, %ldb",
+            f"  %b.p{after} = getelementptr ELEMENT, ptr %b, i64 %b.{after}",
         ]
-    for r in range(rows):
-        body += [
-            f"  %a.p{r} = getelementptr ELEMENT, ptr %a{r}, i64 %a.off",
-            f"  %a.x{r} = load ELEMENT, ptr %a.p{r}",
-            f"  %x{r} = call VECTOR @spread(ELEMENT %a.x{r})",
-            *(_fma(registers * r + v, f"%x{r}", f"%y{v}") for v in range(registers)),
-        ]
-    lines = [f"define internal void @outer.{rows}.{registers}({_TAKES}) noinline {{\nentry:"]
+        for v in range(registers):
+            found += [
+                f"  %b.{after}{v} = getelementptr ELEMENT, ptr %b.p{after}, i64 {v * lanes}",
+                f"  %b{after}{v} = call VECTOR @load(ptr %b.{after}{v}, MASK {mask[v]})",
+            ]
+        for r in range(rows):
+            found += [
+                f"  %a.{after}{r} = getelementptr ELEMENT, ptr %a{r}, i64 %a.{after}",
+                f"  %x.{after}{r} = load ELEMENT, ptr %a.{after}{r}",
+                f"  %a{after}{r} = call VECTOR @spread(ELEMENT %x.{after}{r})",
+            ]
+            for v in range(registers):
+                i = registers * r + v
+                found.append(_fma(i, f"%a{after}{r}", f"%b{after}{v}", before, after))
+        return found
+
+    name = f"outer.{tall.name}.{wide.name}"
+    lines = [f"define internal void @{name}({_TAKES}) noinline {{\nentry:"]
     lines += [_loads(("k", "row", "along", "ldb", "ldc"))]
     lines += [
         "  %mask = call MASK @llvm.get.active.lane.mask.vLANESi1.i64("
         f"i64 {(registers - 1) * lanes}, i64 %extent)"
     ]
-    lines += _starts("a", rows, "row") + _loop("%k", rows * registers, body, 1)
+    twice = [*body("%p", "s", "h"), "  %p.odd = add i64 %p, 1", *body("%p.odd", "h", "t")]
+    lines += _starts("a", rows, "row") + _loop("%k", count, twice, 2)
+    lines += _last(count, body("%p", "s", "u"))
     lines += _starts("c", rows, "ldc")
     for r, v in product(range(rows), range(registers)):
         lines += [
             f"  %c.{r}.{v} = getelementptr ELEMENT, ptr %c{r}, i64 {v * lanes}",
-            f"  call void @store(VECTOR %s{registers * r + v}, ptr %c.{r}.{v}, MASK {mask[v]}, "
+            f"  call void @store(VECTOR %w{registers * r + v}, ptr %c.{r}.{v}, MASK {mask[v]}, "
             "ptr %words)",
         ]
     return "\n".join([*lines, "  ret void\n}\n"])
@@ -309,13 +332,8 @@ def _inner_tile(rows: int, columns: int, lanes: int) -> str:
     lines += [_loads(("k", "row", "across", "ldc"))]
     lines += _starts("a", rows, "row") + _starts("b", columns, "across")
     lines += _loop("%k", count, body("%p", everything, "s", "t"), lanes)
-    lines += [
-        "  %rest = icmp slt i64 %p, %k\n  br i1 %rest, label %last, label %all\nlast:",
-        "  %mask = call MASK @llvm.get.active.lane.mask.vLANESi1.i64(i64 %p, i64 %k)",
-        *body("%p", "%mask", "s", "u"),
-        "  br label %all\nall:",
-        *(f"  %w{i} = phi VECTOR [%s{i}, %done], [%u{i}, %last]" for i in range(count)),
-    ]
+    mask = "  %mask = call MASK @llvm.get.active.lane.mask.vLANESi1.i64(i64 %p, i64 %k)"
+    lines += _last(count, [mask, *body("%p", "%mask", "s", "u")])
     found, totals = _totals([f"%w{i}" for i in range(count)], lanes)
     lines += found + _starts("c", rows, "ldc")
     chosen = "<" + ", ".join(f"i1 {'true' if i < columns else 'false'}" for i in range(lanes)) + ">"
