@@ -45,6 +45,13 @@ class Pieces(NamedTuple):
     between: tuple[tuple[str, Spec], ...]
 
 
+def piece(values: Mapping[Ref, Expr], refs: Mapping[int, Ref]) -> Piece:
+    """The part that makes `values`; `refs` says what the leaves are, by their ids."""
+    leaves = [n for n in postorder(list(values.values())) if id(n) in refs]
+    form = Form(list(values.values()), leaves)  # type: ignore[arg-type]
+    return Piece(form, tuple(refs[id(leaf)] for leaf in leaves), tuple(values))
+
+
 def split(tasks: Sequence[Task], buffers: Buffers, supported: Supported) -> list[Task]:
     """`tasks`, with every call that is `supported` in a task of its own."""
     return [part for task in tasks for part in _parts(task, buffers, supported)]
@@ -56,6 +63,11 @@ def _parts(task: Task, buffers: Buffers, supported: Supported) -> list[Task]:
         return [task]
     read = tuple([buffers.spec(e) if e in buffers else None for e in task.made])
     found = buffers.once((form, read, supported), lambda: _split(form, read, supported, task.name))
+    return assembled(task, buffers, found)
+
+
+def assembled(task: Task, buffers: Buffers, found: Pieces) -> list[Task]:
+    """`task` as several: the pieces that its form is split into."""
     between = []
     for kind, spec in found.between:
         between.append(Entry(Node(None, f"{task.name}:{kind}"), 0))
@@ -153,7 +165,4 @@ class _Splitter:
         return found
 
     def _add(self, values: Mapping[Ref, Expr]) -> None:
-        leaves = [n for n in postorder(list(values.values())) if id(n) in self.refs]
-        form = Form(list(values.values()), leaves)  # type: ignore[arg-type]
-        reads = tuple(self.refs[id(leaf)] for leaf in leaves)
-        self.done.append(Piece(form, reads, tuple(values)))
+        self.done.append(piece(values, self.refs))

@@ -68,6 +68,14 @@ class Grower:
         fix = self.random.random() < 0.5
         return sym.BatchNorm(x, fix_gamma=fix, eps=1e-2, momentum=0.5, name=name)
 
+    def scaled(self, x, name):
+        kind = self.random.randrange(3)
+        if kind == 0:
+            return sym.InstanceNorm(x, eps=1e-2, name=name)
+        if kind == 1:
+            return sym.GroupNorm(x, num_groups=2, eps=1e-2, name=name)
+        return sym.LayerNorm(x, axis=self.random.choice((-1, 1)), eps=1e-2, name=name)
+
     def pooled(self, x, name):
         sizes = {"kernel": (3, 3), "pad": (1, 1), "stride": (1, 1)}
         return sym.Pooling(x, pool_type=self.random.choice(("max", "avg")), **sizes)
@@ -75,7 +83,7 @@ class Grower:
     def blocked(self, x, name):
         return sym.BlockGrad(x) + self.pick()
 
-    KINDS = (unary, nothing, binary, twice, constant, layer, normalized, pooled, blocked)
+    KINDS = (unary, nothing, binary, twice, constant, layer, normalized, scaled, pooled, blocked)
 
     def network(self):
         """Two of the values as outputs."""
