@@ -5,7 +5,9 @@
 
 "one a+b" is an operator and the wait for its result; "64 a+b" and "64 a+=b" are 64 operators, one
 on the result of the other, that nobody waits for; "sgd" is `w[:] = -eta * (g + lam * w)`; "twenty"
-is a function of twenty operators, and its result. The table gives each median for a step and, in
+is a function of twenty operators, and its result. A second table has the small statements of
+`peers/nd_small.py`, beside MXNet alone: "wait X" is X and the wait for its result, "call X" is X
+again and again. A table gives each median for a step and, in
 brackets, the median ratio to gnomon's time of the same round. Peers that are missing, or have no
 such row, are left out, and that is said.
 """
@@ -13,10 +15,13 @@ such row, are left out, and that is said.
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 import measure
-from peers.protocol import start
+from peers.nd_small import STATEMENTS
+from peers.protocol import Peer, start
 
 WORKERS = Path(__file__).parent / "peers"
 CONTENDERS = {
@@ -37,6 +42,10 @@ ROWS = [
     ("twenty", 10),
     ("twenty", 10**6),
 ]
+SMALL = [
+    (f"{how} {name}", n) for n in (10, 1024) for how in ("wait", "call") for name in STATEMENTS
+]
+ALIKE = ("gnomon", "MXNet")  # those that have the names of the small statements
 
 
 def main() -> None:
@@ -50,15 +59,24 @@ def main() -> None:
     }
     peers = start(wanted)
     print(*(peer.about["about"] for peer in peers), f"{options.threads} threads", sep="; ")
-    print(measure.header("statement", [peer.name for peer in peers]))
-    for row, n in ROWS:
-        if row not in measure.chosen([name for name, _ in ROWS], options.rows):
+    table(options, peers, ROWS)
+    table(options, [peer for peer in peers if peer.name in ALIKE], SMALL)
+    for peer in peers:
+        peer.close()
+
+
+def table(options: Namespace, peers: Sequence[Peer], rows: Sequence[tuple[str, int]]) -> None:
+    """Time and print those of the rows that are wanted, if there are any."""
+    wanted = measure.chosen([name for name, _ in rows], options.rows)
+    names = [peer.name for peer in peers]
+    if peers and wanted:
+        print(measure.header("statement", names))
+    for row, n in rows:
+        if row not in wanted:
             continue
         able, _ = measure.prepared(peers, row=row, n=n)
         seconds = measure.interleaved(able, options.rounds, options.block) if able else {}
-        print(measure.row(f"{row} {n:.0e}", [p.name for p in peers], seconds), flush=True)
-    for peer in peers:
-        peer.close()
+        print(measure.row(f"{row} {n:.0e}", names, seconds), flush=True)
 
 
 if __name__ == "__main__":

@@ -11,4 +11,4 @@ from gnomon import config, nd
 
 if __name__ == "__main__":
     config.set("lazy", sys.argv[1] == "lazy")
-    nd_work.worker(f"gnomon {gnomon.__version__}", nd.array, nd.waitall)
+    nd_work.worker(f"gnomon {gnomon.__version__}", nd.array, nd.waitall, nd=nd)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from numbers import Number
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from gnomon.base import complaint
 from gnomon.ndarray import pending
+from gnomon.ndarray.applied import Applied
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
 from gnomon.ndarray.join import Join, joining
@@ -95,33 +96,6 @@ _MIRRORED = {
     "lesser": "greater",
     "lesser_equal": "greater_equal",
 }
-
-
-class Plain:
-    """An operator with all its parameters left out, as a function of arrays alone."""
-
-    __slots__ = ("home", "join", "op")
-
-    def __init__(self, op: Any) -> None:
-        self.op = op
-        self.home = home_of(op)
-        alone = len(op.input_names) == 1 and not self.home.fields
-        # its native form for one array of a layout that was met before
-        self.join: Join | None = joining({}, self.home.kind.rules) if alone else None
-
-    def __call__(self, arrays: Sequence[Any]) -> Any:
-        """The operator's outputs; None where an operand is no array, and nothing was done."""
-        if self.join is not None:
-            made = self.join(here.own, arrays[0])
-            if made is not None:
-                return made
-        for array in arrays:
-            if array.__class__ is not Array.main:
-                return None
-        made = None
-        if self.join is not None and arrays[0]._tape is None:
-            made = pending.single(self.home, (), arrays[0])
-        return invoke(self.op, arrays) if made is None else made
 
 
 class Quick:
@@ -215,8 +189,8 @@ def _in_place(name: str, sign: str) -> Method:
 
 
 @functools.cache
-def _absolute() -> Plain:
-    return Plain(registry.find("abs").parse({}))
+def _absolute() -> Applied:
+    return Applied(registry.find("abs").parse({}))
 
 
 class Arithmetic(Array):
@@ -266,9 +240,9 @@ class Arithmetic(Array):
 
     def __abs__(self) -> Any:
         """The array of absolute values."""
-        plain = _absolute()
-        made = plain((self,))
-        return invoke(plain.op, (self,)) if made is None else made
+        absolute = _absolute()
+        made = absolute((self,))
+        return invoke(absolute.op, (self,)) if made is None else made
 
     def _like(self, values: Any) -> Any:
         """A NumPy array as an array beside this one: on its device, in its dtype."""

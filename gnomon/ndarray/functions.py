@@ -8,13 +8,14 @@ from typing import Any
 
 from gnomon.base import ParamError, complaint
 from gnomon.context import Context
-from gnomon.ndarray.arithmetic import Plain
+from gnomon.ndarray.applied import Applied
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
 from gnomon.ops import registry
 from gnomon.ops.namespace import Functions
 from gnomon.ops.signature import ANY_KIND, dress, sort
 
+_KEPT = 256  # sets of parameters that a function is quick for
 _TAIL = [inspect.Parameter(name, ANY_KIND, default=None) for name in ("out", "name")]
 
 
@@ -26,39 +27,64 @@ def is_array(value: object) -> bool:
 def function(registered: str, name: str, module: str) -> Callable[..., Any]:
     """The function that applies the operator `registered`, as `name` of `module`."""
     cls = registry.find(registered)
-    least = 0 if cls.variadic or cls.open_inputs else len(cls.input_names)
-    plain = _plain_of(cls) if least else None
+    many = bool(cls.variadic or cls.open_inputs)
+    count = None if many else len(cls.input_names)
+    names = frozenset(() if many else cls.input_names)
+    known: dict[Any, Applied] = {}  # by the number of arrays, and the parameters
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if plain is not None and not kwargs and len(args) == least:
-            made = plain(args)
+        if kwargs and not names.isdisjoint(kwargs):
+            args = _in_place(cls, args, kwargs)
+        rest = () if many else args[count:]
+        given = (*rest, *kwargs.values())
+        key: Any = (len(args), given, *kwargs, *map(type, given))
+        try:
+            applied = known.get(key)
+        except TypeError:  # a list has no hash
+            applied = key = None
+        if applied is not None:
+            made = applied(args[:count])
             if made is not None:
                 return made
-        out = kwargs.pop("out", None)
-        kwargs.pop("name", None)
-        ctx = kwargs.pop("ctx", None)
-        args, out = _out_at_the_end(cls, args, out)
-        inputs, named, params = sort(cls, args, kwargs, is_array, "an NDArray")
-        op = cls.parse({k: v for k, v in params.items() if v is not None or _may_be_none(cls, k)})
-        if named:
-            inputs = ordered(op, inputs, named)
-        elif any(x is None for x in inputs):
-            inputs = _without_holes(op, inputs)
-        elif len(inputs) < least:
-            _refuse_missing(op, inputs)
-        if cls.open_inputs:
-            _check_count(op, inputs)
-        return invoke(op, inputs, out, context_of(ctx))
+        op, inputs, out, ctx = _understood(cls, args, dict(kwargs))
+        alike = key and not cls.open_inputs  # else the parameters do not say all
+        if alike and out is None and ctx is None and not any(map(is_array, given)):
+            if len(known) >= _KEPT:
+                known.clear()
+            known[key] = Applied(op)
+        return invoke(op, inputs, out, ctx)
 
     return dress(call, cls, name, module, "NDArray", _TAIL)
 
 
-def _plain_of(cls: Any) -> Plain | None:
-    """The operator without parameters; None where one must be given."""
-    try:
-        return Plain(cls.parse({}))
-    except ParamError:
-        return None
+def _in_place(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Inputs given by name among those by place, where they follow them."""
+    for name in cls.input_names[len(args) :]:
+        if name not in kwargs:
+            break
+        args = (*args, kwargs.pop(name))
+    return args
+
+
+def _understood(
+    cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, list[Any], Any, Context | None]:
+    """The operator that a call means, its inputs, where the outputs go, and the device."""
+    out = kwargs.pop("out", None)
+    kwargs.pop("name", None)
+    ctx = kwargs.pop("ctx", None)
+    args, out = _out_at_the_end(cls, args, out)
+    inputs, named, params = sort(cls, args, kwargs, is_array, "an NDArray")
+    op = cls.parse({k: v for k, v in params.items() if v is not None or _may_be_none(cls, k)})
+    if named:
+        inputs = ordered(op, inputs, named)
+    elif any(x is None for x in inputs):
+        inputs = _without_holes(op, inputs)
+    elif not (cls.variadic or cls.open_inputs):
+        _refuse_missing(op, inputs)
+    if cls.open_inputs:
+        _check_count(op, inputs)
+    return op, inputs, out, context_of(ctx)
 
 
 def _may_be_none(cls: Any, field: str) -> bool:

@@ -16,34 +16,18 @@ from gnomon.ops import registry
 
 
 class Operator:
-    """A method that applies the operator of its own name, or of `alias`, with the array first."""
+    """A method that applies the operator called `name`, with the array first.
 
-    def __init__(self, alias: str = "") -> None:
-        self.alias = alias
+    When it is first asked for, the operator's function takes its place among the methods.
+    """
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.alias = self.alias or name
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def __get__(self, array: Any, owner: type) -> Any:
-        function = functions.find("", self.alias)
-        return function if array is None else _Bound(function, array)
-
-
-class _Bound:
-    """An operator's function with its first input given."""
-
-    __slots__ = ("array", "function")
-
-    def __init__(self, function: Any, array: Any) -> None:
-        self.function = function
-        self.array = array
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(self.array, *args, **kwargs)
-
-    @property
-    def __doc__(self) -> str | None:  # type: ignore[override]
-        return str(self.function.__doc__)
+        function = functions.find("", self.name)
+        setattr(Methods, self.name, function)
+        return getattr(owner if array is None else array, self.name)
 
 
 def cast(array: Any, dtype: Any) -> Any:
@@ -216,5 +200,4 @@ sum swapaxes take tan tanh tile topk trunc zeros_like
 """.split()
 
 for _name in NAMES:
-    _operator = Operator(_name)
-    setattr(Methods, _name, _operator)
+    setattr(Methods, _name, Operator(_name))

@@ -11,21 +11,17 @@ Python's own lock is held all the while, so no other thread sees anything of it 
 taken first, since an allocation may run the collector, and so any code; then everything is decided
 before anything is changed. What is let go of is dropped last, for the same reason. Slots are read
 and written where they lie (see `settle.py`); only functions of Python's stable interface are
-called. The record, in words:
+called. The record, in words, behind those of `result_code`:
 
-    0  the class of windows
-    1  the method in Python
-    2  who knows the engine
-    3  the empty stage
-    4  the numbers 0, 1
-    6  the processor's shelves, the record to make chunks by (see `chunk_code`)
-    8  what allocates in Python
+    4  the class of windows
+    5  the method in Python
+    6  the empty stage
+    7  the numbers 0, 1
 """
 
 from __future__ import annotations
 
-from gnomon.engine.strike_code import FIRE, FREE, KNOWN, SLOTS
-from gnomon.ndarray.chunk_code import MAKE
+from gnomon.ndarray.result_code import RESULT
 from gnomon.runtime.launch_code import DOUBLE, FLOAT
 
 _DECLARED = """
@@ -58,25 +54,6 @@ define internal i1 @longer(ptr %x, ptr %y, i64 %more) {{
   %sum = add i64 %m, %more
   %as.said = icmp eq i64 %n, %sum
   ret i1 %as.said
-}}
-
-; whether the engine takes what it does not see: it holds nothing back, observes nobody
-define internal i1 @engine() {{
-  %who = call ptr @known(i64 2)
-  %engine = call ptr @slot(ptr %who, i64 <Process.engine>)
-  %none = icmp eq ptr %engine, @None
-  br i1 %none, label %no, label %look
-look:
-  %unobserved = call i1 @is(ptr %engine, i64 <Books._observer>, ptr @None)
-  %no.bulk = call i1 @is(ptr %engine, i64 <Books._bulk>, ptr @None)
-  %no.late = call i1 @is(ptr %engine, i64 <Books._late>, ptr @None)
-  %no.brief = call i1 @is(ptr %engine, i64 <Books._briefly>, ptr @False)
-  %one = and i1 %unobserved, %no.bulk
-  %two = and i1 %no.late, %no.brief
-  %all = and i1 %one, %two
-  ret i1 %all
-no:
-  ret i1 false
 }}
 
 ; whether a window is open, holds nothing but `array`, and belongs to this thread: then nobody else
@@ -237,9 +214,9 @@ lists:
   call void @emptied(ptr %numbers)
   %places = call ptr @slot(ptr %window, i64 <Window.places>)
   call void @PyDict_Clear(ptr %places)
-  %empty = call ptr @known(i64 3)
+  %empty = call ptr @known(i64 6)
   call void @set(ptr %window, i64 <Window.stage>, ptr %empty)
-  %zero = call ptr @known(i64 4)
+  %zero = call ptr @known(i64 7)
   call void @set(ptr %window, i64 <Window.held>, ptr %zero)
   %own = call ptr @slot(ptr %window, i64 <Window.own>)
   %eager = call ptr @slot(ptr %own, i64 <Own.eager>)
@@ -247,44 +224,11 @@ lists:
   call void @emptied(ptr %read)  ; memory may go with that, and who owned it have a finaliser
   ret void
 }}
-
-; new memory for a result: off a shelf, or as Python finds it; null for an error
-define internal ptr @memory(ptr %window, ptr %layout) {{
-  %nbytes = call ptr @slot(ptr %layout, i64 <Layout.nbytes>)
-  %size = call i64 @PyLong_AsLongLong(ptr %nbytes)
-  %ctx = call ptr @slot(ptr %window, i64 <Window.ctx>)
-  %type = call ptr @slot(ptr %ctx, i64 <Context.device_typeid>)
-  %device = call i64 @PyLong_AsLongLong(ptr %type)
-  %here = icmp ne i64 %device, <GPU>
-  %little = icmp sle i64 %size, <SMALL>
-  %small = and i1 %here, %little
-  br i1 %small, label %shelf, label %python
-shelf:
-  %rounded = add i64 %size, 63
-  %which = lshr i64 %rounded, 6
-  %shelves = call ptr @known(i64 6)
-  %one = call ptr @PyList_GetItem(ptr %shelves, i64 %which)
-  %recipe = call ptr @known(i64 7)
-  %made = call ptr @made(ptr %recipe, ptr %one, ptr %nbytes, ptr %ctx)
-  %none = icmp eq ptr %made, @None
-  br i1 %none, label %python, label %done
-python:
-  %allocate = call ptr @known(i64 8)
-  %found = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(
-    ptr %allocate, ptr %nbytes, ptr %ctx, ptr null)
-  ret ptr %found
-done:
-  ret ptr %made
-}}
 """
 
 WAIT = (
     _DECLARED
-    + FREE
-    + FIRE
-    + SLOTS
-    + KNOWN
-    + MAKE
+    + RESULT
     + _PARTS
     + """
 define internal i1 @struck(ptr %array, ptr %window, ptr %stage, ptr %sole, ptr %chunk) {
@@ -316,7 +260,7 @@ values:
   br i1 %plain, label %run, label %no
 run:
   call void @fire(ptr %strike, ptr %integers)
-  %one = call ptr @known(i64 5)
+  %one = call ptr @known(i64 8)
   call void @set(ptr %chunk, i64 <Var.version>, ptr %one)
   call void @set(ptr %array, i64 <Array._address>, ptr %address)
   call void @set(ptr %array, i64 <Array._chunk>, ptr %chunk)
@@ -346,7 +290,7 @@ settled.look:
   br i1 %sure, label %done, label %python
 
 pending:
-  %class = call ptr @known(i64 0)
+  %class = call ptr @known(i64 4)
   %window.class = call i1 @is(ptr %window, i64 <type>, ptr %class)
   br i1 %window.class, label %stage.look, label %python
 stage.look:
@@ -365,7 +309,8 @@ take:
   call void @Py_IncRef(ptr %stage)
   call void @Py_IncRef(ptr %sole)
   %layout = call ptr @slot(ptr %stage, i64 <Stage.layout>)
-  %chunk = call ptr @memory(ptr %window, ptr %layout)
+  %ctx = call ptr @slot(ptr %window, i64 <Window.ctx>)
+  %chunk = call ptr @memory(ptr %ctx, ptr %layout)
   %failed = icmp eq ptr %chunk, null
   br i1 %failed, label %drop, label %strike
 strike:
@@ -387,7 +332,7 @@ done:
 error:
   ret ptr null
 python:
-  %method = call ptr @known(i64 1)
+  %method = call ptr @known(i64 5)
   %answer = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %method, ptr %array, ptr null)
   ret ptr %answer
 }

@@ -8,6 +8,7 @@ has operators. Operands are numbered: leaves -1, -2... as they come in, results 
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -72,11 +73,17 @@ def rule_of(op: Any, home: Home, layouts: Layouts) -> Rule | None:
     return found
 
 
+@functools.lru_cache(maxsize=1024)
+def of_inputs_alone(kind: type[Any]) -> bool:
+    """Whether an operator's outputs depend on nothing but its inputs, and it changes nothing."""
+    forward = getattr(kind, "forward", None)  # the derivative of an operator has none
+    if not forward or not kind.is_expression or kind.aux_names:
+        return False
+    return _ASKED.isdisjoint(inspect.signature(forward).parameters)
+
+
 def _rule(op: Any, home: Home, layouts: Layouts) -> Rule | None:
-    if not (op.is_expression and layouts) or op.aux_names or len(op.outputs()) != 1:
-        return None
-    forward = getattr(op, "forward", None)  # the derivative of an operator has none
-    if not forward or not _ASKED.isdisjoint(inspect.signature(forward).parameters):
+    if not layouts or len(op.outputs()) != 1 or not of_inputs_alone(type(op)):
         return None
     shape, dtype = infer(op, layouts)[0]
     if 0 in shape or "b" in (dtype.kind, *(x.dtype.kind for x in layouts)):

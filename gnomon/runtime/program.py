@@ -233,6 +233,7 @@ class Program(Step):
         given = tuple(steps)
         self.steps = tuple(_flat(given))
         self._table = Block([len(self.steps), 0, *_triples(self.steps)])
+        fails = any(step.status is not None for step in self.steps)
         super().__init__(
             run_address(),
             self._table.address,
@@ -240,7 +241,7 @@ class Program(Step):
             name=name,
             bytes=sum(step.bytes for step in self.steps),
             flops=sum(step.flops for step in self.steps),
-            status=Status(self._table.address + 8, str),
+            status=Status(self._table.address + 8, str) if fails else None,
             work=sum(step.work for step in self.steps),
         )
 

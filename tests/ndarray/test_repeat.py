@@ -1,0 +1,218 @@
+"""An operator that native code applies again gives what it gave, and leaves to Python all else."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+from gnomon import autograd, engine, nd
+from gnomon.base import EngineError, GnomonError, ParamError, ShapeError
+from gnomon.ndarray import applied
+from gnomon.runtime.fields import readable
+
+
+@pytest.fixture
+def by_python(monkeypatch):
+    """What comes to Python's way: the names of the operators."""
+    found = []
+    before = applied.invoke
+    monkeypatch.setattr(applied, "invoke", lambda op, x: (found.append(op.name), before(op, x))[1])
+    return found
+
+
+def again(by_python, statement):
+    """What a statement gives when it comes again, and native code takes it."""
+    for _ in range(3):
+        found = statement()
+        for result in found if isinstance(found, list) else [found]:
+            result.wait_to_read()
+    by_python.clear()
+    found = statement()
+    assert not readable() or not by_python
+    return found
+
+
+def matrix(*shape, dtype="float32"):
+    return nd.array(np.arange(1, 1 + np.prod(shape)).reshape(shape), dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "int64", "uint8"])
+def test_values(dtype, by_python):
+    a, b = matrix(3, 4, dtype=dtype), matrix(4, 3, dtype=dtype)
+    x, y = a.asnumpy(), b.asnumpy()
+    for _ in range(2):
+        got = again(by_python, lambda: nd.sum(a, axis=1))
+        np.testing.assert_array_equal(got.asnumpy(), x.sum(1, dtype=got.dtype))
+        np.testing.assert_array_equal(again(by_python, lambda: a.max(axis=0)).asnumpy(), x.max(0))
+        np.testing.assert_array_equal(again(by_python, lambda: a.T).asnumpy(), x.T)
+        stacked = again(by_python, lambda: nd.concat(a, a, dim=1))
+        np.testing.assert_array_equal(stacked.asnumpy(), np.concatenate([x, x], 1))
+        if a.dtype is not np.uint8:
+            np.testing.assert_array_equal(nd.dot(a, b).asnumpy(), x @ y)
+        a[:] = a + 1
+        x = a.asnumpy()
+
+
+def test_views_and_several_results(by_python):
+    a = matrix(4, 6)
+    view = a[1:, ::2]
+    got = again(by_python, lambda: nd.sum(view, axis=0))
+    np.testing.assert_array_equal(got.asnumpy(), a.asnumpy()[1:, ::2].sum(0))
+    parts = again(by_python, lambda: nd.split(a, num_outputs=3, axis=1))
+    assert [p.shape for p in parts] == [(4, 2)] * 3
+    np.testing.assert_array_equal(parts[2].asnumpy(), a.asnumpy()[:, 4:])
+    whole = again(by_python, lambda: nd.split(a, num_outputs=1, axis=1))
+    np.testing.assert_array_equal(whole.asnumpy(), a.asnumpy())
+    assert nd.sum(matrix(4, 6)[2:2], axis=0).asnumpy().tolist() == [0] * 6
+
+
+def test_results_have_memory_of_their_own(by_python):
+    a = matrix(3, 4)
+    first, second = (again(by_python, lambda: nd.sum(a, axis=1)) for _ in range(2))
+    first[:] = 0
+    np.testing.assert_array_equal(second.asnumpy(), a.asnumpy().sum(1))
+    assert second._chunk.version == 1
+
+
+def test_pending_operands_are_computed_first(by_python):
+    a, b = matrix(3, 4), matrix(3, 4)
+    got = again(by_python, lambda: nd.sum(a * b))
+    assert got.asscalar() == (a.asnumpy() ** 2).sum()
+    a += b
+    assert again(by_python, a.sum).asscalar() == a.asnumpy().sum()
+
+
+def test_inputs_by_name(by_python):
+    x, w, bias = matrix(2, 3), matrix(4, 3), matrix(4)
+    dense = {"num_hidden": 4, "name": "dense"}
+    got = again(by_python, lambda: nd.FullyConnected(data=x, weight=w, bias=bias, **dense))
+    expected = x.asnumpy() @ w.asnumpy().T + bias.asnumpy()
+    np.testing.assert_allclose(got.asnumpy(), expected)
+    got = again(by_python, lambda: nd.FullyConnected(x, weight=w, bias=bias, **dense))
+    np.testing.assert_allclose(got.asnumpy(), expected)
+    got = again(by_python, lambda: nd.FullyConnected(x, w, no_bias=True, num_hidden=4))
+    np.testing.assert_allclose(got.asnumpy(), x.asnumpy() @ w.asnumpy().T)
+    with pytest.raises(ParamError, match="bias"):
+        nd.FullyConnected(x, w, num_hidden=4, name="dense")
+    with pytest.raises(TypeError, match="twice"):
+        nd.FullyConnected(x, w, bias, data=x, num_hidden=4)
+    with pytest.raises(TypeError, match="an NDArray"):
+        nd.FullyConnected(x, w, 3, **dense)
+
+
+def test_equal_parameters_of_another_type_are_looked_at(by_python):
+    a = matrix(3, 4)
+    again(by_python, lambda: nd.sum(a, axis=1))
+    with pytest.raises(ParamError):
+        nd.argmax(a, axis=True)
+    again(by_python, lambda: nd.argmax(a, axis=1))
+    with pytest.raises(ParamError):
+        nd.argmax(a, axis=True)
+    assert nd.sum(a, axis=[1]).shape == nd.sum(a, axis=(1,)).shape == (3,)
+    with pytest.raises(ShapeError):
+        nd.sum(a, axis=2)
+
+
+def test_gradients_are_recorded(by_python):
+    a, b = matrix(3, 4), matrix(3, 4)
+    again(by_python, lambda: nd.sum(a, axis=1))
+    a.attach_grad()
+    with autograd.record():
+        loss = nd.sum(a * a, axis=1)
+        beside = nd.sum(b, axis=1)
+    loss.backward()
+    np.testing.assert_array_equal(a.grad.asnumpy(), 2 * a.asnumpy())
+    assert beside._tape is None
+    with pytest.raises(GnomonError):
+        beside.backward()
+
+
+def test_what_draws_or_trains_is_not_repeated():
+    a = nd.ones((4, 4))
+    assert len({float(nd.Dropout(a, p=0.5, mode="always").sum().asscalar()) for _ in range(20)}) > 1
+    for _ in range(3):
+        assert nd.Dropout(a, p=0.5).asnumpy().all()
+    with autograd.train_mode():
+        assert not all(nd.Dropout(a, p=0.5).asnumpy().all() for _ in range(8))
+
+
+def test_a_writer_is_waited_for_and_a_failure_is_raised(by_python):
+    a = matrix(3, 4)
+    again(by_python, lambda: nd.sum(a, axis=1))
+    go = threading.Event()
+    engine.get().push_sync(lambda ctx: go.wait(5), mutate_vars=[a._var])
+    found = nd.sum(a, axis=1)
+    assert not readable() or by_python
+    assert found._chunk.writer is not None
+    go.set()
+    np.testing.assert_array_equal(found.asnumpy(), a.asnumpy().sum(1))
+
+    def fail(ctx):
+        raise ValueError("no such luck")
+
+    engine.get().push_sync(fail, mutate_vars=[a._var])
+    with pytest.raises(EngineError, match="no such luck"):
+        nd.sum(a, axis=1).wait_to_read()
+
+
+def test_an_engine_that_is_told_of_everything_is_told(by_python):
+    a = matrix(3, 4)
+    again(by_python, lambda: nd.sum(a, axis=1))
+    told = []
+    engine.get().observe(lambda name, *rest: told.append(name))
+    try:
+        nd.sum(a, axis=1).wait_to_read()
+    finally:
+        engine.get().observe(None)
+    assert len(told) == 1
+
+
+def test_sparse_arrays_and_kinds_of_arrays():
+    a = matrix(3, 4)
+    for _ in range(3):
+        dense = nd.dot(a, a, transpose_b=True)
+        assert nd.cast_storage(a, stype="csr").stype == "csr"
+        again = nd.dot(a.tostype("csr"), a.T)
+    np.testing.assert_array_equal(dense.asnumpy(), again.asnumpy())
+
+
+def test_threads_and_the_collector(by_python):
+    wrong = []
+
+    def work(k):
+        a = nd.full((8, 8), k)
+        for _ in range(300):
+            parts = nd.split(a, num_outputs=2, axis=0)
+            if (parts[0] + parts[1]).sum().asscalar() != 64 * k:
+                wrong.append(k)
+
+    before = gc.get_threshold()
+    gc.set_threshold(7)
+    try:
+        threads = [threading.Thread(target=work, args=(k,)) for k in (1, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        gc.set_threshold(*before)
+    assert not wrong
+
+
+def test_nothing_is_kept():
+    a = matrix(3, 4)
+    parts = nd.split(a, num_outputs=2, axis=1)
+    for _ in range(4):
+        parts = nd.split(a, num_outputs=2, axis=1)
+    chunk = parts[0]._chunk
+    gc.collect()
+    arrays = sum(isinstance(x, nd.NDArray) for x in gc.get_objects())
+    for _ in range(100):
+        parts = nd.split(a, num_outputs=2, axis=1)
+    gc.collect()
+    assert sum(isinstance(x, nd.NDArray) for x in gc.get_objects()) == arrays
+    del parts
+    assert chunk.version == 1
