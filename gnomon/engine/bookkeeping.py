@@ -5,10 +5,12 @@ those that are done; `failures` are exceptions that nobody was told of; `open` a
 jobs whose function has returned. A job is *waiting* until it holds all its variables, then
 *ready*, then *done*.
 
-An interrupt (Ctrl-C) can come between any two instructions of the main thread, in an entry of
-these books too. Each step can be made twice, so `_withdraw` puts the books right from what stands
-in them. The lock can be taken twice by one thread, for a finaliser or signal handler that pushes
-in the middle of an entry: its work is put off to the entry's end.
+An interrupt (Ctrl-C) can come at any call, and at any way back in a loop, of the main thread, in
+an entry of these books too, and once more while the first is cleaned up after. So what must not be
+torn apart, as a place in a queue and the number that counts it, changes without a call in between;
+the rest can be broken off anywhere and done again; and whoever is interrupted has it done again by
+`surely`, which ends when it is done. The lock can be taken twice by one thread, for a finaliser or
+signal handler that pushes in the middle of an entry: its work is put off to the entry's end.
 """
 
 from __future__ import annotations
@@ -23,14 +25,15 @@ from typing import TYPE_CHECKING
 from gnomon.engine.failure import Failure
 from gnomon.engine.job import (
     DONE,
+    HERE,
     INLINE,
     NEW,
-    READY,
     WAIT,
     WAITING,
     Job,
 )
-from gnomon.engine.thread import ThreadState
+from gnomon.engine.surely import surely
+from gnomon.engine.thread import ThreadState, open_gates
 from gnomon.engine.var import NOBODY
 from gnomon.runtime.lock import reentrant
 
@@ -69,6 +72,7 @@ class Bookkeeping(Books, ABC):
 
     def __init__(self) -> None:
         self._observer = None
+        self._surely = surely()
         self._briefly = self._poisoned = False
         self._clear()
 
@@ -89,6 +93,9 @@ class Bookkeeping(Books, ABC):
     @abstractmethod
     def _dispatch(self, job: Job) -> None:
         """Send a ready job to where it runs, and mark it ready. Lock held."""
+
+    def _rouse(self) -> None:
+        """See that somebody comes for each job that lies ready. Lock held."""
 
     def _state(self) -> ThreadState:
         """What is known of this thread."""
@@ -128,7 +135,7 @@ class Bookkeeping(Books, ABC):
                     blockers += 1
                     var.enqueue(job)
         except BaseException:
-            self._withdraw(job)
+            self._surely(self._withdraw, job)
             raise
         job.blockers = blockers
         return not blockers
@@ -142,11 +149,23 @@ class Bookkeeping(Books, ABC):
             self._leave(job)
             if self._ready:
                 self._dispatch_ready(backlog)
+            if not self._pending and self._sleepers:
+                self._wake_sleepers()
         except BaseException:
-            self._withdraw(job)
+            self._surely(self._leave_for_good, job)
             raise
-        if not self._pending and self._sleepers:
+
+    def _leave_for_good(self, job: Job) -> None:
+        """A job is done, though an interrupt said otherwise."""
+        self._leave(job)
+        self._put_right()
+
+    def _put_right(self) -> None:
+        """Do what an entry may have left undone after whose it was."""
+        self._dispatch_ready(None)
+        if not self._pending:
             self._wake_sleepers()
+        self._rouse()
 
     def _leave(self, job: Job) -> None:
         """Take a job out of its variables and count it as done."""
@@ -162,24 +181,27 @@ class Bookkeeping(Books, ABC):
                 var.writer = None
             if var.queue:
                 var.promote(ready)
+        operator = job.operator
         if job.state != DONE:
             job.state = DONE
             self._pending -= 1
             self._settled += 1
-            if job.operator is not None:
-                job.operator.leave()
+            if operator is not None:
+                operator.active -= 1
+        if operator is not None and operator.gates:
+            operator.wake_sleepers()
 
     def _dispatch_ready(self, backlog: deque[Job] | None) -> None:
         """Send every job that nothing blocks any more to where it runs."""
         ready = self._ready
         while ready:
             job = ready[0]
-            if job.state == WAITING:
-                if job.kind == WAIT:
-                    self._leave(job)
-                    job.open_gate()
-                elif job.kind == INLINE and backlog is not None:
-                    job.state = READY
+            if job.kind == WAIT:
+                self._leave(job)
+                job.open_gate()
+            elif job.state == WAITING:
+                if job.kind == INLINE and backlog is not None:
+                    job.state = HERE
                     backlog.append(job)
                 else:
                     self._dispatch(job)
@@ -187,22 +209,18 @@ class Bookkeeping(Books, ABC):
 
     def _wake_sleepers(self) -> None:
         """Nothing is pending: wake those who wait for that."""
-        while self._sleepers:
-            self._sleepers.pop().release()
+        open_gates(self._sleepers)
 
     def _withdraw(self, job: Job) -> None:
-        """Take out a job at whose entry an interrupt came, and put its neighbours right."""
-        if job.state == NEW:
-            return
-        near: set[Job] = set()
-        for var in (*job.const, *job.mutate):
-            var.remove(job)
-            var.promote(self._ready)
-            near.update(var.users())
-        self._leave(job)
-        for other in near:
-            blocked = sum(var.awaited_by(other) for var in (*other.const, *other.mutate))
-            other.blockers = blocked
-            if other.state == WAITING and not blocked:
-                self._ready.append(other)
-        self._dispatch_ready(None)
+        """Take out a job at whose entry an interrupt came."""
+        if job.state != NEW:
+            for var in (*job.const, *job.mutate):
+                var.remove(job)
+                var.promote(self._ready)
+            self._leave(job)
+        self._put_right()
+
+    def _take_out(self, job: Job) -> None:
+        """As `_withdraw`, for who does not hold the lock."""
+        with self._lock:
+            self._withdraw(job)

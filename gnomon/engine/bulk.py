@@ -11,9 +11,9 @@ class Bulk:
 
     __slots__ = ("jobs", "owner")
 
-    def __init__(self, owner: ThreadState) -> None:
+    def __init__(self, owner: ThreadState, first: Job) -> None:
         self.owner = owner
-        self.jobs: list[Job] = []
+        self.jobs = [first]
 
     def accepts(self, job: Job, state: ThreadState) -> bool:
         """Whether `job`, pushed by `state`'s thread, may run right after the others."""

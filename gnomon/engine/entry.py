@@ -86,7 +86,7 @@ def native(kind: Any) -> Turns:
         return in_python
     known = [
         Job, Var, Operator, deque, NOBODY, (), 0, 1, 2, 3, *map(sys.intern, _NAMES), PACKAGE,
-        tuple, list, kind.push_sync, kind.push, kind._go_on, kind._give_up, kind,
+        tuple, list, kind.push_sync, kind.push, kind._go_on, kind,
         *map(sys.intern, _PARAMETERS),
     ]  # fmt: skip
     record = Block([*map(id, known)])

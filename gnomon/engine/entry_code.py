@@ -17,9 +17,9 @@ exports for everybody. The record, in words:
    10  the names `append`, `release`, `co_filename`, `state`
    14  where gnomon lies, as the beginning of its files' names
    15  the classes `tuple` and `list`
-   17  `push_sync`, `push`, `_go_on` and `_give_up` in Python
-   21  the class of engines: those of a class made of it may do things their own way
-   22  the names of the parameters of `push_sync`
+   17  `push_sync`, `push` and `_go_on` in Python
+   20  the class of engines: those of a class made of it may do things their own way
+   21  the names of the parameters of `push_sync`
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gnomon.engine.strike_code import FREE, KNOWN, SLOTS
 
 JOB, VAR, OPERATOR, DEQUE, NOBODY, NOTHING, ZERO = range(7)
 APPEND, RELEASE, FILENAME, STATE, PACKAGE, TUPLE, LIST = range(10, 17)
-PUSH_SYNC, PUSH, GO_ON, GIVE_UP, KIND, PARAMETERS = range(17, 23)
+PUSH_SYNC, PUSH, GO_ON, KIND, PARAMETERS = range(17, 22)
 NEW, WAITING, READY, DONE = range(ZERO, ZERO + 4)  # words that hold these states
 SYNC, INLINE = ZERO, ZERO + 1
 

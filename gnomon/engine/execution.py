@@ -77,7 +77,10 @@ class Execution(Bookkeeping):
                 fn(self._cpu_context if ctx is None else self._run_context(ctx))
             except BaseException as exception:
                 failed = make_job(fn, INLINE, (), tuple(mutate), ctx, 0, name)
-                self._resume(failed, exception)
+                try:
+                    self._surely(self._resume, failed, exception)
+                except BaseException as another:
+                    failed.interrupt = another
                 for var in failed.mutate:
                     var.version += 1
                 failed.raise_interrupt()
@@ -115,7 +118,10 @@ class Execution(Bookkeeping):
                 return self._treat(job, state)
             job.fn(self._cpu_context if job.ctx is None else self._run_context(job.ctx))
         except BaseException as exception:
-            self._resume(job, exception)
+            try:
+                self._surely(self._resume, job, exception)
+            except BaseException as another:  # it waits until the books are right
+                job.interrupt = another
         finally:
             state.job = job.outer
         return True
@@ -198,13 +204,24 @@ class Execution(Bookkeeping):
             if job.state == DONE:
                 message = f"on_complete of {job.name!r} was called, but the function had ended"
                 raise EngineError(f"{message}\n  {describe_site(job.site)}")
+        try:
+            self._end_open(job, error)
+        except BaseException:
+            self._surely(self._end_open, job, error)
+            raise
+        self._after_entry()
+
+    def _end_open(self, job: Job, error: BaseException | None) -> None:
+        """Settle an asynchronous job, unless it is settled already."""
+        with self._lock:
+            if job.state == DONE:
+                return
             if error is not None:
                 self._fail(job, error)
             elif self._poisoned:
                 job.heal()
             self._open.discard(job)
             self._settle(job)
-        self._after_entry()
 
     def _after_entry(self) -> None:
         """Do what must not be done under the lock, or was put off while it was held."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gnomon.base import EngineError, complaint
 from gnomon.engine.failure import Failure, Site
+from gnomon.engine.thread import open_gates
 from gnomon.engine.var import Var
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ NEW: Final = 0
 WAITING: Final = 1  # blocked by others on at least one variable
 READY: Final = 2  # holds all its variables: in a lane, running, or open until on_complete
 DONE: Final = 3
+HERE: Final = 4  # holds all its variables, and lies in the backlog of one thread
 
 PROMISED = attrgetter("promised")
 _new = object.__new__
@@ -116,11 +118,10 @@ class Operator:
     def __repr__(self) -> str:
         return f"Operator({self.name})"
 
-    def leave(self) -> None:
-        """One push is done; after the last, wake those who wait for that."""
-        self.active -= 1
-        while self.gates and not self.active:
-            self.gates.pop().release()
+    def wake_sleepers(self) -> None:
+        """Wake those who wait for the last push that is active, if it was."""
+        if not self.active:
+            open_gates(self.gates)
 
     def forget(self) -> None:
         """No push is active: those that were are the parent process's."""
@@ -176,7 +177,7 @@ class Job:
         return self.label or name_of(self.fn)
 
     def __repr__(self) -> str:
-        return f"Job({self.name}, {('new', 'waiting', 'ready', 'done')[self.state]})"
+        return f"Job({self.name}, {('new', 'waiting', 'ready', 'done', 'here')[self.state]})"
 
     def poison(self, failure: Failure) -> None:
         """Mark all that this job writes as not computed."""

@@ -10,8 +10,6 @@ then it runs right after it.
 
 from __future__ import annotations
 
-from collections import deque
-
 from gnomon.engine.engine import Engine
 from gnomon.engine.job import ASYNC, DONE, READY, Job
 from gnomon.engine.thread import ThreadState, shut_gate
@@ -41,14 +39,14 @@ class NaiveEngine(Engine):
             if not admitted:
                 self._sleep(job.gate, state)
             self._run(job, state)
+            while state.job is None and state.backlog:
+                job = state.backlog[0]
+                del state.backlog[0]  # no gap for an interrupt, unlike popleft
+                self._sleep(job.gate, state)
+                self._run(job, state)
         except BaseException:
-            with self._lock:
-                self._withdraw(job)
+            self._surely(self._take_out, job)
             raise
-        while state.job is None and state.backlog:
-            late = state.backlog.popleft()
-            self._sleep(late.gate, state)
-            self._run(late, state)
 
     _push_inline = _push
 
@@ -57,7 +55,9 @@ class NaiveEngine(Engine):
         return any(state.holds(var) for var in (*job.const, *job.mutate))
 
     def _run(self, job: Job, state: ThreadState) -> None:
-        """Run a ready job to its end and raise what it raised."""
+        """Run a ready job to its end and raise what it raised; nothing for one withdrawn."""
+        if job.state == DONE:
+            return
         if self._execute(job, state):
             with self._lock:
                 self._settle(job)
@@ -71,15 +71,15 @@ class NaiveEngine(Engine):
         told, failure.reported = failure.reported, True
         raise failure.error() if told else failure.exception
 
-    def _settle(self, job: Job, backlog: deque[Job] | None = None) -> None:
-        super()._settle(job, backlog)
+    def _leave(self, job: Job) -> None:
+        super()._leave(job)
         if job.kind == ASYNC:
             job.open_gate()
 
     def _dispatch(self, job: Job) -> None:
-        job.state = READY
         if job.gate.locked():
             job.gate.release()
+        job.state = READY  # last: an interrupt before has all of it done again
 
     def run_brief(self, *kernel: object) -> bool:
         """Never: here an error is raised at its push, which the brief way is too brief for."""

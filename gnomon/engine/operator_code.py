@@ -2,15 +2,14 @@
 
 An inline one runs here, where nobody is in its way: it is entered, called and settled without
 Python. What it raises, what it makes ready and what else came meanwhile is for `_go_on` in Python.
-An interrupt may keep that from doing its work, which shows by `bouncing`: then `_give_up` is asked,
-until it comes to its end.
+An interrupt may keep that from doing its work, which shows by `bouncing`: then it is called again.
 """
 
 from __future__ import annotations
 
 from gnomon.engine.push_code import PUSHES
 
-_TRIES = 100  # to give up, while interrupts come
+_TRIES = 1000  # to go on, while interrupts come
 
 _WORKER = """
 ; enters an operator's function for the workers; whether it did
@@ -175,7 +174,7 @@ no:
   ret i1 false
 }
 
-; `_go_on` in Python, with what the function raised or None; and `_give_up` if need be
+; `_go_on` in Python, with what the function raised or None; again where an interrupt ended it
 define internal ptr @go.on(ptr %engine, ptr %state, ptr %job, ptr %raised) {
 entry:
   %type.at = alloca ptr
@@ -190,24 +189,23 @@ error:
   call void @PyErr_Fetch(ptr %type.at, ptr %value.at, ptr %trace.at)
   br label %look
 look:
-  %k = phi i64 [0, %error], [%k.next, %gave]
+  %k = phi i64 [0, %error], [%k.next, %tried]
   %more = icmp slt i64 %k, <.TRIES>
   %undone = call i1 @is(ptr %state, i64 <ThreadState.bouncing>, ptr @True)
-  %again = and i1 %more, %undone
-  br i1 %again, label %give.up, label %raise
-give.up:
-  %function = call ptr @known(i64 <.GIVE_UP>)
+  %once.more = and i1 %more, %undone
+  br i1 %once.more, label %again, label %raise
+again:
   %given = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(
-    ptr %function, ptr %engine, ptr %job, ptr %state, ptr null)
+    ptr %go.on, ptr %engine, ptr %job, ptr %state, ptr %raised, ptr null)
   %interrupted = icmp eq ptr %given, null
-  br i1 %interrupted, label %clear, label %gave.well
-gave.well:
+  br i1 %interrupted, label %clear, label %went.well
+went.well:
   call void @Py_DecRef(ptr %given)
-  br label %gave
+  br label %tried
 clear:
   call void @PyErr_Clear()
-  br label %gave
-gave:
+  br label %tried
+tried:
   %k.next = add i64 %k, 1
   br label %look
 raise:

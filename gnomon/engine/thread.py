@@ -21,6 +21,14 @@ def shut_gate() -> LockType:
     return gate
 
 
+def open_gates(gates: list[LockType]) -> None:
+    """Wake all who sleep behind gates; no harm in doing it twice, where an interrupt came."""
+    while gates:
+        if gates[-1].locked():
+            gates[-1].release()
+        del gates[-1]
+
+
 class ThreadState:
     """One thread, as one engine sees it."""
 

@@ -29,7 +29,7 @@ from gnomon.engine.bulk import Bulk, is_plain
 from gnomon.engine.engine import Engine
 from gnomon.engine.entry import Turns, in_python, native
 from gnomon.engine.failure import push_site
-from gnomon.engine.job import DONE, READY, WAITING, Job
+from gnomon.engine.job import HERE, WAITING, Job
 from gnomon.engine.lane import Lane
 from gnomon.engine.thread import ThreadState
 
@@ -63,24 +63,26 @@ class ThreadedEngine(Engine):
             self._deferred.append(lambda: self._push(job))
             return
         if self._late is not None:
-            self._push_late()
+            self._enter_here(None)
         try:
             with self._lock:
                 if self._bulking and self._collected(job):
                     return
                 if self._admit(job):
                     self._dispatch(job)
+            if self._hiring or self._deferred:
+                self._after_entry()
         except BaseException:
-            self._abandon(job)
+            self._surely(self._abandon, job)
             raise
-        if self._hiring or self._deferred:
-            self._after_entry()
 
     def _abandon(self, job: Job) -> None:
         """An interrupt ended a push: unless the job is on its way already, it never was."""
         with self._lock:
             if job.state == WAITING:
                 self._withdraw(job)
+            self._put_right()
+        self._after_entry()
 
     def _push_inline(self, job: Job) -> None:
         if self._lock._is_owned():
@@ -88,81 +90,101 @@ class ThreadedEngine(Engine):
             self._deferred.append(lambda: self._push_inline(job))
             return
         if self._late is not None:
-            self._push_late()
+            self._enter_here(None)
         if self._settled >= _MANY and self._turns is in_python:
             self._turns = native(type(self))
+        self._enter_here(job)
+
+    def _enter_here(self, job: Job | None) -> None:
+        """Enter a short kernel, or what was held back; run it, unless this thread runs one now."""
         state = self._state()
-        outer, bouncing = state.job, state.bouncing
+        bouncing = state.bouncing
         try:
             with self._lock:
-                if self._bulk is not None:
-                    self._hand_over_bulk()
-                if not self._admit(job):
-                    job.site = push_site(1)
-                    return
-                job.state = READY
-            if bouncing:
-                state.backlog.append(job)
-            else:
-                self._bounce(job, state)
+                entering = self._late if job is None else job
+                if entering is None:
+                    return  # another thread did it
+                self._take_in(entering, state)
+            if not bouncing:
+                self._bounce(state, False)
         except BaseException:
-            state.job, state.bouncing = outer, bouncing
-            self._give_away(job, state)
+            self._surely(self._give_away, state, bouncing)
             raise
         if self._hiring or self._deferred:
             self._after_entry()
 
-    def _bounce(self, job: Job, state: ThreadState, ran: bool = False) -> None:
-        """Run a ready inline job here, if it has not `ran`, then those that it makes ready."""
-        backlog = state.backlog
-        state.bouncing = True
+    def _take_in(self, job: Job, state: ThreadState) -> None:
+        """Enter a short kernel, which comes into the thread's backlog if it is ready. Lock held."""
+        if self._bulk is not None:
+            self._hand_over_bulk()
+        ready = self._admit(job)
+        if self._late is job:
+            self._late = None
+        if ready:
+            job.state = HERE
+            state.backlog.append(job)
+        else:
+            job.site = push_site(1)
+
+    def _bounce(self, state: ThreadState, bouncing: bool, job: Job | None = None) -> None:
+        """Settle `job`, which ran, then run the backlog, and what it makes ready in turn.
+
+        `bouncing` is whether the thread did so before, in a function that waits.
+        """
+        backlog, ran = state.backlog, job is not None
         try:
-            while True:
-                if not ran:
-                    self._execute(job, state)
-                ran = False
+            state.bouncing = True
+            while job is not None or backlog:
+                if job is None:
+                    job = backlog[0]
+                    del backlog[0]  # no gap for an interrupt, unlike popleft
+                    ran = self._execute(job, state)
                 with self._lock:
                     self._settle(job, backlog)
                 if job.failure is not None or job.interrupt is not None:
                     job.raise_interrupt()
-                if not backlog:
-                    break
-                job = backlog[0]
-                del backlog[0]  # no gap for an interrupt, unlike popleft
+                job, ran = None, False
         except BaseException:
-            if job.state != DONE:
-                backlog.appendleft(job)
+            self._surely(self._give_away, state, bouncing, job, ran)
             raise
-        state.bouncing = False
+        state.bouncing = bouncing
+
+    def _give_away(
+        self, state: ThreadState, bouncing: bool, job: Job | None = None, ran: bool = False
+    ) -> None:
+        """An interrupt ended this thread's work, `job` at hand: others do the rest."""
+        with self._lock:
+            if ran and job is not None:
+                self._leave(job)
+            elif job is not None:
+                self._pass_on(job)
+            while state.backlog:
+                self._pass_on(state.backlog[0])
+                del state.backlog[0]
+            self._put_right()
+        state.bouncing = bouncing
+        self._after_entry()
+
+    def _pass_on(self, job: Job) -> None:
+        """Have a job of a backlog dispatched, if it was not. Lock held."""
+        if job.state == HERE:
+            job.state = WAITING
+            self._ready.append(job)
 
     def _go_on(self, job: Job, state: ThreadState, raised: BaseException | None) -> None:
-        """Go on where native code called an inline job's function, which may have `raised`."""
-        outer = job.outer
-        try:
-            if raised is not None:
-                self._resume(job, raised)
-            state.job = outer
-            self._bounce(job, state, ran=True)
-        except BaseException:
-            self._give_up(job, state)
-            raise
+        """Go on where native code called an inline job's function, which may have `raised`.
+
+        It is called again where an interrupt ends it while the thread is still `bouncing`.
+        """
+        if raised is not None and job.failure is None:
+            try:
+                self._surely(self._resume, job, raised)
+            except BaseException as another:
+                job.interrupt = another
+        state.job = job.outer
+        self._bounce(state, False, job)
         if self._hiring or self._deferred:
             self._after_entry()
-
-    def _give_up(self, job: Job, state: ThreadState) -> None:
-        """An interrupt ended `_go_on`, or kept it from beginning."""
-        state.job, state.bouncing = job.outer, False
-        self._give_away(job, state)
-
-    def _give_away(self, job: Job, state: ThreadState) -> None:
-        """An interrupt ended this thread's work: others do the rest."""
-        with self._lock:
-            self._withdraw(job)
-            while state.backlog and not state.bouncing:
-                if state.backlog[0].state != DONE:
-                    self._dispatch(state.backlog[0])
-                state.backlog.popleft()
-        self._after_entry()
 
     # --- bulk -----------------------------------------------------------------------------------
 
@@ -174,39 +196,38 @@ class ThreadedEngine(Engine):
         if state.bulk_size < 2 or not is_plain(job):
             return False
         if self._bulk is None:
-            self._bulk = Bulk(state)
-        self._bulk.jobs.append(job)
+            self._bulk = Bulk(state, job)
+        else:
+            self._bulk.jobs.append(job)
         if self._bulk.full:
             self._hand_over_bulk()
         return True
 
     def _hand_over_bulk(self) -> None:
         """Push the open bulk as one job. Lock held."""
-        bulk, self._bulk = self._bulk, None
-        if bulk is not None:
-            job = bulk.joined()
-            if self._admit(job):
-                self._dispatch(job)
+        if self._bulk is None:
+            return
+        job = self._bulk.joined()
+        ready = self._admit(job)
+        self._bulk = None
+        if ready:
+            self._ready.append(job)
+            self._dispatch_ready(None)
 
     def _hold_back(self, job: Job) -> None:
         if self._state().job is not None or self._lock._is_owned():
             self._push_inline(job)
             return
         with self._lock:
-            before, self._late = self._late, job
-        if before is not None:  # of another thread, at the same time
-            self._push_inline(before)
-
-    def _push_late(self) -> None:
-        """Push what was held back, unless another thread does."""
-        with self._lock:
-            job, self._late = self._late, None
-        if job is not None:
+            alone = self._late is None
+            if alone:
+                self._late = job
+        if not alone:  # another thread holds back at the same time
             self._push_inline(job)
 
     def _flush(self) -> None:
         if self._late is not None:
-            self._push_late()
+            self._enter_here(None)
         if self._bulk is not None:
             with self._lock:
                 self._hand_over_bulk()
@@ -360,12 +381,8 @@ class ThreadedEngine(Engine):
 
     def _before_sleep(self, state: ThreadState) -> None:
         """Do the inline jobs this thread put off, see that all lanes move, give up its place."""
-        while state.backlog:
-            job = state.backlog.popleft()
-            self._execute(job, state)
-            with self._lock:
-                self._settle(job)
-            job.raise_interrupt()
+        if state.backlog:
+            self._bounce(state, state.bouncing)
         with self._lock:
             if state.lane is not None:
                 state.lane.blocked += 1
@@ -391,7 +408,12 @@ class ThreadedEngine(Engine):
             if state.lane is not None:
                 state.lane.blocked -= 1
             while state.relieved:
-                state.relieved.pop().blocked -= 1
+                state.relieved[-1].blocked -= 1
+                del state.relieved[-1]
+
+    def _rouse(self) -> None:
+        for lane in self._lanes.values():
+            lane.wake()
 
     def _waiting_to_run(self) -> list[Job]:
         return [job for lane in self._lanes.values() for job in lane.jobs()]

@@ -96,8 +96,7 @@ class Waiting(Execution):
                     self._settle(wait)
                     wait.open_gate()
         except BaseException:
-            with self._lock:
-                self._withdraw(wait)
+            self._surely(self._take_out, wait)
             raise
 
     def _is_settled(self, var: Var) -> bool:

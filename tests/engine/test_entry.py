@@ -263,11 +263,16 @@ def test_interrupts_that_keep_python_from_going_on(started, monkeypatch):
 
     inner = prepared(started, told.append, (), [a])
     operator = prepared(started, outer, (), [a])
-    code = kind._bounce
-    monkeypatch.setattr(kind, "_bounce", lambda *a, **k: (_ for _ in ()).throw(Interrupt))
+    code, interrupts = kind._bounce, iter(range(5))
+
+    def bounce(*arguments):
+        for _ in interrupts:
+            raise Interrupt
+        code(*arguments)
+
+    monkeypatch.setattr(kind, "_bounce", bounce)
     with pytest.raises(Interrupt):
         started.push(operator)
-    monkeypatch.setattr(kind, "_bounce", code)
     started.wait_for_all()
     assert len(told) == 1 and a.version == 2
     assert not started._state().bouncing and started._state().job is None
