@@ -101,10 +101,19 @@ class ThreadedEngine(Engine):
         bouncing = state.bouncing
         try:
             with self._lock:
-                entering = self._late if job is None else job
-                if entering is None:
+                if self._bulk is not None:
+                    self._hand_over_bulk()
+                late = self._late
+                if job is None and (job := late) is None:
                     return  # another thread did it
-                self._take_in(entering, state)
+                ready = self._admit(job)
+                if job is late:
+                    self._late = None
+                if ready:
+                    job.state = HERE
+                    state.backlog.append(job)
+                else:
+                    job.site = push_site(1)
             if not bouncing:
                 self._bounce(state, False)
         except BaseException:
@@ -112,19 +121,6 @@ class ThreadedEngine(Engine):
             raise
         if self._hiring or self._deferred:
             self._after_entry()
-
-    def _take_in(self, job: Job, state: ThreadState) -> None:
-        """Enter a short kernel, which comes into the thread's backlog if it is ready. Lock held."""
-        if self._bulk is not None:
-            self._hand_over_bulk()
-        ready = self._admit(job)
-        if self._late is job:
-            self._late = None
-        if ready:
-            job.state = HERE
-            state.backlog.append(job)
-        else:
-            job.site = push_site(1)
 
     def _bounce(self, state: ThreadState, bouncing: bool, job: Job | None = None) -> None:
         """Settle `job`, which ran, then run the backlog, and what it makes ready in turn.

@@ -1,12 +1,9 @@
-"""Fork, exit with work pending, Ctrl-C: no hang and no loss, each in a process of its own."""
+"""Fork and exit with work pending: no hang and no loss, each in a process of its own."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 import traceback
@@ -15,32 +12,7 @@ import pytest
 
 from gnomon import engine
 from gnomon.base import EngineError
-
-# who runs the tests may ignore interrupts, as shells let programs in the background do
-HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-
-
-def run(program: str, interrupt_after: str | None = None, limit: float = 30) -> tuple[int, str]:
-    """Run a Python program; Ctrl-C it once it printed the line `interrupt_after`."""
-    child = subprocess.Popen(
-        [sys.executable, "-u", "-c", HEARD + textwrap.dedent(program).lstrip()],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    lines = []
-    while interrupt_after is not None and (line := child.stdout.readline()):
-        lines.append(line)
-        if line.strip() == interrupt_after:
-            time.sleep(0.1)
-            child.send_signal(signal.SIGINT)
-            break
-    try:
-        rest, _ = child.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        pytest.fail("the process hangs: " + "".join(lines) + child.communicate()[0])
-    return child.returncode, "".join(lines) + rest
+from tests.engine.processes import HEAD, run
 
 
 def in_child(function) -> None:
@@ -248,13 +220,6 @@ def test_a_child_sees_what_was_held_back_before_the_fork(threaded):
 
 # --- exit -----------------------------------------------------------------------------------
 
-HEAD = """
-    import threading, time
-    from gnomon import engine
-    e = engine.get()
-    v = e.new_variable("v")
-"""
-
 
 def test_work_pending_at_exit_is_done():
     code, out = run(
@@ -336,91 +301,3 @@ def test_a_thread_that_pushes_while_the_interpreter_ends():
     """
     )
     assert (code, out) == (0, "")
-
-
-# --- Ctrl-C ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("wait", ["e.wait_for_var(v)", "e.wait_for_all()"])
-def test_ctrl_c_ends_a_wait_and_the_work_goes_on(wait):
-    code, out = run(
-        HEAD
-        + f"""
-    go = threading.Event()
-    e.push_sync(lambda ctx: (go.wait(20), print("done")), None, (), [v])
-    try:
-        print("waiting")
-        {wait}
-    except KeyboardInterrupt:
-        print("interrupted")
-    go.set()
-    e.wait_for_all()
-    e.push_sync(lambda ctx: print("and on"), None, (), [v])
-    e.wait_for_var(v)
-    """,
-        "waiting",
-    )
-    assert (code, out.split("\n")[:4]) == (0, ["waiting", "interrupted", "done", "and on"])
-
-
-def test_ctrl_c_ends_the_program():
-    code, out = run(
-        HEAD
-        + """
-    e.push_sync(lambda ctx: time.sleep(0.3), None, (), [v])
-    print("waiting")
-    e.wait_for_all()
-    """,
-        "waiting",
-    )
-    assert code == -signal.SIGINT
-    assert "KeyboardInterrupt" in out
-
-
-STORM = """
-    import signal, sys, itertools
-    from gnomon.engine import ThreadedEngine
-    sys.setswitchinterval(1e-4)
-    e = ThreadedEngine(2)
-    variables = [e.new_variable() for _ in range(4)]
-    def step(i):
-        a, b, c = variables[i % 4], variables[(i + 1) % 4], variables[(i + 2) % 4]
-        e.push_sync(lambda ctx: None, None, [a], [b])
-        e.push_inline(lambda ctx: None, None, [b], [c])
-        e.push_sync(lambda ctx: None, None, [c, b], [a], priority=i % 3 - 1)
-        e.push_inline(lambda ctx: None, None, (), [a])
-        if i % 50 == 0:
-            e.wait_for_var(b)
-    armed, interrupts = False, 0
-    def interrupt(*args):
-        global armed
-        if armed:
-            armed = False
-            raise KeyboardInterrupt
-    signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 1e-3, 7e-4)
-    end = time.monotonic() + 3
-    for i in itertools.count():
-        if time.monotonic() > end:
-            break
-        try:
-            armed = True
-            step(i)
-            armed = False
-        except KeyboardInterrupt:
-            interrupts += 1
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    e.wait_for_all()
-    for v in variables:
-        e.push_sync(lambda ctx: None, None, (), [v])
-        e.push_inline(lambda ctx: None, None, (), [v])
-        e.wait_for_var(v)
-        assert not v.readers and v.writer is None and not v.queue
-    e.wait_for_all()
-    print("pushes", i > 1000, "interrupts", interrupts > 100, e.report() == "")
-"""
-
-
-def test_ctrl_c_at_any_instruction_leaves_the_books_right():
-    code, out = run(HEAD + STORM, limit=60)
-    assert (code, out.split("\n")[-2]) == (0, "pushes True interrupts True True")
