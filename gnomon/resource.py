@@ -10,7 +10,6 @@ threads. Unseeded, a generator begins at seed 0, as MXNet's do.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar
 
@@ -23,6 +22,7 @@ from gnomon.context import Context, current_context
 from gnomon.dtype import DType
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
+from gnomon.lock import exclusive
 from gnomon.runtime import pool
 from gnomon.shape import prod
 
@@ -97,12 +97,12 @@ class Generator:
     def __init__(self, ctx: Context, seed: int = 0) -> None:
         self.ctx = ctx
         self.var = engine.Var(f"random numbers of {ctx}")
-        self._lock = threading.Lock()
+        self._lock = exclusive()
         self.seed(seed)
 
     def renew_lock(self) -> None:
         """In a forked child: another thread of the parent may have held it."""
-        self._lock = threading.Lock()
+        self._lock = exclusive()
 
     def seed(self, seed: int) -> None:
         """Begin again with the numbers of `seed`, which differ from device to device."""
@@ -146,7 +146,7 @@ class _PerDevice:
     """One thing of each kind for each device, made when it is first asked for."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = exclusive()
         self.spaces: dict[Context, TempSpace] = {}
         self.generators: dict[Context, Generator] = {}
         self.start = 0  # the seed of generators that are yet to be made
@@ -161,7 +161,7 @@ class _PerDevice:
 
     def renew_locks(self) -> None:
         """In a forked child: another thread of the parent may have held one."""
-        self.lock = threading.Lock()
+        self.lock = exclusive()
         for made in self.generators.values():
             made.renew_lock()
 

@@ -35,7 +35,7 @@ from gnomon.engine.job import (
 from gnomon.engine.surely import surely
 from gnomon.engine.thread import ThreadState, open_gates
 from gnomon.engine.var import NOBODY
-from gnomon.runtime.lock import reentrant
+from gnomon.lock import reentrant
 
 if TYPE_CHECKING:
     from _thread import LockType

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import AbstractContextManager
 
 from gnomon import config
 from gnomon.engine.engine import Engine
 from gnomon.engine.naive import NaiveEngine
 from gnomon.engine.threaded import ThreadedEngine, ThreadedEnginePerDevice
+from gnomon.lock import exclusive
 
 KINDS: dict[str, type[Engine]] = {
     kind.__name__: kind for kind in (NaiveEngine, ThreadedEngine, ThreadedEnginePerDevice)
 }
 
-_making = threading.Lock()
+_making = exclusive()
 
 
 class Process:

@@ -23,9 +23,9 @@ from gnomon.engine.strike_code import VARIABLE
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import NOBODY, Var
 from gnomon.engine.work_code import WORK
+from gnomon.lock import reentrant
 from gnomon.runtime.fields import WORD, offset, readable, type_offset, words
 from gnomon.runtime.launch import Method, bound, for_good, method_of, native_code
-from gnomon.runtime.lock import reentrant
 from gnomon.runtime.native import Block
 from gnomon.runtime.once import once
 

@@ -11,13 +11,13 @@ array has `home` for good, since nobody knows who else looks there now, and batc
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
 from gnomon import engine
 from gnomon.expr.node import Buffer
+from gnomon.lock import reentrant
 from gnomon.ndarray.core import Array
 from gnomon.runtime.prepare import Store, prepare
 from gnomon.runtime.program import Done, Step
@@ -163,12 +163,12 @@ def own(array: Any) -> Any:
     return window.home if type(window) is Input else array
 
 
-_lock = [threading.RLock()]  # a forked child gets another one
+_lock = [reentrant()]  # a forked child gets another one
 
 
 def _in_child() -> None:
     """In a forked child: another thread of the parent may have held the lock."""
-    _lock[0] = threading.RLock()
+    _lock[0] = reentrant()
 
 
 if hasattr(os, "register_at_fork"):

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from gnomon.base import ParamError, complaint
 from gnomon.expr.node import Expr
+from gnomon.lock import reentrant
 from gnomon.registry import Registry
 
 GROUP = "gnomon.extensions"
 EXTENSIONS: Registry[Callable[..., Expr]] = Registry("extension")
 F = TypeVar("F", bound=Callable[..., Expr])
-_lock = [threading.RLock()]
+_lock = [reentrant()]
 _loaded: set[str] = set()
 
 
@@ -82,7 +82,7 @@ def load() -> None:
 
 def _in_child() -> None:
     """In a forked child: another thread of the parent may have held the lock."""
-    _lock[0] = threading.RLock()
+    _lock[0] = reentrant()
 
 
 if hasattr(os, "register_at_fork"):

@@ -45,7 +45,6 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 import weakref
 from collections.abc import Sequence
 from functools import partial
@@ -53,6 +52,7 @@ from typing import Any
 
 from gnomon.context import Context
 from gnomon.engine import EngineError
+from gnomon.lock import reentrant
 from gnomon.ndarray.chunk import Chunk
 from gnomon.ndarray.fused import Storing
 from gnomon.ndarray.numbers import Home, home_of
@@ -103,7 +103,7 @@ class Reminder:
             chunk.promised.remove(self)
 
 
-_mirrors = [threading.RLock()]  # a forked child gets another one
+_mirrors = [reentrant()]  # a forked child gets another one
 
 
 @functools.cache
@@ -276,7 +276,7 @@ def store(value: Any, dest: Any, kept: bool = False) -> bool:
 
 def _in_child() -> None:
     """In a forked child: another thread of the parent may have held the lock."""
-    _mirrors[0] = threading.RLock()
+    _mirrors[0] = reentrant()
 
 
 if hasattr(os, "register_at_fork"):

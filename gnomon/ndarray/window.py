@@ -21,6 +21,7 @@ from typing import Any
 
 from gnomon import config, engine
 from gnomon.context import Context
+from gnomon.lock import exclusive, reentrant
 from gnomon.ndarray.chunk import Chunk
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.fused import Storing, at_once, lone, one_by_one
@@ -73,7 +74,7 @@ class Own:
 
     def __init__(self) -> None:
         self.ident = threading.get_ident()
-        self.lock = threading.RLock()
+        self.lock = reentrant()
         self.large: Window | None = None  # the one that may hold many bytes
         self.windows: dict[tuple[int, ...], Window] = {}
         self.eager = False  # nothing is to wait
@@ -130,7 +131,7 @@ class _Thread(threading.local):
             _threads.add(self.own)
 
 
-_entering = [threading.Lock()]  # a forked child gets another one
+_entering = [exclusive()]  # a forked child gets another one
 _threads: weakref.WeakSet[Own] = weakref.WeakSet()
 here = _Thread()
 
@@ -356,9 +357,9 @@ def compute_all() -> None:
 
 def _in_child() -> None:
     """A forked child has one thread: what others were about to do is to be done anew."""
-    _entering[0] = threading.Lock()
+    _entering[0] = exclusive()
     for own in list(_threads):
-        own.lock = threading.RLock()
+        own.lock = reentrant()
         for window in own.windows.values():
             window.working = False
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import threading
 from typing import TYPE_CHECKING
 
 from gnomon import registry as _generic
+from gnomon.lock import reentrant
 
 if TYPE_CHECKING:
     from gnomon.ops.op import Op
 
 _operators: _generic.Registry[type[Op]] = _generic.Registry("operator")
-_reading = threading.RLock()
+_reading = reentrant()
 _progress: list[str] = []
 
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 import gc
 import os
 import struct
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
@@ -28,6 +27,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gnomon.base import GnomonError, Later
+from gnomon.lock import exclusive
 from gnomon.plan.form import Unnamed, form
 from gnomon.plan.signature import Signature, read, signature_of
 from gnomon.plan.statement import Store, Structure
@@ -49,7 +49,7 @@ class Cache:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.kernels: OrderedDict[Hashable, Kernel] = OrderedDict()
-        self.lock = threading.Lock()
+        self.lock = exclusive()
 
     def get(self, stores: Sequence[Store], structure: Structure) -> Kernel:
         """The kernel of `structure`: from memory, from disk, or compiled now."""
@@ -135,7 +135,7 @@ CACHE = Cache(CAPACITY)
 
 def _unlock_in_child() -> None:
     """A child begins with a free lock, whoever held it when the process was forked."""
-    CACHE.lock = threading.Lock()
+    CACHE.lock = exclusive()
 
 
 if hasattr(os, "register_at_fork"):

@@ -25,8 +25,8 @@ from typing import Any, TypeVar
 import llvmlite.binding as llvm
 
 from gnomon.base import GnomonError
+from gnomon.lock import reentrant
 from gnomon.record import record
-from gnomon.runtime.lock import reentrant
 from gnomon.runtime.once import once
 
 T = TypeVar("T")

@@ -23,7 +23,6 @@ import functools
 import math
 import os
 import sys
-import threading
 from collections import defaultdict, deque
 from collections.abc import Callable
 from functools import partial
@@ -35,6 +34,7 @@ from gnomon import config, context
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError, ParamError, ShapeError, complaint
 from gnomon.context import Context
+from gnomon.lock import exclusive
 from gnomon.runtime.device import Device, find
 
 SMALL = 1024  # bytes: up to here sizes are multiples of 64, and a shelf holds the idle blocks
@@ -137,7 +137,7 @@ class Pool:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.lock = threading.Lock()
+        self.lock = exclusive()
         shelves = [Shelf(self, size) for size in range(64, SMALL + 1, 64)]
         self.shelves = [shelves[0], *shelves]  # by a request's bytes plus 63, divided by 64
         self._keep: int = config.get("pool_limit")
@@ -347,7 +347,7 @@ def _human(nbytes: float) -> str:
 
 
 _pools: dict[str | Context, Pool] = {}  # a device's name, and whatever else it was called
-_pools_lock = threading.Lock()
+_pools_lock = exclusive()
 
 
 def pool_of(device: str | Context = "cpu") -> Pool:

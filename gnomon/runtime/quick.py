@@ -20,7 +20,6 @@ import inspect
 import itertools
 import struct
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,11 +32,11 @@ from gnomon.expr.node import MAPPER, RVALUE, Buffer, Expr, Map, Scalar
 from gnomon.expr.pattern import EPOCH, NONE, Pattern, pattern_of
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.scalar import SCALAR, ScalarFn
+from gnomon.lock import exclusive, if_free
 from gnomon.plan.statement import SAVERS, Saver
 from gnomon.runtime import fields, jit, launch_code, quick_call, quick_code, quick_tensor
 from gnomon.runtime.fields import offset
 from gnomon.runtime.launch import Launch, Method, for_good, method_of, native_code
-from gnomon.runtime.lock import if_free
 from gnomon.runtime.native import Block, ffi
 from gnomon.runtime.quick_code import BITS, MIX
 from gnomon.runtime.quick_tensor import ABSENT, ROW
@@ -70,14 +69,14 @@ _table = Block(_HEAD + (_ENTRY << BITS))
 _table.words[0] = ctypes.addressof(EPOCH)
 _memory = ffi.buffer(_table.words)
 #: held by who writes the table; nobody waits for it, as finalizers may come back here at any time
-_writing = [threading.Lock()]
+_writing = [exclusive()]
 #: what the entries are about, by place: it lives as long as they stand
 _kept: dict[int, tuple[object, ...]] = {}
 #: the type of tensors, once there is one
 _tensors: list[type[Buffer]] = []
 #: how often launches have asked
 _asked = itertools.count()
-_installing = threading.Lock()
+_installing = exclusive()
 #: native code, and what Python needs to call it
 _installed: list[object] = []
 
@@ -99,7 +98,7 @@ def clear() -> None:
 
 def renew() -> None:
     """In a forked child: another thread of the parent may have been writing the table."""
-    _writing[0] = threading.Lock()
+    _writing[0] = exclusive()
 
 
 def enter(keys: Sequence[object], found: Sequence[object]) -> bool:

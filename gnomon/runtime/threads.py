@@ -24,11 +24,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 import time
 
 from gnomon import config
 from gnomon.base import ParamError, complaint
+from gnomon.lock import reentrant
 from gnomon.record import record
 from gnomon.runtime import jit, objects, thread_code
 from gnomon.runtime.native import function, pointer, symbol
@@ -54,7 +54,7 @@ class _State:
     forked: bool = False
 
 
-_lock = threading.RLock()
+_lock = reentrant()
 _state = _State()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -14,13 +13,14 @@ from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes
 from gnomon.expr.node import Buffer, Expr, Operand
 from gnomon.expr.pattern import forget
+from gnomon.lock import reentrant
 from gnomon.runtime import pool
 from gnomon.shadow.tensor import Array, Tensor
 from gnomon.shape import prod, row_major
 
 ALIGNMENT = 64
 #: held by who gives a container another shape
-_resizing = [threading.RLock()]
+_resizing = [reentrant()]
 
 
 class TensorContainer(Tensor):
@@ -136,7 +136,7 @@ def span(shape: Sequence[int], strides: Sequence[int]) -> int:
 
 def _in_child() -> None:
     """In a forked child: another thread of the parent may have held the lock."""
-    _resizing[0] = threading.RLock()
+    _resizing[0] = reentrant()
 
 
 if hasattr(os, "register_at_fork"):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import operator
 import os
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,6 +28,7 @@ from gnomon.expr.axes import checked_sizes, whole
 from gnomon.expr.ext.philox import Philox
 from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.expr.pattern import pattern_of
+from gnomon.lock import exclusive
 from gnomon.runtime import device as devices
 from gnomon.runtime.dispatch import tracer
 from gnomon.shadow.tensor import Tensor
@@ -58,7 +58,7 @@ class Random:
 
     def __init__(self, device: str = "cpu", seed: int = 0) -> None:
         self.device = devices.find(device).name
-        self._lock = threading.Lock()
+        self._lock = exclusive()
         _streams.add(self)
         self.seed(seed)
 
@@ -366,7 +366,7 @@ def mixed(number: int) -> int:
 def _in_child() -> None:
     """In a forked child: another thread of the parent may have held a stream's lock."""
     for stream in _streams:
-        stream._lock = threading.Lock()
+        stream._lock = exclusive()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,4 +1,4 @@
-"""Work under a lock that nobody waits for, and interrupts that fall anywhere."""
+"""Locks and interrupts that fall anywhere; work under a lock that nobody waits for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import signal
 import threading
 import time
 
-from gnomon.runtime.lock import if_free
+import pytest
+
+from gnomon.lock import SafeLock, SafeReentrant, exclusive, if_free, reentrant
 
 
 def test_work_is_done_where_the_lock_is_free():
@@ -39,27 +41,69 @@ def test_an_error_of_the_work_leaves_the_lock_free():
         raise AssertionError("the error was swallowed")
 
 
-def test_an_interrupt_leaves_the_lock_free_wherever_it_falls():
+def enter(lock):
+    with lock:
+        pass
+
+
+def taken(lock):
+    free = lock.acquire(blocking=False)
+    if free:
+        lock.release()
+    return not free or (hasattr(lock, "_is_owned") and lock._is_owned())
+
+
+@pytest.mark.parametrize(
+    ("make", "work"),
+    [
+        (exclusive, lambda lock: if_free(lock, lambda: None)),
+        (exclusive, enter),
+        (reentrant, enter),
+        (SafeLock, enter),
+        (SafeReentrant, enter),
+    ],
+)
+def test_an_interrupt_leaves_the_lock_free_wherever_it_falls(make, work):
     def interrupt(*_):
         nonlocal armed
         if armed:
             armed = False
             raise InterruptedError
 
-    armed, interrupts, lock = False, 0, threading.Lock()
+    armed, interrupts, lock = False, 0, make()
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, 1e-3, 1e-4)
     try:
-        end = time.monotonic() + 2
+        end = time.monotonic() + 1
         while time.monotonic() < end:
             try:
                 armed = True
-                if_free(lock, lambda: None)
+                work(lock)
                 armed = False
             except InterruptedError:
                 interrupts += 1
-            assert not lock.locked()
+            assert not taken(lock)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert interrupts > 100
+
+
+@pytest.mark.parametrize("make", [exclusive, reentrant, SafeLock, SafeReentrant])
+def test_a_block_has_the_lock_to_its_end(make):
+    lock, order = make(), []
+
+    def other():
+        with lock:
+            order.append("other")
+
+    thread = threading.Thread(target=other)
+    with lock as entered:
+        thread.start()
+        thread.join(0.05)
+        order.append("first")
+    thread.join()
+    assert entered is True and order == ["first", "other"] and not taken(lock)
+    with pytest.raises(ZeroDivisionError), lock:
+        _ = 1 // 0
+    assert not taken(lock)

@@ -1,0 +1,127 @@
+"""Locks whose blocks an interrupt cannot leave with the lock held; work that waits for no lock.
+
+An interrupt is an exception that a signal's handler raises between two steps of the interpreter. Up
+to Python 3.13 it looks for signals nowhere between having entered a lock and being in the block
+that gives it back; from 3.14 on it looks right after the call of `__enter__`, and the lock stays
+held for good (10,000 of 17,000 interrupts of a loop of nothing else). It looks after no call that
+a `for` makes: the locks here are taken by one; and their `__exit__`, made in C, begins without a
+look.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from operator import attrgetter
+from types import TracebackType
+from typing import Protocol, cast
+
+
+class Lock(Protocol):
+    """What is asked of Python's lock."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+
+    def release(self) -> None: ...
+
+    def locked(self) -> bool: ...
+
+    def __enter__(self) -> bool: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+
+class Reentrant(Protocol):
+    """What is asked of Python's reentrant lock; `_is_owned` is what conditions ask too."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+
+    def release(self) -> None: ...
+
+    def __enter__(self) -> bool: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+    def _is_owned(self) -> bool: ...
+
+
+def _enter(lock: Lock | Reentrant) -> bool:
+    """`__enter__` of a lock, without room for an interrupt once it is taken."""
+    for _ in iter(lock.acquire, True):
+        pass
+    return True
+
+
+class SafeLock:
+    """Python's lock, entered without room for an interrupt."""
+
+    __slots__ = ("_lock", "acquire", "locked", "release")
+
+    def __init__(self) -> None:
+        self._lock = lock = threading.Lock()
+        self.acquire, self.release, self.locked = lock.acquire, lock.release, lock.locked
+
+    __enter__ = _enter
+    __exit__ = property(attrgetter("_lock.__exit__"))
+
+
+# Python's reentrant lock, entered likewise
+SafeReentrant = type(
+    "SafeReentrant", (type(threading.RLock()),), {"__slots__": (), "__enter__": _enter}
+)
+
+_LOOKS_TOO_EARLY = sys.version_info >= (3, 14)
+
+
+def exclusive() -> Lock:
+    """A new lock for one holder.
+
+    >>> with exclusive() as taken:
+    ...     taken
+    True
+    """
+    return cast(Lock, SafeLock() if _LOOKS_TOO_EARLY else threading.Lock())
+
+
+def reentrant() -> Reentrant:
+    """A new lock that its holder may take again, and that tells who has it.
+
+    >>> lock = reentrant()
+    >>> with lock:
+    ...     lock._is_owned()
+    True
+    """
+    return cast(Reentrant, SafeReentrant() if _LOOKS_TOO_EARLY else threading.RLock())
+
+
+def if_free(lock: Lock, work: Callable[[], object]) -> bool:
+    """Whether nobody had the lock: then `work` has been done under it.
+
+    An interrupt leaves the lock free wherever it falls. Between a call that took it and the store
+    of the answer there would be room for one; here `extend` takes and tells in one call, made in C,
+    and what gives it back is already around that.
+
+    >>> if_free(exclusive(), lambda: print("alone"))
+    alone
+    True
+    """
+    taken: list[bool] = []
+    try:
+        taken.extend(filter(lock.acquire, (False,)))
+        if taken:
+            work()
+    finally:
+        if taken:
+            lock.release()
+    return bool(taken)
