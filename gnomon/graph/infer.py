@@ -6,7 +6,6 @@ reads or gives became better known. Unknown is None; a dimension 0 is not known,
 
 from __future__ import annotations
 
-import ast
 import functools
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ops.infer import show_shape
+from gnomon.ops.param import Dims, kind_of
 
 T = TypeVar("T")
 Shape = tuple[int, ...]
@@ -82,11 +82,9 @@ def shape_attribute(node: Node) -> Shape | None:
     if text is None:
         return None
     try:
-        value = ast.literal_eval(text.replace("L", ""))
-        shape = tuple(int(d) for d in (value if isinstance(value, (tuple, list)) else (value,)))
-    except (ValueError, SyntaxError, TypeError):
-        where = f"variable {node.name}"
-        raise ShapeError(complaint(where, "__shape__", "a tuple of ints", repr(text))) from None
+        shape = kind_of(Dims).parse(text)
+    except (ValueError, TypeError):
+        raise ShapeError(_attribute_complaint(node, "__shape__", "a tuple of ints")) from None
     return tuple(max(d, 0) for d in shape) or None
 
 
@@ -95,7 +93,14 @@ def dtype_attribute(node: Node) -> DType | None:
     text = node.attrs.get("__dtype__")
     if text is None or text == "-1":
         return None
-    return dtypes.from_flag(int(text)) if text.lstrip("-").isdigit() else dtypes.of(text)
+    try:
+        return dtypes.from_flag(int(text)) if text.isdecimal() else dtypes.of(text)
+    except (DTypeError, ValueError):
+        raise DTypeError(_attribute_complaint(node, "__dtype__", "a dtype")) from None
+
+
+def _attribute_complaint(node: Node, key: str, expected: str) -> str:
+    return complaint(f"variable {node.name}", key, expected, f"{node.attrs[key]!r:.60}")
 
 
 def _start(

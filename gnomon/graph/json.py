@@ -61,12 +61,15 @@ def _pooling(op: Any) -> int:
     return 2 if op.pool_type == "max" and op.kernel and not str(op.layout).endswith("C") else 1
 
 
-#: operators of MXNet with outputs for its own use that gnomon's do not have; files count them
+#: operators whose outputs for their own use are others in MXNet; files count MXNet's
 HIDDEN_OUTPUTS: Mapping[str, Callable[[Any], int]] = {
     "InstanceNorm": lambda op: 3,
     "L2Normalization": lambda op: 2,
     "LRN": lambda op: 2,
     "Pooling": _pooling,
+    "RNN": lambda op: op.num_visible_outputs,
+    "sort": lambda op: 2,
+    "topk": lambda op: 2 if op.ret_typ in ("both", "value") else 1,
 }
 
 

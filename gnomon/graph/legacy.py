@@ -98,8 +98,10 @@ def _give(graph: dict[str, Any], node: Mapping[str, Any], at: int, key: str, val
         return
     number = inputs[at][0] if isinstance(inputs[at], list) and inputs[at] else -1
     nodes = graph["nodes"]
-    if type(number) is int and 0 <= number < len(nodes) and nodes[number].get("op") == "null":
-        nodes[number]["attrs"][hidden_key(key)] = value
+    source = nodes[number] if type(number) is int and 0 <= number < len(nodes) else None
+    attrs = source.get("attrs") if isinstance(source, dict) else None
+    if isinstance(attrs, dict) and source.get("op") == "null":
+        attrs[hidden_key(key)] = value
 
 
 def _add_missing_variables(graph: dict[str, Any]) -> None:

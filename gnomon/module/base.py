@@ -21,6 +21,7 @@ from gnomon.initializer import Uniform
 from gnomon.io import DataBatch, DataIter
 from gnomon.model import BatchEndParam, read_params, save_params
 from gnomon.module.abstract import Computation
+from gnomon.ops import signature
 
 BatchCallback = Callable[[BatchEndParam], object]
 EpochCallback = Callable[[int, Any, dict[str, Any], dict[str, Any]], object]
@@ -108,16 +109,16 @@ class BaseModule(Computation):
         """(name, value) of the metric over the data, or over its first `num_batch` batches."""
         self._need("score", "binded", "params_initialized")
         eval_metric = metrics.create(eval_metric)
-        if reset:
-            eval_data.reset()
+        _rewound("score", eval_data, reset)
         eval_metric.reset()
-        nbatch = 0
-        for nbatch, batch in _first(eval_data, num_batch):
-            self.prepare(batch, sparse_row_id_fn)
-            self.forward(batch, is_train=False)
-            self._measure(eval_metric, batch)
-            _call(batch_end_callback, epoch, nbatch - 1, eval_metric, locals())
-        _call(score_end_callback, epoch, nbatch, eval_metric, locals())
+        actual_num_batch = 0
+        for nbatch, eval_batch in _first(eval_data, num_batch):
+            self.prepare(eval_batch, sparse_row_id_fn)
+            self.forward(eval_batch, is_train=False)
+            self._measure(eval_metric, eval_batch)
+            _call(batch_end_callback, epoch, nbatch, eval_metric, locals())
+            actual_num_batch += 1
+        _call(score_end_callback, epoch, actual_num_batch, eval_metric, locals())
         return eval_metric.get_global_name_value()
 
     def _measure(self, eval_metric: Any, batch: Any) -> None:
@@ -135,13 +136,12 @@ class BaseModule(Computation):
     ) -> Iterator[tuple[list[Any], int, DataBatch]]:
         """For each batch its outputs without padding, its number, and the batch."""
         self._need("iter_predict", "binded", "params_initialized")
-        if reset:
-            eval_data.reset()
-        for count, batch in _first(eval_data, num_batch):
+        _rewound("iter_predict", eval_data, reset)
+        for nbatch, batch in _first(eval_data, num_batch):
             self.prepare(batch, sparse_row_id_fn)
             self.forward(batch, is_train=False)
             pad = batch.pad or 0
-            yield [out[0 : out.shape[0] - pad] for out in self.get_outputs()], count - 1, batch
+            yield [out[0 : out.shape[0] - pad] for out in self.get_outputs()], nbatch, batch
 
     def predict(
         self,
@@ -206,6 +206,7 @@ class BaseModule(Computation):
         `batch_end_callback` gets a BatchEndParam; `epoch_end_callback` the epoch, the symbol,
         arg_params and aux_params. Both may be lists.
         """
+        given = locals()
         if num_epoch is None:
             raise ParamError(complaint("Module.fit", "num_epoch", "the number of epochs", None))
         if not hasattr(train_data, "provide_data"):
@@ -224,9 +225,7 @@ class BaseModule(Computation):
         self.init_params(initializer, arg_params, aux_params, allow_missing, force_init)
         self.init_optimizer(kvstore, optimizer, optimizer_params)
         for epoch in range(begin_epoch, num_epoch):
-            self._fit_epoch(
-                train_data, metric, epoch, batch_end_callback, monitor, sparse_row_id_fn
-            )
+            self._fit_epoch(given, metric, epoch)
             params = self._synchronized()
             for callback in _as_list(epoch_end_callback):
                 callback(epoch, self.symbol, *params)
@@ -236,39 +235,37 @@ class BaseModule(Computation):
                 self._log(epoch, "Validation", scored)
             train_data.reset()
 
-    def _fit_epoch(
-        self,
-        train_data: DataIter,
-        eval_metric: Any,
-        epoch: int,
-        batch_end_callback: Any,
-        monitor: Any,
-        sparse_row_id_fn: Any,
-    ) -> None:
-        """Train on every batch once, and log the metric."""
-        begin = time.time()
+    def _fit_epoch(self, given: dict[str, Any], eval_metric: Any, epoch: int) -> None:
+        """Train on every batch once, and log the metric; `given` are the arguments of `fit`.
+
+        They and the variables here, under MXNet's names, are the `locals` that callbacks get.
+        """
+        tic, monitor = time.time(), given["monitor"]
         eval_metric.reset()
         values: list[tuple[str, float]] = []
-        batches, nbatch = iter(train_data), 0
-        data_batch = next(batches, None)
-        while data_batch is not None:
+        data_iter, nbatch = iter(given["train_data"]), 0
+        data_batch = next(data_iter, None)
+        end_of_batch = data_batch is None
+        while not end_of_batch:
             if monitor is not None:
                 monitor.tic()
-            self.prepare(data_batch, sparse_row_id_fn)
+            self.prepare(data_batch, given["sparse_row_id_fn"])
             self.forward_backward(data_batch)
             self.update()
             self._measure(eval_metric, data_batch)
             # Not earlier: an iterator may reuse the arrays of the batch before.
-            following = next(batches, None)
+            next_data_batch = next(data_iter, None)
+            end_of_batch = next_data_batch is None
             if monitor is not None:
                 monitor.toc_print()
-            if following is None:
+            if end_of_batch:
                 # Before the last callback, which may reset the metric.
                 values = eval_metric.get_global_name_value()
-            _call(batch_end_callback, epoch, nbatch, eval_metric, locals())
-            data_batch, nbatch = following, nbatch + 1
+            scope = {**given, **locals()}
+            _call(given["batch_end_callback"], epoch, nbatch, eval_metric, scope)
+            data_batch, nbatch = next_data_batch, nbatch + 1
         self._log(epoch, "Train", values)
-        self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - begin)
+        self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - tic)
 
     def _synchronized(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The parameters after an epoch, made equal on all devices."""
@@ -282,11 +279,20 @@ class BaseModule(Computation):
 
 
 def _first(source: Iterable[Any], limit: int | None) -> Iterator[tuple[int, Any]]:
-    """Pairs of a count from 1 and a batch, up to `limit` of them."""
-    for count, batch in enumerate(source, 1):
-        if limit is not None and count > limit:
+    """Pairs of a number and a batch, up to `limit` of them."""
+    for number, batch in enumerate(source):
+        if number == limit:
             return
-        yield count, batch
+        yield number, batch
+
+
+def _rewound(where: str, eval_data: Any, reset: bool) -> None:
+    """Have `eval_data` begin anew where `reset` says so; DTypeError where it is no iterator."""
+    if not hasattr(eval_data, "reset" if reset else "__iter__"):
+        expected, got = "a DataIter", signature.shown(eval_data)
+        raise DTypeError(complaint(f"Module.{where}", "eval_data", expected, got))
+    if reset:
+        eval_data.reset()
 
 
 def _as_list(callbacks: Any) -> Sequence[Callable[..., object]]:

@@ -189,7 +189,10 @@ def linspace(
     """
     if num < 0:
         raise ParamError(complaint("linspace", "num", "0 or more", num))
-    return array(np.linspace(start, stop, num, endpoint), ctx, dtype)
+    if num == 0:
+        return empty((0,), ctx, dtype)
+    given = {"start": start, "stop": stop, "num": num, "endpoint": endpoint}
+    return _made("_linspace", ctx, None, dtype=_dtype(dtype).name, **given)
 
 
 def eye(
@@ -284,9 +287,14 @@ def histogram(a: Any, bins: Any = 10, range: Any = None) -> list[NDArray] | tupl
 
     A number of bins without a range gives a tuple, and counts in float32, as MXNet does.
     """
-    edges = bins.asnumpy() if isinstance(bins, Array) else bins
-    counts, found = np.histogram(a.asnumpy(), edges, range)
-    places = array(found, a.context, "float32")
-    if range is None and not isinstance(bins, Array):
-        return array(counts, a.context, "float32"), places
-    return [array(counts, a.context, "int64"), places]
+    if isinstance(bins, Array):
+        return _histogram((a, bins))
+    if range is not None:
+        return _histogram((a,), bin_cnt=bins, range=range)
+    counts, edges = np.histogram(a.asnumpy(), bins)
+    return array(counts, a.context, "float32"), array(edges, a.context, "float32")
+
+
+def _histogram(inputs: tuple[Any, ...], **given: Any) -> Any:
+    """What the operator of this name gives."""
+    return invoke(registry.find("_histogram").parse(given), inputs)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from gnomon.base import ParamError, ShapeError, complaint
-from gnomon.dtype import DType, from_flag, int64
+from gnomon.dtype import DType, float64, from_flag, int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, Scalar, cast
 from gnomon.expr.term import Number, cast_number
@@ -143,6 +143,30 @@ class Arange(Created):
     def held(self, x: float) -> float:
         """`x` in the dtype of the output; whole numbers keep their low bits, as sums of them do."""
         return cast_number(int(x), self.dtype) if self.dtype.kind in "iu" else x
+
+
+@op("_linspace", inputs=())
+class Linspace(Created):
+    """Numbers at equal distances from `start` to `stop`, which is the last one or left out."""
+
+    leading: ClassVar[tuple[str, ...]] = ("start", "stop", "num", "endpoint", "ctx")
+    start: float = param(doc="First number.")
+    stop: float = param(doc="End of the numbers.")
+    num: int = param(low=0, doc="How many numbers.")
+    endpoint: bool = param(True, doc="Whether `stop` is one of them.")
+    dtype: DType = param("float32", choices=NUMBERS, doc="Dtype of the output.")
+    shape = None
+
+    def size(self) -> Shape | None:
+        return (self.num,)
+
+    def forward(self) -> Expr:
+        place = cast(ext.iota((self.num,), 0, int64), float64)
+        gaps = max(self.num - self.endpoint, 1)
+        found = place * ((self.stop - self.start) / gaps) + self.start
+        if self.endpoint and self.num > 1:  # to the bit, whatever the distances round to
+            found = fn.where(fn.eq(place, self.num - 1), self.stop, found)
+        return cast(found, self.dtype)
 
 
 class Told(Op):

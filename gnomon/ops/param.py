@@ -85,9 +85,12 @@ def _read_tuple(element: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...
 def _literal_tuple(text: str) -> Any:
     """The tuple or number written in `text`; Python 2's long suffix is forgiven."""
     try:
-        return ast.literal_eval(text.strip().replace("L", ""))
-    except (SyntaxError, ValueError):
-        raise ValueError(f"{text!r} is not a tuple of numbers") from None
+        value = ast.literal_eval(text.strip().replace("L", ""))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: deep nesting
+        value = text
+    if isinstance(value, (str, bytes, dict, set)):
+        raise ValueError(f"{text!r} is not a tuple of numbers")
+    return value
 
 
 def _read_int_or_none(value: Any) -> int | None:
@@ -268,18 +271,18 @@ class Parameter:
 def show(value: Any) -> str:
     """The string MXNet's files hold for `value`.
 
-    >>> [show(v) for v in ((1, 1), True, 1e-05, None, 3)]
-    ['(1, 1)', 'True', '1e-05', 'None', '3']
+    >>> [show(v) for v in ((1, 1), [3], True, 1e-05, np.float32(0.1), None)]
+    ['(1, 1)', '[3]', 'True', '1e-05', '0.1', 'None']
     """
     if isinstance(value, str):
         return value
     if isinstance(value, dtypes.DType):
         return value.name
-    if isinstance(value, (tuple, list)):
-        inner = ", ".join(show(v) for v in value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(show, value))}]"
+    if isinstance(value, (tuple, np.ndarray)):
+        inner = ", ".join(map(show, value))
         return f"({inner},)" if len(value) == 1 else f"({inner})"
     if isinstance(value, type):
         return dtypes.of(value).name
-    if isinstance(value, np.generic):  # NumPy 2 prints its type, too
-        value = value.item()
     return str(value)

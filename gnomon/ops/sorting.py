@@ -100,9 +100,12 @@ class Sort(Ordering):
 
     has_gradient = True
 
+    def outputs(self) -> tuple[str, ...]:
+        return ("output0",)
+
     def shapes(self, s: Shapes) -> None:
         data = s.need("data")
-        s["output"] = self.sized(data, self.length(data))
+        s["output0"] = self.sized(data, self.length(data))
 
     def run(self, ctx: Any, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
         check_requests(self.name, req, out_data)
@@ -141,7 +144,8 @@ class TopK(Ordering):
     dtype: DType = param("float32", choices=POSITIONS, doc="Dtype of the positions.")
 
     def outputs(self) -> tuple[str, ...]:
-        return ("output0", "output1") if self.ret_typ == "both" else ("output",)
+        named = {"both": ("output0", "output1"), "value": ("output0",)}
+        return named.get(self.ret_typ, ("output",))
 
     def gives_values(self) -> bool:
         return self.ret_typ in ("value", "both")
@@ -156,13 +160,13 @@ class TopK(Ordering):
             s[name] = data if self.ret_typ == "mask" else self.sized(data, self.k or length)
 
     def types(self, t: Types) -> None:
+        first, *places = self.outputs()
         if self.ret_typ == "indices":
-            t["output"] = self.dtype
-        elif self.ret_typ == "both":
-            t.same("data", "output0")
-            t["output1"] = self.dtype
+            places = [first]
         else:
-            t.same("data", "output")
+            t.same("data", first)
+        for name in places:
+            t[name] = self.dtype
 
     def run(self, ctx: Any, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
         check_requests(self.name, req, out_data)

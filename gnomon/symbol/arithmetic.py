@@ -57,6 +57,7 @@ class Arithmetic(Composite):
     """`+ - * / % **`, comparisons, negation and `abs`; comparisons give 0 and 1."""
 
     __slots__ = ()
+    __array_ufunc__ = None  # NumPy's numbers on the left leave it to the methods here
     __hash__ = None  # type: ignore[assignment]  # == composes
 
     __add__ = __radd__ = __iadd__ = _method("+", "_Plus", "_PlusScalar")

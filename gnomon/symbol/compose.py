@@ -25,17 +25,21 @@ def make(
     """A node that applies `cls` to `inputs` in order and `named` by name.
 
     What is missing becomes a variable named after the node: `fc1_weight`. `params` may hold
-    attributes of the user too (`__these__`); `hint` begins an automatic name.
+    attributes of the user too (`__these__`, and `lr_mult` and its like); `hint` begins an
+    automatic name.
 
     Raises:
+        TypeError: `name` is no string.
         ParamError: unknown parameters or inputs, values out of range.
     """
+    if name is not None and not isinstance(name, str):
+        raise TypeError(complaint(cls.name, "name", "a string", repr(name)))
     users = AttrScope.current.get(attr)
-    given = {k: v for k, v in params.items() if not is_attribute(k)}
+    given = {k: v for k, v in params.items() if not is_attribute(hidden_key(k))}
     given.update((k, v) for k, v in users.items() if not is_attribute(hidden_key(k)))
     op = cls.parse(given)
     attrs = op.attrs()
-    attrs.update((k, str(v)) for k, v in params.items() if is_attribute(k))
+    attrs.update((hidden_key(k), str(v)) for k, v in params.items() if k not in given)
     attrs.update(attributes(cls.name, {k: v for k, v in users.items() if k not in given}))
     name = NameManager.current.get(name, hint.lower())
     return Node(op, name, _filled(op, name, attrs, inputs, named), attrs)

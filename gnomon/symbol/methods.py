@@ -74,11 +74,11 @@ class Methods(Composite):
         Raises:
             TypeError: neither a number nor a tuple of them.
         """
-        cuts = {"indices": (), "axis": axis, "squeeze_axis": squeeze_axis}
+        cuts = {"indices": [], "axis": axis, "squeeze_axis": squeeze_axis, "sections": 0}
         if isinstance(indices_or_sections, int):
             cuts["sections"] = indices_or_sections
         elif isinstance(indices_or_sections, (tuple, list)):
-            cuts["indices"] = (0, *indices_or_sections)
+            cuts["indices"] = [0, *indices_or_sections]
         else:
             expected = "an int or a tuple of ints"
             got = repr(indices_or_sections)

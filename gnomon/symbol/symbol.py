@@ -92,12 +92,12 @@ class Symbol(Arithmetic, Methods):
         Raises:
             IndexError: no output of this number.
             ParamError: no output of this name, or several.
-            TypeError: neither a number, nor a name, nor a slice.
+            TypeError: neither a number, nor a name, nor a slice; a slice of nothing.
         """
         if isinstance(index, str):
             return Symbol([self._named(index)])
         if isinstance(index, slice):
-            return Symbol(self._entries[index])
+            return Group(list(self)[index])
         if not isinstance(index, int):
             raise TypeError(complaint(f"{self!r}[]", "index", "int, str or slice", repr(index)))
         if not -len(self) <= index < len(self):
@@ -164,13 +164,18 @@ class Symbol(Arithmetic, Methods):
         return {n.name: shown(n) for n in self._graph.topo if n.attrs}
 
     def _set_attr(self, **kwargs: str) -> None:
-        """Set attributes of this symbol's own node, for all symbols that contain it."""
-        new = compose.attributes(f"{self!r}", kwargs)
-        for node in dict.fromkeys(e.node for e in self._entries):
-            attrs = {**node.attrs, **new}
-            if node.op is not None:
-                node.op = type(node.op).parse(json.parameters(attrs))
-            node.attrs.update(new)
+        """Set attributes of this symbol's own node, for all symbols that contain it.
+
+        Raises:
+            ParamError: a group; an attribute that is no string, or not the operator's.
+        """
+        if self.name is None:
+            raise ParamError(complaint("Symbol._set_attr", "self", "one node", repr(self)))
+        new, node = compose.attributes(f"{self!r}", kwargs), self._entries[0].node
+        attrs = {**node.attrs, **new}
+        if node.op is not None:
+            node.op = type(node.op).parse(json.parameters(attrs))
+        node.attrs.update(new)
 
     # inference ------------------------------------------------------------------------------
 

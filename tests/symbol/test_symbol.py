@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import json
 import pickle
 import threading
 
@@ -87,6 +88,47 @@ def test_composition_refuses_what_does_not_fit():
         sym.FullyConnected(sym.Variable("x"), num_hiden=3)
 
 
+def test_numbers_of_numpy_on_the_left():
+    x = sym.Variable("x")
+    for number in (np.float32(2), np.float64(2), np.int64(2)):
+        total = (number * x) + (number - x)
+        assert total.eval(x=nd.ones(2))[0].asnumpy().tolist() == [3, 3]
+    with pytest.raises(TypeError, match="a symbol or a number"):
+        np.ones(2) + x
+
+
+def test_attributes_of_users_among_the_parameters():
+    layer = sym.FullyConnected(sym.Variable("x"), num_hidden=2, name="fc", lr_mult=3)
+    assert layer.attr("lr_mult") == layer.attr("__lr_mult__") == "3"
+    assert layer.attr_dict()["fc_weight"]["__lr_mult__"] == "3"
+    with pytest.raises(TypeError, match=r"FullyConnected: argument 'name': .* got 3"):
+        sym.FullyConnected(sym.Variable("x"), num_hidden=2, name=3)
+    with pytest.raises(ParamError, match="_set_attr: argument 'self': expected one node"):
+        sym.Group([layer, layer + 1])._set_attr(mood="good")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "text"), [([3, 3], "[3, 3]"), (np.array([3, 3]), "(3, 3)"), ((3, 3), "(3, 3)")]
+)
+def test_texts_of_parameters_can_be_read_again(kernel, text):
+    layer = sym.Convolution(sym.Variable("x"), kernel=kernel, num_filter=np.int64(2), name="c")
+    assert layer.attr("kernel") == text
+    assert sym.load_json(layer.tojson()).infer_shape(x=(1, 1, 4, 4))[1] == [(1, 2, 2, 2)]
+    assert sym.Dropout(sym.Variable("x"), p=np.float32(0.3)).attr("p") == "0.3"
+
+
+def test_counted_outputs_are_those_of_mxnet():
+    x = sym.Variable("x")
+    lstm = sym.RNN(x, mode="lstm", state_size=2, num_layers=2, state_outputs=True)
+    whole = sym.RNN(x, mode="gru", state_size=2, num_layers=2)
+    values = sym.topk(x, ret_typ="value")
+    for symbol, count in ((lstm, 3), (whole, 1), (sym.sort(x), 2), (values, 2), (sym.topk(x), 1)):
+        *_, before, after = json.loads(symbol.tojson())["node_row_ptr"]
+        assert after - before == count
+    assert sym.sort(x, name="s").list_outputs() == ["s_output0"]
+    assert sym.split_v2(x, (1, 3)).list_attr()["indices"] == "[0, 1, 3]"
+
+
 def test_groups():
     x = sym.Variable("x")
     group = sym.Group([x, sym.Group([fc(), x])])
@@ -116,6 +158,8 @@ def test_outputs_by_number_name_and_slice():
         sym.Group([parts, parts])["s_output1"]
     with pytest.raises(TypeError, match="int, str or slice"):
         parts[1.0]
+    with pytest.raises(TypeError, match="a list of symbols"):
+        parts[2:1]
 
 
 def test_internals_and_children():
@@ -301,6 +345,24 @@ def test_created_symbols_know_their_shapes():
 
 
 # operators of users -------------------------------------------------------------------------
+
+
+def test_linspace_and_histogram():
+    line = sym.linspace(0, 1, 7, dtype="float64")
+    assert line.eval()[0].asnumpy().tolist() == np.linspace(0, 1, 7).tolist()
+    assert sym.linspace(2, 0, 4, endpoint=False).eval()[0].asnumpy().tolist() == [2, 1.5, 1, 0.5]
+    assert sym.linspace(0, 9, 1).eval()[0].asnumpy().tolist() == [0]
+    x, values = sym.Variable("x"), nd.array([0, 0.1, 0.5, 0.7, 1, 2])
+    counts, edges = sym.histogram(x, bins=3, range=(0, 1)).eval(x=values)
+    assert (counts.asnumpy().tolist(), counts.dtype) == ([2, 1, 2], np.int64)
+    assert np.allclose(edges.asnumpy(), [0, 1 / 3, 2 / 3, 1])
+    by_edges = sym.histogram(x, bins=sym.Variable("e"))
+    assert by_edges.infer_shape(x=(2, 3), e=(5,))[1] == [(4,), (5,)]
+    e = nd.array([0, 0.2, 0.6, 1])
+    assert by_edges.eval(x=values, e=e)[0].asnumpy().tolist() == [2, 1, 2]
+    assert nd.histogram(values, bins=e)[0].asnumpy().tolist() == [2, 1, 2]
+    with pytest.raises(ParamError, match="given together with bin_cnt"):
+        nd._internal._histogram(values, e, range=(0, 1))
 
 
 def test_operators_of_users_say_their_inputs():

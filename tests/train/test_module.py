@@ -100,6 +100,19 @@ def test_fit_tells_its_callbacks(caplog):
         assert words in caplog.text
 
 
+def test_callbacks_get_the_variables_that_mxnet_has():
+    seen = []
+    module = bound()
+    module.fit(data(), num_epoch=1, batch_end_callback=lambda p: seen.append(p.locals))
+    module.score(data(), "acc", score_end_callback=lambda p: seen.append(p.locals))
+    names = "self train_data optimizer epoch nbatch data_batch next_data_batch end_of_batch tic"
+    assert set(names.split()) <= seen[0].keys()
+    assert [(s["nbatch"], s["end_of_batch"]) for s in seen[:4:3]] == [(0, False), (3, True)]
+    names = "self eval_data eval_batch eval_metric nbatch actual_num_batch reset"
+    assert set(names.split()) <= seen[-1].keys()
+    assert seen[-1]["actual_num_batch"] == 4
+
+
 def test_predictions():
     module = trained()
     whole = module.predict(data()).asnumpy()
@@ -353,6 +366,11 @@ def test_splitting_a_batch():
         (lambda: bound(for_training=False, inputs_need_grad=True), "inputs_need_grad"),
         (lambda: bound().predict(3), "DataIter"),
         (lambda: bound().score(data(), "acuracy"), "acuracy"),
+        (
+            lambda: bound().score(mx.nd.ones((5, 4)), "acc"),
+            r"Module.score: argument 'eval_data': expected a DataIter, got an NDArray of shape",
+        ),
+        (lambda: list(bound().iter_predict(3, reset=False)), "a DataIter, got 3"),
         (lambda: bound().fit(data()), "num_epoch"),
         (lambda: bound().init_optimizer(kvstore=3), "kvstore"),
         (lambda: bound().init_optimizer(optimizer=3), "optimizer"),

@@ -1,0 +1,67 @@
+"""How many elements fall between edges: an operator that works on data, by NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import ParamError, complaint
+from gnomon.dtype import DType, int64
+from gnomon.ops.derive import Needs
+from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types
+from gnomon.ops.op import Op, op
+from gnomon.ops.param import Floats, param
+from gnomon.ops.requests import check_requests
+from gnomon.ops.sorting import store
+
+
+@op("_histogram", inputs=("data", "bins"), outputs=("output0", "output1"))
+class Histogram(Op):
+    """How many elements of `data` lie in each bin, and the edges: `bins`, or `bin_cnt` equal ones.
+
+    An edge belongs to the bin behind it, the last one to the bin before it.
+    """
+
+    bin_cnt: int | None = param(None, low=1, doc="How many bins of one width; None: by `bins`.")
+    range: Floats | None = param(None, doc="The first and the last edge.")
+
+    def check(self) -> None:
+        if (self.bin_cnt is None) != (self.range is None):
+            expected = "given together with bin_cnt"
+            raise ParamError(complaint(self.name, "range", expected, self.range))
+        if self.range is not None and not (len(self.range) == 2 and self.range[0] < self.range[1]):
+            raise ParamError(complaint(self.name, "range", "(lowest, highest)", self.range))
+
+    def arguments(self) -> tuple[str, ...]:
+        return ("data", "bins") if self.bin_cnt is None else ("data",)
+
+    def shapes(self, s: Shapes) -> None:
+        edges = s.rank("bins", 1)[0] if self.bin_cnt is None else self.bin_cnt + 1
+        s["output0"], s["output1"] = (max(edges - 1, UNKNOWN),), (edges,)
+
+    def types(self, t: Types) -> None:
+        t.same(*self.arguments(), "output1")
+        t["output0"] = int64
+
+    def run(self, ctx: Any, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
+        check_requests(self.name, req, out_data)
+        data, *edges = (blob.tensor.numpy() for blob in in_data)
+        bins: Any = edges[0] if edges else self.bin_cnt
+        found = np.histogram(data, bins, self.range)
+        for blob, request, values in zip(out_data, req, found, strict=True):
+            store(blob, request, values)
+
+    def backward_needs(
+        self, in_shapes: Sequence[Shape], in_types: Sequence[DType], **context: Any
+    ) -> Needs:
+        return Needs((), (), ())
+
+    def run_backward(
+        self, ctx: Any, out_grad: Any, in_data: Any, out_data: Any, req: Any, in_grad: Any, aux: Any
+    ) -> None:
+        check_requests(self.name, req, in_grad)
+        for blob, request in zip(in_grad, req, strict=True):
+            if blob is not None:
+                store(blob, request, np.zeros(blob.shape_, np.float32))
