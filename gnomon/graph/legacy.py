@@ -2,7 +2,7 @@
 
 Until 0.8 a node kept its operator's parameters under `param` and the user's attributes under
 `attr`; until 0.12 both stood under `attr`; since then under `attrs`. A version is written since
-0.9. What changed in meaning is undone by the steps in `STEPS`, oldest first.
+0.9. What changed in meaning is undone by the steps in `STEPS`, in their order.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _operators(graph: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _hand_on_attributes(graph: dict[str, Any]) -> None:
-    """Before 0.9 `weight_lr_mult` of an operator meant `lr_mult` of its weight."""
+    """Before 1.9.1 `weight_lr_mult` of an operator in a file meant `lr_mult` of its weight."""
     for node in _operators(graph):
         names = registry.find(node["op"]).input_names
         for key in list(node["attrs"]):
@@ -164,7 +164,7 @@ class Step(NamedTuple):
 
 
 STEPS = (
-    Step(900, _hand_on_attributes),
+    Step(10901, _hand_on_attributes),
     Step(900, _add_missing_variables),
     Step(905, _all_axes),
 )

@@ -105,3 +105,13 @@ def test_shapes_and_dtypes_of_variables_are_refused_by_name(text):
     for key, ask in (("__shape__", infer.shapes), ("__dtype__", infer.types)):
         with pytest.raises(GnomonError, match=f"variable x: argument '{key}'"):
             ask(mx.sym.Variable("x", **{key: text})._graph)
+
+
+@pytest.mark.parametrize("version", [700, 901, 1200, 10800])
+def test_rates_of_inputs_are_handed_on_by_every_older_version(version):
+    found = json.loads(mx.sym.FullyConnected(num_hidden=2, name="fc").tojson())
+    found["nodes"][-1]["attrs"].update(weight_lr_mult="3", lr_mult="2")
+    found["attrs"] = {"mxnet_version": ["int", version]}
+    layer = mx.sym.load_json(json.dumps(found))
+    assert layer.attr_dict()["fc_weight"]["lr_mult"] == "3"
+    assert layer.list_attr() == {"num_hidden": "2", "__lr_mult__": "2", "lr_mult": "2"}

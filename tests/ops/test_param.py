@@ -106,7 +106,7 @@ def test_unknown_and_missing_fields_are_named():
     [
         ((1, 1), "(1, 1)"),
         ((3,), "(3,)"),
-        ([2, 3], "(2, 3)"),
+        ([2, 3], "[2, 3]"),
         ((None, 3), "(None, 3)"),
         ((), "()"),
         (True, "True"),
