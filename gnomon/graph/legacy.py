@@ -99,9 +99,10 @@ def _give(graph: dict[str, Any], node: Mapping[str, Any], at: int, key: str, val
     number = inputs[at][0] if isinstance(inputs[at], list) and inputs[at] else -1
     nodes = graph["nodes"]
     source = nodes[number] if type(number) is int and 0 <= number < len(nodes) else None
-    attrs = source.get("attrs") if isinstance(source, dict) else None
-    if isinstance(attrs, dict) and source.get("op") == "null":
-        attrs[hidden_key(key)] = value
+    if not isinstance(source, dict) or source.get("op") != "null":
+        return
+    if isinstance(source.get("attrs"), dict):
+        source["attrs"][hidden_key(key)] = value
 
 
 def _add_missing_variables(graph: dict[str, Any]) -> None:

@@ -49,7 +49,8 @@ class Histogram(Op):
         check_requests(self.name, req, out_data)
         data, *edges = (blob.tensor.numpy() for blob in in_data)
         bins: Any = edges[0] if edges else self.bin_cnt
-        found = np.histogram(data, bins, self.range)
+        between: Any = self.range
+        found = np.histogram(data, bins, between)
         for blob, request, values in zip(out_data, req, found, strict=True):
             store(blob, request, values)
 
