@@ -106,14 +106,21 @@ def _give(graph: dict[str, Any], node: Mapping[str, Any], at: int, key: str, val
 
 
 def _add_missing_variables(graph: dict[str, Any]) -> None:
-    """Before 0.9 states were not among the inputs: variables named after the node are added."""
+    """Before 0.9 states were not among the inputs: variables named after the node are added.
+
+    Nor did files say how inputs start.
+    """
     for node in _operators(graph):
         op = registry.find(node["op"])
         inputs = node.get("inputs")
         # parameters that are wrong are for the reader to complain about, with the node's name
         if op.variadic or not isinstance(inputs, list):
             continue
-        for name in _input_names(op, node)[len(inputs) :]:
+        names = _input_names(op, node)
+        for at, name in enumerate(names[: len(inputs)]):
+            for key, value in initial(op.name, name).items():
+                _give(graph, node, at, key, value)
+        for name in names[len(inputs) :]:
             inputs.append([len(graph["nodes"]), 0])
             graph["nodes"].append(_variable(op, node, name))
 

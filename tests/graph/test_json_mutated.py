@@ -115,3 +115,21 @@ def test_rates_of_inputs_are_handed_on_by_every_older_version(version):
     layer = mx.sym.load_json(json.dumps(found))
     assert layer.attr_dict()["fc_weight"]["lr_mult"] == "3"
     assert layer.list_attr() == {"num_hidden": "2", "__lr_mult__": "2", "lr_mult": "2"}
+
+
+def test_operators_of_the_first_kind_are_those_of_today():
+    found = json.loads(network().tojson())
+    for node in found["nodes"]:
+        node["param"] = node.pop("attrs", {}) if node["op"] != "null" else {}
+        if node["op"] in ("Convolution", "BatchNorm"):
+            node["op"] += "_v1"
+    del found["attrs"]
+    again = mx.sym.load_json(json.dumps(found))
+    shapes = network().infer_shape(data=(2, 3, 8, 8))
+    assert again.infer_shape(data=(2, 3, 8, 8)) == shapes
+    starts = {k: v["__init__"] for k, v in again.attr_dict().items() if "__init__" in v}
+    assert starts == {
+        "norm_moving_mean": '["zero", {}]',
+        "norm_moving_var": '["one", {}]',
+        "slope_gamma": '["Constant", {"value": 0.25}]',
+    }

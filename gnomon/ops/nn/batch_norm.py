@@ -16,7 +16,13 @@ INPUTS = ("data", "gamma", "beta", "moving_mean", "moving_var")
 STATES = ("moving_mean", "moving_var")
 
 
-@op("BatchNorm", inputs=INPUTS, aux=STATES, outputs=("output", "mean", "var"))
+@op(
+    "BatchNorm",
+    inputs=INPUTS,
+    aux=STATES,
+    outputs=("output", "mean", "var"),
+    aliases=("BatchNorm_v1",),
+)
 class BatchNorm(Op):
     """`gamma * (data - mean) / sqrt(variance + eps) + beta` for each channel.
 

@@ -15,7 +15,7 @@ LAYOUTS = ("NCDHW", "NCHW", "NCW", "NDHWC", "NHWC")
 FIRST_TO_LAST, LAST_TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)  # the axes of pictures
 
 
-@op("Convolution", inputs=("data", "weight", "bias"))
+@op("Convolution", inputs=("data", "weight", "bias"), aliases=("Convolution_v1",))
 class Convolution(Op):
     """`weight` laid on every window of `data`, in 1, 2 or 3 dimensions, plus `bias`."""
 
