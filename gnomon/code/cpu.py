@@ -137,8 +137,8 @@ class PhaseWriter(SweepWriter):
             self.streamed = target.streamed(phase, short * unroll)
         self.large: Value | None = None
         self.registers: list[Register] = []
-        light = self.masks and self.long == ALIGNED * self.short
-        self.brief = bool(self.windows and phase.rows) and light and not phase.columns
+        light = self.masks and self.long > self.short
+        self.brief = bool(self.aligned and phase.rows) and light and not phase.columns
 
     # -- the function ---------------------------------------------------------------------------
 
