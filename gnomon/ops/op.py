@@ -56,8 +56,13 @@ class Op:
     fields: ClassVar[Mapping[str, Param]] = {}
     leading: ClassVar[tuple[str, ...]] = ()  # fields that come first, wherever they are declared
     is_expression: ClassVar[bool] = False
-    is_random: ClassVar[bool] = False
+    takes_random: ClassVar[bool] = False  # whether `forward` asks for a source of numbers
     sparse_grad: Any = False  # whether its gradient is row-sparse; a field of Embedding
+
+    @property
+    def is_random(self) -> bool:
+        """Whether it draws numbers, in one of its modes."""
+        return self.takes_random
 
     def __init_subclass__(cls) -> None:
         for method in ("forward", "backward"):
@@ -344,7 +349,7 @@ def describe(cls: type[Op]) -> None:
     """Read off `cls` what the record holds beside its names: fields, and what `forward` is."""
     cls.fields = declared(cls)
     cls.is_expression = cls.forward is not Op.forward
-    cls.is_random = "random" in inspect.signature(cls.forward).parameters
+    cls.takes_random = "random" in inspect.signature(cls.forward).parameters
 
 
 def _with_context(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -121,3 +121,11 @@ def test_values_and_gradients_stay(channels, params, request_):
             found.append({k: v.asnumpy() for k, v in arrays.items()})
     for name, value in found[1].items():
         np.testing.assert_allclose(found[0][name], value, rtol=1e-3, atol=2e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ["leaky", "elu", "gelu", "selu", "rrelu"])
+def test_rectifiers_go_along_unless_they_draw(kind):
+    x = node("act", "LeakyReLU", conv("c", variable("x")), act_type=kind)
+    _, lines = laid(node("p", "Pooling", x, kernel=(2, 2)), x=(2, 3, 4, 6))
+    first = [line.split("(")[0] for line in lines if "channels_first" in line.split("(")[0]]
+    assert first == ["c_channels_first" if kind == "rrelu" else "p_channels_first"]

@@ -35,6 +35,10 @@ class LeakyReLU(Op):
             expected = f"at least lower_bound, {self.lower_bound}"
             raise ParamError(complaint(self.name, "upper_bound", expected, self.upper_bound))
 
+    @property
+    def is_random(self) -> bool:
+        return self.act_type == "rrelu"
+
     def arguments(self) -> tuple[str, ...]:
         return ("data", "gamma") if self.act_type == "prelu" else ("data",)
 
