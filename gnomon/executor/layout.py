@@ -19,11 +19,10 @@ from gnomon.executor.draws import Draws
 from gnomon.expr.node import Buffer, Expr
 from gnomon.graph import memory
 from gnomon.graph.dead import alive
-from gnomon.graph.fold_norm import FoldedNorm
 from gnomon.graph.form import Form
 from gnomon.graph.fuse import fuse
 from gnomon.graph.gradient import Backward, backward
-from gnomon.graph.laid import Laid, Purpose
+from gnomon.graph.laid import Kept, Laid, Purpose
 from gnomon.graph.node import Entry, Graph, Node, states_of
 from gnomon.graph.passes import rewritten
 from gnomon.graph.place import contexts
@@ -131,7 +130,7 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
         layout.buffers.put(head, buffer)
     layout.contexts = contexts([*net.graph.topo, *back.nodes])
     every = [n for n in net.graph.topo if n.op is not None]
-    nodes = [n for n in every if not isinstance(n.op, FoldedNorm)]
+    nodes = [n for n in every if not isinstance(n.op, Kept)]
     outputs = [
         Delivery(e, b, "saveto") for e, b in zip(net.graph.outputs, net.outputs, strict=True)
     ]
@@ -142,7 +141,7 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     used = used_entries([*nodes, *back.nodes], (d.entry for d in (*outputs, *grads)))
     used.update(e for t in updates for e in t.reads)
     context = _context(layout, *known, used)
-    _prepare(layout, [n for n in every if isinstance(n.op, FoldedNorm)], used, context)
+    _prepare(layout, [n for n in every if isinstance(n.op, Kept)], used, context)
     forward = express(nodes, layout.buffers, used, context)
     behind = express(back.nodes, layout.buffers, used, context) + _zeros(layout, net, back)
     forward = _delivered(layout, forward, outputs)

@@ -11,13 +11,13 @@ from typing import Any
 
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
-from gnomon.graph.laid import Laid, Purpose, Rewriter
+from gnomon.graph.laid import Kept, Laid, Purpose, Rewriter
 from gnomon.graph.node import Entry, Node
-from gnomon.ops.op import Op, describe
+from gnomon.ops.op import describe
 from gnomon.ops.param import param
 
 
-class FoldedNorm(Op):
+class FoldedNorm(Kept):
     """The weight and bias of a layer that normalizes its output, too.
 
     No operator of the users: what a pass makes of a normalization.

@@ -41,6 +41,10 @@ class Purpose(NamedTuple):
     differentiate: bool
 
 
+class Kept(Op):
+    """What a pass makes of parameters alone: programs keep its values while these stay the same."""
+
+
 class Rewriter:
     """A graph made anew, node by node, operands first: what stands for each entry of the old one.
 

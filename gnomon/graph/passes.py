@@ -9,6 +9,7 @@ from gnomon.graph.common import common
 from gnomon.graph.constants import constants
 from gnomon.graph.fold_norm import fold_norm
 from gnomon.graph.laid import Laid, Purpose
+from gnomon.graph.pack_weights import pack_weights
 from gnomon.graph.show import show, told
 from gnomon.graph.simplify import simplify
 from gnomon.runtime import dnn
@@ -23,6 +24,7 @@ PIPELINE: tuple[tuple[str, Step], ...] = (
     ("constants", lambda laid, purpose: constants(laid)),
     # while layers and normalizations are neighbours
     ("normalization into layers", fold_norm),
+    ("packed weights", pack_weights),
     # last: it puts transposes around what the others leave
     ("channels last", lambda laid, purpose: channels_last(laid) if dnn.available() else laid),
 )

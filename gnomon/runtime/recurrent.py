@@ -49,7 +49,15 @@ _EARN = 64  # rows of all steps in time that packing the weights pays for
 
 def supported(call: Call) -> bool:
     """Whether matrix products of this dtype are done by a library, and nothing is empty."""
-    return gemm.supports(call.dtype) and not any(0 in e.shape for e in call.children)
+    filled = not any(0 in e.shape for e in call.children)
+    return filled and gemm.supports(call.dtype) and _readable(call)
+
+
+def _readable(call: Call) -> bool:
+    """Whether weights that lie in panels lie in those of this machine's tiles."""
+    if not isinstance(call, Recurrence) or not call.packed:
+        return True
+    return tile.packs(call.dtype) and call.w_in.shape[-1] == tile.columns(call.dtype)
 
 
 def steps(invoke: Invoke) -> list[Step]:
@@ -185,6 +193,11 @@ def packs(layer: Layer, dtype: DType, weights: int) -> bool:
     return many and tile.packs(dtype) and weights * dtype.size <= caches.own()
 
 
+def packs_forward(layer: Layer, dtype: DType) -> bool:
+    """Whether a recurrence of this layer reads packed weights."""
+    return packs(layer, dtype, layer.width * (layer.inputs + layer.hidden))
+
+
 def shares(layer: Layer) -> list[tuple[int, int]]:
     """The rows of the batch that each thread has, where the weights are packed."""
     count = threads.num_threads()
@@ -201,8 +214,13 @@ def _forward(work: _Work, call: Recurrence, out: Buffer) -> None:
     for name, value in (("h", call.h0), ("c", call.c0)):
         if value is not None:
             work.kernel([Store(slot(arrays[name], y.first), "saveto", value)], "state")
-    packed = packs(y, work.dtype, y.width * (y.inputs + y.hidden))
-    weights = work.factors(packed, w_in=(call.w_in, True), w_hid=(call.w_hid, True))
+    matrices: dict[str, Any] = {"w_in": call.w_in, "w_hid": call.w_hid}
+    if call.packed:
+        packed, how = True, {"packed": True}
+        weights = {n: _Factor(work.dense(w), y.width, how) for n, w in matrices.items()}
+    else:
+        packed = packs_forward(y, work.dtype)
+        weights = work.factors(packed, **{n: (w, True) for n, w in matrices.items()})
     found = shares(y) if packed else [(0, y.batch)]
     data = work.rows(call.data) if len(found) > 1 else work.dense(call.data)
     chains = [_Forward(call, arrays, *rows).chain(data, weights) for rows in found]

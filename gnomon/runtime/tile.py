@@ -11,6 +11,7 @@ from typing import Any
 
 from gnomon import dtype as dtypes
 from gnomon.dtype import DType
+from gnomon.expr.call import rnn
 from gnomon.expr.node import Buffer
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime import jit, objects, threads, tile_code
@@ -58,23 +59,22 @@ def packs(dtype: DType) -> bool:
 def panels(matrix: Buffer) -> tuple[Buffer, list[Step]]:
     """`matrix` (k, n) as products that are `packed` read it, and the steps that write it so.
 
-    A panel is as many columns as a tile has, the last one as many as are left; its rows lie one
-    after the other. What a tile reads of B is then one piece of memory, read from end to end: a
-    product of 16 rows is done in two thirds of a library's time, which packs its part each time.
+    A panel is as many columns as a tile has. What a tile reads of B is then one piece of memory,
+    read from end to end: a product of 16 rows is done in two thirds of a library's time, which
+    packs its part each time.
     """
-    (k, n), (down, across), size = matrix.shape, matrix.strides, matrix.dtype.size
-    width = tile_code.WIDEST * _machine(matrix.dtype).lanes
-    out, steps = temporary(Buffer((-(-n // width), k, width), matrix.dtype)), []
-    for first, count, wide in ((0, n // width, width), (n // width, 1, n % width)):
-        if count and wide:
-            there = out.address + first * k * width * size
-            here = matrix.address + first * width * across * size
-            dest = Buffer((count, k, wide), out.dtype, (k * width, width, 1), there, out)
-            strides = (width * across, down, across)
-            store = Store(dest, "saveto", Buffer(dest.shape, out.dtype, strides, here, matrix))
-            structure = Structure([store])
-            steps.append(CACHE.get([store], structure).bind(structure, "pack"))
-    return out, steps
+    strides = matrix.strides[::-1]
+    turned = Buffer(matrix.shape[::-1], matrix.dtype, strides, matrix.address, matrix)
+    value = rnn.panels(turned, columns(matrix.dtype))
+    out = temporary(value)
+    stores = [Store(out, "saveto", value)]
+    structure = Structure(stores)
+    return out, [CACHE.get(stores, structure).bind(structure, "pack")]
+
+
+def columns(dtype: DType) -> int:
+    """How many columns a panel has."""
+    return tile_code.WIDEST * _machine(dtype).lanes
 
 
 @functools.cache
@@ -126,7 +126,7 @@ def step(p: Product, keep: Any = None) -> TileStep:
     row, along = (1, p.lda) if p.transpose_a else (p.lda, 1)
     ldb, across, edge = p.ldb, p.ldb if p.transpose_b else 1, _EDGE
     if p.packed:
-        ldb = edge = tile_code.WIDEST * _machine(p.dtype).lanes
+        ldb = edge = columns(p.dtype)
         across = p.k
     pays = p.batch * p.work // (_GRAIN if p.m > 1 else _GRAIN_VECTOR)
     wanted = min(threads.num_threads(), max(1, pays))

@@ -1,11 +1,12 @@
-"""Normalizations folded into layers: equal values, whatever changes parameters between forwards."""
+"""What prediction keeps of parameters: equal values, whatever changes these between forwards."""
 
 import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon import config, engine
+from gnomon import config, dtype, engine
 from gnomon.executor import round as rounds
+from gnomon.runtime import tile
 
 sym = mx.sym
 
@@ -144,3 +145,36 @@ def test_what_is_kept_is_counted():
     assert [life.nbytes for life in kept] == [4 * 6 * 27, 4 * 6]
     assert plan.kept >= sum(life.nbytes for life in kept)
     assert f"{plan.kept} kept" in str(plan)
+
+
+def recurrent(mode, bidirectional=False):
+    names = ["x", "weights", "start", *(["cell"] if mode == "lstm" else [])]
+    return sym.RNN(
+        *map(sym.Variable, names), mode=mode, state_size=9, num_layers=2,
+        bidirectional=bidirectional, state_outputs=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["lstm", "gru"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("batch", [2, 40])
+def test_recurrent_weights_are_packed_once(mode, bidirectional, batch):
+    net = recurrent(mode, bidirectional)
+
+    def filled(passes):
+        with config.using(passes=passes):
+            executor = net.simple_bind(mx.cpu(), x=(35, batch, 5))
+            fill(executor, 1)
+            return executor
+
+    packing, plain = filled(True), filled(False)
+    for change in ("weights", "x", "weights"):
+        for executor in (packing, plain):
+            executor.arg_dict[change][:] -= 0.25
+        with config.using(passes=False):
+            expected = [v.asnumpy() for v in plain.forward()]
+        for _ in range(2):
+            for value, want in zip(packing.forward(), expected, strict=True):
+                np.testing.assert_array_equal(value.asnumpy(), want)
+    kept = [life.name for life in packing.memory_plan(is_train=False).lives]
+    assert any(n.endswith("_w_hid1") for n in kept) == tile.packs(dtype.float32)

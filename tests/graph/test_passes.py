@@ -12,11 +12,13 @@ from gnomon.graph.dead import alive
 from gnomon.graph.fold_norm import fold_norm
 from gnomon.graph.laid import Laid, Purpose
 from gnomon.graph.node import Entry, Graph, Node, variable
+from gnomon.graph.pack_weights import pack_weights
 from gnomon.graph.passes import rewritten
 from gnomon.graph.simplify import simplify
 from gnomon.graph.task import Buffers, express, used_entries
 from gnomon.graph.verify import check
 from gnomon.ops import registry
+from gnomon.runtime import tile
 
 PREDICT, TRAIN = Purpose(False, False), Purpose(True, True)
 
@@ -246,3 +248,19 @@ def test_normalizations_that_cannot_be_folded_stay():
     assert fold_norm(alone, PREDICT) is alone
     statistics = laid(normalized(use_global_stats=True)[1], **shapes)
     assert len(lines(fold_norm(statistics, Purpose(True, False)))) == 2
+
+
+def test_recurrent_weights_are_packed_apart():
+    told = {"mode": "lstm", "state_size": 7, "num_layers": 1}
+    layers = node("rnn", "RNN", X, *map(variable, ("w", "h", "c")), **told)
+    sizes = {"w": (4 * 7 * (3 + 7 + 2),), "h": (1, 40, 7), "c": (1, 40, 7)}
+    known = laid(layers, x=(2, 40, 3), **sizes)
+    if tile.packs(dtype.float32):
+        assert lines(pack_weights(known, PREDICT)) == [
+            "rnn_w_in0(w)",
+            "rnn_w_hid0(w)",
+            "rnn(x, w, h, c, rnn_w_in0, rnn_w_hid0)",
+        ]
+    assert pack_weights(known, TRAIN) is known
+    few = laid(layers, x=(2, 1, 3), **{**sizes, "h": (1, 1, 7), "c": (1, 1, 7)})
+    assert pack_weights(few, PREDICT) is few

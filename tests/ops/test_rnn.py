@@ -9,14 +9,15 @@ from golden import recurrent
 
 import gnomon as mx
 from gnomon import config
-from gnomon.base import GnomonError
+from gnomon.base import GnomonError, ShapeError
 from gnomon.expr import oracle
 from gnomon.expr.call import Layer, Recurrence, RecurrenceGradient
 from gnomon.expr.call.cell import CELLS
+from gnomon.expr.call.rnn import panels
 from gnomon.ops import find
 from gnomon.ops.testing import check, check_storing
 from gnomon.plan.statement import Store
-from gnomon.runtime import threads
+from gnomon.runtime import threads, tile
 from gnomon.runtime.prepare import prepare
 from gnomon.shadow import Tensor
 
@@ -108,6 +109,26 @@ def test_the_library_does_what_the_expressions_say(dtype, kind, reverse, lengths
         gradient = RecurrenceGradient(data, *weights[:2], kept, dy, *ends, length, layer)
         found = _stored(gradient).numpy()
         np.testing.assert_allclose(found, oracle.evaluate(gradient), rtol=error, atol=error)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("others", [0, 1])
+def test_weights_in_panels(dtype, others):
+    """In those of this machine's tiles, and in others, which are brought back."""
+    rng = np.random.default_rng(3)
+    y = Layer("lstm", False, 3, 2, 5, 13, wanted=False)
+    shapes = [(y.width, 5), (y.width, 13), (y.width,), (y.width,)]
+    weights = [Tensor((rng.normal(size=s) * 0.5).astype(dtype)) for s in shapes]
+    data, h, c = (Tensor(rng.normal(size=s).astype(dtype)) for s in ((3, 2, 5), (2, 13), (2, 13)))
+    columns = tile.columns(weights[0].dtype) + others
+    packed = [_stored(panels(w, columns)) for w in weights[:2]]
+    node = Recurrence(data, *packed, *weights[2:], h, c, None, y)
+    error = 1e-5 if dtype == "float32" else 1e-12
+    want = oracle.evaluate(Recurrence(data, *weights, h, c, None, y))
+    for found in (_stored(node).numpy(), oracle.evaluate(node)):
+        np.testing.assert_allclose(found, want, rtol=error, atol=error)
+    with pytest.raises(ShapeError, match="w_hid"):
+        Recurrence(data, packed[0], weights[1], *weights[2:], h, c, None, y)
 
 
 def _stored(node):

@@ -19,7 +19,16 @@ from gnomon.expr import fn, oracle
 from gnomon.expr.call.cell import CELLS, After, Back, Cell, Kept, clipped
 from gnomon.expr.call.dot import dot
 from gnomon.expr.composite import Call, composite
-from gnomon.expr.ext import broadcast_axis, broadcast_to, concat, reduce, reshape, slice_
+from gnomon.expr.ext import (
+    broadcast_axis,
+    broadcast_to,
+    concat,
+    pad,
+    reduce,
+    reshape,
+    slice_,
+    transpose,
+)
 from gnomon.expr.node import Expr, Scalar
 from gnomon.shape import prod
 
@@ -150,7 +159,10 @@ def step_gradient(cell: Cell, kept: Kept, dh: Any, dc: Any, active: Any) -> Back
 
 @composite
 class Recurrence(Call):
-    """All steps of `layer` on `data` (steps, batch, inputs); the vector of `layer.areas()`."""
+    """All steps of `layer` on `data` (steps, batch, inputs); the vector of `layer.areas()`.
+
+    `w_in` and `w_hid` may lie in `panels`.
+    """
 
     data: Expr
     w_in: Expr
@@ -174,6 +186,9 @@ class Recurrence(Call):
             "c0": (y.batch, y.hidden),
             "length": (y.batch,),
         }
+        if self.packed:
+            for name in ("w_in", "w_hid"):
+                expected[name] = _in_panels(expected[name], self.w_in.shape[-1])
         for name, shape in expected.items():
             operand = getattr(self, name)
             if operand is None:
@@ -187,6 +202,11 @@ class Recurrence(Call):
             wanted = "floating-point numbers of at least one step"
             raise ShapeError(complaint("recurrence", "data", wanted, f"{self.data!r}"))
         return (y.areas().size,), self.data.dtype
+
+    @property
+    def packed(self) -> bool:
+        """Whether the weights lie in panels."""
+        return self.w_in.ndim > 2
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
         layer, areas = self.layer, self.layer.areas()
@@ -219,13 +239,14 @@ class Recurrence(Call):
         """Step by step, as expressions."""
         y, cell = self.layer, self.layer.cell
         rows = reshape(self.data, (y.steps * y.batch, y.inputs))
-        into = _with_bias(dot(rows, self.w_in, transpose_b=True), self.b_in)
+        w_in, w_hid = (_unpacked(w, y.width) for w in (self.w_in, self.w_hid))
+        into = _with_bias(dot(rows, w_in, transpose_b=True), self.b_in)
         given = reshape(into, (y.steps, y.batch, y.width))
         h: dict[int, Any] = {y.first: self.h0}
         c: dict[int, Any] = {y.first: self.c0}
         gates, apart = {}, {}
         for t, before, after in y.order():
-            kept = _with_bias(dot(h[before], self.w_hid, transpose_b=True), self.b_hid)
+            kept = _with_bias(dot(h[before], w_hid, transpose_b=True), self.b_hid)
             z, r = slot(given, t), kept
             if not cell.apart:
                 z = z + kept
@@ -335,6 +356,30 @@ class RecurrenceGradient(Call):
 def slot(states: Expr, k: int) -> Expr:
     """`states[k]`."""
     return reshape(slice_(states, (k,), (k + 1,)), states.shape[1:])
+
+
+def panels(matrix: Expr, columns: int) -> Expr:
+    """The transpose of `matrix` (n, k) by so many columns at a time: (panels, k, columns).
+
+    The last panel is filled up with zeros.
+    """
+    count, k, _ = _in_panels(matrix.shape, columns)
+    filled = pad(matrix, (0, 0), (-matrix.shape[0] % columns, 0))
+    return transpose(reshape(filled, (count, columns, k)), (0, 2, 1))
+
+
+def _unpacked(weights: Expr, rows: int) -> Expr:
+    """The matrix of so many rows: what lies in panels brought back."""
+    if weights.ndim == 2:
+        return weights
+    count, inner, columns = weights.shape
+    matrix = reshape(transpose(weights, (0, 2, 1)), (count * columns, inner))
+    return slice_(matrix, (0,), (rows,))
+
+
+def _in_panels(shape: Shape, columns: int) -> Shape:
+    """The shape of the panels of a matrix of this shape."""
+    return -(-shape[0] // max(columns, 1)), shape[1], columns
 
 
 def _with_bias(rows: Expr, bias: Expr) -> Expr:

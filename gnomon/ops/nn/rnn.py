@@ -192,11 +192,15 @@ class RNN(Op):
         return whole
 
     def _run(self, place: Place, given: dict[str, Expr], y: Expr) -> Expr:
-        w_in, w_hid, b_in, b_hid = (place.weight(given["parameters"], n) for n in WEIGHTS)
+        w_in, w_hid, b_in, b_hid = self._weights(place, given)
         h = slot(given["state"], place.number)
         c = slot(given["state_cell"], place.number) if self.has_cell else None
         length = self._length(given, y.dtype)
         return call.Recurrence(y, w_in, w_hid, b_in, b_hid, h, c, length, place.layer)
+
+    def _weights(self, place: Place, given: dict[str, Expr]) -> list[Expr]:
+        """The weights and biases of a layer."""
+        return [place.weight(given["parameters"], name) for name in WEIGHTS]
 
     def _length(self, given: dict[str, Expr], dtype: DType) -> Expr | None:
         found = given.get("sequence_length")

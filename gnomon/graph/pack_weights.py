@@ -1,0 +1,98 @@
+"""Packing for prediction: the weights of recurrent layers as their products read them best.
+
+A program keeps them so, and packs them again when the parameters have changed
+(`executor/prepared.py`); elsewhere every pass over the layers packs them anew.
+"""
+
+from __future__ import annotations
+
+from gnomon.expr import ext
+from gnomon.expr.call.rnn import panels
+from gnomon.expr.node import Expr
+from gnomon.graph.laid import Kept, Laid, Purpose, Rewriter
+from gnomon.graph.node import Entry, Node
+from gnomon.ops.nn.rnn import RNN, Place
+from gnomon.ops.op import describe
+from gnomon.ops.param import param
+from gnomon.runtime import recurrent, tile
+
+PACKED = ("w_in", "w_hid")
+
+
+class PackedWeights(Kept):
+    """A matrix that is a part of the vector of all weights, in panels."""
+
+    name = "_packed_weights"
+    input_names = ("parameters",)
+
+    start: int = param(low=0, doc="Where it begins in the vector.")
+    rows: int = param(low=1, doc="Its rows.")
+    inner: int = param(low=1, doc="Numbers of a row.")
+    columns: int = param(low=1, doc="Columns of a panel of its transpose.")
+
+    def forward(self, parameters: Expr) -> Expr:
+        end = self.start + self.rows * self.inner
+        part = ext.slice_(parameters, (self.start,), (end,))
+        return panels(ext.reshape(part, (self.rows, self.inner)), self.columns)
+
+
+class PackedRNN(RNN):
+    """Recurrent layers whose weights come packed, besides; the vector has their biases."""
+
+    name = "_packed_rnn"
+
+    def arguments(self) -> tuple[str, ...]:
+        count = self.num_layers * self.directions
+        return (*super().arguments(), *(f"{n}{k}" for k in range(count) for n in PACKED))
+
+    def _weights(self, place: Place, given: dict[str, Expr]) -> list[Expr]:
+        biases = super()._weights(place, given)[len(PACKED) :]
+        return [*(given[f"{name}{place.number}"] for name in PACKED), *biases]
+
+
+describe(PackedWeights)
+describe(PackedRNN)
+
+
+def pack_weights(laid: Laid, purpose: Purpose) -> Laid:
+    """`laid` with the weights of recurrent layers packed apart, where that is done at all."""
+    if purpose.differentiate:
+        return laid
+    rewriter = Rewriter(laid)
+    for old in laid.graph.topo:
+        if old.op is not None:
+            new = _packed(rewriter, old) if _packs(laid, old) else rewriter.reread(old)
+            rewriter.put(old.entries(), new.entries())
+    return rewriter.done()
+
+
+def _packs(laid: Laid, node: Node) -> bool:
+    """Whether a node is recurrent layers that all read packed weights, of a variable."""
+    if type(node.op) is not RNN or node.inputs[1].node.op is not None:
+        return False
+    dtype = laid.types[node.inputs[0]]
+    return all(recurrent.packs_forward(p.layer, dtype) for p in _places(laid, node))
+
+
+def _places(laid: Laid, node: Node) -> list[Place]:
+    places: list[Place] = node.op.places(*laid.shapes[node.inputs[0]])
+    return places
+
+
+def _packed(rewriter: Rewriter, node: Node) -> Node:
+    """The same layers, reading packed weights."""
+    parameters = node.inputs[1]
+    dtype = rewriter.types[parameters]
+    columns, made = tile.columns(dtype), list[Entry]()
+    for place in _places(rewriter.laid, node):
+        for name in PACKED:
+            rows, inner = place.shape(name)
+            told = {"start": place.starts[name], "rows": rows, "inner": inner, "columns": columns}
+            op = PackedWeights.parse(told)
+            entry = Entry(Node(op, f"{node.name}_{name}{place.number}", (parameters,)), 0)
+            rewriter.shapes[entry] = (-(-rows // columns), inner, columns)
+            rewriter.types[entry] = dtype
+            made.append(entry)
+    op = PackedRNN.parse(node.op.attrs())
+    inputs = (*map(rewriter.now, node.inputs), *made)
+    return rewriter.made(Node(op, node.name, inputs, node.attrs), node.entries())
