@@ -93,6 +93,6 @@ def _packed(rewriter: Rewriter, node: Node) -> Node:
             rewriter.shapes[entry] = (-(-rows // columns), inner, columns)
             rewriter.types[entry] = dtype
             made.append(entry)
-    op = PackedRNN.parse(node.op.attrs())
     inputs = (*map(rewriter.now, node.inputs), *made)
-    return rewriter.made(Node(op, node.name, inputs, node.attrs), node.entries())
+    new = Node(PackedRNN.parse(node.op.attrs()), node.name, inputs, node.attrs)
+    return rewriter.made(new, node.entries())
