@@ -8,6 +8,7 @@ from typing import Any
 from gnomon import engine
 from gnomon import ndarray as nd
 from gnomon.executor.run import Run
+from gnomon.graph.gradient import Gradient
 from gnomon.graph.node import Entry, Node
 
 Callback = Callable[[str, Any], object]
@@ -41,10 +42,15 @@ def _walk(run: Run, name: str, callback: Callback, everything: bool) -> None:
 
 
 def _inputs(run: Run, node: Node) -> Iterator[tuple[str, Entry]]:
-    """Names of an operator's inputs, with the values: a variable by its own name too."""
+    """Names of an operator's inputs, with the values: a variable by its own name too.
+
+    A gradient's are numbered: what it reads has names of its operator's outputs.
+    """
     if node.op is None:
         return
-    for name, entry in zip(node.op.inputs(), node.inputs, strict=True):
+    numbered = isinstance(node.op, Gradient)
+    names = [f"input{k}" for k in range(len(node.inputs))] if numbered else node.op.inputs()
+    for name, entry in zip(names, node.inputs, strict=True):
         if entry.node.op is None:
             yield entry.node.name, entry
         yield f"{node.name}_{name}", entry
