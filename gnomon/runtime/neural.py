@@ -131,13 +131,18 @@ def described(call: Call) -> tuple[dnn.Convolution | dnn.Pooling, Make]:
 def steps(invoke: Invoke) -> list[Step]:
     """The work of a node, with copies of strided operands before and the saver's step after it.
 
-    Operands whose channels are last in memory are taken as they are where oneDNN does.
+    Operands whose channels are last in memory are taken as they are where oneDNN does. For a
+    gradient that is to lie so, operands that do not are copied, for they are smaller than it.
     """
     call = invoke.call
     straight = invoke.saver == "saveto" and invoke.scale == 1.0
     operands = {n: c for n, c in zip(OPERANDS[type(call)], call.children, strict=True) if n}
     out = invoke.dest if straight else temporary(call)
-    found = laid(call, operands, out)
+    before: list[Step] = []
+    placed, found = operands, laid(call, operands, out)
+    if found is None and isinstance(call, BACKWARD) and channels_last(out):
+        before, placed = turned(operands)
+        found = laid(call, placed, out)
     if found is None:
         before, operands = dense(operands)
         last = None if out.contiguous else out
@@ -146,7 +151,7 @@ def steps(invoke: Invoke) -> list[Step]:
         if last is not None:
             return [*made, stored(Store(last, "saveto", out))]
     else:
-        made = bound(found, operands, out)
+        made = [*before, *bound(found, placed, out)]
     return made if straight else [*made, saved(invoke, out)]
 
 
@@ -178,9 +183,13 @@ def layout_of(buffer: Buffer) -> dnn.Layout | None:
 
 def last(buffer: Buffer) -> dnn.Layout:
     """The layout of channels last, without gaps."""
-    n, c, *space = range(len(buffer.shape))
-    steps = row_major([buffer.shape[a] for a in (n, *space, c)])
-    return dnn.last(buffer.shape, (steps[0], steps[-1], *steps[1:-1]))
+    return dnn.last(buffer.shape, strides_last(buffer.shape))
+
+
+def strides_last(shape: Sizes) -> Sizes:
+    """The strides of (N, C, space...) that lie without gaps in the order N, space, C."""
+    steps = row_major((shape[0], *shape[2:], shape[1]))
+    return steps[0], steps[-1], *steps[1:-1]
 
 
 def both(buffer: Buffer) -> bool:
@@ -215,6 +224,19 @@ def dense(operands: dict[str, Any]) -> tuple[list[Step], dict[str, Any]]:
         if not operand.contiguous:
             found[name], making = copied(operand)
             before.extend(making)
+    return before, found
+
+
+def turned(operands: dict[str, Any]) -> tuple[list[Step], dict[str, Any]]:
+    """The operands with their channels last, and the steps that copy those that lie otherwise."""
+    before, found = [], {}
+    for name, operand in operands.items():
+        found[name] = operand
+        if not channels_last(operand):
+            held, strides = temporary(operand), strides_last(operand.shape)
+            copy = Buffer(operand.shape, operand.dtype, strides, held.address, held.owner)
+            found[name] = copy
+            before.append(stored(Store(copy, "saveto", operand)))
     return before, found
 
 

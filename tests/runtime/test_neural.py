@@ -77,7 +77,7 @@ for number, window in enumerate(WINDOWS):
 
 
 @pytest.mark.parametrize("onednn", [True, False])
-@pytest.mark.parametrize("last", ["none", "all", "first", "dest"])
+@pytest.mark.parametrize("last", ["none", "all", "first", "dest", "ends"])
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_agree_with_numpy(name, last, onednn):
     make, operands = CALLS[name]
@@ -87,6 +87,7 @@ def test_calls_agree_with_numpy(name, last, onednn):
         "all": [True] * (count + 1),
         "first": [True, *[False] * count],
         "dest": [*[False] * count, True],
+        "ends": [True, *[False] * (count - 1), True],
     }[last]
     with config.using(onednn=onednn):
         got, expected = computed(make, operands, lasts)
@@ -120,3 +121,12 @@ def test_gradients_agree_with_differences(name):
         expected = float(((sides[0] - sides[1]) * g).sum(dtype=np.float64))
         found = float((evaluate(grad) * away[k]).sum(dtype=np.float64))
         assert found == pytest.approx(expected, rel=1e-3, abs=1e-3)
+
+
+def test_a_gradient_with_the_channels_last_is_made_where_it_belongs():
+    data, grad = draw(2, 20, 6, 5), draw(2, 20, 3, 3)
+    window = pool.Window((2, 2), (2, 2), (0, 0), True)
+    x, g, out = (lying(v, last)[0] for v, last in ((data, True), (grad, False), (data, True)))
+    value = call.MaxPoolGradient(x, call.MaxPool(x, window), g, window)
+    names = [step.name for step in prepare([Store(out, "saveto", value)])]
+    assert names[-1] == "pooling_backward"
