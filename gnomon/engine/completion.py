@@ -1,13 +1,26 @@
-"""`on_complete`: what an asynchronous function calls, once, when its work is done."""
+"""The end of a function: its `on_complete`, where it has one, and what it may not answer."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 from gnomon.base import EngineError, complaint
 from gnomon.engine.job import DONE, Job
+
+#: what calling an `async def` or a generator function gives: nothing of it has run
+UNBEGUN = (CoroutineType, GeneratorType, AsyncGeneratorType)
+
+
+def refuse(answer: object) -> None:
+    """Raise for a function that ran nothing when it was called, but gave one of `UNBEGUN`."""
+    if isinstance(answer, UNBEGUN):
+        if isinstance(answer, CoroutineType):
+            answer.close()  # else Python warns that nobody awaited it, at some later time
+        expected = "a function that does its work when it is called"
+        raise EngineError(complaint("push", "fn", expected, f"one that gives {answer!r}"))
 
 
 class Completion:

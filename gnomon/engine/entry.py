@@ -15,6 +15,7 @@ from typing import Any
 
 from gnomon.engine import entry_code
 from gnomon.engine.bookkeeping import Books
+from gnomon.engine.completion import UNBEGUN, refuse
 from gnomon.engine.failure import PACKAGE
 from gnomon.engine.job import Job, Operator
 from gnomon.engine.lane import Lane
@@ -87,6 +88,7 @@ def native(kind: Any) -> Turns:
     known = [
         Job, Var, Operator, deque, NOBODY, (), 0, 1, 2, 3, *map(sys.intern, _NAMES), PACKAGE,
         tuple, list, kind.push_sync, kind.push, kind._go_on, kind,
+        refuse, *UNBEGUN,
         *map(sys.intern, _PARAMETERS),
     ]  # fmt: skip
     record = Block([*map(id, known)])

@@ -19,7 +19,8 @@ exports for everybody. The record, in words:
    15  the classes `tuple` and `list`
    17  `push_sync`, `push` and `_go_on` in Python
    20  the class of engines: those of a class made of it may do things their own way
-   21  the names of the parameters of `push_sync`
+   21  `refuse`, and the classes of what it refuses
+   25  the names of the parameters of `push_sync`
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from gnomon.engine.strike_code import FREE, KNOWN, SLOTS
 
 JOB, VAR, OPERATOR, DEQUE, NOBODY, NOTHING, ZERO = range(7)
 APPEND, RELEASE, FILENAME, STATE, PACKAGE, TUPLE, LIST = range(10, 17)
-PUSH_SYNC, PUSH, GO_ON, KIND, PARAMETERS = range(17, 22)
+PUSH_SYNC, PUSH, GO_ON, KIND, REFUSE = range(17, 22)
+UNBEGUN, PARAMETERS = 22, 25
 NEW, WAITING, READY, DONE = range(ZERO, ZERO + 4)  # words that hold these states
 SYNC, INLINE = ZERO, ZERO + 1
 
@@ -451,4 +453,36 @@ no:
 }
 """
 
-COMMON = _DECLARED + FREE + SLOTS + KNOWN + _OBJECTS + _ADMIT + _LEAVE
+_CALL = """
+; calls a job's function; its answer, a new reference, or null for what it raises or should have
+define internal ptr @call(ptr %job, ptr %context) {
+entry:
+  %function = call ptr @slot(ptr %job, i64 <Job.fn>)
+  %answer = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(
+    ptr %function, ptr %context, ptr null)
+  %raised = icmp eq ptr %answer, null
+  %nothing = icmp eq ptr %answer, @None
+  %usual = or i1 %raised, %nothing
+  br i1 %usual, label %done, label %head
+head:
+  %i = phi i64 [0, %entry], [%i.next, %look]
+  %more = icmp slt i64 %i, 3
+  br i1 %more, label %look, label %done
+look:
+  %word = add i64 %i, <.UNBEGUN>
+  %class = call ptr @known(i64 %word)
+  %unbegun = call i1 @is(ptr %answer, i64 <type>, ptr %class)
+  %i.next = add i64 %i, 1
+  br i1 %unbegun, label %no, label %head
+no:
+  %refuse = call ptr @known(i64 <.REFUSE>)
+  %refused = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(
+    ptr %refuse, ptr %answer, ptr null)
+  call void @Py_DecRef(ptr %answer)
+  ret ptr %refused
+done:
+  ret ptr %answer
+}
+"""
+
+COMMON = _DECLARED + FREE + SLOTS + KNOWN + _OBJECTS + _ADMIT + _LEAVE + _CALL

@@ -17,7 +17,7 @@ from typing import Any
 from gnomon.base import EngineError
 from gnomon.context import Context, cpu
 from gnomon.engine.bookkeeping import Bookkeeping
-from gnomon.engine.completion import Completion
+from gnomon.engine.completion import Completion, refuse
 from gnomon.engine.failure import Failure, describe_site, push_site
 from gnomon.engine.job import ASYNC, BULK, DONE, INLINE, Function, Job, RunContext, make_job
 from gnomon.engine.strike import Strike
@@ -74,7 +74,9 @@ class Execution(Bookkeeping):
                     return False
             try:
                 self._briefly = True
-                fn(self._cpu_context if ctx is None else self._run_context(ctx))
+                answer = fn(self._cpu_context if ctx is None else self._run_context(ctx))
+                if answer is not None:
+                    refuse(answer)
             except BaseException as exception:
                 failed = make_job(fn, INLINE, (), tuple(mutate), ctx, 0, name)
                 try:
@@ -116,7 +118,9 @@ class Execution(Bookkeeping):
         try:
             if job.kind > INLINE or self._poisoned or self._observer is not None:
                 return self._treat(job, state)
-            job.fn(self._cpu_context if job.ctx is None else self._run_context(job.ctx))
+            answer = job.fn(self._cpu_context if job.ctx is None else self._run_context(job.ctx))
+            if answer is not None:
+                refuse(answer)
         except BaseException as exception:
             try:
                 self._surely(self._resume, job, exception)
@@ -168,9 +172,10 @@ class Execution(Bookkeeping):
         if job.kind == ASYNC:
             with self._lock:
                 self._open.add(job)
-            job.fn(run, Completion(self._complete, job))
+            done = Completion(self._complete, job)  # not let go of before `refuse` has spoken
+            refuse(job.fn(run, done))
             return False
-        job.fn(run)
+        refuse(job.fn(run))
         if self._poisoned:
             job.heal()
         return True

@@ -241,10 +241,8 @@ done:
 
 ; calls a job's function and settles it; the answer of `push`
 define internal ptr @run.here(ptr %engine, ptr %state, ptr %job) {
-  %function = call ptr @slot(ptr %job, i64 <Job.fn>)
   %context = call ptr @slot(ptr %engine, i64 <Books._cpu_context>)
-  %answer = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(
-    ptr %function, ptr %context, ptr null)
+  %answer = call ptr @call(ptr %job, ptr %context)
   %raised = icmp eq ptr %answer, null
   br i1 %raised, label %error, label %settle
 settle:

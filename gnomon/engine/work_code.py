@@ -136,9 +136,7 @@ look:
 run:
   call void @set(ptr %job, i64 <Job.outer>, ptr @None)
   call void @set(ptr %state, i64 <ThreadState.job>, ptr %job)
-  %function = call ptr @slot(ptr %job, i64 <Job.fn>)
-  %answer = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(
-    ptr %function, ptr %context, ptr null)
+  %answer = call ptr @call(ptr %job, ptr %context)
   %raised = icmp eq ptr %answer, null
   br i1 %raised, label %error, label %ran
 ran:

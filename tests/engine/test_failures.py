@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import traceback
 
@@ -146,3 +147,53 @@ def test_a_place_is_found_outside_of_gnomon(threaded):
     with pytest.raises(EngineError, match="function 'reader' failed") as caught:
         threaded.wait_for_all()
     assert "in test_a_place_is_found_outside_of_gnomon" in str(caught.value)
+
+
+async def fetch(*arguments):
+    raise AssertionError
+
+
+def count(*arguments):
+    yield 1
+
+
+async def stream(*arguments):
+    yield 1
+
+
+PUSHES = {
+    "push_sync": lambda e, fn, var: e.push_sync(fn, None, (), [var]),
+    "urgent": lambda e, fn, var: e.push_sync(fn, None, (), [var], priority=1),
+    "push_async": lambda e, fn, var: e.push_async(fn, None, (), [var]),
+    "push_inline": lambda e, fn, var: e.push_inline(fn, None, (), [var]),
+} | {
+    kind: lambda e, fn, var, kind=kind: e.push(e.new_operator(fn, (), [var], kind=kind))
+    for kind in ("sync", "async", "inline", "brief")
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("fn", [fetch, count, stream, functools.partial(fetch)])
+@pytest.mark.parametrize("how", PUSHES)
+def test_a_function_of_which_nothing_runs_is_refused(any_engine, how, fn):
+    any_engine.push_sync(lambda ctx: None)
+    any_engine.wait_for_all()  # from here on by native code
+    var = any_engine.new_variable()
+    told = "push: argument 'fn': expected a function that does its work when it is called, got one"
+
+    def push_and_wait_for_it():
+        PUSHES[how](any_engine, fn, var)
+        any_engine.wait_for_var(var)
+
+    with pytest.raises(EngineError, match=told):
+        push_and_wait_for_it()
+    any_engine.wait_for_all()  # once is enough
+
+
+@pytest.mark.parametrize("how", ["push_sync", "push_inline", "sync", "inline", "brief"])
+def test_what_else_a_function_answers_is_dropped(any_engine, how):
+    var, given = any_engine.new_variable(), [0, (), [1], any_engine, iter([])]
+    for answer in given:
+        PUSHES[how](any_engine, lambda ctx, answer=answer: answer, var)
+    any_engine.wait_for_all()
+    assert var.version == len(given) and var.failure is None
