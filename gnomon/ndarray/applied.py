@@ -7,25 +7,30 @@ short is applied again as it was (`repeat.py`). Anything unusual goes the first 
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+from gnomon.context import Context
 from gnomon.ndarray.core import Array
-from gnomon.ndarray.invoke import invoke
+from gnomon.ndarray.invoke import invoke, recipe_of
 from gnomon.ndarray.join import Join, joining
 from gnomon.ndarray.mode import mode
-from gnomon.ndarray.numbers import home_of
-from gnomon.ndarray.recipe import Recipe
-from gnomon.ndarray.repeat import Repeat, repeating
-from gnomon.ndarray.trace import of_inputs_alone
+from gnomon.ndarray.numbers import home_of, word
+from gnomon.ndarray.repeat import Entry, Repeat, repeating
+from gnomon.ndarray.trace import SMALL, of_inputs_alone
 from gnomon.ndarray.window import here
+from gnomon.ops import registry
 
-_KEPT = 64  # layouts that one operator is quick for
+_KEPT = 64  # sets of layouts that one operator is quick for
 
 
 class Applied:
-    """An operator with its parameters, as a function of arrays alone."""
+    """An operator with its parameters, as a function of arrays alone.
 
-    __slots__ = ("_home", "_join", "_recipes", "_repeat", "_same", "op")
+    Its result goes to `out` where that is given; `ctx` is the device where there are no arrays.
+    """
+
+    __slots__ = ("_home", "_join", "_known", "_long", "_repeat", "_same", "op")
 
     def __init__(self, op: Any) -> None:
         self.op = op
@@ -33,34 +38,63 @@ class Applied:
         self._same = of_inputs_alone(type(op))  # whether equal inputs have equal outputs
         self._join: Join | None = None  # its native form where it waits
         self._repeat: Repeat = repeating()
-        self._recipes: dict[Any, Recipe] = {}  # what that repeats, by the arrays' layouts
+        self._known: dict[Any, Entry] = {}  # what that may repeat
+        self._long: set[Any] = set()  # operands whose kernel is too long for that
 
-    def __call__(self, arrays: tuple[Any, ...]) -> Any:
+    def __call__(self, arrays: tuple[Any, ...], out: Any = None, ctx: Context | None = None) -> Any:
         """The operator's outputs; None where an operand is no array, and nothing was done."""
-        if self._join is not None:
+        if self._join is not None and out is None:
             made = self._join(here.own, *arrays)
         else:
-            made = self._repeat(self._recipes, arrays)
+            made = self._repeat(self._known, arrays, out, ctx) if self._known else None
         if made is not None:
             return made
-        for array in arrays:
-            if array.__class__ is not Array.main:
-                return None
-        made = invoke(self.op, arrays)
-        self._learn(arrays)
+        if not all(isinstance(x, Array) for x in arrays):
+            return None
+        key = _key(arrays, out)  # afterwards `out` may wait
+        made = invoke(self.op, arrays, out, ctx)
+        if key is not None and all(x.__class__ is Array.main for x in (*arrays, *_listed(made))):
+            self._learn(key, arrays, out)
         return made
 
-    def _learn(self, arrays: tuple[Any, ...]) -> None:
-        """Be quick from now on for arrays like these, to which the operator was just applied."""
-        layouts = tuple([x._layout for x in arrays])
-        kind = self._home.kind
-        if kind.rules.get(layouts) is not None:
+    def _learn(self, key: tuple[Any, ...], arrays: tuple[Any, ...], out: Any) -> None:
+        """Be quick from now on for operands like these, to which it was just applied."""
+        if out is None and self._home.kind.rules.get(tuple([x._layout for x in arrays])):
             if self._join is None and len(arrays) <= 2 and not self._home.fields:
-                self._join = joining(kind.rules, kind.rules)
+                self._join = joining(self._home.kind.rules, self._home.kind.rules)
         elif self._same and not mode.recording:
-            recipe = kind.recipes.get((mode.training, False, *layouts))
-            if recipe is None or recipe.address is None or recipe.numbers:
+            if key in self._long or (out is not None and out._layout.nbytes > SMALL):
                 return
-            if len(self._recipes) >= _KEPT:
-                self._recipes.clear()
-            self._recipes[layouts] = recipe
+            recipe, home = recipe_of(self.op, arrays, None if out is None else [out])
+            if recipe.address is None:
+                self._long.add(key)
+                return
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            numbers = [word(home.values[n.place], n) for n in recipe.numbers]
+            self._known[key] = recipe.address, recipe.given[0], numbers, recipe
+
+
+def _listed(made: Any) -> list[Any]:
+    return made if isinstance(made, list) else [made]
+
+
+def _key(arrays: tuple[Any, ...], out: Any) -> tuple[Any, ...] | None:
+    """What `repeat` looks operands up by; None where it would not."""
+    if out is None:
+        return (*[x._layout for x in arrays], None)
+    if any(x.__class__ is not Array.main or x._window is not None for x in (*arrays, out)):
+        return None
+    place = out._chunk, out._address, out._layout
+    near = [x._chunk is place[0] for x in arrays]
+    same = [(x._chunk, x._address, x._layout) == place for x in arrays]
+    if near != same:
+        return None
+    parts = zip(arrays, same, strict=True)
+    return (*[None if itself else x._layout for x, itself in parts], out._layout)
+
+
+@functools.lru_cache(maxsize=1024, typed=True)
+def applying(name: str, **given: Any) -> Applied:
+    """The operator called `name` with its parameters, as a function of arrays."""
+    return Applied(registry.find(name).parse(given))

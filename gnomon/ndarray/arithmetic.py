@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from numbers import Number
 from typing import Any
@@ -11,11 +10,13 @@ import numpy as np
 
 from gnomon.base import complaint
 from gnomon.ndarray import pending
-from gnomon.ndarray.applied import Applied
+from gnomon.ndarray.applied import applying
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
 from gnomon.ndarray.join import Join, joining
+from gnomon.ndarray.layout import Layout
 from gnomon.ndarray.numbers import home_of
+from gnomon.ndarray.trace import Rule
 from gnomon.ndarray.values import converted
 from gnomon.ndarray.window import here
 from gnomon.ops import registry
@@ -23,6 +24,7 @@ from gnomon.ops.binary import FORMS
 
 Method = Callable[[Any, Any], Any]
 
+_KEPT = 256  # pairs of layouts that a function is quick for
 _EXACT = 1 << 53  # up to here, Python's integers are floats
 
 
@@ -104,13 +106,15 @@ class Quick:
     `join` is its native form; it is None until the operators are looked up at the first call.
     """
 
-    __slots__ = ("join", "name", "pairs", "singles", "swapped")
+    __slots__ = ("inside", "join", "name", "pairs", "rules", "singles", "swapped")
 
-    def __init__(self, name: str, swapped: bool = False) -> None:
+    def __init__(self, name: str, swapped: bool = False, inside: bool = False) -> None:
         self.name = name
         self.swapped = swapped  # whether the number stands on the left
+        self.inside = inside  # whether the result goes where the array is
         self.join: Join | None = None
-        self.pairs: Any = None  # homes of the operators: of two arrays,
+        self.rules: dict[Any, Any] = {}  # of two arrays whose layouts were met
+        self.pairs: Any = None  # homes of the operators: of two arrays, of one shape and not,
         self.singles: Any = None  # and of an array and a number
 
     def __call__(self, array: Any, other: Any, hold: bool = False) -> Any:
@@ -121,35 +125,52 @@ class Quick:
             return None
         kind = other.__class__
         if kind is array.__class__:
-            return None if other._tape is not None else pending.pair(self.pairs, array, other, hold)
+            rule = None if other._tape is not None else self._rule(array._layout, other._layout)
+            return None if rule is None else pending.pair(rule, array, other, hold)
         number = kind is float or (kind is int and -_EXACT <= other <= _EXACT)
         if number and self.singles.fields:  # else the number is part of the operator
             return pending.single(self.singles, (float(other),), array, hold)
         return None
 
+    def _rule(self, lhs: Layout, rhs: Layout) -> Rule | None:
+        """The rule of two arrays of these layouts, where there is one already."""
+        home = self.pairs[lhs.shape != rhs.shape]
+        rule: Rule | None = home.kind.rules.get((lhs, rhs))
+        if rule is None or (self.inside and rule.shape != lhs.shape):
+            return None
+        if len(self.rules) >= _KEPT:
+            self.rules.clear()
+        self.rules[lhs, rhs] = rule
+        return rule
+
     def _learn(self) -> None:
         """Look the operators up."""
-        registry.names()
-        self.pairs = home_of(registry.find(FORMS[self.name].elemwise).parse({}))
+        self.pairs = [home_of(op) for op in _pair(self.name)]
         name = _MIRRORED.get(self.name, self.name) if self.swapped else self.name
         forms = FORMS[name]
         form = forms.reversed if self.swapped and name == self.name else None
         self.singles = home_of(registry.find(form or forms.scalar).parse({"scalar": 1.0}))
         singles = self.singles.kind.rules if self.singles.fields else None
-        self.join = joining({} if self.swapped else self.pairs.kind.rules, singles)
+        self.join = joining({} if self.swapped else self.rules, singles)
 
 
-def _method(name: str, sign: str) -> Method:
-    """The method of `array sign other`."""
+def of_two(name: str) -> Method:
+    """The function `name` of an array and another one, or a number."""
     quick = Quick(name)
 
-    def method(self: Any, other: Any) -> Any:
+    def function(self: Any, other: Any) -> Any:
         join = quick.join
         made = None if join is None else join(here.own, self, other)
         if made is None:
             made = quick(self, other)
         return combine(name, self, other) if made is None else made
 
+    return function
+
+
+def _method(name: str, sign: str) -> Method:
+    """The method of `array sign other`."""
+    method = of_two(name)
     method.__doc__ = f"The array of `{sign}`, with an array or a number."
     return method
 
@@ -171,7 +192,7 @@ def _swapped(name: str, sign: str) -> Method:
 
 def _in_place(name: str, sign: str) -> Method:
     """The method of `array sign= other`."""
-    quick = Quick(name)
+    quick = Quick(name, inside=True)
 
     def method(self: Any, other: Any) -> Any:
         while True:
@@ -186,11 +207,6 @@ def _in_place(name: str, sign: str) -> Method:
 
     method.__doc__ = f"`{sign}=` with an array or a number; writes into this array."
     return method
-
-
-@functools.cache
-def _absolute() -> Applied:
-    return Applied(registry.find("abs").parse({}))
 
 
 class Arithmetic(Array):
@@ -240,9 +256,7 @@ class Arithmetic(Array):
 
     def __abs__(self) -> Any:
         """The array of absolute values."""
-        absolute = _absolute()
-        made = absolute((self,))
-        return invoke(absolute.op, (self,)) if made is None else made
+        return applying("abs")((self,))
 
     def _like(self, values: Any) -> Any:
         """A NumPy array as an array beside this one: on its device, in its dtype."""

@@ -13,6 +13,7 @@ from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.context import Context, current_context
 from gnomon.dtype import DType
 from gnomon.ndarray import kinds
+from gnomon.ndarray.applied import applying
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.core import empty as _empty
 from gnomon.ndarray.dlpack import imported
@@ -114,7 +115,8 @@ def _filled(name: str, shape: Any, ctx: Any, dtype: Any, out: Any) -> Any:
         out = empty(sizes, ctx, dtype)
     if out is not None and not out.size:
         return out
-    return _made(name, ctx, out, shape=sizes, dtype=_dtype(dtype).name)
+    fill = applying(name, shape=sizes, dtype=_dtype(dtype).name)
+    return fill((), out, context_of(ctx) or (current_context() if out is None else None))
 
 
 def zeros(

@@ -6,7 +6,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.ndarray.arithmetic import combine, is_number
+from gnomon.ndarray.arithmetic import combine, is_number, of_two
+from gnomon.ndarray.core import Array
 
 _NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
@@ -32,8 +33,11 @@ _NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
 
 def _function(public: str, name: str, doc: str) -> Any:
     """The function `public`, which combines by `name`."""
+    of_array = of_two(name)
 
     def function(lhs: Any, rhs: Any) -> Any:
+        if lhs.__class__ is Array.main:
+            return of_array(lhs, rhs)
         if is_number(lhs) and is_number(rhs):
             return _NUMBERS[name](lhs, rhs)
         return combine(name, lhs, rhs)

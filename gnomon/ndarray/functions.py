@@ -33,22 +33,25 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
     known: dict[Any, Applied] = {}  # by the number of arrays, and the parameters
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None) if kwargs else None
         if kwargs and not names.isdisjoint(kwargs):
             args = _in_place(cls, args, kwargs)
-        rest = () if many else args[count:]
-        given = (*rest, *kwargs.values())
-        key: Any = (len(args), given, *kwargs, *map(type, given))
+        given: tuple[Any, ...] = () if many else args[count:]
+        key: Any = len(args)
+        if kwargs or given:
+            given = (*given, *kwargs.values())
+            key = (key, given, *kwargs, *map(type, given))
         try:
             applied = known.get(key)
         except TypeError:  # a list has no hash
             applied = key = None
         if applied is not None:
-            made = applied(args[:count])
+            made = applied(args[:count], out)
             if made is not None:
                 return made
-        op, inputs, out, ctx = _understood(cls, args, dict(kwargs))
-        alike = key and not cls.open_inputs  # else the parameters do not say all
-        if alike and out is None and ctx is None and not any(map(is_array, given)):
+        op, inputs, out, ctx = _understood(cls, args, kwargs, out)
+        alike = key is not None and not cls.open_inputs  # else the parameters do not say all
+        if alike and ctx is None and not any(map(is_array, given)):
             if len(known) >= _KEPT:
                 known.clear()
             known[key] = Applied(op)
@@ -67,10 +70,9 @@ def _in_place(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
 
 
 def _understood(
-    cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
 ) -> tuple[Any, list[Any], Any, Context | None]:
     """The operator that a call means, its inputs, where the outputs go, and the device."""
-    out = kwargs.pop("out", None)
     kwargs.pop("name", None)
     ctx = kwargs.pop("ctx", None)
     args, out = _out_at_the_end(cls, args, out)

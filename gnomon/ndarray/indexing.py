@@ -16,10 +16,11 @@ import numpy as np
 from gnomon import engine
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.ndarray import pending
+from gnomon.ndarray.applied import applying
 from gnomon.ndarray.arithmetic import is_number
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
-from gnomon.ndarray.layout import strided
+from gnomon.ndarray.layout import Layout, dense, strided
 from gnomon.ndarray.methods import cast, copied
 from gnomon.ndarray.mode import mode
 from gnomon.ndarray.values import converted
@@ -27,6 +28,11 @@ from gnomon.ops import registry
 
 BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
 View = tuple[tuple[int, ...], tuple[int, ...], int]
+
+_ALL = slice(None)
+_BOUNDS = frozenset((int, type(None)))
+_PLACES_KEPT = 4096
+_places: dict[Any, tuple[Layout, int]] = {}  # of views that were asked for
 
 
 def is_basic(key: Any) -> bool:
@@ -82,6 +88,38 @@ def view_of(shape: tuple[int, ...], steps: tuple[int, ...], key: Any) -> View:
     return tuple(sizes), tuple(strides), first
 
 
+def _place(layout: Layout, key: Any) -> tuple[Layout, int] | None:
+    """The layout of a key's view, and how many bytes further it begins; None without a view.
+
+    Raises:
+        IndexError: as `view_of`.
+    """
+    name = layout, key.__class__, _frozen(key)
+    found = _places.get(name)
+    if found is None and is_basic(key):
+        shape, strides, first = view_of(layout.shape, layout.steps(), key)
+        found = strided(shape, strides, layout.dtype), first * layout.dtype.size
+        if name[2] is not None:
+            if len(_places) >= _PLACES_KEPT:
+                _places.clear()
+            _places[name] = found
+    return found
+
+
+def _frozen(key: Any) -> Any:
+    """A key of integers and slices as something with a hash; None for any other."""
+    kind = key.__class__
+    if kind is int:
+        return key
+    if kind is slice:
+        bounds = key.start, key.stop, key.step
+        return bounds if _BOUNDS.issuperset(map(type, bounds)) else None
+    if kind is tuple:
+        parts = [(part.__class__, _frozen(part)) for part in key]
+        return None if any(part is None for _, part in parts) else tuple(parts)
+    return None
+
+
 def _position(index: Any, size: int, axis: int) -> int:
     """An index counted from the front."""
     at = operator.index(index)
@@ -121,19 +159,15 @@ class Indexing(Array):
         Raises:
             IndexError: too many indices, or one outside of its axis.
         """
-        if not is_basic(key):
+        found = _place(self._layout, key)
+        if found is None:
             return self._picked(key)
         if mode.recording and self._tape is not None:
             return self._recorded(key)
-        view = self._view(key)
-        return view if view.shape or not self.shape else view.reshape((1,))
-
-    def _view(self, key: Any) -> Any:
-        """The view that a basic key gives."""
-        layout = self._layout
-        shape, strides, first = view_of(layout.shape, layout.steps(), key)
-        address = self._address + first * layout.dtype.size
-        return Array._at(self._chunk, address, strided(shape, strides, layout.dtype))
+        layout, offset = found
+        if not layout.shape and self._layout.shape:
+            layout = dense((1,), layout.dtype)
+        return Array._at(self._chunk, self._address + offset, layout)
 
     def _recorded(self, key: Any) -> Any:
         """The elements that a basic key picks, by operators that the tape knows."""
@@ -150,16 +184,16 @@ class Indexing(Array):
             step.append(bounds[2])
         given = {"begin": tuple(begin), "end": tuple(end), "step": tuple(step)}
         found = invoke(registry.find("slice").parse(given), (self,)) if named else self
-        shape = self._view(key).shape or (1,)
+        shape = view_of(self.shape, self._layout.steps(), key)[0] or (1,)
         return found if found.shape == shape else found.reshape(shape)
 
     def _picked(self, key: Any) -> Any:
         """The elements at the positions that a key which is not basic picks."""
         rows = self._rows(key)
         if rows is not None:
-            return invoke(taking(), (self, Array._around(rows, self.context)))
+            return taking()((self, Array._around(rows, self.context)))
         found = Array._around(positions(self.shape, key), self.context)
-        return invoke(taking(), (self.reshape((-1,)), found))
+        return taking()((self.reshape((-1,)), found))
 
     def _rows(self, key: Any) -> np.ndarray[Any, Any] | None:
         """The numbers of the rows where `key` is one array of integers, else None."""
@@ -183,12 +217,14 @@ class Indexing(Array):
         if mode.recording and self._tape is not None:
             message = "an array on the tape cannot be written while recording"
             raise GnomonError(f"NDArray.__setitem__: {message}")
-        if isinstance(key, slice) and key == slice(None):
+        if isinstance(key, slice) and key == _ALL:
             self._assign(value)  # x[:] is all of x, which may have no axis
-        elif is_basic(key):
-            self._view(key)._assign(value)
-        else:
+            return
+        found = _place(self._layout, key)
+        if found is None:
             self._scatter(key, value)
+        else:
+            Array._at(self._chunk, self._address + found[1], found[0])._assign(value)
 
     def _assign(self, value: Any) -> None:
         """Write into every element."""
@@ -211,11 +247,10 @@ class Indexing(Array):
         return values if same or self._dtype.kind not in "iu" else converted(value, self._dtype)
 
     def _fill(self, value: Any) -> None:
-        given = {"shape": self.shape, "dtype": self._dtype.name}
-        if not value:
-            invoke(registry.find("_zeros").parse(given), (), self)
-        else:
-            invoke(registry.find("_full").parse({**given, "value": value}), (), self)
+        layout = self._layout
+        given = {"shape": layout.shape, "dtype": layout.dtype.name}
+        fill = applying("_full", **given, value=value) if value else applying("_zeros", **given)
+        fill((), self)
 
     def _take_over(self, value: Any) -> None:
         """Copy an array of ours here, stretched and converted where that is needed."""
@@ -310,7 +345,7 @@ def _numbers(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def taking() -> Any:
     """The operator that looks rows up."""
-    return registry.find("take").parse({"axis": 0, "mode": "clip"})
+    return applying("take", axis=0, mode="clip")
 
 
 def _slices(begin: Any, end: Any, step: Any) -> tuple[slice, ...]:

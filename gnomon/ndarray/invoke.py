@@ -91,6 +91,16 @@ def check_writes(op: Any, given: Sequence[Any]) -> None:
 
 def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context) -> Outputs:
     """All outputs that there is memory for: the visible ones, and while recording the hidden."""
+    recipe, home = recipe_of(op, inputs, given)
+    layouts, changed = recipe.given
+    outputs = [] if given is None else [*given]
+    outputs += [Array._new(layout, ctx) for layout in layouts[len(outputs) :]]
+    launch(recipe, op.name, inputs, outputs, [inputs[k] for k in changed], ctx, home.values)
+    return outputs
+
+
+def recipe_of(op: Any, inputs: Sequence[Any], given: Outputs | None) -> tuple[Recipe, Home]:
+    """What computes an operator on operands of these layouts in this mode, and where it is kept."""
     # a changed state, or a given output, may overlap other operands: that is part of the key
     key: Any = (mode.training, mode.recording, *[x._layout for x in inputs])
     anchors: Any = ()
@@ -103,11 +113,7 @@ def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context)
     if recipe is None:
         recipe, home = _new_recipe(op, home, [x._layout for x in inputs], given, anchors)
         home.kind.recipes[key] = recipe
-    layouts, changed = recipe.given
-    outputs = [] if given is None else [*given]
-    outputs += [Array._new(layout, ctx) for layout in layouts[len(outputs) :]]
-    launch(recipe, op.name, inputs, outputs, [inputs[k] for k in changed], ctx, home.values)
-    return outputs
+    return recipe, home
 
 
 def _new_recipe(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from gnomon import dtype as dtypes
 from gnomon.base import ShapeError, complaint
 from gnomon.context import Context
 from gnomon.ndarray import functions, kinds
+from gnomon.ndarray.applied import applying
 from gnomon.ndarray.core import Array, empty
 from gnomon.ndarray.invoke import invoke
-from gnomon.ndarray.layout import reshaped
+from gnomon.ndarray.layout import Layout, reshaped
 from gnomon.ndarray.mode import mode
 from gnomon.ops import registry
 
@@ -32,12 +34,22 @@ class Operator:
 
 def cast(array: Any, dtype: Any) -> Any:
     """The elements in another dtype, as a new array."""
-    return invoke(registry.find("Cast").parse({"dtype": dtypes.of(dtype).name}), (array,))
+    return applying("Cast", dtype=dtypes.of(dtype).name)((array,))
 
 
 def copied(array: Any, out: Any = None, ctx: Context | None = None) -> Any:
     """The elements in new memory, or in `out`."""
+    if ctx is None:
+        return applying("_copy")((array,), out)
     return invoke(registry.find("_copy").parse({}), (array,), out, ctx)
+
+
+@functools.lru_cache(maxsize=4096, typed=True)
+def _moved(layout: Layout, name: str, **given: Any) -> tuple[Any, Layout | None]:
+    """An operator that moves no element, and the layout that it gives them, if there is one."""
+    op = registry.find(name).parse(given)
+    shape = tuple(op.infer_shape([layout.shape], zero_unknown=False)[1][0])
+    return op, reshaped(layout, shape)
 
 
 class Methods(Array):
@@ -59,34 +71,31 @@ class Methods(Array):
             given = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
         if given is None:
             raise TypeError("reshape: argument 'shape' is missing")
-        params = {"shape": tuple(given), **kwargs}
-        return self._viewed(registry.find("Reshape").parse(params))
+        return self._viewed("Reshape", shape=tuple(given), **kwargs)
 
-    def _viewed(self, op: Any) -> Any:
-        """The array under the shape that `op`, which moves no element, gives it."""
-        shape = tuple(op.infer_shape([self.shape], zero_unknown=False)[1][0])
-        layout = reshaped(self._layout, shape)
+    def _viewed(self, name: str, **given: Any) -> Any:
+        """The array under the shape that an operator, which moves no element, gives it."""
+        op, layout = _moved(self._layout, name, **given)
         if layout is None or (mode.recording and self._tape is not None):
             return invoke(op, (self,))
         return Array._at(self._chunk, self._address, layout)
 
     def expand_dims(self, axis: int, inplace: bool = False) -> Any:
         """The array with an axis of 1 at `axis`; a view, or this array itself if `inplace`."""
-        op = registry.find("expand_dims").parse({"axis": axis})
-        return self._reshaped(op, inplace)
+        return self._reshaped(inplace, "expand_dims", axis=axis)
 
     def flatten(self, inplace: bool = False) -> Any:
         """The array with all axes but the first joined; a view, or itself if `inplace`."""
-        return self._reshaped(registry.find("Flatten").parse({}), inplace)
+        return self._reshaped(inplace, "Flatten")
 
     def squeeze(self, axis: Any = None, inplace: bool = False) -> Any:
         """The array without axes of 1; a view, or this array itself if `inplace`."""
-        given = {} if axis is None else {"axis": axis}
-        return self._reshaped(registry.find("squeeze").parse(given), inplace)
+        given = {} if axis is None else {"axis": tuple(axis) if isinstance(axis, list) else axis}
+        return self._reshaped(inplace, "squeeze", **given)
 
-    def _reshaped(self, op: Any, inplace: bool) -> Any:
+    def _reshaped(self, inplace: bool, name: str, **given: Any) -> Any:
         """A view by an operator that moves no element, or this array under the new shape."""
-        found = self._viewed(op)
+        found = self._viewed(name, **given)
         if not inplace:
             return found
         self._chunk, self._address, self._layout = found._chunk, found._address, found._layout

@@ -56,7 +56,7 @@ from gnomon.lock import reentrant
 from gnomon.ndarray.chunk import Chunk
 from gnomon.ndarray.fused import Storing
 from gnomon.ndarray.numbers import Home, home_of
-from gnomon.ndarray.trace import rule_of
+from gnomon.ndarray.trace import Rule, rule_of
 from gnomon.ndarray.window import HELD, Window, alone, here
 from gnomon.ops import registry
 
@@ -141,11 +141,8 @@ def pend(op: Any, home: Home, arrays: Sequence[Any], ctx: Context, hold: bool = 
     return made
 
 
-def pair(home: Home, a: Any, b: Any, hold: bool = False) -> Any:
-    """`pend` of two arrays, by few look-ups; None where no such operands were met before."""
-    rule = home.kind.rules.get((a._layout, b._layout))
-    if rule is None:
-        return None
+def pair(rule: Rule, a: Any, b: Any, hold: bool = False) -> Any:
+    """`pend` of two arrays by a rule for their layouts; None where that was not in time."""
     first, second = a._window, b._window
     ctx = a._chunk.ctx if first is None else first.ctx
     window = here.own.window(rule.shape, ctx, (a, b))

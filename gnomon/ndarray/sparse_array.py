@@ -162,13 +162,13 @@ class BaseSparseNDArray(NDArray):
         """Refused: sparse storage belongs to its shape."""
         raise NotSupportedForSparseNDArray("reshape", None, *shape)
 
-    def _viewed(self, op: Any) -> Any:
-        return invoke(op, (self,))
+    def _viewed(self, name: str, **given: Any) -> Any:
+        return invoke(registry.find(name).parse(given), (self,))
 
-    def _reshaped(self, op: Any, inplace: bool) -> Any:
+    def _reshaped(self, inplace: bool, name: str, **given: Any) -> Any:
         if inplace:
-            raise NotSupportedForSparseNDArray(op.name)
-        return invoke(op, (self,))
+            raise NotSupportedForSparseNDArray(name)
+        return self._viewed(name, **given)
 
     def _detached(self) -> Any:
         return around(type(self), self.shape, self._dtype, self._parts)

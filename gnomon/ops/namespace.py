@@ -9,6 +9,7 @@ from there, and a function comes to be when it is first asked for.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
@@ -39,7 +40,10 @@ class Functions:
         where = f"{self._package}.{space}".rstrip(".")
         for full in _full_names(space, name):
             if registry.has(full):
-                return self._make(full, name, where)
+                made = self._make(full, name, where)
+                if where in sys.modules:  # which has it from now on
+                    vars(sys.modules[where]).setdefault(name, made)
+                return made
         raise AttributeError(f"module {where!r} has no attribute {name!r}")
 
     def attributes(self, space: str, own: Iterable[str] = ()) -> tuple[Find, Names]:

@@ -19,7 +19,9 @@ def by_python(monkeypatch):
     """What comes to Python's way: the names of the operators."""
     found = []
     before = applied.invoke
-    monkeypatch.setattr(applied, "invoke", lambda op, x: (found.append(op.name), before(op, x))[1])
+    monkeypatch.setattr(
+        applied, "invoke", lambda op, *given: (found.append(op.name), before(op, *given))[1]
+    )
     return found
 
 
@@ -216,3 +218,126 @@ def test_nothing_is_kept():
     assert sum(isinstance(x, nd.NDArray) for x in gc.get_objects()) == arrays
     del parts
     assert chunk.version == 1
+
+
+def test_into_an_array(by_python):
+    a, b, c = matrix(3, 4), matrix(3, 4), nd.zeros((3,))
+    assert again(by_python, lambda: nd.sum(a, axis=1, out=c)) is c
+    np.testing.assert_array_equal(c.asnumpy(), a.asnumpy().sum(1))
+    versions = c._chunk.version
+    nd.sum(a, axis=1, out=c).wait_to_read()
+    assert c._chunk.version == versions + 1
+    with pytest.raises(ShapeError):
+        nd.sum(a, axis=0, out=c)
+    with pytest.raises(TypeError, match="out"):
+        nd.sum(a, axis=1, out=3)
+    start = a.asnumpy()
+    for k in range(4):
+        a[:] = start
+        nd.sgd_update(a, b, lr=0.5, wd=0.25, out=a)
+        np.testing.assert_allclose(a.asnumpy(), start - 0.5 * (b.asnumpy() + 0.25 * start))
+        a[:] = start
+        nd.sgd_update(a, b, lr=0.5 + k, out=a)
+        np.testing.assert_allclose(a.asnumpy(), start - (0.5 + k) * b.asnumpy())
+
+
+def test_assignments(by_python):
+    a, b = matrix(3, 4), matrix(3, 4) * 2
+    for value in (2, 0, 2.5, -1):
+        for _ in range(3):
+            a[:] = value
+            a[1] = 7
+            a[0:1] = b[2:3]
+        assert a.asnumpy()[2].tolist() == [value] * 4
+        assert a.asnumpy()[1].tolist() == [7] * 4
+        assert (a.asnumpy()[0] == b.asnumpy()[2]).all()
+    old = a + 0
+    for _ in range(3):
+        pending = a * 2
+        a[:] = b
+        np.testing.assert_array_equal(pending.asnumpy(), old.asnumpy() * 2)
+        old = b
+
+
+def test_into_what_is_read():
+    for _ in range(4):
+        a = matrix(6)
+        a[1:] = a[:-1]
+        assert a.asnumpy().tolist() == [1, 1, 2, 3, 4, 5]
+        square = matrix(3, 3)
+        nd.transpose(square, out=square)
+        np.testing.assert_array_equal(square.asnumpy(), matrix(3, 3).asnumpy().T)
+        nd.dot(square, square, out=square)
+        np.testing.assert_array_equal(
+            square.asnumpy(), matrix(3, 3).asnumpy().T @ matrix(3, 3).asnumpy().T
+        )
+
+
+def test_memory_under_two_names():
+    shared = np.arange(6, dtype=np.float32)
+    a, b = nd.from_numpy(shared), nd.from_numpy(shared)
+    for _ in range(4):
+        b[:] = a
+        nd.sum(a, axis=0, keepdims=True, out=b[2:3])
+        assert b.asnumpy().tolist() == [0, 1, float(shared[2]), 3, 4, 5]
+        shared.flags.writeable = True
+        shared[2] = 2
+
+
+def test_writes_wait_for_readers_and_are_refused_on_the_tape():
+    a, b = matrix(3, 4), matrix(3, 4)
+    for _ in range(3):
+        a[:] = b
+    go = threading.Event()
+    engine.get().push_sync(lambda ctx: go.wait(5), const_vars=[a._var])
+    a[:] = 0
+    assert a._chunk.writer is not None or a._chunk.queue
+    go.set()
+    assert not a.asnumpy().any()
+    a.attach_grad()
+    with autograd.record(), pytest.raises(GnomonError):
+        a[:] = b
+    with autograd.record(), pytest.raises(GnomonError):
+        nd.sum(b, axis=1, out=(a * 1)[:, 0])
+
+
+def test_filled_arrays(by_python):
+    for _ in range(4):
+        assert nd.zeros((2, 3)).asnumpy().tolist() == [[0] * 3] * 2
+        assert nd.ones((2,), dtype="int32").asnumpy().tolist() == [1, 1]
+        assert nd.zeros((0, 2)).shape == (0, 2)
+    with pytest.raises(ShapeError):
+        nd.zeros((-1,))
+
+
+def test_views_by_their_keys():
+    a = matrix(3, 4)
+    x = a.asnumpy()
+    keys = [1, -1, slice(1), slice(None, None, -2), (1, 2), (slice(1, 3), 0), (0, slice(None))]
+    for _ in range(2):
+        for key in keys:
+            np.testing.assert_array_equal(a[key].asnumpy(), np.atleast_1d(x[key]))
+    with pytest.raises(IndexError):
+        a[3]
+    at = nd.array([0], dtype="int32")
+    for k in (1, 2):
+        at[:] = k
+        np.testing.assert_array_equal(a[at].asnumpy(), x[[k]])
+
+
+def test_broadcast_by_operators(by_python):
+    a, row, column = matrix(3, 4), matrix(4), matrix(3, 1)
+    for _ in range(3):
+        np.testing.assert_array_equal((a + row).asnumpy(), a.asnumpy() + row.asnumpy())
+        np.testing.assert_array_equal((row + a).asnumpy(), a.asnumpy() + row.asnumpy())
+        np.testing.assert_array_equal((row * column).asnumpy(), row.asnumpy() * column.asnumpy())
+        larger = np.maximum(row.asnumpy(), a.asnumpy())
+        np.testing.assert_array_equal(nd.maximum(row, a).asnumpy(), larger)
+        with pytest.raises(ShapeError):
+            nd.elemwise_add(a, row)
+        with pytest.raises(ShapeError):
+            row += a
+    b = a.copy()
+    for _ in range(3):
+        b += row
+    np.testing.assert_array_equal(b.asnumpy(), a.asnumpy() + 3 * row.asnumpy())
