@@ -413,6 +413,7 @@ PRIVATE = {
     "doctor",
     "expr",
     "files",
+    "lock",
     "graph",
     "ops",
     "plan",
