@@ -1,8 +1,8 @@
 """Working memory of executors: a room for each context, which programs take turns in.
 
 State of a room: `storage`, a block, which only grows; programs laid out before it grew keep the
-block they were given. `workspace` is another one, in which the libraries' steps of that context
-work one after the other.
+block they were given. `workspaces` are others, in which the libraries' steps of that context work
+one after the other: one for each branch of a region, the first also for what is in none.
 Of all: `var` orders which passes work here. `content` says whose forward pass left its values here:
 a backward pass begins where its own forward pass did, or computes that again.
 """
@@ -24,11 +24,11 @@ class Room:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.storage: pool.Storage | None = None
-        self.workspace: pool.Storage | None = None
+        self.workspaces: dict[int, pool.Storage | None] = {}
 
-    def share(self, steps: Iterable[Step]) -> None:
+    def share(self, steps: Iterable[Step], branch: int = 0) -> None:
         """Let all of oneDNN's steps among `steps` work in one place; none runs beside another."""
-        self.workspace = share_workspace(steps, self.workspace)
+        self.workspaces[branch] = share_workspace(steps, self.workspaces.get(branch))
 
     @property
     def nbytes(self) -> int:

@@ -10,6 +10,7 @@ import functools
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from gnomon import config
@@ -19,6 +20,7 @@ from gnomon.executor.draws import Draws
 from gnomon.expr.node import Buffer, Expr
 from gnomon.graph import memory
 from gnomon.graph.dead import alive
+from gnomon.graph.effort import Effort, effort
 from gnomon.graph.form import Form
 from gnomon.graph.fuse import fuse
 from gnomon.graph.gradient import Backward, backward
@@ -27,6 +29,7 @@ from gnomon.graph.node import Entry, Graph, Node, states_of
 from gnomon.graph.passes import rewritten
 from gnomon.graph.place import contexts
 from gnomon.graph.recompute import recomputed
+from gnomon.graph.regions import Region, lasting, lighter, regions, show_regions, too_large
 from gnomon.graph.share import aliases, sharings
 from gnomon.graph.show import show_nodes, show_tasks, told
 from gnomon.graph.split import split
@@ -42,7 +45,8 @@ from gnomon.graph.task import (
     whole,
 )
 from gnomon.ops.create import full
-from gnomon.runtime import calls
+from gnomon.plan.cut import reach
+from gnomon.runtime import calls, threads
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
@@ -88,7 +92,8 @@ class Layout:
     The first `forward` tasks are the forward pass; the last ones of these, from `repeat` on, change
     states, and are left out where the pass is done again. `prepare` are done before, and only where
     a parameter has changed: they make the values of `kept`, each of the entries that it lists.
-    Where there are several contexts, `contexts` says that of each node.
+    Where there are several contexts, `contexts` says that of each node. `regions` are the branches
+    of those tasks that run side by side, by the first of them all; they are neighbours.
     """
 
     mode: Mode
@@ -106,6 +111,7 @@ class Layout:
     repeatable: bool = True
     heads: frozenset[Entry] = frozenset()
     contexts: Mapping[Node, Device] = field(default_factory=dict)
+    regions: dict[Task, tuple[Sequence[Task], ...]] = field(default_factory=dict)
 
     def place_of(self, task: Task) -> Device:
         """The context that a task belongs to: that of the node that ends it."""
@@ -116,6 +122,11 @@ class Layout:
         """The contexts of all tasks, numbered."""
         found = dict.fromkeys(map(self.place_of, self.tasks)) or {self.draws.ctx: None}
         return {ctx: k for k, ctx in enumerate(found)}
+
+    @functools.cached_property
+    def branch_of(self) -> dict[Task, int]:
+        """Which branch of its region a task is in."""
+        return {t: k for chains in self.regions.values() for k, c in enumerate(chains) for t in c}
 
 
 def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
@@ -297,14 +308,58 @@ def _plan(layout: Layout, arguments: frozenset[Entry]) -> None:
     buffers, tasks = layout.buffers, layout.tasks
     outside = {*layout.homes, *layout.stores}
     layout.aliases = aliases(tasks, arguments, outside)
-    life = lives(tasks)
+    life, found = lives(tasks), _regions(layout, arguments)
     lane_of = [layout.lanes[layout.place_of(task)] for task in tasks]
-    values = [
-        memory.Value(e, size_of(buffers[e]), born, life.dies[e], lane_of[born])
-        for e, born in life.born.items()
-        if e not in outside and e not in layout.aliases
+    entries = [e for e in life.born if e not in outside and e not in layout.aliases]
+    sizes, shared = {e: size_of(buffers[e]) for e in entries}, sharings(tasks)
+
+    def planned(found: Sequence[Region]) -> memory.Plan:
+        told = lasting(tasks, life, found)
+        rows = ((e, told(e)) for e in entries)
+        values = [
+            memory.Value(e, sizes[e], t.born, t.dies, lane_of[life.born[e]], t.branch)
+            for e, t in rows
+        ]
+        return memory.plan(values, shared)
+
+    layout.plan = without = planned(())
+    while found:
+        layout.plan = planned(found)
+        if not too_large(layout.plan.total, without.total):
+            break
+        layout.plan, found = without, lighter(tasks, found, sizes)
+    layout.regions = {
+        tasks[r.begin]: tuple([tasks[k] for k in chain] for chain in r.chains) for r in found
+    }
+
+
+def _regions(layout: Layout, arguments: Iterable[Entry]) -> list[Region]:
+    """Which tasks of each pass run side by side; none where the caller's arrays overlap."""
+    several = len(layout.lanes) > 1 and not all(task.is_expression for task in layout.tasks)
+    if not layout.mode.fuse or several or _entangled(layout, arguments):
+        return []
+    count = threads.num_threads()
+
+    def estimate(task: Task) -> Effort | None:
+        form = task.form
+        assert form is not None
+        return layout.buffers.once((effort, form), lambda: effort(form, count))
+
+    found = [
+        Region(r.begin + start, r.end + start, tuple(tuple(k + start for k in c) for c in r.chains))
+        for start, end in ((0, layout.repeat), (layout.forward, len(layout.tasks)))
+        for r in regions(layout.tasks[start:end], estimate, count)
     ]
-    layout.plan = memory.plan(values, sharings(tasks))
+    names = {k: task.name for k, task in enumerate(layout.tasks)}
+    return told("regions", [], found, lambda x: show_regions(x, names))
+
+
+def _entangled(layout: Layout, arguments: Iterable[Entry]) -> bool:
+    """Whether something is stored where the caller has another array too."""
+    spans = {reach(layout.buffers[e]) for e in arguments if e not in layout.kept}
+    stored = [*(d.dest for d in layout.stores.values()), *(layout.buffers[e] for e in layout.homes)]
+    every = sorted([*spans, *map(reach, stored)])
+    return any(begin < end for (_, end), (begin, _) in pairwise(every))
 
 
 def size_of(buffer: Buffer) -> int:

@@ -26,6 +26,7 @@ from gnomon.graph.task import Task
 from gnomon.plan.statement import Store
 from gnomon.runtime import pool
 from gnomon.runtime.again import Again
+from gnomon.runtime.beside import beside
 from gnomon.runtime.prepare import prepare
 from gnomon.runtime.program import Program, Step
 from gnomon.runtime.template import blocks_of
@@ -115,12 +116,24 @@ class Builder:
 
     def _native(self, tasks: Sequence[Task], name: str) -> Segment:
         """Tasks of expressions as one native program."""
-        program = Program([step for task in tasks for step in self.steps(task)], name)
+        program = Program(self._in_order(tasks), name)
         for task in tasks:  # all in the workspace that was large enough at last
             self._share(task)
         reads, writes = _touched(self.layout, tasks)
         ctx = self.layout.place_of(tasks[0])
         return Segment(program.run, reads, writes, name, True, ctx, program)
+
+    def _in_order(self, tasks: Sequence[Task]) -> Iterable[Step]:
+        """The steps of tasks; a region's is one, unless a single task is asked for."""
+        regions = self.layout.regions if len(tasks) > 1 else {}
+        inside = {t for chains in regions.values() for chain in chains for t in chain}
+        for task in tasks:
+            if task in regions:
+                chains = [[s for t in chain for s in self.steps(t)] for chain in regions[task]]
+                names = (chain[0].name for chain in regions[task])
+                yield beside(filter(None, chains), " | ".join(names))
+            elif task not in inside:
+                yield from self.steps(task)
 
     def steps(self, task: Task) -> list[Step]:
         """The steps of a task of expressions, compiled now if they are not."""
@@ -130,7 +143,8 @@ class Builder:
         return self._steps[task]
 
     def _share(self, task: Task) -> None:
-        self.arena.room(self.layout.place_of(task)).share(self._steps[task])
+        room = self.arena.room(self.layout.place_of(task))
+        room.share(self._steps[task], self.layout.branch_of.get(task, 0))
 
     def _made(self, task: Task) -> list[Step]:
         form, wanted = task.form, deliveries(self.layout, task)

@@ -2,7 +2,9 @@
 
 A value is alive from the step that makes it to the last one that reads it. Two values may share
 bytes when they are never alive together, when one is a view of the other, or when a step
-overwrites one by the other (in place). The plan works on sizes alone; it allocates nothing.
+overwrites one by the other (in place). Where branches run side by side, whoever says so gives a
+value of theirs the life of all of them; among values of one branch alone, its own steps count. The
+plan works on sizes alone; it allocates nothing.
 """
 
 from __future__ import annotations
@@ -21,11 +23,20 @@ ALIGNMENT = 64
 EXACT = 4096  # up to so many blocks the better, quadratic packing is used
 
 
+class Branch(NamedTuple):
+    """Which branch, of all that there are, a value belongs to, and its life within."""
+
+    number: int
+    born: int
+    dies: int
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """Something to store: `size` bytes, made at step `born`, read last at step `dies`.
 
     `buffer` is the number of the one that it lies in, unless it is a view of what lies elsewhere.
+    `branch` is the only one of those side by side that makes or reads it, if there is such.
     """
 
     key: Hashable
@@ -33,6 +44,7 @@ class Value:
     born: int
     dies: int
     buffer: int = 0
+    branch: Branch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +72,13 @@ class Block:
     born: int
     dies: int
     offset: int = 0
+    branch: Branch | None = None
+
+    @classmethod
+    def of(cls, value: Value) -> Block:
+        """The block of one value."""
+        size = max(-(-value.size // ALIGNMENT), 1) * ALIGNMENT
+        return cls([value], size, value.born, value.dies, branch=value.branch)
 
     @property
     def buffer(self) -> int:
@@ -70,6 +89,17 @@ class Block:
         """Let `value` live here too."""
         self.values.append(value)
         self.dies = max(self.dies, value.dies)
+        ours, theirs = self.branch, value.branch
+        self.branch = None
+        if ours is not None and theirs is not None and ours.number == theirs.number:
+            self.branch = ours._replace(dies=max(ours.dies, theirs.dies))
+
+
+def times(a: Value | Block, b: Value | Block) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The lives of both, as they count between them: by their branch, where it is the same."""
+    if a.branch is not None and b.branch is not None and a.branch.number == b.branch.number:
+        return a.branch[1:], b.branch[1:]
+    return (a.born, a.dies), (b.born, b.dies)
 
 
 @dataclass(frozen=True)
@@ -92,7 +122,7 @@ class Plan:
     def table(self) -> list[tuple[Value, Place]]:
         """Every value and its place, in the order they are made."""
         rows = [(v, self.places[v.key]) for b in self.blocks for v in b.values]
-        return sorted(rows, key=lambda row: (row[0].born, row[1]))
+        return sorted(rows, key=lambda row: (row[0].born, row[0].branch or (), row[1]))
 
 
 def plan(values: Sequence[Value], sharings: Iterable[Sharing] = ()) -> Plan:
@@ -123,8 +153,7 @@ def join(values: Sequence[Value], sharings: Iterable[Sharing]) -> list[Block]:
     for value in sorted(values, key=lambda v: v.born):
         home = _home(value, options.get(value.key, ()), blocks)
         if home is None:
-            size = max(-(-value.size // ALIGNMENT), 1) * ALIGNMENT
-            home = Block([value], size, value.born, value.dies)
+            home = Block.of(value)
         else:
             home.join(value)
         blocks[value.key] = home
@@ -143,24 +172,34 @@ def _home(value: Value, options: Iterable[Sharing], blocks: dict[Hashable, Block
 def _allowed(value: Value, option: Sharing, block: Block) -> bool:
     """Whether nothing that lives in `block` is harmed: a view harms nothing, unless overwritten."""
     newest = block.values[-1]  # they come in the order they are made
+    (_, over), (made, _) = times(block, value)
     if not option.view:
         at_home = value.buffer == block.buffer
-        return at_home and block.dies <= value.born and newest.born < value.born
+        return at_home and over <= made and _earlier(newest, value)
     # what overwrites the source at this very step would not be what the view shows
     before = block.values[-2:-1]
-    return newest.born < value.born or (
-        newest.key == option.source and all(v.born < value.born for v in before)
+    return _earlier(newest, value) or (
+        newest.key == option.source and all(_earlier(v, value) for v in before)
     )
+
+
+def _earlier(a: Value, b: Value) -> bool:
+    """Whether `a` is made before `b`, by another step."""
+    (first, _), (second, _) = times(a, b)
+    return first < second
 
 
 def pack(blocks: Sequence[Block]) -> int:
     """Offsets for `blocks`, the largest first, each in the tightest gap; the bytes needed."""
-    rows = np.zeros((4, len(blocks)), np.int64)
+    rows = np.zeros((7, len(blocks)), np.int64)
     for number, block in enumerate(sorted(blocks, key=lambda b: (-b.size, b.born))):
-        begin, end, born, dies = rows[:, :number]
+        begin, end, born, dies, branch, first, last = rows[:, :number]
         meets = (born <= block.dies) & (dies >= block.born)
+        own = block.branch or Branch(-1, 0, 0)
+        if block.branch is not None:
+            meets &= (branch != own.number) | ((first <= own.dies) & (last >= own.born))
         block.offset = _tightest(block.size, begin[meets], end[meets])
-        rows[:, number] = block.offset, block.offset + block.size, block.born, block.dies
+        rows[:, number] = block.offset, block.offset + block.size, block.born, block.dies, *own
     return int(rows[1].max(initial=0))
 
 
@@ -250,9 +289,14 @@ def overlaps(found: Plan, sharings: Iterable[Sharing] = ()) -> list[tuple[Value,
     for value, place in found.table():
         alive = [(v, p) for v, p in alive if v.dies >= value.born]
         for other, where in alive:
-            common = place.buffer == where.buffer and (
-                place.offset < where.offset + other.size
-                and where.offset < place.offset + value.size
+            (_, over), (made, _) = times(other, value)
+            common = (
+                over >= made
+                and place.buffer == where.buffer
+                and (
+                    place.offset < where.offset + other.size
+                    and where.offset < place.offset + value.size
+                )
             )
             if common and not (place == where and rules.excuse(value, other)):
                 bad.append((other, value))
@@ -284,4 +328,5 @@ class _Rules:
         if self.content(value.key) == content:
             return True
         over = {self.content(k) for k in self._over.get(value.key, ())}
-        return content in over and other.dies <= value.born
+        (_, ends), (made, _) = times(other, value)
+        return content in over and ends <= made

@@ -250,7 +250,7 @@ class Program(Step):
         failed = self._table.words[1]
         if failed:
             step = self.steps[failed - 1]
-            raise GnomonError(f"{self.name}, step {failed - 1}: {_failure(step)}")
+            raise GnomonError(f"{self.name}, step {failed - 1}: {failure(step)}")
 
     def run_once(self, done: Done) -> None:
         """As `Step.run_once`; tells who watches programs of the time of each step."""
@@ -357,7 +357,8 @@ def _triples(steps: Iterable[Step]) -> Iterable[int]:
         yield from (step.function, step.block, status)
 
 
-def _failure(step: Step) -> str:
+def failure(step: Step) -> str:
+    """What went wrong when a step ran last."""
     try:
         step.check()
     except GnomonError as error:

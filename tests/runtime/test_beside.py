@@ -51,12 +51,22 @@ def test_each_chain_in_order(count: int) -> None:
         threads.set_num_threads(before)
 
 
-def test_what_may_fail_is_refused() -> None:
-    word = Block(1)
-    status = Status(word.address, str)
-    step = Step(threads.spread_address(), word.address, name="one", status=status)
-    with pytest.raises(GnomonError, match=r"beside: Step\('one'\) may fail"):
-        beside([[step]], "chains")
+def test_what_fails_ends_its_chain_and_is_told() -> None:
+    module, word = jit.compile_ir(CODE), Block([0, 7])  # a step writes its own status
+    status = Status(word.address, lambda code: f"code {code}")
+    failing = Step(module.address("next"), Block([word.address, 7]).address, name="one")
+    given, where = chains(3)
+    block = Block([word.address, 7])
+    failing = Step(module.address("next"), block.address, (module, block), "one", status=status)
+    given[1].insert(1, failing)
+    step = beside(given, "chains")
+    expected = "step 'chains' failed: chains, step 1: step 'one' failed: code 7"
+    with pytest.raises(GnomonError, match=expected):
+        step.run()
+    assert list(where.words) == [12, 1, 1233]
+    block.words[1] = word.words[0] = where.words[0] = where.words[1] = where.words[2] = 0
+    Program([step]).run()
+    assert list(where.words) == [12, 123, 1233]
 
 
 def test_in_a_forked_child() -> None:

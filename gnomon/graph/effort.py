@@ -1,0 +1,62 @@
+"""How long a task takes, estimated from its form alone: before it is compiled or has memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gnomon.base import GnomonError
+from gnomon.expr.call import Dot, Recurrence, RecurrenceGradient
+from gnomon.expr.composite import Call
+from gnomon.expr.node import Expr
+from gnomon.expr.walk import postorder
+from gnomon.graph.form import Form
+from gnomon.runtime import dnn, neural
+from gnomon.runtime.kernel import GRAIN
+from gnomon.runtime.program import estimated
+from gnomon.shape import prod
+
+PRODUCT = 400_000  # multiply-adds of a matrix product below which another thread does not pay
+FILTERS = 2_000_000  # and of a convolution, whose batch the threads share
+
+
+class Effort(NamedTuple):
+    """The work of a task (see `kernel.GRAIN`), and into how many parts it is cut."""
+
+    work: int
+    parts: int
+
+
+def effort(form: Form, threads: int) -> Effort | None:
+    """The effort of what `form` says; None where it is done side by side already."""
+    moved = sum(prod(e.shape) * e.dtype.size for e in (*form.values, *form.leaves))
+    call = next((n for n in postorder(form.values) if isinstance(n, Call)), None)
+    if isinstance(call, Recurrence | RecurrenceGradient):
+        return None
+    operations, parts = _operations(form.values), threads
+    if call is not None:
+        operations, parts = _of_call(call)
+    work = estimated(moved, operations)
+    if call is None:
+        parts = 1 + work // GRAIN
+    return Effort(work, min(parts, threads))
+
+
+def _operations(values: Sequence[Expr]) -> int:
+    """Operations of element-wise expressions and reductions: one for each element of each node."""
+    return sum(prod(n.shape) for n in postorder(values) if n.children)
+
+
+def _of_call(call: Call) -> tuple[int, int]:
+    """The operations of a library's call, and into how many parts it may be cut."""
+    if isinstance(call, Dot):
+        inner = call.a.shape[-2 if call.transpose_a else -1]
+        macs = prod(call.shape) * inner
+        return 2 * macs, max(1, macs // PRODUCT)
+    try:
+        which, _ = neural.described(call)
+    except GnomonError:  # the fallback computes it
+        return _operations([call]), 1
+    if isinstance(which, dnn.Convolution):
+        return 2 * which.work, max(1, min(which.data[0], which.work // FILTERS))
+    return prod(which.data) * prod(which.kernel), which.data[0]
