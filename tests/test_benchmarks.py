@@ -71,3 +71,9 @@ def test_array_statements():
         "| sgd 1e+07",
     ]
     assert err.count("shadow left out") == 1
+
+
+def test_branches():
+    out, err = run("branches.py", "--rows", "attention", "--threads", "2")
+    assert not err
+    assert [line.count("|") for line in out.splitlines()] == [5] * 4

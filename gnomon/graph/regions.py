@@ -23,6 +23,7 @@ from gnomon.graph.task import Life, Task
 LONGEST = 16  # tasks of a region
 MEETING = 130_000  # work (see `kernel.GRAIN`) that a step on several threads costs beside its own
 BEGIN = 60_000  # and a region
+FEW = 16  # regions that are tried one less at a time
 SHARED = 2_500_000  # of a step on several threads from which it is better off with all of them
 LEAST = 100_000
 GROWTH = 0.03  # of a memory plan
@@ -164,13 +165,14 @@ def too_large(total: int, without: int) -> bool:
 def lighter(
     tasks: Sequence[Task], found: Sequence[Region], sizes: Mapping[Entry, int]
 ) -> list[Region]:
-    """The half of `found` whose values have the least bytes."""
+    """`found` without the one whose values have the most bytes; of many, half of them."""
 
     def nbytes(region: Region) -> int:
         made = (e for t in tasks[region.begin : region.end] for e in t.made)
         return sum(sizes.get(e, 0) for e in made)
 
-    kept = sorted(found, key=nbytes)[: len(found) // 2]
+    count = len(found) - 1 if len(found) <= FEW else len(found) // 2
+    kept = sorted(found, key=nbytes)[:count]
     return [r for r in found if r in kept]
 
 

@@ -1,4 +1,4 @@
-"""Branches side by side in bound networks: the same bits, in the memory that is planned for them."""
+"""Branches side by side in bound networks: the same bits, in memory that is planned for them."""
 
 import numpy as np
 import pytest
