@@ -334,9 +334,13 @@ def _plan(layout: Layout, arguments: frozenset[Entry]) -> None:
 
 
 def _regions(layout: Layout, arguments: Iterable[Entry]) -> list[Region]:
-    """Which tasks of each pass run side by side; none where the caller's arrays overlap."""
+    """Which tasks of each pass run side by side.
+
+    None where the caller's arrays overlap, or where memory counts more than time.
+    """
     several = len(layout.lanes) > 1 and not all(task.is_expression for task in layout.tasks)
-    if not layout.mode.fuse or several or _entangled(layout, arguments):
+    scarce = bool(config.get("backward_do_mirror"))
+    if not layout.mode.fuse or several or scarce or _entangled(layout, arguments):
         return []
     count = threads.num_threads()
 

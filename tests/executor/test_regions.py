@@ -114,6 +114,8 @@ def test_each_task_can_be_looked_at():
 def test_no_regions_without_passes_or_threads():
     with config.using(passes=False):
         assert not regions_of(bound("inception"), True)
+    with config.using(backward_do_mirror=True):
+        assert not regions_of(bound("inception"), True)
     threads.set_num_threads(1)
     assert not regions_of(bound("inception"), True)
 
