@@ -5,6 +5,8 @@ import tempfile
 
 from hypothesis import settings
 
+from gnomon.runtime.dnn.library import why_not
+
 collect_ignore_glob = ["**/make*.py"]  # run by hand: they need MXNet or other programs
 
 settings.register_profile("gnomon", deadline=None, database=None, derandomize="CI" in os.environ)
@@ -13,3 +15,12 @@ settings.load_profile("gnomon")
 # every run starts without kernels of earlier ones; the folder goes with the process
 _cache = tempfile.TemporaryDirectory(prefix="gnomon-tests-", ignore_cleanup_errors=True)
 os.environ["GNOMON_CACHE_DIR"] = _cache.name
+
+# the tests of oneDNN's own steps need its library, and that the system's libgomp; all others pass
+# by the fallback too
+_no_onednn = why_not()
+collect_ignore = ["runtime/test_dnn.py"] if _no_onednn else []
+
+
+def pytest_report_header():
+    return f"without tests/runtime/test_dnn.py: {_no_onednn}" if _no_onednn else []
