@@ -83,7 +83,10 @@ def _key(arrays: tuple[Any, ...], out: Any) -> tuple[Any, ...] | None:
     """What `repeat` looks operands up by; None where it would not."""
     if out is None:
         return (*[x._layout for x in arrays], None)
-    if any(x.__class__ is not Array.main or x._window is not None for x in (*arrays, out)):
+    every = (*arrays, out)
+    if any(x.__class__ is not Array.main or x._window is not None for x in every):
+        return None
+    if any(x._chunk.shared for x in every):  # it may be the memory of `out` under another name
         return None
     place = out._chunk, out._address, out._layout
     near = [x._chunk is place[0] for x in arrays]

@@ -13,6 +13,7 @@ from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
 from gnomon.ops import registry
 from gnomon.ops.namespace import Functions
+from gnomon.ops.param import told_apart
 from gnomon.ops.signature import ANY_KIND, dress, sort
 
 _KEPT = 256  # sets of parameters that a function is quick for
@@ -40,7 +41,7 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
         key: Any = len(args)
         if kwargs or given:
             given = (*given, *kwargs.values())
-            key = (key, given, *kwargs, *map(type, given))
+            key = (key, given, *kwargs, *map(told_apart, given))
         try:
             applied = known.get(key)
         except TypeError:  # a list has no hash

@@ -24,7 +24,7 @@ from gnomon.dtype import DType
 from gnomon.expr.node import Expr
 from gnomon.ops import derive, infer, registry
 from gnomon.ops.infer import Shape, Shapes, Types
-from gnomon.ops.param import Param, declared, parse_fields, show
+from gnomon.ops.param import Param, declared, parse_fields, show, told_apart
 
 C = TypeVar("C", bound="type[Op]")
 Maybe = Sequence[Any]
@@ -83,7 +83,7 @@ class Op:
         ParamError for an unknown name, a missing field, a value out of range.
         """
         try:
-            kinds = tuple(map(type, given.values()))
+            kinds = tuple(map(told_apart, given.values()))
             return cast("Self", _parsed(cast("Any", cls), tuple(given.items()), kinds))
         except TypeError:  # a list among the values has no hash
             return cls(**given)
@@ -99,10 +99,15 @@ class Op:
         raise GnomonError(f"{self.name}: an operator is frozen, '{name}' cannot be set")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Op) and bool(self._key == other._key)
+        return isinstance(other, Op) and self._key == other._key and self._kinds == other._kinds
 
     def __hash__(self) -> int:
         return hash(self._key)
+
+    @property
+    def _kinds(self) -> list[Any]:
+        """What tells fields apart that are equal."""
+        return [told_apart(getattr(self, name, None)) for name in self.fields]
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(f'{k}={v}' for k, v in self.attrs().items())})"
@@ -306,7 +311,7 @@ class Op:
 
 @functools.lru_cache(maxsize=4096)
 def _parsed(cls: Any, items: tuple[tuple[str, Any], ...], kinds: tuple[type, ...]) -> Op:
-    """`kinds` keeps 1, 1.0 and True apart, which are equal as keys and differ as attributes."""
+    """`kinds` keeps values apart that are equal as keys and differ as attributes."""
     return cast("Op", cls(**dict(items)))
 
 

@@ -56,6 +56,7 @@ def _read_float(value: Any) -> float:
 
 
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
+_FLOATS = frozenset((float, np.float16, np.float32, np.float64))
 
 
 def _read_bool(value: Any) -> bool:
@@ -266,6 +267,16 @@ class Parameter:
     def as_strings(self) -> dict[str, str]:
         """Every field's value as MXNet's files hold it."""
         return {name: show(value) for name, value in self.values().items()}
+
+
+def told_apart(value: Any) -> Any:
+    """What tells values apart that are equal: 1 from 1.0 and True, 0.0 from -0.0.
+
+    >>> told_apart(1), told_apart(1.0), told_apart(-0.0)
+    (<class 'int'>, <class 'float'>, (<class 'float'>, '-0.0'))
+    """
+    kind = value.__class__
+    return (kind, str(value)) if kind in _FLOATS and not value else kind
 
 
 def show(value: Any) -> str:

@@ -341,3 +341,28 @@ def test_broadcast_by_operators(by_python):
     for _ in range(3):
         b += row
     np.testing.assert_array_equal(b.asnumpy(), a.asnumpy() + 3 * row.asnumpy())
+
+
+def test_a_zero_keeps_its_sign():
+    a, b, around = matrix(3), nd.ones((1, 1, 1, 1)), (0, 0, 0, 0, 1, 1, 1, 1)
+    for zero in (0.0, -0.0, np.float32(0), np.float32(-0.0)) * 2:
+        negative = bool(np.signbit(zero))
+        for made in (
+            nd._internal._mul_scalar(a, scalar=zero),
+            nd.pad(b, mode="constant", pad_width=around, constant_value=zero)[0, 0, 0, :3],
+            nd._internal._full(shape=(3,), value=zero),
+        ):
+            assert np.signbit(made.asnumpy()).tolist() == [negative] * 3
+
+
+def test_what_shared_memory_taught_is_not_done_to_other_arrays():
+    memory = np.zeros(9, np.float32)
+    first, second = (nd.from_numpy(memory[k : k + 8], zero_copy=True) for k in (0, 1))
+    for _ in range(3):
+        memory[:] = np.arange(9)
+        nd.reverse(first, axis=0, out=second).wait_to_read()
+        assert memory.tolist() == [0, *range(7, -1, -1)]
+        a, out = matrix(8), nd.zeros((8,))
+        nd.reverse(a, axis=0, out=out)
+        assert out.asnumpy().tolist() == [*range(8, 0, -1)]
+        assert a.asnumpy().tolist() == [*range(1, 9)]
