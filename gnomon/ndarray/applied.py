@@ -2,7 +2,7 @@
 
 A first call on arrays of some layouts goes the way of `invoke.py`; what it leaves there serves the
 next one natively: an operator that waits joins a window (`join.py`), any other whose kernel is
-short is applied again as it was (`repeat.py`). Anything unusual goes the first call's way.
+short is applied again as it was (`again.py`). Anything unusual goes the first call's way.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import functools
 from typing import Any
 
 from gnomon.context import Context
+from gnomon.ndarray.again import Entry, Repeat, repeating
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke, recipe_of
 from gnomon.ndarray.join import Join, joining
 from gnomon.ndarray.mode import mode
 from gnomon.ndarray.numbers import home_of, word
-from gnomon.ndarray.repeat import Entry, Repeat, repeating
 from gnomon.ndarray.trace import SMALL, of_inputs_alone
 from gnomon.ndarray.window import here
 from gnomon.ops import registry

@@ -14,7 +14,7 @@ addresses, and whoever owns the record.
 
 Memory is taken first, since an allocation may run the collector, and so any code; then everything
 is decided, and nobody else has seen the results. Python's own lock is held all the while. Slots are
-read and written where they lie (see `repeat.py`); only functions of Python's stable interface are
+read and written where they lie (see `again.py`); only functions of Python's stable interface are
 called. The record, in words, behind those of `result_code`:
 
     4  the class of arrays

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from gnomon.ndarray import result
+from gnomon.ndarray.again_code import REPEAT
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.layout import Layout
 from gnomon.ndarray.recipe import Recipe
-from gnomon.ndarray.repeat_code import REPEAT
 from gnomon.runtime.fields import readable
 from gnomon.runtime.launch import Method, bound, for_good, native_code
 from gnomon.runtime.once import once
 
 #: of a kernel: its strike's record, the results' layouts, further integers, and who owns the record
 Entry = tuple[int, list[Layout], list[int], Recipe]
-#: `repeat(known, arrays, out, ctx)`: the results, or None with nothing done; see `repeat_code`
+#: `repeat(known, arrays, out, ctx)`: the results, or None with nothing done; see `again_code`
 Repeat = Callable[[dict[Any, Entry], tuple[Any, ...], Any, Any], Any]
 
 _SLOTS: dict[type, tuple[str, ...]] = {
