@@ -17,7 +17,6 @@ import gnomon
 from gnomon import base, config, context, dtype, shape
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError
 from gnomon.context import Context, cpu, gpu
-from gnomon.ops import registry
 from gnomon.record import record
 from gnomon.registry import Registry
 from gnomon.runtime import pool
@@ -492,10 +491,3 @@ def test_a_record_is_frozen_and_hashed_by_its_fields():
         Point()
     with pytest.raises(AssertionError):
         Point(1, 2)
-
-
-@pytest.mark.parametrize("package", ["ndarray", "symbol"])
-def test_no_file_hides_an_operator(package):
-    """Whoever imports `gnomon.ndarray.repeat` makes it the package's attribute."""
-    there = {f.stem for f in (Path(gnomon.__file__).parent / package).iterdir()}
-    assert there.isdisjoint(registry.names())

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import gnomon
 from gnomon import dtype
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError
 from gnomon.expr import fn
 from gnomon.expr.node import Buffer
 from gnomon.graph.gradient import look
-from gnomon.ops import Op, find, op, param
+from gnomon.ops import Op, find, op, param, registry
 from gnomon.ops.derive import Needs
 from gnomon.ops.testing import backward
 
@@ -202,3 +205,10 @@ def test_exceptions_out_of_a_rule_tell_the_operator(rule):
     with pytest.raises(ZeroDivisionError) as told:
         RULES[rule](broken)
     assert told.value.__notes__ == [f"in _test_broken.{rule}"]
+
+
+@pytest.mark.parametrize("package", ["ndarray", "symbol"])
+def test_no_file_hides_an_operator(package):
+    """Whoever imports `gnomon.ndarray.repeat` makes it the package's attribute."""
+    there = {f.stem for f in (Path(gnomon.__file__).parent / package).iterdir()}
+    assert there.isdisjoint(registry.names())
