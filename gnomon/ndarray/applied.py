@@ -66,11 +66,12 @@ class Applied:
             if key in self._long or (out is not None and out._layout.nbytes > SMALL):
                 return
             recipe, home = recipe_of(self.op, arrays, None if out is None else [out])
+            kept: Any = self._long if recipe.address is None else self._known
+            if len(kept) >= _KEPT:
+                kept.clear()
             if recipe.address is None:
                 self._long.add(key)
                 return
-            if len(self._known) >= _KEPT:
-                self._known.clear()
             numbers = [word(home.values[n.place], n) for n in recipe.numbers]
             self._known[key] = recipe.address, recipe.given[0], numbers, recipe
 

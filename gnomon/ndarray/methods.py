@@ -29,7 +29,7 @@ class Operator:
     def __get__(self, array: Any, owner: type) -> Any:
         function = functions.find("", self.name)
         setattr(Methods, self.name, function)
-        return getattr(owner if array is None else array, self.name)
+        return function.__get__(array, owner)
 
 
 def cast(array: Any, dtype: Any) -> Any:

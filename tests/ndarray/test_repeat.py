@@ -366,3 +366,30 @@ def test_what_shared_memory_taught_is_not_done_to_other_arrays():
         nd.reverse(a, axis=0, out=out)
         assert out.asnumpy().tolist() == [*range(8, 0, -1)]
         assert a.asnumpy().tolist() == [*range(1, 9)]
+
+
+def test_little_is_kept_of_what_is_too_long():
+    dot = applied.applying("dot")
+    for rows in range(300, 300 + 2 * applied._KEPT):
+        large = nd.ones((rows, 300))
+        dot((large, large.T))
+        assert len(dot._long) <= applied._KEPT
+
+
+def test_a_class_of_arrays_calls_the_method_that_it_hides():
+    calls = []
+
+    class Counting(nd.NDArray):
+        __slots__ = ()
+
+        def arcsinh(self):
+            calls.append("arcsinh")
+            return super().arcsinh()
+
+    zeros, array = nd.zeros((3,)), Counting.__new__(Counting)
+    for slot in ("_address", "_chunk", "_index", "_layout", "_tape", "_window"):
+        setattr(array, slot, getattr(zeros, slot, None))
+    for k in range(2):
+        assert array.arcsinh().asnumpy().tolist() == [0] * 3
+        assert calls == ["arcsinh"] * (k + 1)
+    assert nd.NDArray.arcsinh(array).shape == (3,)
