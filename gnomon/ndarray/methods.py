@@ -75,7 +75,10 @@ class Methods(Array):
 
     def _viewed(self, name: str, **given: Any) -> Any:
         """The array under the shape that an operator, which moves no element, gives it."""
-        op, layout = _moved(self._layout, name, **given)
+        try:
+            op, layout = _moved(self._layout, name, **given)
+        except TypeError:  # a list has no hash
+            op, layout = _moved.__wrapped__(self._layout, name, **given)
         if layout is None or (mode.recording and self._tape is not None):
             return invoke(op, (self,))
         return Array._at(self._chunk, self._address, layout)

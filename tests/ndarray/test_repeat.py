@@ -393,3 +393,14 @@ def test_a_class_of_arrays_calls_the_method_that_it_hides():
         assert array.arcsinh().asnumpy().tolist() == [0] * 3
         assert calls == ["arcsinh"] * (k + 1)
     assert nd.NDArray.arcsinh(array).shape == (3,)
+
+
+def test_parameters_without_a_hash_are_looked_at():
+    a = matrix(2, 3)
+    for statement in (
+        lambda: a.expand_dims([0]),
+        lambda: a.reshape((2, [3])),
+        lambda: a.reshape((3, -1), reverse=[1]),
+    ):
+        with pytest.raises(ParamError, match="argument"):
+            statement()
