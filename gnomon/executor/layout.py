@@ -314,8 +314,8 @@ def _plan(layout: Layout, arguments: frozenset[Entry]) -> None:
     sizes, shared = {e: size_of(buffers[e]) for e in entries}, sharings(tasks)
 
     def planned(found: Sequence[Region]) -> memory.Plan:
-        told = lasting(tasks, life, found)
-        rows = ((e, told(e)) for e in entries)
+        last = lasting(tasks, life, found)
+        rows = ((e, last(e)) for e in entries)
         values = [
             memory.Value(e, sizes[e], t.born, t.dies, lane_of[life.born[e]], t.branch)
             for e, t in rows

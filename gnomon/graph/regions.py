@@ -172,8 +172,7 @@ def lighter(
         return sum(sizes.get(e, 0) for e in made)
 
     count = len(found) - 1 if len(found) <= FEW else len(found) // 2
-    kept = sorted(found, key=nbytes)[:count]
-    return [r for r in found if r in kept]
+    return sorted(sorted(found, key=nbytes)[:count])  # by where they begin
 
 
 def show_regions(found: Sequence[Region], names: Mapping[int, str]) -> str:

@@ -81,6 +81,13 @@ def test_a_plan_may_grow_a_little_and_the_lightest_regions_stay():
     assert lighter(tasks, both[1:], sizes) == []
 
 
+def test_the_lightest_regions_stay_in_order():
+    tasks = network(*[()] * 6)
+    every = [Region(k, k + 2, ((k,), (k + 1,))) for k in (0, 2, 4)]
+    sizes = {t.made[0]: size for t, size in zip(tasks, (3, 3, 9, 9, 1, 1), strict=True)}
+    assert lighter(tasks, every, sizes) == [every[0], every[2]]
+
+
 def test_the_effort_of_forms():
     a, b = (Buffer((64, 64), float32) for _ in range(2))
     product = effort(Form([call.dot(a, b)], [a, b]), 2)
