@@ -63,7 +63,7 @@ class Books:
     _lane: Lane | None  # the processor's, of ordinary work
     _late: Job | None  # what `push_later` holds back
     _observer: Callable[[str, Context, float, float], None] | None
-    _poisoned: bool  # whether any function ever failed
+    _poisoned: bool  # whether any function ever failed; native code asks the variables
     _sleepers: list[LockType]  # gates of those who wait for everything
 
 

@@ -36,7 +36,7 @@ Turns = Callable[[Any, Lane, ThreadState], Any]
 _SLOTS: dict[type, tuple[str, ...]] = {
     Books: (
         "_bulk", "_bulking", "_cpu_context", "_deferred", "_hiring", "_lane", "_late", "_local",
-        "_lock", "_observer", "_pending", "_poisoned", "_ready", "_settled", "_sleepers",
+        "_lock", "_observer", "_pending", "_ready", "_settled", "_sleepers",
     ),
     Job: (
         "blockers", "const", "copy", "ctx", "failure", "fn", "interrupt", "kind", "label",
@@ -48,7 +48,7 @@ _SLOTS: dict[type, tuple[str, ...]] = {
         "name",
     ),
     ThreadState: ("backlog", "bouncing", "done", "job"),
-    Var: ("deleted", "promised", "queue", "readers", "version", "writer"),
+    Var: ("deleted", "failure", "promised", "queue", "readers", "version", "writer"),
 }  # fmt: skip
 _NAMES = ("append", "release", "co_filename", "state")
 _PARAMETERS = ("fn", "ctx", "const_vars", "mutate_vars", "priority", "name", "copy")

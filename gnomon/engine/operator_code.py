@@ -52,16 +52,15 @@ define internal i1 @run.from(ptr %engine) {
   %no.late = call i1 @is(ptr %engine, i64 <Books._late>, ptr @None)
   %no.bulk = call i1 @is(ptr %engine, i64 <Books._bulk>, ptr @None)
   %unobserved = call i1 @is(ptr %engine, i64 <Books._observer>, ptr @None)
-  %healthy = call i1 @is(ptr %engine, i64 <Books._poisoned>, ptr @False)
   %one = and i1 %no.late, %no.bulk
-  %two = and i1 %unobserved, %healthy
+  %two = and i1 %unobserved, %quiet
   %three = and i1 %one, %two
-  %four = and i1 %three, %quiet
-  %all = and i1 %four, %ours
+  %all = and i1 %three, %ours
   ret i1 %all
 }
 
-; whether nobody uses variables in a way that a reader of them, or a writer, has to wait for
+; whether nobody uses variables in a way that a reader of them, or a writer, has to wait for, and
+; none has a failure
 define internal i1 @untouched(ptr %vars, i1 %written) {
 entry:
   %n = call i64 @PyTuple_Size(ptr %vars)
@@ -72,13 +71,11 @@ head:
   br i1 %more, label %one, label %yes
 one:
   %var = call ptr @PyTuple_GetItem(ptr %vars, i64 %i)
-  %alone = call i1 @nobody(ptr %var, i64 <Var.queue>)
-  %unwritten = call i1 @is(ptr %var, i64 <Var.writer>, ptr @None)
-  %unread = call i1 @nobody(ptr %var, i64 <Var.readers>)
+  %free = call i1 @free(ptr %var)
+  %unread = call i1 @unread(ptr %var)
   %readable = xor i1 %written, true
-  %read = or i1 %unread, %readable
-  %both = and i1 %alone, %unwritten
-  %all = and i1 %both, %read
+  %enters = or i1 %unread, %readable
+  %all = and i1 %free, %enters
   br i1 %all, label %next, label %no
 next:
   %i.next = add i64 %i, 1

@@ -1,10 +1,13 @@
 """Native code for a worker's turns: settle what it ran, take what is next, run it.
 
 `work(engine, lane, state)` does so as long as all is usual: functions without a device of their
-own, no failure yet, nobody in the midst of an entry, something else pending. What it ran and did
-not settle is `state.done`. It answers a job that it took and leaves to Python to run; None where
-Python is to look after the books; True where it only gives other threads a chance. What a function
-raises, it raises; `state.job` is that function's.
+own, no failure on what they read or write, nobody in the midst of an entry, something else pending.
+What it ran and did not settle is `state.done`. It answers a job that it took and leaves to Python
+to run; None where Python is to look after the books; True where it only gives other threads a
+chance. What a function raises, it raises; `state.job` is that function's.
+
+A job holds its variables while it runs, so nobody else puts a failure on one, or heals it: one look
+before is enough.
 """
 
 from __future__ import annotations
@@ -22,14 +25,12 @@ define internal i1 @calm(ptr %engine, ptr %lane) {
   br i1 %unlocked, label %books, label %no
 books:
   %unobserved = call i1 @is(ptr %engine, i64 <Books._observer>, ptr @None)
-  %healthy = call i1 @is(ptr %engine, i64 <Books._poisoned>, ptr @False)
   %manned = call i1 @empty(ptr %engine, i64 <Books._hiring>)
   %nothing.late = call i1 @empty(ptr %engine, i64 <Books._deferred>)
   %sent = call i1 @empty(ptr %engine, i64 <Books._ready>)
-  %one = and i1 %unobserved, %healthy
+  %one = and i1 %unobserved, %sent
   %two = and i1 %manned, %nothing.late
-  %three = and i1 %one, %sent
-  %fine = and i1 %two, %three
+  %fine = and i1 %one, %two
   br i1 %fine, label %ours, label %no
 ours:
   %own = call i1 @is(ptr %lane, i64 <Lane.orphaned>, ptr @False)
@@ -40,6 +41,26 @@ ours:
   %five = and i1 %no.urgent, %no.short
   %all = and i1 %four, %five
   ret i1 %all
+no:
+  ret i1 false
+}
+
+; whether no failure lies on any of the variables
+define internal i1 @well(ptr %vars) {
+entry:
+  %n = call i64 @PyTuple_Size(ptr %vars)
+  br label %head
+head:
+  %i = phi i64 [0, %entry], [%i.next, %one]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %one, label %yes
+one:
+  %var = call ptr @PyTuple_GetItem(ptr %vars, i64 %i)
+  %none = call i1 @is(ptr %var, i64 <Var.failure>, ptr @None)
+  %i.next = add i64 %i, 1
+  br i1 %none, label %head, label %no
+yes:
+  ret i1 true
 no:
   ret i1 false
 }
@@ -128,10 +149,14 @@ look:
   %plain = call i1 @is(ptr %job, i64 <Job.kind>, ptr %sync)
   %here = call i1 @is(ptr %job, i64 <Job.ctx>, ptr @None)
   %unobserved = call i1 @is(ptr %engine, i64 <Books._observer>, ptr @None)
-  %healthy = call i1 @is(ptr %engine, i64 <Books._poisoned>, ptr @False)
+  %const = call ptr @slot(ptr %job, i64 <Job.const>)
+  %mutate = call ptr @slot(ptr %job, i64 <Job.mutate>)
+  %const.well = call i1 @well(ptr %const)
+  %mutate.well = call i1 @well(ptr %mutate)
   %one = and i1 %plain, %here
-  %two = and i1 %unobserved, %healthy
-  %ours = and i1 %one, %two
+  %two = and i1 %const.well, %mutate.well
+  %three = and i1 %one, %two
+  %ours = and i1 %three, %unobserved
   br i1 %ours, label %run, label %theirs
 run:
   call void @set(ptr %job, i64 <Job.outer>, ptr @None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import inspect
 import threading
@@ -351,3 +352,43 @@ def test_finalisers_of_functions_may_wait_for_what_was_to_be_next(threaded):
     threaded.wait_for_all()
     threaded.stop()
     assert len(told) == 40
+
+
+@pytest.mark.parametrize("kind", ["inline", "sync"])
+def test_native_code_goes_on_after_a_failure(started, monkeypatch, kind):
+    """Python runs what touches a variable with a failure, and hardly anything else."""
+    bad, good, out = (started.new_variable() for _ in range(3))
+    told, in_python, execute = [], [], Engine._execute
+
+    def spy(one, job, state):
+        in_python.append(job)
+        return execute(one, job, state)
+
+    def push_many(const):
+        in_python.clear()
+        told.clear()
+        gate = threading.Event()
+        if kind == "sync":  # all of them wait, so that no worker goes to sleep between two
+            started.push_sync(lambda ctx: gate.wait(5), mutate_vars=[out])
+        operator = prepared(started, told.append, [const], [out], kind)
+        for _ in range(200):
+            started.push(operator)
+        gate.set()
+        with contextlib.suppress(EngineError):
+            started.wait_for_var(out)
+        started.delete_operator(operator)
+        return len(told), len(in_python)
+
+    monkeypatch.setattr(type(started), "_execute", spy)
+    started.push_sync(lambda ctx: 1 // 0, mutate_vars=[bad])
+    with pytest.raises(EngineError, match="ZeroDivisionError"):
+        started.wait_for_var(bad)
+    ran, slowly = push_many(good)
+    assert ran == 200 and slowly < 100
+    ran, slowly = push_many(bad)
+    assert ran == 0 and slowly >= 200
+    for variable in (bad, out):
+        started.push_sync(lambda ctx: None, mutate_vars=[variable])
+    started.wait_for_all()
+    ran, slowly = push_many(bad)
+    assert ran == 200 and slowly < 100

@@ -50,6 +50,7 @@ class Program:
         self.lists = [[] for _ in range(VARIABLES)]
         self.inside = [0] * VARIABLES  # how many writers are in; -n: readers
         self.errors = []
+        self.waits = set()  # before which calls everything was waited for
 
     def run(self, call: Call):
         """The body of every function."""
@@ -94,16 +95,25 @@ class Program:
         with self.lock:
             fails = rng.random() < self.failing
             call = Call(len(self.calls), chosen[:cut], chosen[cut:], how, fails)
-            self.calls.append(call)
-            lists = ([self.variables[i] for i in side] for side in (call.const, call.mutate))
-            if how == "s":
-                priority = rng.choice((0, 0, 0, 3, -3))
-                self.engine.push_sync(lambda ctx: self.run(call), None, *lists, priority)
-            elif how == "i":
-                self.engine.push_inline(lambda ctx: self.run(call), None, *lists)
-            else:
-                body = lambda ctx, done: self.run_async(call, done)  # noqa: E731
-                self.engine.push_async(body, None, *lists)
+            self.send(call, rng.choice((0, 0, 0, 3, -3)))
+
+    def heal(self, how: str):
+        """Write all variables, whose failures were told."""
+        self.send(Call(len(self.calls), [], [*range(VARIABLES)], how, False))
+
+    def send(self, call: Call, priority: int = 0):
+        self.calls.append(call)
+        lists = ([self.variables[i] for i in side] for side in (call.const, call.mutate))
+        if call.how == "s":
+            self.engine.push_sync(lambda ctx: self.run(call), None, *lists, priority)
+        elif call.how == "i":
+            self.engine.push_inline(lambda ctx: self.run(call), None, *lists)
+        elif call.how == "p":
+            body = lambda ctx: self.run(call)  # noqa: E731
+            self.engine.push(self.engine.new_operator(body, *lists, kind="inline"))
+        else:
+            body = lambda ctx, done: self.run_async(call, done)  # noqa: E731
+            self.engine.push_async(body, None, *lists)
 
     def pusher(self, seed: int, count: int, ways: str):
         rng = random.Random(seed)
@@ -120,32 +130,41 @@ class Program:
         for thread in threads:
             thread.join()
 
+    def wait(self):
+        """Wait for everything; whether any call failed."""
+        self.waits.add(len(self.calls))
+        try:
+            self.engine.wait_for_all()
+        except EngineError:
+            return True
+        return False
+
     def replay(self):
         """What every call should have seen: None where a failure kept it from running."""
         lists = [[] for _ in range(VARIABLES)]
-        poisoned = [False] * VARIABLES
+        failed = [-1] * VARIABLES  # the number of the call whose failure lies on a variable
+        told = 0  # failures of calls before it were told
         for call in self.calls:
+            told = call.number if call.number in self.waits else told
+            keep = [failed[i] for i in call.const if failed[i] >= 0]
+            keep += [failed[i] for i in call.mutate if failed[i] >= told]
             touched = (*call.const, *call.mutate)
-            kept = any(poisoned[i] for i in touched)
-            expected = None if kept else [len(lists[i]) for i in touched]
+            expected = None if keep else [len(lists[i]) for i in touched]
             assert call.seen == expected, call
             for i in call.mutate:
-                poisoned[i] |= kept or call.fails
-                if not (kept or call.fails):
+                failed[i] = keep[0] if keep else call.number if call.fails else -1
+                if failed[i] < 0:
                     lists[i].append(call.number)
         assert lists == self.lists
         assert not self.errors
-        return poisoned
+        return [number >= 0 for number in failed]
 
 
 @pytest.mark.parametrize("failing", [0.0, 0.0005])
 def test_against_a_serial_replay(threaded, failing):
     program = Program(threaded, failing)
     program.push_from_threads(6000)
-    try:
-        threaded.wait_for_all()
-    except EngineError:
-        assert failing
+    assert program.wait() == bool(failing)
     poisoned = program.replay()
     assert any(poisoned) == bool(failing)
     for var, is_poisoned in zip(program.variables, poisoned, strict=True):
@@ -154,6 +173,20 @@ def test_against_a_serial_replay(threaded, failing):
         assert var.writer is None
         assert not var.queue
     assert threaded.report() == ""
+
+
+def test_failures_that_are_told_and_healed_against_the_replay(threaded):
+    program, failures = Program(threaded, 0.01), 0
+    for seed in range(30):
+        program.pusher(seed, 100, "sssppia")
+        program.push_from_threads(20, "sip")
+        failures += program.wait()
+        if seed % 3:  # else single writers heal what they write
+            program.heal("sipa"[seed % 4])
+    assert failures > 10
+    poisoned = program.replay()
+    assert [var.failure is not None for var in program.variables] == poisoned
+    assert sum(call.seen is not None for call in program.calls) > len(program.calls) / 5
 
 
 def test_the_naive_engine_against_the_same_replay():
