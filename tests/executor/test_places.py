@@ -135,7 +135,7 @@ class Failing(mx.operator.CustomOp):
         self.assign(in_grad[0], req[0], out_grad[0])
 
 
-@mx.operator.register("test_failing")
+@mx.operator.register("test_failing_place")
 class FailingProp(mx.operator.CustomOpProp):
     def create_operator(self, ctx, shapes, types):
         return Failing()
@@ -144,7 +144,7 @@ class FailingProp(mx.operator.CustomOpProp):
 def test_what_fails_on_one_context_fails_what_reads_it_and_heals(monkeypatch):
     monkeypatch.setattr(Failing, "fails", True)
     with mx.AttrScope(ctx_group="one"):
-        x = mx.sym.Custom(mx.sym.Variable("x") * 2, op_type="test_failing")
+        x = mx.sym.Custom(mx.sym.Variable("x") * 2, op_type="test_failing_place")
     with mx.AttrScope(ctx_group="two"):
         y = mx.sym.exp(mx.sym.Variable("y"))
         net = mx.sym.Group([y, x + y])
@@ -192,7 +192,7 @@ def unrolled(size, steps, custom):
             with mx.AttrScope(ctx_group=group):
                 states[layer] = cell(x, states[layer], size, weights[layer])
                 x = states[layer][0]
-                x = mx.sym.Custom(x, op_type="test_failing") if custom else x
+                x = mx.sym.Custom(x, op_type="test_failing_place") if custom else x
         outputs.append(x)
     with mx.AttrScope(ctx_group="two"):
         score = mx.sym.FullyConnected(mx.sym.concat(*outputs, dim=0), num_hidden=5, name="score")
