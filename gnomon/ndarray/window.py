@@ -254,17 +254,17 @@ class Window:
                 return False
             if self.working or chunk.shared or not near:
                 return False
-            index = made._index
-            self.homes[index] = chunk, dest._address
+            index, address = made._index, dest._address
+            self.homes[index] = chunk, address
             self.results[index] = dest
             dest._index = index
             dest._window = self
-            del dest._chunk  # whoever asks for it from here on waits for the lock
+            del dest._chunk, dest._address  # whoever asks for them from here on waits for the lock
             try:
                 alone = _getrefcount(chunk) <= _AT_HOME + own
             finally:  # an interrupt, too, leaves it in its place
                 if not alone:
-                    dest._chunk = chunk
+                    dest._address, dest._chunk = address, chunk
                     dest._window = None
                     self.results[index] = made
                     del self.homes[index]

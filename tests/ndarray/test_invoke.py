@@ -233,3 +233,27 @@ def test_an_operator_without_gradient_of_its_gradient():
         y = nd.test_invoke_scaled(x)
         with pytest.raises(GnomonError, match="has no gradient of its gradient"):
             autograd.grad(y, [x], create_graph=True)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda a, out: nd.transpose(a).T,
+        lambda a, out: nd.concat(a, a, dim=0)[:3],
+        lambda a, out: nd.reverse(nd.reverse(a, axis=1), axis=1, out=out),
+        lambda a, out: nd.reverse(out + 4, axis=0, out=a),
+    ],
+)
+def test_a_value_stored_elsewhere_has_nothing_more_to_do_with_its_old_memory(use):
+    """`a` is at home in its own memory, then its value is put into `q` alone."""
+    for _ in range(3):
+        a, q = nd.full((3, 4), 3.0), nd.zeros((3, 4))
+        looker = q[0:1]
+        nd.waitall()
+        a += 1
+        q[:] = a
+        others = [nd.full((3, 4), 7.0) for _ in range(8)]  # the old memory is somebody else's now
+        nd.waitall()
+        np.testing.assert_array_equal(use(a, nd.zeros((3, 4))).asnumpy(), np.full((3, 4), 4.0))
+        np.testing.assert_array_equal(looker.asnumpy(), np.full((1, 4), 4.0))
+        assert all((x.asnumpy() == 7).all() for x in others)
