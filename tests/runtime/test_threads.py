@@ -146,9 +146,13 @@ def test_fork(kind: str) -> None:
                 alone.run(10)
                 good = alone.complete(10) and alone.used() == 1 and threads.num_threads() == 1
                 threads.set_num_threads(2)
-                more = Job(6, doze=2000)
-                more.run()
-                os._exit(0 if good and more.complete() and more.used() == 2 else 1)
+                used = 0
+                for _ in range(20):  # on a busy machine the other may be late
+                    more = Job(6, doze=2000)
+                    more.run()
+                    good = good and more.complete()
+                    used = max(used, more.used())
+                os._exit(0 if good and used == 2 else 1)
             codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         after = Job(6, doze=2000)
         after.run()
