@@ -56,7 +56,7 @@ class Books:
 
     _briefly: bool  # kernels of `run_brief` are not to be joined by others now
     _bulk: Bulk | None  # what a bulk scope holds back
-    _bulking: bool  # whether any thread ever asked for bulk
+    _bulking: bool  # whether any thread asks for bulk
     _cpu_context: RunContext
     _deferred: deque[Callable[[], None]]  # what came in the middle of an entry
     _hiring: list[Lane]  # lanes that lack threads

@@ -231,7 +231,9 @@ class ThreadedEngine(Engine):
 
     def set_bulk_size(self, size: int) -> int:
         before = super().set_bulk_size(size)
-        self._bulking = True
+        with self._lock:
+            held = self._bulk is not None  # perhaps by a thread that is no more
+            self._bulking = held or any(state.bulk_size for state in self._states)
         return before
 
     # --- lanes and workers ----------------------------------------------------------------------

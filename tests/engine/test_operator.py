@@ -148,6 +148,24 @@ def test_bulk_size_is_set_and_given_back(any_engine):
         any_engine.set_bulk_size(-1)
 
 
+def test_bulk_closes_the_native_way_no_longer_than_a_scope(threaded):
+    opened, leave = threading.Event(), threading.Event()
+
+    def other():
+        with threaded.bulk(8):
+            opened.set()
+            leave.wait()
+
+    thread = threading.Thread(target=other)
+    with threaded.bulk(3):
+        thread.start()
+        opened.wait()
+    assert threaded._bulking
+    leave.set()
+    thread.join()
+    assert not threaded._bulking
+
+
 def test_the_process_has_one_engine():
     first = engine.get()
     assert engine.get() is first
