@@ -18,45 +18,36 @@ from types import TracebackType
 from typing import Protocol, cast
 
 
-class Lock(Protocol):
-    """What is asked of Python's lock."""
+class Held(Protocol):
+    """What is asked of any lock."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
 
     def release(self) -> None: ...
+
+    def __enter__(self) -> bool: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+
+class Lock(Held, Protocol):
+    """What is asked of Python's lock."""
 
     def locked(self) -> bool: ...
 
-    def __enter__(self) -> bool: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
-
-
-class Reentrant(Protocol):
+class Reentrant(Held, Protocol):
     """What is asked of Python's reentrant lock; `_is_owned` is what conditions ask too."""
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
-
-    def release(self) -> None: ...
-
-    def __enter__(self) -> bool: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
 
     def _is_owned(self) -> bool: ...
 
 
-def _enter(lock: Lock | Reentrant) -> bool:
+def _enter(lock: Held) -> bool:
     """`__enter__` of a lock, without room for an interrupt once it is taken."""
     for _ in iter(lock.acquire, True):
         pass

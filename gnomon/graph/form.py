@@ -48,7 +48,8 @@ class Form:
     def of(cls, values: Sequence[Expr], known: Iterable[Buffer]) -> Form:
         """The form of `values`; its leaves are those of `known` that they read, in their order."""
         ids = {id(b) for b in known}
-        return cls(values, [n for n in postorder(values) if id(n) in ids])  # type: ignore[misc]
+        every = postorder(values)
+        return cls(values, [n for n in every if isinstance(n, Buffer) and id(n) in ids])
 
     @classmethod
     def itself(cls, spec: Spec) -> Form:

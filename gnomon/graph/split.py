@@ -47,8 +47,9 @@ class Pieces(NamedTuple):
 
 def piece(values: Mapping[Ref, Expr], refs: Mapping[int, Ref]) -> Piece:
     """The part that makes `values`; `refs` says what the leaves are, by their ids."""
-    leaves = [n for n in postorder(list(values.values())) if id(n) in refs]
-    form = Form(list(values.values()), leaves)  # type: ignore[arg-type]
+    every = postorder(list(values.values()))
+    leaves = [n for n in every if isinstance(n, Buffer) and id(n) in refs]
+    form = Form(list(values.values()), leaves)
     return Piece(form, tuple(refs[id(leaf)] for leaf in leaves), tuple(values))
 
 

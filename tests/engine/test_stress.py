@@ -109,11 +109,10 @@ class Program:
         elif call.how == "i":
             self.engine.push_inline(lambda ctx: self.run(call), None, *lists)
         elif call.how == "p":
-            body = lambda ctx: self.run(call)  # noqa: E731
-            self.engine.push(self.engine.new_operator(body, *lists, kind="inline"))
+            operator = self.engine.new_operator(lambda ctx: self.run(call), *lists, kind="inline")
+            self.engine.push(operator)
         else:
-            body = lambda ctx, done: self.run_async(call, done)  # noqa: E731
-            self.engine.push_async(body, None, *lists)
+            self.engine.push_async(lambda ctx, done: self.run_async(call, done), None, *lists)
 
     def pusher(self, seed: int, count: int, ways: str):
         rng = random.Random(seed)
