@@ -1,7 +1,15 @@
-"""A table from names to things, with aliases and errors that name what was meant."""
+"""Tables from names to things, with aliases and errors that name what was meant.
+
+`Registry` is what gnomon's own tables are. The four `get_...` functions are MXNet's `mx.registry`:
+they make the table of a class of the program's own, or give that of one of gnomon's.
+"""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+import warnings
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gnomon.base import Later, ParamError, UnknownNameError, complaint, nearest
@@ -67,6 +75,14 @@ class Registry(Generic[T]):
         """The registered names without their aliases, in order of registration."""
         return list(self._names)
 
+    def table(self) -> dict[str, T]:
+        """Every name and alias, as they are looked up, with its thing."""
+        return dict(self._things)
+
+    def serves(self, base: type) -> None:
+        """Be the table that `get_registry(base)` shows."""
+        _BY_CLASS[base] = self
+
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._fold(name) in self._things
 
@@ -99,3 +115,102 @@ class Registry(Generic[T]):
             pass
         expected = 'JSON ["name", {arguments}]'
         raise ParamError(complaint(self.kind, "spec", expected, repr(spec)))
+
+
+_BY_CLASS: dict[type, Registry[Any]] = {}
+
+
+def get_registry(base_class: type) -> dict[str, Any]:
+    """The subclasses of `base_class` by the names they are registered under."""
+    return _BY_CLASS[base_class].table() if base_class in _BY_CLASS else {}
+
+
+def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
+    """A decorator that registers subclasses of `base_class` by their lower-case name.
+
+    >>> class Shape: ...
+    >>> register = get_register_func(Shape, "shape")
+    >>> @register
+    ... class Circle(Shape): ...
+    >>> get_registry(Shape)
+    {'circle': <class 'gnomon.registry.Circle'>}
+    """
+    return lambda klass, name=None: _enter(base_class, nickname, klass, name)
+
+
+def get_alias_func(base_class: type, nickname: str) -> Callable[..., Any]:
+    """A decorator that registers subclasses of `base_class` under the names it is given."""
+
+    def alias(*names: str) -> Callable[[type], type]:
+        def enter(klass: type) -> type:
+            for name in names:
+                _enter(base_class, nickname, klass, name)
+            return klass
+
+        return enter
+
+    return alias
+
+
+def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
+    """A function that makes an instance of a registered subclass of `base_class`.
+
+    It takes a name and arguments, an instance (given back), a dictionary or JSON
+    `{"NICKNAME": name, ...}`, or JSON `["name", {arguments}]`.
+    """
+
+    def create(*args: Any, **kwargs: Any) -> Any:
+        name, *rest = args or (kwargs.pop(nickname, None),)
+        if isinstance(name, str) and name.startswith("{"):
+            name = json.loads(name)
+        if isinstance(name, dict):
+            return create(*rest, **{**name, **kwargs})
+        if not isinstance(name, (str, base_class)):
+            expected = f"a name, a mapping or a {base_class.__name__}"
+            raise ParamError(complaint(f"{nickname}.create", nickname, expected, repr(name)))
+        table = _table(base_class, nickname)
+        if isinstance(name, str) and rest:
+            return table.get(name)(*rest, **kwargs)
+        if rest:
+            raise ParamError(
+                complaint(f"{nickname}.create", nickname, "a name to take arguments", repr(name))
+            )
+        return table.create(name, **kwargs)
+
+    return create
+
+
+def _table(base_class: type, nickname: str) -> Registry[Any]:
+    return _BY_CLASS.setdefault(base_class, Registry(nickname, ignore_case=True))
+
+
+def _enter(base_class: type, nickname: str, klass: type, name: str | None) -> type:
+    if not (isinstance(klass, type) and issubclass(klass, base_class)):
+        expected = f"a subclass of {base_class.__name__}"
+        raise ParamError(complaint(f"{nickname}.register", "klass", expected, repr(klass)))
+    name = name or klass.__name__
+    table = _table(base_class, nickname)
+    if name in table and table.get(name) is not klass:
+        warnings.warn(f"{nickname} {name!r} was {table.get(name)}, now it is {klass}", stacklevel=3)
+    table.register(name, klass, replace=True)
+    return klass
+
+
+def discovered(
+    package: str, registry: Registry[Any], own: Iterable[str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package whose files register what it is a family of.
+
+    Every file of the folder is imported at once; what it has registered is public under the name
+    that it was defined by, beside the package's `own` names.
+    """
+    for file in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+        importlib.import_module(file.name)
+    table = {thing.__name__: thing for thing in map(registry.get, registry.names())}
+
+    def find(name: str) -> Any:
+        if name in table:
+            return table[name]
+        raise AttributeError(f"module {package!r} has no attribute {name!r}{nearest(name, table)}")
+
+    return find, lambda: sorted({*own, *table})

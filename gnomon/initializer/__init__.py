@@ -1,25 +1,12 @@
-"""Initial values of parameters, chosen by their names and attributes."""
+"""Initial values of parameters, chosen by their names and attributes.
 
-from gnomon.initializer.base import InitDesc, Initializer, create, register
-from gnomon.initializer.fill import Constant, Load, Mixed, One, Zero
-from gnomon.initializer.sample import MSRAPrelu, Normal, Orthogonal, Uniform, Xavier
-from gnomon.initializer.structured import Bilinear, LSTMBias
+An initializer is one file of this folder, or a family of them: it is public once it is there.
+"""
 
-__all__ = [
-    "Bilinear",
-    "Constant",
-    "InitDesc",
-    "Initializer",
-    "LSTMBias",
-    "Load",
-    "MSRAPrelu",
-    "Mixed",
-    "Normal",
-    "One",
-    "Orthogonal",
-    "Uniform",
-    "Xavier",
-    "Zero",
-    "create",
-    "register",
-]
+from gnomon.initializer.base import INITIALIZERS, InitDesc, Initializer, alias, create, register
+from gnomon.initializer.fill import Load, Mixed
+from gnomon.registry import discovered
+
+__all__ = ["InitDesc", "Initializer", "Load", "Mixed", "alias", "create", "register"]
+
+__getattr__, __dir__ = discovered(__name__, INITIALIZERS, __all__)

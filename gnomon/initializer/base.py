@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import DTypeError, ParamError, complaint
-from gnomon.registry import Registry
+from gnomon.registry import Registry, get_alias_func
 
 INITIALIZERS: Registry[type[Initializer]] = Registry("initializer", ignore_case=True)
 
@@ -175,3 +175,7 @@ def create(spec: Any, **kwargs: Any) -> Any:
     (2, 2.0)
     """
     return INITIALIZERS.create(spec, **kwargs)
+
+
+INITIALIZERS.serves(Initializer)
+alias = get_alias_func(Initializer, "initializer")

@@ -1,40 +1,13 @@
-"""Evaluation metrics: running averages over batches of labels and predictions."""
+"""Evaluation metrics: running averages over batches of labels and predictions.
 
-from gnomon.metric.base import EvalMetric, check_label_shapes, register
-from gnomon.metric.classify import F1, MCC, PCC, Accuracy, TopKAccuracy
-from gnomon.metric.composite import CompositeEvalMetric, create
-from gnomon.metric.custom import CustomMetric, np
-from gnomon.metric.likelihood import (
-    Caffe,
-    CrossEntropy,
-    Loss,
-    NegativeLogLikelihood,
-    Perplexity,
-    Torch,
-)
-from gnomon.metric.regress import MAE, MSE, RMSE, PearsonCorrelation
+A metric is one file of this folder, or a family of them: it is public once it is there.
+"""
 
-__all__ = [
-    "F1",
-    "MAE",
-    "MCC",
-    "MSE",
-    "PCC",
-    "RMSE",
-    "Accuracy",
-    "Caffe",
-    "CompositeEvalMetric",
-    "CrossEntropy",
-    "CustomMetric",
-    "EvalMetric",
-    "Loss",
-    "NegativeLogLikelihood",
-    "PearsonCorrelation",
-    "Perplexity",
-    "TopKAccuracy",
-    "Torch",
-    "check_label_shapes",
-    "create",
-    "np",
-    "register",
-]
+from gnomon.metric.base import METRICS, EvalMetric, alias, check_label_shapes, register
+from gnomon.metric.composite import create
+from gnomon.metric.custom import np
+from gnomon.registry import discovered
+
+__all__ = ["EvalMetric", "alias", "check_label_shapes", "create", "np", "register"]
+
+__getattr__, __dir__ = discovered(__name__, METRICS, __all__)

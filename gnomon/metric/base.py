@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import ParamError, ShapeError, complaint
-from gnomon.registry import Registry
+from gnomon.registry import Registry, get_alias_func
 
 Value = tuple[Any, Any]
 METRICS: Registry[type[EvalMetric]] = Registry("metric", ignore_case=True)
@@ -161,3 +161,7 @@ def register(klass: type[EvalMetric] | None = None, *aliases: str) -> Any:
         return lambda cls: register(cls, *names)
     METRICS.register(klass.__name__.lower(), klass, aliases, replace=True)
     return klass
+
+
+METRICS.serves(EvalMetric)
+alias = get_alias_func(EvalMetric, "metric")

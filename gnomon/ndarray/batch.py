@@ -101,9 +101,10 @@ class _Run:
 
 def flat(buffers: Sequence[Buffer]) -> list[Buffer]:
     """Buffers of one shape as vectors where they have no gaps: all shapes are then one kernel."""
-    if not all(b.contiguous for b in buffers):
+    shape = buffers[0].shape
+    if not all(b.contiguous and b.shape == shape for b in buffers):
         return list(buffers)
-    size = prod(buffers[0].shape)
+    size = prod(shape)
     return [Buffer((size,), b.dtype, None, b.address) for b in buffers]
 
 

@@ -1,22 +1,12 @@
-"""Rules that change weights by their gradients, and the updater that keeps their states."""
+"""Rules that change weights by their gradients, and the updater that keeps their states.
 
-from gnomon.optimizer.adaptive import AdaGrad, Adam, RMSProp
-from gnomon.optimizer.base import Optimizer, create, register
-from gnomon.optimizer.sgd import NAG, SGD, Signum, Test, ccSGD
+An optimizer is one file of this folder: it is public once it is there.
+"""
+
+from gnomon.optimizer.base import OPTIMIZERS, Optimizer, create, register
 from gnomon.optimizer.updater import Updater, get_updater
+from gnomon.registry import discovered
 
-__all__ = [
-    "NAG",
-    "SGD",
-    "AdaGrad",
-    "Adam",
-    "Optimizer",
-    "RMSProp",
-    "Signum",
-    "Test",
-    "Updater",
-    "ccSGD",
-    "create",
-    "get_updater",
-    "register",
-]
+__all__ = ["Optimizer", "Updater", "create", "get_updater", "register"]
+
+__getattr__, __dir__ = discovered(__name__, OPTIMIZERS, __all__)

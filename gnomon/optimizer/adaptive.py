@@ -39,11 +39,10 @@ class Adam(Optimizer):
     def create_state(self, index: Any, weight: Any) -> Any:
         return zeros_like(weight), zeros_like(weight)
 
-    def _rate(self, index: Any, lr: float) -> float:
+    def _numbers(self, index: Any, lr: float, wd: float) -> tuple[float, ...]:
         # The means start at 0: while they are young, the rate makes up for that.
         count = self._index_update_count[index]
-        correction = math.sqrt(1 - self.beta2**count) / (1 - self.beta1**count)
-        return lr * correction
+        return lr * math.sqrt(1 - self.beta2**count) / (1 - self.beta1**count), wd
 
     def formula(
         self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates

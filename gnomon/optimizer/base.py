@@ -206,10 +206,10 @@ class Optimizer:
         rates, rate, decay = [self.rescale_grad], self.learning_rate, self.wd
         lr_mult = self._multipliers(indices, "lr_mult", self.lr_mult)
         wd_mult = self._multipliers(indices, "wd_mult", self.wd_mult)
-        own = type(self)._rate is not Optimizer._rate
+        own = type(self)._numbers is not Optimizer._numbers
         for index, faster, heavier in zip(indices, lr_mult, wd_mult, strict=True):
-            lr = rate * faster
-            rates += (self._rate(index, lr) if own else lr, decay * heavier)
+            lr, wd = rate * faster, decay * heavier
+            rates += self._numbers(index, lr, wd) if own else (lr, wd)
         settings = tuple(
             [v for k, v in self.__dict__.items() if type(v) in _NUMBERS and k not in _NOT_COMPILED]
         )
@@ -235,9 +235,9 @@ class Optimizer:
             and kind.update_multi_precision is Optimizer.update_multi_precision
         )
 
-    def _rate(self, index: Any, lr: float) -> float:
-        """The rate that the formula gets where that of the weight is `lr`."""
-        return lr
+    def _numbers(self, index: Any, lr: float, wd: float) -> tuple[float, ...]:
+        """What the formula reads from memory: rate and decay first, as many for every weight."""
+        return lr, wd
 
     def _with_master(self, master: Any, state: Any) -> Any:
         return master, state
@@ -344,12 +344,12 @@ class Optimizer:
         return {**self.__dict__, "param_dict": {}, "_fused": {}, "_given": None}
 
 
+OPTIMIZERS.serves(Optimizer)
 register: Callable[[type[Optimizer]], type[Optimizer]] = Optimizer.register
 create = Optimizer.create_optimizer
 
 
 def _states(state: Any) -> tuple[Any, ...]:
-    """What `create_state` gave, as a tuple of arrays."""
-    if state is None:
-        return ()
-    return tuple(state) if isinstance(state, (list, tuple)) else (state,)
+    """The arrays of what `create_state` gave."""
+    several = state if isinstance(state, (list, tuple)) else (state,)
+    return tuple([each for each in several if each is not None])

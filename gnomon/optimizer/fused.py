@@ -26,10 +26,14 @@ Formula = Callable[[Expr, Expr, Sequence[Expr], "Rates"], Sequence[Expr]]
 
 @dataclass(frozen=True)
 class Rates:
-    """What an update reads from memory, as expressions of the weight's shape."""
+    """What an update reads from memory, as expressions of the weight's shape.
+
+    `more` are the numbers that the optimizer's `_numbers` gives behind rate and decay.
+    """
 
     lr: Expr
     wd: Expr
+    more: tuple[Expr, ...] = ()
 
 
 class Item(NamedTuple):
@@ -114,20 +118,21 @@ class FusedUpdates:
         self._found: tuple[list[Any], Bound | None] = [], None  # what `_bound_to` gave last
 
     def push(self, items: Sequence[Item], rates: Sequence[float], join: Join | None = None) -> None:
-        """Update all items; `rates` are the factor on gradients, then rate and decay of each."""
+        """Update all items; `rates` are the factor on gradients, then the numbers of each."""
         if join is not None:
-            bound = self._bound_to(items)
+            bound = self._bound_to(items, rates)
             if bound is not None and join(bound, rates):
                 return
         if not _overlap(items):
             self._push(items, rates)
             return
-        for number, item in enumerate(items):
+        width = (len(rates) - 1) // len(items)  # numbers of each update
+        for start, item in zip(range(1, len(rates), width), items, strict=True):
             if overlapping(item.written(), [item.grad]):
                 item = item._replace(grad=item.grad.copy())
-            self._push([item], [rates[0], *rates[1 + 2 * number : 3 + 2 * number]])
+            self._push([item], [rates[0], *rates[start : start + width]])
 
-    def _bound_to(self, items: Sequence[Item]) -> Bound | None:
+    def _bound_to(self, items: Sequence[Item], rates: Sequence[float]) -> Bound | None:
         """The updates of these very arrays; None where they share memory."""
         if items is not self._last[0]:
             self._last = items, [x for item in items for x in item.arrays()]
@@ -140,7 +145,7 @@ class FusedUpdates:
         if key not in self._bound:
             made = None
             if not _overlap(items):
-                made = Bound(*self._batch(items, arrays), 1 + 2 * len(items))
+                made = Bound(*self._batch(items, arrays, len(rates)), len(rates))
             if len(self._bound) >= self.KEPT_BOUND:
                 self._bound.clear()
             self._bound[key] = made
@@ -149,17 +154,17 @@ class FusedUpdates:
 
     def _push(self, items: Sequence[Item], rates: Sequence[float]) -> None:
         arrays = [x for item in items for x in item.arrays()]
-        batch, _, written = self._batch(items, arrays)
+        batch, _, written = self._batch(items, arrays, len(rates))
         memory = np.array(rates, dtype=np.float64)
         batch.push(arrays, written, _places(memory), memory)
 
     def _batch(
-        self, items: Sequence[Item], arrays: Sequence[Any]
+        self, items: Sequence[Item], arrays: Sequence[Any], count: int
     ) -> tuple[Batch, Sequence[Any], list[int]]:
         """The batch for arrays of these layouts, the arrays, and which of them are written."""
         key = tuple([x._layout for x in arrays])
         if key not in self._batches:
-            made = self._made(items), self._written(items)
+            made = self._made(items, count), self._written(items)
             if len(self._batches) >= self.KEPT:
                 self._batches.clear()
             self._batches[key] = made
@@ -175,20 +180,20 @@ class FusedUpdates:
             start += count
         return numbers
 
-    def _made(self, items: Sequence[Item]) -> Batch:
+    def _made(self, items: Sequence[Item], count: int) -> Batch:
+        width = (count - 1) // len(items)  # numbers of each update
         layouts = [x._layout for item in items for x in item.arrays()]
         shapes = [(len(item.arrays()), item.master is not None) for item in items]
 
         def groups(buffers: Sequence[Buffer]) -> Iterator[list[Store]]:
             memory = buffers[len(layouts) :]
             start = 0
-            for number, (count, has_master) in enumerate(shapes):
-                own = flat(buffers[start : start + count])
-                places = memory[0], *memory[1 + 2 * number : 3 + 2 * number]
-                yield self._statements(own, has_master, places)
-                start += count
+            for number, (arrays, has_master) in enumerate(shapes):
+                own = flat(buffers[start : start + arrays])
+                first = 1 + width * number
+                yield self._statements(own, has_master, (memory[0], *memory[first : first + width]))
+                start += arrays
 
-        count = 1 + 2 * len(items)
         return Batch("update", layouts, groups, [dense((1,), float64)] * count)
 
     def _statements(
@@ -197,9 +202,9 @@ class FusedUpdates:
         weight, grad, *rest = buffers
         states = rest[:-1] if has_master else rest
         source = rest[-1] if has_master else weight
-        rescale, lr, wd = (_spread(place, source.shape, source.dtype) for place in places)
+        rescale, lr, wd, *more = (_spread(place, source.shape, source.dtype) for place in places)
         gradient = cast(grad, source.dtype) * rescale
-        new, *new_states = self._formula(source, gradient, states, Rates(lr, wd))
+        new, *new_states = self._formula(source, gradient, states, Rates(lr, wd, tuple(more)))
         stores = [Store(s, "saveto", v) for s, v in zip(states, new_states, strict=True)]
         if has_master:
             stores.append(Store(source, "saveto", new))

@@ -1,0 +1,43 @@
+"""FTML: follow the moving leader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gnomon.expr import fn
+from gnomon.expr.node import Expr
+from gnomon.optimizer.base import Optimizer, register
+from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.sgd import zeros_like
+
+
+@register
+class FTML(Optimizer):
+    """The minimum of a moving mean of quadratic bounds of the loss (Zheng and Kwok, 2017)."""
+
+    def __init__(
+        self, beta1: float = 0.6, beta2: float = 0.999, epsilon: float = 1e-8, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+
+    def create_state(self, index: Any, weight: Any) -> Any:
+        return tuple(zeros_like(weight) for _ in range(3))  # d, v, z
+
+    def _numbers(self, index: Any, lr: float, wd: float) -> tuple[float, ...]:
+        count = self._index_update_count[index]
+        return lr, wd, (1 - self.beta1**count) / lr, 1 / (1 - self.beta2**count)
+
+    def formula(
+        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
+    ) -> Sequence[Expr]:
+        of_root, of_square = rates.more
+        grad = self._clipped(grad + rates.wd * weight)
+        square = states[1] * self.beta2 + grad * grad * (1 - self.beta2)
+        d = (fn.sqrt(square * of_square) + self.epsilon) * of_root
+        sigma = d - states[0] * self.beta1
+        z = states[2] * self.beta1 + grad * (1 - self.beta1) - sigma * weight
+        return -z / d, d, square, z

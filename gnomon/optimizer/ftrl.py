@@ -1,0 +1,37 @@
+"""FTRL: follow the regularized leader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gnomon.expr.node import Expr
+from gnomon.ops.update import FtrlUpdate
+from gnomon.optimizer.base import Optimizer, register
+from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.sgd import zeros_like
+
+
+@register
+class Ftrl(Optimizer):
+    """Weights that `lamda1` keeps at 0 unless gradients insist (McMahan et al., 2013).
+
+    Lazy where the gradient is row-sparse: rows without a gradient stay as they are.
+    """
+
+    def __init__(
+        self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.lamda1 = lamda1
+        self.beta = beta
+        self.lazy_update = True
+
+    def create_state(self, index: Any, weight: Any) -> Any:
+        return zeros_like(weight), zeros_like(weight)  # z, n
+
+    def formula(
+        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
+    ) -> Sequence[Expr]:
+        settings = {"lamda1": self.lamda1, "beta": self.beta}
+        return self._operator(FtrlUpdate, weight, grad, states, rates, **settings)

@@ -1,0 +1,61 @@
+"""LARS: a rate for each layer from the sizes of its weight and gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gnomon.expr import fn
+from gnomon.expr.node import Expr
+from gnomon.optimizer.base import register
+from gnomon.optimizer.fused import Rates
+from gnomon.optimizer.norms import norm
+from gnomon.optimizer.sgd import SGD
+
+
+@register
+class LARS(SGD):
+    """SGD whose rate is scaled by `eta * |weight| / (|grad| + wd * |weight| + eps)`.
+
+    You, Gitman and Ginsburg, arXiv:1708.03888. Biases, gammas and betas keep the plain rate.
+    With `momentum_correction` the momentum is scaled by what the schedule did to the rate since
+    the weight's last update.
+    """
+
+    def __init__(
+        self,
+        momentum: float = 0.0,
+        lazy_update: bool = True,
+        eta: float = 0.001,
+        eps: float = 0,
+        momentum_correction: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(momentum=momentum, lazy_update=lazy_update, **kwargs)
+        self.eta = eta
+        self.eps = eps
+        self.momentum_correction = momentum_correction
+        self.skip = ("gamma", "beta", "bias")
+        self._last_rates: dict[Any, float] = {}
+
+    def _numbers(self, index: Any, lr: float, wd: float) -> tuple[float, ...]:
+        """Rate, decay, momentum, and whether the rate is scaled."""
+        rate, momentum = self.learning_rate, self.momentum
+        last = self._last_rates.get(index)
+        if self.momentum_correction and last:
+            momentum *= rate / last
+        self._last_rates[index] = rate
+        return lr, wd, momentum, not str(self.idx2name.get(index, index)).endswith(self.skip)
+
+    def formula(
+        self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
+    ) -> Sequence[Expr]:
+        momentum, scaled = rates.more
+        size, slope = norm(weight), norm(grad)
+        fit = self.eta * size / (slope + rates.wd * size + self.eps)
+        sound = fn.logical_and(scaled, fn.logical_and(fn.gt(size, 0), fn.gt(slope, 0)))
+        step = rates.lr * fn.where(sound, fit, 1) * (self._clipped(grad) + rates.wd * weight)
+        if not states:
+            return (weight - step,)
+        gathered = states[0] * momentum - step
+        return weight + gathered, gathered
