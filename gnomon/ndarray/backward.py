@@ -17,7 +17,8 @@ from gnomon.ndarray import derivative
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
 from gnomon.ndarray.methods import copied
-from gnomon.ndarray.tape import Leaf, Node, Output, Place
+from gnomon.ndarray.mode import recording
+from gnomon.ndarray.tape import Call, Leaf, Node, Output, Place
 from gnomon.ops import registry
 
 Dest = tuple[Any, str]  # an array, and the saver that stores into it
@@ -42,10 +43,11 @@ def backward(
     leaves = {p: None for n in walk.nodes for p in n.inputs if isinstance(p, Leaf)}
     once = {p for p, count in walk.readers.items() if count == 1 and p not in walk.sums}
     walk.direct = {p: (p.grad, _saver(p)) for p in leaves if p in once and _is_dense(p)}
-    walk.run(retain_graph)
-    for leaf in (*leaves, *(p for p in walk.sums if isinstance(p, Leaf) and p not in leaves)):
-        if leaf not in walk.written:
-            _deliver(leaf, walk.sums.get(leaf))
+    with recording(False):
+        walk.run(retain_graph)
+        for leaf in (*leaves, *(p for p in walk.sums if isinstance(p, Leaf) and p not in leaves)):
+            if leaf not in walk.written:
+                _deliver(leaf, walk.sums.get(leaf))
 
 
 def gradients(
@@ -56,6 +58,8 @@ def gradients(
     create_graph: bool,
 ) -> list[Any]:
     """The gradients of `variables`, as new arrays; their `grad` stays as it is.
+
+    With `create_graph` all of them are on the tape, those too that depend on no variable.
 
     Raises:
         GnomonError: a head or a variable is not on the tape, or the tape was followed already.
@@ -68,13 +72,23 @@ def gradients(
             raise ParamError(complaint("grad", f"variables[{number}]", expected, "another"))
         places.append(variable._tape)
     walk.keep = set(places)
-    walk.run(retain_graph)
-    found = [walk.sums.get(place) for place in places]
+    with recording(create_graph):
+        walk.run(retain_graph)
     zeros = registry.find("zeros_like").parse({})
-    return [
-        invoke(zeros, (v._detached(),)) if g is None else g
-        for g, v in zip(found, variables, strict=True)
-    ]
+    found = []
+    for place, variable in zip(places, variables, strict=True):
+        total = walk.sums.get(place)
+        made = invoke(zeros, (variable._detached(),)) if total is None else total
+        found.append(_constant(made, place) if create_graph and made._tape is None else made)
+    return found
+
+
+def _constant(array: Any, place: Place) -> Any:
+    """An array on the tape whose gradient by what is at `place` is 0."""
+    made = array._detached()
+    kind = made._layout, made.context
+    made._tape = Output(Node(Call(lambda grad: [None]), [place], (False,), (), [kind]), 0)
+    return made
 
 
 def _is_dense(leaf: Leaf) -> bool:

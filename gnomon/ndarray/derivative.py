@@ -14,7 +14,6 @@ from gnomon.ndarray import kinds, opaque
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import anchors_of, invoke, launch
 from gnomon.ndarray.layout import Layout, dense
-from gnomon.ndarray.mode import mode
 from gnomon.ndarray.recipe import Dest, Draws, Recipe, Work
 from gnomon.ndarray.tape import Call, Node
 from gnomon.ops.requests import kAddTo, kNullOp, kWriteTo
@@ -26,10 +25,11 @@ def of(node: Node, grads: Sequence[Any], dests: Sequence[Any], create: bool) -> 
     """The gradient of each argument of `node`, None where there is none.
 
     `grads` are those of the outputs, None where nothing came. A gradient goes to its entry of
-    `dests` (array and saver) if that is not None. `create` puts what is computed on the tape.
+    `dests` (array and saver) if that is not None. `create` puts what is computed on the tape, in a
+    thread that records.
     """
     if isinstance(node.gradient, Call):
-        return _of_call(node, grads, dests, create)
+        return _of_call(node, grads, dests)
     gradient: Gradient = node.gradient
     wanted = tuple(k for k, p in enumerate(node.inputs) if p is not None and node.gives[k])
     if not wanted:
@@ -122,18 +122,13 @@ def _of_opaque(
     return found
 
 
-def _of_call(node: Node, grads: Sequence[Any], dests: Any, create: bool) -> Grads:
+def _of_call(node: Node, grads: Sequence[Any], dests: Any) -> Grads:
     """The gradients by a user's Python function."""
     reads = [_or_zeros(node, grads, k) for k in range(len(node.outputs))]
-    before = mode.recording
-    mode.recording = create
-    try:
-        found = list(node.gradient.function(*reads))
-        for k, dest in enumerate(dests):
-            if dest is not None and found[k] is not None:
-                _store(found[k], *dest)
-    finally:
-        mode.recording = before
+    found = list(node.gradient.function(*reads))
+    for k, dest in enumerate(dests):
+        if dest is not None and found[k] is not None:
+            _store(found[k], *dest)
     return found
 
 
@@ -227,12 +222,7 @@ def _recorded(node: Node, reads: Sequence[Any], wanted: tuple[int, ...]) -> Grad
     places += [node.place(k) for k in gradient.needs.outputs]
     for array, place in zip(saved, places, strict=True):
         array._tape = place
-    before = mode.recording
-    mode.recording = True
-    try:
-        values = invoke(operator, [*reads, *saved])
-    finally:
-        mode.recording = before
+    values = invoke(operator, [*reads, *saved])
     found: Grads = [None] * len(node.inputs)
     for k, value in zip(wanted, [values] if len(wanted) == 1 else values, strict=True):
         found[k] = value

@@ -19,10 +19,11 @@ from gnomon.ndarray import pending
 from gnomon.ndarray.applied import applying
 from gnomon.ndarray.arithmetic import is_number
 from gnomon.ndarray.core import Array
-from gnomon.ndarray.invoke import invoke
+from gnomon.ndarray.invoke import check_write, invoke
 from gnomon.ndarray.layout import Layout, dense, strided
 from gnomon.ndarray.methods import cast, copied
 from gnomon.ndarray.mode import mode
+from gnomon.ndarray.tape import Leaf
 from gnomon.ndarray.values import converted
 from gnomon.ops import registry
 
@@ -212,23 +213,43 @@ class Indexing(Array):
         Raises:
             IndexError: too many indices, or one outside of its axis.
             ShapeError: the value does not stretch to what is written.
-            GnomonError: the array is on the tape, and this thread records.
+            GnomonError: while recording, the array is on the tape, or a value that is there is
+                written into a part of it. Written into all of it, it takes its place on the tape.
         """
-        if mode.recording and self._tape is not None:
-            message = "an array on the tape cannot be written while recording"
-            raise GnomonError(f"NDArray.__setitem__: {message}")
-        if isinstance(key, slice) and key == _ALL:
+        if mode.recording and (self._tape is not None or getattr(value, "_tape", None) is not None):
+            self._write_recorded(key, value)
+        elif isinstance(key, slice) and key == _ALL:
             self._assign(value)  # x[:] is all of x, which may have no axis
-            return
-        found = _place(self._layout, key)
-        if found is None:
-            self._scatter(key, value)
         else:
-            Array._at(self._chunk, self._address + found[1], found[0])._assign(value)
+            found = _place(self._layout, key)
+            if found is None:
+                self._scatter(key, value)
+            else:
+                Array._at(self._chunk, self._address + found[1], found[0])._assign(value)
+
+    def _write_recorded(self, key: Any, value: Any) -> None:
+        """Write while recording, where this array or the value is on the tape.
+
+        A variable may get other elements, all of them, that are no value of the tape's.
+        """
+        every = isinstance(key, slice) and key == _ALL
+        layout, offset = (self._layout, 0) if every else _place(self._layout, key) or (None, 0)
+        whole = layout is not None and not offset and layout.size == self._layout.size
+        if not (whole and isinstance(self._tape, Leaf) and isinstance(value, np.ndarray)):
+            if whole and value is self:
+                return
+            check_write("NDArray.__setitem__", "self", self)
+        if layout is None or not whole:
+            expected = "all elements, while recording a value that is on the tape"
+            raise GnomonError(complaint("NDArray.__setitem__", "key", expected, f"{key!r:.60}"))
+        view = Array._at(self._chunk, self._address, layout)
+        view._assign(value)
+        if view._tape is not None:
+            self._tape = (view if layout is self._layout else view.reshape(self.shape))._tape
 
     def _assign(self, value: Any) -> None:
         """Write into every element."""
-        if not self._layout.size:
+        if not self._layout.size and not mode.recording:
             return
         if isinstance(value, Array):
             if value._layout is self._layout:
@@ -269,6 +290,7 @@ class Indexing(Array):
     def _copy_from(self, value: Any) -> None:
         """Copy an array of this one's shape and dtype here; one that is pending comes at once."""
         waits = value._window is not None and self._window is None
+        waits = waits and not (mode.recording and value._tape is not None)
         if waits and (value._window.ctx is self._chunk.ctx or value.context == self.context):
             pending.assign(value, self)
         else:

@@ -45,11 +45,13 @@ def invoke(
     Raises:
         ShapeError, DTypeError: the inputs, or `out`, are not what the operator takes; nothing has
             been written.
-        GnomonError: an array of the tape would be overwritten while recording.
+        GnomonError: an array of the tape, or an input that its gradients may read, would be
+            overwritten while recording.
     """
     given = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
+    tapes = mode.recording and any(x._tape is not None for x in inputs)
     if given is not None:
-        check_writes(op, given)
+        check_writes(op, given, inputs if tapes else ())
     if kinds.compute is not None:
         found = kinds.compute(op, inputs, given, ctx)
         if found is not None:
@@ -60,7 +62,7 @@ def invoke(
         context = None
     else:
         outputs, context = opaque.run(op, inputs, given, place, mode.training)
-    if mode.recording and any(x._tape is not None for x in inputs):
+    if tapes:
         record(op, inputs, outputs, mode.training, context)
     if given is not None:
         return out
@@ -74,19 +76,38 @@ def _place(inputs: Sequence[Any], given: Outputs | None) -> Context:
     return first[0].context if first else current_context()
 
 
-def check_writes(op: Any, given: Sequence[Any]) -> None:
-    """Refuse a wrong number of places to write to, and writing what gradients will read."""
+def check_writes(op: Any, given: Sequence[Any], recorded: Sequence[Any]) -> None:
+    """Refuse a wrong number of places to write to, and writing what gradients will read.
+
+    `recorded` are the inputs, where the operator goes on the tape.
+    """
     for x in given:
         if not isinstance(x, Array):
             raise TypeError(complaint(op.name, "out", "an NDArray", f"{x!r:.60}"))
-        if mode.recording and x._tape is not None:
-            raise GnomonError(
-                f"{op.name}: argument 'out': an array on the tape cannot be written while "
-                "recording (+=, -=, x[:]= and out= are such writes)"
-            )
+        check_write(op.name, "out", x)
+        if any(_share_memory(x, other) for other in recorded):
+            expected = "while recording, memory that the operator does not read"
+            raise GnomonError(complaint(op.name, "out", expected, "that of an input"))
     if len(given) != op.num_visible_outputs:
         expected = f"{op.num_visible_outputs} arrays"
         raise ShapeError(complaint(op.name, "out", expected, len(given)))
+
+
+def check_write(where: str, argument: str, array: Any) -> None:
+    """Refuse to write an array on the tape while recording: the gradient would be wrong."""
+    if mode.recording and array._tape is not None:
+        raise GnomonError(
+            f"{where}: argument {argument!r}: an array on the tape cannot be written while "
+            "recording (+=, -=, x[:]= and out= are such writes)"
+        )
+
+
+def _share_memory(a: Any, b: Any) -> bool:
+    """Whether two arrays have elements in common."""
+    if a.__class__ is not Array.main or b.__class__ is not Array.main:
+        return a is b
+    (low, high), (first, last) = a._span(), b._span()
+    return low < last and first < high
 
 
 def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context) -> Outputs:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class Mode(threading.local):
@@ -13,3 +15,13 @@ class Mode(threading.local):
 
 
 mode = Mode()
+
+
+@contextmanager
+def recording(flag: bool) -> Iterator[None]:
+    """A scope that records, or not."""
+    before, mode.recording = mode.recording, flag
+    try:
+        yield
+    finally:
+        mode.recording = before

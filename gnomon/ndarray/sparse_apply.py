@@ -21,7 +21,7 @@ from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
 from gnomon.ndarray.layout import dense as dense_layout
 from gnomon.ndarray.methods import copied
-from gnomon.ndarray.mode import mode
+from gnomon.ndarray.mode import mode, recording
 from gnomon.ndarray.sparse_array import (
     BaseSparseNDArray,
     Indices,
@@ -71,11 +71,8 @@ def _by_rule(op: Any, inputs: Sequence[Any]) -> Any:
     rule = RULES.get(op.name)
     if rule is None:
         return None
-    before, mode.recording = mode.recording, False
-    try:
+    with recording(False):
         return rule(op, inputs)
-    finally:
-        mode.recording = before
 
 
 def _on_all(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Any) -> Outputs:
@@ -140,11 +137,8 @@ def cast(data: Any, stype: str) -> Any:
         ShapeError: a `csr` array of other than two axes.
     """
     op = registry.find("cast_storage").parse({"stype": stype})
-    before, mode.recording = mode.recording, False
-    try:
+    with recording(False):
         found = cast_storage(data, stype)
-    finally:
-        mode.recording = before
     if mode.recording and data._tape is not None:
         record(op, [data], [found], mode.training)
     return found

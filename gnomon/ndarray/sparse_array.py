@@ -30,7 +30,7 @@ from gnomon.dtype import DType
 from gnomon.ndarray import functions, kinds, serialize
 from gnomon.ndarray.arithmetic import combine, is_number
 from gnomon.ndarray.core import Array
-from gnomon.ndarray.invoke import invoke
+from gnomon.ndarray.invoke import check_write, invoke
 from gnomon.ndarray.layout import dense as dense_layout
 from gnomon.ndarray.methods import cast, copied
 from gnomon.ndarray.ndarray import NDArray
@@ -190,8 +190,10 @@ class BaseSparseNDArray(NDArray):
         Raises:
             ParamError: `key` is anything but `[:]`.
             ShapeError: the value has another shape.
+            GnomonError: the array is on the tape, and this thread records.
         """
         name = type(self).__name__
+        check_write(f"{name}.__setitem__", "self", self)
         if not (isinstance(key, slice) and key == slice(None)):
             raise ParamError(complaint(f"{name}.__setitem__", "key", "[:]", repr(key)))
         if is_number(value):

@@ -23,6 +23,8 @@ from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.lr_scheduler import LRScheduler
 from gnomon.ndarray import kinds
+from gnomon.ndarray.invoke import check_write
+from gnomon.ndarray.mode import mode
 from gnomon.ops.update import Update
 from gnomon.optimizer.fused import FusedUpdates, Given, Item, Join, Rates
 from gnomon.optimizer.rows import is_sparse, push_sparse
@@ -199,6 +201,9 @@ class Optimizer:
     def _push(
         self, indices: Sequence[Any], items: Sequence[Item], join: Join | None = None
     ) -> None:
+        if mode.recording:
+            for item in items:
+                check_write(type(self).__name__, "weight", item.weight)
         if kinds.compute is not None and any(map(is_sparse, items)):
             for index, item in zip(indices, items, strict=True):
                 push_sparse(item, self._lazy, partial(self._push_one, index))

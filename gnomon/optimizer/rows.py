@@ -21,9 +21,11 @@ def is_sparse(item: Item) -> bool:
 def push_sparse(item: Item, lazy: bool, push: Callable[[Item], None]) -> None:
     """Carry an update out by `push`, which takes dense arrays and writes into them."""
     weight, grad, states, master = item
-    alike = master is None and all(x.stype == weight.stype for x in states)
+    kept = item.written()[1:]
+    alike = all(x.stype == weight.stype for x in kept)
     if lazy and alike and grad.stype == "row_sparse" and weight.stype != "csr":
-        update_rows(weight, grad, states, lambda w, g, s: push(Item(w, g, tuple(s))))
+        count = len(states)
+        update_rows(weight, grad, kept, lambda w, g, s: push(Item(w, g, (*s[:count],), *s[count:])))
         return
     dense = Item(
         wide(weight), wide(grad), tuple(map(wide, states)), None if master is None else wide(master)

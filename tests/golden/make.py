@@ -19,7 +19,7 @@ import os
 import sys
 from pathlib import Path
 
-PARTS = ("files", "operators", "networks", "graphs", "facts", "training", "statements")
+PARTS = ("files", "operators", "networks", "graphs", "facts", "training", "statements", "writes")
 
 
 def main() -> None:

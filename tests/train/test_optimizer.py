@@ -83,6 +83,23 @@ def test_half_precision_weights_have_a_master_copy(kind):
     assert half.asnumpy()[0] < 1
 
 
+@pytest.mark.parametrize("stype", ["default", "row_sparse"])
+@pytest.mark.parametrize("kind", ["sgd", "adam"])
+def test_lazy_updates_of_half_precision_leave_rows_without_gradient_alone(kind, stype):
+    settings = {"momentum": 0.9} if kind == "sgd" else {}
+    optimizer = opt.create(kind, learning_rate=0.1, wd=0.5, multi_precision=True, **settings)
+    updater = opt.get_updater(optimizer)
+    weight = mx.nd.ones((4, 2), dtype="float16").tostype(stype)
+    for row in (1, 2):
+        rows = mx.nd.array([[1, 2]], dtype="float16"), [row]
+        updater(0, mx.nd.sparse.row_sparse_array(rows, shape=(4, 2), dtype="float16"), weight)
+    first, second = ([0.85, 0.75],) * 2 if kind == "sgd" else ([0.9, 0.9], [0.926, 0.926])
+    expected = [[1, 1], first, second, [1, 1]]  # MXNet's in float32; its Adam's in float16, too
+    np.testing.assert_allclose(weight.asnumpy(), expected, atol=1e-3)
+    master = updater.states[0][0]
+    np.testing.assert_allclose(master.asnumpy(), expected, atol=1e-3)
+
+
 def test_states_survive_a_save():
     first = opt.get_updater(opt.create("adam", learning_rate=0.1))
     weight = array(1.0, -2.0)
