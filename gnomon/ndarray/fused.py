@@ -30,6 +30,10 @@ class Storing(NamedTuple):
     kept: Callable[[], Any] | None
 
 
+class NotFused(Exception):
+    """Operators could not be made one kernel, for the reason that is its cause."""
+
+
 def lone(window: Any, array: Any) -> bool:
     """The result of the only operator of a window, in one native call; whether that was possible.
 
@@ -57,7 +61,11 @@ def lone(window: Any, array: Any) -> bool:
 
 
 def at_once(window: Any, alive: list[Any], storing: Storing | None) -> None:
-    """The arrays `alive`, and what is stored, by one kernel."""
+    """The arrays `alive`, and what is stored, by one kernel.
+
+    Raises:
+        NotFused: there is no such kernel; nothing was done.
+    """
     count = len(window.stage.leaves)
     read = window.read[:count]  # an interrupt may have left more than the stage knows of
     addresses = window.addresses[:count]
@@ -103,7 +111,10 @@ def _placed(
         addresses.append(address)
         written.append(chunk)
     key = tuple(outs), target, tuple(near)
-    found: Recipe = stage.recipes.get(key) or stage.recipe(*key)
+    try:
+        found: Recipe = stage.recipes.get(key) or stage.recipe(*key)
+    except Exception as error:
+        raise NotFused from error
     return found
 
 
@@ -152,7 +163,8 @@ def neighbours(window: Any, chunk: Chunk, address: int, layout: Layout, count: i
 def one_by_one(window: Any, alive: Sequence[Any]) -> None:
     """The arrays `alive`, and what they depend on, each by the kernel of its operator.
 
-    None of them is at home: what has been read could not be read again after an interrupt.
+    They get new memory, those at home too: what is there may have to be read again after an
+    interrupt. An operator that has no kernel fails alone, and what depends on it: as in the engine.
     """
     stage = window.stage
     path = stage.path()
@@ -170,9 +182,25 @@ def one_by_one(window: Any, alive: Sequence[Any]) -> None:
         single = EMPTY.next(step.rule, tuple(~own.index(j) for j in step.operands), layouts)
         chunk = allocate(step.layout.nbytes, window.ctx)
         memory[k] = chunk, chunk.address
-        recipe = single.recipe((0,))
+        held = [mine[k]] if k in mine else []
+        read = [memory[j][0] for j in own]
+        try:
+            recipe = single.recipe((0,))
+        except Exception as error:
+            _poison(chunk, error, step.rule.op.name)
+            for x in held:
+                x._address, x._chunk, x._window = chunk.address, chunk, None
+            continue
         addresses = [*(memory[j][1] for j in own), chunk.address]
         numbers = window.numbers[step.numbers - len(step.rule.fields) : step.numbers]
         addresses += [word(numbers[n.place], n) for n in recipe.numbers]
-        held = [mine[k]] if k in mine else []
-        _push(recipe, addresses, [memory[j][0] for j in own], [chunk], window, held, None)
+        _push(recipe, addresses, read, [chunk], window, held, None)
+
+
+def _poison(chunk: Chunk, error: Exception, name: str) -> None:
+    """Have the engine fail in the place of an operator that has no kernel."""
+
+    def fail(run_ctx: Any) -> None:
+        raise error
+
+    engine.get().push_checked(fail, chunk.ctx, (), (chunk,), name)

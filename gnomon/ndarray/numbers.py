@@ -128,6 +128,12 @@ def matched(first: Sequence[Expr], second: Sequence[Expr], count: int) -> list[N
     return found
 
 
+def words_of(number: Number) -> tuple[int, int]:
+    """Both stand-ins of a number as a kernel is given them; equal where its dtype is bool."""
+    first, second = stand_ins(number.place)
+    return word(first, number), word(second, number)
+
+
 def _scalars(values: Sequence[Expr]) -> list[Scalar]:
     return [node for node in postorder(list(values)) if isinstance(node, Scalar)]
 

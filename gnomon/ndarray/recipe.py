@@ -19,11 +19,13 @@ from gnomon.context import Context
 from gnomon.dtype import DType, float32, float64, int64
 from gnomon.engine import Var
 from gnomon.engine.strike import Struck, fits
+from gnomon.expr.composite import Call
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
+from gnomon.expr.walk import postorder
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.layout import Layout
-from gnomon.ndarray.numbers import Number, matched, stand_ins, word
+from gnomon.ndarray.numbers import Number, matched, words_of
 from gnomon.runtime.launch import address_of
 from gnomon.runtime.launch_code import DOUBLE, FLOAT
 from gnomon.runtime.prepare import Store, prepare
@@ -95,7 +97,7 @@ class Work:
         draws = Draws(lambda: Buffer((2,), int64))
         sides = [[v for v in probe(leaves, draws) if v is not None] for probe in self.probes]
         found = matched(sides[0], sides[1], self.given)
-        if found is None:
+        if found is None or any(isinstance(node, Call) for node in postorder(sides[0])):
             raise NotShared
         return found
 
@@ -144,18 +146,13 @@ class Recipe:
 
     def __init__(self, work: Work, given: Any = None) -> None:
         self.draws = work.draws()
-        found = work.numbers()
-        self.numbers = list(dict.fromkeys(found))
+        self.numbers = list(dict.fromkeys(work.numbers()))
         count = len(work.layouts) + len(self.draws)
-        sides = [(stand_ins(n.place), n) for n in self.numbers]
-        pairs = [(word(pair[0], n), word(pair[1], n)) for pair, n in sides]
+        pairs = [words_of(number) for number in self.numbers]
         if any(first == second for first, second in pairs):
             raise Alike
+        # kernels take numbers as words of their arguments, but those that simplifying leaves out
         self.template = Template(work.steps, count, pairs)
-        idle = not any(map(self.template.places_of, range(count)))  # there are no elements
-        for k, number in enumerate(self.numbers):
-            if not idle and self.template.places_of(count + k) < found.count(number):
-                raise NotShared
         self.given = given  # what the caller wants to know again
         self.brief: Callable[[Sequence[int], Done, Any], None] | None = None
         self._trials = 0

@@ -20,7 +20,7 @@ from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar, cast
 from gnomon.expr.walk import postorder
 from gnomon.ndarray.infer import infer
 from gnomon.ndarray.layout import Layout, dense
-from gnomon.ndarray.numbers import Home, matched, probed
+from gnomon.ndarray.numbers import Home, matched, probed, words_of
 from gnomon.ndarray.recipe import Dest, Draws, Recipe, Work
 
 SMALL = 1 << 16  # bytes of a result: beyond, a chain's memory traffic weighs more than its calls
@@ -100,7 +100,8 @@ def _rule(op: Any, home: Home, layouts: Layouts) -> Rule | None:
         return None
     if home.fields:
         ours, theirs = (x.apply(leaves) for x in probed(op, home.fields))
-        if matched(ours, theirs, len(home.fields)) is None:
+        numbers = matched(ours, theirs, len(home.fields))
+        if numbers is None or any(first == second for first, second in map(words_of, numbers)):
             return None
     return Rule(op, home, dense(shape, dtype), spread)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +25,7 @@ from gnomon.context import Context
 from gnomon.lock import exclusive, reentrant
 from gnomon.ndarray.chunk import Chunk
 from gnomon.ndarray.core import Array
-from gnomon.ndarray.fused import Storing, at_once, lone, one_by_one
+from gnomon.ndarray.fused import NotFused, Storing, at_once, lone, one_by_one
 from gnomon.ndarray.layout import Layout
 from gnomon.ndarray.trace import EMPTY, SMALL, Stage
 
@@ -110,6 +111,8 @@ class Own:
         present = engine.get()
         present.on_wait_all(compute_all)
         self.eager = not config.get("lazy") or isinstance(present, engine.NaiveEngine)
+        for window in self.windows.values():  # which opened under the settings before
+            window.eager = self.eager
 
     def _begin(self, shape: tuple[int, ...], ctx: Context) -> Window:
         """A new window."""
@@ -301,11 +304,12 @@ class Window:
                 return False
             self.closed = True
             news = self._is_news()
-            self._compute(None if news else storing, news)
-            return not news
+            return self._compute(None if news else storing, news)
 
-    def _compute(self, storing: Storing | None, news: bool) -> None:
+    def _compute(self, storing: Storing | None, news: bool) -> bool:
+        """Compute what anybody can still ask for; whether it was done by one kernel."""
         self.closed = self.working = True
+        failure: BaseException | None = None
         try:
             count = self.stage.count
             value = None if storing is None else storing.value
@@ -315,14 +319,21 @@ class Window:
                     continue
                 if x._window is self and x._index < count:
                     alive.append(x)
-            if alive or storing is not None:
-                if news:
-                    one_by_one(self, alive)
-                else:
+            if news:
+                one_by_one(self, alive)
+            elif alive or storing is not None:
+                try:
                     at_once(self, alive, storing)
+                except NotFused as found:  # no operand is to be lost for it
+                    failure = found.__cause__
+                    one_by_one(self, alive if value is None else [*alive, value])
             self._forget()
         finally:
             self.working = False
+        if failure is not None:
+            text = f"operators computed one by one, for want of one kernel: {failure!r}"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return not news and failure is None
 
     def _is_news(self) -> bool:
         """Whether this is a short piece of work that was not met before; from now on it was."""

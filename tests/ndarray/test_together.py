@@ -1,0 +1,59 @@
+"""Pending operators as one kernel: where simplifying leaves out numbers, and where there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gnomon import config, engine, nd
+from gnomon.ndarray import trace
+
+ALIKE = [
+    "a += b; r = nd.where(b > 0, a, a)",
+    "r = nd.minimum(a * 3, (a * 3) * 1)",
+    "r = nd.where(nd.ones_like(a * 3), b, b * 2)",
+    "a *= 2; r = nd.where(b * 3 > 1, a + 1, a + 1); b -= a",
+]
+
+
+@pytest.mark.parametrize("text", ALIKE)
+def test_a_number_that_simplifying_leaves_out(text):
+    given = {name: np.float32([1, -2, 3]) * k for k, name in enumerate("ab", 1)}
+    for _ in range(3):  # by operators of their own at first, then by one kernel
+        found = {name: nd.array(x) for name, x in given.items()}
+        exec(text, {"nd": nd}, found)
+        with config.using(lazy=False):
+            at_once = {name: nd.array(x) for name, x in given.items()}
+            exec(text, {"nd": nd}, at_once)
+        for name in "rab":
+            np.testing.assert_array_equal(found[name].asnumpy(), at_once[name].asnumpy())
+
+
+def test_operators_that_cannot_be_one_kernel_lose_no_operand(monkeypatch):
+    """Memory may lack for a kernel, say: every operator is computed then, or fails, by itself."""
+    make, limit = trace.Stage.recipe, 1
+
+    def failing(stage, *key):
+        if stage.count > limit or (stage.count and stage.rule.op.name == "_mul_scalar"):
+            raise MemoryError("no kernel")
+        return make(stage, *key)
+
+    monkeypatch.setattr(trace.Stage, "recipe", failing)
+    a, b = nd.array([1.0, 2.0, 3.0]), nd.array([4.0, 5.0, 6.0])
+    a += b
+    lost = b * 2
+    lost_too = lost + a
+    c = a - b
+    with pytest.warns(RuntimeWarning, match="one by one"):
+        assert c.asnumpy().tolist() == [1, 2, 3]
+    assert a.asnumpy().tolist() == [5, 7, 9]
+    b += 1
+    c[:] = (a + b) * (a - b)
+    with pytest.warns(RuntimeWarning, match="one by one"):
+        c[:] = (a + b) * (a - b)  # by one kernel, were there one: it is met again
+    assert c.asnumpy().tolist() == [0, 13, 32]
+    for x in (lost, lost_too):
+        with pytest.raises(engine.EngineError, match="no kernel"):
+            x.asnumpy()
+    monkeypatch.undo()
+    assert (b * 2).asnumpy().tolist() == [10, 12, 14]
