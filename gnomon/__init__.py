@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 _MODULES = """
 attribute autograd base callback cli config context dtype engine executor initializer io kvstore
 libinfo lr_scheduler metric model module monitor name ndarray operator optimizer profiler random
-recordio registry resource runtime shadow shape symbol visualization
+recordio registry resource rnn runtime shadow shape symbol visualization
 """.split()
 
 _SHORT = {

@@ -2,7 +2,7 @@
 
 Run by hand, in a virtual environment with numpy==1.23.5 and mxnet==1.9.1 (Python 3.11 or older):
 
-    python tests/golden/make.py [files] [operators] [networks] [graphs] [facts] [training]
+    python tests/golden/make.py [files] [operators] [networks] [graphs] [facts] [training] [cells]
 
 It runs on MXNet's synchronous engine and without its subgraph backend: with its threaded engine and
 oneDNN this version gives wrong gradients of convolutional networks now and then, and with the
@@ -19,7 +19,9 @@ import os
 import sys
 from pathlib import Path
 
-PARTS = ("files", "operators", "networks", "graphs", "facts", "training", "statements", "writes")
+PARTS = """
+files operators networks graphs facts training statements writes cells
+""".split()
 
 
 def main() -> None:
