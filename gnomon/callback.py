@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.model import BatchEndParam, save_checkpoint
+from gnomon.module.checkpoint import BatchEndParam, save_checkpoint
 
 EpochCallback = Callable[..., None]
 

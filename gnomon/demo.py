@@ -26,8 +26,8 @@ from gnomon import symbol as sym
 from gnomon.base import FormatError, GnomonError
 from gnomon.io import NDArrayIter
 from gnomon.lr_scheduler import FactorScheduler
-from gnomon.model import BatchEndParam, params_file
 from gnomon.module import Module
+from gnomon.module.checkpoint import BatchEndParam, params_file
 
 RECORDS = "digits.rec"
 PIXELS = 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -65,17 +66,15 @@ class Packing(NamedTuple):
         layer = RNN(mode=mode, num_layers=layers, state_size=hidden, bidirectional=both)
         places = layer.places(1, 1, self.num_input(size))
         for names in (("w_in", "w_hid"), ("b_in", "b_hid")):
-            for place in places:
+            for place, name in itertools.product(places, names):
                 level, side = divmod(place.number, layer.directions)
-                for name in names:
-                    group, kind = KINDS[name]
-                    start = place.starts[name]
-                    shape = (hidden, *place.shape(name)[1:])
-                    for gate in GATES[mode]:
-                        stop = start + math.prod(shape)
-                        title = f"{prefix}{'lr'[side]}{level}_{group}{gate}_{kind}"
-                        yield Piece(title, slice(start, stop), shape)
-                        start = stop
+                group, kind = KINDS[name]
+                shape = (hidden, *place.shape(name)[1:])
+                length = math.prod(shape)
+                for k, gate in enumerate(GATES[mode]):
+                    start = place.starts[name] + k * length
+                    title = f"{prefix}{'lr'[side]}{level}_{group}{gate}_{kind}"
+                    yield Piece(title, slice(start, start + length), shape)
 
 
 @register

@@ -1,6 +1,16 @@
-"""Training and prediction with a bound symbol: parameters, optimizer, loops, checkpoints."""
+"""Training and prediction with bound symbols: parameters, optimizer, loops, checkpoints."""
 
 from gnomon.module.base import BaseModule
+from gnomon.module.bucketing_module import BucketingModule
 from gnomon.module.module import Module
+from gnomon.module.python_module import PythonLossModule, PythonModule
+from gnomon.module.sequential_module import SequentialModule
 
-__all__ = ["BaseModule", "Module"]
+__all__ = [
+    "BaseModule",
+    "BucketingModule",
+    "Module",
+    "PythonLossModule",
+    "PythonModule",
+    "SequentialModule",
+]

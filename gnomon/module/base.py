@@ -19,8 +19,8 @@ from gnomon import ndarray as nd
 from gnomon.base import DTypeError, GnomonError, ParamError, complaint
 from gnomon.initializer import Uniform
 from gnomon.io import DataBatch, DataIter
-from gnomon.model import BatchEndParam, read_params, save_params
 from gnomon.module.abstract import Computation
+from gnomon.module.checkpoint import BatchEndParam, read_params, save_params
 from gnomon.ops import signature
 
 BatchCallback = Callable[[BatchEndParam], object]

@@ -192,7 +192,15 @@ class DataParallelExecutorGroup:
         self.data_arrays = self._arrays("arg_dict", [desc.name for desc in self.data_shapes])
         self._label_places = self._arrays("arg_dict", [desc.name for desc in self.label_shapes])
         self.label_arrays = [places for places in self._label_places if places[0] is not None]
-        self.trained = trained(params, self.param_arrays, self.grad_arrays)
+        # A group that shares parameters gives them the numbers that the other one does: optimizers
+        # keep states by number, and another symbol may have the names in another order.
+        self.numbers = (
+            {name: number for number, name in enumerate(params)}
+            if self.shared_group is None
+            else self.shared_group.numbers
+        )
+        order = [self.numbers[name] for name in params]
+        self.trained = trained(params, order, self.param_arrays, self.grad_arrays)
 
     def _arrays(self, table: str, names: Sequence[str]) -> list[list[Any]]:
         tables = [getattr(each, table) for each in self.execs]

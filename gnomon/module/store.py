@@ -59,7 +59,7 @@ class Replica(NamedTuple):
 class Trained(NamedTuple):
     """What has gradients: names, arrays for each device, and the same device by device.
 
-    Parameter `i` on device `k` of `n` has the updater's index `i * n + k`.
+    Parameter number `i` on device `k` of `n` has the updater's index `i * n + k`.
     """
 
     names: list[str]
@@ -70,16 +70,15 @@ class Trained(NamedTuple):
 
 def trained(
     names: Sequence[str],
+    numbers: Sequence[int],
     param_arrays: Sequence[Sequence[Any]],
     grad_arrays: Sequence[Sequence[Any]],
 ) -> Trained:
-    """Those of the parameters that have gradients."""
+    """Those of the parameters, with their numbers, that have gradients."""
     rows = [
-        (name, position, params, grads)
-        for position, (name, params, grads) in enumerate(
-            zip(names, param_arrays, grad_arrays, strict=True)
-        )
-        if grads[0] is not None
+        row
+        for row in zip(names, numbers, param_arrays, grad_arrays, strict=True)
+        if row[3][0] is not None
     ]
     if not rows:
         return Trained([], [], [], [])

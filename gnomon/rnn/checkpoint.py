@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gnomon import model
+from gnomon.module.checkpoint import load_checkpoint, save_checkpoint
 from gnomon.rnn.base import BaseRNNCell
 
 Cells = Any  # a cell, or a list of cells
@@ -19,15 +19,15 @@ def save_rnn_checkpoint(
     arg_params: Mapping[str, Any],
     aux_params: Mapping[str, Any],
 ) -> None:
-    """`model.save_checkpoint` with the weights of `cells` unpacked."""
+    """`save_checkpoint` with the weights of `cells` unpacked."""
     for cell in _listed(cells):
         arg_params = cell.unpack_weights(arg_params)
-    model.save_checkpoint(prefix, epoch, symbol, arg_params, aux_params)
+    save_checkpoint(prefix, epoch, symbol, arg_params, aux_params)
 
 
 def load_rnn_checkpoint(cells: Cells, prefix: str, epoch: int) -> tuple[Any, Any, Any]:
     """(symbol, arg_params, aux_params) of a checkpoint, with the weights of `cells` packed."""
-    symbol, arg_params, aux_params = model.load_checkpoint(prefix, epoch)
+    symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
     for cell in _listed(cells):
         arg_params = cell.pack_weights(arg_params)
     return symbol, arg_params, aux_params

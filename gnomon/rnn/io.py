@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import logging
 import random
 from collections.abc import Sequence
@@ -36,25 +37,20 @@ def encode_sentences(
     """
     grows = vocab is None
     vocab = {invalid_key: invalid_label} if vocab is None else vocab
-    number = start_label
-    coded = []
-    for sentence in sentences:
-        row = []
-        for word in sentence:
+    numbers = (n for n in itertools.count(start_label) if n != invalid_label)
+
+    def code(word: Any) -> int:
+        if word not in vocab:
+            if not grows and unknown_token is None:
+                expected = "words of vocab, or an unknown_token"
+                got = repr(word)
+                raise UnknownNameError(complaint("encode_sentences", "sentences", expected, got))
+            word = word if unknown_token is None else unknown_token
             if word not in vocab:
-                if not grows and unknown_token is None:
-                    expected = "words of vocab, or an unknown_token"
-                    raise UnknownNameError(
-                        complaint("encode_sentences", "sentences", expected, repr(word))
-                    )
-                word = word if unknown_token is None else unknown_token
-                if word not in vocab:
-                    number += number == invalid_label
-                    vocab[word] = number
-                    number += 1
-            row.append(vocab[word])
-        coded.append(row)
-    return coded, vocab
+                vocab[word] = next(numbers)
+        return vocab[word]
+
+    return [[code(word) for word in sentence] for sentence in sentences], vocab
 
 
 class BucketSentenceIter(DataIter):

@@ -1,0 +1,262 @@
+"""The older modules against the real library, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon.base import GnomonError, ParamError, ShapeError
+from gnomon.io import DataBatch
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+sys.path.insert(0, str(GOLDEN))
+import chains  # noqa: E402
+
+RECORD = json.loads((GOLDEN / "chains.json").read_text())
+
+
+def close(found, expected):
+    """Nested lists and dicts of numbers are alike."""
+    if isinstance(expected, dict):
+        assert list(found) == list(expected)
+        found, expected = list(found.values()), list(expected.values())
+    if isinstance(expected, list):
+        assert len(found) == len(expected)
+        for a, b in zip(found, expected, strict=True):
+            close(a, b)
+        return
+    np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", chains.RUNS)
+def test_training_is_that_of_the_real_library(name):
+    close(chains.RUNS[name](mx), RECORD[name])
+
+
+def bucketed(key, other=5):
+    """A network whose parameters have another order in the bucket `other`."""
+    x = mx.sym.Variable("data")
+    a = mx.sym.FullyConnected(x, num_hidden=3, name="a", flatten=False)
+    b = 2 * mx.sym.FullyConnected(x, num_hidden=3, name="b", flatten=False)
+    joined = mx.sym.mean(b + a if key == other else a + b, axis=1)
+    if key == 6:
+        joined = mx.sym.FullyConnected(joined, num_hidden=3, name="more")
+    return mx.sym.SoftmaxOutput(joined, name="softmax"), ("data",), ("softmax_label",)
+
+
+def batch(key, rows=2):
+    data = mx.nd.array(np.arange(rows * key * 4).reshape(rows, key, 4) % 3)
+    described = [("data", data.shape)], [("softmax_label", (rows,))]
+    return DataBatch(
+        [data], [mx.nd.arange(rows)], bucket_key=key,
+        provide_data=described[0], provide_label=described[1],
+    )  # fmt: skip
+
+
+def trainable(generate=bucketed):
+    module = mx.mod.BucketingModule(generate, default_bucket_key=8)
+    first = batch(8)
+    module.bind(first.provide_data, first.provide_label)
+    module.init_params(mx.init.Constant(0.1))
+    return module
+
+
+def test_optimizer_states_follow_names_not_places():
+    """The momentum of `a` is not that of `b` in a bucket that lists them otherwise."""
+
+    def run(generate):
+        module = trainable(generate)
+        module.init_optimizer(optimizer_params={"learning_rate": 0.5, "momentum": 0.9})
+        for key in (8, 5, 5, 8):
+            module.forward_backward(batch(key))
+            module.update()
+        return {n: v.asnumpy() for n, v in module.get_params()[0].items()}
+
+    assert bucketed(5)[0].list_arguments() != bucketed(5, None)[0].list_arguments()
+    found, expected = run(bucketed), run(lambda key: bucketed(key, None))
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-6)
+
+
+def test_buckets_share_parameters_and_the_optimizer():
+    module = trainable()
+    module.init_optimizer(optimizer_params={"learning_rate": 0.5})
+    before = module.get_params()[0]["a_weight"].asnumpy()
+    module.forward_backward(batch(5))
+    module.update()
+    assert module.symbol.list_arguments() == bucketed(5)[0].list_arguments()
+    assert [tuple(d.shape) for d in module.data_shapes] == [(2, 5, 4)]
+    after = module.get_params()[0]["a_weight"].asnumpy()
+    assert not np.array_equal(before, after)
+    module.forward(batch(8), is_train=False)
+    assert module.output_shapes == [("softmax_output", (2, 3))]
+    np.testing.assert_array_equal(module.get_params()[0]["a_weight"].asnumpy(), after)
+    module.prepare(batch(3))
+    assert [tuple(d.shape) for d in module.data_shapes] == [(2, 8, 4)]
+
+
+def test_parameters_survive_binding_anew():
+    module = trainable()
+    module.init_optimizer()
+    before = module.get_params()[0]["b_weight"].asnumpy()
+    described = batch(8, rows=5)
+    module.bind(described.provide_data, described.provide_label, force_rebind=True)
+    np.testing.assert_array_equal(module.get_params()[0]["b_weight"].asnumpy(), before)
+    module.init_optimizer()
+    module.forward_backward(described)
+    module.update()
+
+
+@pytest.mark.parametrize("by", ["gen", "dict"])
+def test_a_bucketed_checkpoint(tmp_path, by):
+    module = trainable()
+    module.forward(batch(5), is_train=False)
+    expected = module.get_outputs()[0].asnumpy()
+    prefix = str(tmp_path / "net")
+    module.save_checkpoint(prefix, 4)
+    names = ["net-0004.params", "net-5-symbol.json", "net-8-symbol.json", "net.buckets"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == names
+    assert mx.nd.load(prefix + ".buckets")[0].asnumpy().tolist() == [8, 5]
+    if by == "gen":
+        again = mx.mod.BucketingModule.load(prefix, 4, bucketed, default_bucket_key=8)
+    else:
+        symbols = {k: mx.sym.load(f"{prefix}-{k}-symbol.json") for k in (5, 8)}
+        params = mx.model.load_params(prefix, 4)
+        again = mx.mod.BucketingModule.load_dict(symbols, None, 8, *params)
+    first = batch(8)
+    again.bind(first.provide_data, first.provide_label, for_training=False)
+    again.forward(batch(5), is_train=False)
+    np.testing.assert_array_equal(again.get_outputs()[0].asnumpy(), expected)
+
+
+def test_what_a_bucketing_module_refuses():
+    with pytest.raises(ParamError, match="default_bucket_key"):
+        mx.mod.BucketingModule(bucketed)
+    with pytest.raises(ParamError, match=r"sym_gen.*Symbol for the bucket 3"):
+        mx.mod.BucketingModule(lambda key: mx.sym.Variable("x"), 3)
+    module = trainable()
+    with pytest.raises(ParamError, match=r"sym_gen.*more_weight.*bucket 6"):
+        module.forward(batch(6))
+    with pytest.raises(ParamError, match="sym_dict"):
+        mx.mod.BucketingModule.load_dict(default_bucket_key=3)
+    with pytest.raises(ParamError, match="sym_gen"):
+        mx.mod.BucketingModule.load("x", 1)
+    with pytest.raises(GnomonError, match="call bind first"):
+        mx.mod.BucketingModule(bucketed, 8).forward(batch(8))
+    with pytest.raises(GnomonError, match="inputs_need_grad"):
+        module.get_input_grads()
+
+
+def test_a_monitor_sees_buckets_that_come_later():
+    module = trainable()
+    monitor = mx.mon.Monitor(1, pattern=".*softmax.*")
+    module.install_monitor(monitor)
+    monitor.tic()
+    module.forward(batch(5), is_train=False)
+    assert "softmax_output" in {name for _, name, _ in monitor.toc()}
+
+
+def chain(*modules, **last):
+    found = mx.mod.SequentialModule()
+    for module in modules[:-1]:
+        found.add(module, auto_wiring=True)
+    return found.add(modules[-1], auto_wiring=True, **last)
+
+
+def dense(name, hidden=3):
+    x = mx.sym.Variable("data")
+    net = mx.sym.FullyConnected(x, num_hidden=hidden, name=name)
+    return mx.mod.Module(net, label_names=None)
+
+
+def test_what_a_sequential_module_refuses():
+    with pytest.raises(ParamError, match="did you mean 'take_labels'"):
+        mx.mod.SequentialModule().add(dense("a"), take_label=True)
+    with pytest.raises(GnomonError, match="call add first"):
+        mx.mod.SequentialModule().bind([("data", (2, 3))])
+    twice = chain(dense("a"), dense("a"))
+    twice.bind([("data", (2, 3))])
+    with pytest.raises(ParamError, match=r"'a_\w+' in modules 0 and 1"):
+        twice.init_params()
+    unbound = mx.mod.SequentialModule().add(dense("a"))
+    with pytest.raises(GnomonError, match=r"SequentialModule.forward: call bind first"):
+        unbound.forward(batch(8))
+
+
+def test_a_chain_gives_gradients_of_its_data():
+    module = chain(dense("a", 4), dense("b", 2))
+    module.bind([("data", (2, 3))], inputs_need_grad=True)
+    module.init_params(mx.init.Constant(0.5))
+    module.forward(DataBatch([mx.nd.ones((2, 3))]), is_train=True)
+    module.backward([mx.nd.ones((2, 2))])
+    np.testing.assert_allclose(module.get_input_grads()[0].asnumpy(), np.full((2, 3), 2.0))
+    assert sorted(module.get_params()[0]) == ["a_bias", "a_weight", "b_bias", "b_weight"]
+    assert module.data_names == ["data"]
+    assert module.output_names == ["b_output"]
+
+
+def test_what_a_python_loss_refuses():
+    with pytest.raises(ParamError, match="data_names"):
+        mx.mod.PythonLossModule(data_names=("a", "b"))
+    with pytest.raises(ParamError, match="grad_func"):
+        mx.mod.PythonLossModule(grad_func=3)
+    loss = mx.mod.PythonLossModule(grad_func=lambda s, y: np.zeros(3))
+    loss.bind([("data", (2, 3))], [("softmax_label", (2,))])
+    with pytest.raises(ParamError, match="take_labels=True"):
+        loss.forward(DataBatch([mx.nd.ones((2, 3))]))
+    loss.forward(DataBatch([mx.nd.ones((2, 3))], [mx.nd.ones(2)]))
+    with pytest.raises(ShapeError, match=r"grad_func.*\(2, 3\), got \(3,\)"):
+        loss.backward()
+    with pytest.raises(NotImplementedError, match="grad_func"):
+        mx.mod.PythonLossModule.backward(bound_loss())
+
+
+def bound_loss():
+    loss = mx.mod.PythonLossModule()
+    loss.bind([("data", (2, 3))], [("softmax_label", (2,))])
+    loss.forward(DataBatch([mx.nd.ones((2, 3))], [mx.nd.ones(2)]))
+    return loss
+
+
+def regression(**how):
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    return mx.model.FeedForward(mx.sym.SoftmaxOutput(net, name="softmax"), **how)
+
+
+def test_feed_forward_on_arrays(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 50)
+    x = (rng.normal(size=(50, 3)) + 3 * y[:, None]).astype("f")
+    model = regression(num_epoch=12, learning_rate=0.3, numpy_batch_size=16)
+    model.fit(x, y, eval_data=(x, y))
+    assert (model.predict(x).argmax(1) == y).mean() > 0.9
+    assert model.predict(mx.nd.array(x), num_batch=2).shape == (32, 2)
+    model.save(str(tmp_path / "m"))
+    again = mx.model.FeedForward.load(str(tmp_path / "m"), 12)
+    np.testing.assert_array_equal(again.predict(x), model.predict(x))
+    made = mx.model.FeedForward.create(
+        model.symbol, x, y[:, None], num_epoch=1, ctx=[mx.cpu(0), mx.cpu(1)]
+    )
+    assert made.predict(x).shape == (50, 2)
+
+
+def test_what_feed_forward_refuses():
+    with pytest.raises(GnomonError, match="fit it"):
+        regression().predict(np.zeros((2, 3)))
+    with pytest.raises(ParamError, match="num_epoch"):
+        regression().fit(np.zeros((2, 3)), np.zeros(2))
+    with pytest.raises(ParamError, match="'y'"):
+        regression(num_epoch=1).fit(np.zeros((2, 3)))
+    with pytest.raises(ParamError, match=r"2 numbers.*\(3,\)"):
+        regression(num_epoch=1).fit(np.zeros((2, 3)), np.zeros(3))
+    with pytest.raises(ParamError, match=r"allow_extra_params.*'nothing'"):
+        regression(arg_params={"nothing": mx.nd.ones(1)})
+    with pytest.raises(ParamError, match="'X'"):
+        regression(num_epoch=1).fit([[1, 2]])
+    with pytest.raises(ParamError, match="fitted"):
+        regression().save("x", 1)
