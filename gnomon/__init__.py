@@ -14,9 +14,9 @@ from typing import Any
 __version__ = "0.1.0"
 
 _MODULES = """
-attribute autograd base callback cli config context dtype engine executor initializer io kvstore
-libinfo lr_scheduler metric model module monitor name ndarray operator optimizer profiler random
-recordio registry resource rnn runtime shadow shape symbol visualization
+attribute autograd base callback cli config context dtype engine executor gluon initializer io
+kvstore libinfo lr_scheduler metric model module monitor name ndarray operator optimizer profiler
+random recordio registry resource rnn runtime shadow shape symbol visualization
 """.split()
 
 _SHORT = {

@@ -46,6 +46,7 @@ def backward(
     with recording(False):
         walk.run(retain_graph)
         for leaf in (*leaves, *(p for p in walk.sums if isinstance(p, Leaf) and p not in leaves)):
+            leaf.is_fresh = True
             if leaf not in walk.written:
                 _deliver(leaf, walk.sums.get(leaf))
 

@@ -15,7 +15,7 @@ from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import anchors_of, invoke, launch
 from gnomon.ndarray.layout import Layout, dense
 from gnomon.ndarray.recipe import Dest, Draws, Recipe, Work
-from gnomon.ndarray.tape import Call, Node
+from gnomon.ndarray.tape import Call, Network, Node
 from gnomon.ops.requests import kAddTo, kNullOp, kWriteTo
 
 Grads = list[Any]
@@ -29,7 +29,7 @@ def of(node: Node, grads: Sequence[Any], dests: Sequence[Any], create: bool) -> 
     thread that records.
     """
     if isinstance(node.gradient, Call):
-        return _of_call(node, grads, dests)
+        return _of_call(node, grads, dests, create)
     gradient: Gradient = node.gradient
     wanted = tuple(k for k, p in enumerate(node.inputs) if p is not None and node.gives[k])
     if not wanted:
@@ -122,9 +122,11 @@ def _of_opaque(
     return found
 
 
-def _of_call(node: Node, grads: Sequence[Any], dests: Any) -> Grads:
+def _of_call(node: Node, grads: Sequence[Any], dests: Any, create: bool) -> Grads:
     """The gradients by a user's Python function."""
     reads = [_or_zeros(node, grads, k) for k in range(len(node.outputs))]
+    if isinstance(node.gradient, Network):
+        return list(node.gradient.function(node, reads, dests, create))
     found = list(node.gradient.function(*reads))
     for k, dest in enumerate(dests):
         if dest is not None and found[k] is not None:

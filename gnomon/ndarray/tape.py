@@ -21,13 +21,17 @@ _variables = itertools.count()
 
 
 class Leaf:
-    """A variable: `grad` is the array its gradient goes to, as `req` says."""
+    """A variable: `grad` is the array its gradient goes to, as `req` says.
 
-    __slots__ = ("grad", "number", "req")
+    `is_fresh` says that `backward` stored a gradient; who uses it up may take that back.
+    """
+
+    __slots__ = ("grad", "is_fresh", "number", "req")
 
     def __init__(self, grad: Any, req: str) -> None:
         self.grad = grad
         self.req = req
+        self.is_fresh = False
         self.number = next(_variables)
 
 
@@ -79,6 +83,15 @@ class Call:
 
     def __init__(self, function: Any) -> None:
         self.function = function
+
+
+class Network(Call):
+    """A gradient of many arguments at once: `function(node, grads, dests, create)`.
+
+    It stores into `dests` itself, where these are not None.
+    """
+
+    __slots__ = ()
 
 
 @functools.lru_cache(maxsize=4096)

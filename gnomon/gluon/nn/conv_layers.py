@@ -1,0 +1,340 @@
+"""Convolution and padding layers; MXNet's module has pooling too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.base import ParamError, complaint
+from gnomon.gluon.block import HybridBlock
+from gnomon.gluon.nn.activations import Activation
+from gnomon.gluon.nn.pooling import (
+    AvgPool1D,
+    AvgPool2D,
+    AvgPool3D,
+    GlobalAvgPool1D,
+    GlobalAvgPool2D,
+    GlobalAvgPool3D,
+    GlobalMaxPool1D,
+    GlobalMaxPool2D,
+    GlobalMaxPool3D,
+    MaxPool1D,
+    MaxPool2D,
+    MaxPool3D,
+    check_layout,
+    sizes,
+)
+
+__all__ = [
+    "AvgPool1D",
+    "AvgPool2D",
+    "AvgPool3D",
+    "Conv1D",
+    "Conv1DTranspose",
+    "Conv2D",
+    "Conv2DTranspose",
+    "Conv3D",
+    "Conv3DTranspose",
+    "GlobalAvgPool1D",
+    "GlobalAvgPool2D",
+    "GlobalAvgPool3D",
+    "GlobalMaxPool1D",
+    "GlobalMaxPool2D",
+    "GlobalMaxPool3D",
+    "MaxPool1D",
+    "MaxPool2D",
+    "MaxPool3D",
+    "ReflectionPad2D",
+]
+
+
+class ConvBase(HybridBlock):
+    """What convolutions share.
+
+    Args:
+        channels: the number of channels of the output.
+        kernel_size: the window, a size an axis.
+        strides, padding, dilation: of the window, a number an axis.
+        groups: how many groups of channels are convolved apart.
+        layout: the order of the axes, with N, C and D, H, W.
+        activation: the name of an activation after it.
+        use_bias: whether there is a bias for each channel.
+        in_channels: the number of channels of the input; 0 leaves that to the first one.
+    """
+
+    _axes = 2
+    _transposed = False
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        layout: str | None = None,
+        in_channels: int = 0,
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        adj: Any = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        where, axes = type(self).__name__, self._axes
+        layout = check_layout(where, layout, axes)
+        self._channels, self._in_channels = channels, in_channels
+        self._kwargs = {
+            "kernel": sizes(where, "kernel_size", kernel_size, axes),
+            "stride": sizes(where, "strides", strides, axes),
+            "dilate": sizes(where, "dilation", dilation, axes),
+            "pad": sizes(where, "padding", padding, axes),
+            "num_filter": channels,
+            "num_group": groups,
+            "no_bias": not use_bias,
+            "layout": layout,
+        }
+        if self._transposed:
+            self._kwargs["adj"] = sizes(where, "output_padding", adj, axes)
+        if in_channels % groups or channels % groups:
+            expected = f"a divisor of {in_channels} and {channels} channels"
+            raise ParamError(complaint(where, "groups", expected, groups))
+        with self.name_scope():
+            late = {"allow_deferred_init": True}
+            shape = self._weight_shape(layout, groups)
+            self.weight = self.params.get("weight", shape=shape, init=weight_initializer, **late)
+            self.bias = None
+            if use_bias:
+                shape = (channels,)
+                self.bias = self.params.get("bias", shape=shape, init=bias_initializer, **late)
+            self.act = None
+            if activation is not None:
+                self.act = Activation(activation, prefix=activation + "_")
+
+    def _weight_shape(self, layout: str, groups: int) -> tuple[int, ...]:
+        """Channels of one side, those of a group of the other, and the window, as laid out."""
+        first, second = self._channels, self._in_channels // groups
+        if self._transposed:
+            first, second = self._in_channels, self._channels // groups
+        window = dict(zip(layout.replace("N", "").replace("C", ""), self._window(), strict=True))
+        return tuple({"N": first, "C": second, **window}[axis] for axis in layout)
+
+    def _window(self) -> tuple[int, ...]:
+        found: Any = self._kwargs["kernel"]
+        return tuple(found)
+
+    def _alias(self) -> str:
+        return "conv"
+
+    def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
+        function = F.Deconvolution if self._transposed else F.Convolution
+        found = function(x, weight, bias, name="fwd", **self._kwargs)
+        return found if self.act is None else self.act(found)
+
+    def __repr__(self) -> str:
+        known, axes = self._kwargs, self._axes
+        shape = self.weight.shape
+        told = f"kernel_size={known['kernel']}, stride={known['stride']}"
+        rows = (("padding", "pad", (0,) * axes), ("dilation", "dilate", (1,) * axes))
+        told += "".join(f", {n}={known[k]}" for n, k, usual in rows if known[k] != usual)
+        told += f", groups={known['num_group']}" if known["num_group"] != 1 else ""
+        told += "" if self.bias else ", bias=False"
+        told += f", {self.act}" if self.act else ""
+        return f"{type(self).__name__}({shape[1] or None} -> {shape[0] or None}, {told})"
+
+
+class Conv1D(ConvBase):
+    """Convolution along one axis."""
+
+    _axes = 1
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        layout: str = "NCW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        window = kernel_size, strides, padding, dilation, groups, layout
+        rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
+        super().__init__(channels, *window, *rest, **kwargs)
+
+
+class Conv2D(ConvBase):
+    """Convolution along two axes.
+
+    >>> import gnomon as mx
+    >>> layer = Conv2D(4, 3, activation="relu")
+    >>> layer.initialize()
+    >>> layer(mx.nd.ones((1, 3, 8, 8))).shape
+    (1, 4, 6, 6)
+    """
+
+    _axes = 2
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any = (1, 1),
+        padding: Any = (0, 0),
+        dilation: Any = (1, 1),
+        groups: int = 1,
+        layout: str = "NCHW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        window = kernel_size, strides, padding, dilation, groups, layout
+        rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
+        super().__init__(channels, *window, *rest, **kwargs)
+
+
+class Conv3D(ConvBase):
+    """Convolution along three axes."""
+
+    _axes = 3
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any = (1, 1, 1),
+        padding: Any = (0, 0, 0),
+        dilation: Any = (1, 1, 1),
+        groups: int = 1,
+        layout: str = "NCDHW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        window = kernel_size, strides, padding, dilation, groups, layout
+        rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
+        super().__init__(channels, *window, *rest, **kwargs)
+
+
+class Conv1DTranspose(ConvBase):
+    """The adjoint of `Conv1D`: each element of the input is spread over a window."""
+
+    _axes = 1
+    _transposed = True
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        layout: str = "NCW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        window = kernel_size, strides, padding, dilation, groups, layout
+        rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
+        super().__init__(channels, *window, *rest, adj=output_padding, **kwargs)
+
+
+class Conv2DTranspose(ConvBase):
+    """The adjoint of `Conv2D`: each element of the input is spread over a window.
+
+    >>> import gnomon as mx
+    >>> layer = Conv2DTranspose(4, 3, strides=2)
+    >>> layer.initialize()
+    >>> layer(mx.nd.ones((1, 3, 8, 8))).shape
+    (1, 4, 17, 17)
+    """
+
+    _axes = 2
+    _transposed = True
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any = (1, 1),
+        padding: Any = (0, 0),
+        output_padding: Any = (0, 0),
+        dilation: Any = (1, 1),
+        groups: int = 1,
+        layout: str = "NCHW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        window = kernel_size, strides, padding, dilation, groups, layout
+        rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
+        super().__init__(channels, *window, *rest, adj=output_padding, **kwargs)
+
+
+class Conv3DTranspose(ConvBase):
+    """The adjoint of `Conv3D`: each element of the input is spread over a window."""
+
+    _axes = 3
+    _transposed = True
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any,
+        strides: Any = (1, 1, 1),
+        padding: Any = (0, 0, 0),
+        output_padding: Any = (0, 0, 0),
+        dilation: Any = (1, 1, 1),
+        groups: int = 1,
+        layout: str = "NCDHW",
+        activation: str | None = None,
+        use_bias: bool = True,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        window = kernel_size, strides, padding, dilation, groups, layout
+        rest = in_channels, activation, use_bias, weight_initializer, bias_initializer
+        super().__init__(channels, *window, *rest, adj=output_padding, **kwargs)
+
+
+class ReflectionPad2D(HybridBlock):
+    """Images with `padding` rows and columns around that mirror those inside.
+
+    >>> import gnomon as mx
+    >>> ReflectionPad2D(1)(mx.nd.array([[[[1, 2], [3, 4]]]])).asnumpy()[0, 0, 0]
+    array([4., 3., 4., 3.], dtype=float32)
+    """
+
+    def __init__(self, padding: Any = 0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        padding = (0, 0, 0, 0, *[padding] * 4) if isinstance(padding, int) else tuple(padding)
+        if len(padding) != 8:
+            expected = "a number, or two for each of four axes"
+            raise ParamError(complaint("ReflectionPad2D", "padding", expected, padding))
+        self._padding = padding
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return F.pad(x, mode="reflect", pad_width=self._padding)

@@ -1,0 +1,229 @@
+"""Pooling layers, and how windows and layouts are given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.base import ParamError, complaint
+from gnomon.gluon.block import HybridBlock
+
+LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
+
+
+def sizes(where: str, argument: str, value: Any, axes: int) -> tuple[int, ...]:
+    """A number for each axis, given as one for all or one each.
+
+    >>> sizes("Conv2D", "strides", 2, 2)
+    (2, 2)
+
+    Raises:
+        ParamError: another number of them, or no integers.
+    """
+    found = (value,) * axes if not isinstance(value, (tuple, list)) else tuple(value)
+    if len(found) != axes or not all(hasattr(n, "__index__") for n in found):
+        expected = f"an integer, or {axes} of them"
+        raise ParamError(complaint(where, argument, expected, repr(value)))
+    return tuple(map(int, found))
+
+
+def check_layout(where: str, layout: str | None, axes: int) -> str:
+    """`layout`, or the usual one; ParamError where it is none of so many axes."""
+    known = LAYOUTS[axes]
+    layout = known[0] if layout is None else layout
+    if layout not in known:
+        raise ParamError(complaint(where, "layout", f"one of {', '.join(known)}", repr(layout)))
+    return layout
+
+
+class PoolingBase(HybridBlock):
+    """What pooling layers share."""
+
+    def __init__(
+        self,
+        axes: int,
+        pool_size: Any,
+        strides: Any,
+        padding: Any,
+        ceil_mode: bool,
+        global_pool: bool,
+        pool_type: str,
+        layout: str,
+        count_include_pad: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        where = type(self).__name__
+        window = sizes(where, "pool_size", pool_size, axes)
+        self._kwargs: dict[str, Any] = {
+            "kernel": window,
+            "stride": window if strides is None else sizes(where, "strides", strides, axes),
+            "pad": sizes(where, "padding", padding, axes),
+            "global_pool": global_pool,
+            "pool_type": pool_type,
+            "layout": check_layout(where, layout, axes),
+            "pooling_convention": "full" if ceil_mode else "valid",
+        }
+        if count_include_pad is not None:
+            self._kwargs["count_include_pad"] = count_include_pad
+
+    def _alias(self) -> str:
+        return "pool"
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return F.Pooling(x, name="fwd", **self._kwargs)
+
+    def __repr__(self) -> str:
+        known = self._kwargs
+        names = {"size": "kernel", "stride": "stride", "padding": "pad"}
+        told = [f"{name}={known[key]}" for name, key in names.items()]
+        told.append(f"ceil_mode={known['pooling_convention'] == 'full'}")
+        told += [f"{key}={known[key]}" for key in ("global_pool", "pool_type", "layout")]
+        return f"{type(self).__name__}({', '.join(told)})"
+
+
+class MaxPool1D(PoolingBase):
+    """The largest element of each window along one axis."""
+
+    def __init__(
+        self,
+        pool_size: Any = 2,
+        strides: Any = None,
+        padding: Any = 0,
+        layout: str = "NCW",
+        ceil_mode: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(1, pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
+
+
+class MaxPool2D(PoolingBase):
+    """The largest element of each window along two axes.
+
+    >>> import gnomon as mx
+    >>> MaxPool2D(2)(mx.nd.array([[[[1, 2], [3, 4]]]])).asnumpy()
+    array([[[[4.]]]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        pool_size: Any = (2, 2),
+        strides: Any = None,
+        padding: Any = 0,
+        layout: str = "NCHW",
+        ceil_mode: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(2, pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
+
+
+class MaxPool3D(PoolingBase):
+    """The largest element of each window along three axes."""
+
+    def __init__(
+        self,
+        pool_size: Any = (2, 2, 2),
+        strides: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        layout: str = "NCDHW",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(3, pool_size, strides, padding, ceil_mode, False, "max", layout, **kwargs)
+
+
+class AvgPool1D(PoolingBase):
+    """The mean of each window along one axis."""
+
+    def __init__(
+        self,
+        pool_size: Any = 2,
+        strides: Any = None,
+        padding: Any = 0,
+        layout: str = "NCW",
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        how = ceil_mode, False, "avg", layout, count_include_pad
+        super().__init__(1, pool_size, strides, padding, *how, **kwargs)
+
+
+class AvgPool2D(PoolingBase):
+    """The mean of each window along two axes."""
+
+    def __init__(
+        self,
+        pool_size: Any = (2, 2),
+        strides: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        layout: str = "NCHW",
+        count_include_pad: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        how = ceil_mode, False, "avg", layout, count_include_pad
+        super().__init__(2, pool_size, strides, padding, *how, **kwargs)
+
+
+class AvgPool3D(PoolingBase):
+    """The mean of each window along three axes."""
+
+    def __init__(
+        self,
+        pool_size: Any = (2, 2, 2),
+        strides: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        layout: str = "NCDHW",
+        count_include_pad: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        how = ceil_mode, False, "avg", layout, count_include_pad
+        super().__init__(3, pool_size, strides, padding, *how, **kwargs)
+
+
+class GlobalMaxPool1D(PoolingBase):
+    """The largest element of each channel."""
+
+    def __init__(self, layout: str = "NCW", **kwargs: Any) -> None:
+        super().__init__(1, 1, None, 0, True, True, "max", layout, **kwargs)
+
+
+class GlobalMaxPool2D(PoolingBase):
+    """The largest element of each channel."""
+
+    def __init__(self, layout: str = "NCHW", **kwargs: Any) -> None:
+        super().__init__(2, 1, None, 0, True, True, "max", layout, **kwargs)
+
+
+class GlobalMaxPool3D(PoolingBase):
+    """The largest element of each channel."""
+
+    def __init__(self, layout: str = "NCDHW", **kwargs: Any) -> None:
+        super().__init__(3, 1, None, 0, True, True, "max", layout, **kwargs)
+
+
+class GlobalAvgPool1D(PoolingBase):
+    """The mean of each channel."""
+
+    def __init__(self, layout: str = "NCW", **kwargs: Any) -> None:
+        super().__init__(1, 1, None, 0, True, True, "avg", layout, **kwargs)
+
+
+class GlobalAvgPool2D(PoolingBase):
+    """The mean of each channel.
+
+    >>> import gnomon as mx
+    >>> GlobalAvgPool2D()(mx.nd.ones((1, 3, 4, 4))).shape
+    (1, 3, 1, 1)
+    """
+
+    def __init__(self, layout: str = "NCHW", **kwargs: Any) -> None:
+        super().__init__(2, 1, None, 0, True, True, "avg", layout, **kwargs)
+
+
+class GlobalAvgPool3D(PoolingBase):
+    """The mean of each channel."""
+
+    def __init__(self, layout: str = "NCDHW", **kwargs: Any) -> None:
+        super().__init__(3, 1, None, 0, True, True, "avg", layout, **kwargs)

@@ -1,0 +1,371 @@
+"""`Trainer`: applies an optimizer to parameters, over all contexts that they are on.
+
+States. Until the first step (or `allreduce_grads`, `update`, `save_states`...) nothing but the
+settings is known, since parameters may still be deferred. Then a store is chosen: none for a single
+context, where weights are updated by one operation; else gradients are summed over the contexts by
+a store, which updates the weights itself or leaves that to an updater for each context.
+`_layout` remembers what is updated until parameters get other arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gnomon import kvstore as kv
+from gnomon import ndarray as nd
+from gnomon import optimizer as opt
+from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.context import cpu
+from gnomon.files import replacing
+from gnomon.gluon.parameter import Parameter
+from gnomon.gluon.parameter.parameter import changes
+from gnomon.kvstore import KVStoreBase
+from gnomon.ndarray.tape import Leaf
+
+
+class StaleGradient(UserWarning):
+    """A gradient that no backward pass has stored since the last step."""
+
+
+class Replica(NamedTuple):
+    """What is updated on one context: indices, gradients, weights, and their places on the tape."""
+
+    indices: tuple[int, ...]
+    grads: tuple[Any, ...]
+    weights: tuple[Any, ...]
+    leaves: tuple[Leaf, ...]
+
+
+class Trainer:
+    """Applies an optimizer to parameters.
+
+    >>> import gnomon as mx
+    >>> net = mx.gluon.nn.Dense(1, use_bias=False, weight_initializer="ones")
+    >>> net.initialize()
+    >>> trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
+    >>> with mx.autograd.record():
+    ...     loss = net(mx.nd.array([[1, 2]]))
+    >>> loss.backward()
+    >>> trainer.step(batch_size=1)
+    >>> net.weight.data().asnumpy()
+    array([[0.5, 0. ]], dtype=float32)
+
+    Args:
+        params: a dictionary of parameters (`collect_params()`), or a list.
+        optimizer: an optimizer, or the name of one.
+        optimizer_params: its arguments, where it is a name.
+        kvstore: a store, its kind, or None; it sums gradients over contexts.
+        compression_params: how a store between processes compresses gradients.
+        update_on_kvstore: whether the store updates weights; None leaves that to it.
+
+    Raises:
+        ParamError: something else among the parameters; arguments beside a finished optimizer.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        optimizer: Any,
+        optimizer_params: Mapping[str, Any] | None = None,
+        kvstore: Any = "device",
+        compression_params: Mapping[str, Any] | None = None,
+        update_on_kvstore: bool | None = None,
+    ) -> None:
+        self._params = _listed(params)
+        self._numbers = {id(p): k for k, p in enumerate(self._params)}
+        sparse = [p for p in self._params if p.stype != "default"]
+        for param in sparse:
+            if param._trainer is not None:
+                raise GnomonError(
+                    f"Trainer: Parameter {param.name!r}, in {param.stype} storage, has a Trainer "
+                    "already, which keeps its rows"
+                )
+        for param in self._params:
+            param._trainer = self
+        self._sparse = bool(sparse)
+        given = dict(optimizer_params or {})
+        self._scale = float(given.get("rescale_grad", 1.0))
+        if isinstance(optimizer, opt.Optimizer):
+            if given:
+                expected = "none beside a finished optimizer"
+                raise ParamError(complaint("Trainer", "optimizer_params", expected, given))
+            self._scale = float(optimizer.rescale_grad)
+        self._optimizer = opt.create(optimizer, **given)
+        self._name_params()
+        self._wanted_store = kvstore
+        self._compression = compression_params
+        self._wanted_update = update_on_kvstore
+        self._store: Any = None
+        self._updates_on_store = False
+        self._ready = False
+        self._updaters: list[Any] = []
+        self._layout: tuple[Replica, ...] = ()
+        self._seen = -1
+
+    def _name_params(self) -> None:
+        """Have the optimizer know factors on rates and decays of parameters."""
+        self._optimizer.param_dict = dict(enumerate(self._params))
+
+    # --- settings -------------------------------------------------------------------------------
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer."""
+        return self._optimizer
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate now."""
+        return float(self._optimizer.learning_rate)
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Set the learning rate; ParamError where a schedule decides it."""
+        self._optimizer.set_learning_rate(lr)
+
+    # --- steps ----------------------------------------------------------------------------------
+
+    def step(self, batch_size: float, ignore_stale_grad: bool = False) -> None:
+        """Sum gradients over contexts, divide by `batch_size`, and update the parameters.
+
+        With `ignore_stale_grad`, parameters without a new gradient stay as they are.
+
+        Raises:
+            StaleGradient: a gradient that no backward pass has stored since the last step.
+        """
+        self._optimizer.rescale_grad = self._scale / batch_size
+        self._prepare()
+        self._check_fresh(ignore_stale_grad)
+        self._allreduce()
+        self._update(ignore_stale_grad)
+
+    def allreduce_grads(self) -> None:
+        """Sum gradients over contexts alone; `update` does the rest.
+
+        Raises:
+            GnomonError: the store updates the weights itself.
+        """
+        self._prepare()
+        self._check_apart("allreduce_grads")
+        self._allreduce()
+
+    def update(self, batch_size: float, ignore_stale_grad: bool = False) -> None:
+        """Update the parameters alone; gradients are the same on all contexts already.
+
+        Raises:
+            StaleGradient: as `step`.
+            GnomonError: the store updates the weights itself.
+        """
+        self._prepare()
+        self._check_apart("update")
+        self._optimizer.rescale_grad = self._scale / batch_size
+        self._check_fresh(ignore_stale_grad)
+        self._update(ignore_stale_grad)
+
+    def _check_apart(self, method: str) -> None:
+        if self._updates_on_store:
+            raise GnomonError(
+                f"Trainer.{method}: the store sums gradients and updates weights at once: make the "
+                "Trainer with update_on_kvstore=False"
+            )
+
+    def _check_fresh(self, ignore: bool) -> None:
+        """Raises StaleGradient where a gradient is an old one."""
+        if ignore:
+            return
+        for replica in self._layout:
+            for k, leaf in enumerate(replica.leaves):
+                if not leaf.is_fresh:
+                    param, where = self._params[replica.indices[k]], replica.weights[k].context
+                    raise StaleGradient(
+                        f"Trainer: Parameter {param.name!r} on {where} has no new gradient since "
+                        "the last step: was it used in what backward was called for? With "
+                        "ignore_stale_grad=True it stays as it is"
+                    )
+
+    def _allreduce(self) -> None:
+        """Sum gradients over contexts; a store that updates does that too."""
+        if self._store is None or not self._layout:
+            return
+        keys = list(self._layout[0].indices)
+        grads = [list(each) for each in zip(*(r.grads for r in self._layout), strict=True)]
+        self._store.push(keys, grads)
+        if not self._updates_on_store:
+            self._store.pull(keys, out=grads)
+            return
+        rows = zip(keys, zip(*(r.weights for r in self._layout), strict=True), strict=True)
+        dense = [(k, [*out]) for k, out in rows if out[0].stype == "default"]
+        if dense:
+            self._store.pull([k for k, _ in dense], out=[out for _, out in dense])
+
+    def _update(self, ignore_stale: bool) -> None:
+        """Update weights on each context, where the store does not; all gradients are old now."""
+        for number, replica in enumerate(self._layout):
+            if not self._updates_on_store:
+                part = _fresh(replica) if ignore_stale else replica
+                if part.indices:
+                    self._optimizer._set_current_context(number)
+                    self._updaters[number](part.indices, part.grads, part.weights)
+            for leaf in replica.leaves:
+                leaf.is_fresh = False
+
+    # --- what is updated ------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        """Choose a store when first asked, and look at parameters that have changed."""
+        if self._seen == changes.count and self._ready:
+            return
+        if not self._ready:
+            self._start()
+        self._layout = self._laid_out()
+        self._seen = changes.count
+
+    def _start(self) -> None:
+        """Choose a store, and put the parameters into it."""
+        contexts = self._contexts()
+        self._updaters = self._updaters or [opt.get_updater(self._optimizer) for _ in contexts]
+        self._store, self._updates_on_store = self._chosen(len(contexts))
+        if self._store is not None:
+            if self._compression:
+                self._store.set_gradient_compression(dict(self._compression))
+            if self._updates_on_store:
+                if hasattr(self._store, "set_updater"):
+                    self._store.set_updater(self._updaters[0])
+                else:
+                    self._store.set_optimizer(self._optimizer)
+            for number, param in enumerate(self._params):
+                self._enter(number, param)
+        self._ready = True
+
+    def _enter(self, number: int, param: Parameter) -> None:
+        """Put a parameter into the store."""
+        arrays = param._all(param._data)
+        self._store.init(number, arrays[0])
+        if param.stype == "default":
+            self._store.pull(number, out=list(arrays))
+
+    def _chosen(self, count: int) -> tuple[Any, bool]:
+        """The store (None where one context needs none), and whether it updates weights."""
+        wanted, update = self._wanted_store, self._wanted_update
+        if self._sparse:
+            if update is False or wanted is None:
+                expected = "a store that updates weights, which rows are pulled from"
+                got = f"kvstore={wanted!r}, update_on_kvstore={update}"
+                raise ParamError(complaint("Trainer", "kvstore", expected, got))
+            return (kv.create(wanted) if isinstance(wanted, str) else wanted), True
+        if wanted is None or (isinstance(wanted, str) and count == 1 and update is not True):
+            if update and wanted is None:
+                expected = "False without a store"
+                raise ParamError(complaint("Trainer", "update_on_kvstore", expected, update))
+            return None, False
+        if not isinstance(wanted, (str, KVStoreBase)):
+            expected = "a store, its kind or None"
+            raise ParamError(complaint("Trainer", "kvstore", expected, repr(wanted)))
+        store = kv.create(wanted) if isinstance(wanted, str) else wanted
+        if update is None:
+            grads = all(p._grad_stype == "default" for p in self._params)
+            update = grads and store.is_capable("optimizer")
+        return store, bool(update)
+
+    def _contexts(self) -> list[Any]:
+        """The contexts of the parameters; ParamError where they differ."""
+        found = None
+        for param in self._params:
+            own = param.list_ctx()
+            if found is not None and own != found:
+                expected = f"all on {found}, as {self._params[0].name!r}"
+                got = f"{param.name!r} on {own}"
+                raise ParamError(complaint("Trainer", "params", expected, got))
+            found = own
+        return found or []
+
+    def _laid_out(self) -> tuple[Replica, ...]:
+        """What is updated on each context."""
+        trained = [(k, p) for k, p in enumerate(self._params) if p.grad_req != "null"]
+        for _, param in trained:
+            param._all(param._data)
+        found = []
+        for number in range(len(self._contexts())):
+            weights = tuple(p._data[number] for _, p in trained if p._data)
+            grads = tuple(p._grad[number] for _, p in trained if p._grad)
+            leaves = tuple(w._tape for w in weights)
+            found.append(Replica(tuple(k for k, _ in trained), grads, weights, leaves))
+        return tuple(found)
+
+    def _forget_stored(self, param: Parameter) -> None:
+        """A parameter has other elements now: those in the store count no longer."""
+        if self._ready and self._updates_on_store:
+            self._ready = False
+
+    def _row_sparse_pull(self, param: Parameter, out: Sequence[Any], row_id: Any) -> None:
+        """Bring rows of a parameter up to date."""
+        self._prepare()
+        number = self._numbers[id(param)]
+        self._store.row_sparse_pull(number, out=list(out), row_ids=row_id)
+
+    def _whole(self, param: Parameter) -> Any:
+        """All rows of a parameter in row-sparse storage."""
+        every = nd.arange(param.shape[0], dtype="int64") if param.shape else None
+        out = nd.zeros(
+            param.shape, cpu(), stype="row_sparse", dtype=param._all(param._data)[0].dtype
+        )
+        self._row_sparse_pull(param, [out], every)
+        return out
+
+    # --- states ---------------------------------------------------------------------------------
+
+    def save_states(self, fname: str) -> None:
+        """Write the optimizer with its states to a file."""
+        self._prepare()
+        if self._updates_on_store and not hasattr(self._store, "set_updater"):
+            self._store.save_optimizer_states(fname, dump_optimizer=True)
+            return
+        with replacing(fname) as stream:
+            stream.write(self._updaters[0].get_states(dump_optimizer=True))
+
+    def load_states(self, fname: str) -> None:
+        """Take over the optimizer with its states from a file of `save_states`.
+
+        It is a pickle: load none that comes from people you do not trust.
+
+        Raises:
+            FormatError: the file is something else; nothing is changed then.
+        """
+        self._prepare()
+        if self._updates_on_store and not hasattr(self._store, "set_updater"):
+            self._store.load_optimizer_states(fname)
+            return
+        states = Path(fname).read_bytes()
+        for updater in self._updaters:
+            updater.set_states(states)
+        self._optimizer = self._updaters[0].optimizer
+        for updater in self._updaters:
+            updater.optimizer = self._optimizer
+        self._name_params()
+
+
+def _listed(params: Any) -> list[Parameter]:
+    """Parameters as a list, those of a dictionary by their names in order.
+
+    Raises:
+        ParamError: something else is among them.
+    """
+    if hasattr(params, "keys"):
+        params = [params[name] for name in sorted(params.keys())]
+    if not isinstance(params, (list, tuple)):
+        expected = "a dictionary or a list of Parameters"
+        raise ParamError(complaint("Trainer", "params", expected, type(params).__name__))
+    for number, param in enumerate(params):
+        if not isinstance(param, Parameter):
+            expected = "a Parameter (of collect_params())"
+            raise ParamError(complaint("Trainer", f"params[{number}]", expected, f"{param!r:.60}"))
+    return list(params)
+
+
+def _fresh(replica: Replica) -> Replica:
+    """Those of a replica that have a new gradient."""
+    if all(leaf.is_fresh for leaf in replica.leaves):
+        return replica
+    rows = [row for row in zip(*replica, strict=True) if row[3].is_fresh]
+    return Replica(*map(tuple, zip(*rows, strict=True))) if rows else Replica((), (), (), ())

@@ -1,0 +1,73 @@
+"""Hybridized blocks compute what plain ones do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon.gluon import nn
+
+
+def small_net(prefix="net_"):
+    net = nn.HybridSequential(prefix=prefix)
+    with net.name_scope():
+        net.add(
+            nn.Conv2D(4, 3, activation="relu"),
+            nn.BatchNorm(),
+            nn.MaxPool2D(),
+            nn.Flatten(),
+            nn.Dense(8, activation="tanh"),
+            nn.Dense(3),
+        )
+    return net
+
+
+def step(net, x):
+    """One step: outputs, gradients and states."""
+    with mx.autograd.record():
+        y = net(x)
+        loss = (y * y).sum()
+    loss.backward()
+    params = net.collect_params()
+    grads = {k: p.grad().asnumpy() for k, p in params.items() if p.grad_req != "null"}
+    return y.asnumpy(), grads, {k: p.data().asnumpy() for k, p in params.items()}
+
+
+@pytest.fixture
+def batch():
+    return mx.nd.array(np.random.default_rng(0).standard_normal((2, 3, 8, 8)))
+
+
+def test_steps_agree(batch):
+    plain, hybrid = small_net("a_"), small_net("a_")
+    plain.initialize(mx.init.Xavier())
+    plain(batch)
+    hybrid.initialize()
+    hybrid(batch)
+    for one, other in zip(
+        plain.collect_params().values(), hybrid.collect_params().values(), strict=True
+    ):
+        other.set_data(one.data())
+    hybrid.hybridize()
+    for _ in range(2):
+        found, expected = step(hybrid, batch), step(plain, batch)
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-4, atol=1e-5)
+        for mine, theirs in zip(found[1:], expected[1:], strict=True):
+            for key, value in theirs.items():
+                np.testing.assert_allclose(mine[key], value, rtol=1e-4, atol=1e-4, err_msg=key)
+
+
+def test_files_cross(batch, tmp_path):
+    net = small_net()
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    expected = net(batch).asnumpy()
+    net.export(str(tmp_path / "net"))
+    files = [str(tmp_path / f"net{end}") for end in ("-symbol.json", "-0000.params")]
+    found = mx.gluon.SymbolBlock.imports(files[0], ["data"], files[1])
+    np.testing.assert_array_equal(found(batch).asnumpy(), expected)
+    net.save_parameters(str(tmp_path / "params"))
+    other = small_net("other_")
+    other.load_parameters(str(tmp_path / "params"))
+    np.testing.assert_allclose(other(batch).asnumpy(), expected, rtol=1e-5, atol=1e-6)
