@@ -14,9 +14,10 @@ from typing import Any
 __version__ = "0.1.0"
 
 _MODULES = """
-attribute autograd base callback cli config context dtype engine executor gluon initializer io
-kvstore libinfo lr_scheduler metric model module monitor name ndarray operator optimizer profiler
-random recordio registry resource rnn runtime shadow shape symbol visualization
+attribute autograd base callback cli config context dtype engine error executor gluon initializer io
+kvstore libinfo log lr_scheduler metric model module monitor name ndarray operator optimizer
+profiler random recordio registry resource rnn runtime shadow shape symbol test_utils util
+visualization
 """.split()
 
 _SHORT = {
@@ -40,7 +41,15 @@ _FROM = {
     "cpu_shared": "context",
     "current_context": "context",
     "gpu": "context",
+    "is_np_array": "util",
+    "is_np_shape": "util",
+    "np_array": "util",
+    "np_shape": "util",
     "num_gpus": "context",
+    "set_np_shape": "util",
+    "use_np": "util",
+    "use_np_array": "util",
+    "use_np_shape": "util",
 }
 
 __all__ = sorted([*_MODULES, *_SHORT, *_FROM])  # noqa: PLE0605

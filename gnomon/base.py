@@ -1,10 +1,15 @@
-"""Every kind of error gnomon raises, and the one sentence they are all written in."""
+"""Every kind of error gnomon raises, and the one sentence they are all written in.
+
+Behind them stand the small helpers that programs written for MXNet import from `mx.base`: those
+that mean something where no C library is behind the arrays.
+"""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 
 class Later:
@@ -67,6 +72,10 @@ class NotSupportedForSparseNDArray(GnomonError):
         )
 
 
+class NotImplementedForSymbol(GnomonError):
+    """Something that only arrays can do: a symbol has no data."""
+
+
 class DeviceError(GnomonError):
     """A device that is missing, or refuses to work."""
 
@@ -93,3 +102,152 @@ def nearest(name: str, names: Iterable[str]) -> str:
     by_lower = {known.lower(): known for known in names}
     close = importlib.import_module("difflib").get_close_matches(name.lower(), by_lower, n=3)
     return f"; did you mean {' or '.join(repr(by_lower[c]) for c in close)}?" if close else ""
+
+
+# What programs written for MXNet import from here
+
+if TYPE_CHECKING:
+    import ctypes
+    import os
+
+    import numpy as np
+else:
+    ctypes, os, np = Later("ctypes"), Later("os"), Later("numpy")
+
+string_types = (str,)
+long = int
+
+
+def __getattr__(name: str) -> Any:
+    """The names whose values are NumPy's, made when first asked for."""
+    made: dict[str, Callable[[], Any]] = {
+        "mx_real_t": lambda: np.float32,
+        "integer_types": lambda: (int, np.int32, np.int64),
+        "numeric_types": lambda: (float, int, np.generic),
+    }
+    if name not in made:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{nearest(name, made)}")
+    return globals().setdefault(name, made[name]())
+
+
+class _NullType:
+    """The mark of an argument that is not given, where None is a value."""
+
+    def __repr__(self) -> str:
+        return "_Null"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+_Null = _NullType()
+
+
+def py_str(x: bytes) -> str:
+    """Text from UTF-8.
+
+    >>> py_str(b"gnomon")
+    'gnomon'
+    """
+    return x.decode("utf-8")
+
+
+def data_dir_default() -> str:
+    """Where data is kept where `MXNET_HOME` says nothing: `.mxnet` in the user's home."""
+    return str(Path.home() / ".mxnet")
+
+
+def data_dir() -> str:
+    """The folder of data sets and models: `MXNET_HOME`, or `data_dir_default()`."""
+    return os.environ.get("MXNET_HOME") or data_dir_default()
+
+
+class classproperty:
+    """A property of a class itself, by a function of the class.
+
+    >>> class Circle:
+    ...     @classproperty
+    ...     def sides(cls): return 1
+    >>> Circle.sides
+    1
+    """
+
+    def __init__(self, func: Callable[[Any], Any]) -> None:
+        self._get = func
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        return self._get(owner)
+
+
+def with_metaclass(meta: type, *bases: type) -> type:
+    """A base of `bases` whose metaclass is `meta`.
+
+    >>> class Kind(type): ...
+    >>> type(with_metaclass(Kind, dict)).__name__
+    'Kind'
+    """
+    return meta("with_metaclass", bases, {})  # type: ignore[no-any-return]
+
+
+def c_str(string: str) -> ctypes.c_char_p:
+    """`string` as C has it."""
+    return ctypes.c_char_p(string.encode("utf-8"))
+
+
+def c_str_array(strings: Iterable[str]) -> ctypes.Array[Any]:
+    """An array of C strings."""
+    texts = [s.encode("utf-8") for s in strings]
+    return (ctypes.c_char_p * len(texts))(*texts)
+
+
+def c_array(ctype: Any, values: Iterable[Any]) -> ctypes.Array[Any]:
+    """An array of C values.
+
+    >>> import ctypes
+    >>> list(c_array(ctypes.c_int, (1, 2)))
+    [1, 2]
+    """
+    given = list(values)
+    return (ctype * len(given))(*given)  # type: ignore[no-any-return]
+
+
+def c_array_buf(ctype: Any, buf: Any) -> ctypes.Array[Any]:
+    """The memory of a writable buffer, as from `array.array`, as an array of C values."""
+    return (ctype * len(buf)).from_buffer(buf)  # type: ignore[no-any-return]
+
+
+def ctypes2buffer(cptr: Any, length: int) -> bytearray:
+    """A copy of `length` bytes at a pointer to characters.
+
+    Raises:
+        TypeError: `cptr` points at something else.
+    """
+    if not isinstance(cptr, ctypes.POINTER(ctypes.c_char)):
+        raise TypeError(complaint("ctypes2buffer", "cptr", "a pointer to c_char", repr(cptr)))
+    return bytearray(ctypes.string_at(cptr, length))
+
+
+def ctypes2numpy_shared(cptr: Any, shape: tuple[int, ...]) -> Any:
+    """The memory at a pointer to floats as a NumPy array of `shape`, not copied.
+
+    Raises:
+        RuntimeError: `cptr` points at something else.
+    """
+    if not isinstance(cptr, ctypes.POINTER(ctypes.c_float)):
+        raise RuntimeError(complaint("ctypes2numpy_shared", "cptr", "a pointer to floats", cptr))
+    return np.ctypeslib.as_array(cptr, shape)
+
+
+def build_param_doc(
+    arg_names: Iterable[str],
+    arg_types: Iterable[str],
+    arg_descs: Iterable[str],
+    remove_dup: bool = True,
+) -> str:
+    """The section on parameters of a docstring; a name that comes again is left out."""
+    rows: dict[str, str] = {}
+    for number, (name, kind, text) in enumerate(zip(arg_names, arg_types, arg_descs, strict=True)):
+        key = name if remove_dup else str(number)
+        if name != "num_args":
+            rows.setdefault(key, f"{name} : {kind}" + (f"\n    {text}" if text else ""))
+    return "Parameters\n----------\n" + "\n".join(rows.values()) + "\n"

@@ -210,6 +210,13 @@ SETTINGS = {
             "Whether chains of element-wise NDArray operators wait to become one kernel.",
         ),
         Setting(
+            "np_shape",
+            bool,
+            False,
+            ("GNOMON_NP_SHAPE",),
+            "Whether () and 0 in shapes mean what they mean in NumPy (`mx.util.np_shape`).",
+        ),
+        Setting(
             "passes",
             bool,
             True,

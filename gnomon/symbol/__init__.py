@@ -7,6 +7,7 @@
 ['data', 'fc_weight', 'fc_bias']
 """
 
+from gnomon.base import NotImplementedForSymbol
 from gnomon.symbol.create import (
     arange,
     eye,
@@ -23,7 +24,6 @@ from gnomon.symbol.create import (
     zeros,
 )
 from gnomon.symbol.functions import top
-from gnomon.symbol.methods import NotImplementedForSymbol
 from gnomon.symbol.symbol import Group, Symbol, Variable, load, load_json, var
 
 __all__ = [

@@ -5,12 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any, NoReturn
 
-from gnomon.base import GnomonError, UnknownNameError, complaint
+from gnomon.base import NotImplementedForSymbol, UnknownNameError, complaint
 from gnomon.symbol.apply import Composite, apply, function
-
-
-class NotImplementedForSymbol(GnomonError):
-    """Something that only arrays can do: a symbol has no data."""
 
 
 class Operator:

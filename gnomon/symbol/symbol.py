@@ -12,7 +12,14 @@ from typing import Any
 
 from gnomon import dtype as dtypes
 from gnomon.attribute import AttrScope
-from gnomon.base import FormatError, GnomonError, ParamError, complaint, nearest
+from gnomon.base import (
+    FormatError,
+    GnomonError,
+    NotImplementedForSymbol,
+    ParamError,
+    complaint,
+    nearest,
+)
 from gnomon.context import Context, current_context
 from gnomon.executor.bind import Arrays, Shared, Wanted, bind, simple_bind
 from gnomon.executor.executor import Executor
@@ -26,7 +33,7 @@ from gnomon.ops import signature
 from gnomon.symbol import compose, inference
 from gnomon.symbol.apply import single
 from gnomon.symbol.arithmetic import Arithmetic
-from gnomon.symbol.methods import Methods, NotImplementedForSymbol
+from gnomon.symbol.methods import Methods
 
 
 class Symbol(Arithmetic, Methods):
