@@ -155,11 +155,13 @@ class Indexing(Array):
     def __getitem__(self, key: Any) -> Any:
         """The elements that `key` picks: a view for integers, slices, `...` and None.
 
-        One element comes as an array of shape (1,), as MXNet gives it.
+        One element comes as an array of shape (1,), as MXNet gives it, and `x[:]` is `x`.
 
         Raises:
             IndexError: too many indices, or one outside of its axis.
         """
+        if key.__class__ is slice and key == _ALL:
+            return self
         found = _place(self._layout, key)
         if found is None:
             return self._picked(key)

@@ -84,26 +84,21 @@ class Methods(Array):
         return Array._at(self._chunk, self._address, layout)
 
     def expand_dims(self, axis: int, inplace: bool = False) -> Any:
-        """The array with an axis of 1 at `axis`; a view, or this array itself if `inplace`."""
+        """A copy of the array with an axis of 1 at `axis`; a view of it if `inplace`."""
         return self._reshaped(inplace, "expand_dims", axis=axis)
 
     def flatten(self, inplace: bool = False) -> Any:
-        """The array with all axes but the first joined; a view, or itself if `inplace`."""
+        """A copy of the array with all axes but the first joined; a view of it if `inplace`."""
         return self._reshaped(inplace, "Flatten")
 
     def squeeze(self, axis: Any = None, inplace: bool = False) -> Any:
-        """The array without axes of 1; a view, or this array itself if `inplace`."""
+        """A copy of the array without axes of 1; a view of it if `inplace`."""
         given = {} if axis is None else {"axis": tuple(axis) if isinstance(axis, list) else axis}
         return self._reshaped(inplace, "squeeze", **given)
 
     def _reshaped(self, inplace: bool, name: str, **given: Any) -> Any:
-        """A view by an operator that moves no element, or this array under the new shape."""
-        found = self._viewed(name, **given)
-        if not inplace:
-            return found
-        self._chunk, self._address, self._layout = found._chunk, found._address, found._layout
-        self._tape = found._tape
-        return self
+        """The array by an operator that moves no element: a view if `inplace`, else a copy."""
+        return self._viewed(name, **given) if inplace else functions.find("", name)(self, **given)
 
     @property
     def T(self) -> Any:

@@ -168,7 +168,7 @@ class BaseSparseNDArray(NDArray):
     def _reshaped(self, inplace: bool, name: str, **given: Any) -> Any:
         if inplace:
             raise NotSupportedForSparseNDArray(name)
-        return self._viewed(name, **given)
+        return super()._reshaped(False, name, **given)
 
     def _detached(self) -> Any:
         return around(type(self), self.shape, self._dtype, self._parts)

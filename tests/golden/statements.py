@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-FILES = ("sparse", "lookup")
+FILES = ("sparse", "lookup", "edges")
 
 
 def cases(name: str) -> list[str]:
