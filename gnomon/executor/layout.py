@@ -92,6 +92,7 @@ class Layout:
     The first `forward` tasks are the forward pass; the last ones of these, from `repeat` on, change
     states, and are left out where the pass is done again. `prepare` are done before, and only where
     a parameter has changed: they make the values of `kept`, each of the entries that it lists.
+    `homes` live in the caller's arrays; `added` are those of them that are added to what is there.
     Where there are several contexts, `contexts` says that of each node. `regions` are the branches
     of those tasks that run side by side, by the first of them all; they are neighbours.
     """
@@ -106,6 +107,7 @@ class Layout:
     kept: dict[Entry, tuple[Entry, ...]] = field(default_factory=dict)
     stores: dict[Entry, Delivery] = field(default_factory=dict)
     homes: set[Entry] = field(default_factory=set)
+    added: set[Entry] = field(default_factory=set)
     aliases: Mapping[Entry, Entry] = field(default_factory=dict)
     plan: memory.Plan = field(default_factory=lambda: memory.plan([]))
     repeatable: bool = True
@@ -196,12 +198,20 @@ def _show_backward(back: Backward) -> str:
 
 
 def _settle_homes(layout: Layout, nodes: Collection[Node], wanted: Iterable[Delivery]) -> None:
-    """Let values that are delivered by writing live in the caller's arrays from the start."""
+    """Let values live in the caller's arrays from the start.
+
+    These are the ones delivered by writing, and those that operators on data can add themselves.
+    """
     made = set(nodes)
+    read = {e for node in nodes for e in node.inputs}
     for entry, dest, saver in wanted:
-        if saver == "saveto" and entry.node in made and entry not in layout.homes:
+        node = entry.node
+        added = saver == "plusto" and entry not in read and not node.op.is_expression
+        if (saver == "saveto" or added) and node in made and entry not in layout.homes:
             layout.homes.add(entry)
             layout.buffers.put(entry, dest)
+            if added:
+                layout.added.add(entry)
 
 
 def _context(

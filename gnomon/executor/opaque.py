@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gnomon.engine import Var
@@ -17,13 +18,20 @@ from gnomon.shadow import TBlob
 class DataTask:
     """One node's run, on the memory that the plan gave its entries.
 
-    Every output is written; what is added to the caller's array is added by a task after.
-    `kept` holds, by operator node, what forward hands to backward.
+    Every output is written but for the gradients that are `added` to the caller's arrays. `kept`
+    holds, by operator node, what forward hands to backward.
     """
 
-    def __init__(self, node: Node, buffers: Buffers, train: bool, kept: dict[object, object]):
+    def __init__(
+        self,
+        node: Node,
+        buffers: Buffers,
+        train: bool,
+        kept: dict[object, object],
+        added: Sequence[bool],
+    ) -> None:
         self.node, self.buffers, self.train = node, buffers, train
-        self.kept = kept
+        self.kept, self.added = kept, added
         backward = isinstance(node.op, Gradient)
         self.states = [] if backward else [buffers[e] for e in states_of(node)]
         self.requested = self._requested(backward)
@@ -65,9 +73,11 @@ class DataTask:
         count = len(op.arguments())
         made = [self.buffers[e] for e in self.node.entries()]
         context = self._context(self.forward_name)
-        write, skip = OpReqType.kWriteTo, OpReqType.kNullOp
         gives = gradient.gives or (True,) * count
-        requests = [write if given else skip for given in gives]
+        requests = [
+            OpReqType.kNullOp if not given else OpReqType.kAddTo if added else OpReqType.kWriteTo
+            for given, added in zip(gives, self.added, strict=True)
+        ]
         states = ins[count:]
         blobs = list(map(TBlob, made))
         op.run_backward(context, grads, ins[:count], outs, requests, blobs, states)

@@ -216,7 +216,8 @@ class Builder:
     def _on_data(self, task: Task) -> Segment:
         """An operator that runs on data."""
         layout = self.layout
-        work = DataTask(task.nodes[0], layout.buffers, layout.mode.train, self._states)
+        added = [entry in layout.added for entry in task.made]
+        work = DataTask(task.nodes[0], layout.buffers, layout.mode.train, self._states, added)
         touched = _touched(layout, [task], work.states)
         own, ctx = tuple(work.variables), layout.place_of(task)
         return Segment(work.run, *touched, task.name, False, ctx, variables=own)

@@ -59,14 +59,18 @@ class RecordProperty(OperatorProperty):
     def num_visible_outputs(self) -> int:
         return self.op.num_visible_outputs
 
-    def infer_shape(self, in_shape: list[Any]) -> tuple[list[Any], list[Any], list[Any]] | bool:
-        found = self.op.infer_shape(in_shape)
+    def infer_shape(
+        self, in_shape: list[Any], out_shape: Sequence[Any] = ()
+    ) -> tuple[list[Any], list[Any], list[Any]] | bool:
+        found = self.op.infer_shape(in_shape, out_shape or None)
         whole = all(s is not None and 0 not in s for part in found for s in part)
         self.shapes = found[0] if whole else None
         return found if whole else False
 
-    def infer_type(self, in_type: list[Any]) -> tuple[list[Any], list[Any], list[Any]] | bool:
-        found = self.op.infer_type(in_type)
+    def infer_type(
+        self, in_type: list[Any], out_type: Sequence[Any] = ()
+    ) -> tuple[list[Any], list[Any], list[Any]] | bool:
+        found = self.op.infer_type(in_type, out_type or None)
         whole = all(t is not None for part in found for t in part)
         self.types = found[0] if whole else None
         return found if whole else False

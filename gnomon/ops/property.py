@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any, ClassVar, TypeVar
 
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
@@ -100,20 +101,27 @@ class OperatorProperty:
         """How many of them a caller sees."""
         return self.num_outputs()
 
-    def infer_shape(self, in_shape: list[Any]) -> tuple[list[Any], list[Any], list[Any]] | bool:
+    def infer_shape(
+        self, in_shape: list[Any], out_shape: Sequence[Any] = ()
+    ) -> tuple[list[Any], list[Any], list[Any]] | bool:
         """Shapes of inputs, outputs and states; False when not enough is known.
 
-        None is an unknown shape, 0 an unknown size. ShapeError names argument and shapes.
+        `out_shape` is what is known of the outputs; a rule that does not read it need not have it
+        as a parameter. None is an unknown shape, 0 an unknown size. ShapeError names argument and
+        shapes.
         """
-        if not in_shape or in_shape[0] is None:
+        known = [tuple(s) for s in (*in_shape[:1], *out_shape) if s is not None]
+        if not known:
             return False
-        shape = tuple(in_shape[0])
+        shape = next((s for s in known if 0 not in s), known[0])
         outs = [shape] * self.num_outputs()
         return [shape] * len(in_shape), outs, [shape] * len(self.list_auxiliary_states())
 
-    def infer_type(self, in_type: list[Any]) -> tuple[list[Any], list[Any], list[Any]] | bool:
-        """Dtypes of inputs, outputs and states; False when not enough is known."""
-        known = next((t for t in in_type if t is not None), None)
+    def infer_type(
+        self, in_type: list[Any], out_type: Sequence[Any] = ()
+    ) -> tuple[list[Any], list[Any], list[Any]] | bool:
+        """Dtypes of inputs, outputs and states, as `infer_shape`."""
+        known = next((t for t in (*in_type, *out_type) if t is not None), None)
         if known is None:
             return False
         states = [known] * len(self.list_auxiliary_states())
@@ -203,15 +211,20 @@ class PropertyOp(Op):
         if len(in_shapes) != len(names):
             expected = f"{len(names)} of them: {', '.join(names) or 'none'}"
             raise ShapeError(complaint(self.name, "inputs", expected, len(in_shapes)))
-        found = self.meaning.infer_shape(list(in_shapes))
+        found = self._asked(self.meaning.infer_shape, in_shapes, out_shapes)
         return self._inferred(found, in_shapes, out_shapes, ShapeError)
 
     def infer_type(
         self, in_types: Sequence[DType | None], out_types: Sequence[DType | None] | None = None
     ) -> tuple[list[DType | None], list[DType | None], list[DType | None]]:
-        return self._inferred(
-            self.meaning.infer_type(list(in_types)), in_types, out_types, GnomonError
-        )
+        found = self._asked(self.meaning.infer_type, in_types, out_types)
+        return self._inferred(found, in_types, out_types, GnomonError)
+
+    def _asked(self, rule: Any, ins: Sequence[Any], outs: Sequence[Any] | None) -> Any:
+        """What a rule of the property says; it is told of the outputs if it takes them."""
+        if len(signature(rule).parameters) < 2:
+            return rule(list(ins))
+        return rule(list(ins), list(outs or [None] * len(self.outputs())))
 
     def _inferred(
         self, found: Any, ins: Sequence[Any], outs: Sequence[Any] | None, error: type[GnomonError]

@@ -1,11 +1,14 @@
 """Operators that run on data inside bound networks: order, requests, resources, errors."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon.base import GnomonError
+from gnomon.base import GnomonError, ShapeError
 from gnomon.ops.property import Operator, OperatorProperty, register_op_property
+from gnomon.ops.requests import OpReqType, assign_dispatch
 from gnomon.resource import ResourceRequest
 
 nd, sym = mx.nd, mx.sym
@@ -89,3 +92,87 @@ def test_an_operator_that_fails_is_told_at_the_read():
     executor.forward()
     with pytest.raises(GnomonError, match="out of ink"):
         executor.outputs[0].asnumpy()
+
+
+class Adding(Operator):
+    """Counts which requests came, and honours them by `assign_dispatch`."""
+
+    requests: ClassVar[list] = []
+
+    def forward(self, ctx, in_data, req, out_data, aux_states):
+        assign_dispatch(out_data[0], req[0], in_data[0].tensor * in_data[1].tensor)
+
+    def backward(self, ctx, out_grad, in_data, out_data, req, in_grad, aux_states):
+        self.requests.append(list(req))
+        for k in (0, 1):
+            assign_dispatch(in_grad[k], req[k], out_grad[0].tensor * in_data[1 - k].tensor)
+
+
+@register_op_property("TestAdding")
+class AddingProperty(OperatorProperty):
+    """The product of two, on the data."""
+
+    def list_arguments(self):
+        return ["lhs", "rhs"]
+
+    def create_operator(self, ctx):
+        return Adding()
+
+
+@pytest.mark.parametrize("how", ["alone", "read twice", "behind another", "one variable"])
+@pytest.mark.parametrize("request_type", ["write", "add"])
+def test_operators_on_data_add_to_gradients_themselves(how, request_type):
+    x, y = sym.Variable("x"), sym.Variable("y")
+    net = {
+        "alone": lambda: sym.TestAdding(x, y),
+        "read twice": lambda: sym.TestAdding(x, y) + x,
+        "behind another": lambda: sym.TestAdding(x * 2, y),
+        "one variable": lambda: sym.TestAdding(x, x) + y,
+    }[how]()
+    values = {"x": nd.array([1, 2]), "y": nd.array([3, 5])}
+    grads = {"x": nd.array([10, 20]), "y": nd.array([30, 40])}
+    start = {name: (request_type == "add") * g.asnumpy() for name, g in grads.items()}
+    executor = net.bind(mx.cpu(), values, grads, request_type)
+    executor.forward(is_train=True)
+    Adding.requests.clear()
+    executor.backward([nd.array([1, 2])])
+    found = {name: g.asnumpy() for name, g in grads.items()}
+    head, a, b = np.array([1, 2]), values["x"].asnumpy(), values["y"].asnumpy()
+    by_x, by_y = {
+        "alone": (b, a),
+        "read twice": (b + 1, a),
+        "behind another": (2 * b, 2 * a),
+        "one variable": (2 * a, np.ones(2)),
+    }[how]
+    np.testing.assert_allclose(found["x"], start["x"] + head * by_x)
+    np.testing.assert_allclose(found["y"], start["y"] + head * by_y)
+    add, write = OpReqType.kAddTo, OpReqType.kWriteTo
+    alone = {"alone": [add, add], "one variable": [write, write]}.get(how, [write, add])
+    assert Adding.requests == [alone if request_type == "add" else [write, write]]
+
+
+def test_shapes_of_outputs_reach_a_property():
+    told = []
+
+    @register_op_property("TestTelling")
+    class TellingProperty(OperatorProperty):
+        """Twice the data, whose shape follows from the output's."""
+
+        def infer_shape(self, in_shape, out_shape):
+            told.append((in_shape[0], out_shape[0]))
+            shape = in_shape[0] or out_shape[0]
+            return ([shape], [shape], []) if shape else False
+
+        def create_operator(self, ctx):
+            return Doubling()
+
+    x, weight = sym.Variable("x"), sym.Variable("weight", shape=(2, 3))
+    for kind in (sym.TestTelling, sym.TestDoubling):  # the second has the rule that all have
+        arguments, outputs, _ = (kind(x) + weight).infer_shape()
+        assert (arguments, outputs) == ([(2, 3), (2, 3)], [(2, 3)])
+        types = (kind(x) + weight).infer_type(weight="float64")
+        assert types[0] == [np.float64, np.float64]
+    assert told[0] == (None, None)
+    assert (None, (2, 3)) in told
+    with pytest.raises(ShapeError, match=r"expected shape \(3, 2\), got \(2, 3\)"):
+        (sym.TestTelling(sym.Variable("x", shape=(3, 2))) + weight).infer_shape()
