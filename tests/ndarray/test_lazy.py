@@ -1,8 +1,7 @@
 """Pending arrays: whatever comes between, values are those of computing each statement at once.
 
-Random programs run lazily, with laziness off, under the naive engine (all three to the bit), and in
-NumPy: through views, in place, with several names for one array, on two contexts, with random draws
-and gradients in between.
+Random programs run lazily, eagerly, under the naive engine (all to the bit), and in NumPy:
+in place, through views and further names, on two contexts, among random draws and gradients.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pending operators as one kernel: where simplifying leaves out numbers, and where there is none."""
+"""Pending operators as one kernel: what simplifying leaves out, and where there is no kernel."""
 
 from __future__ import annotations
 
