@@ -20,7 +20,7 @@ from gnomon.graph.node import Entry, Node
 from gnomon.graph.task import Buffers, Task
 
 Supported = Callable[[Call], bool]
-DEEPEST = 1000  # fallbacks of fallbacks: a cycle of them must end in an error
+DEEPEST = 1000  # steps that each call may take: a cycle of fallbacks must end in an error
 
 
 class Ref(NamedTuple):
@@ -111,7 +111,7 @@ class _Splitter:
     def split(self, name: str) -> None:
         """Leave in `done` the parts that together do what the form says, in order."""
         calls = self._calls()
-        for _ in range(DEEPEST):
+        for _ in range(DEEPEST * len(calls)):
             self._take(calls[0])
             calls = self._calls()
             if not calls:

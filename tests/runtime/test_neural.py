@@ -95,6 +95,33 @@ def test_calls_agree_with_numpy(name, last, onednn):
     np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4)
 
 
+def grouped(groups, channels, filters, rank=2):
+    """The three calls of a convolution in groups, with their operands."""
+    pad, dilate = (1, 2, 0)[:rank], (1, 2, 1)[:rank]
+    how = conv.Geometry((2, 1, 1)[:rank], pad, dilate, groups)
+    space, kernel = (6, 7, 4)[:rank], (3, 2, 2)[:rank]
+    data = draw(2, groups * channels, *space)
+    weight = draw(groups * filters, channels, *kernel)
+    made = call.Convolution(lying(data, last=False)[0], lying(weight, last=False)[0], how)
+    grad = draw(*made.shape)
+    return {
+        "forward": (lambda x, w: call.Convolution(x, w, how), [data, weight]),
+        "data": (lambda g, w: call.ConvolutionData(g, w, how, space), [grad, weight]),
+        "weight": (lambda x, g: call.ConvolutionWeight(x, g, how, kernel), [data, grad]),
+    }
+
+
+@pytest.mark.parametrize("part", ["forward", "data", "weight"])
+@pytest.mark.parametrize(
+    "sizes", [(5, 1, 1), (3, 2, 3), (2, 5, 4), (2, 1, 2, 1), (2, 5, 4, 1), (3, 1, 1, 3)]
+)
+def test_groups_agree_with_numpy_without_a_library(sizes, part):
+    make, operands = grouped(*sizes)[part]
+    with config.using(onednn=False):
+        got, expected = computed(make, operands, [False] * 3)
+    np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4)
+
+
 def test_sums_into_channels_last():
     make, operands = CALLS["convolution"]
     got, expected = computed(make, operands, [True, False, True], "plusto")

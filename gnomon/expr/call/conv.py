@@ -14,21 +14,13 @@ import numpy as np
 
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
-from gnomon.expr.call.dot import dot
+from gnomon.expr.call import windowed
+from gnomon.expr.call.windowed import Parts
 from gnomon.expr.composite import Call, composite
-from gnomon.expr.ext import (
-    broadcast_axis,
-    concat,
-    pack_col2patch,
-    reduce,
-    reshape,
-    slice_,
-    transpose,
-    unpack_patch2col,
-)
+from gnomon.expr.ext import broadcast_axis, reduce, reshape
+from gnomon.expr.ext.patch import Patch
 from gnomon.expr.node import Expr
 from gnomon.expr.window import Sizes, places, span, windows
-from gnomon.shape import prod
 
 Array = np.ndarray[Any, Any]
 
@@ -41,6 +33,12 @@ class Geometry:
     pad: Sizes
     dilate: Sizes
     groups: int
+
+    def parts(self, weight: Sizes, out: Sizes) -> Parts:
+        """The sizes of a convolution with a weight and a result of these shapes."""
+        patch = Patch(weight[2:], self.stride, self.dilate, self.pad)
+        filters = weight[0] // self.groups
+        return Parts(patch, self.groups, filters, weight[1], out[0], out[2:])
 
     def __hash__(self) -> int:
         return hash((self.stride, self.pad, self.dilate, self.groups))
@@ -93,15 +91,9 @@ class Convolution(Call):
         return np.asarray(out.reshape(self.shape))
 
     def fallback(self) -> Expr:
-        """Patches as columns, and a matrix product for each group."""
-        n, filters = self.shape[:2]
-        groups, parts = self.how.groups, []
-        for k in range(groups):
-            columns = patch_columns(channels(self.data, k, groups), self.weight.shape[2:], self.how)
-            parts.append(dot(rows(share(self.weight, k, groups)), columns))
-        whole = concat(parts, 0) if groups > 1 else parts[0]
-        apart = reshape(whole, (filters, n, whole.shape[1] // n))
-        return reshape(transpose(apart, (1, 0, 2)), self.shape)
+        """The same by other expressions."""
+        parts = self.how.parts(self.weight.shape, self.shape)
+        return reshape(windowed.forward(self.data, self.weight, parts), self.shape)
 
 
 @composite
@@ -164,15 +156,9 @@ class ConvolutionData(Call):
         return fold_patches(cols, self.how, kernel, self.space)
 
     def fallback(self) -> Expr:
-        """A matrix product for each group, and its columns added into the image."""
-        how, groups, parts = self.how, self.how.groups, []
-        image = (self.shape[0], self.weight.shape[1], *self.space)
-        for k in range(groups):
-            mine = filter_rows(channels(self.grad, k, groups))
-            columns = dot(rows(share(self.weight, k, groups)), mine, transpose_a=True)
-            kernel = self.weight.shape[2:]
-            parts.append(pack_col2patch(columns, image, kernel, how.stride, how.dilate, how.pad))
-        return concat(parts, 1) if groups > 1 else parts[0]
+        """The same by other expressions."""
+        parts = self.how.parts(self.weight.shape, self.grad.shape)
+        return windowed.to_data(self.grad, self.weight, parts, self.space)
 
 
 @composite
@@ -201,13 +187,9 @@ class ConvolutionWeight(Call):
         return np.asarray(out.reshape(self.shape))
 
     def fallback(self) -> Expr:
-        """A matrix product of the gradient with the patches as columns, for each group."""
-        groups, parts = self.how.groups, []
-        for k in range(groups):
-            columns = patch_columns(channels(self.data, k, groups), self.kernel, self.how)
-            mine = filter_rows(channels(self.grad, k, groups))
-            parts.append(dot(mine, columns, transpose_b=True))
-        return reshape(concat(parts, 0) if groups > 1 else parts[0], self.shape)
+        """The same by other expressions."""
+        parts = self.how.parts(self.shape, self.grad.shape)
+        return reshape(windowed.to_weight(self.data, self.grad, parts), self.shape)
 
 
 def convolution(
@@ -267,38 +249,3 @@ def fold_patches(cols: Array, how: Geometry, kernel: Sizes, space: Sizes) -> Arr
         out[(slice(None), slice(None), *where)] += cols[(..., *k)]
     inside = tuple(slice(p, p + s) for p, s in zip(how.pad, space, strict=True))
     return out[(slice(None), slice(None), *inside)]
-
-
-def patch_columns(data: Expr, kernel: Sizes, how: Geometry) -> Expr:
-    """The windows of `data` as columns."""
-    return unpack_patch2col(data, kernel, how.stride, how.dilate, how.pad)
-
-
-def rows(weight: Expr) -> Expr:
-    """Each filter as a row."""
-    return reshape(weight, (weight.shape[0], prod(weight.shape[1:])))
-
-
-def filter_rows(grad: Expr) -> Expr:
-    """(N, filters, places...) as a row for each filter."""
-    order = (1, 0, *range(2, grad.ndim))
-    return reshape(transpose(grad, order), (grad.shape[1], prod(grad.shape) // grad.shape[1]))
-
-
-def channels(e: Expr, k: int, groups: int) -> Expr:
-    """Group `k` of the channels of `e`."""
-    return _piece(e, 1, k, groups)
-
-
-def share(weight: Expr, k: int, groups: int) -> Expr:
-    """The filters of group `k`."""
-    return _piece(weight, 0, k, groups)
-
-
-def _piece(e: Expr, axis: int, k: int, groups: int) -> Expr:
-    if groups == 1:
-        return e
-    size = e.shape[axis] // groups
-    begin = [k * size if a == axis else 0 for a in range(e.ndim)]
-    end = [(k + 1) * size if a == axis else n for a, n in enumerate(e.shape)]
-    return slice_(e, begin, end)
