@@ -77,3 +77,17 @@ def test_branches():
     out, err = run("branches.py", "--rows", "attention", "--threads", "2")
     assert not err
     assert [line.count("|") for line in out.splitlines()] == [5] * 4
+
+
+def test_layers():
+    rows = ("--rows", "float64 2 groups", "resnet20 pool")
+    out, err = run("layers.py", "--only", "gnomon", "without oneDNN", *rows)
+    assert not err
+    lines = out.splitlines()
+    assert lines[1] == "| layer | gnomon | without oneDNN |"
+    assert [line.split(" | ")[0][2:] for line in lines[3:]] == [
+        "float64 2 groups of 32, train",
+        "float64 2 groups of 32, predict",
+        "resnet20 pool, train",
+        "resnet20 pool, predict",
+    ]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from gnomon.base import GnomonError
 from gnomon.expr.call import Dot, Recurrence, RecurrenceGradient
+from gnomon.expr.call.pool import Winner
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Expr
 from gnomon.expr.walk import postorder
@@ -53,6 +54,8 @@ def _of_call(call: Call) -> tuple[int, int]:
         inner = call.a.shape[-2 if call.transpose_a else -1]
         macs = prod(call.shape) * inner
         return 2 * macs, max(1, macs // PRODUCT)
+    if isinstance(call, Winner):
+        return prod(call.shape) * prod(call.window.kernel), call.shape[0]
     try:
         which, _ = neural.described(call)
     except GnomonError:  # the fallback computes it

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gnomon.expr.call import BatchDot, Dot, Recurrence, RecurrenceGradient
+from gnomon.expr.call.pool import Winner
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer
 from gnomon.plan.cut import Invoke
@@ -123,11 +124,18 @@ def is_dense(dest: Buffer) -> bool:
     return dest.contiguous
 
 
+def kernel_steps(invoke: Invoke) -> list[Step]:
+    """What a kernel of our own computes, in a place of its own for others to read."""
+    value = invoke.call.fallback()  # type: ignore[attr-defined]
+    return [neural.saved(invoke, value)]
+
+
 MAKERS: dict[type[Call], Maker] = {
     Dot: Maker(dot_supported, rows_dense, dot_steps),
     BatchDot: Maker(dot_supported, rows_dense, dot_steps),
     **dict.fromkeys(
         (Recurrence, RecurrenceGradient), Maker(recurrent.supported, is_dense, recurrent.steps)
     ),
+    Winner: Maker(lambda call: True, is_dense, kernel_steps),
     **dict.fromkeys(neural.OPERANDS, Maker(neural.supported, neural.fits, neural.steps)),
 }

@@ -12,7 +12,7 @@ from gnomon.expr import call as nodes
 from gnomon.expr.call.conv import Geometry
 from gnomon.expr.call.pool import Window
 from gnomon.expr.composite import Call
-from gnomon.expr.node import Buffer
+from gnomon.expr.node import Buffer, Expr
 from gnomon.plan.cut import Invoke
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime import dnn
@@ -253,7 +253,7 @@ def stored(store: Store) -> Step:
     return CACHE.get([store], structure).bind(structure, "store")
 
 
-def saved(invoke: Invoke, value: Buffer) -> Step:
-    """The step that stores a finished value by the invocation's saver."""
+def saved(invoke: Invoke, value: Expr) -> Step:
+    """The step that stores a value by the invocation's saver."""
     scaled = value if invoke.scale == 1.0 else value * invoke.scale
     return stored(Store(invoke.dest, invoke.saver, scaled))  # type: ignore[arg-type]

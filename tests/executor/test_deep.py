@@ -94,3 +94,24 @@ def test_a_hundred_thousand_nodes_are_bound():
     seconds, bound = bind(100_000)
     check(bound, 100_000)
     assert seconds < 300
+
+
+def test_a_convolution_of_very_many_groups_in_float64():
+    """Its groups are no nodes: as many as there are channels take as long as a few."""
+    groups = 600
+    data = mx.sym.Variable("data")
+    net = mx.sym.Convolution(
+        data, kernel=(3, 3), pad=(1, 1), num_filter=groups, num_group=groups, no_bias=True, name="c"
+    )
+    bound = net.simple_bind(mx.cpu(), data=(2, groups, 4, 3), type_dict={"data": "float64"})
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, groups, 4, 3)), rng.standard_normal((groups, 1, 3, 3))
+    bound.arg_dict["data"][:], bound.arg_dict["c_weight"][:] = x, w
+    out = bound.forward(is_train=True)[0]
+    windows = np.lib.stride_tricks.sliding_window_view(
+        np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), (3, 3), (2, 3)
+    )
+    np.testing.assert_allclose(out.asnumpy(), np.einsum("ngabkl,gkl->ngab", windows, w[:, 0]))
+    bound.backward(mx.nd.ones(out.shape, dtype="float64"))
+    grad = np.broadcast_to(windows.sum((0, 2, 3))[:, None], w.shape)
+    np.testing.assert_allclose(bound.grad_dict["c_weight"].asnumpy(), grad)

@@ -158,3 +158,18 @@ def test_a_gradient_with_the_channels_last_is_made_where_it_belongs():
     value = call.MaxPoolGradient(x, call.MaxPool(x, window), g, window)
     names = [step.name for step in prepare([Store(out, "saveto", value)])]
     assert names[-1] == "pooling_backward" or not available()
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_window_over_everything_is_one_step_for_each_element(full):
+    """Its stride says nothing: no element is looked for in windows that there are not."""
+    window = pool.Window((5, 4), (1, 1), (0, 1), full)
+    data, grad = draw(2, 3, 5, 3), draw(2, 3, 1, 2)
+    assert window.apart((5, 3)).most == [1, 4]
+    for make, operands in (
+        (lambda x, g: call.MaxPoolGradient(x, call.MaxPool(x, window), g, window), [data, grad]),
+        (lambda g: call.AvgPoolGradient(g, window, True, (5, 3)), [grad]),
+    ):
+        with config.using(onednn=False):
+            got, expected = computed(make, operands, [False] * (len(operands) + 1))
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)

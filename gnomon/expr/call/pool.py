@@ -52,6 +52,15 @@ class Window:
         """How many windows there are along each axis."""
         return places(space, self.kernel, self.stride, self.pad, self.full)
 
+    def apart(self, space: Sizes) -> Window:
+        """The same windows, where there is one along an axis with a stride beyond the data.
+
+        Then no element is looked for in a second one.
+        """
+        rows = zip(self.stride, self.kernel, space, self.pad, self.counts(space), strict=True)
+        stride = tuple(max(s, k, n + p) if count == 1 else s for s, k, n, p, count in rows)
+        return Window(self.kernel, stride, self.pad, self.full)
+
 
 def lowest(dtype: DType) -> float | int:
     """What a window gives that holds nothing, or -inf only: the least finite number, as oneDNN."""
@@ -134,12 +143,40 @@ class MaxPoolGradient(Call):
 
     def fallback(self) -> Expr:
         """The same as expressions: the winner of every window, and what each element won."""
-        return Won(self.grad, Winner(self.data, self.window), self.window, self.data.shape[2:])
+        space = self.data.shape[2:]
+        window = self.window.apart(space)
+        return Won(self.grad, Winner(self.data, window), window, space)
 
 
 @composite
-class Winner(Chainer):
-    """The position within its window, in row-major order, of the first largest element."""
+class Winner(Call):
+    """The position within its window, in row-major order, of the first largest element.
+
+    A call, so that it is computed once a window, not once for each element that asks.
+    """
+
+    data: Expr
+    window: Window
+
+    def infer(self) -> tuple[Sizes, DType]:
+        return infer_pool("max_pool", self.data, self.window)[0], dt.int64
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        return ()
+
+    def reference(self, *operands: Array) -> Array:
+        inside = seen(operands[0], self.window, -np.inf)
+        flat = inside.reshape(*self.shape, prod(self.window.kernel))
+        return np.asarray(flat.argmax(axis=-1), np.int64)
+
+    def fallback(self) -> Expr:
+        """The same as an expression that a loop nest computes."""
+        return Largest(self.data, self.window)
+
+
+@composite
+class Largest(Chainer):
+    """A winner as an index rule."""
 
     data: Expr
     window: Window
@@ -287,7 +324,7 @@ class AvgPoolGradient(Call):
         """The same as an expression that a loop nest computes."""
         w = self.window
         size = WindowSize(self.grad.shape, self.space, w, self.counted, self.dtype)
-        return Spread(self.grad / size, w, self.space)
+        return Spread(self.grad / size, w.apart(self.space), self.space)
 
 
 @composite
