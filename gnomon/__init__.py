@@ -62,7 +62,7 @@ def __getattr__(name: str) -> Any:
     elif name in _SHORT or name in _MODULES:
         thing = _import_module(f"gnomon.{_SHORT.get(name, name)}")
     else:
-        raise AttributeError(f"module 'gnomon' has no attribute {name!r}")
+        _import_module("gnomon.absent").refuse("gnomon", name, __all__)
     globals()[name] = thing
     return thing
 

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from gnomon.absent import refuse
 from gnomon.base import Later, ParamError, UnknownNameError, complaint, nearest
 
 if TYPE_CHECKING:
@@ -211,6 +212,6 @@ def discovered(
     def find(name: str) -> Any:
         if name in table:
             return table[name]
-        raise AttributeError(f"module {package!r} has no attribute {name!r}{nearest(name, table)}")
+        return refuse(package, name, table)
 
     return find, lambda: sorted({*own, *table})

@@ -1,5 +1,6 @@
 """Data iterators: batches of arrays for training and prediction."""
 
+from gnomon.absent import refusing
 from gnomon.io.array_iter import NDArrayIter
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.iterator import DataIter
@@ -14,3 +15,5 @@ __all__ = [
     "PrefetchingIter",
     "ResizeIter",
 ]
+
+__getattr__ = refusing(__name__, __all__)

@@ -1,5 +1,6 @@
 """Training and prediction with bound symbols: parameters, optimizer, loops, checkpoints."""
 
+from gnomon.absent import refusing
 from gnomon.module.base import BaseModule
 from gnomon.module.bucketing_module import BucketingModule
 from gnomon.module.module import Module
@@ -14,3 +15,5 @@ __all__ = [
     "PythonModule",
     "SequentialModule",
 ]
+
+__getattr__ = refusing(__name__, __all__)

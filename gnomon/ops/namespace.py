@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
+from gnomon.absent import refuse
 from gnomon.ops import registry
 from gnomon.ops.signature import home
 
@@ -38,13 +39,15 @@ class Functions:
             AttributeError: no operator has this name there.
         """
         where = f"{self._package}.{space}".rstrip(".")
+        if name.startswith("__"):
+            refuse(where, name, ())
         for full in _full_names(space, name):
             if registry.has(full):
                 made = self._make(full, name, where)
                 if where in sys.modules:  # which has it from now on
                     vars(sys.modules[where]).setdefault(name, made)
                 return made
-        raise AttributeError(f"module {where!r} has no attribute {name!r}")
+        return refuse(where, name, _names(space))
 
     def attributes(self, space: str, own: Iterable[str] = ()) -> tuple[Find, Names]:
         """`__getattr__` and `__dir__` of a namespace's module, whose own names are `own`."""
@@ -56,8 +59,6 @@ class Functions:
         def find(name: str) -> Any:
             if name in SPACES:
                 return import_module(f"{self._package}.{name}")
-            if name.startswith("__"):
-                raise AttributeError(f"module {self._package!r} has no attribute {name!r}")
             return self.find("", name)
 
         return find, lambda: sorted({*own, *SPACES, *_names("")})

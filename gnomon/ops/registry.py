@@ -12,6 +12,7 @@ import pkgutil
 from typing import TYPE_CHECKING
 
 from gnomon import registry as _generic
+from gnomon.absent import unknown_operator
 from gnomon.lock import reentrant
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def find(name: str) -> type[Op]:
     'Concat'
     """
     _read_families()
+    if name not in _operators:
+        raise unknown_operator(name, names())
     return _operators.get(name)
 
 

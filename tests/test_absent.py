@@ -1,0 +1,72 @@
+"""Names that are not there: MXNet's are told to be on their way, others get the nearest."""
+
+import importlib
+
+import pytest
+
+import gnomon as mx
+from gnomon import absent
+from gnomon.ops import registry
+
+NAMES = [(m, n) for m, names in absent.names().items() if m != "operators" for n in sorted(names)]
+
+
+def lookup(module, name):
+    """The attribute, or what the AttributeError says; None where the module is not there."""
+    try:
+        found = importlib.import_module(f"gnomon.{module}".rstrip("."))
+    except ImportError:
+        return None
+    try:
+        return getattr(found, name)
+    except AttributeError as error:
+        return str(error)
+
+
+REFUSING = ("", "initializer", "io", "metric", "module", "ndarray", "optimizer", "symbol")
+
+
+@pytest.mark.parametrize("module", REFUSING)
+def test_every_public_name_is_there_or_on_its_way(module):
+    names = [(m, n) for m, n in NAMES if m.partition(".")[0] == module]
+    found = [lookup(m, n) for m, n in names]
+    assert names
+    assert None not in found
+    wrong = [f for f in found if isinstance(f, str) and "has no attribute" in f]
+    assert [f for f in wrong if "is not there yet" not in f] == []
+
+
+@pytest.mark.parametrize(
+    ("look", "words"),
+    [
+        (lambda: mx.sym.softmx, "did you mean 'softmax'"),
+        (lambda: mx.nd.sparse.dott, "did you mean 'dot'"),
+        (lambda: mx.io.NDArayIter, "did you mean 'NDArrayIter'"),
+        (lambda: mx.optimizer.Adan, "did you mean 'Adam'"),
+        (lambda: mx.metric.Acuracy, "did you mean 'Accuracy'"),
+        (lambda: mx.init.Xavie, "did you mean 'Xavier'"),
+        (lambda: mx.module.Modul, "did you mean 'Module'"),
+        (lambda: mx.ndaray, "did you mean 'ndarray'"),
+    ],
+)
+def test_misspelt_names(look, words):
+    with pytest.raises(AttributeError, match=words):
+        look()
+
+
+def test_mxnets_own_names(monkeypatch):
+    table = {**absent.names(), "symbol": {"Someday"}, "operators": {"_contrib_Someday"}}
+    monkeypatch.setattr(absent, "names", lambda: table)
+    with pytest.raises(AttributeError, match="MXNet's Someday is not there yet"):
+        _ = mx.sym.Someday
+    with pytest.raises(mx.MXNetError, match="'_contrib_Someday': MXNet's is not there yet"):
+        registry.find("_contrib_Someday")
+    with pytest.raises(mx.MXNetError, match="did you mean 'Convolution'"):
+        registry.find("Convolutoin")
+
+
+def test_dunder_names_are_plain():
+    with pytest.raises(AttributeError) as caught:
+        _ = mx.nd.__wrapped__
+    assert str(caught.value) == "module 'gnomon.ndarray' has no attribute '__wrapped__'"
+    assert not hasattr(mx.optimizer, "__wrapped__")
