@@ -145,7 +145,7 @@ DERIVATIVES: dict[str, tuple[Rule, ...]] = {
     "copysign": (lambda a, b, y: _sign(a) * prim("copysign", 1.0, b), _none),
     "exp": (lambda a, y: y,),
     "exp2": (lambda a, y: y * LN2,),
-    "expm1": (lambda a, y: y + 1.0,),
+    "expm1": (lambda a, y: prim("exp", a),),
     "log": (lambda a, y: 1.0 / a,),
     "log2": (lambda a, y: (1.0 / LN2) / a,),
     "log10": (lambda a, y: (1.0 / LN10) / a,),

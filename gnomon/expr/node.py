@@ -332,22 +332,24 @@ class Map(Expr):
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
         return tuple(
-            (arg, product(g, self.partial(k)))
+            (arg, self.received(k, g))
             for k, arg in enumerate(self.args)
             if not isinstance(arg, Scalar) and arg.dtype.kind == "f"
         )
 
-    def partial(self, k: int) -> Expr | Number:
-        """The derivative with respect to operand `k`; a plain number where it is constant."""
+    def received(self, k: int, g: Expr) -> Expr:
+        """What operand `k` receives: `g` times the derivative with respect to it."""
         grad, used = self.fn.grad(k).trimmed
         if grad.constant is not None:
-            return grad.constant
+            return product(g, grad.constant)
         operands: tuple[Expr, ...] = (*self.args, self)
         needed = [operands[k] for k in used]
         numbers = [e.value for e in needed if isinstance(e, Scalar)]
         if len(numbers) == len(needed):
-            return Scalar(grad(*map(float, numbers)), self.dtype)
-        return map_over(grad, needed)
+            return product(g, grad(*map(float, numbers)))
+        if grad.scaled is not None:
+            return map_over(grad.scaled, [*needed, g])
+        return g * map_over(grad, needed)
 
 
 class Cast(Expr):
@@ -466,8 +468,8 @@ def cast(e: Expr, dtype: DType) -> Expr:
     return e if isinstance(e, Expr) and e.dtype is dtype else Cast(e, dtype)
 
 
-def product(a: Expr, b: Expr | Number) -> Expr:
-    """`a * b`, without the multiplication where b is 1."""
-    if isinstance(b, bool | int | float):
-        return a if b == 1 else -a if b == -1 else a * float(b)
-    return a * b
+def product(a: Expr, b: float) -> Expr:
+    """`a * b`, without the multiplication where b is 1; 0 where it is 0, whatever `a` holds."""
+    if b == 0:
+        return map_over(SCALAR["right"], (a, 0.0))
+    return a if b == 1 else -a if b == -1 else a * float(b)

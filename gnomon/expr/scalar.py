@@ -122,6 +122,23 @@ class ScalarFn:
         body = tape.formula(self.body.replay(args, tape))
         return ScalarFn(self.name, body, integral=self.integral), used
 
+    @functools.cached_property
+    def scaled(self) -> ScalarFn | None:
+        """This function times one operand more, where it chooses between 0 and something else.
+
+        None elsewhere. The choice is then between 0 and a product: infinity times 0 would be NaN.
+        """
+        body = self.body
+        step = body.steps[body.result - body.arity] if body.result >= body.arity else None
+        if step is None or step.op != "select":
+            return None
+        branches = [body.steps[r - body.arity] for r in step.refs[1:] if r >= body.arity]
+        if not any(b.op == "const" and b.value == 0 for b in branches):
+            return None
+        tape = Tape(self.arity + 1, simplify=True)
+        *args, factor = tape.symbols
+        return ScalarFn(f"{self.name} scaled", tape.formula(body.replay(args, tape) * factor))
+
     def terms(self, arena: Arena, args: Sequence[Term]) -> Term:
         """The value as a Term of the arguments' dtype."""
         dtype = args[-1].dtype
@@ -366,7 +383,7 @@ _row("square", 1, lambda x: x * x)
 _row("reciprocal", 1, lambda x: 1.0 / x)
 _row("mod", 2, _mod, lambda a, b, y: 1.0, lambda a, b, y: -prim("floor", a / b))
 _row("clip", 3, lambda x, low, high: prim("min", prim("max", x, low), high),
-     lambda x, low, high, y: select((x < low) | (x > high), 0.0, 1.0),
+     lambda x, low, high, y: select((x >= low) & (x <= high), 1.0, 0.0),
      lambda x, low, high, y: x < low,
      lambda x, low, high, y: x > high)  # fmt: skip
 
@@ -392,4 +409,5 @@ _row("softplus", 1, _softplus, lambda x, y: -prim("expm1", -y))
 _row("softsign", 1, lambda x: x / (prim("abs", x) + 1.0), _softsign_slope)
 _row("gelu", 1, _gelu, _gelu_slope)
 _row("log_sigmoid", 1, lambda x: -_softplus(-x), lambda x, y: -prim("expm1", y))
+_row("elu", 2, lambda x, slope: select(x > 0, x, prim("expm1", x) * slope))
 _row("mish", 1, lambda x: x * prim("tanh", _softplus(x)), _mish_slope)

@@ -47,6 +47,7 @@ MEANING = {
     "degrees": (np.degrees, ANY),
     "digamma": (special.digamma, POSITIVE),
     "div": (np.divide, ANY, POSITIVE),
+    "elu": (lambda x, slope: np.where(x > 0, x, np.expm1(np.minimum(x, 0)) * slope), ANY, ANY),
     "eq": (compare("equal"), ANY, ANY),
     "erf": (special.erf, ANY),
     "erfinv": (special.erfinv, UNIT),

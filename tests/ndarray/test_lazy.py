@@ -178,13 +178,6 @@ def test_what_is_pending_and_what_needs_it():
         assert d.asnumpy().tolist() == [-4, -4], what
 
 
-def test_statements_wait_again_as_soon_as_they_may():
-    a = nd.array([1.0, 2.0])
-    with config.using(lazy=False):
-        assert not is_pending(a + 1)
-    assert is_pending(a + 1)
-
-
 def test_writes_leave_pending_values_alone():
     a, b = nd.array([1.0, 2.0, 3.0]), nd.array([1.0, 1.0, 1.0])
     view = a[1:]

@@ -1,4 +1,4 @@
-"""Pending operators as one kernel: what simplifying leaves out, and where there is no kernel."""
+"""Pending operators as one kernel: numbers that simplifying leaves out, and no kernel at all."""
 
 from __future__ import annotations
 
@@ -57,3 +57,10 @@ def test_operators_that_cannot_be_one_kernel_lose_no_operand(monkeypatch):
             x.asnumpy()
     monkeypatch.undo()
     assert (b * 2).asnumpy().tolist() == [10, 12, 14]
+
+
+def test_statements_wait_again_as_soon_as_they_may():
+    a = nd.array([1.0, 2.0])
+    with config.using(lazy=False):
+        assert (a + 1)._window is None
+    assert (a + 1)._window is not None

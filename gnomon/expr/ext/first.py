@@ -57,8 +57,8 @@ class First(Chainer):
         hit = cast(fn.ne(self.good, 0), g.dtype)
         where = arg_reduce(hit, "max", -1)
         found = pick(hit, where)
-        to_trials = Place(where, g * found, self.trials.shape[-1])
-        return (self.trials, to_trials), (self.other, g * (1.0 - found))
+        to_trials = Place(where, fn.where(found, g, 0), self.trials.shape[-1])
+        return (self.trials, to_trials), (self.other, fn.where(found, 0, g))
 
 
 @explained

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.expr import fn
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import whole
 from gnomon.expr.composite import Chainer, Scatter, Size, composite
@@ -219,7 +220,7 @@ def mat_fill_row_element(src: Expr, value: Expr, index: Expr) -> Expr:
         raise ShapeError(complaint("mat_fill_row_element", "src", "rows", f"{src!r}"))
     hit = one_hot(index, src.shape[-1], src.dtype)
     wide = broadcast_to(reshape(value, (*value.shape, 1)), src.shape)
-    return src + hit * (wide - src)
+    return fn.where(hit, wide, src)
 
 
 def cases() -> Iterator[Expr]:

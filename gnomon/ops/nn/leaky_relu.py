@@ -73,9 +73,9 @@ class LeakyReLU(Op):
         if self.act_type == "gelu":
             return fn.gelu(data)
         if self.act_type == "selu":
-            return fn.where(data > 0, data, fn.expm1(data) * SELU_ALPHA) * SELU_SCALE
+            return fn.elu(data, SELU_ALPHA) * SELU_SCALE
         if self.act_type == "elu":
-            return fn.where(data > 0, data, fn.expm1(data) * self.slope)
+            return fn.elu(data, self.slope)
         if gamma is None:
             return fn.where(data > 0, data, data * self.slope)
         axis = 1 if data.ndim > 1 else 0
