@@ -53,6 +53,11 @@ TITLES = {
         reduce_except_dim(red.sum, m, 0, 0.5)
         sumall_except_dim(m, 1)
         sum_rows(m)""",
+    "Scans": """
+        scan(m, "max", 1, reverse=True)
+        cumsum(m, 1)
+        cumprod(m, 0)
+        logcumsumexp(v)""",
     "Moving": """
         reshape(m, (3, 2))
         transpose(m)

@@ -10,7 +10,7 @@ import numpy as np
 from gnomon import dtype as dt
 from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.dtype import DType
-from gnomon.expr.scalar import ScalarFn
+from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Arena, Number, Term
 from gnomon.record import record
 
@@ -114,7 +114,6 @@ MINIMUM = _simple("min", "min", highest)
 ARGMAX = _arg("argmax", lowest, False)
 ARGMIN = _arg("argmin", highest, True)
 REDUCERS = {r.name: r for r in (SUM, PROD, MAXIMUM, MINIMUM, ARGMAX, ARGMIN)}
-NAMED = {**REDUCERS, FIRST.name: FIRST}  # those that mean the same in every process, by name
 
 
 def from_operator(fn: ScalarFn, start: Number) -> Reducer:
@@ -135,3 +134,15 @@ def from_operator(fn: ScalarFn, start: Number) -> Reducer:
         return (fn.terms(arena, (a[0], b[0])),)
 
     return Reducer(f"user:{fn.name}", 1, lambda dtype: (start,), combine, (fn.key, start))
+
+
+def _logaddexp() -> Reducer:
+    """The logarithm of a sum of exponentials."""
+    made = from_operator(SCALAR["logaddexp"], -float("inf"))
+    return Reducer("logaddexp", 1, made.start, made.combine)
+
+
+LOGADDEXP = _logaddexp()
+SCANNED = {r.name: r for r in (SUM, PROD, MAXIMUM, MINIMUM, LOGADDEXP)}
+# those that mean the same in every process, by name
+NAMED = {**REDUCERS, FIRST.name: FIRST, LOGADDEXP.name: LOGADDEXP}

@@ -302,6 +302,16 @@ def _hypot(a: Sym, b: Sym) -> Sym:
     return select(infinite, float("inf"), select(big == 0, big, length))
 
 
+def _logaddexp(a: Sym, b: Sym) -> Sym:
+    far = prim("max", a, b) + prim("log1p", prim("exp", -prim("abs", a - b)))
+    return select(a == b, a + 0.6931471805599453, far)  # infinities, too
+
+
+def _share(a: Sym, b: Sym) -> Sym:
+    """What a change of `a` does to `_logaddexp`."""
+    return select(a == b, 0.5, _sigmoid(a - b))
+
+
 def _sigmoid(x: Sym) -> Sym:
     return 1.0 / (prim("exp", -x) + 1.0)
 
@@ -395,6 +405,7 @@ for _name in ("erf", "erfinv", "gamma", "gammaln", "digamma", "trigamma"):
     _primitive(_name, _name)
 _primitive("power", "pow")
 _row("hypot", 2, _hypot, lambda a, b, y: _cosine(a, y), lambda a, b, y: _cosine(b, y))
+_row("logaddexp", 2, _logaddexp, lambda a, b, y: _share(a, b), lambda a, b, y: _share(b, a))
 _row("rsqrt", 1, lambda x: 1.0 / prim("sqrt", x), lambda x, y: -0.5 * y * y * y)
 _row("rcbrt", 1, lambda x: 1.0 / prim("cbrt", x), lambda x, y: (-1.0 / 3.0) * y / x)
 _row("arcsinh", 1, _arcsinh, lambda x, y: 1.0 / prim("sqrt", prim("fma", x, x, 1.0)))

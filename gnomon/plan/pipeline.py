@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from gnomon.expr.term import Arena
+from gnomon.plan.carry import carry, is_carried
 from gnomon.plan.collapse import collapse
 from gnomon.plan.hoist import hoist
 from gnomon.plan.ir import Kernel
@@ -24,8 +25,9 @@ def plan(stores: Sequence[Store], structure: Structure) -> Kernel:
     arena = Arena()
     scratch = Scratch(arena)
     statements = Abstract(stores, structure, arena)  # sizes, strides and numbers become arguments
-    # index rules vanish into index arithmetic; what is scattered goes where it belongs
-    *fills, nest = push(statements, arena) or [lower(statements, arena)]
+    # index rules vanish into index arithmetic; what is scattered goes where it belongs, what is
+    # scanned is carried along
+    *fills, nest = push(statements, arena) or carry(statements, arena) or [lower(statements, arena)]
     nest = order_by_store(nest)  # lanes along the destination's dense axis
     nest = collapse(nest, arena)  # fewer, longer loops
     nest = share(nest, arena, scratch)  # what several loops compute is kept
@@ -48,10 +50,12 @@ def plan(stores: Sequence[Store], structure: Structure) -> Kernel:
 def scattered(nest: Nest) -> frozenset[Hashable]:
     """The slots that `nest` reads at other offsets than those at which it stores into them.
 
-    Where it stores in turns, every read is one: what it reads may have been stored before.
+    Where it stores in turns, every read is one, for it may have been stored before, unless that is
+    just what is meant.
     """
     stored = {(root.dest.slot, root.offset.id) for root in nest.roots if not nest.turns}
-    reads = (t for t in postorder([r.value for r in nest.roots]) if t.op == "read")
+    order = postorder([r.value for r in nest.roots])
+    reads = (t for t in order if t.op == "read" and not is_carried(t))
     return frozenset(t.payload.slot for t in reads if (t.payload.slot, t.args[0].id) not in stored)
 
 

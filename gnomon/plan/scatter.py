@@ -23,6 +23,7 @@ from gnomon.expr.node import Buffer, Expr, Map, Scalar, cast
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.term import Arena, compute_dtype
 from gnomon.expr.walk import postorder
+from gnomon.plan.carry import alone
 from gnomon.plan.cut import Libraries, Piece, Temporary, cut, overlap
 from gnomon.plan.lower import Expander, Nest, Root, offset_of
 from gnomon.plan.operand import Abstract, Operand
@@ -83,7 +84,9 @@ def pieces(stores: Sequence[Store], libraries: Libraries, temporary: Temporary) 
     """What carries out `stores`, in order: calls, and groups whose scatters are apart."""
     found: list[Piece] = []
     for piece in cut(stores, libraries, temporary):
-        found.extend(separate(piece, temporary) if isinstance(piece, list) else [piece])
+        groups = alone(piece, temporary) if isinstance(piece, list) else []
+        found.extend(g for group in groups for g in separate(group, temporary))
+        found.extend([] if isinstance(piece, list) else [piece])
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 
 from gnomon.expr.term import Arena, Term, mask_of
+from gnomon.plan.carry import carries
 from gnomon.plan.ir import Body, Fold, Let, Own, Phase, Put, reducer_of
 from gnomon.plan.lower import Nest, Root
 from gnomon.plan.share import CHEAP
@@ -64,7 +65,7 @@ def _own(nest: Nest, phase: Phase) -> Own | None:
     The inner loop must be a whole row: then nothing that it stores lies in another one.
     """
     dest, arena = nest.roots[0].dest, nest.roots[0].offset.arena
-    if not nest.turns or phase.rows or phase.inner is None or dest.ndim < 2:
+    if not nest.turns or phase.rows or phase.inner is None or dest.ndim < 2 or carries(nest):
         return None
     dense = arena.const(1)
     for n, step in zip(reversed(dest.shape), reversed(dest.strides), strict=True):

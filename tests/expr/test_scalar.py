@@ -63,6 +63,7 @@ MEANING = {
     "gelu": (lambda x: 0.5 * x * special.erfc(-x / np.sqrt(2)), ANY),
     "gt": (compare("greater"), ANY, ANY),
     "hypot": (np.hypot, ANY, ANY),
+    "logaddexp": (np.logaddexp, ANY, ANY),
     "identity": (lambda x: x, ANY),
     "right": (lambda a, b: b, ANY, ANY),
     "le": (compare("less_equal"), ANY, ANY),

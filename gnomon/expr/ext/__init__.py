@@ -35,6 +35,7 @@ from gnomon.expr.ext.reduce_except_dim import reduce_except_dim, sum_rows, sumal
 from gnomon.expr.ext.reduce_with_axis import reduce_keepdim, reduce_with_axis
 from gnomon.expr.ext.repmat import repmat
 from gnomon.expr.ext.reshape import reshape
+from gnomon.expr.ext.scan import cumprod, cumsum, logcumsumexp, scan
 from gnomon.expr.ext.slice import crop, pad, slice_
 from gnomon.expr.ext.take import mat_fill_row_element, one_hot, pick, take, take_grad
 from gnomon.expr.ext.transpose import swapaxis, transpose, transpose_indices
@@ -63,10 +64,13 @@ __all__ = [
     "concat",
     "conj",
     "crop",
+    "cumprod",
+    "cumsum",
     "first",
     "flip",
     "implicit_dot",
     "iota",
+    "logcumsumexp",
     "mask",
     "mat_choose_row_element",
     "mat_fill_row_element",
@@ -84,6 +88,7 @@ __all__ = [
     "reduce_with_axis",
     "repmat",
     "reshape",
+    "scan",
     "slice_",
     "sum_rows",
     "sumall_except_dim",
