@@ -10,6 +10,8 @@ from gnomon.base import ShapeError, complaint
 from gnomon.context import Context
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.layout import dense
+from gnomon.ops.host import HostOp
+from gnomon.ops.infer import known
 from gnomon.ops.property import OpContext
 from gnomon.ops.requests import kNullOp, kWriteTo
 from gnomon.resource import request
@@ -26,6 +28,9 @@ def run(
     arguments, states = inputs[:count], inputs[count:]
     shapes = op.infer_shape([x.shape for x in arguments], zero_unknown=False)[1]
     types = op.infer_type([x._dtype for x in arguments])[1]
+    context = OpContext(is_train=train)
+    if isinstance(op, HostOp) and not all(map(known, shapes)):
+        shapes = sizes_now(op, inputs, context)
     outputs = list(given or ())
     for k, (shape, dtype) in enumerate(zip(shapes, types, strict=True)):
         if k >= len(outputs):
@@ -34,7 +39,6 @@ def run(
             expected = f"shape {tuple(shape)} of {dtype.name}"
             got = f"shape {outputs[k].shape} of {outputs[k]._dtype.name}"
             raise ShapeError(complaint(op.name, "out", expected, got))
-    context = OpContext(is_train=train)
     wanted = op.resources([x.shape for x in arguments])
     requests = [kWriteTo] * len(outputs)
 
@@ -43,6 +47,12 @@ def run(
 
     push(op.name, forward, context, wanted, inputs, [*outputs, *states], ctx)
     return outputs, context
+
+
+def sizes_now(op: HostOp, inputs: Sequence[Any], context: OpContext) -> list[Any]:
+    """The shapes of outputs that values decide, once these are there."""
+    arrays = [x.asnumpy() for x in inputs]
+    return [y.shape for y in op.results(arrays, {"train": context.is_train})]
 
 
 def run_backward(

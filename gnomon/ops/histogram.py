@@ -10,7 +10,7 @@ import numpy as np
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType, int64
 from gnomon.ops.derive import Needs
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types
+from gnomon.ops.infer import Shape, Shapes, Types
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Floats, param
 from gnomon.ops.requests import check_requests
@@ -39,7 +39,7 @@ class Histogram(Op):
 
     def shapes(self, s: Shapes) -> None:
         edges = s.rank("bins", 1)[0] if self.bin_cnt is None else self.bin_cnt + 1
-        s["output0"], s["output1"] = (max(edges - 1, UNKNOWN),), (edges,)
+        s["output0"], s["output1"] = (edges - 1,), (edges,)
 
     def types(self, t: Types) -> None:
         t.same(*self.arguments(), "output1")

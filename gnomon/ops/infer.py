@@ -2,22 +2,45 @@
 
 A rule is written once and run until nothing more is learned. It reads `s["data"]`, states
 `s["weight"] = (n, k)`, and ends early by `s.need("data")` when that is not known yet.
-Inside rules a dimension that is not known is -1; at the border MXNet's 0 stands for it.
+Inside rules a dimension that is not known is `UNKNOWN`, which equals -1 and stays what it is under
+arithmetic, so that a rule computes with sizes as if all were known; at the border MXNet's 0 stands
+for it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any, Generic, TypeVar
 
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.ops.param import Axis
 
 T = TypeVar("T")
 Shape = tuple[int, ...]
-UNKNOWN = -1
 F = TypeVar("F", bound="Facts[Any]")
+
+
+class Dim(int):
+    """A size that is not known: whatever is computed from it is not known either.
+
+    >>> 2 * UNKNOWN + 1 is UNKNOWN, UNKNOWN == -1, sum((3, UNKNOWN, 4)) is UNKNOWN
+    (True, True, True)
+    """
+
+    def _unknown(self, *others: object) -> Dim:
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _unknown
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = _unknown
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: int = Dim(-1)
 
 
 class Undetermined(Exception):
@@ -83,9 +106,9 @@ class Shapes(Facts[Shape]):
     def merge(self, name: str, old: Shape | None, new: Shape) -> Shape:
         given = new
         try:
-            new = tuple(index(d) for d in new)
+            new = tuple(UNKNOWN if d == UNKNOWN else index(d) for d in new)
         except TypeError:
-            new = (UNKNOWN - 1,)
+            new = (-2,)
         if min(new, default=0) < UNKNOWN:
             expected = "a tuple of sizes, -1 for each that is not known, in its rule"
             raise self.refuse(name, expected, f"{given!r:.60}")
@@ -108,6 +131,14 @@ class Shapes(Facts[Shape]):
         """`axis` of `name` counted from the front; ShapeError when it has no such axis."""
         return normal_axis(self.where, axis, len(self.need(name)) + extra)
 
+    def along(self, name: str, axis: Axis | None) -> Shape:
+        """The shape of `name`, which has this axis; all elements in a row where that is None."""
+        shape = self.need(name)
+        if axis is None:
+            return (times(shape),)
+        axis.of(shape)
+        return shape
+
     def alike(self, names: Sequence[str], rank: int, but: int) -> None:
         """State that `names` have `rank` axes and equal sizes along all of them except `but`."""
         free = (UNKNOWN,) * rank
@@ -123,6 +154,13 @@ class Types(Facts[DType]):
     """Dtypes known so far."""
 
     error = DTypeError
+
+    def check(self, name: str, kinds: str) -> None:
+        """Refuse a dtype of `name` that is none of `kinds`: f, i, u or b."""
+        found = self[name]
+        if found is not None and found.kind not in kinds:
+            words = {"f": "floating-point", "i": "signed", "u": "unsigned", "b": "truth"}
+            raise self.refuse(name, f"{' or '.join(words[k] for k in kinds)} numbers", found.name)
 
     def merge(self, name: str, old: DType | None, new: DType) -> DType:
         if old is not None and old is not new:
@@ -159,13 +197,8 @@ def normal_axes(where: str, axes: Sequence[int], ndim: int) -> tuple[int, ...]:
 
 
 def times(dims: Sequence[int]) -> int:
-    """The product of `dims`, -1 when one of them is not known."""
-    total = 1
-    for d in dims:
-        if d == UNKNOWN:
-            return UNKNOWN
-        total *= d
-    return total
+    """The product of `dims`, which is not known when one of them is not."""
+    return UNKNOWN if UNKNOWN in dims else math.prod(dims)
 
 
 def known(shape: Shape | None) -> bool:
@@ -182,9 +215,10 @@ def from_border(shape: Sequence[int] | None, zero_unknown: bool) -> Shape | None
 
 def to_border(shape: Shape | None, zero_unknown: bool) -> Shape | None:
     """The inverse of `from_border`."""
-    if shape is None or not zero_unknown:
-        return shape
-    return tuple(0 if d == UNKNOWN else d for d in shape)
+    if shape is None:
+        return None
+    unknown = 0 if zero_unknown else -1
+    return tuple(unknown if d == UNKNOWN else d for d in shape)
 
 
 def show_shape(shape: Shape | None) -> str:

@@ -77,7 +77,7 @@ class SliceChannel(Op):
         if size != UNKNOWN and size % self.num_outputs:
             expected = f"a multiple of {self.num_outputs} along axis {axis}"
             raise s.refuse("data", expected, f"shape {data}")
-        part = UNKNOWN if size == UNKNOWN else size // self.num_outputs
+        part = size // self.num_outputs
         if self.squeeze_axis and part not in (1, UNKNOWN):
             raise s.refuse("data", f"size {self.num_outputs} along axis {axis}", f"shape {data}")
         kept = () if self.squeeze_axis else (part,)

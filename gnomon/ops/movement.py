@@ -5,7 +5,16 @@ from __future__ import annotations
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.expr import ext
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types, normal_axes, normal_axis, show_shape
+from gnomon.ops.infer import (
+    UNKNOWN,
+    Shape,
+    Shapes,
+    Types,
+    normal_axes,
+    normal_axis,
+    show_shape,
+    times,
+)
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, OptionalDims, param
 from gnomon.ops.reshape import known_output
@@ -197,7 +206,7 @@ class Tile(Op):
 
     def shapes(self, s: Shapes) -> None:
         shape, reps = self.stretched(s.need("data"))
-        s["output"] = tuple(d * r if d != UNKNOWN else d for d, r in zip(shape, reps, strict=True))
+        s["output"] = tuple(d * r for d, r in zip(shape, reps, strict=True))
 
     def forward(self, data: Expr) -> Expr:
         shape, reps = self.stretched(data.shape)
@@ -218,14 +227,10 @@ class Repeat(Op):
     def shapes(self, s: Shapes) -> None:
         data = s.need("data")
         if self.axis is None:
-            size = 1
-            for d in data:
-                size = UNKNOWN if UNKNOWN in (size, d) else size * d
-            s["output"] = (size if size == UNKNOWN else size * self.repeats,)
+            s["output"] = (times(data) * self.repeats,)
             return
         axis = s.axis("data", self.axis)
-        size = data[axis] * self.repeats if data[axis] != UNKNOWN else UNKNOWN
-        s["output"] = (*data[:axis], size, *data[axis + 1 :])
+        s["output"] = (*data[:axis], data[axis] * self.repeats, *data[axis + 1 :])
 
     def forward(self, data: Expr) -> Expr:
         shape = data.shape

@@ -22,7 +22,8 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.node import Expr
-from gnomon.ops import derive, infer, registry
+from gnomon.ops import derive, given, infer, registry
+from gnomon.ops.case import Cases
 from gnomon.ops.infer import Shape, Shapes, Types
 from gnomon.ops.param import Param, declared, parse_fields, show, told_apart
 
@@ -57,6 +58,10 @@ class Op:
     leading: ClassVar[tuple[str, ...]] = ()  # fields that come first, wherever they are declared
     is_expression: ClassVar[bool] = False
     takes_random: ClassVar[bool] = False  # whether `forward` asks for a source of numbers
+    asked: ClassVar[tuple[str, ...]] = ()  # what `gradient` reads, by name
+    cases: ClassVar[Cases] = ()  # what the tests try it on
+    reference: ClassVar[Callable[..., Any] | None] = None  # its outputs by NumPy
+    gradient: ClassVar[Callable[..., Any] | None] = None
     sparse_grad: Any = False  # whether its gradient is row-sparse; a field of Embedding
 
     @property
@@ -65,8 +70,8 @@ class Op:
         return self.takes_random
 
     def __init_subclass__(cls) -> None:
-        for method in ("forward", "backward"):
-            if method in vars(cls):
+        for method in ("forward", "backward", "gradient", "compute"):
+            if inspect.isfunction(vars(cls).get(method)):
                 setattr(cls, method, _with_context(vars(cls)[method]))
 
     def __init__(self, **given: Any) -> None:
@@ -167,11 +172,15 @@ class Op:
         return {}
 
     def backward(self, *parts: Any, **context: Any) -> tuple[Expr | None, ...]:
-        """The gradient of each argument (None: there is none); by default derived from `forward`.
+        """The gradient of each argument (None: there is none).
 
-        Called as `backward(out_grads, inputs, outputs, **context)`: `out_grads` has one entry a
-        visible output, `inputs` the arguments and then the states, `outputs` every output.
+        That is what the class says by `gradient`, which asks for what it reads by name (see
+        `given.py`); where it says nothing, the derivative of `forward`. Called as
+        `backward(out_grads, inputs, outputs, **context)`: `out_grads` has one entry a visible
+        output, `inputs` the arguments and then the states, `outputs` every output.
         """
+        if self.gradient is not None:
+            return given.gradients(self, parts, context)
         out_grads, inputs, outputs = parts
         return derive.gradient(self, out_grads, inputs, outputs, context)
 
@@ -330,9 +339,9 @@ def op(
     parameter that counts the inputs.
     """
 
-    for what, given in (("inputs", inputs), ("outputs", outputs), ("aux", aux)):
-        if isinstance(given, str):
-            raise TypeError(complaint(f"op {name}", what, "a sequence of names", repr(given)))
+    for what, names in (("inputs", inputs), ("outputs", outputs), ("aux", aux)):
+        if isinstance(names, str):
+            raise TypeError(complaint(f"op {name}", what, "a sequence of names", repr(names)))
 
     def declare(cls: C) -> C:
         if Op not in getattr(cls, "__mro__", ()):
@@ -355,6 +364,8 @@ def describe(cls: type[Op]) -> None:
     cls.fields = declared(cls)
     cls.is_expression = cls.forward is not Op.forward
     cls.takes_random = "random" in inspect.signature(cls.forward).parameters
+    if cls.gradient is not None:
+        cls.asked = given.asked(cls.gradient)
 
 
 def _with_context(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,18 +7,46 @@ import inspect
 import operator
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gnomon import dtype as dtypes
-from gnomon.base import DTypeError, ParamError, complaint, nearest
+from gnomon.base import DTypeError, ParamError, ShapeError, complaint, nearest
 
 REQUIRED = inspect.Parameter.empty
 
 Dims = tuple[int, ...]
+
+
+class Axis(int):
+    """The number of an axis, negative from the end; it knows whose parameter it is.
+
+    >>> Axis(-1).of((2, 3)), Axis(1).of(4)
+    (1, 1)
+    """
+
+    where: str = "axis"
+    field: str = "axis"
+
+    @classmethod
+    def named(cls, number: int, where: str, field: str) -> Axis:
+        """The axis `number`, for errors of the operator `where`."""
+        made = cls(number)
+        made.where, made.field = where, field
+        return made
+
+    def of(self, shape: Sequence[int] | int) -> int:
+        """Its number from the front, in a shape or among so many axes; ShapeError if missing."""
+        ndim = shape if isinstance(shape, int) else len(shape)
+        if not -ndim <= self < ndim:
+            expected = f"an axis of {ndim} axes"
+            raise ShapeError(complaint(self.where, self.field, expected, int(self)))
+        return int(self) % ndim
+
+
 OptionalDims = tuple[int | None, ...]
 Floats = tuple[float, ...]
 
@@ -106,13 +134,20 @@ _KINDS: Mapping[Any, Kind] = {
     dtypes.DType: Kind("dtype", dtypes.of),
     Dims: Kind("tuple of ints", _read_tuple(_read_int)),
     OptionalDims: Kind("tuple of ints or None", _read_tuple(_read_int_or_none)),
+    Axis: Kind("int", lambda value: Axis(_read_int(value))),
     Floats: Kind("tuple of floats", _read_tuple(_read_float)),
     Any: Kind("any value", lambda value: value),
 }
 
 
 # known in every declaration, wherever it stands
-_NAMES = {"Dims": Dims, "OptionalDims": OptionalDims, "Floats": Floats, "DType": dtypes.DType}
+_NAMES = {
+    "Axis": Axis,
+    "Dims": Dims,
+    "OptionalDims": OptionalDims,
+    "Floats": Floats,
+    "DType": dtypes.DType,
+}
 
 
 def kind_of(annotation: Any) -> Kind:
@@ -167,7 +202,11 @@ class Param:
             raise self._refuse(where, value) from None
         if parsed is not None and not self._allows(parsed):
             raise self._refuse(where, value)
-        return parsed
+        return self.owned(where, parsed)
+
+    def owned(self, where: str, parsed: Any) -> Any:
+        """A parsed value that knows whose parameter it is, where that is an axis."""
+        return Axis.named(parsed, where, self.name) if isinstance(parsed, Axis) else parsed
 
     def _allows(self, parsed: Any) -> bool:
         if self.choices:
@@ -194,7 +233,8 @@ def param(
 ) -> Any:
     """A field of an operator: `num_hidden: int = param(low=1)`; without a default it is required.
 
-    The annotation gives the kind: int, float, bool, str, DType, Dims, Floats, or one `| None`.
+    The annotation gives the kind: int, float, bool, str, DType, Axis, Dims, Floats, or one
+    `| None`.
     """
     return Param(default, low, high, tuple(choices), doc)
 
@@ -236,9 +276,8 @@ def parse_fields(
         elif field.required:
             raise ParamError(complaint(where, name, field.describe(), "nothing"))
         else:
-            values[name] = (
-                field.default if field.default is None else field.kind.parse(field.default)
-            )
+            default = None if field.default is None else field.kind.parse(field.default)
+            values[name] = field.owned(where, default)
     return values
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gnomon.base import ShapeError, complaint
 from gnomon.expr import ext
 from gnomon.expr.node import Expr
@@ -111,11 +113,11 @@ def decode(where: str, data: Shape, codes: list[int]) -> list[int]:
     return new
 
 
-def _next(where: str, source: object, codes: list[int]) -> int:
-    size = next(source, None)  # type: ignore[call-overload]
+def _next(where: str, source: Iterator[int], codes: list[int]) -> int:
+    size = next(source, None)
     if size is None:
         raise ShapeError(complaint(where, "shape", "codes for as many axes as data has", codes))
-    return int(size)
+    return size
 
 
 def _split(where: str, size: int, a: int, b: int) -> tuple[int, int]:

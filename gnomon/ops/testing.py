@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from gnomon import dtype as dt
+from gnomon.base import DTypeError, ParamError
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.oracle import evaluate
+from gnomon.ops.case import Case
 from gnomon.ops.classic import RecordOperator
-from gnomon.ops.infer import Shape
+from gnomon.ops.host import HostOp
+from gnomon.ops.infer import Shape, known
 from gnomon.ops.op import Op
 from gnomon.ops.property import OpContext
 from gnomon.ops.requests import OpReqType, kAddTo, kNullOp, kWriteInplace, kWriteTo
@@ -49,9 +52,15 @@ class FixedRandom:
         """Numbers of the normal distribution."""
         return leaf(self.generator.normal(size=shape).astype(dtype.numpy))
 
+    def reserve(self, count: int) -> tuple[int, int]:
+        """What a generator of NumPy's is made from."""
+        return 5, 0
+
 
 def forward(op: Op, inputs: Arrays, train: bool = False) -> list[Array]:
-    """Every output of `op` on arguments and states, by the oracle."""
+    """Every output of `op` on arguments and states: by the oracle, or as it runs on data."""
+    if not op.is_expression:
+        return stored_outputs(op, inputs, kWriteTo, train)
     values = op.apply([leaf(x) for x in inputs], train=train, random=FixedRandom())
     return [evaluate(v) for v in values]
 
@@ -59,10 +68,16 @@ def forward(op: Op, inputs: Arrays, train: bool = False) -> list[Array]:
 def backward(
     op: Op, inputs: Arrays, out_grads: Sequence[Array | None], train: bool = False
 ) -> list[Array | None]:
-    """The gradient of every argument of `op`, by the oracle."""
+    """The gradient of every argument of `op`: by the oracle, or as it runs on data."""
+    if not op.is_expression:
+        made = forward(op, inputs, train)
+        heads = [
+            np.zeros_like(y) if g is None else g for y, g in zip(made, out_grads, strict=False)
+        ]
+        return list(stored_gradients(op, inputs, made, heads, kWriteTo, train))
     outputs = [leaf(y) for y in forward(op, inputs, train)]
-    heads = [None if g is None else leaf(g) for g in out_grads]
-    grads = op.backward(heads, [leaf(x) for x in inputs], outputs, train=train)
+    leaves = [None if g is None else leaf(g) for g in out_grads]
+    grads = op.backward(leaves, [leaf(x) for x in inputs], outputs, train=train)
     return [None if g is None else evaluate(g) for g in grads]
 
 
@@ -87,6 +102,38 @@ def check(
     check_gradient(op, wide, differentiable, train, tolerance)
 
 
+def check_case(cls: type[Op], case: Case) -> None:
+    """Everything that holds for any operator, on one of its cases; `docs/operators.md` says more.
+
+    In float64 against its `reference` and finite differences, compiled in float32 with all four
+    requests, and in float16 where it takes that.
+    """
+    op, arrays = cls.parse(case.params), case.arrays()
+    reference = None if op.reference is None else op.reference
+    differentiable = () if op.is_random else case.differentiable
+    check(
+        op,
+        arrays,
+        reference,
+        differentiable=differentiable,
+        train=case.train,
+        tolerance=case.tolerance,
+    )
+    tolerance = max(case.tolerance, 2e-5)
+    check_storing(op, _as(arrays, "float32"), case.train, 10 * tolerance)
+    half = _as(arrays, "float16")
+    try:
+        op.infer_type([dt.of(x.dtype) for x in half[: len(op.arguments())]])
+    except (DTypeError, ParamError):
+        return
+    check_storing(op, half, case.train, max(case.tolerance, 2e-2), [kWriteTo])
+
+
+def _as(arrays: Arrays, dtype: str) -> list[Array]:
+    """Arrays with those of floats in another dtype."""
+    return [x.astype(dtype) if x.dtype.kind == "f" else x for x in arrays]
+
+
 def check_values(
     op: Op, inputs: Arrays, expected: Any, train: bool = False, tolerance: float = 1e-5
 ) -> None:
@@ -108,6 +155,13 @@ def check_inference(op: Op, inputs: Arrays, train: bool = False) -> None:
     sizes, types = op.infer_shape(shapes[:n], zero_unknown=False), op.infer_type(kinds[:n])
     assert sizes[0] + sizes[2] == shapes, f"{op!r}: inferred {sizes} of {shapes}"
     assert types[0] + types[2] == kinds, f"{op!r}: inferred {types} of {kinds}"
+    check_partial(op, shapes[:n])
+    if not op.is_expression:
+        found = [(y.shape, dt.of(y.dtype)) for y in forward(op, inputs, train)]
+        pairs = zip(sizes[1], types[1], found, strict=True)
+        agree = all(t is y[1] and _agree(s and _unsigned(s), y[0]) for s, t, y in pairs)
+        assert agree, f"{op!r}: inferred {sizes[1]}, {types[1]}, found {found}"
+        return
     values = op.apply([leaf(x) for x in inputs], train=train, random=FixedRandom())
     told_of = list(zip(sizes[1], types[1], strict=True))
     told_by = [(v.shape, v.dtype) for v in values]
@@ -119,7 +173,6 @@ def check_inference(op: Op, inputs: Arrays, train: bool = False) -> None:
     for name, x, g in zip(op.arguments(), inputs, grads, strict=False):
         same = g is None or (g.shape, g.dtype) == (x.shape, dt.of(x.dtype))
         assert same, f"{op!r}: gradient of {name} is {g!r}"
-    check_partial(op, shapes[:n])
 
 
 def check_partial(op: Op, shapes: Sequence[Shape]) -> None:
@@ -136,6 +189,11 @@ def check_partial(op: Op, shapes: Sequence[Shape]) -> None:
                 part[0][k] = None
             agree = all(map(_agree, chain(*part), chain(*whole)))
             assert agree, f"{op!r}: with {op.arguments()[k]} {less} inferred {part}, else {whole}"
+
+
+def _unsigned(shape: Shape) -> Shape:
+    """A shape with 0 for what is not known, as at the border."""
+    return tuple(max(d, 0) for d in shape)
 
 
 def _agree(told: Shape | None, full: Shape | None) -> bool:
@@ -221,6 +279,8 @@ def stored_outputs(op: Op, inputs: Arrays, request: OpReqType, train: bool) -> l
     n = len(op.arguments())
     shapes, kinds = [x.shape for x in inputs[:n]], [dt.of(x.dtype) for x in inputs[:n]]
     outs, types = op.infer_shape(shapes, zero_unknown=False)[1], op.infer_type(kinds)[1]
+    if isinstance(op, HostOp) and not all(map(known, outs)):  # values decide
+        outs = [y.shape for y in op.results(inputs, {"train": train})]
     held = [x.copy() for x in inputs]
     told = [np.ones(s or (), t.numpy) for s, t in zip(outs, types, strict=True) if t]
     if request is kWriteInplace:

@@ -8,6 +8,7 @@ from typing import Any
 from gnomon.dtype import DType
 from gnomon.expr import fn
 from gnomon.expr.node import Expr, Scalar, cast
+from gnomon.ops.case import case
 from gnomon.ops.create import full
 from gnomon.ops.infer import Types
 from gnomon.ops.op import Op, op
@@ -17,14 +18,27 @@ DTYPES = ("bfloat16", "bool", "float16", "float32", "float64", "int32", "int64",
 
 
 def unary(
-    name: str, function: Callable[[Any], Expr], doc: str, *aliases: str, sparse: bool = True
+    name: str,
+    function: Callable[[Any], Expr],
+    doc: str,
+    *aliases: str,
+    sparse: bool = True,
+    reference: Callable[[Any], Any] | None = None,
+    between: tuple[float, float] = (-2, 2),
 ) -> type[Op]:
-    """Declare the operator that maps `function`; most have a second name `_sparse_...`."""
+    """Declare the operator that maps `function`; most have a second name `_sparse_...`.
+
+    `reference` is the same by NumPy, which the tests compare it with at numbers `between` two.
+    """
 
     class Unary(Op):
         def forward(self, data: Expr) -> Expr:
             return function(data)
 
+    if reference is not None:
+        Unary.reference = staticmethod(reference)
+        low, high = between
+        Unary.cases = tuple(case(shape, low=low, high=high) for shape in ((7,), (2, 3), (0, 3)))
     Unary.__name__ = Unary.__qualname__ = name
     Unary.__doc__ = doc
     more = (f"_sparse_{name}",) if sparse else ()

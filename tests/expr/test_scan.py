@@ -136,7 +136,7 @@ def test_what_is_refused():
         shadow.cumsum(x, 2)
     with pytest.raises(ParamError, match="scan: argument 'reducer': expected one of sum, prod"):
         shadow.scan(x, "median")
-    with pytest.raises(ParamError, match="one of single values, got 'argmax'|got argmax"):
+    with pytest.raises(ParamError, match="one of single values, got argmax"):
         shadow.scan(x, shadow.reducer.ARGMAX)
     with pytest.raises(DTypeError, match="scan: argument 'src': expected a dtype of numbers"):
         shadow.cumsum(shadow.Tensor(np.ones(3, bool)))

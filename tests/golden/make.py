@@ -2,8 +2,8 @@
 
 Run by hand, in a virtual environment with numpy==1.23.5 and mxnet==1.9.1 (Python 3.11 or older):
 
-    python tests/golden/make.py [files] [operators] [networks] [graphs] [facts] [training] [cells]
-        [chains]
+    python tests/golden/make.py [files] [operators[-group]] [networks] [graphs] [facts] [training]
+        [cells] [chains]
 
 It runs on MXNet's synchronous engine and without its subgraph backend: with its threaded engine and
 oneDNN this version gives wrong gradients of convolutional networks now and then, and with the
@@ -35,7 +35,8 @@ def main() -> None:
     folder = Path(__file__).parent
     sys.path.insert(0, str(folder))
     for part in sys.argv[1:] or PARTS:
-        importlib.import_module(f"make_{part}").make(folder)
+        name, _, group = part.partition("-")
+        importlib.import_module(f"make_{name}").make(folder, *filter(None, [group]))
 
 
 if __name__ == "__main__":

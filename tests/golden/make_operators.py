@@ -1,16 +1,19 @@
-"""operators.json and operators.npz: what every operator computes, forward and backward."""
+"""operators.json and operators.npz: what every operator computes, forward and backward.
 
+A later file of records `make_cases_x.py` has files of its own, operators-x.json and .npz, which
+`python tests/golden/make.py operators-x` writes.
+"""
+
+import importlib
 import json
 import sys
 
-import make_cases_loss  # noqa: F401  importing enters the records
-import make_cases_math  # noqa: F401
-import make_cases_nn  # noqa: F401
-import make_cases_shape  # noqa: F401
 import mxnet as mx
 import numpy as np
 from inputs import draw, initial
 from make_case import CASES
+
+FIRST = ("loss", "math", "nn", "shape")  # in the files without a name of their own
 
 
 def find(namespace, name):
@@ -100,8 +103,11 @@ def record_update(record, values):
     return {f"aux:{k}": a.asnumpy() for k, a in arrays.items() if k != "grad"}
 
 
-def make(folder) -> None:
-    """Run every record."""
+def make(folder, group="") -> None:
+    """Run every record of a group."""
+    for name in [group] if group else FIRST:
+        importlib.import_module(f"make_cases_{name}")  # which enters them
+    stem = f"operators-{group}" if group else "operators"
     facts, arrays = [], {}
     for record in CASES:
         values = inputs(record)
@@ -116,6 +122,7 @@ def make(folder) -> None:
         plain["grad"] = wanted(record, values) if record["mode"] == "symbol" else []
         facts.append({k: v for k, v in plain.items() if v or k in ("op", "train", "id")})
     lines = ",\n".join(json.dumps(f) for f in facts)
-    (folder / "operators.json").write_text(f"[\n{lines}\n]\n")
-    np.savez_compressed(folder / "operators.npz", **arrays)
+    (folder / f"{stem}.json").write_text(f"[\n{lines}\n]\n")
+    np.savez_compressed(folder / f"{stem}.npz", **arrays)
+    CASES.clear()
     print(f"{len(facts)} records of operators, {len(arrays)} arrays")

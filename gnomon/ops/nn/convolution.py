@@ -68,14 +68,12 @@ class Convolution(Op):
         n, c, *space = window.ordered(s.rank("data", len(self.kernel) + 2), self.order)
         if c != UNKNOWN and c % self.num_group:
             raise s.refuse("data", f"channels in {self.num_group} groups", f"{c} channels")
-        inner = UNKNOWN if c == UNKNOWN else c // self.num_group
-        s["weight"] = window.ordered((self.num_filter, inner, *self.kernel), back)
+        s["weight"] = window.ordered((self.num_filter, c // self.num_group, *self.kernel), back)
         inner = window.ordered(s.need("weight"), self.order)[1]
         sizes = self.output_sizes(s, space)
         s["output"] = window.ordered((n, self.num_filter, *sizes), back)
         n = window.ordered(s.need("output"), self.order)[0]
-        c = UNKNOWN if inner == UNKNOWN else inner * self.num_group
-        s["data"] = window.ordered((n, c, *space), back)
+        s["data"] = window.ordered((n, inner * self.num_group, *space), back)
 
     def output_sizes(self, s: Shapes, space: list[int]) -> list[int]:
         """Spatial sizes of the output; ShapeError where the window does not fit."""

@@ -51,7 +51,7 @@ class Deconvolution(Op):
         spans = window.reach(self.kernel, window.per_axis(self, "dilate", 1, n))
         strides = window.per_axis(self, "stride", 1, n)
         rows = zip(space, strides, spans, strict=True)
-        return [UNKNOWN if d == UNKNOWN else (d - 1) * s + k for d, s, k in rows]
+        return [(d - 1) * s + k for d, s, k in rows]
 
     def cut(self, whole: list[int]) -> tuple[window.Sizes, window.Sizes]:
         """What is cut off on either side, and what is added at the end."""

@@ -37,7 +37,7 @@ class Pad(Op):
             ):
                 raise s.refuse("data", f"sizes above pad_width, {self.pad_width}", f"shape {data}")
         rows = zip(data, self.widths, strict=True)
-        s["output"] = tuple(d if d == UNKNOWN else d + a + b for d, (a, b) in rows)
+        s["output"] = tuple(d + a + b for d, (a, b) in rows)
 
     def forward(self, data: Expr) -> Expr:
         if self.mode == "constant":

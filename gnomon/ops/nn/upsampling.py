@@ -47,12 +47,11 @@ class UpSampling(Op):
             self.smooth().shapes(s)
             return
         first = s.rank("arg0", 4)
-        space = tuple(d if d == UNKNOWN else d * self.scale for d in first[2:])
+        space = tuple(d * self.scale for d in first[2:])
         channels = [s.rank(name, 4)[1] for name in self.arguments()]
         for name in self.arguments():
             self.fits(s, name, space)
-        joint = UNKNOWN if UNKNOWN in channels else sum(channels)
-        joint = channels[0] if self.multi_input_mode == "sum" else joint
+        joint = channels[0] if self.multi_input_mode == "sum" else sum(channels)
         s["output"] = (first[0], joint, *space)
 
     def fits(self, s: Shapes, name: str, space: tuple[int, ...]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from gnomon.base import ParamError, complaint
 from gnomon.expr import ext
 from gnomon.expr.node import Expr
-from gnomon.ops.infer import UNKNOWN
 from gnomon.ops.op import Op
 
 Sizes = tuple[int, ...]
@@ -29,8 +28,8 @@ def reach(kernel: Sizes, dilate: Sizes) -> Sizes:
 
 
 def places(size: int, window: int, stride: int, pad: int) -> int:
-    """How many windows fit; -1 when the size is not known."""
-    return UNKNOWN if size == UNKNOWN else (size + 2 * pad - window) // stride + 1
+    """How many windows fit."""
+    return (size + 2 * pad - window) // stride + 1
 
 
 def channels_first(layout: str) -> tuple[int, ...]:

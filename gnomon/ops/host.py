@@ -1,0 +1,139 @@
+"""HostOp: an operator that needs values to know what to do, on NumPy arrays.
+
+    @op("_contrib_sorted_rows")
+    class SortedRows(HostOp):
+        \"\"\"The elements of each row in order.\"\"\"
+
+        def compute(self, data: Array) -> Array:
+            return np.sort(data, axis=-1)
+
+        def gradient(self, grad: Array, data: Array) -> Array:
+            back = np.argsort(np.argsort(data, axis=-1), axis=-1)
+            return np.take_along_axis(grad, back, axis=-1)
+
+It runs on a worker of the engine, between the native programs of a bound graph. Arrays come as
+NumPy sees them, of any strides and not to be written, half floats as float32; what comes back is
+converted to what inference said, and stored as each request says.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import ShapeError, complaint
+from gnomon.dtype import DType
+from gnomon.expr.primitive import convert
+from gnomon.ops import given
+from gnomon.ops.derive import Needs
+from gnomon.ops.infer import Shape
+from gnomon.ops.op import Op
+from gnomon.ops.requests import check_requests, kAddTo, kNullOp
+from gnomon.resource import ResourceRequest
+
+Array = np.ndarray[Any, Any]
+
+
+class HostOp(Op):
+    """What such operators share; a subclass says `compute`, and `gradient` where it has one."""
+
+    @property
+    def is_random(self) -> bool:
+        return "random" in inspect.signature(self.compute).parameters
+
+    def compute(self, *inputs: Array, **context: Any) -> Any:
+        """The output as an array, or a tuple of all outputs; arguments first, then states.
+
+        Keyword-only parameters ask for context: `train`, and `random`, a `numpy.random.Generator`
+        that `mx.random.seed` determines.
+        """
+        raise NotImplementedError(f"{self.name}: says nothing of compute")
+
+    def results(self, inputs: Sequence[Array], context: Mapping[str, Any]) -> tuple[Array, ...]:
+        """What `compute` gives, as arrays: one for each output, or ShapeError."""
+        with np.errstate(all="ignore"):
+            found = self.compute(*map(_seen, inputs), **context)
+        values = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+        names = self.outputs()
+        if len(values) != len(names):
+            expected = f"{len(names)} arrays: {', '.join(names)}"
+            raise ShapeError(complaint(f"{self.name}.compute", "result", expected, len(values)))
+        return tuple(map(np.asarray, values))
+
+    def resources(self, in_shapes: Sequence[Shape], backward: bool = False) -> list[Any]:
+        return [ResourceRequest("kRandom")] if self.is_random and not backward else []
+
+    def context(self, ctx: Any) -> dict[str, Any]:
+        """What `compute` may ask for by name."""
+        found: dict[str, Any] = {"train": ctx.is_train}
+        if self.is_random:
+            found["random"] = generator(ctx.requested[0].get_random())
+        return found
+
+    def run(self, ctx: Any, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
+        check_requests(self.name, req, out_data)
+        arrays = [blob.tensor.numpy() for blob in (*in_data, *aux)]
+        values = self.results(arrays, self.context(ctx))
+        where = f"{self.name}.compute"
+        self.store(where, self.outputs(), values, req, out_data)
+
+    def run_backward(
+        self, ctx: Any, out_grad: Any, in_data: Any, out_data: Any, req: Any, in_grad: Any, aux: Any
+    ) -> None:
+        check_requests(self.name, req, in_grad)
+        found: tuple[Any, ...] = (None,) * len(in_grad)
+        if self.gradient is not None:
+            groups = (out_grad, (*in_data, *aux), out_data)
+            parts = [[None if b is None else _seen(b.tensor.numpy()) for b in g] for g in groups]
+            with np.errstate(all="ignore"):
+                found = given.gradients(self, parts, {"train": ctx.is_train})
+        self.store(f"{self.name}.gradient", self.arguments(), found, req, in_grad)
+
+    def store(self, where: str, names: Sequence[str], values: Any, req: Any, dest: Any) -> None:
+        """Store each value as its request says; None is 0.
+
+        Raises:
+            ShapeError: a value is not of the shape of its destination; nothing has been written.
+        """
+        for name, value, blob in zip(names, values, dest, strict=True):
+            if blob is not None and value is not None and np.shape(value) != blob.shape_:
+                expected = f"shape {tuple(blob.shape_)}, as shapes() says"
+                raise ShapeError(complaint(where, name, expected, f"shape {np.shape(value)}"))
+        for value, request, blob in zip(values, req, dest, strict=True):
+            if blob is not None:
+                store(blob, request, np.zeros((), np.float32) if value is None else value)
+
+    def backward_needs(
+        self, in_shapes: Sequence[Shape], in_types: Sequence[DType], **context: Any
+    ) -> Needs:
+        return Needs((), (), ()) if self.gradient is None else given.needs(self)
+
+
+def store(blob: Any, request: Any, values: Any) -> None:
+    """Store values into memory as a request says; a smaller one is repeated."""
+    if request == kNullOp:
+        return
+    memory = blob.tensor.numpy()
+    values = np.broadcast_to(values, memory.shape)
+    if request == kAddTo:
+        memory += convert(values, memory.dtype)
+    else:
+        np.copyto(memory, convert(values, memory.dtype))
+
+
+def generator(draws: Any) -> np.random.Generator:
+    """NumPy's generator of the next numbers of a device's."""
+    seed, position = draws.reserve(1)
+    return np.random.Generator(np.random.Philox(key=seed % (1 << 64), counter=position << 64))
+
+
+def _seen(array: Array) -> Array:
+    """An array as `compute` gets it: not to be written, half floats as float32."""
+    if array.dtype.itemsize == 2 and array.dtype.kind not in "iu":
+        array = array.astype(np.float32)
+    view = array.view()
+    view.flags.writeable = False
+    return view
