@@ -161,7 +161,9 @@ def laid(call: Call, operands: dict[str, Any], out: Buffer) -> dnn.DnnStep | Non
     layouts = {name: layout_of(b) for name, b in pictures.items()}
     if any(x is not None and x is not dnn.PLAIN for x in layouts.values()):
         # what lies both ways, for lack of channels or of space, lies as the others do
-        layouts |= {n: last(b) for n, b in pictures.items() if n != weight_of(call) and both(b)}
+        layouts |= {
+            n: dnn.last(b.shape) for n, b in pictures.items() if n != weight_of(call) and both(b)
+        }
     if None in layouts.values():
         return None
     if isinstance(call, nodes.MaxPoolGradient) and layouts.pop("data") != layouts["out"]:
@@ -178,18 +180,7 @@ def layout_of(buffer: Buffer) -> dnn.Layout | None:
     """How a buffer lies: plain, or with its channels last; None where it lies otherwise."""
     if buffer.contiguous:
         return dnn.PLAIN
-    return last(buffer) if channels_last(buffer) else None
-
-
-def last(buffer: Buffer) -> dnn.Layout:
-    """The layout of channels last, without gaps."""
-    return dnn.last(buffer.shape, strides_last(buffer.shape))
-
-
-def strides_last(shape: Sizes) -> Sizes:
-    """The strides of (N, C, space...) that lie without gaps in the order N, space, C."""
-    steps = row_major((shape[0], *shape[2:], shape[1]))
-    return steps[0], steps[-1], *steps[1:-1]
+    return dnn.last(buffer.shape) if channels_last(buffer) else None
 
 
 def both(buffer: Buffer) -> bool:
@@ -233,7 +224,7 @@ def turned(operands: dict[str, Any]) -> tuple[list[Step], dict[str, Any]]:
     for name, operand in operands.items():
         found[name] = operand
         if not channels_last(operand):
-            held, strides = temporary(operand), strides_last(operand.shape)
+            held, strides = temporary(operand), dnn.strides_last(operand.shape)
             copy = Buffer(operand.shape, operand.dtype, strides, held.address, held.owner)
             found[name] = copy
             before.append(stored(Store(copy, "saveto", operand)))

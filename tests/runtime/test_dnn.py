@@ -174,6 +174,27 @@ def test_weights_in_a_chosen_layout_pass_through() -> None:
     near(y, run(dnn.convolution_forward(conv), z, data=x, weight=dw, out=z))
 
 
+@pytest.mark.parametrize("last", ["data", "out"])
+def test_a_depthwise_convolution_between_two_layouts_takes_the_code_of_one(last: str) -> None:
+    conv = dnn.Convolution((2, 24, 6, 5), (24, 1, 3, 3), pad_left=(1, 1), groups=24)
+    layouts = {"data": dnn.last(conv.data), "out": dnn.last(conv.out)}
+    whole = dnn.convolution_forward(conv, layouts=layouts)
+    step = dnn.convolution_forward(conv, layouts={last: layouts[last]})
+    assert step.implementation == whole.implementation
+    rng = np.random.default_rng(1)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in (conv.data, conv.weight))
+    out = np.empty(conv.out if last == "data" else (2, 6, 5, 24), np.float32)
+    held = x if last == "out" else np.ascontiguousarray(x.transpose(0, 2, 3, 1))
+    step.bind(data=held.ctypes.data, weight=w.ctypes.data, out=out.ctypes.data)
+    step.run()
+    windows = np.lib.stride_tricks.sliding_window_view(
+        np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), (3, 3), (2, 3)
+    )
+    expected = np.einsum("ncabkl,ckl->ncab", windows, w[:, 0])
+    got = out if last == "data" else out.transpose(0, 3, 1, 2)
+    np.testing.assert_allclose(got, expected, 1e-4, 1e-5)
+
+
 def test_bind_again_share_workspace_and_outlive_the_step() -> None:
     conv = CONVOLUTIONS[2]
     x, w = random(*conv.data), random(*conv.weight, seed=1)

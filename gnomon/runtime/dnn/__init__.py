@@ -6,7 +6,7 @@ from gnomon.runtime.dnn.convolution import (
     convolution_forward,
 )
 from gnomon.runtime.dnn.geometry import Convolution
-from gnomon.runtime.dnn.layout import CHOSEN, PLAIN, Layout, last
+from gnomon.runtime.dnn.layout import CHOSEN, PLAIN, Layout, last, strides_last
 from gnomon.runtime.dnn.library import Refused, available, why_not
 from gnomon.runtime.dnn.matmul import matmul, supports_matmul
 from gnomon.runtime.dnn.pooling import (
@@ -30,6 +30,7 @@ __all__ = [
     "convolution_backward_weight",
     "convolution_forward",
     "last",
+    "strides_last",
     "matmul",
     "pooling_backward",
     "pooling_forward",

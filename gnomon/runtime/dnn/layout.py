@@ -41,9 +41,15 @@ def plain(shape: Sequence[int]) -> Description:
     return Description.plain(tuple(shape), row_major(shape))
 
 
-def last(shape: Sequence[int], strides: Sequence[int]) -> Layout:
-    """The layout of an operand with these strides, its channels last."""
-    return Layout("last", Description.plain(tuple(shape), tuple(strides)))
+def last(shape: Sequence[int]) -> Layout:
+    """The layout of channels last, without gaps."""
+    return Layout("last", Description.plain(tuple(shape), strides_last(shape)))
+
+
+def strides_last(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of (N, C, space...) that lie without gaps in the order N, space, C."""
+    steps = row_major((shape[0], *shape[2:], shape[1]))
+    return steps[0], steps[-1], *steps[1:-1]
 
 
 class Side:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from gnomon.runtime.dnn.geometry import Convolution
-from gnomon.runtime.dnn.layout import plain
+from gnomon.runtime.dnn.layout import last, plain
 from gnomon.runtime.dnn.library import (
     Description,
     Owned,
@@ -77,12 +77,27 @@ def _open(
     bias: Description | None,
     dst: Description | None,
 ) -> tuple[Description, Description, Description | None, Description]:
+    src, dst = _alike(conv, src, dst)
     return (
         src or Description.open(conv.data),
         weights or Description.open(conv.grouped),
         bias,
         dst or Description.open(conv.out),
     )
+
+
+def _alike(
+    conv: Convolution, src: Description | None, dst: Description | None
+) -> tuple[Description | None, Description | None]:
+    """The pictures' layouts: where each channel is by itself, channels last for both if for one.
+
+    Where they differ, oneDNN takes code that is ten times slower than a copy and its good code.
+    """
+    if conv.groups > 1 and (src is None) != (dst is None):
+        data, out = last(conv.data).description, last(conv.out).description
+        if src == data or dst == out:
+            return data, out
+    return src, dst
 
 
 def _hint(conv: Convolution) -> Owned:
