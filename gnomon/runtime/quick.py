@@ -38,7 +38,7 @@ from gnomon.runtime import fields, jit, launch_code, quick_call, quick_code, qui
 from gnomon.runtime.fields import offset
 from gnomon.runtime.launch import Launch, Method, for_good, method_of, native_code
 from gnomon.runtime.native import Block, ffi
-from gnomon.runtime.quick_code import BITS, MIX
+from gnomon.runtime.quick_code import BITS, MIDDLE, MIX, TINY
 from gnomon.runtime.quick_tensor import ABSENT, ROW
 
 PATIENCE = 16  # launches before native code takes over
@@ -154,8 +154,8 @@ def note_launch(dest: Buffer, saver: Saver, value: Expr, launch: Launch) -> bool
     if not _ready() or patterns is None:
         return False
     kinds: list[object] = [patterns[1]]
-    if type(value) is Scalar and dest.dtype.kind == "f":
-        kinds += [float, int]
+    if type(value) is Scalar:
+        kinds += [kind for kind in (float, int, TINY, MIDDLE) if _held(kind, dest.dtype)]
     found = (launch.recipe, launch)
     return all(enter((_savers[saver], kind, patterns[0]), found) for kind in kinds)
 
@@ -194,13 +194,28 @@ def _note_map(fn: ScalarFn, operands: Sequence[Any], made: Any) -> None:
             if patterns is None:
                 return
             keys.append(patterns[0])
-        elif type(operand) in _NUMBERS and made.dtype.kind == "f":
-            keys.append(int if type(operand) is int else float)
+        elif type(operand) in _NUMBERS and _held(_kind(operand), made.dtype):
+            keys.append(_kind(operand))
         else:
             return
     patterns = _patterns(made)
     if patterns is not None and len(keys) <= 4:
-        enter(keys, patterns)
+        enter(keys, (*patterns, fn.modular))
+
+
+def _kind(number: float) -> object:
+    """The kind of a number, as native code tells it."""
+    if type(number) is not int:
+        return float
+    middle = MIDDLE if -(1 << 31) <= number < 1 << 31 else int
+    return TINY if 0 <= number < 128 else middle
+
+
+def _held(kind: object, dtype: DType) -> bool:
+    """Whether a dtype holds all numbers of a kind, or rounds them."""
+    if kind is TINY:
+        return dtype.kind in "fiu"
+    return dtype.kind == "f" or (kind is MIDDLE and dtype.kind == "i" and dtype.size >= 4)
 
 
 def _patterns(*nodes: Expr) -> list[Pattern] | None:

@@ -9,9 +9,12 @@ method, whatever it is: nothing is decided here, and no error is raised.
 The table: two words, the address of the epoch and the epoch it holds for; then entries of eight
 words: four to look for, and four that are found. It is searched in two places, next to each other.
 
-    function, pattern, pattern or type of a number or 0, the same  -> pattern of the node
-    saver, pattern or type of a number, pattern of the destination -> recipe, launch
+    function, pattern, pattern or kind of a number or 0, the same  -> pattern of the node, modular
+    saver, pattern or kind of a number, pattern of the destination -> recipe, launch
     pattern, start, stop, step (or what marks a whole number)      -> shape, strides, pattern, bytes
+
+The kind of a number is its type, and for whole ones how large they are: `TINY` fits every integer
+type, `MIDDLE` those of 32 and 64 bits with a sign, so that none has to be checked when it comes.
 
 Names in angle brackets are numbers: where objects hold their attributes (`fields.py`). The entries
 keep nothing alive; `quick.py` does, until the table is emptied. That may happen whenever an object
@@ -24,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 BITS = 12  # of the number of places
+TINY, MIDDLE = 1, 2
 MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5)
 
 QUICK = """
@@ -100,17 +104,39 @@ define internal ptr @matching(i64 %place, i64 %a, i64 %b, i64 %c, i64 %d) always
   ret ptr %result
 }
 
-; an operand as a word to look for: its pattern, or what number it is; 0 for neither
+; an operand as a word to look for: its pattern, or the kind of a number; 0 for neither
 
 define internal i64 @key(ptr %x) noinline {
   %type = call ptr @field(ptr %x, i64 <type>)
-  %float = icmp eq ptr %type, @float
   %int = icmp eq ptr %type, @int
-  %plain = or i1 %float, %int
-  br i1 %plain, label %number, label %other
-number:
-  %as.number = ptrtoint ptr %type to i64
-  ret i64 %as.number
+  br i1 %int, label %whole, label %float
+whole:
+  %value = call i64 @PyLong_AsLongLong(ptr %x)
+  %tiny = icmp ult i64 %value, 128
+  br i1 %tiny, label %small, label %larger
+small:
+  ret i64 <tiny>
+larger:
+  %suspect = icmp eq i64 %value, -1
+  br i1 %suspect, label %clear, label %size
+clear:
+  %error = call ptr @PyErr_Occurred()
+  %beyond = icmp ne ptr %error, null
+  br i1 %beyond, label %huge, label %size
+huge:
+  call void @PyErr_Clear()
+  br label %large
+size:
+  %moved = add i64 %value, 2147483648
+  %middle = icmp ult i64 %moved, 4294967296
+  br i1 %middle, label %fits, label %large
+fits:
+  ret i64 <middle>
+large:
+  ret i64 ptrtoint (ptr @int to i64)
+float:
+  %plain = icmp eq ptr %type, @float
+  br i1 %plain, label %numpy, label %other
 other:
   %of.numpy = call i1 @of_numpy(ptr %x)
   br i1 %of.numpy, label %numpy, label %ask
@@ -139,7 +165,7 @@ define internal i1 @of_numpy(ptr %x) alwaysinline {
 
 ; a new reference to an operand of a node of that pattern; numbers become Scalars
 
-define internal ptr @operand(ptr %x, ptr %pattern) noinline {
+define internal ptr @operand(ptr %x, ptr %pattern, ptr %modular) noinline {
   %type = call ptr @field(ptr %x, i64 <type>)
   %float = icmp eq ptr %type, @float
   %int = icmp eq ptr %type, @int
@@ -165,7 +191,7 @@ number:
   br i1 %failed, label %out, label %fill
 fill:
   call void @set(ptr %made, i64 <Scalar.value>, ptr %value)
-  call void @put(ptr %made, i64 <Scalar.modular>, ptr @False)
+  call void @put(ptr %made, i64 <Scalar.modular>, ptr %modular)
   call void @put(ptr %made, i64 <Expr.shape>, ptr @nothing)
   call void @put(ptr %made, i64 <Expr.exp_type>, ptr @mapper)
   %dtype = call ptr @field(ptr %pattern, i64 <Pattern.dtype>)
@@ -208,24 +234,28 @@ look:
   br i1 %unknown, label %none, label %make
 make:
   %pattern = load ptr, ptr %entry
+  %modular.at = getelementptr i64, ptr %entry, i64 1
+  %modular.word = load i64, ptr %modular.at
+  %counts = icmp ne i64 %modular.word, 0
+  %modular = select i1 %counts, ptr @True, ptr @False
   call void @Py_IncRef(ptr %pattern)
   %args = call ptr @PyTuple_New(i64 %count)
   %no.room = icmp eq ptr %args, null
   br i1 %no.room, label %release, label %a.put
 a.put:
-  %a.fine = call i1 @element(ptr %args, i64 0, ptr %a, ptr %pattern)
+  %a.fine = call i1 @element(ptr %args, i64 0, ptr %a, ptr %pattern, ptr %modular)
   br i1 %a.fine, label %b.wanted, label %drop
 b.wanted:
   %with.b = icmp sgt i64 %count, 1
   br i1 %with.b, label %b.put, label %node
 b.put:
-  %b.fine = call i1 @element(ptr %args, i64 1, ptr %b, ptr %pattern)
+  %b.fine = call i1 @element(ptr %args, i64 1, ptr %b, ptr %pattern, ptr %modular)
   br i1 %b.fine, label %c.wanted, label %drop
 c.wanted:
   %with.c = icmp sgt i64 %count, 2
   br i1 %with.c, label %c.put, label %node
 c.put:
-  %c.fine = call i1 @element(ptr %args, i64 2, ptr %c, ptr %pattern)
+  %c.fine = call i1 @element(ptr %args, i64 2, ptr %c, ptr %pattern, ptr %modular)
   br i1 %c.fine, label %node, label %drop
 node:
   %made = call ptr @PyType_GenericAlloc(ptr @Map, i64 0)
@@ -252,8 +282,10 @@ none:
   ret ptr null
 }
 
-define internal i1 @element(ptr %args, i64 %index, ptr %x, ptr %pattern) alwaysinline {
-  %value = call ptr @operand(ptr %x, ptr %pattern)
+define internal i1 @element(
+  ptr %args, i64 %index, ptr %x, ptr %pattern, ptr %modular
+) alwaysinline {
+  %value = call ptr @operand(ptr %x, ptr %pattern, ptr %modular)
   %fine = icmp ne ptr %value, null
   br i1 %fine, label %put, label %out
 put:
@@ -372,4 +404,4 @@ def operator(method: str, function: str, order: str) -> str:
 def numbers() -> dict[str, int]:
     """What the text's names in angle brackets mean, besides where attributes lie."""
     mixes: Sequence[tuple[str, int]] = [(f"mix{k}", mix) for k, mix in enumerate(MIX)]
-    return dict(mixes) | {"shift": 64 - BITS}
+    return dict(mixes) | {"shift": 64 - BITS, "tiny": TINY, "middle": MIDDLE}

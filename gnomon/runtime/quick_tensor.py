@@ -160,7 +160,7 @@ known:
   call void @Py_IncRef(ptr %launch)
   %pattern = inttoptr i64 %dest.key to ptr
   call void @Py_IncRef(ptr %pattern)
-  %expression = call ptr @operand(ptr %value, ptr %pattern)
+  %expression = call ptr @operand(ptr %value, ptr %pattern, ptr @False)
   call void @Py_DecRef(ptr %pattern)
   %failed = icmp eq ptr %expression, null
   br i1 %failed, label %drop, label %run
