@@ -1,4 +1,4 @@
-"""The command `gnomon`: a demonstration, and an examination of the machine.
+"""The command `gnomon`: a demonstration, programs written for MXNet, facts about the machine.
 
 Exit codes: 0 done, 1 failed (the reason goes to stderr), 2 wrong arguments, 130 interrupted.
 """
@@ -11,9 +11,15 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gnomon import __version__, demo, doctor
-from gnomon.base import GnomonError
+from gnomon import __version__
+from gnomon.base import GnomonError, Later
+
+if TYPE_CHECKING:
+    from gnomon import demo, doctor, run
+else:  # a command imports what it needs alone
+    demo, doctor, run = Later("gnomon.demo"), Later("gnomon.doctor"), Later("gnomon.run")
 
 
 def positive(text: str) -> int:
@@ -46,6 +52,11 @@ def _demo(options: argparse.Namespace) -> int:
     return 0
 
 
+def _run(options: argparse.Namespace) -> int:
+    start = run.module if options.module else run.script
+    return start(options.program, options.arguments)
+
+
 def _doctor(_: argparse.Namespace) -> int:
     return doctor.examine()
 
@@ -61,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     train.add_argument("--batch-size", type=positive, default=30, help="default: %(default)s")
     train.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     train.add_argument(
-        "--out", type=Path, metavar="DIR", help=f"checkpoint's folder: {demo.default_folder()}"
+        "--out", type=Path, metavar="DIR", help="checkpoint's folder; default: in the user's cache"
     )
     train.add_argument(
         "--check",
@@ -71,6 +82,14 @@ def parser() -> argparse.ArgumentParser:
     )
     train.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
     train.set_defaults(run=_demo)
+
+    program = commands.add_parser(
+        "run", help="run a program written for MXNet: `import mxnet` gets gnomon"
+    )
+    program.add_argument("-m", dest="module", action="store_true", help="run a module by its name")
+    program.add_argument("program", metavar="SCRIPT", help="a file, or a module's name with -m")
+    program.add_argument("arguments", nargs=argparse.REMAINDER, help="the program's own arguments")
+    program.set_defaults(run=_run)
 
     examine = commands.add_parser("doctor", help="tell what this machine offers and lacks")
     examine.set_defaults(run=_doctor)

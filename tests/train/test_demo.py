@@ -84,7 +84,7 @@ def test_failures_are_told(tmp_path, capsys, monkeypatch):
     def interrupted():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(doctor, "examine", interrupted)
+    monkeypatch.setattr(cli.doctor, "examine", interrupted)
     assert cli.main(["doctor"]) == 130
 
 

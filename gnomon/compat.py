@@ -1,0 +1,110 @@
+"""`import mxnet` gets gnomon, from the moment that this module is imported.
+
+>>> import gnomon.compat
+>>> import mxnet as mx
+>>> from mxnet.ndarray import NDArray
+>>> isinstance(mx.nd.ones((2,)), NDArray), mx.__version__
+(True, '1.9.1')
+
+`mxnet` and its submodules are gnomon's own modules under another name. Paths that MXNet has and
+gnomon arranges otherwise stand in `ELSEWHERE`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+import gnomon
+
+NAME = "mxnet"
+VERSION = "1.9.1"  # whose names and meaning gnomon has
+
+# MXNet's path -> where gnomon has the same names
+ELSEWHERE = {
+    "executor_group": "module.executor_group",
+    "gluon.contrib.rnn.conv_rnn_cell": "gluon.contrib.rnn",
+    "gluon.contrib.rnn.rnn_cell": "gluon.contrib.rnn",
+    "gluon.contrib.nn.basic_layers": "gluon.contrib.nn",
+    "gluon.data.vision.datasets": "gluon.data.vision",
+    "image.detection": "image",
+    "image.image": "image",
+    "io.utils": "io",
+    "kvstore.kvstore": "kvstore",
+    "ndarray.utils": "ndarray",
+    "ndarray.register": "ndarray",
+    "optimizer.optimizer": "optimizer",
+    "rnn.io": "rnn",
+    "rnn.rnn": "rnn",
+    "rnn.rnn_cell": "rnn",
+    "symbol.register": "symbol",
+}
+
+
+class _Top(ModuleType):
+    """The module `mxnet`: gnomon's names, MXNet's version."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(gnomon, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(gnomon)
+
+
+class _Same(Loader):
+    """Gives a module of gnomon, which stays what it is under the other name."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        path = spec.name.removeprefix(NAME).lstrip(".")
+        if not path:
+            top = _Top(NAME, gnomon.__doc__)
+            top.__version__ = VERSION  # type: ignore[attr-defined]
+            top.__path__ = list(gnomon.__path__)
+            return top
+        module = importlib.import_module(f"gnomon.{ELSEWHERE.get(path, path)}")
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        if not isinstance(module, _Top):
+            module.__spec__ = self._spec
+
+
+class _Finder(MetaPathFinder):
+    """Answers for `mxnet` and what is below it."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname == NAME:
+            return ModuleSpec(fullname, _Same(), is_package=True)
+        if not fullname.startswith(f"{NAME}."):
+            return None
+        inner = fullname.removeprefix(f"{NAME}.")
+        try:
+            found = importlib.util.find_spec(f"gnomon.{ELSEWHERE.get(inner, inner)}")
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            return None
+        return ModuleSpec(
+            fullname, _Same(), is_package=found.submodule_search_locations is not None
+        )
+
+
+def install() -> None:
+    """Have `import mxnet` get gnomon; a MXNet that was imported before stays for who has it."""
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    for name in [n for n in sys.modules if n == NAME or n.startswith(f"{NAME}.")]:
+        del sys.modules[name]
+    sys.meta_path.insert(0, _Finder())
+
+
+install()

@@ -1,0 +1,87 @@
+"""`old`: NumPy as a program written for NumPy 1 knows it; NumPy itself is not changed.
+
+It has today's names and those that are gone, and the types of Python under the names that they had
+in NumPy until 1.24 (`np.bool`, `np.int`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+# What was another name of something: its place in today's NumPy, or in Python.
+RENAMED = {
+    "Inf": "inf", "Infinity": "inf", "PINF": "inf", "infty": "inf", "NAN": "nan", "NaN": "nan",
+    "alltrue": "all", "sometrue": "any", "product": "prod", "cumproduct": "cumprod",
+    "round_": "round", "mat": "asmatrix", "trapz": "trapezoid", "in1d": "isin",
+    "float_": "float64", "complex_": "complex128", "cfloat": "complex128",
+    "singlecomplex": "complex64", "longfloat": "longdouble", "longcomplex": "clongdouble",
+    "clongfloat": "clongdouble", "string_": "bytes_", "unicode_": "str_", "bool8": "bool_",
+    "int0": "intp", "uint0": "uintp", "object0": "object_", "str0": "str_", "bytes0": "bytes_",
+    "void0": "void", "row_stack": "vstack",
+}  # fmt: skip
+MOVED = ("AxisError", "ComplexWarning", "ModuleDeprecationWarning", "RankWarning", "TooHardError",
+         "VisibleDeprecationWarning")  # fmt: skip
+PYTHON = {"bool": bool, "int": int, "float": float, "complex": complex, "object": object,
+          "str": str, "long": int, "unicode": str}  # fmt: skip
+
+
+def asfarray(a: Any, dtype: Any = np.float64) -> Any:
+    """`a` as an array of floats."""
+    return np.asarray(a, dtype if np.issubdtype(dtype, np.inexact) else np.float64)
+
+
+def asscalar(a: Any) -> Any:
+    """The one number in an array."""
+    return a.item()
+
+
+def msort(a: Any) -> Any:
+    """A sorted copy, along the first axis."""
+    return np.sort(a, axis=0)
+
+
+def find_common_type(array_types: Sequence[Any], scalar_types: Sequence[Any]) -> Any:
+    """The dtype of arrays, and of scalars where their kind is a higher one."""
+    arrays = np.result_type(*array_types) if array_types else None
+    scalars = np.result_type(*scalar_types) if scalar_types else None
+    if arrays is None or scalars is None:
+        return scalars if arrays is None else arrays
+    order = "biufcmMSUVO"
+    return scalars if order.index(scalars.kind) > order.index(arrays.kind) else arrays
+
+
+def issubsctype(arg1: Any, arg2: Any) -> bool:
+    """Whether a dtype is a kind of another."""
+    return np.issubdtype(arg1, arg2)
+
+
+MADE = {f.__name__: f for f in (asfarray, asscalar, msort, find_common_type, issubsctype)}
+NUMBERS = {"NINF": -np.inf, "PZERO": 0.0, "NZERO": -0.0}
+
+
+class _Numpy(ModuleType):
+    """Today's NumPy with the names that NumPy 1 had besides."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in RENAMED and not hasattr(np, name):
+            found = getattr(np, RENAMED[name])
+        elif name in MOVED:
+            found = getattr(np.exceptions, name, RuntimeWarning)
+        else:
+            found = getattr(np, name)
+        if name not in ("test", "random"):
+            self.__dict__[name] = found
+        return found
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(np), *RENAMED, *MOVED, *vars(self)})
+
+
+old = _Numpy("numpy", np.__doc__)
+old.__dict__.update({**PYTHON, **MADE, **NUMBERS})
+for _name in ("__file__", "__path__", "__spec__", "__version__"):
+    setattr(old, _name, getattr(np, _name))

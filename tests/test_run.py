@@ -1,0 +1,171 @@
+"""Programs written for MXNet and NumPy 1 run as they are: `gnomon run`, `import gnomon.compat`."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = str(Path(__file__).parent.parent)
+
+
+def run(folder, *arguments, **environment):
+    """The finished process of a command line of Python's in `folder`."""
+    path = os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
+    env = {**os.environ, "PYTHONPATH": path, **environment}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def enter(name, text):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(textwrap.dedent(text))
+        return tmp_path
+
+    return enter
+
+
+def test_a_program_as_its_users_write_it(write):
+    write("helper.py", "import numpy as np\ndef zeros(): return np.zeros(2, dtype=np.bool)\n")
+    folder = write(
+        "train.py",
+        """
+        import sys
+        import mxnet as mx
+        import numpy as np
+        from mxnet import autograd, gluon, nd
+        from mxnet.gluon import nn
+        from mxnet.gluon.block import HybridBlock
+        import mxnet.ndarray as F
+        from numpy import float as number
+        import helper
+
+        assert np.bool is bool and number is float and np.Inf > np.NINF
+        assert np.product([2, 3]) == 6 and np.asscalar(np.ones(1)) == 1.0
+        assert helper.zeros().dtype == np.bool_
+        assert mx.__version__ == "1.9.1" and isinstance(nn.Dense(1), HybridBlock)
+        net = nn.Dense(1)
+        net.initialize(mx.init.One())
+        trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+        x = nd.array(np.arange(4).reshape(2, 2).astype(np.float))
+        with autograd.record():
+            loss = (net(x) ** 2).sum()
+        loss.backward()
+        trainer.step(2)
+        weight = net.weight.data().asnumpy().astype(np.float)
+        print(__name__, sys.argv[1:], np.round_(weight, 1).tolist())
+        """,
+    )
+    done = run(folder, "-m", "gnomon", "run", "train.py", "--lr", "-m", "3")
+    assert done.stdout == "__main__ ['--lr', '-m', '3'] [[0.0, -0.6]]\n", done.stderr
+
+
+def test_libraries_beside_see_the_real_numpy(write):
+    write(
+        "lib/site-packages/other.py", "import numpy as np\nREAL = np.bool, hasattr(np, 'float')\n"
+    )
+    folder = write(
+        "own.py",
+        """
+        import sys
+        sys.path.insert(0, "lib/site-packages")
+        import numpy as np
+        import other
+        import scipy.special
+        import importlib
+        real = importlib.import_module("numpy")
+        assert other.REAL == (real.bool, False) and real.bool is not bool
+        assert np is not real and np.float32 is real.float32
+        assert scipy.special.expit(0) == 0.5 and np.random.rand(2).shape == (2,)
+        for name in ("nothing_of_the_kind", "set_numeric_ops"):
+            try:
+                getattr(np, name)
+            except AttributeError as error:
+                assert "numpy" in str(error).lower()
+            else:
+                raise AssertionError(name)
+        """,
+    )
+    done = run(folder, "-m", "gnomon", "run", "own.py")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_modules_and_packages(write):
+    write("pkg/__init__.py", "import numpy as np\nKIND = np.int\n")
+    write("pkg/part.py", "from . import KIND\nimport mxnet\nprint(KIND, __package__, __name__)\n")
+    folder = write("pkg/__main__.py", "import sys\nfrom . import KIND\nprint(KIND, sys.argv[1:])\n")
+    done = run(folder, "-m", "gnomon", "run", "-m", "pkg.part")
+    assert done.stdout == "<class 'int'> pkg __main__\n", done.stderr
+    done = run(folder, "-m", "gnomon", "run", "-m", "pkg", "a")
+    assert done.stdout == "<class 'int'> ['a']\n", done.stderr
+    done = run(folder, "-m", "gnomon", "run", "pkg/../pkg/part.py")
+    assert done.returncode == 1
+
+
+def test_an_error_shows_the_programs_own_lines(write):
+    folder = write("bad.py", "import mxnet\n\ndef f():\n    raise ValueError('boom')\n\nf()\n")
+    done = run(folder, "-m", "gnomon", "run", "bad.py")
+    expected = (
+        "Traceback (most recent call last):\n"
+        '  File "bad.py", line 6, in <module>\n    f()\n'
+        "  File \"bad.py\", line 4, in f\n    raise ValueError('boom')\n"
+    )
+    shown = "\n".join(x for x in done.stderr.splitlines() if set(x.strip()) - set("^~")) + "\n"
+    assert shown == expected + "ValueError: boom\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("import sys; sys.exit(7)", 7), ("raise KeyboardInterrupt", 130), ("x = (", 1)],
+)
+def test_the_process_ends_as_pythons_would(write, text, code):
+    done = run(write("end.py", text), "-m", "gnomon", "run", "end.py")
+    assert done.returncode == code
+    assert ("SyntaxError" in done.stderr) == (code == 1)
+
+
+@pytest.mark.parametrize(
+    ("what", "words"), [(["no.py"], "cannot read"), (["-m", "no.pe"], "no.pe")]
+)
+def test_what_is_not_there(tmp_path, what, words):
+    done = run(tmp_path, "-m", "gnomon", "run", *what)
+    assert done.returncode == 1
+    assert done.stderr.startswith("gnomon: run: ")
+    assert words in done.stderr
+
+
+def test_compat_for_libraries(write):
+    folder = write(
+        "lib.py",
+        """
+        import gnomon.compat
+        import mxnet as mx, gnomon
+        import mxnet.gluon.nn, mxnet.optimizer.optimizer as optimizer
+        from mxnet.io.utils import NDArrayIter
+        assert mx.nd is gnomon.nd and mxnet.gluon.nn is gnomon.gluon.nn
+        assert gnomon.gluon.nn.__spec__.name == "gnomon.gluon.nn"
+        assert optimizer.SGD is gnomon.optimizer.SGD and NDArrayIter is gnomon.io.NDArrayIter
+        try:
+            import mxnet.nothing
+        except ModuleNotFoundError as error:
+            assert "mxnet.nothing" in str(error)
+        try:
+            mx.nothing
+        except AttributeError:
+            print("as it should be")
+        """,
+    )
+    assert run(folder, "lib.py").stdout == "as it should be\n"
+
+
+def test_starting_costs_no_numpy(write):
+    folder = write(
+        "idle.py", "import sys\nprint('numpy' in sys.modules, 'llvmlite' in sys.modules)\n"
+    )
+    assert run(folder, "-m", "gnomon", "run", "idle.py").stdout == "False False\n"
