@@ -21,8 +21,18 @@ from gnomon.module.checkpoint import (
     load_params,
     save_checkpoint,
 )
+from gnomon.module.store import choose_store as _create_kvstore
+from gnomon.optimizer import get_updater
 
-__all__ = ["BatchEndParam", "FeedForward", "load_checkpoint", "load_params", "save_checkpoint"]
+__all__ = [
+    "BatchEndParam",
+    "FeedForward",
+    "_create_kvstore",
+    "get_updater",
+    "load_checkpoint",
+    "load_params",
+    "save_checkpoint",
+]
 
 
 class FeedForward:

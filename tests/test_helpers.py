@@ -121,3 +121,14 @@ def test_registered_errors():
     assert error.ERROR_TYPES["Freezing"] is Cold
     with pytest.raises(mx.MXNetError, match="an exception class"):
         error.register("x", 3)
+
+
+def test_paths_of_older_programs():
+    assert mx.io.io.NDArrayIter is mx.io.NDArrayIter
+    assert mx.module.base_module.BaseModule is mx.mod.BaseModule
+    assert mx.metric.alias("an_alias_of_mse")(mx.metric.MSE) is mx.metric.MSE
+    assert mx.model.get_updater is mx.optimizer.get_updater
+    arrays = {"w": mx.nd.ones((3,))}
+    assert mx.model._create_kvstore("local", 1, arrays) == (None, False)
+    store, on_store = mx.model._create_kvstore("local", 2, arrays)
+    assert (store.type, on_store) == ("local", True)

@@ -1,6 +1,7 @@
 """Data iterators: batches of arrays for training and prediction."""
 
 from gnomon.absent import refusing
+from gnomon.io import io
 from gnomon.io.array_iter import NDArrayIter
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.iterator import DataIter
@@ -14,6 +15,7 @@ __all__ = [
     "NDArrayIter",
     "PrefetchingIter",
     "ResizeIter",
+    "io",
 ]
 
 __getattr__ = refusing(__name__, __all__)

@@ -1,7 +1,8 @@
 """Training and prediction with bound symbols: parameters, optimizer, loops, checkpoints."""
 
 from gnomon.absent import refusing
-from gnomon.module.base import BaseModule
+from gnomon.module import base_module
+from gnomon.module.base_module import BaseModule
 from gnomon.module.bucketing_module import BucketingModule
 from gnomon.module.module import Module
 from gnomon.module.python_module import PythonLossModule, PythonModule
@@ -14,6 +15,7 @@ __all__ = [
     "PythonLossModule",
     "PythonModule",
     "SequentialModule",
+    "base_module",
 ]
 
 __getattr__ = refusing(__name__, __all__)

@@ -15,7 +15,7 @@ from gnomon import ndarray as nd
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import cpu
 from gnomon.initializer import Uniform
-from gnomon.module.base import BaseModule
+from gnomon.module.base_module import BaseModule
 from gnomon.module.checkpoint import load_params, params_file, save_params
 from gnomon.module.module import Module
 

@@ -14,7 +14,7 @@ from gnomon.context import Context, cpu
 from gnomon.initializer import Uniform
 from gnomon.io import DataDesc
 from gnomon.module import store as stores
-from gnomon.module.base import BaseModule
+from gnomon.module.base_module import BaseModule
 from gnomon.module.checkpoint import load_checkpoint, params_file, save_params
 from gnomon.module.executor_group import DataParallelExecutorGroup
 from gnomon.module.inputs import (

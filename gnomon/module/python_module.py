@@ -9,7 +9,7 @@ from typing import Any
 from gnomon import ndarray as nd
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.initializer import Uniform
-from gnomon.module.base import BaseModule
+from gnomon.module.base_module import BaseModule
 from gnomon.module.inputs import described, labels_of
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from gnomon.base import GnomonError, ParamError, complaint, nearest
 from gnomon.initializer import Uniform
 from gnomon.io import DataBatch, DataDesc
-from gnomon.module.base import BaseModule
+from gnomon.module.base_module import BaseModule
 from gnomon.module.inputs import labels_of
 
 METAS = ("take_labels", "auto_wiring")
