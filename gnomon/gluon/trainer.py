@@ -327,8 +327,6 @@ class Trainer:
     def load_states(self, fname: str) -> None:
         """Take over the optimizer with its states from a file of `save_states`.
 
-        It is a pickle: load none that comes from people you do not trust.
-
         Raises:
             FormatError: the file is something else; nothing is changed then.
         """

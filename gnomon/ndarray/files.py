@@ -31,8 +31,7 @@ def save(fname: Any, data: Any) -> None:
             got = f"{x!r:.60} at {number}"
             raise TypeError(complaint("save", "data", "NDArrays, in a list or a dict", got))
     names = [str(name) for name, _ in named] if named else []
-    records = [record(x) if x.stype != "default" else x.asnumpy() for x in arrays]
-    serialize.write(fname, records, names)
+    serialize.write(fname, [record_of(x) for x in arrays], names)
 
 
 def load(fname: Any) -> Any:
@@ -56,11 +55,16 @@ def load_frombuffer(buf: bytes) -> Any:
 
 def _arrays(records: Any, names: Any) -> Any:
     """What a file holds, as arrays on the processor."""
-    arrays = [_array(found) for found in records]
+    arrays = [array_of(found) for found in records]
     return dict(zip(names, arrays, strict=True)) if names else arrays
 
 
-def _array(found: Any) -> Any:
+def record_of(x: Any) -> Any:
+    """An array as a file holds it."""
+    return record(x) if x.stype != "default" else x.asnumpy()
+
+
+def array_of(found: Any) -> Any:
     """One record as an array, in its storage."""
     if found is None:
         return Array._around(np.empty((0,), np.float32), cpu(0))

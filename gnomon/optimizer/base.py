@@ -348,6 +348,12 @@ class Optimizer:
         # Compiled batches hold addresses of this process.
         return {**self.__dict__, "param_dict": {}, "_fused": {}, "_given": None}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        present = self._index_update_count  # one of them all, which copies are not
+        counts = self._all_index_update_counts.items()
+        self._set_current_context(next((k for k, v in counts if v == present), 0))
+
 
 OPTIMIZERS.serves(Optimizer)
 register: Callable[[type[Optimizer]], type[Optimizer]] = Optimizer.register

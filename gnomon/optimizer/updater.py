@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 from gnomon.base import FormatError, complaint
+from gnomon.optimizer import states
 from gnomon.optimizer.base import Optimizer
 from gnomon.optimizer.fused import Join
 
@@ -50,18 +50,15 @@ class Updater:
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """The states, and the optimizer with its counts where asked, as bytes."""
-        content = (self.states, self.optimizer) if dump_optimizer else self.states
-        return pickle.dumps(content)
+        return states.dumps((self.states, self.optimizer) if dump_optimizer else self.states)
 
-    def set_states(self, states: bytes) -> None:
-        """Take over what `get_states` gave.
-
-        Bytes of `get_states` are a pickle: load none that comes from people you do not trust.
+    def set_states(self, data: bytes) -> None:
+        """Take over what `get_states` gave, here or in MXNet.
 
         Raises:
-            FormatError: `states` is something else; nothing is changed then.
+            FormatError: `data` is something else; nothing is changed then, and no code of it run.
         """
-        content = _unpickled(states)
+        content = states.loads(data)
         optimizer = self.optimizer
         if isinstance(content, tuple) and len(content) == 2:
             content, optimizer = content
@@ -71,15 +68,6 @@ class Updater:
         self.states = content
         self.optimizer = optimizer
         self.states_synced = dict.fromkeys(content, False)
-
-
-def _unpickled(states: bytes) -> Any:
-    try:
-        return pickle.loads(states)
-    except Exception as error:  # a damaged pickle may raise anything
-        raise FormatError(
-            complaint("Updater.set_states", "states", "bytes of get_states", repr(error))
-        ) from error
 
 
 def get_updater(optimizer: Optimizer) -> Updater:
