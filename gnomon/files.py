@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import glob
 import io
 import os
 import stat
 import struct
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -110,8 +111,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A new binary file that takes the place of `path` when the block ends without an error.
 
     Until then, and after an error, whatever stood at `path` is untouched. The new file has the old
-    one's permissions; a link is followed.
+    one's permissions; a link is followed. What a process that was killed meanwhile leaves beside it
+    is removed by the next that writes to `path`.
 
+    >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> with replacing(f"{folder.name}/x") as f:
     ...     f.write(b"all or nothing")
@@ -129,7 +132,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield stream
         return
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        _remove_leftovers(target)
+        handle, temporary = _new_beside(target)
     except OSError as error:  # which names the temporary file
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
     try:
@@ -137,17 +141,34 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        Path(temporary).chmod(_permissions(target))
-        Path(temporary).replace(target)
+            with contextlib.suppress(FileNotFoundError):
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            temporary.replace(target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
-def _permissions(target: Path) -> int:
-    """The mode bits of `target`, or those a file newly made by this process would have."""
-    with contextlib.suppress(FileNotFoundError):
-        return stat.S_IMODE(target.stat().st_mode)
-    mask = os.umask(0)  # reading the mask means setting it
-    os.umask(mask)
-    return 0o666 & ~mask
+def _new_beside(target: Path) -> tuple[int, Path]:
+    """A new file in the folder of `target`, locked as long as this process writes it."""
+    while True:
+        path = target.with_name(_unfinished(target, os.urandom(6).hex()))
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, path
+        os.close(handle)  # taken for a leftover before it was locked
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove what writers of `target` left that were killed: they lock theirs while they live."""
+    for path in target.parent.glob(glob.escape(_unfinished(target, "")) + "?" * 12):
+        with contextlib.suppress(OSError), path.open("rb") as left:
+            fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+
+
+def _unfinished(target: Path, number: str) -> str:
+    """The name of an unfinished file for `target`."""
+    return f".{target.name[:100]}.unfinished.{number}"

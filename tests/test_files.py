@@ -3,6 +3,9 @@
 import io
 import os
 import stat
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -88,3 +91,83 @@ def test_a_missing_folder_and_a_device_are_what_they_are(tmp_path):
     with replacing(os.devnull) as stream:
         stream.write(b"gone")
     assert not Path(os.devnull).is_file()
+
+
+def test_other_threads_files_have_their_permissions_meanwhile(tmp_path):
+    """The process's mask is never changed, not even for a moment."""
+    before = os.umask(0o027)
+    stop, seen = threading.Event(), set()
+
+    def watch() -> None:
+        path = tmp_path / "other"
+        while not stop.is_set():
+            path.touch()
+            seen.add(path.stat().st_mode & 0o777)
+            path.unlink()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        for k in range(300):
+            with replacing(tmp_path / f"ours{k}"):
+                pass
+        assert (tmp_path / "ours0").stat().st_mode & 0o777 == 0o640
+    finally:
+        stop.set()
+        watcher.join()
+        os.umask(before)
+    assert seen == {0o640}
+
+
+KILLED = """
+import os, sys
+from gnomon.files import replacing
+with replacing(sys.argv[1]) as stream:
+    stream.write(b"half of")
+    stream.flush()
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_next_save_removes_what_a_killed_one_left(tmp_path):
+    path = tmp_path / "x.params"
+    path.write_bytes(b"old")
+    command = [sys.executable, "-c", KILLED, str(path)]
+    how = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **how) as gone, subprocess.Popen(command, **how) as alive:
+        assert gone.stdout.readline() == alive.stdout.readline() == "writing\n"
+        gone.kill()
+        gone.wait()
+        assert len(list(tmp_path.iterdir())) == 3
+        with replacing(tmp_path / "x"):  # another file's leftovers are left
+            pass
+        assert len(list(tmp_path.iterdir())) == 4
+        with replacing(path) as stream:
+            stream.write(b"new")
+        assert len(list(tmp_path.iterdir())) == 3  # that of the writer that lives is there
+        assert path.read_bytes() == b"new"
+        alive.communicate("")
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "x", path]
+    assert path.read_bytes() == b"half of"
+
+
+def test_saves_to_one_name_at_once_all_succeed(tmp_path):
+    path, failed = tmp_path / "x", []
+
+    def save(content: bytes) -> None:
+        try:
+            for _ in range(50):
+                with replacing(path) as stream:
+                    stream.write(content)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=save, args=(bytes([65 + k]) * 1000,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert list(tmp_path.iterdir()) == [path]
+    assert len(set(path.read_bytes())) == 1

@@ -18,6 +18,7 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError, complaint
+from gnomon.files import replacing
 from gnomon.kvstore.base import STORES, KVStoreBase
 from gnomon.kvstore.transfer import add_up
 from gnomon.optimizer import Optimizer, Updater, get_updater
@@ -172,7 +173,9 @@ class KVStore(KVStoreBase):
         self._updater = get_updater(optimizer)
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
-        Path(fname).write_bytes(self._states("save").get_states(dump_optimizer))
+        states = self._states("save").get_states(dump_optimizer)
+        with replacing(fname) as stream:
+            stream.write(states)
 
     def load_optimizer_states(self, fname: str) -> None:
         self._states("load").set_states(Path(fname).read_bytes())

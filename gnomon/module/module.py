@@ -11,6 +11,7 @@ from gnomon import initializer as initializers
 from gnomon import optimizer as opt
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import Context, cpu
+from gnomon.files import replacing
 from gnomon.initializer import Uniform
 from gnomon.io import DataDesc
 from gnomon.module import store as stores
@@ -123,7 +124,9 @@ class Module(BaseModule):
         if self._update_on_kvstore:
             self._kvstore.save_optimizer_states(fname)
         else:
-            Path(fname).write_bytes(self._updater.get_states())
+            states = self._updater.get_states()
+            with replacing(fname) as stream:
+                stream.write(states)
 
     def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file."""
