@@ -8,8 +8,9 @@ expression compiler alone and `import gnomon as mx` costs nothing for what is no
 cpu(0)
 """
 
-from importlib import import_module as _import_module
 from typing import Any
+
+from gnomon.lock import load_module as _load_module
 
 __version__ = "0.1.0"
 
@@ -58,11 +59,11 @@ __all__ = sorted([*_MODULES, *_SHORT, *_FROM])  # noqa: PLE0605
 def __getattr__(name: str) -> Any:
     """The public name `name`, its module imported on first use."""
     if name in _FROM:
-        thing = getattr(_import_module(f"gnomon.{_FROM[name]}"), name)
+        thing = getattr(_load_module(f"gnomon.{_FROM[name]}"), name)
     elif name in _SHORT or name in _MODULES:
-        thing = _import_module(f"gnomon.{_SHORT.get(name, name)}")
+        thing = _load_module(f"gnomon.{_SHORT.get(name, name)}")
     else:
-        _import_module("gnomon.absent").refuse("gnomon", name, __all__)
+        _load_module("gnomon.absent").refuse("gnomon", name, __all__)
     globals()[name] = thing
     return thing
 

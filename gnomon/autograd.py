@@ -13,10 +13,10 @@ array([2., 4., 6.], dtype=float32)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.lock import load_module
 from gnomon.ndarray import backward as _backward
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.mode import mode
@@ -185,7 +185,7 @@ def get_symbol(x: Any) -> Any:
     if x._tape is None:
         expected = "an array with attach_grad, or one computed from such while recording"
         raise GnomonError(complaint("get_symbol", "x", expected, "another"))
-    return import_module("gnomon.symbol.recorded").recorded(x._tape)
+    return load_module("gnomon.symbol.recorded").recorded(x._tape)
 
 
 class Function:

@@ -6,10 +6,11 @@ that mean something where no C library is behind the arrays.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from gnomon.lock import load_module
 
 
 class Later:
@@ -26,7 +27,7 @@ class Later:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(importlib.import_module(self._module), name)
+        found = getattr(load_module(self._module), name)
         setattr(self, name, found)
         return found
 
@@ -100,7 +101,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     "; did you mean 'momentum'?"
     """
     by_lower = {known.lower(): known for known in names}
-    close = importlib.import_module("difflib").get_close_matches(name.lower(), by_lower, n=3)
+    close = load_module("difflib").get_close_matches(name.lower(), by_lower, n=3)
     return f"; did you mean {' or '.join(repr(by_lower[c]) for c in close)}?" if close else ""
 
 

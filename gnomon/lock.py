@@ -1,4 +1,9 @@
-"""Locks whose blocks an interrupt cannot leave with the lock held; work that waits for no lock.
+"""Locks whose blocks an interrupt cannot leave with the lock held; what forks and imports wait for.
+
+`first_use` is held while something is used for the first time: a module imported, a library loaded,
+code compiled, the process's threads and engine made. A fork waits for it, so that a child never
+finds any of that half done by a thread it does not have. It is taken before every other lock: a
+thread that holds one must not ask for it.
 
 An interrupt is an exception that a signal's handler raises between two steps of the interpreter. Up
 to Python 3.13 it looks for signals nowhere between having entered a lock and being in the block
@@ -10,12 +15,15 @@ look.
 
 from __future__ import annotations
 
+import importlib
+import os
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from operator import attrgetter
-from types import TracebackType
-from typing import Protocol, cast
+from types import FrameType, TracebackType
+from typing import Any, Protocol, cast
 
 
 class Held(Protocol):
@@ -94,6 +102,64 @@ def reentrant() -> Reentrant:
     True
     """
     return cast(Reentrant, SafeReentrant() if _LOOKS_TOO_EARLY else threading.RLock())
+
+
+first_use = reentrant()
+
+
+def load_module(name: str) -> Any:
+    """The module `name`, imported while no other thread imports one of gnomon's, and no fork runs.
+
+    >>> load_module("math").floor(2.5)
+    2
+    """
+    if _importing():
+        return importlib.import_module(name)
+    with first_use:
+        return importlib.import_module(name)
+
+
+def _importing() -> bool:
+    """Whether this thread is in an `import` statement of a module of gnomon's.
+
+    Then it holds the interpreter's lock of that module, which the holder of `first_use` may wait
+    for: it must not wait for `first_use` in turn.
+    """
+    package = __name__.partition(".")[0]
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and not first_use._is_owned():
+        if frame.f_code.co_name == "_find_and_load":
+            name = frame.f_locals.get("name")
+            if isinstance(name, str) and name.startswith(f"{package}."):
+                return True
+        frame = frame.f_back
+    return False
+
+
+def around_forks(
+    before: Callable[[], object],
+    after_in_parent: Callable[[], object],
+    after_in_child: Callable[[], object],
+) -> None:
+    """Have these called around every fork of the process, in which `first_use` is held."""
+
+    def hold() -> None:
+        first_use.acquire()
+        before()
+
+    def let_go(after: Callable[[], object]) -> None:
+        after()
+        first_use.release()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            before=hold,
+            after_in_parent=partial(let_go, after_in_parent),
+            after_in_child=partial(let_go, after_in_child),
+        )
+
+
+around_forks(bool, bool, bool)
 
 
 def if_free(lock: Lock, work: Callable[[], object]) -> bool:

@@ -13,6 +13,8 @@ from operator import attrgetter
 from reprlib import recursive_repr
 from typing import Any, TypeVar, dataclass_transform
 
+from gnomon.base import complaint
+
 T = TypeVar("T")
 _getters: dict[type, Callable[[Any], Any]] = {}
 
@@ -35,7 +37,7 @@ def record(
         made = dataclass(init=False, eq=False, repr=False, slots=slots)(kind)
         methods: dict[str, Any] = {"__init__": first, "__repr__": _shown, "__reduce__": _reduced}
         if frozen:
-            methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
+            methods |= {n: vars(Frozen)[n] for n in ("__setattr__", "__delattr__")}
         if eq:
             methods |= {"__eq__": _equal, "__hash__": _hash if frozen else None}
         for name in methods.keys() - vars(kind).keys():
@@ -118,9 +120,17 @@ def _reduced(self: Any) -> tuple[Any, ...]:
     return type(self), tuple(getattr(self, f.name) for f in fields_of(self) if f.init)
 
 
-def _refuse_to_set(self: Any, name: str, value: object) -> None:
-    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+class Frozen:
+    """A base class whose instances refuse assignments; their constructors use `put`."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        kind, got = type(self).__name__, f"a {type(value).__name__}"
+        raise FrozenInstanceError(complaint(kind, name, "no assignment", got))
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(complaint(type(self).__name__, name, "no deletion", "one"))
 
 
-def _refuse_to_delete(self: Any, name: str) -> None:
-    raise FrozenInstanceError(f"cannot delete field {name!r}")
+put = object.__setattr__

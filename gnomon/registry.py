@@ -6,7 +6,6 @@ they make the table of a class of the program's own, or give that of one of gnom
 
 from __future__ import annotations
 
-import importlib
 import pkgutil
 import warnings
 from collections.abc import Callable, Iterable
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gnomon.absent import refuse
 from gnomon.base import Later, ParamError, UnknownNameError, complaint, nearest
+from gnomon.lock import load_module
 
 if TYPE_CHECKING:
     import json
@@ -205,8 +205,8 @@ def discovered(
     Every file of the folder is imported at once; what it has registered is public under the name
     that it was defined by, beside the package's `own` names.
     """
-    for file in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
-        importlib.import_module(file.name)
+    for file in pkgutil.iter_modules(load_module(package).__path__, f"{package}."):
+        load_module(file.name)
     table = {thing.__name__: thing for thing in map(registry.get, registry.names())}
 
     def find(name: str) -> Any:

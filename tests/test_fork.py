@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import first_use
 import numpy as np
 import pytest
 
@@ -18,6 +23,7 @@ from gnomon.runtime import pool, threads
 from gnomon.shadow import Tensor, TensorContainer, fn
 
 SECONDS = 60  # a hang is a failure, not a wait
+ROOT = Path(__file__).parent.parent
 FORK = multiprocessing.get_context("fork")
 SIDE = 700  # large enough for kernels to use several threads
 
@@ -215,3 +221,11 @@ def test_a_pool_of_workers_maps_arrays(program):
 
 def square(k: int) -> float:
     return float((mx.nd.full((2, 2), k) ** 2).sum().asscalar())
+
+
+@pytest.mark.parametrize("what", first_use.READY)
+def test_a_fork_while_another_thread_uses_something_for_the_first_time(what, tmp_path):
+    for k, seconds in enumerate((0.02, 0.15)):
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "GNOMON_CACHE_DIR": str(tmp_path / str(k))}
+        command = [sys.executable, first_use.__file__, what, str(seconds)]
+        subprocess.run(command, env=env, timeout=100, check=True)

@@ -8,13 +8,11 @@ from gnomon import config
 from gnomon.engine.engine import Engine
 from gnomon.engine.naive import NaiveEngine
 from gnomon.engine.threaded import ThreadedEngine, ThreadedEnginePerDevice
-from gnomon.lock import exclusive
+from gnomon.lock import first_use
 
 KINDS: dict[str, type[Engine]] = {
     kind.__name__: kind for kind in (NaiveEngine, ThreadedEngine, ThreadedEnginePerDevice)
 }
-
-_making = exclusive()
 
 
 class Process:
@@ -51,7 +49,7 @@ def use(engine: Engine | None) -> Engine:
     present = PROCESS.engine
     if engine is not None and present is not None and engine is not present:
         present.push_promised()
-    with _making:
+    with first_use:
         PROCESS.engine = engine or PROCESS.engine or create()
         return PROCESS.engine
 

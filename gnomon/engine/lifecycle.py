@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
-import threading
 import weakref
 from operator import attrgetter
 
@@ -27,6 +25,7 @@ from gnomon.engine.job import DONE, Job
 from gnomon.engine.report import neighbourhood
 from gnomon.engine.thread import shut_gate
 from gnomon.engine.waiting import Waiting
+from gnomon.lock import around_forks
 
 log = logging.getLogger("gnomon.engine")
 
@@ -122,12 +121,10 @@ def _left_behind(job: Job) -> Failure:
 
 
 _engines: weakref.WeakSet[Lifecycle] = weakref.WeakSet()
-_forking = threading.Lock()  # two threads may fork at once
 _held: list[Lifecycle] = []
 
 
 def _before_fork() -> None:
-    _forking.acquire()
     _held.extend(_engines)
     for engine in _held:
         engine.hold()
@@ -136,13 +133,11 @@ def _before_fork() -> None:
 def _after_fork_in_parent() -> None:
     while _held:
         _held.pop().let_go()
-    _forking.release()
 
 
 def _after_fork_in_child() -> None:
     while _held:
         _held.pop().restart()
-    _forking.release()
 
 
 def _at_exit() -> None:
@@ -150,10 +145,5 @@ def _at_exit() -> None:
         engine.finish()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
-    )
+around_forks(_before_fork, _after_fork_in_parent, _after_fork_in_child)
 atexit.register(_at_exit)

@@ -22,7 +22,7 @@ from gnomon.executor.arena import Arena
 from gnomon.executor.layout import Mode, Network
 from gnomon.executor.round import Feed, Follower, Pushed, check_feeds
 from gnomon.executor.run import Run
-from gnomon.expr.node import Buffer
+from gnomon.expr.node import Buffer, set_address
 from gnomon.files import replacing
 from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node, variable
@@ -223,7 +223,7 @@ class Executor:
             return
         leaf = self._net.heads[entry]
         array = self._heads[entry] = arrays.zeros(leaf.shape, self._ctx, leaf.dtype)
-        leaf.address, leaf.owner = arrays.buffer(array).address, array
+        set_address(leaf, arrays.buffer(array).address, array)
         self._variables[id(leaf)] = arrays.var(array)
 
     def _given(self, given: Mapping[str, Any]) -> list[Feed]:

@@ -20,7 +20,7 @@ from gnomon.executor.arena import Arena
 from gnomon.executor.layout import Delivery, Layout, size_of
 from gnomon.executor.opaque import DataTask
 from gnomon.executor.order import Memory, Part, waits
-from gnomon.expr.node import Buffer
+from gnomon.expr.node import Buffer, set_address
 from gnomon.graph.node import Entry
 from gnomon.graph.task import Task
 from gnomon.plan.statement import Store
@@ -62,13 +62,13 @@ def place(layout: Layout, arena: Arena) -> None:
     for key, where in layout.plan.places.items():
         assert isinstance(key, Entry)
         buffer, block = layout.buffers[key], blocks[where.buffer]
-        buffer.address, buffer.owner = block.address + where.offset, block
+        set_address(buffer, block.address + where.offset, block)
     for entry in layout.kept:
         storage = pool.allocate(max(size_of(layout.buffers[entry]), 1), arena.ctx)
-        layout.buffers[entry].address, layout.buffers[entry].owner = storage.address, storage
+        set_address(layout.buffers[entry], storage.address, storage)
     for entry, source in layout.aliases.items():
         buffer, shown = layout.buffers[entry], layout.buffers[source]
-        buffer.address, buffer.owner = shown.address, shown
+        set_address(buffer, shown.address, shown)
 
 
 class Builder:
@@ -197,12 +197,12 @@ class Builder:
         """The words of a task's steps that follow the address of the buffers `shown`."""
         ours = [b for step in self.steps(task) for b in blocks_of(step)]
         for buffer in shown:
-            buffer.address += _ELSEWHERE
+            set_address(buffer, buffer.address + _ELSEWHERE, buffer.owner)
         try:
             made = prepare(stores_of(self.layout, task), task.name)
         finally:
             for buffer in shown:
-                buffer.address -= _ELSEWHERE
+                set_address(buffer, buffer.address - _ELSEWHERE, buffer.owner)
         theirs = [b for step in made for b in blocks_of(step)]
         if [len(b.words) for b in ours] != [len(b.words) for b in theirs]:
             return []

@@ -106,9 +106,7 @@ def _abstract(node: Composite, arena: Arena) -> Composite:
                 e.fn, tuple([a if not a.shape else sized(a) for a in e.args]), shape, e.dtype
             )
         if isinstance(e, Cast):
-            new = Cast(e.src, e.dtype)
-            new.shape = shape
-            return new
+            return Cast(e.src, e.dtype, shape)
         rebuild = getattr(e, "rebuild", None)
         return e if rebuild is None else rebuild(iter(e.children), size, shape)
 

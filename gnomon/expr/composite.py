@@ -5,7 +5,7 @@ from __future__ import annotations
 import copyreg
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import FrozenInstanceError, dataclass, field
+from dataclasses import dataclass, field
 from typing import (
     Annotated,
     Any,
@@ -26,7 +26,7 @@ from gnomon.expr import bounds
 from gnomon.expr.axes import LIMIT
 from gnomon.expr.index import Index
 from gnomon.expr.mixing import declared
-from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Expr, check_expr
+from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Cast, Expr, Map, Scalar, check_expr
 from gnomon.expr.term import Term, compute_dtype, distinct
 from gnomon.record import fields_of, first
 from gnomon.shape import prod
@@ -45,6 +45,9 @@ def buffer_over(array: np.ndarray[Any, Any]) -> Buffer:
 
 
 copyreg.pickle(Buffer, _pickled)
+copyreg.pickle(Scalar, lambda e: (Scalar, (e.value, e.dtype, e.modular)))
+copyreg.pickle(Map, lambda e: (Map, (e.fn, e.args, e.shape, e.dtype)))
+copyreg.pickle(Cast, lambda e: (Cast, (e.src, e.dtype)))
 C = TypeVar("C")
 T = TypeVar("T")
 PACKAGE = __name__.partition(".")[0]
@@ -83,12 +86,6 @@ class Composite(Expr):
             expected = "one decorated @dataclass(frozen=True, eq=False)"
             raise TypeError(complaint(type(self).__name__, "class", expected, "a plain one"))
         first(self, *values, **named)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise FrozenInstanceError(f"cannot assign to field {name!r}")
-
-    def __delattr__(self, name: str) -> None:
-        raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def __post_init__(self) -> None:
         for name, role in self.roles().items():

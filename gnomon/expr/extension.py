@@ -10,20 +10,18 @@ It is imported when a name is first asked for that nobody has entered yet, once 
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from gnomon.base import ParamError, complaint
 from gnomon.expr.node import Expr
-from gnomon.lock import reentrant
+from gnomon.lock import first_use, load_module
 from gnomon.registry import Registry
 
 GROUP = "gnomon.extensions"
 EXTENSIONS: Registry[Callable[..., Expr]] = Registry("extension")
 F = TypeVar("F", bound=Callable[..., Expr])
-_lock = [reentrant()]
 _loaded: set[str] = set()
 
 
@@ -68,22 +66,11 @@ def find(name: str) -> Callable[..., Expr]:
 
 def load() -> None:
     """Import what installed packages offer, each once."""
-    from importlib.metadata import entry_points  # 10 ms, which few programs need
-
-    with _lock[0]:
-        for entry in entry_points(group=GROUP):
+    with first_use:
+        for entry in load_module("importlib.metadata").entry_points(group=GROUP):
             if entry.value in _loaded:
                 continue
             _loaded.add(entry.value)
             thing = entry.load()
             if callable(thing) and thing.__name__ not in {*EXTENSIONS.names(), *taken()}:
                 extension(thing)
-
-
-def _in_child() -> None:
-    """In a forked child: another thread of the parent may have held the lock."""
-    _lock[0] = reentrant()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)

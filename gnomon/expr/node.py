@@ -32,6 +32,7 @@ from gnomon.expr.refused import without
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Number, Term, compute_dtype
 from gnomon.expr.walk import brief, fits_any, tree
+from gnomon.record import Frozen, put
 from gnomon.shape import row_major
 
 Shape: TypeAlias = tuple[int, ...]
@@ -43,7 +44,7 @@ STAGES: dict[str, Callable[[Any], str]] = {}
 TURN: dict[str, Callable[[Any], Any]] = {}
 
 
-class Expr:
+class Expr(Frozen):
     """An expression: nothing is computed until it is stored.
 
     >>> x = Buffer((2, 3), dt.float32)
@@ -207,7 +208,12 @@ class Buffer(Expr):
     """
 
     __slots__ = ("_layout", "address", "device", "owner", "strides")
+    _layout: Any
     kind = RVALUE
+    strides: Shape
+    address: int
+    owner: Any
+    device: str
     settled = True  # whether it has kept its shape since it was made
 
     def __init_subclass__(cls) -> None:
@@ -225,13 +231,12 @@ class Buffer(Expr):
         owner: Any = None,
         device: str = "cpu",
     ) -> None:
-        self.shape = tuple(shape)
-        self.dtype = dtype
-        self.strides = row_major(self.shape) if strides is None else tuple(strides)
-        self.address, self.owner, self.device = address, owner, device
-        self.exp_type = RVALUE
-        self.pattern = None
-        self._layout: tuple[int, ...] | None = None
+        shape = tuple(shape)
+        put(self, "strides", row_major(shape) if strides is None else tuple(strides))
+        put(self, "device", device)
+        put(self, "_layout", None)
+        set_address(self, address, owner)
+        typed(self, shape, dtype, RVALUE)
 
     def outline(self) -> tuple[Any, ...]:
         return (Buffer, self.shape, self.strides, self.dtype, self.device)
@@ -247,9 +252,11 @@ class Buffer(Expr):
     @property
     def layout(self) -> tuple[int, ...]:
         """What code may assume of the strides; see `stride_classes`."""
-        if self._layout is None:
-            self._layout = stride_classes(self.shape, self.strides)
-        return self._layout
+        found: Shape | None = self._layout
+        if found is None:
+            found = stride_classes(self.shape, self.strides)
+            put(self, "_layout", found)
+        return found
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """The data as a NumPy view; it must have an address in the host's memory."""
@@ -275,14 +282,16 @@ class Scalar(Expr):
     __slots__ = ("modular", "value")
     kind = MAPPER
     value: Any  # a Number; while a function is traced it may be Deferred
+    modular: bool
 
     def __init__(self, value: Any, dtype: DType, modular: bool = False) -> None:
         if type(value) is not float or type(dtype) is not DType:
             value, dtype = checked_number("scalar", value), dt.of(dtype)
         if dtype.kind != "f" and not isinstance(value, Deferred):
             value = (dt.int64 if dtype.kind == "b" else dtype).nearest(value, modular)
-        self.value, self.modular = value, modular
-        self.shape, self.dtype, self.exp_type, self.pattern = (), dtype, MAPPER, None
+        put(self, "value", value)
+        put(self, "modular", modular)
+        typed(self, (), dtype, MAPPER)
 
     def outline(self) -> tuple[Any, ...]:
         return (None, self.dtype)
@@ -303,9 +312,12 @@ class Map(Expr):
 
     __slots__ = ("args", "fn")
     kind = MAPPER
+    fn: ScalarFn
+    args: tuple[Expr, ...]
 
     def __init__(self, fn: ScalarFn, args: tuple[Expr, ...], shape: Shape, dtype: DType) -> None:
-        self.fn, self.args, self.shape, self.dtype = fn, args, shape, dtype
+        put(self, "fn", fn)
+        put(self, "args", args)
         mask = MAPPER
         check_parts(fn, args)
         for arg in args:
@@ -313,7 +325,7 @@ class Map(Expr):
                 expected = f"shape {shape} and dtype {dtype}"
                 raise ShapeError(complaint("Map", "args", expected, f"{arg!r}"))
             mask |= arg.exp_type
-        self.exp_type, self.pattern = mask, None
+        typed(self, shape, dtype, mask)
 
     def outline(self) -> tuple[Any, ...]:
         return (self.fn,)
@@ -357,12 +369,13 @@ class Cast(Expr):
 
     __slots__ = ("src",)
     kind = MAPPER
+    src: Expr
 
-    def __init__(self, src: Expr, dtype: DType) -> None:
+    def __init__(self, src: Expr, dtype: DType, shape: Shape | None = None) -> None:
         check_expr("tcast", "e", src)
-        self.src, self.shape, self.dtype = src, src.shape, dt.of(dtype)
-        self.exp_type = MAPPER | src.exp_type
-        self.pattern = None
+        put(self, "src", src)
+        sizes = src.shape if shape is None else shape
+        typed(self, sizes, dt.of(dtype), MAPPER | src.exp_type)
 
     def outline(self) -> tuple[Any, ...]:
         return (Cast, self.dtype)
@@ -377,6 +390,20 @@ class Cast(Expr):
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
         return ((self.src, cast(g, self.src.dtype)),) if self.src.dtype.kind == "f" else ()
+
+
+def typed(node: Expr, shape: Shape, dtype: DType, exp_type: int) -> None:
+    """Set what every new node has; its pattern is found when it is asked for."""
+    put(node, "shape", shape)
+    put(node, "dtype", dtype)
+    put(node, "exp_type", exp_type)
+    put(node, "pattern", None)
+
+
+def set_address(buffer: Buffer, address: int, owner: Any) -> None:
+    """Decide where the data of a buffer is: a memory plan does."""
+    put(buffer, "address", address)
+    put(buffer, "owner", owner)
 
 
 def check_expr(where: str, argument: str, value: object) -> None:
@@ -395,12 +422,12 @@ def check_parts(fn: object, args: object) -> None:
         check_expr("Map", "args", arg)
 
 
-def checked_number(where: str, value: Any) -> Any:
+def checked_number(where: str, value: Any, argument: str = "x", expected: str = "a number") -> Any:
     """`value` as a Python number, which may be deferred; a TypeError where it is none."""
     if isinstance(value, np.generic):
         value = value.item()
     if not isinstance(value, bool | int | float | Deferred):
-        raise TypeError(complaint(where, "x", "a number", f"a {type(value).__name__}"))
+        raise TypeError(complaint(where, argument, expected, f"a {type(value).__name__}"))
     return value
 
 
@@ -414,11 +441,8 @@ def as_expr(
     """`value` itself, or a Scalar of `dtype`; a float beside integers is an error."""
     if isinstance(value, Expr):
         return value
-    if isinstance(value, np.generic):
-        value = value.item()
-    if not isinstance(value, bool | int | float | Deferred):
-        expected = "an expression or a number (Tensor wraps arrays)"
-        raise TypeError(complaint(where, argument, expected, f"a {type(value).__name__}"))
+    expected = "an expression or a number (Tensor wraps arrays)"
+    value = checked_number(where, value, argument, expected)
     real = isinstance(value, float) or (isinstance(value, Deferred) and not value.whole)
     if real and dtype.kind != "f":
         message = complaint(where, argument, f"a number of {dtype.name}", repr(value))

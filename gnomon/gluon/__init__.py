@@ -7,8 +7,9 @@
 ((3, 2), (2, 4))
 """
 
-from importlib import import_module as _import_module
 from typing import Any
+
+from gnomon.lock import load_module as _load_module
 
 _MODULES = "block contrib data loss model_zoo nn parameter rnn trainer utils".split()
 
@@ -30,7 +31,7 @@ def __getattr__(name: str) -> Any:
     """The public name `name`, its module imported on first use."""
     if name not in _FROM and name not in _MODULES:
         raise AttributeError(f"module 'gnomon.gluon' has no attribute {name!r}")
-    module = _import_module(f"gnomon.gluon.{_FROM.get(name, name)}")
+    module = _load_module(f"gnomon.gluon.{_FROM.get(name, name)}")
     thing = getattr(module, name) if name in _FROM else module
     globals()[name] = thing
     return thing

@@ -11,7 +11,6 @@ Indices lie inside of the shape; they need not be in order, and several values o
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
@@ -27,6 +26,7 @@ from gnomon.base import (
 )
 from gnomon.context import Context
 from gnomon.dtype import DType
+from gnomon.lock import load_module
 from gnomon.ndarray import functions, kinds, serialize
 from gnomon.ndarray.arithmetic import combine, is_number
 from gnomon.ndarray.core import Array
@@ -264,7 +264,7 @@ class CSRNDArray(BaseSparseNDArray):
         Raises:
             ImportError: scipy is not installed.
         """
-        sparse = importlib.import_module("scipy.sparse")
+        sparse = load_module("scipy.sparse")
         columns, starts = self._index(0), self._index(1)
         return sparse.csr_matrix((self._parts.data.asnumpy(), columns, starts), shape=self.shape)
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from typing import Any
 
 from gnomon.absent import refuse
+from gnomon.lock import load_module
 from gnomon.ops import registry
 from gnomon.ops.signature import home
 
@@ -58,7 +58,7 @@ class Functions:
 
         def find(name: str) -> Any:
             if name in SPACES:
-                return import_module(f"{self._package}.{name}")
+                return load_module(f"{self._package}.{name}")
             return self.find("", name)
 
         return find, lambda: sorted({*own, *SPACES, *_names("")})

@@ -1,25 +1,23 @@
 """Operators by name: every file of this folder is looked through at the first question.
 
-States: nothing read; being read, by the one thread that holds the lock; every family imported,
+States: nothing read; being read, by the one thread that holds `first_use`; every family imported,
 for the rest of the process (an import that fails goes back to nothing read, and raises again at the
 next question). An operator that a user registers later is found like the built-in ones.
 """
 
 from __future__ import annotations
 
-import importlib
 import pkgutil
 from typing import TYPE_CHECKING
 
 from gnomon import registry as _generic
 from gnomon.absent import unknown_operator
-from gnomon.lock import reentrant
+from gnomon.lock import first_use, load_module
 
 if TYPE_CHECKING:
     from gnomon.ops.op import Op
 
 _operators: _generic.Registry[type[Op]] = _generic.Registry("operator")
-_reading = reentrant()
 _progress: list[str] = []
 
 
@@ -56,7 +54,7 @@ def has(name: str) -> bool:
 def _read_families() -> None:
     if len(_progress) == 2:
         return
-    with _reading:  # a family that asks while it is being read gets what there is
+    with first_use:  # a family that asks while it is being read gets what there is
         if _progress:
             return
         _progress.append("begun")
@@ -69,7 +67,7 @@ def _read_families() -> None:
 
 
 def _import_families() -> None:
-    package = importlib.import_module("gnomon.ops")
+    package = load_module("gnomon.ops")
     for module in pkgutil.walk_packages(package.__path__, "gnomon.ops."):
         if not module.name.endswith(".testing"):
-            importlib.import_module(module.name)
+            load_module(module.name)

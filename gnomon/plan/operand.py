@@ -9,10 +9,11 @@ from gnomon.dtype import DType
 from gnomon.expr.composite import Composite
 from gnomon.expr.index import Index
 from gnomon.expr.layout import ANY, JOINED, REVERSED, UNIT, ZERO
-from gnomon.expr.node import MAPPER, Buffer, Cast, Expr, Map, Scalar
+from gnomon.expr.node import MAPPER, Buffer, Cast, Expr, Map, Scalar, typed
 from gnomon.expr.term import Arena, Term, compute_dtype
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Store, Structure
+from gnomon.record import put
 
 Extent: TypeAlias = "int | Term"
 
@@ -21,12 +22,13 @@ class Operand(Buffer):
     """A leaf by slot: `slot` is ("leaf", k) of a statement or ("scratch", k) of the plan itself."""
 
     __slots__ = ("slot",)
+    slot: Hashable
 
     def __init__(
         self, slot: Hashable, shape: Sequence[Any], strides: Sequence[Any], dtype: DType
     ) -> None:
         super().__init__(shape, dtype, strides)
-        self.slot = slot
+        put(self, "slot", slot)
 
     def __repr__(self) -> str:
         return (
@@ -38,10 +40,11 @@ class Number(Expr):
     """A scalar argument by its position among the statement's scalars."""
 
     __slots__ = ("position",)
+    position: int
 
     def __init__(self, position: int, dtype: DType) -> None:
-        self.position, self.shape, self.dtype, self.exp_type = position, (), dtype, MAPPER
-        self.pattern = None
+        put(self, "position", position)
+        typed(self, (), dtype, MAPPER)
 
     def at(self, i: Index) -> Term:
         return i.arena.arg(("scalar", self.position), compute_dtype(self.dtype))
@@ -90,9 +93,7 @@ class Abstract:
         if isinstance(node, Scalar):
             return Number(self.structure.positions[id(node)], node.dtype)
         if isinstance(node, Cast):
-            cast = Cast(children[0], node.dtype)
-            cast.shape = shape
-            return cast
+            return Cast(children[0], node.dtype, shape)
         assert isinstance(node, Composite)
         return node.rebuild(iter(children), self.size, shape)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import numbers
 import struct
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gnomon.base import FormatError, GnomonError, ParamError, complaint
+from gnomon.lock import load_module
 
 
 class IRHeader(NamedTuple):
@@ -121,7 +121,7 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray[Any, A
 
 def _opencv(where: str) -> Any:
     try:
-        return importlib.import_module("cv2")
+        return load_module("cv2")
     except ImportError as e:
         raise GnomonError(f"{where} needs OpenCV: pip install 'gnomon[image]'") from e
 

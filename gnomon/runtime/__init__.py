@@ -3,8 +3,9 @@
 `Features` and `feature_list` are what users call `mx.runtime` for; they load what they tell of.
 """
 
-from importlib import import_module
 from typing import Any
+
+from gnomon.lock import load_module as _load_module
 
 _PUBLIC = ("Feature", "Features", "feature_list")
 
@@ -12,4 +13,4 @@ _PUBLIC = ("Feature", "Features", "feature_list")
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'gnomon.runtime' has no attribute {name!r}")
-    return getattr(import_module("gnomon.runtime.features"), name)
+    return getattr(_load_module("gnomon.runtime.features"), name)

@@ -22,6 +22,7 @@ from typing import Any
 from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, complaint
 from gnomon.dtype import DType
+from gnomon.lock import first_use
 from gnomon.runtime import blas_code, jit, objects, threads
 from gnomon.runtime.native import Block, symbol
 from gnomon.runtime.once import once
@@ -42,17 +43,21 @@ def _library() -> ctypes.CDLL | None:
     files = sorted(Path(folders[0], "lib").glob("libscipy_openblas*")) if folders else []
     if not files:
         return None
+    with first_use:
+        return _loaded(str(files[0]))
+
+
+def _loaded(file: str) -> ctypes.CDLL | None:
     before = os.environ.get("OPENBLAS_NUM_THREADS")
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read once, while it is loaded
     try:
-        library = ctypes.CDLL(str(files[0]))
+        return ctypes.CDLL(file)
     except OSError:
         return None
     finally:
         del os.environ["OPENBLAS_NUM_THREADS"]
         if before is not None:
             os.environ["OPENBLAS_NUM_THREADS"] = before
-    return library
 
 
 @once

@@ -79,7 +79,7 @@ class Disk:
             if not stat.S_ISREG(about.st_mode) or not mine or about.st_mode & 0o022:
                 _say(f"{path} is left alone: others could have written it")
                 return None
-            return stream.read(self.limit + 1)
+            return stream.read(min(about.st_size, self.limit) + 1)
 
     def write(self, name: str, content: bytes) -> None:
         """Keep `content` under `name`; without effect where that is impossible."""

@@ -15,8 +15,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
-import os
+import mmap
 import threading
+import weakref
 import zlib
 from _thread import start_new_thread
 from collections.abc import Callable, Mapping, Sequence
@@ -25,11 +26,13 @@ from typing import Any, TypeVar
 import llvmlite.binding as llvm
 
 from gnomon.base import GnomonError
-from gnomon.lock import reentrant
+from gnomon.lock import around_forks, reentrant
 from gnomon.record import record
 from gnomon.runtime.once import once
 
 T = TypeVar("T")
+_ROOM, _ROOM_EACH = 64 << 20, 128  # bytes that LLVM may want: at all, and for each of a text
+_LOOK = 0.5  # seconds between two looks whether a thread is still there
 _lock = reentrant()
 _serial = itertools.count()
 
@@ -155,6 +158,7 @@ def compile_ir(
     """
 
     def make() -> Module:
+        need_room(_ROOM + _ROOM_EACH * len(text))
         machine = _machine(opt < 0)
         module = optimised(text, opt, machine, verify)
         _check_declared(module, symbols or {})
@@ -181,6 +185,7 @@ def load_object(
     Raises:
         GnomonError: `code` is not an object file for this host, or lacks a name.
     """
+
     return undisturbed(lambda: _link(code, names, symbols or {}, _packed(text), opt))
 
 
@@ -190,12 +195,13 @@ def undisturbed(make: Callable[[], T]) -> T:
     An exception of a handler (Ctrl-C) between two of llvmlite's calls would leave it with memory
     that is freed twice. It ends the wait here instead; work that has begun goes on.
     """
+    need_room(_ROOM)
     gate = threading.Lock()
     made: list[T] = []
     wanted = True
     errors: list[BaseException] = []
 
-    def work() -> None:
+    def work(life: object = None) -> None:
         try:
             with _lock:
                 if wanted:
@@ -206,22 +212,40 @@ def undisturbed(make: Callable[[], T]) -> T:
             gate.release()
 
     gate.acquire()
+    life: set[object] = set()  # held by the thread alone, and gone when that is
+    lives = weakref.ref(life)
     on_main = threading.current_thread() is threading.main_thread()
     if on_main and not _lock._is_owned():
         try:
-            start_new_thread(work, ())
+            start_new_thread(work, (life,))
         except RuntimeError:  # no thread is to be had, as when the interpreter ends
             work()
     else:
         work()
+    del life
     try:
-        gate.acquire()
+        # a thread that finds no memory to begin with ends without a word
+        while not gate.acquire(timeout=_LOOK) and lives() is not None:
+            pass
     except BaseException:
         wanted = False
         raise
     if errors:
         raise errors.pop()
+    if not made:
+        raise MemoryError("jit: no memory is left to compile with")
     return made.pop()
+
+
+def need_room(nbytes: int) -> None:
+    """MemoryError unless the process may take `nbytes` more: libraries that find none end it.
+
+    >>> need_room(1 << 20)
+    """
+    try:
+        mmap.mmap(-1, nbytes).close()
+    except OSError:
+        raise MemoryError(f"jit: {nbytes >> 20} MiB of memory are needed to compile") from None
 
 
 def _packed(text: str) -> bytes:
@@ -336,9 +360,4 @@ def _release_after_fork() -> None:
     _lock.release()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_hold_before_fork,
-        after_in_parent=_release_after_fork,
-        after_in_child=_release_after_fork,
-    )
+around_forks(_hold_before_fork, _release_after_fork, _release_after_fork)

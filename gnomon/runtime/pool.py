@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 import sys
 from collections import defaultdict, deque
 from collections.abc import Callable
@@ -34,7 +33,7 @@ from gnomon import config, context
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError, ParamError, ShapeError, complaint
 from gnomon.context import Context
-from gnomon.lock import exclusive
+from gnomon.lock import around_forks, exclusive, first_use
 from gnomon.runtime.device import Device, find
 
 SMALL = 1024  # bytes: up to here sizes are multiples of 64, and a shelf holds the idle blocks
@@ -347,7 +346,6 @@ def _human(nbytes: float) -> str:
 
 
 _pools: dict[str | Context, Pool] = {}  # a device's name, and whatever else it was called
-_pools_lock = exclusive()
 
 
 def pool_of(device: str | Context = "cpu") -> Pool:
@@ -357,7 +355,7 @@ def pool_of(device: str | Context = "cpu") -> Pool:
 
 def _find_pool(device: str | Context) -> Pool:
     found = find(device)
-    with _pools_lock:
+    with first_use:
         pool = _pools.get(found.name) or Pool(found)
         _pools[found.name] = _pools[device] = pool
         return pool
@@ -392,7 +390,6 @@ context.release = release_all
 
 
 def _before_fork() -> None:
-    _pools_lock.acquire()
     for pool in set(_pools.values()):
         pool.lock.acquire()
 
@@ -400,10 +397,6 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     for pool in set(_pools.values()):
         pool.lock.release()
-    _pools_lock.release()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
-    )
+around_forks(_before_fork, _after_fork, _after_fork)

@@ -28,7 +28,7 @@ import time
 
 from gnomon import config
 from gnomon.base import ParamError, complaint
-from gnomon.lock import reentrant
+from gnomon.lock import around_forks, first_use
 from gnomon.record import record
 from gnomon.runtime import jit, objects, thread_code
 from gnomon.runtime.native import function, pointer, symbol
@@ -54,7 +54,6 @@ class _State:
     forked: bool = False
 
 
-_lock = reentrant()
 _state = _State()
 
 
@@ -116,7 +115,7 @@ def _running() -> _Pool:
 
 
 def _start() -> _Pool:
-    with _lock:
+    with first_use:
         if _state.pool is None:
             pool = (_with_libgomp() if config.get("gomp") else None) or _with_own_threads()
             pool.call("gnomon_limit", _configured())
@@ -164,7 +163,6 @@ def _build(kind: str, text: str, symbols: dict[str, int]) -> _Pool:
 
 
 def _before_fork() -> None:
-    _lock.acquire()
     if _state.pool is not None:
         _state.pool.call("gnomon_before_fork")
 
@@ -173,12 +171,6 @@ def _after_fork_in_child() -> None:
     _state.forked = True
     if _state.pool is not None:
         _state.pool.call("gnomon_after_fork_in_child")
-    _lock.release()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_lock.release,
-        after_in_child=_after_fork_in_child,
-    )
+around_forks(_before_fork, bool, _after_fork_in_child)

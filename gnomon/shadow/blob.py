@@ -10,13 +10,14 @@ from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.axes import checked_sizes, normal_axis, whole
 from gnomon.expr.node import Buffer
+from gnomon.record import Frozen, put
 from gnomon.shadow.tensor import Tensor
 from gnomon.shape import Shape, prod
 
 DEVICE_MASKS = {"cpu": 1, "gpu": 2}
 
 
-class TBlob:
+class TBlob(Frozen):
     """Memory with `shape_`, `stride_`, `dev_mask_` and `type_flag_`; tensors are asked of it.
 
     >>> import numpy as np
@@ -35,9 +36,10 @@ class TBlob:
         if isinstance(data, TBlob):
             data = data.tensor
         if isinstance(data, Buffer):
-            self.tensor = data if isinstance(data, Tensor) else Tensor.of(data)
+            tensor = data if isinstance(data, Tensor) else Tensor.of(data)
         else:
-            self.tensor = Tensor(data)
+            tensor = Tensor(data)
+        put(self, "tensor", tensor)
 
     @property
     def dptr_(self) -> int:

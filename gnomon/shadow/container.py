@@ -11,9 +11,10 @@ from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes
-from gnomon.expr.node import Buffer, Expr, Operand
+from gnomon.expr.node import Buffer, Expr, Operand, set_address
 from gnomon.expr.pattern import forget
 from gnomon.lock import reentrant
+from gnomon.record import put
 from gnomon.runtime import pool
 from gnomon.shadow.tensor import Array, Tensor
 from gnomon.shape import prod, row_major
@@ -36,6 +37,7 @@ class TensorContainer(Tensor):
     """
 
     __slots__ = ("padded", "settled")
+    padded: bool
 
     def __init__(
         self,
@@ -49,7 +51,9 @@ class TensorContainer(Tensor):
         strides = padded_strides(sizes, kind) if pad else row_major(sizes)
         storage = pool.allocate(max(1, span(sizes, strides) * kind.size), device)
         Buffer.__init__(self, sizes, kind, strides, storage.address, storage, device)
-        self.stream_, self.padded, self.settled = None, pad, True
+        self.stream_ = None
+        put(self, "padded", pad)
+        put(self, "settled", True)
         if init is not None:
             self.assign(init)
 
@@ -71,12 +75,15 @@ class TensorContainer(Tensor):
         needed = max(1, span(sizes, strides) * self.dtype.size)
         fits = self.owner is not None and needed <= self.owner.nbytes
         storage = self.owner if fits else pool.allocate(needed, self.device)
-        self.address = 0  # whoever looks from now on finds no memory, until all is as it will be
+        # whoever looks from now on finds no memory, until all is as it will be
+        set_address(self, 0, self.owner)
         forget()  # expressions made before know the shape of then
-        self.owner, self.settled, self._layout = storage, False, None
-        self.shape, self.strides, self.pattern = sizes, strides, None
+        changed = {"owner": storage, "settled": False, "_layout": None}
+        changed |= {"shape": sizes, "strides": strides, "pattern": None}
+        for name, value in changed.items():
+            put(self, name, value)
         forget()
-        self.address = storage.address
+        set_address(self, storage.address, storage)
 
 
 def restored(array: Array, pad: bool) -> TensorContainer:
@@ -112,7 +119,7 @@ def free_space(tensor: Tensor) -> None:
     if not isinstance(tensor, TensorContainer) or tensor.owner is None:
         raise ParamError(complaint("free_space", "tensor", "one that owns memory", f"{tensor!r}"))
     tensor.resize((0,) * max(1, tensor.ndim))
-    tensor.address, tensor.owner = 0, None
+    set_address(tensor, 0, None)
 
 
 @explained

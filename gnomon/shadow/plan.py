@@ -17,6 +17,7 @@ from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr, check_expr
 from gnomon.expr.term import Term
 from gnomon.plan.statement import Store
+from gnomon.record import Frozen, put
 from gnomon.runtime import look
 from gnomon.runtime.prepare import prepare
 from gnomon.shadow.container import TensorContainer
@@ -42,7 +43,7 @@ class At(Chainer):
         return i.elem(self.src, [i.elem(self.where, (axis,)) for axis in range(self.src.ndim)])
 
 
-class Plan:
+class Plan(Frozen):
     """What to compute at an index: an expression seen as (rows, last axis).
 
     An element is computed by a kernel that takes the index as data, so one kernel does for all.
@@ -55,12 +56,15 @@ class Plan:
     """
 
     __slots__ = ("exp", "rows", "width")
+    exp: Expr
+    rows: int
+    width: int
 
     def __init__(self, exp: Expr) -> None:
         check_expr("Plan", "exp", exp)
-        self.exp = exp
-        self.width = exp.shape[-1] if exp.shape else 1
-        self.rows = prod(exp.shape[:-1])
+        put(self, "exp", exp)
+        put(self, "width", exp.shape[-1] if exp.shape else 1)
+        put(self, "rows", prod(exp.shape[:-1]))
 
     def eval(self, y: int, x: int) -> Any:
         """The element in row `y` at position `x`, as a Python number.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from gnomon.expr.arguments import explained
+from gnomon.record import Frozen, put
 from gnomon.runtime import device as devices
 
 cpu, gpu = "cpu", "gpu"  # what tensors, streams and the functions below take for a device
 
 
-class Stream:
+class Stream(Frozen):
     """A queue of work on a device.
 
     >>> stream = new_stream()
@@ -18,9 +19,10 @@ class Stream:
     """
 
     __slots__ = ("device",)
+    device: str
 
     def __init__(self, device: str = "cpu") -> None:
-        self.device = devices.find(device).name
+        put(self, "device", devices.find(device).name)
 
     def wait(self) -> None:
         """Return when all work given so far is done."""

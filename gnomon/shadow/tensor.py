@@ -16,6 +16,7 @@ from gnomon.expr.layout import UNIT, ZERO
 from gnomon.expr.node import Buffer, Operand, as_expr
 from gnomon.plan.cut import reach
 from gnomon.plan.statement import Store, identity
+from gnomon.record import put
 from gnomon.runtime import device as devices
 from gnomon.runtime import look, quick
 from gnomon.shadow.assign import assign, divto, minusto, modular, multo, plusto, saveto
@@ -49,6 +50,7 @@ class Tensor(Buffer):
     """
 
     __slots__ = ("stream_",)
+    stream_: Stream | None
 
     def __init__(
         self,
@@ -107,6 +109,14 @@ class Tensor(Buffer):
         )
         made.stream_ = getattr(buffer, "stream_", None)
         return made
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Only `stream_` may be assigned."""
+        if name != "stream_":
+            super().__setattr__(name, value)
+        if value is not None and not isinstance(value, Stream):
+            raise TypeError(complaint("Tensor", name, "a Stream or None", f"{value!r:.60}"))
+        put(self, name, value)
 
     __contains__ = None  # what an element equals is not known here
 

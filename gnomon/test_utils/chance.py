@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from gnomon.base import GnomonError
+from gnomon.lock import load_module
 from gnomon.test_utils.tolerance import as_numpy
 
 Generator = Callable[[int], Any]
@@ -17,7 +17,7 @@ Generator = Callable[[int], Any]
 
 def _statistics() -> Any:
     try:
-        return import_module("scipy.stats")
+        return load_module("scipy.stats")
     except ImportError as error:
         raise GnomonError("tests of random numbers need SciPy: pip install scipy") from error
 

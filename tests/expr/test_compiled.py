@@ -11,9 +11,10 @@ import pytest
 from gnomon import dtype as dt
 from gnomon.expr import ext
 from gnomon.expr.diff import vjp
-from gnomon.expr.node import Buffer, Expr, cast
+from gnomon.expr.node import Buffer, Expr, cast, set_address
 from gnomon.expr.oracle import evaluate
 from gnomon.expr.walk import postorder
+from gnomon.record import put
 from gnomon.runtime import look, pool
 from gnomon.runtime.prepare import Store, prepare
 
@@ -58,8 +59,9 @@ def values(rng: np.random.Generator, leaf: Buffer, strided: bool) -> np.ndarray:
 def place(leaf: Buffer, array: np.ndarray) -> None:
     """Let a leaf without memory lie over an array."""
     real = over(array)
-    leaf.address, leaf.owner, leaf.strides = real.address, array, real.strides
-    leaf._layout = None
+    set_address(leaf, real.address, array)
+    put(leaf, "strides", real.strides)
+    put(leaf, "_layout", None)
 
 
 def check(e: Expr, saver: str = "saveto") -> None:

@@ -1,9 +1,9 @@
 """Work that a library does as a whole: matrix products, convolutions, poolings, by family."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gnomon.expr.call.dot import BatchDot, Dot, batch_dot, dot
+from gnomon.lock import load_module as _load_module
 
 if TYPE_CHECKING:
     from gnomon.expr.call.conv import (
@@ -55,6 +55,6 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names.split():
-            globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+            globals()[name] = getattr(_load_module(f"{__name__}.{home}"), name)
             return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,8 @@
 """Layers, cells and loops beside the usual ones."""
 
-from importlib import import_module as _import_module
 from typing import Any
+
+from gnomon.lock import load_module as _load_module
 
 _MODULES = "cnn data estimator nn rnn".split()
 
@@ -12,7 +13,7 @@ def __getattr__(name: str) -> Any:
     """The module `name`, imported on first use."""
     if name not in _MODULES:
         raise AttributeError(f"module 'gnomon.gluon.contrib' has no attribute {name!r}")
-    globals()[name] = module = _import_module(f"gnomon.gluon.contrib.{name}")
+    globals()[name] = module = _load_module(f"gnomon.gluon.contrib.{name}")
     return module
 
 

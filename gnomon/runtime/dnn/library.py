@@ -10,13 +10,19 @@ import ctypes
 import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gnomon import config
 from gnomon import dtype as dtypes
-from gnomon.base import DeviceError, GnomonError
+from gnomon.base import DeviceError, GnomonError, Later
 from gnomon.dtype import DType
+from gnomon.lock import first_use
 from gnomon.runtime.once import once
+
+if TYPE_CHECKING:
+    from importlib import metadata
+else:  # 10 ms, not for every program
+    metadata = Later("importlib.metadata")
 
 _PACKAGE = "onednn-cpu-gomp"
 _OPENMP = 2
@@ -97,6 +103,11 @@ def library() -> Library:
 
 @once
 def _load() -> Library | str:
+    with first_use:
+        return _loaded()
+
+
+def _loaded() -> Library | str:
     try:
         gomp = ctypes.CDLL("libgomp.so.1")
     except OSError as error:
@@ -114,12 +125,10 @@ def _load() -> Library | str:
 
 def _file() -> str:
     """The path of the wheel's library, or the name of the system's."""
-    from importlib.metadata import PackageNotFoundError, files  # 10 ms, not for every program
-
     name = "libdnnl.so.3"
     try:
-        inside = files(_PACKAGE) or []
-    except PackageNotFoundError:
+        inside = metadata.files(_PACKAGE) or []
+    except metadata.PackageNotFoundError:
         return name
     return next((str(f.locate()) for f in inside if f.name == name), name)
 

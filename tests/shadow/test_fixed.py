@@ -1,0 +1,85 @@
+"""Tensors, expressions and what is made of them refuse assignments: compiled code trusts them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from gnomon import shadow
+from gnomon.shadow import Tensor, TensorContainer, fn
+
+
+def made() -> dict[str, object]:
+    """One object of each class that a user meets, over memory of its own."""
+    t = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+    return {
+        "tensor": t,
+        "container": TensorContainer((2, 3), init=1.0),
+        "row": t[0],
+        "map": t * 2.0 + 1.0,
+        "native map": [t + t for _ in range(100)][-1],
+        "cast": shadow.tcast("float64", t),
+        "scalar": shadow.scalar(2.0),
+        "chainer": shadow.flip(t * 2.0, 0),
+        "joined": shadow.concat(t, t),
+        "call": shadow.dot(t, t.T),
+        "blob": shadow.TBlob(t),
+        "plan": shadow.make_plan(t),
+        "stream": shadow.new_stream(),
+        "dtype": t.dtype,
+    }
+
+
+def names(thing: object) -> list[str]:
+    slots = [s for kind in type(thing).__mro__ for s in getattr(kind, "__slots__", ())]
+    return sorted({*slots, *vars(type(thing)), *getattr(thing, "__dict__", ())} - {"__weakref__"})
+
+
+VALUES = [(60,), (-1,), "float64", None, 7, 1 << 62, -3.5, np.zeros(3)]
+
+
+@pytest.mark.parametrize("kind", made())
+def test_no_attribute_is_taken_or_deleted(kind):
+    thing = made()[kind]
+    for name in names(thing):
+        if name == "stream_":
+            continue
+        for value in VALUES:
+            with pytest.raises((AttributeError, TypeError)):
+                setattr(thing, name, value)
+        with pytest.raises((AttributeError, TypeError)):
+            delattr(thing, name)
+
+
+def test_the_refusal_says_what_was_tried():
+    t = Tensor(np.zeros((2, 3), np.float32))
+    with pytest.raises(AttributeError, match=r"Tensor: argument 'shape': .* got a tuple"):
+        t.shape = (60,)
+    with pytest.raises(AttributeError, match=r"Tensor: argument 'shape': .* deletion"):
+        del t.shape
+    t[:] = 1.0
+    assert t.numpy().sum() == 6
+
+
+def test_a_stream_is_all_that_may_be_assigned():
+    t, stream = Tensor(np.zeros(3, np.float32)), shadow.new_stream()
+    t.stream_ = stream
+    assert t.stream_ is stream
+    with pytest.raises(TypeError, match="a Stream or None"):
+        t.stream_ = 4
+    with pytest.raises(TypeError, match="a Stream or None"):
+        Tensor(np.zeros(3, np.float32), stream="cpu")
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))]
+)
+def test_expressions_are_copied_all_the_same(again):
+    t = Tensor(np.arange(3, dtype=np.float32))
+    e = again(shadow.tcast("float64", fn.exp(t) * 2.0) + shadow.scalar(1.0, "float64"))
+    out = TensorContainer((3,), "float64")
+    out[:] = e
+    np.testing.assert_allclose(out.numpy(), np.exp(t.numpy()).astype("d") * 2 + 1, rtol=1e-6)

@@ -1,0 +1,41 @@
+"""Little memory is an error that says so, and everything works again once there is more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import limits
+import pytest
+
+ROOT = Path(__file__).parent.parent
+STAGES = [name for name in vars(limits.Stages) if not name.startswith("_")]
+
+
+def run(stage: str, mib: int, folder: Path) -> None:
+    """One child; AssertionError unless it says an error of memory, or none, and works again."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "GNOMON_CACHE_DIR": str(folder / "cache")}
+    command = [sys.executable, limits.__file__, stage, str(mib), str(folder)]
+    seen = {"capture_output": True, "text": True, "timeout": 100}
+    done = subprocess.run(command, env=env, check=False, **seen)
+    said = done.stdout.split()
+    fine = done.returncode == 0 and said[1:] == ["again"] and said[0] in ("ok", *limits.EXPECTED)
+    assert fine, f"{stage} with {mib} MiB: {done.returncode}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("mib", [2, 72])
+@pytest.mark.parametrize("stage", STAGES)
+def test_little_memory(stage, mib, tmp_path):
+    run(stage, mib, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_amount_of_memory(stage, tmp_path):
+    for mib in (*range(16), *range(16, 300, 4)):
+        folder = tmp_path / str(mib)
+        folder.mkdir()
+        run(stage, mib, folder)
