@@ -12,7 +12,6 @@ gnomon arranges otherwise stand in `ELSEWHERE`.
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 import gnomon
+from gnomon.lock import load_module
 
 NAME = "mxnet"
 VERSION = "1.9.1"  # whose names and meaning gnomon has
@@ -67,7 +67,7 @@ class _Same(Loader):
             top.__version__ = VERSION  # type: ignore[attr-defined]
             top.__path__ = list(gnomon.__path__)
             return top
-        module = importlib.import_module(f"gnomon.{ELSEWHERE.get(path, path)}")
+        module = load_module(f"gnomon.{ELSEWHERE.get(path, path)}")
         self._spec = module.__spec__
         return module
 
