@@ -3,12 +3,18 @@
 from gnomon.absent import refusing
 from gnomon.io import io
 from gnomon.io.array_iter import NDArrayIter
+from gnomon.io.csv_iter import CSVIter
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.iterator import DataIter
+from gnomon.io.libsvm import LibSVMIter
+from gnomon.io.mnist import MNISTIter
 from gnomon.io.prefetch import PrefetchingIter
 from gnomon.io.resize import ResizeIter
 
 __all__ = [
+    "CSVIter",
+    "LibSVMIter",
+    "MNISTIter",
     "DataBatch",
     "DataDesc",
     "DataIter",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import bz2
-import gzip
 import shutil
-import struct
 import urllib.error
 import urllib.request
 import zipfile
@@ -14,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import FormatError, GnomonError, data_dir
+from gnomon.base import GnomonError, data_dir
 from gnomon.files import replacing
 from gnomon.io import NDArrayIter
+from gnomon.io.mnist import read_idx
 
 MNIST = {
     "train_data": "train-images-idx3-ubyte",
@@ -78,17 +77,10 @@ def _with_gz(path: Path) -> Path | None:
 
 
 def _mnist_part(path: Path) -> np.ndarray[Any, Any]:
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    if len(content) < 8:
-        raise FormatError(f"{path}: expected a file of the IDX format, got {len(content)} bytes")
-    axes = content[3]
-    shape = struct.unpack_from(f">{axes}I", content, 4)
-    values = np.frombuffer(content, np.uint8, offset=4 + 4 * axes)
-    if values.size != np.prod(shape):
-        raise FormatError(f"{path}: expected {shape} bytes, got {values.size}")
-    if axes == 1:
+    values = read_idx(str(path))
+    if values.ndim == 1:
         return values.astype(np.int64)
-    return (values.reshape(shape[0], 1, *shape[1:]) / 255).astype(np.float32)
+    return (values[:, None] / 255).astype(np.float32)
 
 
 def get_mnist_ubyte() -> None:

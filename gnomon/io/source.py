@@ -1,0 +1,91 @@
+"""Iterators whose options are declared, as operators' parameters are, and the files they read."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar
+
+from gnomon.base import FormatError, GnomonError, ParamError, complaint
+from gnomon.context import cpu
+from gnomon.io.iterator import DataIter
+from gnomon.ops.param import Param, declared, param, parse_fields
+
+
+class SourceIter(DataIter):
+    """Base of iterators over files: options by name, as values or strings, become attributes.
+
+    Raises:
+        ParamError: an unknown option, one that is missing, a value that is not allowed.
+    """
+
+    fields: ClassVar[Mapping[str, Param]] = {}
+
+    batch_size: int = param(low=1, doc="Rows in a batch.")
+    prefetch_buffer: int = param(4, low=0, doc="Batches that are made ahead.")
+    ctx: str = param("cpu", choices=("cpu", "gpu"), doc="The device that batches are for.")
+    dtype: str | None = param(None, doc="Dtype of the data; float32 where None.")
+
+    def __init_subclass__(cls) -> None:
+        cls.fields = declared(cls)
+
+    def __init__(
+        self, data_name: str = "data", label_name: str = "softmax_label", **options: Any
+    ) -> None:
+        values = parse_fields(type(self).__name__, self.fields, options)
+        super().__init__(values.pop("batch_size"))
+        self.__dict__.update(values)
+        self.data_name = data_name
+        self.label_name = label_name
+        self.context = cpu()
+
+
+class Part:
+    """Options of iterators that several workers share: each reads one part."""
+
+    num_parts: int = param(1, low=1, doc="Parts that the data is cut into.")
+    part_index: int = param(0, low=0, doc="The part to read, from 0.")
+
+    def part(self, count: int) -> range:
+        """The rows of this part, of `count`; ParamError where there is no such part."""
+        if self.part_index >= self.num_parts:
+            expected = f"below num_parts={self.num_parts}"
+            raise ParamError(
+                complaint(type(self).__name__, "part_index", expected, self.part_index)
+            )
+        parts, index = self.num_parts, self.part_index
+        return range(count * index // parts, count * (index + 1) // parts)
+
+
+def read(where: str, path: str) -> bytes:
+    """All bytes of a file, unpacked where its name ends in .gz; `memory://x` by fsspec.
+
+    Raises:
+        GnomonError: it cannot be read; fsspec is not installed.
+    """
+    try:
+        content = _remote(where, path) if "://" in path else Path(path).read_bytes()
+        return gzip.decompress(content) if path.endswith(".gz") else content
+    except (OSError, EOFError) as error:
+        raise GnomonError(f"{where}: cannot read {path!r}: {error}") from error
+
+
+def _remote(where: str, path: str) -> bytes:
+    try:
+        fsspec = import_module("fsspec")
+    except ImportError as error:
+        raise GnomonError(f"{where}: {path!r} needs fsspec: pip install fsspec") from error
+    with fsspec.open(path, "rb") as stream:
+        return bytes(stream.read())
+
+
+def files(where: str, path: str) -> list[str]:
+    """The file `path`, or all files in the folder `path`, in order of their names."""
+    if "://" in path or not Path(path).is_dir():
+        return [path]
+    found = sorted(str(file) for file in Path(path).iterdir() if file.is_file())
+    if not found:
+        raise FormatError(f"{where}: there are no files in the folder {path!r}")
+    return found
