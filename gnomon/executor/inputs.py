@@ -45,6 +45,27 @@ class Load:
         self._copy.place((address,))
 
 
+class Give:
+    """The copy of a bound array into one that lies elsewhere at each run."""
+
+    __slots__ = ("_copy", "step", "var")
+
+    def __init__(self, source: Any) -> None:
+        layout = source._layout
+        given = Buffer((layout.size,), layout.dtype, None, source._address, source)
+
+        def make(addresses: Sequence[int]) -> list[Step]:
+            target = Buffer((layout.size,), layout.dtype, None, addresses[0])
+            return prepare([Store(target, "saveto", given)], "give")
+
+        self._copy = Template(make, 1).reserve()
+        self.step, self.var = self._copy.step, source._chunk
+
+    def put(self, address: int) -> None:
+        """Let the next run copy to `address`."""
+        self._copy.place((address,))
+
+
 class Input:
     """The window of an array that was not looked at, with the memory that it will have."""
 

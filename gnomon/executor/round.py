@@ -13,7 +13,7 @@ from gnomon import engine
 from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.executor import arrays
-from gnomon.executor.inputs import Input, Load, own
+from gnomon.executor.inputs import Give, Input, Load, own
 from gnomon.executor.program import Slot
 from gnomon.runtime.program import Done, Program, Step
 
@@ -22,6 +22,7 @@ KEPT = 8  # programs of a pass: with and without a batch, and for each of a few 
 
 Put = tuple[Callable[[Any], object], Any]
 Feed = tuple[Any, Any]  # the array that is bound, and the one whose elements it gets
+Gift = tuple[Any, Any]  # the array that is bound, and a new dense one that gets its elements
 Consts = tuple[Var, ...]
 
 
@@ -144,15 +145,17 @@ class Pass:
         self._brief = BRIEF - before
         self._own = joined([program], reads, writes, program.name)
         self._loads: dict[int, Load] = {}
+        self._gives: dict[int, Give] = {}
         self._moving: dict[Input, Moving | None] = {}
         self._joined: dict[tuple[object, ...], Joined] = {(): self._own}
 
-    def push(self, feeds: Sequence[Feed], puts: list[Put]) -> None:
-        """Push a round that begins by copying `feeds`."""
-        made, whole, const = self._made(feeds, puts)
+    def push(self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()) -> None:
+        """Push a round that begins by copying `feeds`, and ends by copying `gifts`."""
+        made, whole, const = self._made(feeds, puts, gifts)
         current, is_brief = engine.get(), whole.program.work <= self._brief
         push = current.push_brief if is_brief else current.push_inline
-        push(made, self.ctx, const, whole.mutate, name=whole.program.name)
+        mutate = (*whole.mutate, *[x._chunk for _, x in gifts]) if gifts else whole.mutate
+        push(made, self.ctx, const, mutate, name=whole.program.name)
 
     def push_later(self, feeds: Sequence[Feed], puts: list[Put]) -> Pushed:
         """As `push`, but the round is held back."""
@@ -161,7 +164,9 @@ class Pass:
         job = engine.get().push_later(made, self.ctx, const, whole.mutate, name)
         return Pushed(self, made, job)
 
-    def _made(self, feeds: Sequence[Feed], puts: list[Put]) -> tuple[Round, Joined, Consts]:
+    def _made(
+        self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()
+    ) -> tuple[Round, Joined, Consts]:
         """A round, what it runs, and the variables that it reads."""
         loads, moved, fed, more = [], [], [], []
         for dest, source in feeds:
@@ -182,7 +187,9 @@ class Pass:
                 if other.source is not None and other not in fed:
                     other.bring()
         key = tuple(loads)
-        whole = self._joined.get(key) or self._of(key, None)
+        gives = [self._gives.get(id(x)) or self._give(x) for x, _ in gifts]
+        puts += [(give.put, x._address) for give, (_, x) in zip(gives, gifts, strict=True)]
+        whole = self._joined.get((*key, *gives)) or self._of(key, gives)
         const, taken = whole.const, whole.taken
         if more := [v for v in more if v not in taken]:
             const = (*const, *dict.fromkeys(more))
@@ -210,7 +217,7 @@ class Pass:
         if not current.take_back(job):
             return False
         key = (*before.loads, after)
-        whole = self._joined.get(key) or self._of(before.loads, after)
+        whole = self._joined.get(key) or self._of(before.loads, (after,))
         before.program = program = whole.program
         before.puts.append((after.put, numbers))
         const, mutate, taken = whole.const, whole.mutate, whole.taken
@@ -226,18 +233,23 @@ class Pass:
         found = self._loads[id(dest)] = Load(dest)
         return found
 
-    def _of(self, loads: tuple[Load, ...], after: Follower | None) -> Joined:
-        """The program of `loads`, this pass, and `after`."""
-        key = loads if after is None else (*loads, after)
+    def _give(self, source: Any) -> Give:
+        found = self._gives[id(source)] = Give(source)
+        return found
+
+    def _of(self, loads: tuple[Load, ...], behind: Sequence[Give | Follower]) -> Joined:
+        """The program of `loads`, this pass, and what comes behind."""
+        key = (*loads, *behind)
         found = self._joined.get(key)
         if found is None:
-            own, behind = self._own, () if after is None else (after,)
+            own, after = self._own, [x for x in behind if not isinstance(x, Give)]
             steps = [*(x.step for x in loads), own.program, *(x.step for x in behind)]
-            reads = [*own.const, *(v for x in behind for v in x.reads)]
-            writes = [*own.mutate, *(x.var for x in loads), *(v for x in behind for v in x.writes)]
+            reads = [*own.const, *(v for x in after for v in x.reads)]
+            reads += [x.var for x in behind if isinstance(x, Give)]
+            writes = [*own.mutate, *(x.var for x in loads), *(v for x in after for v in x.writes)]
             if len(self._joined) >= KEPT:
                 self._joined = {(): own}
-            name = f"{own.program.name} and update" if behind else own.program.name
+            name = f"{own.program.name} and update" if after else own.program.name
             found = self._joined[key] = joined(steps, reads, writes, name)
         return found
 

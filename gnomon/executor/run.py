@@ -27,6 +27,7 @@ from gnomon.executor.program import Builder, Segment, place
 from gnomon.executor.round import (
     BRIEF,
     Feed,
+    Gift,
     Moving,
     Pass,
     Place,
@@ -72,16 +73,32 @@ class Run:
         self._passes: dict[str, Pass | None] = {}
         self._turns: list[Var] = []
 
-    def forward(self, feeds: Sequence[Feed] = ()) -> None:
-        """Push the forward pass on the elements of `feeds`.
+    def forward(self, feeds: Sequence[Feed] = (), gifts: Sequence[Gift] = ()) -> None:
+        """Push the forward pass on the elements of `feeds`; `gifts` are copied out behind it.
 
         Raises:
             ShapeError: one does not fit; nothing is written.
         """
         if (whole := self._pass("forward")) is None:
             self._begin_apart("forward", feeds)
+            _give(gifts)
         else:
-            whole.push(*self._begun(feeds))
+            whole.push(*self._begun(feeds), gifts)
+
+    def backward_on(self, feeds: Sequence[Feed], gifts: Sequence[Gift]) -> None:
+        """Push the backward pass, whose forward pass was pushed before and left its values.
+
+        `feeds` are gradients of outputs, and inputs as they were; `gifts` are copied out behind.
+        """
+        if (whole := self._pass("backward")) is None:
+            for feed in feeds:
+                arrays.assign(*feed)
+            for held in self._held:
+                held.bring()
+            self._push("backward")
+            _give(gifts)
+        else:
+            whole.push(self._natively(feeds), [], gifts)
 
     def forward_backward(self, feeds: Sequence[Feed]) -> Pushed | None:
         """Push both passes; the round where they are one native call, which is held back.
@@ -107,17 +124,7 @@ class Run:
 
     def _begun(self, feeds: Sequence[Feed]) -> tuple[Sequence[Feed], list[Put]]:
         """For a pass that is one native program: which feeds it begins with, and what is put."""
-        prepared = self._prepared
-        native = [loadable(dest, source) for dest, source in feeds]
-        if prepared is not None:
-            read = [prepared.reads(arrays.var(dest)) for dest, _ in feeds]
-            native = [n and not r for n, r in zip(native, read, strict=True)]
-        if not all(native):
-            check_feeds(feeds)
-            apart = len(native) - native[::-1].index(False)  # in order: one may read another's
-            for feed in feeds[:apart]:
-                arrays.assign(*feed)
-            feeds = feeds[apart:]
+        prepared, feeds = self._prepared, self._natively(feeds)
         puts: list[Put] = []
         if self._draws:
             self._positions = self.layout.draws.reserve()
@@ -125,6 +132,21 @@ class Run:
         if prepared is not None:
             puts.append((prepared.refresh, None))
         return feeds, puts
+
+    def _natively(self, feeds: Sequence[Feed]) -> Sequence[Feed]:
+        """Those of `feeds` that a native program may begin with; the others are copied now."""
+        prepared = self._prepared
+        native = [loadable(dest, source) for dest, source in feeds]
+        if prepared is not None:
+            read = [prepared.reads(arrays.var(dest)) for dest, _ in feeds]
+            native = [n and not r for n, r in zip(native, read, strict=True)]
+        if all(native):
+            return feeds
+        check_feeds(feeds)
+        apart = len(native) - native[::-1].index(False)  # in order: one may read another's
+        for feed in feeds[:apart]:
+            arrays.assign(*feed)
+        return feeds[apart:]
 
     def _begin_apart(self, name: str, feeds: Sequence[Feed]) -> None:
         """Push a pass that is several segments."""
@@ -238,6 +260,12 @@ class Run:
         put = engine.Repeatable(lambda run_ctx: draws.put(positions))
         arena = self.arena
         engine.get().push_inline(put, arena.ctx, (), (arena.var,), name="random positions")
+
+
+def _give(gifts: Sequence[Gift]) -> None:
+    """Copy bound arrays into others."""
+    for source, dest in gifts:
+        dest[:] = source
 
 
 def _moving(

@@ -10,6 +10,7 @@ a store, which updates the weights itself or leaves that to an updater for each 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,9 +21,8 @@ from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import cpu
 from gnomon.files import replacing
 from gnomon.gluon.parameter import Parameter
-from gnomon.gluon.parameter.parameter import changes
 from gnomon.kvstore import KVStoreBase
-from gnomon.ndarray.tape import Leaf
+from gnomon.ndarray.tape import Leaf, changes, passes
 
 
 class StaleGradient(UserWarning):
@@ -36,6 +36,12 @@ class Replica(NamedTuple):
     grads: tuple[Any, ...]
     weights: tuple[Any, ...]
     leaves: tuple[Leaf, ...]
+    members: frozenset[Leaf]
+
+    def all_stored_since(self, number: int) -> bool:
+        """Whether a backward pass after this one stored all gradients at once."""
+        bundle = self.leaves[0].bundle if self.leaves else None
+        return bundle is not None and bundle.stored > number and bundle.members >= self.members
 
 
 class Trainer:
@@ -103,6 +109,7 @@ class Trainer:
         self._updaters: list[Any] = []
         self._layout: tuple[Replica, ...] = ()
         self._seen = -1
+        self._stepped = 0  # the last backward pass whose gradients were used up
 
     def _name_params(self) -> None:
         """Have the optimizer know factors on rates and decays of parameters."""
@@ -175,8 +182,10 @@ class Trainer:
         if ignore:
             return
         for replica in self._layout:
+            if replica.all_stored_since(self._stepped):
+                continue
             for k, leaf in enumerate(replica.leaves):
-                if not leaf.is_fresh:
+                if leaf.stored_in() <= self._stepped:
                     param, where = self._params[replica.indices[k]], replica.weights[k].context
                     raise StaleGradient(
                         f"Trainer: Parameter {param.name!r} on {where} has no new gradient since "
@@ -203,12 +212,20 @@ class Trainer:
         """Update weights on each context, where the store does not; all gradients are old now."""
         for number, replica in enumerate(self._layout):
             if not self._updates_on_store:
-                part = _fresh(replica) if ignore_stale else replica
+                part = self._fresh(replica) if ignore_stale else replica
                 if part.indices:
                     self._optimizer._set_current_context(number)
                     self._updaters[number](part.indices, part.grads, part.weights)
-            for leaf in replica.leaves:
-                leaf.is_fresh = False
+        self._stepped = passes.count
+
+    def _fresh(self, replica: Replica) -> Replica:
+        """Those of a replica that have a new gradient."""
+        if replica.all_stored_since(self._stepped):
+            return replica
+        is_new = [leaf.stored_in() > self._stepped for leaf in replica.leaves]
+        parts = (replica.indices, replica.grads, replica.weights, replica.leaves)
+        kept = [tuple(compress(part, is_new)) for part in parts]
+        return Replica(*kept, replica.members)  # type: ignore[arg-type]
 
     # --- what is updated ------------------------------------------------------------------------
 
@@ -290,7 +307,9 @@ class Trainer:
             weights = tuple(p._data[number] for _, p in trained if p._data)
             grads = tuple(p._grad[number] for _, p in trained if p._grad)
             leaves = tuple(w._tape for w in weights)
-            found.append(Replica(tuple(k for k, _ in trained), grads, weights, leaves))
+            found.append(
+                Replica(tuple(k for k, _ in trained), grads, weights, leaves, frozenset(leaves))
+            )
         return tuple(found)
 
     def _forget_stored(self, param: Parameter) -> None:
@@ -359,11 +378,3 @@ def _listed(params: Any) -> list[Parameter]:
             expected = "a Parameter (of collect_params())"
             raise ParamError(complaint("Trainer", f"params[{number}]", expected, f"{param!r:.60}"))
     return list(params)
-
-
-def _fresh(replica: Replica) -> Replica:
-    """Those of a replica that have a new gradient."""
-    if all(leaf.is_fresh for leaf in replica.leaves):
-        return replica
-    rows = [row for row in zip(*replica, strict=True) if row[3].is_fresh]
-    return Replica(*map(tuple, zip(*rows, strict=True))) if rows else Replica((), (), (), ())

@@ -18,7 +18,7 @@ from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
 from gnomon.ndarray.methods import copied
 from gnomon.ndarray.mode import recording
-from gnomon.ndarray.tape import Call, Leaf, Node, Output, Place
+from gnomon.ndarray.tape import DIRECT, Bundle, Call, Leaf, Node, Output, Place, passes
 from gnomon.ops import registry
 
 Dest = tuple[Any, str]  # an array, and the saver that stores into it
@@ -40,15 +40,21 @@ def backward(
         ShapeError: a head's gradient has another shape.
     """
     walk = Walk(heads, head_grads)
-    leaves = {p: None for n in walk.nodes for p in n.inputs if isinstance(p, Leaf)}
-    once = {p for p, count in walk.readers.items() if count == 1 and p not in walk.sums}
-    walk.direct = {p: (p.grad, _saver(p)) for p in leaves if p in once and _is_dense(p)}
+    passes.count += 1
+    found = dict.fromkeys(p for p in (*walk.readers, *walk.sums) if not isinstance(p, Output))
+    once = [p for p in found if walk.readers[p] == 1 and p not in walk.sums]
+    bundles = [p for p in found if isinstance(p, Bundle)]
+    alone = [b for b in bundles if b in once and _is_alone(b, found)]
+    several = {leaf for b in bundles if b not in alone for leaf in b.leaves}
+    walk.direct = {
+        p: (p.grad, _saver(p))
+        for p in once
+        if isinstance(p, Leaf) and p not in several and _is_dense(p)
+    }
+    walk.direct.update(dict.fromkeys(alone, DIRECT))
     with recording(False):
         walk.run(retain_graph)
-        for leaf in (*leaves, *(p for p in walk.sums if isinstance(p, Leaf) and p not in leaves)):
-            leaf.is_fresh = True
-            if leaf not in walk.written:
-                _deliver(leaf, walk.sums.get(leaf))
+        _finish(walk, found, passes.count)
 
 
 def gradients(
@@ -90,6 +96,34 @@ def _constant(array: Any, place: Place) -> Any:
     kind = made._layout, made.context
     made._tape = Output(Node(Call(lambda grad: [None]), [place], (False,), (), [kind]), 0)
     return made
+
+
+def _finish(walk: Walk, found: Iterable[Place], number: int) -> None:
+    """Store what goes to leaves and does not stand there yet."""
+    leaves: dict[Leaf, None] = {}
+    for place in found:
+        if isinstance(place, Leaf):
+            leaves[place] = None
+        elif isinstance(place, Bundle) and place in walk.written:
+            place.store(number)
+        elif isinstance(place, Bundle):
+            leaves.update(dict.fromkeys(place.leaves))
+    for leaf in leaves:
+        leaf.stored = number
+        if leaf not in walk.written:
+            _deliver(leaf, walk.sums.get(leaf))
+
+
+def _is_alone(bundle: Bundle, found: Iterable[Place]) -> bool:
+    """Whether no other of the places found is one of a bundle's leaves, or has one."""
+    mine = bundle.members
+    for place in found:
+        if isinstance(place, Bundle):
+            if place is not bundle and not mine.isdisjoint(place.members):
+                return False
+        elif place in mine:
+            return False
+    return True
 
 
 def _is_dense(leaf: Leaf) -> bool:
@@ -157,11 +191,15 @@ class Walk:
         dests = [None if p is None else self.direct.get(p) for p in node.inputs]
         found = derivative.of(node, grads, dests, self.create)
         for place, grad, dest in zip(node.inputs, found, dests, strict=True):
-            if place is not None and grad is not None:
-                if dest is not None:
-                    self.written.add(place)
-                else:
-                    self.receive(place, grad)
+            if place is None or grad is None:
+                continue
+            if dest is not None:
+                self.written.add(place)
+            elif isinstance(place, Bundle):
+                for leaf, share in zip(place.leaves, grad, strict=True):
+                    self.receive(leaf, share)
+            else:
+                self.receive(place, grad)
 
     def receive(self, place: Place, grad: Any, ours: bool = True) -> None:
         """`grad` is one reader's share of the gradient of `place`."""

@@ -20,7 +20,7 @@ from gnomon.ndarray.core import Array
 from gnomon.ndarray.indexing import Indexing
 from gnomon.ndarray.layout import dense
 from gnomon.ndarray.methods import Methods, copied
-from gnomon.ndarray.tape import Leaf
+from gnomon.ndarray.tape import Leaf, changes
 
 
 class NDArray(Arithmetic, Indexing, Methods, Array, main=True):
@@ -168,6 +168,8 @@ def mark(array: Any, grad: Any, req: str) -> None:
         expected = f"shape {array.shape} of {array._dtype.name}"
         got = f"shape {grad.shape} of {grad._dtype.name}"
         raise ParamError(complaint("mark_variables", "gradients", expected, got))
+    if array._tape is not None:
+        changes.count += 1
     array._tape = None if req == "null" else Leaf(grad, req)
 
 

@@ -23,16 +23,61 @@ _variables = itertools.count()
 class Leaf:
     """A variable: `grad` is the array its gradient goes to, as `req` says.
 
-    `is_fresh` says that `backward` stored a gradient; who uses it up may take that back.
+    `stored` is the number of the backward pass that stored a gradient there last.
     """
 
-    __slots__ = ("grad", "is_fresh", "number", "req")
+    __slots__ = ("bundle", "grad", "number", "req", "stored")
 
     def __init__(self, grad: Any, req: str) -> None:
         self.grad = grad
         self.req = req
-        self.is_fresh = False
+        self.bundle: Bundle | None = None
+        self.stored = 0
         self.number = next(_variables)
+
+    def stored_in(self) -> int:
+        """The number of the backward pass that stored a gradient, alone or with others, last."""
+        return self.stored if self.bundle is None else max(self.stored, self.bundle.stored)
+
+
+class Bundle:
+    """The variables that a compiled network reads, as one argument of it.
+
+    Where nothing else reads any of them, their gradients are stored at once; `stored` is the number
+    of the backward pass that did so last. That is told of each variable where another bundle has it
+    too.
+    """
+
+    __slots__ = ("is_sole", "leaves", "members", "stored")
+
+    def __init__(self, leaves: Sequence[Leaf]) -> None:
+        self.leaves = tuple(leaves)
+        self.members = frozenset(leaves)
+        self.stored = 0
+        self.is_sole = True
+        for leaf in leaves:
+            if leaf.bundle is None:
+                leaf.bundle = self
+            else:
+                leaf.bundle.is_sole = self.is_sole = False
+
+    def store(self, number: int) -> None:
+        """Gradients of all were stored by this backward pass."""
+        if self.is_sole:
+            self.stored = number
+        else:
+            for leaf in self.leaves:
+                leaf.stored = number
+
+
+class Count:
+    """How often something has happened."""
+
+    count = 0
+
+
+changes = Count()  # variables got another place on the tape, or parameters other arrays
+passes = Count()  # backward passes
 
 
 class Output(NamedTuple):
@@ -42,7 +87,7 @@ class Output(NamedTuple):
     index: int
 
 
-Place = Leaf | Output
+Place = Leaf | Bundle | Output
 
 
 class Node:
@@ -88,10 +133,14 @@ class Call:
 class Network(Call):
     """A gradient of many arguments at once: `function(node, grads, dests, create)`.
 
-    It stores into `dests` itself, where these are not None.
+    It stores into `dests` itself, where these are not None. The first argument is a `Bundle`, or
+    None: its gradient is a list of those of its leaves, its destination `DIRECT`.
     """
 
     __slots__ = ()
+
+
+DIRECT: Any = (None, "bundle")  # the destination of a bundle: where each of its leaves wants it
 
 
 @functools.lru_cache(maxsize=4096)

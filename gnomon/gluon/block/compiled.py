@@ -5,8 +5,8 @@ and gives it back when that has been, or when the tape lets go of it; so the sam
 called several times before `backward`. A program reads parameters where they are, and writes their
 gradients where those belong. Other calls share one program.
 
-States: `seen` is the count of changes of parameters' arrays that was looked at last: programs hold
-their addresses, so after a change those are dropped.
+States: `seen` is the count of changes of parameters' arrays that was looked at last. After another
+change they are looked at again; programs hold addresses, so those on other arrays are dropped.
 """
 
 from __future__ import annotations
@@ -15,24 +15,27 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gnomon.context import Context
-from gnomon.gluon.block.program import Lease, Program, applied, gradients
+from gnomon.gluon.block.program import Lease, applied, gradients
+from gnomon.gluon.block.site import Site
 from gnomon.gluon.block.trace import Trace, infer_params
 from gnomon.gluon.parameter import DeferredInitializationError, Parameter
-from gnomon.gluon.parameter.parameter import changes
-from gnomon.ndarray.core import of_zeros
+from gnomon.ndarray.core import Array
 from gnomon.ndarray.mode import mode
-from gnomon.ndarray.tape import Leaf, Network, Node, Output
+from gnomon.ndarray.tape import Network, Node, Output, changes
 
 Arrays = Sequence[Any]
 OpHook = tuple[Callable[..., Any], bool]
-KINDS_KEPT = 64  # of inputs, for which there are programs
 
 
 class Compiled:
-    """A trace with its parameters, and programs of it."""
+    """A trace with its parameters, and programs of it on each context."""
 
     def __init__(
-        self, where: str, trace: Trace, params: Any, op_hook: OpHook | None = None
+        self,
+        where: str,
+        trace: Trace,
+        params: Mapping[str, Parameter],
+        op_hook: OpHook | None = None,
     ) -> None:
         self.where, self.trace = where, trace
         self.is_single = trace.out_format == 0
@@ -40,14 +43,11 @@ class Compiled:
         self._op_hook = op_hook
         graph = trace.symbol._graph
         numbers = {x.name: k for k, x in enumerate(trace.inputs) if x is not None}
-        self._params: dict[str, Parameter] = {
-            n.name: params[n.name] for n in graph.variables if n.name not in numbers
-        }
+        self._params = {n.name: params[n.name] for n in graph.variables if n.name not in numbers}
         self._vars = {name: param.var() for name, param in self._params.items()}
-        self._arguments = [n.name for n in graph.arguments]
-        self._fed = [n for n in self._arguments if n in numbers]
+        self._fed = [n.name for n in graph.arguments if n.name in numbers]
         self._numbers = [numbers[n] for n in self._fed]
-        self._programs: dict[Any, list[Program]] = {}
+        self._sites: list[Site] = []
 
     def fits(self) -> bool:
         """Whether parameters are still what they were when the block was traced."""
@@ -59,13 +59,26 @@ class Compiled:
             return
         try:
             for param in self._params.values():
-                param.list_data() if param.stype == "default" else param.list_ctx()
+                param._all(param._data)
         except DeferredInitializationError:
             infer_params(self.where, self.trace, self._params, flat)
             for param in self._params.values():
                 param._finish_deferred_init()
-        self._programs.clear()
+        self._sites = [site for site in self._sites if site.is_current(self._table(site.ctx))]
         self.seen = changes.count
+
+    def _table(self, ctx: Context) -> dict[str, Any]:
+        """The parameters' arrays on a context."""
+        return {name: param._on(param._data, ctx) for name, param in self._params.items()}
+
+    def _site(self, ctx: Context) -> Site:
+        """The programs on a context."""
+        for site in self._sites:
+            if site.ctx is ctx or site.ctx == ctx:
+                return site
+        made = Site(ctx, self.trace.symbol, self._fed, self._table(ctx), self._hook())
+        self._sites.append(made)
+        return made
 
     def __call__(self, flat: Arrays) -> list[Any]:
         """The outputs; `flat` are the inputs, all on one context.
@@ -73,55 +86,35 @@ class Compiled:
         Raises:
             ShapeError, DTypeError: they do not go with the parameters; it names the node.
         """
-        ctx = next(x for x in flat if x is not None).context
         given = [flat[k] for k in self._numbers]
-        table = {n: p._on(p._data, ctx) for n, p in self._params.items()}
-        table.update(zip(self._fed, given, strict=True))
-        arrays = [table[n] for n in self._arguments]
-        places = [x._tape for x in arrays] if mode.recording else [None] * len(arrays)
-        if any(map(_is_sparse, arrays, places)):
-            return applied(self.trace.symbol._graph, table, ctx)
-        wanted = tuple(p if isinstance(p, Leaf) else p is not None for p in places)
-        key = ctx, mode.training, wanted, *[(x.shape, x._dtype.name) for x in given]
-        programs = self._programs.get(key)
-        if programs is None:
-            if len(self._programs) >= KINDS_KEPT:
-                self._programs.clear()
-            programs = self._programs[key] = []
-        program = programs.pop() if programs else self._program(ctx, table, places)
-        outputs = program.forward(given, mode.training)
-        if not any(p is not None for p in places):
-            programs.append(program)
+        ctx = next(x for x in flat if x is not None).context
+        site = self._sites[0] if len(self._sites) == 1 else self._site(ctx)
+        if site.ctx is not ctx and site.ctx != ctx:
+            site = self._site(ctx)
+        recording, places = mode.recording, ()
+        if recording:
+            places = (site.bundle, *[x._tape for x in given])
+            recording = any(place is not None for place in places)
+        if site.is_sparse or any(x.stype != "default" for x in given):
+            return applied(site.symbol._graph, site.named(given), ctx)
+        program, home = site.program(given, places if recording else None)
+        outputs = [Array._new(layout, ctx) for layout in program.layouts]
+        program.passes.forward_into(given, outputs)
+        if not recording:
+            home.append(program)
             return outputs
-        lease = Lease(program, programs, self.trace.symbol._graph, table)
-        gives = [p is not None for p in places]
-        kinds = [(x._layout, ctx) for x in outputs]
-        node = Node(Network(gradients), places, gives, (lease,), kinds)
+        lease = Lease(program, home, site, given)
+        gives = [place is not None for place in places]
+        node = Node(_network, places, gives, (lease,), [(x._layout, ctx) for x in outputs])
         for k, x in enumerate(outputs):
             x._tape = Output(node, k)
         return outputs
 
-    def _program(self, ctx: Context, table: Mapping[str, Any], places: Sequence[Any]) -> Program:
-        """A new program; gradients of parameters go where they belong."""
-        args, grads, requests = dict(table), {}, {}
-        for name, place in zip(self._arguments, places, strict=True):
-            array = table[name]
-            if name in self._fed:
-                args[name] = of_zeros(array.shape, array._dtype, ctx)
-            if name in self._params and isinstance(place, Leaf):
-                grads[name], requests[name] = place.grad, place.req
-            elif place is not None:
-                grads[name], requests[name] = of_zeros(array.shape, array._dtype, ctx), "write"
-        states = [table[n] for n in self.trace.symbol.list_auxiliary_states()]
-        args = [args[n] for n in self._arguments]
-        executor = self.trace.symbol.bind(ctx, args, grads, requests, states)
-        if self._op_hook is not None:
-            executor.set_monitor_callback(*self._told(*self._op_hook))
-        feeds = [args[self._arguments.index(n)] for n in self._fed]
-        return Program(executor, feeds)
-
-    def _told(self, callback: Callable[..., Any], everything: bool) -> OpHook:
-        """A hook as executors call it."""
+    def _hook(self) -> OpHook | None:
+        """The hook on operators, as executors call it."""
+        if self._op_hook is None:
+            return None
+        callback, everything = self._op_hook
         nodes = {n.name: n.op.name for n in self.trace.symbol._graph.topo if n.op is not None}
 
         def tell(name: str, array: Any) -> None:
@@ -133,7 +126,4 @@ class Compiled:
         return tell, everything
 
 
-def _is_sparse(array: Any, place: Any) -> bool:
-    """Whether an array, or its gradient, is in sparse storage."""
-    grad = place.grad if isinstance(place, Leaf) else None
-    return array.stype != "default" or (grad is not None and grad.stype != "default")
+_network = Network(gradients)

@@ -1,4 +1,4 @@
-"""Programs of compiled blocks: an executor, who has it for now, and how gradients leave it."""
+"""Programs of compiled blocks: who has one for now, and how gradients leave it."""
 
 from __future__ import annotations
 
@@ -8,36 +8,31 @@ from typing import Any
 from gnomon import autograd
 from gnomon import ndarray as nd
 from gnomon.context import Context
-from gnomon.executor import Executor
+from gnomon.executor.passes import Passes
 from gnomon.graph.node import Entry, Graph
-from gnomon.ndarray.mode import mode
+from gnomon.ndarray.core import Array
+from gnomon.ndarray.layout import Layout, dense
 from gnomon.ndarray.tape import Leaf, Node
 
 
 class Program:
-    """An executor on parameters, and the arrays of its inputs."""
+    """The passes of a bound block, the layouts of its outputs, and which arguments are inputs."""
 
-    def __init__(self, executor: Executor, feeds: Sequence[Any]) -> None:
-        self.executor = executor
-        self._feeds = feeds
+    __slots__ = ("inputs", "layouts", "passes")
 
-    def forward(self, given: Sequence[Any], train: bool) -> list[Any]:
-        """The outputs, as arrays of their own."""
-        feeds = [(d, x._detached()) for d, x in zip(self._feeds, given, strict=True)]
-        with autograd.pause(train_mode=train):
-            self.executor.forward_on(feeds, train)
-            return [x.copy() for x in self.executor.outputs]
+    def __init__(self, passes: Passes, layouts: Sequence[Layout], inputs: Sequence[int]) -> None:
+        self.passes, self.layouts, self.inputs = passes, layouts, inputs
 
 
 class Lease:
     """Who holds a recorded call's program; when the lease goes, the program is free again."""
 
-    __slots__ = ("graph", "home", "program", "table")
+    __slots__ = ("given", "home", "program", "site")
 
     def __init__(
-        self, program: Program, home: list[Program], graph: Graph, table: Mapping[str, Any]
+        self, program: Program, home: list[Program], site: Any, given: Sequence[Any]
     ) -> None:
-        self.program, self.home, self.graph, self.table = program, home, graph, table
+        self.program, self.home, self.site, self.given = program, home, site, given
 
     def __del__(self) -> None:
         self.home.append(self.program)
@@ -46,72 +41,60 @@ class Lease:
 def gradients(
     node: Node, heads: Sequence[Any], dests: Sequence[Any], create: bool
 ) -> Sequence[Any]:
-    """The gradients of a compiled block's arguments, stored where `dests` says.
+    """The gradients of a compiled block's parameters, as a bundle, and of its inputs.
 
     With `create`, they are computed once more, by operators that go on the tape.
     """
     (lease,) = node.saved or ()
     if create:
         return _recorded(node, lease, heads)
-    executor = lease.program.executor
-    kept = _kept(node, executor, dests)
-    with autograd.pause():
-        executor.backward(list(heads))
-        return _delivered(node, executor, dests, kept)
-
-
-def _kept(node: Node, executor: Executor, dests: Sequence[Any]) -> dict[int, Any]:
-    """What stands in gradients of parameters that are to go elsewhere, by argument."""
-    kept = {}
-    for k, (place, grad) in enumerate(zip(node.inputs, executor.grad_arrays, strict=True)):
-        if isinstance(place, Leaf) and place.grad is grad and dests[k] is None:
-            kept[k] = grad.copy()
-            if place.req == "add":
-                grad[:] = 0
-    return kept
-
-
-def _delivered(
-    node: Node, executor: Executor, dests: Sequence[Any], kept: Mapping[int, Any]
-) -> list[Any]:
-    """The gradient of each argument, after the backward pass."""
+    program, bundle = lease.program, node.inputs[0]
+    passes, ctx = program.passes, node.outputs[0][1]
+    leaves = [] if bundle is None or dests[0] is not None else bundle.leaves
+    kept = [leaf.grad.copy() for leaf in leaves]
+    for leaf in leaves:
+        if leaf.req == "add":
+            leaf.grad[:] = 0
     found: list[Any] = [None] * len(node.inputs)
-    for k, grad in enumerate(executor.grad_arrays):
-        if grad is None:
-            continue
-        if dests[k] is None:
-            found[k] = grad.copy()
-            if k in kept:
-                grad[:] = kept[k]
-        else:
-            array, saver = found[k], _ = dests[k]
-            if array is grad:
-                continue
-            if saver == "plusto":
-                array += grad
-            else:
-                array[:] = grad
+    into: list[Any] = [None] * len(passes.grad_arrays)
+    for k, number in enumerate(program.inputs, 1):
+        grad = passes.grad_arrays[number]
+        if grad is not None:
+            own = dests[k] is not None and dests[k][1] == "saveto"
+            found[k] = dests[k][0] if own else Array._new(dense(grad.shape, grad._dtype), ctx)
+            into[number] = found[k]
+    passes.backward_into(heads, into)
+    for k, dest in enumerate(dests):
+        if k and dest is not None and dest[1] != "saveto" and found[k] is not None:
+            dest[0][:] = dest[0] + found[k]
+    if bundle is not None:
+        found[0] = bundle if dests[0] is not None else _taken(leaves, kept)
+    return found
+
+
+def _taken(leaves: Sequence[Leaf], kept: Sequence[Any]) -> list[Any]:
+    """The gradients of leaves, which get back what stood there before."""
+    found = [leaf.grad.copy() for leaf in leaves]
+    for leaf, before in zip(leaves, kept, strict=True):
+        leaf.grad[:] = before
     return found
 
 
 def _recorded(node: Node, lease: Lease, heads: Sequence[Any]) -> list[Any]:
     """Gradients that can be differentiated again."""
-    before = mode.recording
-    mode.recording = True
-    try:
-        graph, table = lease.graph, lease.table
-        names = [n.name for n in graph.arguments]
-        outputs = applied(graph, table, heads[0].context)
-        wanted = [k for k, place in enumerate(node.inputs) if place is not None]
-        reached = [(x, h) for x, h in zip(outputs, heads, strict=True) if x._tape is not None]
-        arrays = [table[names[k]] for k in wanted]
-        values = autograd.grad(
-            [x for x, _ in reached], arrays, [h for _, h in reached], create_graph=True
-        )
-    finally:
-        mode.recording = before
+    table, bundle, symbol = lease.site.named(lease.given), node.inputs[0], lease.site.symbol
+    outputs = applied(symbol._graph, table, heads[0].context)
+    reached = [(x, h) for x, h in zip(outputs, heads, strict=True) if x._tape is not None]
+    names = list(lease.site.leaves) if bundle is not None else []
+    wanted = [k for k, place in enumerate(node.inputs) if k and place is not None]
+    arrays = [table[n] for n in names] + [lease.given[k - 1] for k in wanted]
+    values = autograd.grad(
+        [x for x, _ in reached], arrays, [h for _, h in reached], create_graph=True
+    )
     found: list[Any] = [None] * len(node.inputs)
-    for k, value in zip(wanted, values, strict=True):
+    if bundle is not None:
+        found[0] = values[: len(names)]
+    for k, value in zip(wanted, values[len(names) :], strict=True):
         found[k] = value
     return found
 

@@ -23,6 +23,7 @@ from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complai
 from gnomon.context import Context, cpu, current_context
 from gnomon.dtype import of as dtype_of
 from gnomon.gluon.parameter.shapes import Shape, as_shape, merged, shape_is_known
+from gnomon.ndarray.tape import changes
 
 REQUESTS = ("write", "add", "null")
 STORAGE = ("default", "row_sparse", "csr")
@@ -30,15 +31,6 @@ STORAGE = ("default", "row_sparse", "csr")
 
 class DeferredInitializationError(GnomonError):
     """A parameter was asked for its array before the first forward pass gave it a shape."""
-
-
-class Changes:
-    """How often arrays of parameters were replaced by others."""
-
-    count = 0
-
-
-changes = Changes()
 
 
 class Deferred(NamedTuple):

@@ -1,0 +1,77 @@
+"""`Passes`: an executor whose forward and backward pass are pushed apart, with results elsewhere.
+
+For who gives outputs away and wants them to stay as they are: what is bound is overwritten by the
+next run. Between its forward pass and its backward pass nothing else may run on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gnomon import config
+from gnomon.context import Context
+from gnomon.executor.executor import Bound, Executor
+from gnomon.executor.inputs import Input
+from gnomon.executor.layout import Mode
+from gnomon.executor.round import Feed
+
+
+class Passes(Executor):
+    """A symbol on arrays, always in one mode; its backward pass is that of the last forward.
+
+    `inputs` are those of the arguments that calls feed.
+    """
+
+    def __init__(
+        self, symbol: Any, ctx: Context, bound: Bound, inputs: Sequence[Any], train: bool
+    ) -> None:
+        self._train = train
+        self._fed = inputs
+        super().__init__(symbol, ctx, bound, {})
+        self._only = self._run(self._mode(train))
+        given = [self._heads.get(e) for e in self._net.heads]
+        self._head_arrays = [(k, x) for k, x in enumerate(given) if x is not None]
+
+    def _mode(self, train: bool) -> Mode:
+        return Mode(self._train, self._differentiates, config.get("passes"))
+
+    @property
+    def is_poisoned(self) -> bool:
+        """Whether what ran on it last failed."""
+        return self.arena.var.failure is not None
+
+    def forward_into(self, given: Sequence[Any], dests: Sequence[Any]) -> None:
+        """Compute the outputs of `given` into dense arrays of their layouts.
+
+        Raises:
+            ShapeError: an input of another shape; nothing is written.
+        """
+        feeds, run = list(zip(self._fed, given, strict=True)), self._only
+        if self._monitor is None:
+            self._last = run.mode
+            run.forward(feeds, list(zip(self.outputs, dests, strict=True)))
+            self.arena.content = run
+        else:
+            self.forward_on(feeds)
+            for dest, output in zip(dests, self.outputs, strict=True):
+                dest[:] = output
+
+    def backward_into(self, heads: Sequence[Any], dests: Sequence[Any]) -> None:
+        """Compute the gradients, given those of the outputs.
+
+        Those of inputs are copied into `dests`, one an argument, where that is not None.
+        """
+        gifts = [(g, x) for g, x in zip(self.grad_arrays, dests, strict=True) if x is not None]
+        if self._monitor is not None or self.arena.content is not self._only:
+            self.backward(list(heads))
+            for grad, dest in gifts:
+                dest[:] = grad
+            return
+        feeds: list[Feed] = [(x, heads[k]) for k, x in self._head_arrays]
+        for array in self._fed:
+            window = array._window
+            if type(window) is Input and window.source is not None:
+                feeds.append((array, window.source))
+        self._only.backward_on(feeds, gifts)
+        self.arena.content = None  # what backward has read last may be overwritten

@@ -1,0 +1,101 @@
+"""`Site`: a compiled block on one context: its parameters' arrays there, and programs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gnomon.context import Context
+from gnomon.executor.executor import Bound
+from gnomon.executor.inputs import hidden
+from gnomon.executor.passes import Passes
+from gnomon.gluon.block.program import Program
+from gnomon.ndarray.core import of_zeros
+from gnomon.ndarray.layout import dense
+from gnomon.ndarray.mode import mode
+from gnomon.ndarray.tape import Bundle, Leaf
+
+KINDS_KEPT = 64  # of inputs, for which there are programs
+
+
+class Site:
+    """Parameters by name, and free programs by the kind of inputs that they are for.
+
+    `bundle` are the parameters with gradients as one place on the tape; None where there are none.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        symbol: Any,
+        fed: Sequence[str],
+        table: Mapping[str, Any],
+        hook: tuple[Callable[..., Any], bool] | None,
+    ) -> None:
+        self.ctx, self.symbol, self.table = ctx, symbol, dict(table)
+        self.fed = fed
+        self._hook = hook
+        self.names = symbol.list_arguments()
+        leaves = {n: table[n]._tape for n in self.names if n in table}
+        self.leaves = {n: leaf for n, leaf in leaves.items() if isinstance(leaf, Leaf)}
+        self.bundle = Bundle(list(self.leaves.values())) if self.leaves else None
+        grads = [leaf.grad for leaf in self.leaves.values()]
+        self.is_sparse = any(x.stype != "default" for x in (*table.values(), *grads))
+        self._tapes = [x._tape for x in table.values()]
+        self._free: dict[Any, list[Program]] = {}
+
+    def is_current(self, table: Mapping[str, Any]) -> bool:
+        """Whether the arrays of parameters, and their gradients, are still these."""
+        if any(array is not self.table[name] for name, array in table.items()):
+            return False
+        tapes = zip(table.values(), self._tapes, strict=True)
+        return all(x._tape is tape for x, tape in tapes)
+
+    def named(self, given: Sequence[Any]) -> dict[str, Any]:
+        """All arguments by name."""
+        return {**self.table, **dict(zip(self.fed, given, strict=True))}
+
+    def program(
+        self, given: Sequence[Any], places: Sequence[Any] | None
+    ) -> tuple[Program, list[Program]]:
+        """A program for such inputs, and where it goes when it is free again.
+
+        `places` are those of the parameters and inputs on the tape, None where it is not recorded.
+        """
+        wanted = None if places is None else tuple([p is not None for p in places])
+        key = (mode.training, wanted, *[x._layout for x in given])
+        home = self._free.get(key)
+        if home is None:
+            if len(self._free) >= KINDS_KEPT:
+                self._free.clear()
+            home = self._free[key] = []
+        while home:
+            program = home.pop()
+            if not program.passes.is_poisoned:
+                return program, home
+        return self._made(given, wanted), home
+
+    def _made(self, given: Sequence[Any], wanted: Sequence[bool] | None) -> Program:
+        """A new program; gradients of parameters go where those belong."""
+        args, grads, requests = dict(self.table), dict[str, Any](), dict[str, str]()
+        for k, (name, array) in enumerate(zip(self.fed, given, strict=True)):
+            shape, dtype = array.shape, array._dtype
+            args[name] = hidden(of_zeros(shape, dtype, self.ctx))
+            if wanted is not None and wanted[k + 1]:
+                grads[name], requests[name] = of_zeros(shape, dtype, self.ctx), "write"
+        if wanted is not None and wanted[0]:
+            for name, leaf in self.leaves.items():
+                grads[name], requests[name] = leaf.grad, leaf.req
+        bound = Bound(
+            [args[n] for n in self.names],
+            [grads.get(n) for n in self.names],
+            [args[n] for n in self.symbol.list_auxiliary_states()],
+            [requests.get(n, "null") for n in self.names],
+        )
+        feeds = [args[n] for n in self.fed]
+        passes = Passes(self.symbol, self.ctx, bound, feeds, mode.training)
+        if self._hook is not None:
+            passes.set_monitor_callback(*self._hook)
+        layouts = [dense(x.shape, x._dtype) for x in passes.outputs]
+        order = [self.names.index(n) for n in self.fed]
+        return Program(passes, layouts, order)
