@@ -13,6 +13,7 @@ from gnomon import config
 from gnomon.context import Context
 from gnomon.executor.executor import Bound, Executor
 from gnomon.executor.inputs import Input
+from gnomon.executor.later import latest
 from gnomon.executor.layout import Mode
 from gnomon.executor.round import Feed
 
@@ -48,6 +49,7 @@ class Passes(Executor):
             ShapeError: an input of another shape; nothing is written.
         """
         feeds, run = list(zip(self._fed, given, strict=True)), self._only
+        latest.pushed = None
         if self._monitor is None:
             self._last = run.mode
             run.forward(feeds, list(zip(self.outputs, dests, strict=True)))
@@ -73,5 +75,5 @@ class Passes(Executor):
             window = array._window
             if type(window) is Input and window.source is not None:
                 feeds.append((array, window.source))
-        self._only.backward_on(feeds, gifts)
+        latest.pushed = self._only.backward_on(feeds, gifts)
         self.arena.content = None  # what backward has read last may be overwritten

@@ -85,10 +85,11 @@ class Run:
         else:
             whole.push(*self._begun(feeds), gifts)
 
-    def backward_on(self, feeds: Sequence[Feed], gifts: Sequence[Gift]) -> None:
+    def backward_on(self, feeds: Sequence[Feed], gifts: Sequence[Gift]) -> Pushed | None:
         """Push the backward pass, whose forward pass was pushed before and left its values.
 
         `feeds` are gradients of outputs, and inputs as they were; `gifts` are copied out behind.
+        Without any, and as one native call, the pass is held back: then it is what is returned.
         """
         if (whole := self._pass("backward")) is None:
             for feed in feeds:
@@ -97,8 +98,11 @@ class Run:
                 held.bring()
             self._push("backward")
             _give(gifts)
-        else:
-            whole.push(self._natively(feeds), [], gifts)
+            return None
+        if not gifts:
+            return whole.push_later(self._natively(feeds), [])
+        whole.push(self._natively(feeds), [], gifts)
+        return None
 
     def forward_backward(self, feeds: Sequence[Feed]) -> Pushed | None:
         """Push both passes; the round where they are one native call, which is held back.

@@ -19,6 +19,7 @@ from gnomon import ndarray as nd
 from gnomon import optimizer as opt
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import cpu
+from gnomon.executor.later import Updates
 from gnomon.files import replacing
 from gnomon.gluon.parameter import Parameter
 from gnomon.kvstore import KVStoreBase
@@ -108,6 +109,7 @@ class Trainer:
         self._ready = False
         self._updaters: list[Any] = []
         self._layout: tuple[Replica, ...] = ()
+        self._pushes: list[Updates] = []
         self._seen = -1
         self._stepped = 0  # the last backward pass whose gradients were used up
 
@@ -215,7 +217,8 @@ class Trainer:
                 part = self._fresh(replica) if ignore_stale else replica
                 if part.indices:
                     self._optimizer._set_current_context(number)
-                    self._updaters[number](part.indices, part.grads, part.weights)
+                    rows = part.indices, part.grads, part.weights
+                    self._updaters[number](*rows, self._pushes[number])
         self._stepped = passes.count
 
     def _fresh(self, replica: Replica) -> Replica:
@@ -242,6 +245,7 @@ class Trainer:
         """Choose a store, and put the parameters into it."""
         contexts = self._contexts()
         self._updaters = self._updaters or [opt.get_updater(self._optimizer) for _ in contexts]
+        self._pushes = [Updates(ctx) for ctx in contexts]
         self._store, self._updates_on_store = self._chosen(len(contexts))
         if self._store is not None:
             if self._compression:

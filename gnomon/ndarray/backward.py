@@ -16,12 +16,14 @@ from gnomon.base import GnomonError, ParamError, ShapeError, complaint
 from gnomon.ndarray import derivative
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
+from gnomon.ndarray.layout import dense
 from gnomon.ndarray.methods import copied
 from gnomon.ndarray.mode import recording
 from gnomon.ndarray.tape import DIRECT, Bundle, Call, Leaf, Node, Output, Place, passes
 from gnomon.ops import registry
 
 Dest = tuple[Any, str]  # an array, and the saver that stores into it
+_BRIEF = 1 << 12  # elements: fewer are written at once
 
 
 def backward(
@@ -231,6 +233,10 @@ def _place(head: Any, number: int) -> Place:
 def _head_grad(head: Any, grad: Any) -> Any:
     """The gradient of a head: ones where none is given."""
     if grad is None:
+        if head.stype == "default" and head.size <= _BRIEF:
+            made = Array._new(dense(head.shape, head._dtype), head.context)
+            made._numpy()[...] = 1  # nobody else has it yet
+            return made
         return invoke(registry.find("ones_like").parse({}), (head._detached(),))
     if not isinstance(grad, Array) or grad.shape != head.shape:
         expected = f"an NDArray of shape {head.shape}"

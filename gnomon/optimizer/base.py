@@ -11,9 +11,10 @@ all weights at once, or `update`, which does as it likes with arrays.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from inspect import signature
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -212,9 +213,12 @@ class Optimizer:
         lr_mult = self._multipliers(indices, "lr_mult", self.lr_mult)
         wd_mult = self._multipliers(indices, "wd_mult", self.wd_mult)
         own = type(self)._numbers is not Optimizer._numbers
-        for index, faster, heavier in zip(indices, lr_mult, wd_mult, strict=True):
-            lr, wd = rate * faster, decay * heavier
-            rates += self._numbers(index, lr, wd) if own else (lr, wd)
+        if not own and lr_mult.count(1.0) == wd_mult.count(1.0) == len(indices):
+            rates += (rate, decay) * len(indices)
+        else:
+            for index, faster, heavier in zip(indices, lr_mult, wd_mult, strict=True):
+                lr, wd = rate * faster, decay * heavier
+                rates += self._numbers(index, lr, wd) if own else (lr, wd)
         settings = tuple(
             [v for k, v in self.__dict__.items() if type(v) in _NUMBERS and k not in _NOT_COMPILED]
         )
@@ -295,12 +299,12 @@ class Optimizer:
     def _update_count(self, index: Any) -> None:
         self._update_counts((index,))
 
-    def _update_counts(self, indices: Iterable[Any]) -> None:
-        counts, begin, most = self._index_update_count, self.begin_num_update, self.num_update
-        for index in indices:
-            count = counts[index] = counts.get(index, begin) + 1
-            most = max(most, count)
-        self.num_update = most
+    def _update_counts(self, indices: Sequence[Any]) -> None:
+        counts, begin = self._index_update_count, self.begin_num_update
+        known = list(map(counts.get, indices))
+        new = [(begin if count is None else count) + 1 for count in known]
+        counts.update(zip(indices, new, strict=True))
+        self.num_update = max(self.num_update, *new) if new else self.num_update
 
     def _get_lr(self, index: Any) -> float:
         return self.learning_rate * self._multiplier(index, "lr_mult", self.lr_mult)
@@ -315,6 +319,8 @@ class Optimizer:
         self, indices: Sequence[Any], attribute: str, table: Mapping[Any, float]
     ) -> list[float]:
         own, names = self.param_dict, self.idx2name
+        if own and not table and own.keys() >= set(indices):
+            return list(map(attrgetter(attribute), map(own.__getitem__, indices)))
         found = [1.0] * len(indices)
         if table:
             found = [table[i] if i in table else table.get(names.get(i), 1.0) for i in indices]

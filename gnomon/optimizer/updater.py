@@ -27,10 +27,10 @@ class Updater:
         if not isinstance(index, (list, tuple)):
             index, grad, weight = [index], [grad], [weight]
         known, synced = self.states, self.states_synced
-        states = [
-            known[i] if synced.get(i) and i in known else self._state(i, w)
-            for i, w in zip(index, weight, strict=True)
-        ]
+        if all(map(synced.get, index)) and known.keys() >= set(index):
+            states = list(map(known.__getitem__, index))
+        else:
+            states = [self._state(i, w) for i, w in zip(index, weight, strict=True)]
         self.optimizer.update_all(index, weight, grad, states, join)
 
     def _state(self, index: Any, weight: Any) -> Any:

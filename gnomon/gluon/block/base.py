@@ -181,11 +181,13 @@ class Block:
 
     def __call__(self, *args: Any) -> Any:
         """Hooks, `forward`, hooks."""
-        for hook in [*self._forward_pre_hooks.values()]:
-            hook(self, args)
+        if self._forward_pre_hooks:
+            for hook in [*self._forward_pre_hooks.values()]:
+                hook(self, args)
         found = self.forward(*args)
-        for hook in [*self._forward_hooks.values()]:
-            hook(self, args, found)
+        if self._forward_hooks:
+            for hook in [*self._forward_hooks.values()]:
+                hook(self, args, found)
         return found
 
     def forward(self, *args: Any) -> Any:

@@ -148,8 +148,7 @@ class HybridBlock(Block):
         """
         if self._active and x.__class__ is NDArray and not args:
             found = self._traces.get("[0]")
-            if found is not None and found.seen == changes.count:
-                self._last = found
+            if found is not None and found is self._last and found.seen == changes.count:
                 outputs = found((x,))
                 return (
                     outputs[0] if found.is_single else regroup(outputs, found.trace.out_format)[0]
@@ -265,15 +264,15 @@ class HybridBlock(Block):
             "symbol": trace.symbol.tojson(),
         }
 
-    def _take_trace(self, record: dict[str, Any], active: bool) -> None:
-        """Have the trace of a file of `save`."""
+    def _take_trace(self, record: dict[str, Any]) -> None:
+        """Be compiled, with the trace of a file of `save`."""
         trace = Trace(
             [sym.load_json(text) for text in record["inputs"]],
             sym.load_json(record["symbol"]),
             record["in_format"],
             record["out_format"],
         )
-        self._active = active
+        self._active = True
         where = f"{type(self).__name__} {self.name!r}"
         self._last = self._traces[str(trace.in_format)] = self._compiled(where, trace)
 

@@ -36,7 +36,7 @@ def _entry(block: Any, numbers: Mapping[int, int]) -> dict[str, Any]:
     """The entry of a block, with those of blocks inside."""
     entry: dict[str, Any] = {"orig_name": block.name}
     entry.update(block._trace_record())
-    entry["hybridized"] = bool(getattr(block, "_active", False))
+    entry["hybridized"] = "symbol" in entry
     entry["children"] = {child.name: name for name, child in block._children.items()}
     for child in block._children.values():
         entry[_title(child, numbers)] = _entry(child, numbers)
@@ -80,4 +80,4 @@ def _take(entry: dict[str, Any], block: Any) -> None:
     """Have a block be called as in the file, and know its trace."""
     block._rename(entry["orig_name"])
     if all(key in entry for key in TRACE):
-        block._take_trace(entry, bool(entry.get("hybridized")))
+        block._take_trace(entry)

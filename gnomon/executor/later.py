@@ -1,0 +1,51 @@
+"""Updates behind a backward pass in one native call, where nothing was asked for in between.
+
+State: `latest` is the backward pass that was pushed last; it is held back until the engine is next
+asked for anything, and until then an update of what it computes may join it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gnomon import engine
+from gnomon.context import Context
+from gnomon.executor.round import BRIEF, Follower, Joined, Pushed, Round, joined
+
+KEPT = 8  # updates, of as many sets of arrays
+
+
+class Latest:
+    """The backward pass that was pushed last, if an update may still join it."""
+
+    pushed: Pushed | None = None
+
+
+latest = Latest()
+
+
+class Updates:
+    """Pushes updates on a context, each in one call with the backward pass before it if it can."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx = ctx
+        self._alone: dict[Follower, Joined] = {}
+
+    def __call__(self, update: Follower, numbers: Sequence[float]) -> bool:
+        """Push an update with its numbers; always True, as for `optimizer.fused.Join`."""
+        pushed, latest.pushed = latest.pushed, None
+        if pushed is None or not pushed.follow(update, numbers):
+            self._push(update, numbers)
+        return True
+
+    def _push(self, update: Follower, numbers: Sequence[float]) -> None:
+        whole = self._alone.get(update)
+        if whole is None:
+            if len(self._alone) >= KEPT:
+                self._alone.clear()
+            whole = joined([update.step], update.reads, update.writes, "update")
+            self._alone[update] = whole
+        current, program = engine.get(), whole.program
+        made = Round(program, [(update.put, numbers)], (), (), update)
+        push = current.push_brief if program.work <= BRIEF else current.push_inline
+        push(made, self.ctx, whole.const, whole.mutate, name=program.name)
