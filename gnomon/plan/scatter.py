@@ -26,6 +26,7 @@ from gnomon.expr.walk import postorder
 from gnomon.plan.carry import alone
 from gnomon.plan.cut import Libraries, Piece, Temporary, cut, overlap
 from gnomon.plan.lower import Expander, Nest, Root, offset_of
+from gnomon.plan.materialize import materialized
 from gnomon.plan.operand import Abstract, Operand
 from gnomon.plan.statement import Saver, Store
 
@@ -84,9 +85,12 @@ def pieces(stores: Sequence[Store], libraries: Libraries, temporary: Temporary) 
     """What carries out `stores`, in order: calls, and groups whose scatters are apart."""
     found: list[Piece] = []
     for piece in cut(stores, libraries, temporary):
-        groups = alone(piece, temporary) if isinstance(piece, list) else []
-        found.extend(g for group in groups for g in separate(group, temporary))
-        found.extend([] if isinstance(piece, list) else [piece])
+        if not isinstance(piece, list):
+            found.append(piece)
+            continue
+        for group in alone(piece, temporary):
+            for part in separate(group, temporary):
+                found.extend(materialized(part, temporary))
     return found
 
 

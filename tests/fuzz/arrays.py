@@ -132,10 +132,9 @@ class Functions:
 
     def __getattr__(self, name: str) -> Any:
         def call(*args: Any, out: Apart | None = None, **named: Any) -> Any:
-            made = getattr(nd, name)(*map(copied, args), **named)
             if out is None:
-                return wrapped(made)
-            out.array[:] = made
+                return wrapped(getattr(nd, name)(*map(copied, args), **named))
+            getattr(nd, name)(*map(copied, args), out=out.array, **named)
             return out
 
         return call
