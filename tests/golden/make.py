@@ -3,7 +3,7 @@
 Run by hand, in a virtual environment with numpy==1.23.5 and mxnet==1.9.1 (Python 3.11 or older):
 
     python tests/golden/make.py [files] [operators[-group]] [networks] [graphs] [facts] [training]
-        [cells] [chains] [layers]
+        [cells] [chains] [layers] [images]
 
 It runs on MXNet's synchronous engine and without its subgraph backend: with its threaded engine and
 oneDNN this version gives wrong gradients of convolutional networks now and then, and with the
@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 
 PARTS = """
-files operators networks graphs facts training statements writes cells chains layers
+files operators networks graphs facts training statements writes cells chains layers images
 """.split()
 
 

@@ -1,0 +1,243 @@
+"""Operators that change images at random: what a transform of training data draws anew each time.
+
+What was drawn is a hidden output, so that the gradient belongs to the same draw.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from gnomon.dtype import float32
+from gnomon.expr import ext, fn
+from gnomon.expr.diff import vjp
+from gnomon.expr.node import Expr, cast
+from gnomon.ops.image import LIGHT, Coloured, FlipLeftRight, FlipTopBottom, exact, per_channel
+from gnomon.ops.infer import Shapes, Types
+from gnomon.ops.op import Draws, Op, op
+from gnomon.ops.param import param
+from gnomon.ops.random import check_range
+
+GRAY = (0.299, 0.587, 0.114)
+OUTPUTS = ("output", "draw")
+
+
+class Changed(Op):
+    """What the operators share: `count` numbers drawn, and `changed` by them."""
+
+    count = 1
+
+    @property
+    def num_visible_outputs(self) -> int:
+        return 1
+
+    def types(self, t: Types) -> None:
+        t.same("data", "output")
+        t["draw"] = float32
+
+    def drawn(self, random: Draws) -> Expr:
+        """The numbers."""
+        return random.uniform((self.count,), float32)
+
+    def changed(self, data: Expr, draw: list[Expr]) -> Expr:
+        """`data` changed by numbers, each as wide as `data`."""
+        raise NotImplementedError
+
+    def _with(self, data: Expr, draw: Expr) -> Expr:
+        numbers = [
+            ext.broadcast_to(ext.slice_(draw, (k,), (k + 1,)), data.shape)
+            for k in range(self.count)
+        ]
+        return self.changed(data, numbers)
+
+    def forward(self, data: Expr, *, random: Draws) -> tuple[Expr, Expr]:
+        draw = self.drawn(random)
+        return self._with(data, draw), draw
+
+    def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[Expr | None]:
+        made = self._with(inputs[0], outputs[1])
+        return (vjp([made], [out_grads[0]], [inputs[0]])[0],)
+
+
+class RandomFlip(Changed):
+    """What both directions share."""
+
+    axis = 0
+
+    def shapes(self, s: Shapes) -> None:
+        super().shapes(s)  # type: ignore[misc]  # of the flip that is mixed in
+        s["draw"] = (self.count,)
+
+    def changed(self, data: Expr, draw: list[Expr]) -> Expr:
+        flipped = ext.flip(data, self.axis)
+        whole: Expr = fn.where(cast(fn.lt(draw[0], 0.5), data.dtype), flipped, data)
+        return whole
+
+
+@op("_image_random_flip_left_right", outputs=OUTPUTS)
+class RandomFlipLeftRight(RandomFlip, FlipLeftRight):
+    """The image, or as likely the image mirrored from left to right."""
+
+    forward, axis = RandomFlip.forward, FlipLeftRight.axis
+
+
+@op("_image_random_flip_top_bottom", outputs=OUTPUTS)
+class RandomFlipTopBottom(RandomFlip, FlipTopBottom):
+    """The image, or as likely the image mirrored from top to bottom."""
+
+    forward, axis = RandomFlip.forward, FlipTopBottom.axis
+
+
+class Recoloured(Changed, Coloured):
+    """What operators share whose numbers change colours; images of one channel have one colour."""
+
+    def shapes(self, s: Shapes) -> None:
+        Coloured.shapes(self, s)
+        s["draw"] = (self.count,)
+
+    def changed(self, data: Expr, draw: list[Expr]) -> Expr:
+        x = cast(data, exact(data.dtype))
+        return cast(self.colours(x, [cast(d, x.dtype) for d in draw]), data.dtype)
+
+    def colours(self, x: Expr, draw: list[Expr]) -> Expr:
+        """The new colours, in the dtype in which they are computed."""
+        raise NotImplementedError
+
+
+class Scaled(Recoloured):
+    """What operators share that draw one factor from a range."""
+
+    min_factor: float = param(low=0, doc="The least factor.")
+    max_factor: float = param(low=0, doc="The greatest factor.")
+
+    def check(self) -> None:
+        check_range(self, "min_factor", "max_factor")
+
+    def drawn(self, random: Draws) -> Expr:
+        width = self.max_factor - self.min_factor
+        return random.uniform((1,), float32) * width + self.min_factor
+
+
+def gray(x: Expr) -> Expr:
+    """How bright each pixel is, as wide as `x`."""
+    if x.shape[2] == 1:
+        return x
+    bright = ext.reduce(x * per_channel(GRAY, x, -1), "sum", 2, keepdims=True)
+    return ext.broadcast_to(bright, x.shape)
+
+
+def brighter(x: Expr, factor: Expr) -> Expr:
+    """`x` times the factor."""
+    return x * factor
+
+
+def contrasted(x: Expr, factor: Expr) -> Expr:
+    """`x` away from the mean of its brightness by the factor."""
+    pixels = max(x.shape[0] * x.shape[1], 1)
+    whole = ext.reduce(x * per_channel(GRAY, x, -1) if x.shape[2] == 3 else x, "sum", (0, 1, 2))
+    mean = ext.broadcast_to(whole / pixels, x.shape)
+    return x * factor + mean * (1.0 - factor)
+
+
+def saturated(x: Expr, factor: Expr) -> Expr:
+    """`x` away from gray by the factor."""
+    return x if x.shape[2] == 1 else x * factor + gray(x) * (1.0 - factor)
+
+
+def turned(x: Expr, factor: Expr) -> Expr:
+    """`x` with its hue turned: 1 is once round the circle of colours."""
+    if x.shape[2] == 1:
+        return x
+    low, high = (ext.reduce(x, kind, 2, keepdims=True) for kind in ("min", "max"))
+    r, g, b = (ext.slice_(x, (None, None, k), (None, None, k + 1)) for k in range(3))
+    chroma = high - low
+    safe = fn.where(fn.gt(chroma, 0.0), chroma, 1.0)
+    sector = fn.where(fn.eq(high, g), (b - r) / safe + 2.0, (r - g) / safe + 4.0)
+    sector = fn.where(fn.eq(high, r), (g - b) / safe, sector)
+    hue = ext.broadcast_to(sector, x.shape) + factor * 6.0
+    place = hue + per_channel((5.0, 3.0, 1.0), x, -1)
+    place = place - fn.floor(place / 6.0) * 6.0
+    weight = fn.maximum(fn.minimum(fn.minimum(place, 4.0 - place), 1.0), 0.0)
+    whole: Expr = ext.broadcast_to(high, x.shape) - ext.broadcast_to(chroma, x.shape) * weight
+    return whole
+
+
+@op("_image_random_brightness", outputs=OUTPUTS)
+class RandomBrightness(Scaled):
+    """Colours times a random factor."""
+
+    def colours(self, x: Expr, draw: list[Expr]) -> Expr:
+        return brighter(x, draw[0])
+
+
+@op("_image_random_contrast", outputs=OUTPUTS)
+class RandomContrast(Scaled):
+    """Colours moved away from their mean by a random factor."""
+
+    def colours(self, x: Expr, draw: list[Expr]) -> Expr:
+        return contrasted(x, draw[0])
+
+
+@op("_image_random_saturation", outputs=OUTPUTS)
+class RandomSaturation(Scaled):
+    """Colours moved away from gray by a random factor."""
+
+    def colours(self, x: Expr, draw: list[Expr]) -> Expr:
+        return saturated(x, draw[0])
+
+
+@op("_image_random_hue", outputs=OUTPUTS)
+class RandomHue(Scaled):
+    """Hues turned by a random factor of the circle of colours."""
+
+    def colours(self, x: Expr, draw: list[Expr]) -> Expr:
+        return turned(x, draw[0])
+
+
+@op("_image_random_color_jitter", outputs=OUTPUTS)
+class RandomColorJitter(Recoloured):
+    """Brightness, contrast, saturation and hue changed at random, in random order."""
+
+    count = 8
+    brightness: float = param(low=0, doc="The factor is at most this far from 1.")
+    contrast: float = param(low=0, doc="The factor is at most this far from 1.")
+    saturation: float = param(low=0, doc="The factor is at most this far from 1.")
+    hue: float = param(low=0, doc="At most this much of a turn.")
+
+    def colours(self, x: Expr, draw: list[Expr]) -> Expr:
+        rows = ((self.brightness, brighter, 1.0), (self.contrast, contrasted, 1.0),
+                (self.saturation, saturated, 1.0), (self.hue, turned, 0.0))  # fmt: skip
+        used = [
+            (change, draw[k] * (2.0 * width) + (centre - width), draw[4 + k])
+            for k, (width, change, centre) in enumerate(rows)
+            if width
+        ]
+        places = [_place(order, [o for *_, o in used]) for *_, order in used]
+        for turn in range(len(used)):
+            for (change, factor, _), place in zip(used, places, strict=True):
+                x = fn.where(fn.eq(place, turn), change(x, factor), x)
+        return x
+
+
+def _place(order: Expr, others: Sequence[Expr]) -> Expr:
+    """How many of `others` are less than `order`."""
+    less = [cast(fn.lt(other, order), order.dtype) for other in others]
+    return functools.reduce(lambda a, b: a + b, less)
+
+
+@op("_image_random_lighting", outputs=OUTPUTS)
+class RandomLighting(Recoloured):
+    """Random numbers times the directions in which colours of natural images differ, added."""
+
+    count = 3
+    alpha_std: float = param(0.05, doc="Standard deviation of the numbers.")
+
+    def drawn(self, random: Draws) -> Expr:
+        return random.normal((3,), float32) * self.alpha_std
+
+    def colours(self, x: Expr, draw: list[Expr]) -> Expr:
+        if x.shape[2] == 1:
+            return x
+        moved = [d * per_channel([row[k] for row in LIGHT], x, -1) for k, d in enumerate(draw)]
+        return functools.reduce(lambda a, b: a + b, moved, x)

@@ -1,0 +1,79 @@
+"""Images in another size: an operator that works on data, by OpenCV."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.ops.image import ImageOp
+from gnomon.ops.infer import UNKNOWN, Shapes, Types
+from gnomon.ops.op import op
+from gnomon.ops.param import Dims, param
+from gnomon.ops.requests import check_requests
+from gnomon.ops.sorting import store
+
+
+@op("_image_resize")
+class Resize(ImageOp):
+    """The image, or each of a batch, scaled to a size."""
+
+    ranks = (3, 4)
+    size: Dims = param((), low=1, doc="(width, height), or one number for both.")
+    keep_ratio: bool = param(False, doc="One number is the shorter side; the other one follows.")
+    interp: int = param(
+        1,
+        low=0,
+        high=4,
+        doc="0: nearest pixel, 1: bilinear, 2: bicubic, 3: mean of areas, 4: Lanczos.",
+    )
+
+    def check(self) -> None:
+        if len(self.size) not in (1, 2):
+            expected = "(width, height), or one number"
+            raise ParamError(complaint(self.name, "size", expected, self.size))
+
+    def sides(self, h: int, w: int) -> tuple[int, int]:
+        """Height and width of the result."""
+        if len(self.size) == 2:
+            return self.size[1], self.size[0]
+        (short,) = self.size
+        if not self.keep_ratio:
+            return short, short
+        if UNKNOWN in (h, w):
+            return UNKNOWN, UNKNOWN
+        return (short, short * w // h) if h < w else (short * h // w, short)
+
+    def shapes(self, s: Shapes) -> None:
+        *batch, h, w, c = self.image(s)
+        s["output"] = (*batch, *self.sides(h, w), c)
+
+    def types(self, t: Types) -> None:
+        t.same("data", "output")
+        found = t["data"]
+        if found is not None and found.name not in ("uint8", "float32", "float64"):
+            raise t.refuse("data", "uint8, float32 or float64", found.name)
+
+    def run(self, ctx: Any, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
+        check_requests(self.name, req, out_data)
+        cv2 = _opencv()
+        data = in_data[0].tensor.numpy()
+        out = out_data[0].tensor.numpy().copy()
+        pairs = [(data, out)] if data.ndim == 3 else list(zip(data, out, strict=True))
+        for image, made in pairs:
+            if made.size:
+                scaled = cv2.resize(image, made.shape[1::-1], interpolation=self.interp)
+                made[...] = scaled.reshape(made.shape)
+        store(out_data[0], req[0], out)
+
+
+def _opencv() -> Any:
+    """OpenCV, which only images need.
+
+    Raises:
+        GnomonError: it is not installed.
+    """
+    try:
+        return importlib.import_module("cv2")
+    except ImportError as error:
+        raise GnomonError("_image_resize: needs OpenCV: install gnomon[image]") from error
