@@ -89,7 +89,8 @@ class Normalize(ImageOp):
 
     def forward(self, data: Expr) -> Expr:
         mean, std = (per_channel(values, data, -3) for values in (self.mean, self.std))
-        return (data - mean) / std
+        whole: Expr = (data - mean) / std
+        return whole
 
 
 def _refuse_ints(t: Types, name: str) -> None:

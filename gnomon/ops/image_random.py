@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon.dtype import float32
 from gnomon.expr import ext, fn
 from gnomon.expr.diff import vjp
 from gnomon.expr.node import Expr, cast
-from gnomon.ops.image import LIGHT, Coloured, FlipLeftRight, FlipTopBottom, exact, per_channel
+from gnomon.ops.image import LIGHT, Coloured, ImageOp, exact, per_channel
 from gnomon.ops.infer import Shapes, Types
 from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import param
@@ -60,13 +60,13 @@ class Changed(Op):
         return (vjp([made], [out_grads[0]], [inputs[0]])[0],)
 
 
-class RandomFlip(Changed):
+class RandomFlip(Changed, ImageOp):
     """What both directions share."""
 
-    axis = 0
+    axis: ClassVar[int]
 
     def shapes(self, s: Shapes) -> None:
-        super().shapes(s)  # type: ignore[misc]  # of the flip that is mixed in
+        s["output"] = self.image(s)
         s["draw"] = (self.count,)
 
     def changed(self, data: Expr, draw: list[Expr]) -> Expr:
@@ -76,17 +76,17 @@ class RandomFlip(Changed):
 
 
 @op("_image_random_flip_left_right", outputs=OUTPUTS)
-class RandomFlipLeftRight(RandomFlip, FlipLeftRight):
+class RandomFlipLeftRight(RandomFlip):
     """The image, or as likely the image mirrored from left to right."""
 
-    forward, axis = RandomFlip.forward, FlipLeftRight.axis
+    axis = 1
 
 
 @op("_image_random_flip_top_bottom", outputs=OUTPUTS)
-class RandomFlipTopBottom(RandomFlip, FlipTopBottom):
+class RandomFlipTopBottom(RandomFlip):
     """The image, or as likely the image mirrored from top to bottom."""
 
-    forward, axis = RandomFlip.forward, FlipTopBottom.axis
+    axis = 0
 
 
 class Recoloured(Changed, Coloured):
