@@ -5,17 +5,18 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import numpy as np
+
 from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.ops.host import Array, HostOp
 from gnomon.ops.image import ImageOp
 from gnomon.ops.infer import UNKNOWN, Shapes, Types
-from gnomon.ops.op import op
+from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
-from gnomon.ops.requests import check_requests
-from gnomon.ops.sorting import store
 
 
 @op("_image_resize")
-class Resize(ImageOp):
+class Resize(ImageOp, HostOp):
     """The image, or each of a batch, scaled to a size."""
 
     ranks = (3, 4)
@@ -54,17 +55,19 @@ class Resize(ImageOp):
         if found is not None and found.name not in ("uint8", "float32", "float64"):
             raise t.refuse("data", "uint8, float32 or float64", found.name)
 
-    def run(self, ctx: Any, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
-        check_requests(self.name, req, out_data)
-        cv2 = _opencv()
-        data = in_data[0].tensor.numpy()
-        out = out_data[0].tensor.numpy().copy()
-        pairs = [(data, out)] if data.ndim == 3 else list(zip(data, out, strict=True))
-        for image, made in pairs:
-            if made.size:
-                scaled = cv2.resize(image, made.shape[1::-1], interpolation=self.interp)
-                made[...] = scaled.reshape(made.shape)
-        store(out_data[0], req[0], out)
+    def compute(self, *inputs: Array, **context: Any) -> Array:
+        (data,) = inputs
+        h, w = self.sides(*data.shape[-3:-1])
+        made = np.empty((*data.shape[:-3], h, w, data.shape[-1]), data.dtype)
+        if made.size:
+            pairs = [(data, made)] if data.ndim == 3 else zip(data, made, strict=True)
+            for image, out in pairs:
+                scaled = _opencv().resize(image, (w, h), interpolation=self.interp)
+                out[...] = scaled.reshape(out.shape)
+        return made
+
+    # There is none: asking for it is refused, not answered by 0.
+    backward_needs, run_backward = Op.backward_needs, Op.run_backward
 
 
 def _opencv() -> Any:

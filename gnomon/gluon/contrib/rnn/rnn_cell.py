@@ -1,0 +1,173 @@
+"""Cells beside the usual ones: dropout that stays over time, and projected states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.base import ParamError, complaint
+from gnomon.gluon.rnn.base import check_single
+from gnomon.gluon.rnn.cells import LSTMCell
+from gnomon.gluon.rnn.compound import BidirectionalCell
+from gnomon.gluon.rnn.modifier import ModifierCell
+from gnomon.gluon.rnn.sequence import formatted, functions, masked, merged, time_axis
+
+__all__ = ["LSTMPCell", "VariationalDropoutCell"]
+
+
+class VariationalDropoutCell(ModifierCell):
+    """Dropout with one mask for all steps of a sequence, on inputs, the first state and outputs.
+
+    Args:
+        base_cell: the cell.
+        drop_inputs, drop_states, drop_outputs: the shares that are dropped in training.
+    """
+
+    def __init__(
+        self,
+        base_cell: Any,
+        drop_inputs: float = 0.0,
+        drop_states: float = 0.0,
+        drop_outputs: float = 0.0,
+    ) -> None:
+        if drop_states:
+            check_single("VariationalDropoutCell", base_cell, (BidirectionalCell,))
+        super().__init__(base_cell)
+        self.drop_inputs = drop_inputs
+        self.drop_states = drop_states
+        self.drop_outputs = drop_outputs
+
+    def _alias(self) -> str:
+        return "vardrop"
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"{name}(p_out = {self.drop_outputs}, p_state = {self.drop_states})"
+
+    def reset(self) -> None:
+        """Draw new masks with the next step."""
+        super().reset()
+        self._masks: dict[str, Any] = {}
+
+    def _dropped(self, F: Any, what: str, share: float, x: Any) -> Any:
+        """`x` times the mask of inputs, states or outputs."""
+        if not share:
+            return x
+        if what not in self._masks:
+            self._masks[what] = F.Dropout(F.ones_like(x), p=share)
+        return x * self._masks[what]
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
+        first = self._dropped(F, "state", self.drop_states, states[0])
+        inputs = self._dropped(F, "input", self.drop_inputs, inputs)
+        output, after = self.base_cell(inputs, [first, *states[1:]])
+        return self._dropped(F, "output", self.drop_outputs, output), after
+
+    def unroll(
+        self,
+        length: int,
+        inputs: Any,
+        begin_state: Any = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: Any = None,
+    ) -> tuple[Any, list[Any]]:
+        how = layout, merge_outputs, valid_length
+        if self.drop_states:
+            return super().unroll(length, inputs, begin_state, *how)
+        self.reset()
+        F, axes = functions(inputs), (time_axis(layout),)
+        if self.drop_inputs:
+            inputs = F.Dropout(merged(inputs, layout), p=self.drop_inputs, axes=axes)
+        given = length, inputs, begin_state, *how
+        outputs, states = self._lent(self.base_cell.unroll, *given)
+        if self.drop_outputs:
+            outputs = F.Dropout(merged(outputs, layout), p=self.drop_outputs, axes=axes)
+        is_whole = not isinstance(outputs, (list, tuple))
+        merge = is_whole if merge_outputs is None else merge_outputs
+        if valid_length is not None:
+            outputs = masked(outputs, layout, valid_length)
+        return formatted(length, outputs, layout, merge), states
+
+
+class LSTMPCell(LSTMCell):
+    """Long short-term memory whose output, and first state, is projected to fewer numbers.
+
+    >>> import gnomon as mx
+    >>> cell = LSTMPCell(8, 3)
+    >>> cell.initialize()
+    >>> output, states = cell(mx.nd.ones((2, 5)), cell.begin_state(batch_size=2))
+    >>> output.shape, [s.shape for s in states]
+    ((2, 3), [(2, 3), (2, 8)])
+
+    Args:
+        hidden_size: numbers of the cell's state.
+        projection_size: numbers of the output.
+        i2h_weight_initializer, h2h_weight_initializer, h2r_weight_initializer,
+            i2h_bias_initializer, h2h_bias_initializer: where the parameters begin.
+        input_size: numbers of an input; 0 leaves that to the first one.
+        prefix, params: as for every block.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        projection_size: int,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        h2r_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        input_size: int = 0,
+        prefix: str | None = None,
+        params: Any = None,
+    ) -> None:
+        if projection_size < 1:
+            got = projection_size
+            raise ParamError(complaint("LSTMPCell", "projection_size", "at least 1", got))
+        self._projection_size = projection_size
+        self._h2r_init = h2r_weight_initializer
+        weights = i2h_weight_initializer, h2h_weight_initializer
+        biases = i2h_bias_initializer, h2h_bias_initializer
+        super().__init__(hidden_size, *weights, *biases, input_size, prefix, params)
+
+    def _alias(self) -> str:
+        return "lstmp"
+
+    def _fed_back(self) -> int:
+        return self._projection_size
+
+    def _make_more(self, made: Any) -> None:
+        shape = self._projection_size, self._hidden_size
+        self.h2r_weight = made("h2r_weight", shape, self._h2r_init)
+
+    def _more_repr(self) -> str:
+        return f" -> {self._projection_size}"
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """The projected state (batch, projection), and the cell's (batch, hidden)."""
+        sizes = self._projection_size, self._hidden_size
+        return [{"shape": (batch_size, size), "__layout__": "NC"} for size in sizes]
+
+    def hybrid_forward(
+        self,
+        F: Any,
+        inputs: Any,
+        states: Any,
+        i2h_weight: Any,
+        h2h_weight: Any,
+        h2r_weight: Any,
+        i2h_bias: Any,
+        h2h_bias: Any,
+    ) -> Any:
+        weights = i2h_weight, h2h_weight, i2h_bias, h2h_bias
+        i2h, h2h = self._products(F, inputs, states[0], self._step, weights)
+        both = F.elemwise_add(i2h, h2h, name=f"{self._step}plus0")
+        hidden, memory = self._gated(F, both, states[1], "hidden")
+        output = F.FullyConnected(
+            hidden,
+            h2r_weight,
+            num_hidden=self._projection_size,
+            no_bias=True,
+            name=f"{self._step}out",
+        )
+        return output, [output, memory]

@@ -1,0 +1,177 @@
+"""Cells that change what another cell gives: dropout, zoneout, residual connections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon import ndarray as nd
+from gnomon.base import DTypeError, GnomonError, complaint
+from gnomon.gluon.rnn.base import HybridRecurrentCell, check_single
+from gnomon.gluon.rnn.compound import BidirectionalCell
+from gnomon.gluon.rnn.sequence import as_steps, formatted, functions, masked, merged
+
+
+class DropoutCell(HybridRecurrentCell):
+    """Dropout on the input, as a cell without states.
+
+    Args:
+        rate: the share of the input that is dropped in training.
+        axes: axes along which all elements share one fate.
+        prefix, params: as for every block.
+    """
+
+    def __init__(
+        self, rate: float, axes: Any = (), prefix: str | None = None, params: Any = None
+    ) -> None:
+        super().__init__(prefix, params)
+        if isinstance(rate, bool) or not isinstance(rate, (int, float)):
+            raise DTypeError(complaint("DropoutCell", "rate", "a number", repr(rate)))
+        self._rate, self._axes = rate, axes
+
+    def _alias(self) -> str:
+        return "dropout"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(rate={self._rate}, axes={self._axes})"
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """None: []."""
+        return []
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
+        if self._rate > 0:
+            inputs = F.Dropout(inputs, p=self._rate, axes=self._axes, name=f"t{self._counter}_fwd")
+        return inputs, states
+
+    def unroll(
+        self,
+        length: int,
+        inputs: Any,
+        begin_state: Any = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: Any = None,
+    ) -> tuple[Any, list[Any]]:
+        self.reset()
+        inputs = formatted(length, inputs, layout, merge_outputs)
+        if not isinstance(inputs, (list, tuple)):
+            return self(inputs, [])[0], []
+        how = layout, merge_outputs, valid_length
+        return super().unroll(length, inputs, [], *how)
+
+
+class ModifierCell(HybridRecurrentCell):
+    """Base of cells that wrap another cell: states and parameters are that cell's."""
+
+    def __init__(self, base_cell: Any) -> None:
+        if base_cell._modified:
+            expected = "a cell that no other modifier wraps"
+            where = type(self).__name__
+            raise GnomonError(complaint(where, "base_cell", expected, repr(base_cell)))
+        base_cell._modified = True
+        super().__init__(prefix=base_cell.prefix + self._alias(), params=None)
+        self.base_cell = base_cell
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_cell!r})"
+
+    @property
+    def params(self) -> Any:
+        """The parameters of the cell."""
+        return self.base_cell.params
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """The states of the cell."""
+        return self.base_cell.state_info(batch_size)
+
+    def begin_state(self, batch_size: int = 0, func: Any = nd.zeros, **kwargs: Any) -> list[Any]:
+        """The states of the cell before the first step."""
+        if self._modified:
+            owner = f"{type(self).__name__} {self.name!r}"
+            raise GnomonError(f"{owner}.begin_state: a modifier cell wraps this cell: ask that one")
+        return self._lent(self.base_cell.begin_state, batch_size=batch_size, func=func, **kwargs)
+
+    def _lent(self, method: Any, *args: Any, **kwargs: Any) -> Any:
+        """A method of the base cell, which acts as if nothing wrapped it meanwhile."""
+        self.base_cell._modified = False
+        try:
+            return method(*args, **kwargs)
+        finally:
+            self.base_cell._modified = True
+
+
+class ZoneoutCell(ModifierCell):
+    """Zoneout: in training, parts of the outputs and states stay as they were a step before.
+
+    Args:
+        base_cell: the cell, which steps.
+        zoneout_outputs, zoneout_states: the share that stays.
+    """
+
+    def __init__(
+        self, base_cell: Any, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0
+    ) -> None:
+        check_single("ZoneoutCell", base_cell, (BidirectionalCell,))
+        super().__init__(base_cell)
+        self._zoneout_outputs, self._zoneout_states = zoneout_outputs, zoneout_states
+
+    def _alias(self) -> str:
+        return "zoneout"
+
+    def __repr__(self) -> str:
+        shares = f"p_out={self._zoneout_outputs}, p_state={self._zoneout_states}"
+        return f"{type(self).__name__}({shares}, {self.base_cell!r})"
+
+    def reset(self) -> None:
+        super().reset()
+        self._prev_output: Any = None
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
+        output, after = self.base_cell(inputs, states)
+        if self._zoneout_outputs:
+            before = F.zeros_like(output) if self._prev_output is None else self._prev_output
+            output = _mixed(F, self._zoneout_outputs, output, before)
+        if self._zoneout_states:
+            pairs = zip(after, states, strict=True)
+            after = [_mixed(F, self._zoneout_states, new, old) for new, old in pairs]
+        self._prev_output = output
+        return output, after
+
+
+def _mixed(F: Any, share: float, new: Any, old: Any) -> Any:
+    """`new`, but in training `old` in a `share` of the places."""
+    return F.where(F.Dropout(F.ones_like(new), p=share), new, old)
+
+
+class ResidualCell(ModifierCell):
+    """The output of a cell plus its input.
+
+    Args:
+        base_cell: the cell, whose output has the shape of its input.
+    """
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
+        output, after = self.base_cell(inputs, states)
+        return F.elemwise_add(output, inputs, name=f"t{self._counter}_fwd"), after
+
+    def unroll(
+        self,
+        length: int,
+        inputs: Any,
+        begin_state: Any = None,
+        layout: str = "NTC",
+        merge_outputs: bool | None = None,
+        valid_length: Any = None,
+    ) -> tuple[Any, list[Any]]:
+        self.reset()
+        given = (length, inputs, begin_state, layout, merge_outputs, valid_length)
+        outputs, states = self._lent(self.base_cell.unroll, *given)
+        F = functions(outputs)
+        if isinstance(outputs, (list, tuple)):
+            if valid_length is not None:
+                inputs = masked(inputs, layout, valid_length)
+            pairs = zip(outputs, as_steps(length, inputs, layout), strict=True)
+            return [F.elemwise_add(a, b) for a, b in pairs], states
+        whole = merged(inputs, layout)
+        whole = whole if valid_length is None else masked(whole, layout, valid_length)
+        return F.elemwise_add(outputs, whole), states

@@ -1,0 +1,25 @@
+"""All cells: plain ones, those made of others, those that modify others."""
+
+from gnomon.gluon.rnn.base import HybridRecurrentCell, RecurrentCell
+from gnomon.gluon.rnn.cells import GRUCell, LSTMCell, RNNCell
+from gnomon.gluon.rnn.compound import (
+    BidirectionalCell,
+    HybridSequentialRNNCell,
+    SequentialRNNCell,
+)
+from gnomon.gluon.rnn.modifier import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell
+
+__all__ = [
+    "BidirectionalCell",
+    "DropoutCell",
+    "GRUCell",
+    "HybridRecurrentCell",
+    "HybridSequentialRNNCell",
+    "LSTMCell",
+    "ModifierCell",
+    "RNNCell",
+    "RecurrentCell",
+    "ResidualCell",
+    "SequentialRNNCell",
+    "ZoneoutCell",
+]

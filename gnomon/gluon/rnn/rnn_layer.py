@@ -1,0 +1,341 @@
+"""Layers of recurrent networks, all of a network in one operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gnomon import ndarray as nd
+from gnomon import symbol as sym
+from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.gluon.block import HybridBlock
+from gnomon.gluon.rnn.cells import GRUCell, LSTMCell, RNNCell
+from gnomon.gluon.rnn.compound import BidirectionalCell, HybridSequentialRNNCell
+from gnomon.gluon.rnn.modifier import DropoutCell
+from gnomon.symbol import Symbol
+
+__all__ = ["GRU", "LSTM", "RNN"]
+
+GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
+
+
+class RNNLayer(HybridBlock):
+    """Base of the layers: called with a sequence it gives the outputs of all steps.
+
+    Called with states too, `layer(inputs, states)`, it gives (outputs, final states). With
+    `use_sequence_length`, `sequence_length` says how long each sequence is.
+
+    Args:
+        hidden_size: numbers of a state.
+        num_layers: layers, each on the output of the one before.
+        layout: axes of inputs and outputs, "TNC" or "NTC".
+        dropout: share of the outputs between layers that is dropped in training.
+        bidirectional: run each layer in both directions.
+        input_size: numbers of an input; 0 leaves that to the first one.
+        i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
+            h2h_bias_initializer: where the parameters begin.
+        mode: the kind of cell.
+        dtype: of the parameters.
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_layers: int,
+        layout: str,
+        dropout: float,
+        bidirectional: bool,
+        input_size: int,
+        i2h_weight_initializer: Any,
+        h2h_weight_initializer: Any,
+        i2h_bias_initializer: Any,
+        h2h_bias_initializer: Any,
+        mode: str,
+        dtype: Any = "float32",
+        use_sequence_length: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if layout not in ("TNC", "NTC"):
+            where = type(self).__name__
+            raise ParamError(complaint(where, "layout", "'TNC' or 'NTC'", repr(layout)))
+        self._hidden_size, self._num_layers, self._mode = hidden_size, num_layers, mode
+        self._layout, self._dropout, self._dir = layout, dropout, 1 + bool(bidirectional)
+        self._input_size, self._dtype = input_size, dtype
+        self._use_sequence_length = use_sequence_length
+        self._clip: dict[str, Any] = {}
+        self._inits = {
+            "i2h_weight": i2h_weight_initializer,
+            "h2h_weight": h2h_weight_initializer,
+            "i2h_bias": i2h_bias_initializer,
+            "h2h_bias": h2h_bias_initializer,
+        }
+        self._places = [f"{side}{k}" for k in range(num_layers) for side in "lr"[: self._dir]]
+        for number, place in enumerate(self._places):
+            self._register(place, input_size if number < self._dir else hidden_size * self._dir)
+
+    def _register(self, place: str, inputs: int) -> None:
+        """Make the parameters of one layer in one direction."""
+        rows = GATES[self._mode] * self._hidden_size
+        shapes = {"i2h_weight": (rows, inputs), "h2h_weight": (rows, self._hidden_size)}
+        for name, init in self._inits.items():
+            full = f"{place}_{name}"
+            how = {"shape": shapes.get(name, (rows,)), "init": init, "dtype": self._dtype}
+            setattr(self, full, self.params.get(full, allow_deferred_init=True, **how))
+
+    def __repr__(self) -> str:
+        inputs = self.l0_i2h_weight.shape[1]
+        text = f"{inputs or None} -> {self._hidden_size}, {self._layout}"
+        text += f", num_layers={self._num_layers}" if self._num_layers != 1 else ""
+        text += f", dropout={self._dropout}" if self._dropout else ""
+        text += ", bidirectional" if self._dir == 2 else ""
+        return f"{type(self).__name__}({text})"
+
+    # --- states ---
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """For each state its shape (layers * directions, batch, hidden), layout and dtype."""
+        shape = (self._num_layers * self._dir, batch_size, self._hidden_size)
+        info = {"shape": shape, "__layout__": "LNC", "dtype": self._dtype}
+        return [dict(info) for _ in range(1 + (self._mode == "lstm"))]
+
+    def begin_state(self, batch_size: int = 0, func: Any = nd.zeros, **kwargs: Any) -> list[Any]:
+        """The states before the first step: `func(name=..., shape=..., **kwargs)` for each."""
+        return [
+            func(name=f"{self.prefix}h0_{k}", **{**info, **kwargs})
+            for k, info in enumerate(self.state_info(batch_size))
+        ]
+
+    def cast(self, dtype: Any) -> None:
+        """Have parameters and states of another type."""
+        super().cast(dtype)
+        self._dtype = dtype
+
+    # --- computing ---
+
+    def __call__(self, inputs: Any, states: Any = None, sequence_length: Any = None) -> Any:
+        given = states is not None
+        if not given:
+            states = self._begun(inputs)
+        states = [states] if isinstance(states, (nd.NDArray, Symbol)) else list(states)
+        self._check(inputs, states)
+        if self._use_sequence_length != (sequence_length is not None):
+            expected = "lengths, with use_sequence_length" if self._use_sequence_length else None
+            where = f"{type(self).__name__} {self.name!r}"
+            raise ParamError(complaint(where, "sequence_length", expected, sequence_length))
+        more = () if sequence_length is None else (sequence_length,)
+        outputs, after = super().__call__(inputs, states, *more)
+        return (outputs, after) if given else outputs
+
+    def _begun(self, inputs: Any) -> list[Any]:
+        if isinstance(inputs, Symbol):
+            return self.begin_state(0, func=sym.zeros)
+        rows = inputs.shape[self._layout.find("N")]
+        return self.begin_state(rows, ctx=inputs.context, dtype=inputs.dtype)
+
+    def _check(self, inputs: Any, states: Sequence[Any]) -> None:
+        """Raise unless the states fit the inputs."""
+        where = f"{type(self).__name__} {self.name!r}"
+        if isinstance(inputs, Symbol):
+            return
+        if len(inputs.shape) != 3:
+            expected = f"three axes, {self._layout}"
+            raise ShapeError(complaint(where, "inputs", expected, f"shape {inputs.shape}"))
+        wanted = [info["shape"] for info in self.state_info(inputs.shape[self._layout.find("N")])]
+        got = [tuple(state.shape) for state in states]
+        if got != wanted:
+            raise ShapeError(complaint(where, "states", f"shapes {wanted}", f"shapes {got}"))
+
+    def hybrid_forward(
+        self, F: Any, inputs: Any, states: Any, sequence_length: Any = None, **params: Any
+    ) -> Any:
+        swapped = self._layout == "NTC"
+        if swapped:
+            inputs = F.swapaxes(inputs, dim1=0, dim2=1)
+        kinds = ("i2h_weight", "h2h_weight"), ("i2h_bias", "h2h_bias")
+        parts = [params[f"{p}_{name}"] for k in kinds for p in self._places for name in k]
+        flat = [F.reshape(part, shape=(-1,)) for part in parts]
+        more = () if sequence_length is None else (sequence_length,)
+        found = F.RNN(
+            inputs,
+            F._internal._rnn_param_concat(*flat, dim=0),
+            *states,
+            *more,
+            use_sequence_length=sequence_length is not None,
+            state_size=self._hidden_size,
+            num_layers=self._num_layers,
+            bidirectional=self._dir == 2,
+            p=self._dropout,
+            state_outputs=True,
+            mode=self._mode,
+            **self._clip,
+        )
+        outputs, *after = found
+        if swapped:
+            outputs = F.swapaxes(outputs, dim1=0, dim2=1)
+        return outputs, after
+
+    # --- single cells ---
+
+    def _unfuse(self) -> HybridSequentialRNNCell:
+        """The same network of single cells that share the parameters."""
+        stack = HybridSequentialRNNCell(prefix=self.prefix, params=self.params)
+        with stack.name_scope():
+            for level in range(self._num_layers):
+                names = self._places[level * self._dir : (level + 1) * self._dir]
+                size = self._input_size if level == 0 else self._hidden_size * self._dir
+                cells = [self._single(f"{name}_", size) for name in names]
+                stack.add(BidirectionalCell(*cells) if self._dir == 2 else cells[0])
+                if self._dropout and level + 1 < self._num_layers:
+                    stack.add(DropoutCell(self._dropout))
+        return stack
+
+    def _single(self, prefix: str, input_size: int) -> Any:
+        """The cell of one layer in one direction."""
+        how: dict[str, Any] = {f"{name}_initializer": init for name, init in self._inits.items()}
+        how.update(input_size=input_size, prefix=prefix)
+        if self._mode == "lstm":
+            return LSTMCell(self._hidden_size, **how)
+        if self._mode == "gru":
+            return GRUCell(self._hidden_size, **how)
+        return RNNCell(self._hidden_size, self._mode[4:], **how)
+
+
+class RNN(RNNLayer):
+    """Layers of plain recurrent cells.
+
+    >>> import gnomon as mx
+    >>> layer = RNN(5, num_layers=2, activation="tanh")
+    >>> layer.initialize()
+    >>> x = mx.nd.ones((3, 2, 4))
+    >>> outputs, states = layer(x, layer.begin_state(batch_size=2))
+    >>> layer(x).shape, outputs.shape, states[0].shape
+    ((3, 2, 5), (3, 2, 5), (2, 2, 5))
+
+    Args:
+        activation: "relu" or "tanh".
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_layers: int = 1,
+        activation: str = "relu",
+        layout: str = "TNC",
+        dropout: float = 0,
+        bidirectional: bool = False,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        input_size: int = 0,
+        dtype: Any = "float32",
+        **kwargs: Any,
+    ) -> None:
+        if activation not in ("relu", "tanh"):
+            got = repr(activation)
+            raise ParamError(complaint("RNN", "activation", "'relu' or 'tanh'", got))
+        super().__init__(
+            hidden_size,
+            num_layers,
+            layout,
+            dropout,
+            bidirectional,
+            input_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            f"rnn_{activation}",
+            dtype,
+            **kwargs,
+        )
+
+
+class LSTM(RNNLayer):
+    """Layers of long short-term memory.
+
+    Args:
+        state_clip_min, state_clip_max, state_clip_nan: limits of the cells' states.
+        projection_size: has to be None: there are no projected states (use
+            `gluon.contrib.rnn.LSTMPCell`).
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_layers: int = 1,
+        layout: str = "TNC",
+        dropout: float = 0,
+        bidirectional: bool = False,
+        input_size: int = 0,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        projection_size: int | None = None,
+        h2r_weight_initializer: Any = None,
+        state_clip_min: float | None = None,
+        state_clip_max: float | None = None,
+        state_clip_nan: bool = False,
+        dtype: Any = "float32",
+        **kwargs: Any,
+    ) -> None:
+        if projection_size is not None:
+            expected = "None (use gluon.contrib.rnn.LSTMPCell)"
+            raise ParamError(complaint("LSTM", "projection_size", expected, projection_size))
+        super().__init__(
+            hidden_size,
+            num_layers,
+            layout,
+            dropout,
+            bidirectional,
+            input_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            "lstm",
+            dtype,
+            **kwargs,
+        )
+        self._clip = {
+            "lstm_state_clip_min": state_clip_min,
+            "lstm_state_clip_max": state_clip_max,
+            "lstm_state_clip_nan": state_clip_nan,
+        }
+
+
+class GRU(RNNLayer):
+    """Layers of gated recurrent units."""
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_layers: int = 1,
+        layout: str = "TNC",
+        dropout: float = 0,
+        bidirectional: bool = False,
+        input_size: int = 0,
+        i2h_weight_initializer: Any = None,
+        h2h_weight_initializer: Any = None,
+        i2h_bias_initializer: Any = "zeros",
+        h2h_bias_initializer: Any = "zeros",
+        dtype: Any = "float32",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            hidden_size,
+            num_layers,
+            layout,
+            dropout,
+            bidirectional,
+            input_size,
+            i2h_weight_initializer,
+            h2h_weight_initializer,
+            i2h_bias_initializer,
+            h2h_bias_initializer,
+            "gru",
+            dtype,
+            **kwargs,
+        )
