@@ -3,7 +3,7 @@
 Run by hand, in a virtual environment with numpy==1.23.5 and mxnet==1.9.1 (Python 3.11 or older):
 
     python tests/golden/make.py [files] [operators[-group]] [networks] [graphs] [facts] [training]
-        [cells] [chains] [layers] [images]
+        [cells] [chains] [layers] [images] [gluon_cases]
 
 It runs on MXNet's synchronous engine and without its subgraph backend: with its threaded engine and
 oneDNN this version gives wrong gradients of convolutional networks now and then, and with the
@@ -22,6 +22,7 @@ from pathlib import Path
 
 PARTS = """
 files operators networks graphs facts training statements writes cells chains layers images
+gluon_cases
 """.split()
 
 

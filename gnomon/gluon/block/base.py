@@ -44,6 +44,7 @@ class Block:
         if not (prefix is None or isinstance(prefix, str)):
             where = type(self).__name__
             raise TypeError(complaint(where, "prefix", "a string or None", repr(prefix)))
+        self._empty_prefix = prefix == ""  # then what is in its scope is named as if outside
         self._prefix, self._params = named(prefix, params, self._alias())
         self._name = self._prefix.removesuffix("_")
         self._scope = BlockScope(self)

@@ -35,7 +35,7 @@ class BlockScope:
         self._managers: list[Prefix | None] = []
 
     def __enter__(self) -> BlockScope:
-        named = None if not self._block.prefix else Prefix(self._block.prefix)
+        named = None if self._block._empty_prefix else Prefix(self._block.prefix)
         self._managers.append(named)
         if named is not None:
             _scopes.stack.append(self)

@@ -1,0 +1,57 @@
+"""AlexNet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.context import cpu
+from gnomon.gluon.block import HybridBlock
+from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
+from gnomon.gluon.nn import Conv2D, Dense, Dropout, Flatten, HybridSequential, MaxPool2D
+
+__all__ = ["AlexNet", "alexnet"]
+
+# channels, kernel, stride, padding, and whether pooling follows
+LAYERS = (
+    (64, 11, 4, 2, True),
+    (192, 5, 1, 2, True),
+    (384, 3, 1, 1, False),
+    (256, 3, 1, 1, False),
+    (256, 3, 1, 1, True),
+)
+
+
+class AlexNet(HybridBlock):
+    """Five convolutions and three dense layers, for images 224 wide."""
+
+    def __init__(self, classes: int = 1000, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.features = HybridSequential(prefix="")
+            with self.features.name_scope():
+                for channels, kernel, stride, padding, pooled in LAYERS:
+                    how = {"kernel_size": kernel, "strides": stride, "padding": padding}
+                    self.features.add(Conv2D(channels, activation="relu", **how))
+                    if pooled:
+                        self.features.add(MaxPool2D(pool_size=3, strides=2))
+                self.features.add(Flatten())
+                for _ in range(2):
+                    self.features.add(Dense(4096, activation="relu"))
+                    self.features.add(Dropout(0.5))
+            self.output = Dense(classes)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return self.output(self.features(x))
+
+
+def alexnet(
+    pretrained: bool = False,
+    ctx: Any = cpu(),
+    root: str = ROOT,
+    **kwargs: Any,
+) -> AlexNet:
+    """AlexNet; `pretrained` reads its parameters from the folder `root`."""
+    net = AlexNet(**kwargs)
+    if pretrained:
+        load_pretrained(net, "alexnet", root, ctx)
+    return net

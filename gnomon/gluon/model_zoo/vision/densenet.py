@@ -1,0 +1,124 @@
+"""DenseNet: every layer reads all layers before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.base import ParamError, complaint
+from gnomon.context import cpu
+from gnomon.gluon.block import HybridBlock
+from gnomon.gluon.contrib.nn import HybridConcurrent, Identity
+from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
+from gnomon.gluon.nn import (
+    Activation,
+    AvgPool2D,
+    BatchNorm,
+    Conv2D,
+    Dense,
+    Dropout,
+    Flatten,
+    HybridSequential,
+    MaxPool2D,
+)
+
+# number of layers -> first channels, channels a layer, layers of each block
+SPECS = {
+    121: (64, 32, (6, 12, 24, 16)),
+    161: (96, 48, (6, 12, 36, 24)),
+    169: (64, 32, (6, 12, 32, 32)),
+    201: (64, 32, (6, 12, 48, 32)),
+}
+
+
+def _add_unit(out: HybridSequential, channels: int, **how: Any) -> None:
+    """Normalization, activation, convolution."""
+    out.add(BatchNorm())
+    out.add(Activation("relu"))
+    out.add(Conv2D(channels, use_bias=False, **how))
+
+
+def _layer(growth: int, bn_size: int, dropout: float) -> HybridConcurrent:
+    """What comes in, and beside it the new channels."""
+    new = HybridSequential(prefix="")
+    _add_unit(new, bn_size * growth, kernel_size=1)
+    _add_unit(new, growth, kernel_size=3, padding=1)
+    if dropout:
+        new.add(Dropout(dropout))
+    both = HybridConcurrent(axis=1, prefix="")
+    both.add(Identity())
+    both.add(new)
+    return both
+
+
+class DenseNet(HybridBlock):
+    """DenseNet.
+
+    Args:
+        num_init_features: channels after the first convolution.
+        growth_rate: channels that every layer adds.
+        block_config: layers of each block.
+        bn_size: how many times `growth_rate` the channels between a layer's convolutions are.
+        dropout: the share that is dropped behind every layer in training.
+        classes: how many there are.
+    """
+
+    def __init__(
+        self,
+        num_init_features: int,
+        growth_rate: int,
+        block_config: Any,
+        bn_size: int = 4,
+        dropout: float = 0,
+        classes: int = 1000,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.features = HybridSequential(prefix="")
+            self.features.add(Conv2D(num_init_features, 7, 2, 3, use_bias=False))
+            self.features.add(BatchNorm())
+            self.features.add(Activation("relu"))
+            self.features.add(MaxPool2D(pool_size=3, strides=2, padding=1))
+            channels = num_init_features
+            for k, count in enumerate(block_config):
+                stage = HybridSequential(prefix=f"stage{k + 1}_")
+                with stage.name_scope():
+                    for _ in range(count):
+                        stage.add(_layer(growth_rate, bn_size, dropout))
+                self.features.add(stage)
+                channels += count * growth_rate
+                if k != len(block_config) - 1:
+                    channels //= 2
+                    self._add_transition(channels)
+            self.features.add(BatchNorm())
+            self.features.add(Activation("relu"))
+            self.features.add(AvgPool2D(pool_size=7))
+            self.features.add(Flatten())
+            self.output = Dense(classes)
+
+    def _add_transition(self, channels: int) -> None:
+        """Half the channels, half the size."""
+        between = HybridSequential(prefix="")
+        _add_unit(between, channels, kernel_size=1)
+        between.add(AvgPool2D(pool_size=2, strides=2))
+        self.features.add(between)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return self.output(self.features(x))
+
+
+def get_densenet(
+    num_layers: int,
+    pretrained: bool = False,
+    ctx: Any = cpu(),  # noqa: B008
+    root: str = ROOT,
+    **kwargs: Any,
+) -> DenseNet:
+    """DenseNet of 121, 161, 169 or 201 layers; `pretrained` reads its parameters from `root`."""
+    if num_layers not in SPECS:
+        expected = f"one of {sorted(SPECS)}"
+        raise ParamError(complaint("get_densenet", "num_layers", expected, num_layers))
+    net = DenseNet(*SPECS[num_layers], **kwargs)
+    if pretrained:
+        load_pretrained(net, f"densenet{num_layers}", root, ctx)
+    return net

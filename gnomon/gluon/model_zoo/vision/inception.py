@@ -1,0 +1,148 @@
+"""Inception: branches of different windows, joined by channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.context import cpu
+from gnomon.gluon.block import HybridBlock
+from gnomon.gluon.contrib.nn import HybridConcurrent
+from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
+from gnomon.gluon.nn import (
+    Activation,
+    AvgPool2D,
+    BatchNorm,
+    Conv2D,
+    Dense,
+    Dropout,
+    HybridSequential,
+    MaxPool2D,
+)
+
+__all__ = ["Inception3", "inception_v3"]
+
+Conv = tuple[Any, ...]  # channels, kernel, stride, padding
+POOLS = {
+    "avg": lambda: AvgPool2D(pool_size=3, strides=1, padding=1),
+    "max": lambda: MaxPool2D(pool_size=3, strides=2),
+}
+ROW, COLUMN = ((1, 7), 1, (0, 3)), ((7, 1), 1, (3, 0))
+
+
+def _conv(channels: int, kernel: Any, stride: int = 1, padding: Any = 0) -> HybridSequential:
+    """Convolution, normalization, activation."""
+    out = HybridSequential(prefix="")
+    out.add(Conv2D(channels, kernel, stride, padding, use_bias=False))
+    out.add(BatchNorm(epsilon=0.001))
+    out.add(Activation("relu"))
+    return out
+
+
+def _branch(pool: str | None, *convs: Conv) -> HybridSequential:
+    """Pooling, if any, and convolutions one after the other."""
+    out = HybridSequential(prefix="")
+    if pool:
+        out.add(POOLS[pool]())
+    for conv in convs:
+        out.add(_conv(*conv))
+    return out
+
+
+def _joined(prefix: str, *branches: tuple[Any, ...]) -> HybridConcurrent:
+    """Branches side by side; each is what `_branch` takes."""
+    out = HybridConcurrent(axis=1, prefix=prefix)
+    with out.name_scope():
+        for branch in branches:
+            out.add(_branch(*branch))
+    return out
+
+
+def _a(pooled: int, prefix: str) -> HybridConcurrent:
+    return _joined(
+        prefix,
+        (None, (64, 1)),
+        (None, (48, 1), (64, 5, 1, 2)),
+        (None, (64, 1), (96, 3, 1, 1), (96, 3, 1, 1)),
+        ("avg", (pooled, 1)),
+    )
+
+
+def _b(prefix: str) -> HybridConcurrent:
+    narrow = (None, (64, 1), (96, 3, 1, 1), (96, 3, 2))
+    return _joined(prefix, (None, (384, 3, 2)), narrow, ("max",))
+
+
+def _c(width: int, prefix: str) -> HybridConcurrent:
+    row, column = (width, *ROW), (width, *COLUMN)
+    return _joined(
+        prefix,
+        (None, (192, 1)),
+        (None, (width, 1), row, (192, *COLUMN)),
+        (None, (width, 1), column, row, column, (192, *ROW)),
+        ("avg", (192, 1)),
+    )
+
+
+def _d(prefix: str) -> HybridConcurrent:
+    wide = (None, (192, 1), (192, *ROW), (192, *COLUMN), (192, 3, 2))
+    return _joined(prefix, (None, (192, 1), (320, 3, 2)), wide, ("max",))
+
+
+def _e(prefix: str) -> HybridConcurrent:
+    out = HybridConcurrent(axis=1, prefix=prefix)
+    with out.name_scope():
+        out.add(_branch(None, (320, 1)))
+        for convs in (((384, 1),), ((448, 1), (384, 3, 1, 1))):
+            split = HybridConcurrent(axis=1, prefix="")
+            part = HybridSequential(prefix="")
+            part.add(_branch(None, *convs))
+            part.add(split)
+            split.add(_branch(None, (384, (1, 3), 1, (0, 1))))
+            split.add(_branch(None, (384, (3, 1), 1, (1, 0))))
+            out.add(part)
+        out.add(_branch("avg", (192, 1)))
+    return out
+
+
+class Inception3(HybridBlock):
+    """Inception version 3, for images 299 wide.
+
+    Args:
+        classes: how many there are.
+    """
+
+    def __init__(self, classes: int = 1000, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.features = HybridSequential(prefix="")
+            for part in (_conv(32, 3, 2), _conv(32, 3), _conv(64, 3, 1, 1), POOLS["max"]()):
+                self.features.add(part)
+            for part in (_conv(80, 1), _conv(192, 3), POOLS["max"]()):
+                self.features.add(part)
+            for number, pooled in enumerate((32, 64, 64), 1):
+                self.features.add(_a(pooled, f"A{number}_"))
+            self.features.add(_b("B_"))
+            for number, width in enumerate((128, 160, 160, 192), 1):
+                self.features.add(_c(width, f"C{number}_"))
+            self.features.add(_d("D_"))
+            self.features.add(_e("E1_"))
+            self.features.add(_e("E2_"))
+            self.features.add(AvgPool2D(pool_size=8))
+            self.features.add(Dropout(0.5))
+            self.output = Dense(classes)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return self.output(self.features(x))
+
+
+def inception_v3(
+    pretrained: bool = False,
+    ctx: Any = cpu(),
+    root: str = ROOT,
+    **kwargs: Any,
+) -> Inception3:
+    """Inception version 3; `pretrained` reads its parameters from the folder `root`."""
+    net = Inception3(**kwargs)
+    if pretrained:
+        load_pretrained(net, "inceptionv3", root, ctx)
+    return net

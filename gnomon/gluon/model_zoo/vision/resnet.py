@@ -1,0 +1,284 @@
+"""ResNet: residual blocks, the activation after the sum (version 1) or before (version 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.base import ParamError, complaint
+from gnomon.context import cpu
+from gnomon.gluon.block import HybridBlock
+from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
+from gnomon.gluon.nn import (
+    Activation,
+    BatchNorm,
+    Conv2D,
+    Dense,
+    Flatten,
+    GlobalAvgPool2D,
+    HybridSequential,
+    MaxPool2D,
+)
+
+
+def _conv3x3(channels: int, stride: int, in_channels: int) -> Conv2D:
+    return Conv2D(
+        channels, kernel_size=3, strides=stride, padding=1, use_bias=False, in_channels=in_channels
+    )
+
+
+def _shortcut(channels: int, stride: int, in_channels: int) -> Conv2D:
+    """The convolution that gives the input the shape of the output."""
+    how = {"strides": stride, "use_bias": False, "in_channels": in_channels}
+    return Conv2D(channels, kernel_size=1, **how)
+
+
+class BlockV1(HybridBlock):
+    """What residual blocks of version 1 share: a body, and a shortcut where shapes differ.
+
+    Args:
+        channels: of the output.
+        stride: of the block.
+        downsample: whether the input is convolved before it is added.
+        in_channels: of the input; 0 leaves that to the first one.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        stride: int,
+        downsample: bool = False,
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.body = HybridSequential(prefix="")
+        self._fill(channels, stride, in_channels)
+        if downsample:
+            self.downsample = HybridSequential(prefix="")
+            self.downsample.add(_shortcut(channels, stride, in_channels))
+            self.downsample.add(BatchNorm())
+        else:
+            self.downsample = None
+
+    def _fill(self, channels: int, stride: int, in_channels: int) -> None:
+        """Hook: make the body."""
+
+    def _parts(self, x: Any) -> tuple[Any, Any]:
+        """The body's output, and what is added to it."""
+        out = self.body(x)
+        return out, x if self.downsample is None else self.downsample(x)
+
+
+class BasicBlockV1(BlockV1):
+    """Two 3x3 convolutions."""
+
+    def _fill(self, channels: int, stride: int, in_channels: int) -> None:
+        self.body.add(_conv3x3(channels, stride, in_channels))
+        self.body.add(BatchNorm())
+        self.body.add(Activation("relu"))
+        self.body.add(_conv3x3(channels, 1, channels))
+        self.body.add(BatchNorm())
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        out, residual = self._parts(x)
+        return F.Activation(residual + out, act_type="relu")
+
+
+class BottleneckV1(BlockV1):
+    """Narrow, convolve, widen."""
+
+    def _fill(self, channels: int, stride: int, in_channels: int) -> None:
+        narrow = channels // 4
+        self.body.add(Conv2D(narrow, kernel_size=1, strides=stride))
+        self.body.add(BatchNorm())
+        self.body.add(Activation("relu"))
+        self.body.add(_conv3x3(narrow, 1, narrow))
+        self.body.add(BatchNorm())
+        self.body.add(Activation("relu"))
+        self.body.add(Conv2D(channels, kernel_size=1, strides=1))
+        self.body.add(BatchNorm())
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        out, residual = self._parts(x)
+        return F.Activation(out + residual, act_type="relu")
+
+
+class BasicBlockV2(HybridBlock):
+    """Two 3x3 convolutions, each after normalization and activation; arguments as `BlockV1`."""
+
+    def __init__(
+        self,
+        channels: int,
+        stride: int,
+        downsample: bool = False,
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.bn1 = BatchNorm()
+        self.conv1 = _conv3x3(channels, stride, in_channels)
+        self.bn2 = BatchNorm()
+        self.conv2 = _conv3x3(channels, 1, channels)
+        self.downsample = _shortcut(channels, stride, in_channels) if downsample else None
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        out = F.Activation(self.bn1(x), act_type="relu")
+        residual = x if self.downsample is None else self.downsample(out)
+        out = self.conv1(out)
+        out = self.conv2(F.Activation(self.bn2(out), act_type="relu"))
+        return out + residual
+
+
+class BottleneckV2(HybridBlock):
+    """Narrow, convolve, widen, each after normalization and activation; as `BlockV1`."""
+
+    def __init__(
+        self,
+        channels: int,
+        stride: int,
+        downsample: bool = False,
+        in_channels: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        narrow = channels // 4
+        self.bn1 = BatchNorm()
+        self.conv1 = Conv2D(narrow, kernel_size=1, strides=1, use_bias=False)
+        self.bn2 = BatchNorm()
+        self.conv2 = _conv3x3(narrow, stride, narrow)
+        self.bn3 = BatchNorm()
+        self.conv3 = Conv2D(channels, kernel_size=1, strides=1, use_bias=False)
+        self.downsample = _shortcut(channels, stride, in_channels) if downsample else None
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        out = F.Activation(self.bn1(x), act_type="relu")
+        residual = x if self.downsample is None else self.downsample(out)
+        out = self.conv1(out)
+        out = self.conv2(F.Activation(self.bn2(out), act_type="relu"))
+        out = self.conv3(F.Activation(self.bn3(out), act_type="relu"))
+        return out + residual
+
+
+class ResNet(HybridBlock):
+    """What both versions share: stages of residual blocks, and a dense layer.
+
+    Args:
+        block: the class of the blocks.
+        layers: blocks of each stage.
+        channels: those that come into the first stage, and those of each.
+        classes: how many there are.
+        thumbnail: begin with a small convolution, for images 32 wide.
+    """
+
+    def __init__(
+        self,
+        block: Any,
+        layers: Any,
+        channels: Any,
+        classes: int = 1000,
+        thumbnail: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if len(layers) != len(channels) - 1:
+            expected = f"{len(layers) + 1} numbers, one a stage and one before"
+            raise ParamError(complaint(type(self).__name__, "channels", expected, channels))
+        with self.name_scope():
+            self.features = HybridSequential(prefix="")
+            self._begin()
+            if thumbnail:
+                self.features.add(_conv3x3(channels[0], 1, 0))
+            else:
+                self.features.add(Conv2D(channels[0], 7, 2, 3, use_bias=False))
+                self.features.add(BatchNorm())
+                self.features.add(Activation("relu"))
+                self.features.add(MaxPool2D(3, 2, 1))
+            for k, count in enumerate(layers):
+                stride = 1 if k == 0 else 2
+                stage = self._stage(block, count, channels[k + 1], stride, k + 1, channels[k])
+                self.features.add(stage)
+            self._finish()
+            self.output = Dense(classes, in_units=channels[-1])
+
+    def _begin(self) -> None:
+        """Hook: add what stands before the first convolution."""
+
+    def _finish(self) -> None:
+        """Hook: add what stands behind the stages."""
+
+    def _stage(
+        self, block: Any, count: int, channels: int, stride: int, number: int, before: int
+    ) -> HybridSequential:
+        stage = HybridSequential(prefix=f"stage{number}_")
+        with stage.name_scope():
+            differs = channels != before
+            stage.add(block(channels, stride, differs, in_channels=before, prefix=""))
+            for _ in range(count - 1):
+                stage.add(block(channels, 1, False, in_channels=channels, prefix=""))
+        return stage
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return self.output(self.features(x))
+
+
+class ResNetV1(ResNet):
+    """ResNet, the activation after the sum."""
+
+    def _finish(self) -> None:
+        self.features.add(GlobalAvgPool2D())
+
+
+class ResNetV2(ResNet):
+    """ResNet, normalization and activation before the convolutions."""
+
+    def _begin(self) -> None:
+        self.features.add(BatchNorm(scale=False, center=False))
+
+    def _finish(self) -> None:
+        self.features.add(BatchNorm())
+        self.features.add(Activation("relu"))
+        self.features.add(GlobalAvgPool2D())
+        self.features.add(Flatten())
+
+
+BASIC, BOTTLENECK = (64, 64, 128, 256, 512), (64, 256, 512, 1024, 2048)
+# number of layers -> blocks of each stage, channels
+SPECS = {
+    18: ((2, 2, 2, 2), BASIC),
+    34: ((3, 4, 6, 3), BASIC),
+    50: ((3, 4, 6, 3), BOTTLENECK),
+    101: ((3, 4, 23, 3), BOTTLENECK),
+    152: ((3, 8, 36, 3), BOTTLENECK),
+}
+VERSIONS = {1: (ResNetV1, BasicBlockV1, BottleneckV1), 2: (ResNetV2, BasicBlockV2, BottleneckV2)}
+
+
+def get_resnet(
+    version: int,
+    num_layers: int,
+    pretrained: bool = False,
+    ctx: Any = cpu(),  # noqa: B008
+    root: str = ROOT,
+    **kwargs: Any,
+) -> ResNet:
+    """ResNet of 18, 34, 50, 101 or 152 layers; `pretrained` reads its parameters from `root`.
+
+    >>> import gnomon as mx
+    >>> net = get_resnet(1, 18, classes=10, thumbnail=True)
+    >>> net.initialize()
+    >>> net(mx.nd.ones((1, 3, 32, 32))).shape
+    (1, 10)
+    """
+    for argument, given, known in (
+        ("version", version, VERSIONS),
+        ("num_layers", num_layers, SPECS),
+    ):
+        if given not in known:
+            expected = f"one of {sorted(known)}"
+            raise ParamError(complaint("get_resnet", argument, expected, repr(given)))
+    layers, channels = SPECS[num_layers]
+    network, basic, bottleneck = VERSIONS[version]
+    net = network(basic if channels is BASIC else bottleneck, layers, channels, **kwargs)
+    if pretrained:
+        load_pretrained(net, f"resnet{num_layers}_v{version}", root, ctx)
+    return net

@@ -1,0 +1,89 @@
+"""VGG: blocks of small convolutions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.base import ParamError, complaint
+from gnomon.context import cpu
+from gnomon.gluon.block import HybridBlock
+from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
+from gnomon.gluon.nn import (
+    Activation,
+    BatchNorm,
+    Conv2D,
+    Dense,
+    Dropout,
+    HybridSequential,
+    MaxPool2D,
+)
+from gnomon.initializer import Xavier
+
+# number of layers -> convolutions of each block
+SPECS = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+FILTERS = (64, 128, 256, 512, 512)
+
+
+class VGG(HybridBlock):
+    """Blocks of 3x3 convolutions and three dense layers.
+
+    Args:
+        layers: convolutions of each block.
+        filters: channels of each block.
+        classes: how many there are.
+        batch_norm: normalize after each convolution.
+    """
+
+    def __init__(
+        self,
+        layers: Any,
+        filters: Any,
+        classes: int = 1000,
+        batch_norm: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if len(layers) != len(filters):
+            expected, got = f"{len(layers)} numbers, one a block", filters
+            raise ParamError(complaint("VGG", "filters", expected, got))
+        with self.name_scope():
+            self.features = self._make_features(layers, filters, batch_norm)
+            for _ in range(2):
+                how = {"weight_initializer": "normal", "bias_initializer": "zeros"}
+                self.features.add(Dense(4096, activation="relu", **how))
+                self.features.add(Dropout(rate=0.5))
+            self.output = Dense(classes, weight_initializer="normal", bias_initializer="zeros")
+
+    def _make_features(self, layers: Any, filters: Any, batch_norm: bool) -> HybridSequential:
+        features = HybridSequential(prefix="")
+        start = Xavier(rnd_type="gaussian", factor_type="out", magnitude=2)
+        how = {"weight_initializer": start, "bias_initializer": "zeros"}
+        for count, channels in zip(layers, filters, strict=True):
+            for _ in range(count):
+                features.add(Conv2D(channels, kernel_size=3, padding=1, **how))
+                if batch_norm:
+                    features.add(BatchNorm())
+                features.add(Activation("relu"))
+            features.add(MaxPool2D(strides=2))
+        return features
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return self.output(self.features(x))
+
+
+def get_vgg(
+    num_layers: int,
+    pretrained: bool = False,
+    ctx: Any = cpu(),  # noqa: B008
+    root: str = ROOT,
+    **kwargs: Any,
+) -> VGG:
+    """VGG of 11, 13, 16 or 19 layers; `pretrained` reads its parameters from the folder `root`."""
+    if num_layers not in SPECS:
+        expected = f"one of {sorted(SPECS)}"
+        raise ParamError(complaint("get_vgg", "num_layers", expected, num_layers))
+    net = VGG(SPECS[num_layers], FILTERS, **kwargs)
+    if pretrained:
+        normal = "_bn" if kwargs.get("batch_norm") else ""
+        load_pretrained(net, f"vgg{num_layers}{normal}", root, ctx)
+    return net
