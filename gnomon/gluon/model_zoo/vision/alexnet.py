@@ -28,17 +28,19 @@ class AlexNet(HybridBlock):
         super().__init__(**kwargs)
         with self.name_scope():
             self.features = HybridSequential(prefix="")
-            with self.features.name_scope():
-                for channels, kernel, stride, padding, pooled in LAYERS:
-                    how = {"kernel_size": kernel, "strides": stride, "padding": padding}
-                    self.features.add(Conv2D(channels, activation="relu", **how))
-                    if pooled:
-                        self.features.add(MaxPool2D(pool_size=3, strides=2))
-                self.features.add(Flatten())
-                for _ in range(2):
-                    self.features.add(Dense(4096, activation="relu"))
-                    self.features.add(Dropout(0.5))
+            self._fill()
             self.output = Dense(classes)
+
+    def _fill(self) -> None:
+        """Make all layers but the last."""
+        for channels, kernel, stride, padding, pooled in LAYERS:
+            self.features.add(Conv2D(channels, kernel, stride, padding, activation="relu"))
+            if pooled:
+                self.features.add(MaxPool2D(pool_size=3, strides=2))
+        self.features.add(Flatten())
+        for _ in range(2):
+            self.features.add(Dense(4096, activation="relu"))
+            self.features.add(Dropout(0.5))
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return self.output(self.features(x))
@@ -46,7 +48,7 @@ class AlexNet(HybridBlock):
 
 def alexnet(
     pretrained: bool = False,
-    ctx: Any = cpu(),
+    ctx: Any = cpu(),  # noqa: B008
     root: str = ROOT,
     **kwargs: Any,
 ) -> AlexNet:

@@ -81,11 +81,7 @@ class DenseNet(HybridBlock):
             self.features.add(MaxPool2D(pool_size=3, strides=2, padding=1))
             channels = num_init_features
             for k, count in enumerate(block_config):
-                stage = HybridSequential(prefix=f"stage{k + 1}_")
-                with stage.name_scope():
-                    for _ in range(count):
-                        stage.add(_layer(growth_rate, bn_size, dropout))
-                self.features.add(stage)
+                self._add_block(f"stage{k + 1}_", count, growth_rate, bn_size, dropout)
                 channels += count * growth_rate
                 if k != len(block_config) - 1:
                     channels //= 2
@@ -95,6 +91,15 @@ class DenseNet(HybridBlock):
             self.features.add(AvgPool2D(pool_size=7))
             self.features.add(Flatten())
             self.output = Dense(classes)
+
+    def _add_block(
+        self, prefix: str, count: int, growth: int, bn_size: int, dropout: float
+    ) -> None:
+        block = HybridSequential(prefix=prefix)
+        with block.name_scope():
+            for _ in range(count):
+                block.add(_layer(growth, bn_size, dropout))
+        self.features.add(block)
 
     def _add_transition(self, channels: int) -> None:
         """Half the channels, half the size."""

@@ -137,7 +137,7 @@ class Inception3(HybridBlock):
 
 def inception_v3(
     pretrained: bool = False,
-    ctx: Any = cpu(),
+    ctx: Any = cpu(),  # noqa: B008
     root: str = ROOT,
     **kwargs: Any,
 ) -> Inception3:
