@@ -1,0 +1,77 @@
+"""Losses, recurrent layers and the zoo of Gluon against the real library."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+sys.path.insert(0, str(GOLDEN))
+import gluon_cases as cases  # noqa: E402
+
+RECORD = json.loads(gzip.decompress((GOLDEN / "gluon_cases.json.gz").read_bytes()))
+CELLS = dict(cases.cells(mx))
+LAYERS = {name: (make, layout) for name, make, layout in cases.layers(mx)}
+
+
+def close(found, expected, atol=2e-4):
+    """Lists of names and numbers are alike."""
+    assert len(found) == len(expected)
+    for a, b in zip(found, expected, strict=True):
+        if b and isinstance(b[0], float):
+            np.testing.assert_allclose(a, b, rtol=1e-3, atol=atol)
+        else:
+            assert a == b
+
+
+@pytest.mark.parametrize("name", cases.NETWORKS)
+def test_networks_are_composed_alike(name):
+    found = json.loads(json.dumps(cases.described(mx, name)))
+    for mine, theirs in zip(found, RECORD["networks"][name], strict=True):
+        assert mine == theirs
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("name", cases.SMALL)
+def test_networks_compute_alike(name, hybrid):
+    close(cases.outputs(mx, name, hybrid), RECORD["outputs"][name], 2e-3)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_losses(hybrid):
+    for name, loss, given in cases.losses(mx):
+        if hybrid and name != "SDML":
+            loss.hybridize()
+        close(cases.measured(mx, loss, given), RECORD["losses"][name])
+
+
+def test_losses_in_half_precision():
+    for name, loss, given in cases.losses(mx):
+        if name.startswith(("BCE of chances", "KL", "cosine")):
+            continue  # 1e-12 is 0 there
+        close(cases.measured(mx, loss, given, "float16"), RECORD["losses"][name], 2e-2)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("name", LAYERS)
+def test_recurrent_layers(name, hybrid):
+    close(cases.run(mx, *LAYERS[name], hybrid), RECORD["layers"][name])
+
+
+@pytest.mark.parametrize("title", RECORD["cells"])
+def test_recurrent_cells(title):
+    name, layout, valid = title.split()
+    found = cases.unrolled(mx, CELLS[name], layout, valid == "True")
+    close(found, RECORD["cells"][title])
+
+
+def test_convolutional_cells():
+    for name, cell, shape in cases.images(mx):
+        close(cases.stepped(mx, cell, shape), RECORD["images"][name])
