@@ -44,7 +44,7 @@ class HostOp(Op):
     def is_random(self) -> bool:
         return "random" in inspect.signature(self.compute).parameters
 
-    def compute(self, *inputs: Array, **context: Any) -> Any:
+    def compute(self, *inputs: Any, **context: Any) -> Any:
         """The output as an array, or a tuple of all outputs; arguments first, then states.
 
         Keyword-only parameters ask for context: `train`, and `random`, a `numpy.random.Generator`

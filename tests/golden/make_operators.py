@@ -17,8 +17,11 @@ FIRST = ("loss", "math", "nn", "shape")  # in the files without a name of their 
 
 
 def find(namespace, name):
-    """A function of mx.sym or mx.nd, the internal ones too."""
-    return getattr(namespace, name, None) or getattr(namespace._internal, name)
+    """A function of mx.sym or mx.nd, wherever MXNet puts it."""
+    places = [(namespace, name), (namespace._internal, name)]
+    for space in ("contrib", "linalg"):
+        places.append((getattr(namespace, space), name.removeprefix(f"_{space}_")))
+    return next(getattr(place, short) for place, short in places if hasattr(place, short))
 
 
 def settings(record):

@@ -1,0 +1,88 @@
+"""Windows of images as columns, and columns as images."""
+
+from __future__ import annotations
+
+from gnomon.base import ParamError, complaint
+from gnomon.expr import ext
+from gnomon.expr.node import Expr
+from gnomon.ops.infer import UNKNOWN, Shapes, times
+from gnomon.ops.nn import window
+from gnomon.ops.op import Op, op
+from gnomon.ops.param import Dims, param
+
+
+class Patches(Op):
+    """What both directions share: the windows."""
+
+    kernel: Dims = param(low=1, doc="Size of the window: (w), (h, w) or (d, h, w).")
+    stride: Dims = param((), low=1, doc="Distance of neighbouring windows; 1 where empty.")
+    dilate: Dims = param((), low=1, doc="Distance of neighbouring elements; 1 where empty.")
+    pad: Dims = param((), low=0, doc="Elements around the data; none where empty.")
+
+    def check(self) -> None:
+        if not 1 <= len(self.kernel) <= 3:
+            raise ParamError(complaint(self.name, "kernel", "1, 2 or 3 numbers", self.kernel))
+
+    @property
+    def windows(self) -> tuple[window.Sizes, window.Sizes, window.Sizes]:
+        """Stride, dilate and pad."""
+        n = len(self.kernel)
+        stride, dilate = (window.per_axis(self, name, 1, n) for name in ("stride", "dilate"))
+        return stride, dilate, window.per_axis(self, "pad", 0, n)
+
+    def count(self, s: Shapes, space: window.Sizes) -> list[int]:
+        """How many windows there are along each axis; ShapeError where none fits."""
+        stride, dilate, pad = self.windows
+        spans = window.reach(self.kernel, dilate)
+        rows = zip(space, spans, stride, pad, strict=True)
+        found = [window.places(*row) for row in rows]
+        if any(n < 1 and d != UNKNOWN for n, d in zip(found, space, strict=True)):
+            raise s.refuse("data", f"sizes of at least the window's, {spans}", tuple(space))
+        return found
+
+
+@op("im2col")
+class ImageToColumns(Patches):
+    """The windows of images (N, C, space...) as columns (N, C * kernel, windows)."""
+
+    def shapes(self, s: Shapes) -> None:
+        n, c, *space = s.rank("data", len(self.kernel) + 2)
+        counts = self.count(s, tuple(space))
+        s["output"] = (n, c * times(self.kernel), times(counts))
+
+    def forward(self, data: Expr) -> Expr:
+        stride, dilate, pad = self.windows
+        columns = ext.unpack_patch2col(data, self.kernel, stride, dilate, pad)
+        rows, n = columns.shape[0], data.shape[0]
+        apart = ext.reshape(columns, (rows, n, columns.shape[1] // max(n, 1)))
+        return ext.transpose(apart, (1, 0, 2))
+
+
+@op("col2im")
+class ColumnsToImage(Patches):
+    """Images with such columns (N, C * kernel, windows) added up."""
+
+    leading = ("output_size",)
+    output_size: Dims = param(low=1, doc="Spatial sizes of the images.")
+
+    def check(self) -> None:
+        super().check()
+        if len(self.output_size) != len(self.kernel):
+            expected = f"{len(self.kernel)} numbers, as kernel has"
+            raise ParamError(complaint(self.name, "output_size", expected, self.output_size))
+
+    def shapes(self, s: Shapes) -> None:
+        counts = times(self.count(s, self.output_size))
+        n, rows, _ = s.rank("data", 3)
+        size = times(self.kernel)
+        if rows != UNKNOWN and rows % size:
+            raise s.refuse("data", f"rows in windows of {size}", f"shape {s['data']}")
+        s["data"] = (n, rows, counts)
+        s["output"] = (n, rows // size, *self.output_size)
+
+    def forward(self, data: Expr) -> Expr:
+        stride, dilate, pad = self.windows
+        n, rows, counts = data.shape
+        columns = ext.reshape(ext.transpose(data, (1, 0, 2)), (rows, n * counts))
+        shape = (n, rows // times(self.kernel), *self.output_size)
+        return ext.pack_col2patch(columns, shape, self.kernel, stride, dilate, pad)
