@@ -46,7 +46,7 @@ class SampleMultinomial(HostOp):
         t[first] = self.dtype
         t.same("data", *logarithms)
 
-    def compute(self, data: Array, *, random: np.random.Generator) -> Array | tuple[Array, Array]:
+    def compute(self, data: Array, *, random: np.random.Generator) -> Any:
         rows = data.reshape(-1, data.shape[-1]).astype(np.float64)
         ends = np.cumsum(rows, 1)
         spread = 2.0 * np.arange(len(rows))[:, None]  # each row in a range of its own

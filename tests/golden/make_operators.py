@@ -19,8 +19,8 @@ FIRST = ("loss", "math", "nn", "shape")  # in the files without a name of their 
 def find(namespace, name):
     """A function of mx.sym or mx.nd, wherever MXNet puts it."""
     places = [(namespace, name), (namespace._internal, name)]
-    for space in ("contrib", "linalg"):
-        places.append((getattr(namespace, space), name.removeprefix(f"_{space}_")))
+    spaces = ("contrib", "linalg")
+    places += [(getattr(namespace, space), name.removeprefix(f"_{space}_")) for space in spaces]
     return next(getattr(place, short) for place, short in places if hasattr(place, short))
 
 

@@ -1,0 +1,270 @@
+"""nd.linalg: decompositions, inverses and determinants, by LAPACK through NumPy.
+
+The last two axes are matrices, those before them a batch. A symmetric matrix is given by its lower
+triangle.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import GnomonError, complaint
+from gnomon.ops.case import case
+from gnomon.ops.host import Array, HostOp
+from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types
+from gnomon.ops.op import op
+
+FLAT = (1,)  # the shape of a number for each matrix, where there is no batch
+
+
+def turned(a: Array) -> Array:
+    """Matrices transposed."""
+    return np.swapaxes(a, -1, -2)
+
+
+def mirrored(a: Array) -> Array:
+    """Matrices with the lower triangle on both sides."""
+    low = np.tril(a, -1)
+    return np.asarray(np.tril(a) + turned(low))
+
+
+def spd(n: int, batch: int = 2) -> Any:
+    """Symmetric positive definite matrices, for cases."""
+    root = np.random.default_rng(3).normal(size=(batch, n, n))
+    return root @ turned(root) + n * np.eye(n)
+
+
+class Matrices(HostOp):
+    """What decompositions share: square matrices of floating point."""
+
+    square = True
+
+    def shapes(self, s: Shapes) -> None:
+        self.checked(s)
+        s.same()
+
+    def checked(self, s: Shapes) -> Shape:
+        """The shape of A: two axes at least, of one size where matrices are square."""
+        shape = s.need("A")
+        if len(shape) < 2:
+            raise s.refuse("A", "matrices along the last two axes", f"shape {shape}")
+        if self.square and UNKNOWN not in shape[-2:] and shape[-1] != shape[-2]:
+            raise s.refuse("A", "square matrices", f"shape {shape}")
+        return shape
+
+    def types(self, t: Types) -> None:
+        t.same()
+        t.check("A", "f")
+
+    def solved(self, a: Array, b: Array) -> Array:
+        """`inverse(a) @ b`.
+
+        Raises:
+            GnomonError: a matrix is singular.
+        """
+        try:
+            return np.asarray(np.linalg.solve(a, b))
+        except np.linalg.LinAlgError:
+            raise self.refused("invertible matrices", "a singular one") from None
+
+    def refused(self, expected: str, got: str) -> GnomonError:
+        """The error for a matrix that cannot be worked with."""
+        return GnomonError(complaint(self.name, "A", expected, got))
+
+
+@op("_linalg_potrf", inputs=("A",), aliases=("linalg_potrf",))
+class Cholesky(Matrices):
+    """The lower triangular L with A = L L^T."""
+
+    cases = (case(spd(3), differentiable=()), case(spd(1)), case((0, 2, 2)))
+
+    def compute(self, A: Array) -> Array:
+        try:
+            return np.asarray(np.linalg.cholesky(mirrored(A)))
+        except np.linalg.LinAlgError:
+            raise self.refused("positive definite matrices", "another") from None
+
+    def reference(self, A: Array) -> Array:
+        return np.linalg.cholesky(A)
+
+    def gradient(self, grad: Array, output: Array) -> Array:
+        inner = self.solved(turned(output), mirrored(turned(output) @ np.tril(grad)))
+        return turned(self.solved(turned(output), turned(inner))) / 2
+
+
+@op("_linalg_potri", inputs=("A",), aliases=("linalg_potri",))
+class InverseOfCholesky(Matrices):
+    """The inverse of A A^T, of a lower triangular A."""
+
+    cases = (case(np.tril(spd(3))), case(np.tril(spd(2, 1))), case((0, 2, 2)))
+
+    def compute(self, A: Array) -> Array:
+        root = np.tril(A)
+        inverse = self.solved(root, np.broadcast_to(np.eye(root.shape[-1]), root.shape))
+        return turned(inverse) @ inverse
+
+    def reference(self, A: Array) -> Array:
+        return np.linalg.inv(A @ turned(A))
+
+    def gradient(self, grad: Array, A: Array, output: Array) -> Array:
+        # of X = inverse(A A^T): the gradient of A A^T is -X grad X
+        through = output @ (grad + turned(grad)) @ output
+        return -np.tril(through @ np.tril(A))
+
+
+@op("_linalg_inverse", inputs=("A",), aliases=("linalg_inverse", "_npi_inv"))
+class Inverse(Matrices):
+    """The inverse of each matrix."""
+
+    cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
+
+    def compute(self, A: Array) -> Array:
+        return self.solved(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))
+
+    def reference(self, A: Array) -> Array:
+        return np.linalg.inv(A)
+
+    def gradient(self, grad: Array, output: Array) -> Array:
+        return -turned(output) @ grad @ turned(output)
+
+
+class Numbers(Matrices):
+    """What gives numbers for each matrix."""
+
+    def shapes(self, s: Shapes) -> None:
+        for name in self.outputs():
+            s[name] = self.checked(s)[:-2] or FLAT
+
+    def each(self, numbers: Array, A: Array) -> Array:
+        """Numbers with two further axes, as the matrices have."""
+        return numbers.reshape(*A.shape[:-2], 1, 1)
+
+    def inverse(self, A: Array) -> Array:
+        """The transposed inverse; infinite where there is none."""
+        try:
+            return turned(np.linalg.inv(A))
+        except np.linalg.LinAlgError:
+            one = [np.linalg.inv(a) if np.linalg.det(a) else a + np.inf for a in flat(A)]
+            return turned(np.reshape(one, A.shape))
+
+
+def flat(A: Array) -> Array:
+    """All matrices in one row."""
+    return A.reshape(-1, *A.shape[-2:])
+
+
+@op("_linalg_det", inputs=("A",), aliases=("linalg_det", "_npi_det"))
+class Determinant(Numbers):
+    """The determinant of each matrix."""
+
+    cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
+
+    def compute(self, A: Array) -> Array:
+        return np.reshape(np.linalg.det(A), A.shape[:-2] or FLAT)
+
+    reference = compute
+
+    def gradient(self, grad: Array, A: Array, output: Array) -> Array:
+        singular = self.each(output, A) == 0
+        found = self.each(grad * output, A) * self.inverse(A)
+        return np.where(singular, 0, found)
+
+
+@op(
+    "_linalg_slogdet",
+    inputs=("A",),
+    outputs=("sign", "logabsdet"),
+    aliases=("linalg_slogdet", "_npi_slogdet"),
+)
+class SignAndLogarithmOfDeterminant(Numbers):
+    """The sign of the determinant, and the logarithm of its absolute value."""
+
+    cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
+
+    def compute(self, A: Array) -> tuple[Array, Array]:
+        sign, logarithm = np.linalg.slogdet(A)
+        shape = A.shape[:-2] or FLAT
+        return np.reshape(sign, shape), np.reshape(logarithm, shape)
+
+    reference = compute
+
+    def gradient(self, grad_logabsdet: Array, A: Array, sign: Array) -> Array:
+        singular = self.each(sign, A) == 0
+        return np.where(singular, 0, self.each(grad_logabsdet, A) * self.inverse(A))
+
+
+@op("_linalg_sumlogdiag", inputs=("A",), aliases=("linalg_sumlogdiag",))
+class SumOfLogarithmsOfDiagonal(Numbers):
+    """The sum of the logarithms of the diagonal of each matrix."""
+
+    cases = (case((2, 3, 3), low=0.5), case((2, 2), low=0.5), case((0, 2, 2)))
+
+    def compute(self, A: Array) -> Array:
+        logarithms = np.log(np.diagonal(A, 0, -2, -1))
+        return np.reshape(logarithms.sum(-1), A.shape[:-2] or FLAT)
+
+    reference = compute
+
+    def gradient(self, grad: Array, A: Array) -> Array:
+        return np.where(np.eye(A.shape[-1]) > 0, self.each(grad, A) / A, 0)
+
+
+@op("_linalg_gelqf", inputs=("A",), outputs=("Q", "L"), aliases=("linalg_gelqf",))
+class LowerAndOrthonormal(Matrices):
+    """Q with orthonormal rows and a lower triangular L with A = L Q, of matrices not taller."""
+
+    square = False
+    cases = (case((2, 3, 5)), case((2, 2)), case((0, 2, 3)))
+
+    def shapes(self, s: Shapes) -> None:
+        shape = self.checked(s)
+        if UNKNOWN not in shape[-2:] and shape[-2] > shape[-1]:
+            raise s.refuse("A", "no more rows than columns", f"shape {shape}")
+        s["Q"] = shape
+        s["L"] = (*shape[:-1], shape[-2])
+        s["A"] = s.need("Q")
+
+    def compute(self, A: Array) -> tuple[Array, Array]:
+        q, r = np.linalg.qr(turned(A))
+        return turned(q), turned(r)
+
+    reference = compute
+
+    def gradient(self, grad_Q: Array, grad_L: Array, Q: Array, L: Array) -> Array:
+        inner = turned(L) @ np.tril(grad_L) - grad_Q @ turned(Q)
+        return self.solved(turned(L), grad_Q + mirrored(inner) @ Q)
+
+
+@op("_linalg_syevd", inputs=("A",), outputs=("U", "L"), aliases=("linalg_syevd",))
+class Eigenvalues(Matrices):
+    """Eigenvectors as rows of U, and eigenvalues L in ascending order, of symmetric matrices.
+
+    The largest element of each eigenvector is positive.
+    """
+
+    cases = (case(spd(3), differentiable=()), case(spd(1)), case((0, 2, 2)))
+
+    def shapes(self, s: Shapes) -> None:
+        s["U"] = self.checked(s)
+        s["L"] = s.need("U")[:-1]
+        s["A"] = s.need("U")
+
+    def compute(self, A: Array) -> tuple[Array, Array]:
+        values, vectors = np.linalg.eigh(A)
+        rows = turned(vectors)
+        if rows.size:
+            largest = np.abs(rows).argmax(-1)[..., None]
+            rows = rows * np.where(np.take_along_axis(rows, largest, -1) < 0, -1, 1)
+        return rows, values
+
+    def reference(self, A: Array) -> tuple[Array, Array]:
+        return self.compute(A)
+
+    def gradient(self, grad_U: Array, grad_L: Array, U: Array, L: Array) -> Array:
+        apart = L[..., :, None] - L[..., None, :]
+        away = np.where(apart == 0, 1, apart)
+        mixed = np.where(apart == 0, 0, (grad_U @ turned(U)) / away)
+        inner = (mixed + turned(mixed)) / 2 + grad_L[..., None] * np.eye(L.shape[-1])
+        return turned(U) @ inner @ U
