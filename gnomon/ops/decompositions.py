@@ -87,7 +87,7 @@ class Cholesky(Matrices):
             raise self.refused("positive definite matrices", "another") from None
 
     def reference(self, A: Array) -> Array:
-        return np.linalg.cholesky(A)
+        return np.asarray(np.linalg.cholesky(A))
 
     def gradient(self, grad: Array, output: Array) -> Array:
         inner = self.solved(turned(output), mirrored(turned(output) @ np.tril(grad)))
@@ -103,15 +103,15 @@ class InverseOfCholesky(Matrices):
     def compute(self, A: Array) -> Array:
         root = np.tril(A)
         inverse = self.solved(root, np.broadcast_to(np.eye(root.shape[-1]), root.shape))
-        return turned(inverse) @ inverse
+        return np.asarray(turned(inverse) @ inverse)
 
     def reference(self, A: Array) -> Array:
-        return np.linalg.inv(A @ turned(A))
+        return np.asarray(np.linalg.inv(A @ turned(A)))
 
     def gradient(self, grad: Array, A: Array, output: Array) -> Array:
         # of X = inverse(A A^T): the gradient of A A^T is -X grad X
         through = output @ (grad + turned(grad)) @ output
-        return -np.tril(through @ np.tril(A))
+        return np.asarray(-np.tril(through @ np.tril(A)))
 
 
 @op("_linalg_inverse", inputs=("A",), aliases=("linalg_inverse", "_npi_inv"))
