@@ -284,6 +284,18 @@ def onehot_encode(indices: Any, out: Any) -> NDArray:
     return invoke(registry.find("one_hot").parse(given), (indices,), out)
 
 
+def reset_arrays(*arrays: Any, num_arrays: int | None = None) -> None:
+    """0 into every element of every array.
+
+    Raises:
+        ParamError: there are not `num_arrays` of them.
+    """
+    if num_arrays not in (None, len(arrays)):
+        raise ParamError(complaint("reset_arrays", "num_arrays", len(arrays), num_arrays))
+    for x in arrays:
+        x[:] = 0
+
+
 def histogram(a: Any, bins: Any = 10, range: Any = None) -> list[NDArray] | tuple[NDArray, NDArray]:
     """How many values fall between the edges of `bins`, and the edges.
 

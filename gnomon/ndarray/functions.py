@@ -51,7 +51,7 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
             if made is not None:
                 return made
         op, inputs, out, ctx = _understood(cls, args, kwargs, out)
-        alike = key is not None and not cls.open_inputs  # else the parameters do not say all
+        alike = key is not None and not (cls.open_inputs or cls.interleaved)
         if alike and ctx is None and not any(map(is_array, given)):
             if len(known) >= _KEPT:
                 known.clear()
@@ -83,6 +83,8 @@ def _understood(
         inputs = ordered(op, inputs, named)
     elif any(x is None for x in inputs):
         inputs = _without_holes(op, inputs)
+    elif cls.interleaved:
+        inputs = op.arranged(inputs)
     elif not (cls.variadic or cls.open_inputs):
         _refuse_missing(op, inputs)
     if cls.open_inputs:

@@ -70,7 +70,8 @@ def home_of(op: Any) -> Home:
 
 def _home(op: Any) -> Home:
     kind = type(op)
-    fields = next((names for base, names in _FIELDS if issubclass(kind, base)), ())
+    names = next((names for base, names in _FIELDS if issubclass(kind, base)), ())
+    fields = tuple(name for name in names if name in kind.fields)
     if not fields or kind in _alone:
         return Home(Kind(), (), ())
     rest = tuple(value for name, value in op._key[1:] if name not in fields)

@@ -53,6 +53,7 @@ class Op:
     output_names: ClassVar[tuple[str, ...]] = ("output",)
     aux_names: ClassVar[tuple[str, ...]] = ()
     variadic: ClassVar[str | None] = None
+    interleaved: ClassVar[bool] = False  # whether a call has states among the arguments: `called`
     open_inputs: ClassVar[bool] = False  # an instance alone says how many, and their names
     fields: ClassVar[Mapping[str, Param]] = {}
     leading: ClassVar[tuple[str, ...]] = ()  # fields that come first, wherever they are declared
@@ -135,6 +136,20 @@ class Op:
     def inputs(self) -> tuple[str, ...]:
         """Names in the order of a call: the arguments, then the states."""
         return self.arguments() + self.auxiliary()
+
+    def called(self) -> tuple[str, ...]:
+        """Names of the inputs in the order of a call; `inputs` unless it is `interleaved`."""
+        return self.inputs()
+
+    def arranged(self, given: Maybe) -> list[Any]:
+        """Inputs in the order of a call as arguments, then states."""
+        if not self.interleaved:
+            return list(given)
+        place = {name: k for k, name in enumerate(self.called())}
+        if len(given) != len(place):
+            expected = f"{len(place)} of them: {', '.join(place)}"
+            raise ShapeError(complaint(self.name, "inputs", expected, len(given)))
+        return [given[place[name]] for name in self.inputs()]
 
     def outputs(self) -> tuple[str, ...]:
         """Names of all outputs, those only the gradient uses included."""

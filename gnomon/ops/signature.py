@@ -109,7 +109,7 @@ def _sort_many(
             raise TypeError(complaint(cls.name, f"arg{k}", wanted, shown(value)))
     named = {k: v for k, v in kwargs.items() if is_array(v)}
     params = {k: v for k, v in kwargs.items() if k not in named}
-    if cls.variadic in cls.fields:
+    if cls.variadic in cls.fields and not cls.interleaved:
         params.setdefault(str(cls.variadic), len(args) + len(named))
     return list(args), named, params
 

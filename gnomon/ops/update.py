@@ -5,7 +5,7 @@ All share the gradient's treatment: scaled, then clipped, then weight decay adde
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from gnomon.dtype import float32
 from gnomon.expr import fn
@@ -18,7 +18,7 @@ from gnomon.ops.param import param
 class Update(Op):
     """What updates share. `new` says everything: the new weight, then the new states."""
 
-    leading = (
+    leading: ClassVar[tuple[str, ...]] = (
         "lr", "momentum", "gamma1", "gamma2", "beta1", "beta2", "epsilon", "t", "lamda1", "beta",
     )  # fmt: skip
     lr: float = param(doc="Learning rate.")

@@ -71,6 +71,8 @@ def _filled(
 ) -> list[Entry]:
     """An entry for each input of `op`; automatic variables get the node's attributes."""
     names = op.inputs()
+    if op.interleaved and len(inputs) == len(names):
+        inputs = op.arranged(inputs)
     known = ", ".join(names) or "no inputs"
     # where the operator declares its names, they count: some parameters take inputs away
     places = op.input_names if set(names) <= set(op.input_names) else names

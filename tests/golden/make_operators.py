@@ -13,6 +13,7 @@ import numpy as np
 from inputs import draw, initial
 from make_case import CASES
 
+WEIGHTS = ("weight", "weight_0", "weight_1")
 FIRST = ("loss", "math", "nn", "shape")  # in the files without a name of their own
 
 
@@ -99,11 +100,20 @@ def record_symbol(record, values):
     return named
 
 
+def written(record, arrays):
+    """The weights, where an update writes; its output is new where `heads` is empty."""
+    return [] if record["heads"] == [] else [a for k, a in arrays.items() if k in WEIGHTS]
+
+
 def record_update(record, values):
     """A record whose inputs change in place."""
     arrays = {k: array(v) for k, v in values.items()}
-    find(mx.nd, record["op"])(*arrays.values(), out=arrays["weight"], **settings(record))
-    return {f"aux:{k}": a.asnumpy() for k, a in arrays.items() if k != "grad"}
+    out = written(record, arrays)
+    found = find(mx.nd, record["op"])(*arrays.values(), out=out or None, **settings(record))
+    named = {f"aux:{k}": a.asnumpy() for k, a in arrays.items() if not k.startswith("grad")}
+    if record["ours"]:
+        named = record["ours"](values, named)
+    return named if out else {**named, "out0": found.asnumpy()}
 
 
 def make(folder, group="") -> None:
@@ -123,7 +133,8 @@ def make(folder, group="") -> None:
         arrays.update({f"{len(facts)}/{name}": a for name, a in found.items()})
         plain = {k: v for k, v in record.items() if k != "ours"}
         plain["grad"] = wanted(record, values) if record["mode"] == "symbol" else []
-        facts.append({k: v for k, v in plain.items() if v or k in ("op", "train", "id")})
+        kept = ("op", "train", "id", *(("heads",) if record["heads"] == [] else ()))
+        facts.append({k: v for k, v in plain.items() if v or k in kept})
     lines = ",\n".join(json.dumps(f) for f in facts)
     (folder / f"{stem}.json").write_text(f"[\n{lines}\n]\n")
     np.savez_compressed(folder / f"{stem}.npz", **arrays)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import gnomon as mx
+from gnomon import nd
 from gnomon.dtype import float16, float32
 from gnomon.expr.oracle import evaluate
 from gnomon.ops import find
@@ -62,3 +64,18 @@ def test_a_half_float_weight_follows_its_float32_copy():
     np.testing.assert_allclose(evaluate(updates[1]), [0.9901, 1.9801], 1e-6)
     np.testing.assert_array_equal(evaluate(output), np.array([0.9901, 1.9801], np.float16))
     assert op.infer_type([float16, None])[2] == [float32, float32]
+
+
+def test_arrays_are_reset():
+    arrays = [nd.ones((2, 3)), nd.arange(4), nd.ones((0, 2)), nd.ones(3, dtype="float16")]
+    nd.reset_arrays(*arrays, num_arrays=4)
+    for x in arrays:
+        np.testing.assert_array_equal(x.asnumpy(), np.zeros(x.shape))
+
+
+def test_numbers_for_each_weight_are_counted():
+    arrays = [nd.ones(2) for _ in range(4)]
+    with pytest.raises(mx.MXNetError, match="multi_sgd_update: argument 'wds': expected 2 numbers"):
+        nd.multi_sgd_update(*arrays, lrs=(0.1, 0.2), wds=(0.1,), num_weights=2)
+    with pytest.raises(mx.MXNetError, match="multi_sgd_update: argument 'inputs': expected 2"):
+        nd.multi_sgd_update(*arrays, lrs=(0.1,), wds=(0.1,), num_weights=1)
