@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from gnomon.base import GnomonError
 from gnomon.gluon.block.structure import flatten
 from gnomon.shape import prod
+from gnomon.symbol import Symbol
 
 LINE = "{:>20}  {:>42} {:>15}"
 WIDTH = 80
@@ -34,6 +35,8 @@ def summarize(block: Any, inputs: tuple[Any, ...]) -> None:
     rows = [Row("Input", _shapes(inputs), [])]
 
     def told(one: Any, _: Any, found: Any) -> None:
+        if any(isinstance(x, Symbol) for x in flatten(found, "summary", "outputs")[0]):
+            return  # the shapes of parameters are being inferred
         rows.append(Row(f"{type(one).__name__}-{len(rows)}", _shapes(found), [*_own(one)]))
 
     handles = []

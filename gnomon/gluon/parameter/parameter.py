@@ -361,7 +361,8 @@ class Parameter:
                 f"Parameter {self.name!r}.{method}: rows come from a Trainer's store: make a "
                 "Trainer with this parameter first"
             )
-        self._trainer._row_sparse_pull(self, arrays, row_id)
+        with autograd.pause():
+            self._trainer._row_sparse_pull(self, arrays, row_id)
         return arrays
 
     def _check_gradient(self) -> None:
