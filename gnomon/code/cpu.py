@@ -171,7 +171,9 @@ class PhaseWriter(SweepWriter):
         extents = [each if v is None else self.extent(v) for v in counted]
         if self.streamed is not None:
             elements = self.int("mul", self.slot(first + TOTAL), block)
-            most = self.e.index(self.e.target.stream // self.streamed.dest.dtype.size)
+            most = self.e.index(
+                self.e.target.streamed_from(self.phase) // self.streamed.dest.dtype.size
+            )
             self.large = self.e.primitive("lt", [most, elements], dt.bool_)
         if self.phase.rows or self.windows:
             self.runs(inner, share, list(zip(counted, extents, strict=True)))

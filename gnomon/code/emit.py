@@ -25,6 +25,7 @@ TYPES = {
     "bool": "i1",
     **{f"{u}int{n}": f"i{n}" for u in ("", "u") for n in (8, 16, 32, 64)},
 }
+DIGITS = {4: 24, 8: 53}  # of floats by their bytes, in binary
 HALVES = frozenset({dt.float16, dt.bfloat16})
 SUFFIX = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}
 
@@ -234,6 +235,8 @@ class Emitter:
             narrow = half.narrow_float16 if dtype is dt.float16 else half.narrow_bfloat16
             return narrow(self, value)
         target = type_of(dtype, lanes)
+        if src.kind == "f" and dtype.kind in "iu" and lanes > 1:
+            return self.saturated(value, dtype)
         if src.kind == "f" and dtype.kind in "iu":
             types = f"{overload(dtype, lanes)}.{overload(src, lanes)}"
             sign = "si" if dtype.kind == "i" else "ui"
@@ -247,6 +250,34 @@ class Emitter:
         else:
             how = "sext" if src.kind == "i" else "zext"
         return self.do(f"{how} {value} to {target}", dtype, lanes)
+
+    def saturated(self, value: Value, dtype: DType) -> Value:
+        """What `fptosi.sat` gives, which LLVM computes lane by lane: the ends kept, NaN as 0."""
+        src, lanes = value.dtype, value.lanes
+        low, high = dtype.limits
+        beyond = max(0, high.bit_length() - DIGITS[src.size])
+        top = self.constant(float(high + 1 - (1 << beyond) if beyond else high), src, lanes)
+        bottom = self.constant(float(low), src, lanes)
+
+        def pick(cond: Value, a: Value, b: Value) -> Value:
+            return self.primitive("select", [cond, a, b], a.dtype)
+
+        def less(a: Value, b: Value) -> Value:
+            return self.primitive("lt", [a, b], dt.bool_)
+
+        inside = pick(less(value, top), value, top)
+        inside = pick(less(bottom, inside), inside, bottom)
+        middle = dt.int32 if dtype.size < 4 else dtype
+        how = "fptoui" if middle.kind == "u" else "fptosi"
+        found = self.do(f"{how} {inside} to {type_of(middle, lanes)}", middle, lanes)
+        if dtype is not middle:
+            found = self.do(f"trunc {found} to {type_of(dtype, lanes)}", dtype, lanes)
+        if beyond:
+            end = self.constant(float(high + 1), src, lanes)
+            over = self.do(f"fcmp oge {value}, {end.name}", dt.bool_, lanes)
+            found = pick(over, self.constant(high, dtype, lanes), found)
+        nothing = self.do(f"fcmp uno {value}, {value.name}", dt.bool_, lanes)
+        return pick(nothing, self.constant(0, dtype, lanes), found)
 
     def bitcast(self, value: Value, dtype: DType) -> Value:
         """The same bits as a number of another dtype."""

@@ -12,6 +12,7 @@ from gnomon.plan.terms import postorder
 from gnomon.record import record
 
 COMPARED = 4  # bytes: comparing as many indices as a register has bytes would take eight of them
+ALONE = 16  # results written alone may be larger, by this factor, until caches do not pay
 MANY = 4  # transcendental functions: a kernel of more takes long to compile
 
 
@@ -78,6 +79,15 @@ class Target:
         read = {t.payload.slot for t in reads}
         whole = lanes * put.dest.dtype.size % self.vector_bytes == 0
         return put if whole and put.dest.slot not in read else None
+
+    def streamed_from(self, phase: Phase) -> int:
+        """Bytes of a result from which `streamed` pays: far more where nothing read is as large."""
+        assert phase.inner is not None
+        everything = mask_of((*phase.rows, phase.inner))
+        roots = [root for body in (phase.row, phase.body) for root in _roots(body)]
+        reads = [t for t in postorder(roots) if t.op == "read"]
+        alone = all(everything & ~t.args[0].free for t in reads)
+        return self.stream * (ALONE if alone else 1)
 
     def masks(self, phase: Phase) -> bool:
         """Whether what is left of a loop is worth a masked vector; else it goes one by one."""

@@ -17,7 +17,7 @@ from gnomon.base import Later, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr import fn
 from gnomon.expr.composite import Call, Chainer, composite
-from gnomon.expr.ext import pool
+from gnomon.expr.ext import pool, reduce
 from gnomon.expr.index import Index
 from gnomon.expr.node import Expr
 from gnomon.expr.reducer import ARGMAX, SUM
@@ -417,7 +417,15 @@ def avg_pool(
     pad: Sizes,
     full: bool = False,
     count_include_pad: bool = True,
-) -> AvgPool:
-    """The mean of every window of `data` (N, C, space...); raises as `max_pool` does."""
+) -> Expr:
+    """The mean of every window of `data` (N, C, space...); raises as `max_pool` does.
+
+    Of a window over everything it is a reduction, which is faster than what libraries do. Sums of
+    16 bits may be too large for their own dtype, so there it is none.
+    """
     window = Window(tuple(kernel), tuple(stride), tuple(pad), full)
-    return AvgPool(data, window, count_include_pad)
+    made = AvgPool(data, window, count_include_pad)
+    whole = window.kernel == data.shape[2:] and not any(window.pad) and 0 not in data.shape
+    if whole and data.dtype.kind == "f" and data.dtype.size >= 4:
+        return reduce(data, "sum", range(2, data.ndim), keepdims=True) / prod(window.kernel)
+    return made
