@@ -22,6 +22,7 @@ from gnomon.record import record
 BLOCK = 1 << 14  # elements of a row whose sum is one of many: rounding errors do not pile up
 FAR = 1 << 20  # elements of a row whose positions are told by 32 bits
 TREE = 4  # vectors that are joined before they meet the accumulators
+REGISTERS = 2  # that hold a row which is folded without loops
 BRIEF = 4  # statements of a fold of which one more loop is compiled, for single vectors
 EXACT = ("max", "min")  # joined in any order they give the same
 
@@ -148,19 +149,66 @@ class FoldWriter(LoopWriter):
         outer, lanes = (self.vec, self.lanes, self.mask), (self.short, self.long)
         self.vec, self.lanes, self.mask = None, 1, None
         self.short, self.long = self.e.target.fold_lanes(fold)
-        *rest, last = fold.vars
         self.reciprocals(fold.bodies, mask_of(fold.vars))
-        n, zero = self.extent(last), self.e.index(0)
-        exact = all(reducer_of(t).name in EXACT for t in fold.terms)
-        if rest or exact or self.arena.extent[last].constant is not None:
-            partials = [self.begin(t, self.long) for t in fold.terms]
-            self.nest_to_last(fold, 0, lambda: self.whole_row(fold, partials, zero, n, zero))
-            values = [self.join(p.reducer, self.current(p)) for p in partials]
-        else:
-            values = self.by_blocks(fold, n)
+        values = self.by_length(fold) if self.masks and self.is_light(fold) else self.by_loops(fold)
         (self.vec, self.lanes, self.mask), (self.short, self.long) = outer, lanes
         for term, result in zip(fold.terms, values, strict=True):
             self.results(term, result)
+
+    def is_light(self, fold: Fold) -> bool:
+        """Whether another copy of a fold's body is little code."""
+        plain = all(reducer_of(term).follow is None for term in fold.terms)
+        return plain and sum(map(len, fold.bodies)) <= BRIEF and not self.e.target.calls(fold)
+
+    def by_length(self, fold: Fold) -> list[list[Value]]:
+        """The results of a fold: of a row that a register holds, without loops, and of others.
+
+        They are the same to the bit as if all rows went by the loops.
+        """
+        e, n = self.e, self.extent(fold.vars[-1])
+        if len(fold.vars) > 1 or self.long == self.short:
+            return self.by_loops(fold)
+        kept = [self.begin(t, 1) for t in fold.terms]
+
+        def keep(values: Sequence[list[Value]]) -> None:
+            for partial, result in zip(kept, values, strict=True):
+                self.put_back(partial, result)
+
+        def choose(registers: int) -> None:
+            lanes = registers * self.short
+            if registers > REGISTERS:
+                keep(self.by_loops(fold))
+                return
+            few = e.primitive("le", [n, e.index(lanes)], dt.bool_)
+            with e.when(few), self.scope():
+                keep(self.masked_row(fold, n, lanes))
+            with e.when(e.primitive("not", [few], dt.bool_)), self.scope():
+                choose(2 * registers)
+
+        choose(1)
+        return [self.current(partial) for partial in kept]
+
+    def masked_row(self, fold: Fold, n: Value, lanes: int) -> list[list[Value]]:
+        """The results of a fold over at most `lanes` elements."""
+        zero, var = self.e.index(0), fold.vars[-1]
+        partials = [self.begin(t, lanes) for t in fold.terms]
+        self.left = self.e.convert(n, dt.int32)
+        with self.over(var, zero, lanes, self.inside(lanes)):
+            self.body(fold.bodies[-1])
+            for partial in partials:
+                self.accumulate(partial, [self.lane_values(partial, var, zero)])
+        return [self.join(p.reducer, self.current(p)) for p in partials]
+
+    def by_loops(self, fold: Fold) -> list[list[Value]]:
+        """The results of a fold over a row of any length, or over several."""
+        *rest, last = fold.vars
+        n, zero = self.extent(last), self.e.index(0)
+        exact = all(reducer_of(t).name in EXACT for t in fold.terms)
+        if not rest and not exact and self.arena.extent[last].constant is None:
+            return self.by_blocks(fold, n)
+        partials = [self.begin(t, self.long) for t in fold.terms]
+        self.nest_to_last(fold, 0, lambda: self.whole_row(fold, partials, zero, n, zero))
+        return [self.join(p.reducer, self.current(p)) for p in partials]
 
     def nest_to_last(self, fold: Fold, depth: int, row: Callable[[], None]) -> None:
         """The loops around the innermost one."""
@@ -227,9 +275,7 @@ class FoldWriter(LoopWriter):
         """How many vectors the loops over a row take at a time, one loop after the other."""
         if self.long < 4 * self.short or self.e.target.calls(fold):
             return (1,)
-        plain = all(reducer_of(term).follow is None for term in fold.terms)
-        brief = plain and sum(map(len, fold.bodies)) <= BRIEF
-        return (TREE, 1) if brief else (TREE,)
+        return (TREE, 1) if self.is_light(fold) else (TREE,)
 
     def vector_step(
         self, fold: Fold, partials: list[Partial], first: Value, away: int, origin: Value

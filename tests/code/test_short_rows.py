@@ -1,0 +1,53 @@
+"""Reductions of rows that one or two registers hold, and of those around them, agree with NumPy."""
+
+import numpy as np
+import pytest
+
+from gnomon import dtype as dt
+from gnomon.expr.ext import reduce
+from gnomon.expr.node import Buffer
+from gnomon.runtime.dispatch import store
+
+REDUCERS = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
+LENGTHS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129)
+
+
+def reduced(x, name, change=lambda e: e):
+    got = np.empty(x.shape[:1], x.dtype)
+    value = Buffer(x.shape, dt.of(x.dtype.name), None, x.ctypes.data, x)
+    dest = Buffer(got.shape, dt.of(x.dtype.name), None, got.ctypes.data, got)
+    store(dest, "saveto", reduce(change(value), name, 1))
+    return got
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
+@pytest.mark.parametrize("name", REDUCERS)
+def test_rows_of_all_lengths(name, dtype):
+    rng = np.random.default_rng(3)
+    for n in LENGTHS:
+        x = rng.integers(1, 3, (37, n)).astype(dtype)
+        if dtype.startswith("f"):
+            x *= rng.uniform(0.9, 1.1, x.shape).astype(dtype)
+        expected = REDUCERS[name](x, axis=1, dtype=dtype) if name in ("sum", "prod") else None
+        expected = REDUCERS[name](x, axis=1) if expected is None else expected
+        np.testing.assert_allclose(reduced(x, name), expected, rtol=2e-5)
+        np.testing.assert_allclose(
+            reduced(x, name, lambda e: e * 1), expected, rtol=2e-5
+        )  # of an expression
+
+
+@pytest.mark.parametrize("name", ["max", "min", "sum"])
+def test_nothing_of_the_next_row_is_seen(name):
+    for n in LENGTHS:
+        x = np.zeros((5, n), np.float32)
+        x[1::2] = [[np.nan], [np.inf if name != "min" else -np.inf]]
+        got = reduced(x, name)
+        assert (got[::2] == 0).all()
+        assert np.isnan(got[1])
+        assert np.isinf(got[3])
+
+
+def test_rows_without_elements():
+    x = np.empty((3, 0), np.float32)
+    assert (reduced(x, "sum") == 0).all()
+    assert (reduced(x, "max") == -np.inf).all()
