@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -97,6 +98,7 @@ class Setting:
         return value
 
 
+_SHARED = ("OMP_NUM_THREADS",)  # variables that speak to other libraries first
 _ENGINES = ("NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice")
 
 SETTINGS = {
@@ -277,7 +279,12 @@ def _from_environment(name: str) -> Any:
             value = row.parse(text)
         except ValueError:
             value = text
-        return row.check(f"environment variable {variable}", value)
+        try:
+            return row.check(f"environment variable {variable}", value)
+        except ParamError as error:
+            if variable not in _SHARED:
+                raise
+            warnings.warn(f"{error}; it is ignored", stacklevel=2)
     return row.default() if callable(row.default) else row.default
 
 

@@ -50,7 +50,7 @@ def extension(function: F) -> F:
 
 def taken() -> Collection[str]:
     """The names that `gnomon.shadow`, where extensions are looked for, has itself."""
-    return getattr(sys.modules.get("gnomon.shadow"), "__all__", ())
+    return [name for name in dir(sys.modules.get("gnomon.shadow")) if not name.startswith("_")]
 
 
 def find(name: str) -> Callable[..., Expr]:

@@ -68,7 +68,8 @@ class NegativeLogLikelihood(CrossEntropy):
 class Perplexity(EvalMetric):
     """exp of the mean of -log(probability of the label), labels along all other axes than `axis`.
 
-    Labels equal to `ignore_label` do not count (None: all count).
+    Labels equal to `ignore_label` do not count (None: all count); others out of range count as the
+    first or the last class.
     """
 
     def __init__(
@@ -92,7 +93,8 @@ class Perplexity(EvalMetric):
             kept = label.ravel().astype(np.int64) != int(self.ignore_label)
         if kept.size != rows.shape[0]:
             raise ShapeError(complaint("Perplexity", "preds", f"{kept.size} rows", pred.shape))
-        chosen = chosen_probabilities("Perplexity", label.ravel()[kept], rows[kept])
+        index = label.ravel()[kept].clip(0, rows.shape[1] - 1)
+        chosen = chosen_probabilities("Perplexity", index, rows[kept])
         return float(-np.log(np.maximum(chosen, 1e-10)).sum()), chosen.size
 
     def summary(self, total: float, count: int) -> float:

@@ -15,7 +15,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types
 from gnomon.ops.op import Op, op
-from gnomon.ops.param import param
+from gnomon.ops.param import count, param
 from gnomon.ops.unary import like
 
 Function = Callable[[Any, Any], Expr]
@@ -194,7 +194,7 @@ class GradAdd(Elemwise):
 class AddN(Op):
     """The sum of all inputs, which have one shape."""
 
-    num_args: int = param(low=1, doc="How many inputs there are.")
+    num_args: int = count(doc="How many inputs there are.")
 
     def forward(self, *args: Expr) -> Expr:
         total = args[0]

@@ -11,7 +11,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.infer import Shapes, Types
 from gnomon.ops.op import Op, op
-from gnomon.ops.param import param
+from gnomon.ops.param import count, param
 
 
 class Finite(Op):
@@ -58,4 +58,4 @@ class AllFinite(Finite):
 class MultiAllFinite(Finite):
     """1 where all elements of all arrays are finite, else 0."""
 
-    num_arrays: int = param(1, low=1, doc="How many arrays there are.")
+    num_arrays: int = count(1, doc="How many arrays there are.")

@@ -10,14 +10,14 @@ from gnomon.expr.node import Expr
 from gnomon.ops.infer import UNKNOWN, Shapes, normal_axis
 from gnomon.ops.movement import along
 from gnomon.ops.op import Op, op
-from gnomon.ops.param import Dims, param
+from gnomon.ops.param import MOST, Dims, count, param
 
 
 @op("Concat", variadic="num_args", aliases=("concat", "_sparse_concat"))
 class Concat(Op):
     """The inputs one after another along `dim`."""
 
-    num_args: int = param(low=1, doc="How many inputs there are.")
+    num_args: int = count(doc="How many inputs there are.")
     dim: int = param(1, doc="The axis they are joined along.")
 
     def shapes(self, s: Shapes) -> None:
@@ -43,7 +43,7 @@ class Concat(Op):
 class Stack(Op):
     """The inputs side by side along a new axis."""
 
-    num_args: int = param(low=1, doc="How many inputs there are.")
+    num_args: int = count(doc="How many inputs there are.")
     axis: int = param(0, doc="Where the new axis stands.")
 
     def shapes(self, s: Shapes) -> None:
@@ -63,7 +63,7 @@ class Stack(Op):
 class SliceChannel(Op):
     """Equal parts along an axis."""
 
-    num_outputs: int = param(low=1, doc="How many parts.")
+    num_outputs: int = count(doc="How many parts.")
     axis: int = param(1, doc="The axis that is parted.")
     squeeze_axis: bool = param(False, doc="Drop the axis; each part has size 1 there.")
 
@@ -106,7 +106,7 @@ class SplitV2(Op):
     indices: Dims = param(doc="Where the parts start.")
     axis: int = param(1, doc="The axis that is parted.")
     squeeze_axis: bool = param(False, doc="Drop the axis; each part has size 1 there.")
-    sections: int = param(0, low=0, doc="How many equal parts; 0: by `indices`.")
+    sections: int = param(0, low=0, high=MOST, doc="How many equal parts; 0: by `indices`.")
 
     def check(self) -> None:
         if not self.sections and not self.indices:

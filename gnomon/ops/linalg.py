@@ -6,7 +6,7 @@ from gnomon.expr import call, ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.infer import UNKNOWN, Shape, Shapes, show_shape, times
 from gnomon.ops.op import Op, op
-from gnomon.ops.param import param
+from gnomon.ops.param import count, param
 
 STORAGE = ("csr", "default", "row_sparse")
 
@@ -84,7 +84,7 @@ class BatchDot(Product):
 class KhatriRao(Op):
     """All products of a row of each matrix, column by column, those of the last one fastest."""
 
-    num_args: int = param(low=1, doc="How many matrices there are.")
+    num_args: int = count(doc="How many matrices there are.")
 
     def shapes(self, s: Shapes) -> None:
         parts = self.arguments()

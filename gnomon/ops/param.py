@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import operator
 import types
 import typing
@@ -19,6 +20,9 @@ from gnomon.base import DTypeError, ParamError, ShapeError, complaint, nearest
 REQUIRED = inspect.Parameter.empty
 
 Dims = tuple[int, ...]
+# names, nodes or numbers in a tuple that one parameter may ask for: a file that asks for more would
+# take all memory
+MOST = 1 << 14
 
 
 class Axis(int):
@@ -106,7 +110,10 @@ def _read_tuple(element: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...
             value = _literal_tuple(value)
         if not isinstance(value, Iterable):
             value = (value,)
-        return tuple(element(v) for v in value)
+        found = tuple(element(v) for v in itertools.islice(value, MOST + 1))
+        if len(found) > MOST:
+            raise ValueError(f"more than {MOST} numbers")
+        return found
 
     return read
 
@@ -219,7 +226,7 @@ class Param:
         return low_ok and (self.high is None or number <= self.high)
 
     def _refuse(self, where: str, value: Any) -> ParamError:
-        got = repr(value) + nearest(str(value), map(str, self.choices))
+        got = f"{value!r:.200}" + nearest(str(value), map(str, self.choices))
         return ParamError(complaint(where, self.name, self.expected(), got))
 
 
@@ -237,6 +244,11 @@ def param(
     `| None`.
     """
     return Param(default, low, high, tuple(choices), doc)
+
+
+def count(default: Any = REQUIRED, *, doc: str = "") -> Any:
+    """A field that says how many inputs, outputs or nodes there are."""
+    return param(default, low=1, high=MOST, doc=doc)
 
 
 def declared(owner: type) -> dict[str, Param]:
@@ -262,11 +274,12 @@ def parse_fields(
 ) -> dict[str, Any]:
     """Every field's value, from `given` (values or strings) and the defaults.
 
-    ParamError for an unknown name, a missing field and a value that is not allowed.
+    ParamError for an unknown name, a missing field and a value that is not allowed. Where there
+    are no fields at all, any name is taken and means nothing, as in MXNet.
     """
     for name in given:
-        if name not in fields:
-            expected = "one of the parameters " + ", ".join(fields) if fields else "no parameters"
+        if fields and name not in fields:
+            expected = "one of the parameters " + ", ".join(fields)
             got = repr(given[name]) + nearest(name, fields)
             raise ParamError(complaint(where, name, expected, got))
     values: dict[str, Any] = {}

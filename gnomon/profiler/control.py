@@ -194,6 +194,8 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
         expected = f"one of {', '.join(STATES)}"
         raise ParamError(complaint("profiler.set_state", "state", expected, repr(state)))
     if state == "run":
+        atexit.unregister(_write_at_exit)
+        atexit.register(_write_at_exit)
         PROFILER.start()
     else:
         PROFILER.stop()
@@ -274,7 +276,12 @@ def begin() -> None:
     """Record from now on to the end of the process, and write the file then."""
     set_config(profile_all=True, aggregate_stats=True)
     set_state("run")
-    atexit.register(dump)
+
+
+def _write_at_exit() -> None:
+    """Write a profile that nobody has ended or written."""
+    if PROFILER.running:
+        dump()
 
 
 def now() -> float:

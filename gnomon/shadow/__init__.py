@@ -95,7 +95,7 @@ from gnomon.shadow.extensions import (
     pack_col2patch,
     pad,
     pool,
-    range,
+    range,  # noqa: F401
     take,
     unpack_patch2col,
     unpool,
@@ -131,7 +131,7 @@ from gnomon.shadow.language import (
     scalar,
     tcast,
 )
-from gnomon.shadow.lvalue import Joined, concat, flip, slice, slice_ex
+from gnomon.shadow.lvalue import Joined, concat, flip, slice, slice_ex  # noqa: F401
 from gnomon.shadow.plan import Plan, make_plan
 from gnomon.shadow.random import Random
 from gnomon.shadow.stream import (
@@ -157,6 +157,7 @@ def __getattr__(name: str) -> Callable[..., Exp]:
         raise AttributeError(f"gnomon.shadow: {error}") from None
 
 
+# all but `range` and `slice`: `from gnomon.shadow import *` leaves Python's own alone
 __all__ = [
     "BatchGEMM",
     "Exp",
@@ -255,7 +256,6 @@ __all__ = [
     "pick",
     "plusto",
     "pool",
-    "range",
     "red",
     "reduce",
     "reduce_except_dim",
@@ -270,7 +270,6 @@ __all__ = [
     "scan",
     "set_device",
     "shutdown_tensor_engine",
-    "slice",
     "slice_",
     "slice_ex",
     "softmax",

@@ -20,7 +20,7 @@ from gnomon.expr.node import Expr, cast
 from gnomon.ops.create import full
 from gnomon.ops.infer import Shape, Shapes, Types, times
 from gnomon.ops.op import Draws, Op, op
-from gnomon.ops.param import param
+from gnomon.ops.param import count, param
 
 WEIGHTS = ("w_in", "w_hid", "b_in", "b_hid")
 
@@ -54,7 +54,7 @@ class RNN(Op):
     """
 
     state_size: int = param(low=1, doc="Numbers of a state.")
-    num_layers: int = param(low=1, doc="Layers, each on the output of the one before.")
+    num_layers: int = count(doc="Layers, each on the output of the one before.")
     bidirectional: bool = param(False, doc="Run each layer in both directions.")
     mode: str = param(choices=tuple(CELLS), doc="The kind of cell.")
     p: float = param(0.0, low=0, high=1, doc="Dropout between the layers, in training.")

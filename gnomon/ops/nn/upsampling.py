@@ -8,7 +8,7 @@ from gnomon.expr.node import Expr
 from gnomon.ops.infer import UNKNOWN, Shapes
 from gnomon.ops.nn.deconvolution import Deconvolution
 from gnomon.ops.op import Op, op
-from gnomon.ops.param import param
+from gnomon.ops.param import count, param
 
 
 @op("UpSampling", variadic="num_args")
@@ -22,7 +22,7 @@ class UpSampling(Op):
     num_filter: int = param(0, low=0, doc="Channels, for bilinear.")
     sample_type: str = param(choices=("bilinear", "nearest"), doc="How values between are found.")
     multi_input_mode: str = param("concat", choices=("concat", "sum"), doc="What joins the inputs.")
-    num_args: int = param(low=1, doc="How many inputs there are.")
+    num_args: int = count(doc="How many inputs there are.")
     workspace: int = param(512, low=0, doc="No meaning here.")
 
     def arguments(self) -> tuple[str, ...]:
