@@ -5,11 +5,9 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
-from gnomon import lock as locks
 from gnomon.lock import SafeLock, SafeReentrant, exclusive, if_free, reentrant
 
 
@@ -109,10 +107,3 @@ def test_a_block_has_the_lock_to_its_end(make):
     with pytest.raises(ZeroDivisionError), lock:
         _ = 1 // 0
     assert not taken(lock)
-
-
-def test_what_is_imported_late_is_imported_under_the_lock():
-    """So that a fork waits for it, and two threads do not meet half a module."""
-    package = Path(locks.__file__).parent
-    late = [f for f in package.rglob("*.py") if "import_module(" in f.read_text()]
-    assert late == [Path(locks.__file__)]

@@ -268,3 +268,9 @@ def test_exceptions_excuse_and_must_be_needed():
     assert structure.unexcused("file", breaches, {line: "why"}) == []
     (idle,) = structure.unexcused("file", [], {line: "why"})
     assert "nothing needs this exception" in idle
+
+
+def test_what_is_imported_late_is_imported_under_the_lock():
+    """By `gnomon.lock.load_module`: a fork waits for it, and two threads do not meet half of it."""
+    late = [s.path for s in PACKAGE if "import_module(" in "".join(s.lines)]
+    assert list(map(str, late)) == ["gnomon/lock.py"]

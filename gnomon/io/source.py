@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
 from gnomon.base import FormatError, GnomonError, ParamError, complaint
 from gnomon.context import cpu
 from gnomon.io.iterator import DataIter
+from gnomon.lock import load_module
 from gnomon.ops.param import Param, declared, param, parse_fields
 
 
@@ -74,7 +74,7 @@ def read(where: str, path: str) -> bytes:
 
 def _remote(where: str, path: str) -> bytes:
     try:
-        fsspec = import_module("fsspec")
+        fsspec = load_module("fsspec")
     except ImportError as error:
         raise GnomonError(f"{where}: {path!r} needs fsspec: pip install fsspec") from error
     with fsspec.open(path, "rb") as stream:

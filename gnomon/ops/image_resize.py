@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
 
 from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.lock import load_module
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.image import ImageOp
 from gnomon.ops.infer import UNKNOWN, Shapes, Types
@@ -77,6 +77,6 @@ def _opencv() -> Any:
         GnomonError: it is not installed.
     """
     try:
-        return importlib.import_module("cv2")
+        return load_module("cv2")
     except ImportError as error:
         raise GnomonError("_image_resize: needs OpenCV: install gnomon[image]") from error
