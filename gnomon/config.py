@@ -167,6 +167,13 @@ SETTINGS = {
             "Whether kernels use libgomp's threads, where it is installed, not gnomon's own.",
         ),
         Setting(
+            "native",
+            bool,
+            True,
+            ("GNOMON_NATIVE",),
+            "Whether calls go through native code; off, the same functions are run by Python.",
+        ),
+        Setting(
             "pool_limit",
             int,
             1 << 30,

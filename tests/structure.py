@@ -15,6 +15,7 @@ from pathlib import Path
 
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+LLVM = re.compile(r"^\s*define |\bgetelementptr\b|\binttoptr\b", re.MULTILINE)
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
 SKIPPED = re.compile(r"\bpytest\.(mark\.)?(skip|skipif|xfail)\b")
 
@@ -327,3 +328,12 @@ def unexcused(
             messages.append(str(breach))
     idle = [line for line in exceptions if line[0] == rule and line not in needed]
     return messages + [f"{line}: nothing needs this exception: take it out" for line in idle]
+
+
+def llvm_breaches(source: Source) -> Iterator[Breach]:
+    """Text of LLVM in a string."""
+    for node in ast.walk(source.tree):
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and LLVM.search(text):
+            yield source.breach(node.lineno, "llvm", "text of LLVM: write a native function")
+            return

@@ -25,8 +25,8 @@ from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import NOBODY, Var
 from gnomon.engine.work_code import WORK
 from gnomon.lock import reentrant
+from gnomon.native.method import Method, bound, for_good, method_of, native_code
 from gnomon.runtime.fields import WORD, offset, readable, type_offset, words
-from gnomon.runtime.launch import Method, bound, for_good, method_of, native_code
 from gnomon.runtime.native import Block
 from gnomon.runtime.once import once
 

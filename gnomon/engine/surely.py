@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gnomon.runtime.launch import Method, bound, for_good, native_code
+from gnomon.native.method import Method, bound, for_good, native_code
 from gnomon.runtime.once import once
 
 #: `surely(work, *arguments)`: `work` must be such that it can be broken off anywhere and begun anew

@@ -13,6 +13,8 @@ import sys
 from types import MemberDescriptorType
 from typing import Any, NamedTuple
 
+from gnomon import config
+
 WORD = ctypes.sizeof(ctypes.c_size_t)
 
 
@@ -24,22 +26,27 @@ class Field(NamedTuple):
 
 
 def readable() -> bool:
-    """Whether native code that holds the GIL may read objects: whether there is one."""
+    """Whether native code may work on objects: there is a GIL, and the settings allow it."""
     enabled = getattr(sys, "_is_gil_enabled", None)
-    return enabled is None or bool(enabled())
+    usual = sys.implementation.name == "cpython" and (enabled is None or bool(enabled()))
+    return usual and bool(config.get("native"))
 
 
-@functools.cache
 def field(kind: type, name: str) -> Field | None:
-    """Where instances of `kind` hold the attribute `name`; None where it is in no slot.
+    """Where instances of `kind` hold the attribute `name`; None where native code finds no slot.
 
     >>> class Point:
     ...     __slots__ = ("x", "y")
     >>> field(Point, "y").offset - field(Point, "x").offset
     8
     """
+    return _field(kind, name) if readable() else None
+
+
+@functools.cache
+def _field(kind: type, name: str) -> Field | None:
     slot = getattr(kind, name, None)
-    if not isinstance(slot, MemberDescriptorType) or not readable():
+    if not isinstance(slot, MemberDescriptorType):
         return None
     owner: type = slot.__objclass__
     mark = object()

@@ -22,7 +22,17 @@ from gnomon.runtime.disk import Disk
 
 PACKAGE = Path(__file__).parent.parent
 # what decides the code of a kernel, and how it is called
-SOURCES = ("base.py", "dtype.py", "record.py", "shape.py", "expr", "plan", "code", "runtime")
+SOURCES = (
+    "base.py",
+    "dtype.py",
+    "record.py",
+    "shape.py",
+    "expr",
+    "native",
+    "plan",
+    "code",
+    "runtime",
+)
 DIGEST = 20
 # when this process read gnomon's sources, at the latest; importing them takes up to a second or so
 _begun = time.time() - 5.0
@@ -92,6 +102,15 @@ def sources_digest(package: Path, begun: float) -> str:
         return content
     except OSError:
         return ""
+
+
+def is_settled(file: str) -> bool:
+    """Whether a file was last changed before this process read it."""
+    try:
+        about = os.stat(file)  # noqa: PTH116  half the time of Path.stat
+    except OSError:
+        return False
+    return max(about.st_mtime_ns, about.st_ctime_ns) <= _begun * 1e9
 
 
 def _seen(files: Sequence[tuple[str, str]]) -> list[tuple[int, int, int, int]]:

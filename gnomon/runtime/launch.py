@@ -11,8 +11,7 @@ and the statement is carried out, and perhaps learned, anew.
 from __future__ import annotations
 
 import ctypes
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from gnomon.expr.composite import Composite
@@ -20,9 +19,10 @@ from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.pattern import EPOCH
 from gnomon.expr.rewrite import with_children
 from gnomon.expr.term import compute_dtype
+from gnomon.native.method import Method, bound, for_good, native_code
 from gnomon.plan.cut import overlap, reach
 from gnomon.plan.statement import identity
-from gnomon.runtime import jit, objects, threads
+from gnomon.runtime import jit, threads
 from gnomon.runtime.fields import field, type_offset
 from gnomon.runtime.kernel import bits
 from gnomon.runtime.launch_code import (
@@ -45,7 +45,6 @@ from gnomon.runtime.template import KEPT_BYTES, Template
 OWNER = "owner"  # what a buffer calls whoever keeps its memory
 HELD = 40_000  # work (see `kernel.GRAIN`) below which it does not pay to let others run meanwhile
 NUMBERS = 60  # that can be told apart in a template
-_KEYWORDS, _NO_ARGUMENTS, _ARGUMENTS = 0x02, 0x04, 0x80
 T = TypeVar("T")
 
 
@@ -344,71 +343,10 @@ def kind_of(scalar: Scalar) -> int:
 # -- the native side --------------------------------------------------------------------------
 
 
-class Method(ctypes.Structure):
-    """Python's own record of a function in C, which takes its arguments as an array.
-
-    With `words` it takes the names of those behind as well; with `none` it takes no arguments.
-    """
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-    def __init__(
-        self, name: str, function: int, doc: str = "", none: bool = False, words: bool = False
-    ) -> None:
-        flags = _NO_ARGUMENTS if none else _ARGUMENTS | _KEYWORDS * words
-        super().__init__(name.encode(), function, flags, doc.encode() or None)
-
-
 @once
 def _method() -> tuple[jit.Module, Method]:
     code = native_code(START + LAUNCH, {"type": type_offset()}, {})
     return for_good((code, Method("launch", code.address("launch"))))
-
-
-def for_good(thing: T) -> T:
-    """`thing`, which is never freed: objects that outlive every module at exit point into it."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
-    return thing
-
-
-def native_code(text: str, numbers: Mapping[str, int], known: Mapping[str, int]) -> jit.Module:
-    """Code that works with Python's objects.
-
-    The functions of Python's that the text declares are called, `numbers` stand where it has
-    their name in angle brackets, and `known` are addresses, of objects that must live for good.
-    """
-    symbols = {f"{x}": id(x) for x in (True, False, None)} | dict(known)
-    for name in _DECLARED.findall(text):
-        symbols[name] = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
-    written = _NUMBER.sub(lambda found: str(numbers[found[1]]), text)
-    return objects.compiled(written, symbols=symbols)
-
-
-_DECLARED = re.compile(r"^declare .*@(Py\w+)\(", re.MULTILINE)
-_NUMBER = re.compile(r"<([\w.]+)>")
-
-
-def bound(method: Method, first: object) -> Callable[..., Any]:
-    """A native function with its first argument given, which it keeps; not the method itself."""
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = (
-        ctypes.py_object,
-        (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p),
-    )
-    made: Callable[..., Any] = make(ctypes.addressof(method), first, None)
-    return made
-
-
-def method_of(kind: type, method: Method) -> Any:
-    """A native function as a method of `kind`; not the record of it, which must live for good."""
-    make = ctypes.pythonapi.PyDescr_NewMethod
-    make.restype, make.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.c_void_p)
-    return make(kind, ctypes.addressof(method))
 
 
 def _bound(recipe: int) -> Callable[..., bool | None]:

@@ -7,7 +7,7 @@ this process had its code from.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from gnomon.base import GnomonError
@@ -17,6 +17,7 @@ from gnomon.runtime.disk import Disk
 from gnomon.runtime.jit import Module
 
 _SIZES = struct.Struct("<II")
+Symbols = Mapping[str, int] | None
 
 
 @record(frozen=False)
@@ -86,8 +87,12 @@ def make(
     return module
 
 
-def load(name: str, symbols: Mapping[str, int] | None = None) -> Kept | None:
-    """The code of that name; None where there is none on disk that links."""
+def load(name: str, symbols: Symbols | Callable[[bytes], Symbols] = None) -> Kept | None:
+    """The code of that name; None where there is none on disk that links.
+
+    `symbols` may be made of what was kept beside the code; a ValueError there means that the code
+    is of no use.
+    """
     place = disk()
     content = None if place is None else place.read(name)
     if content is None:
@@ -108,7 +113,7 @@ def forget(name: str) -> None:
         place.remove(name)
 
 
-def _linked(content: bytes, symbols: Mapping[str, int] | None) -> Kept:
+def _linked(content: bytes, symbols: Symbols | Callable[[bytes], Symbols]) -> Kept:
     if len(content) < _SIZES.size:
         raise ValueError("an entry ends too early")
     beside, names = _SIZES.unpack_from(content)
@@ -117,4 +122,6 @@ def _linked(content: bytes, symbols: Mapping[str, int] | None) -> Kept:
     if not code:
         raise ValueError("an entry has no code")
     found = content[start : start + names].decode().split("\n")
-    return Kept(jit.load_object(code, found, symbols=symbols), content[_SIZES.size : start])
+    said = content[_SIZES.size : start]
+    known = symbols(said) if callable(symbols) else symbols
+    return Kept(jit.load_object(code, found, symbols=known), said)

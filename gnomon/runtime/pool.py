@@ -112,13 +112,17 @@ class Shelf:
 
     __slots__ = ("give", "idle", "made", "pool", "size", "taken")
 
+    give: Callable[[int], None]
+    idle: list[int]
+    taken: int  # requests; threads that ask at once may lose one
+
     def __init__(self, pool: Pool, size: int) -> None:
         self.pool = pool
         self.size = size
-        self.idle: list[int] = []
+        self.idle = []
         self.give = self.idle.append
         self.made = 0  # blocks in all
-        self.taken = 0  # requests; threads that ask at once may lose one
+        self.taken = 0
 
     def take(self) -> int:
         """A block's address; whoever is done with it appends that to `idle`."""
@@ -138,7 +142,7 @@ class Pool:
         self.device = device
         self.lock = exclusive()
         shelves = [Shelf(self, size) for size in range(64, SMALL + 1, 64)]
-        self.shelves = [shelves[0], *shelves]  # by a request's bytes plus 63, divided by 64
+        self.shelves = (shelves[0], *shelves)  # by a request's bytes plus 63, divided by 64
         self._keep: int = config.get("pool_limit")
         self._returned: deque[tuple[int, int]] = deque()
         self._bins: defaultdict[int, list[int]] = defaultdict(list)

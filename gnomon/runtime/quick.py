@@ -33,10 +33,11 @@ from gnomon.expr.pattern import EPOCH, NONE, Pattern, pattern_of
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.lock import exclusive, if_free
+from gnomon.native.method import Method, for_good, method_of, native_code
 from gnomon.plan.statement import SAVERS, Saver
 from gnomon.runtime import fields, jit, launch_code, quick_call, quick_code, quick_tensor
 from gnomon.runtime.fields import offset
-from gnomon.runtime.launch import Launch, Method, for_good, method_of, native_code
+from gnomon.runtime.launch import Launch
 from gnomon.runtime.native import Block, ffi
 from gnomon.runtime.quick_code import BITS, MIDDLE, MIX, TINY
 from gnomon.runtime.quick_tensor import ABSENT, ROW

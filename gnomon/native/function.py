@@ -1,0 +1,374 @@
+"""A native function from the source of one in Python: its statements, and its signature."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gnomon.native.calls import Calls
+from gnomon.native.emit import Facts, Value
+from gnomon.native.kinds import BOOL, INT, NOTHING, WORDS, Kind, KitError, kind_of, slot_of
+from gnomon.native.words import Parts
+
+TRUTH = Kind("i8", bool)  # as functions give it: 2 stands for an error
+
+
+@dataclass(frozen=True)
+class Made:
+    """A native function: its text, and what those who call it have to know."""
+
+    symbol: str
+    names: list[str]
+    kinds: list[Kind]
+    returns: Kind
+    facts: Facts
+    text: str
+
+
+def make(unit: Any, function: Any, tree: ast.FunctionDef, symbol: str) -> Made:
+    """The native form of a function of Python's.
+
+    Raises:
+        KitError: it does, or is, what is not supported; the error names file and line.
+    """
+    space = vars(builtins) | function.__globals__
+    facts = Facts()
+    while True:
+        writer = Writer(unit, facts, function, tree, space)
+        try:
+            body = writer.write()
+        except KitError as error:
+            if error.placed:
+                raise
+            place = f"{function.__code__.co_filename}:{writer.line}"
+            raise KitError(f"{place}: {error}", placed=True) from None
+        if writer.facts.variables() == facts.variables():
+            break
+        facts = writer.facts.again()
+    head = ", ".join(f"{k.llvm} %a.{n}" for n, k in zip(writer.names, writer.types, strict=True))
+    text = f"define internal {writer.returns.llvm} {symbol}({head}) nounwind {{\n{body}\n}}\n"
+    return Made(symbol, writer.names, writer.types, writer.returns, writer.facts, text)
+
+
+class Writer(Calls):
+    """Writes a function once, with what is known from before."""
+
+    def __init__(
+        self, unit: Any, before: Facts, function: Any, tree: ast.FunctionDef, space: dict[str, Any]
+    ) -> None:
+        self.tree = tree
+        returns = _returned(function.__annotations__.get("return", object), space)
+        super().__init__(unit, returns, before, space)
+        self.line = tree.lineno
+        self.names = [a.arg for a in tree.args.args]
+        said = function.__annotations__
+        self.types = [kind_of(said.get(name, object), space) for name in self.names]
+        self.ends: list[tuple[str, str]] = []  # of the loops here: the next round, and the end
+
+    def write(self) -> str:
+        """The text of the body."""
+        given = self.tree.args
+        if given.kwonlyargs or given.vararg or given.kwarg or given.posonlyargs:
+            raise KitError("parameters by position alone, or by name alone, are not supported")
+        stored = _stored(self.tree)
+        self.locals = stored | set(self.names)
+        for name, kind in zip(self.names, self.types, strict=True):
+            value = Value(f"%a.{name}", kind, steady=True)
+            if name in stored:
+                self.assign(name, value)
+            else:
+                self.given[name] = value
+        if not self.block_of(self.tree.body):
+            self.give(None)
+        text = self.finish()
+        self.find_kept()
+        facts = self.facts
+        if not self.returns.is_object or facts.runs:
+            facts.lends = False
+        return text
+
+    # --- statements: True where the flow does not go on behind them -----------------------------
+
+    def block_of(self, body: Sequence[ast.stmt]) -> bool:
+        """Write statements, up to the first behind which the flow does not go on."""
+        for statement in body:
+            self.line = statement.lineno
+            method = getattr(self, "on_" + type(statement).__name__, None)
+            if method is None:
+                shown = ast.unparse(statement).splitlines()[0]
+                raise KitError(f"{shown!r} is not supported")
+            if method(statement):
+                return True
+        return False
+
+    def on_Pass(self, node: ast.Pass) -> None:
+        """Nothing."""
+
+    def on_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):
+            self.drop(self.of(node.value))
+
+    def on_Return(self, node: ast.Return) -> bool:
+        self.give(node.value)
+        return True
+
+    def give(self, node: ast.expr | None) -> None:
+        """Leave with the value of an expression."""
+        if self.returns == NOTHING:
+            if node is not None and not (isinstance(node, ast.Constant) and node.value is None):
+                self.drop(self.of(node))
+            self.result("0")
+        elif node is None:
+            self.result_object(self.nothing())
+        elif self.returns.is_object:
+            self.result_object(self.of(node))
+        elif self.returns == TRUTH:
+            truth = self.fitted(self.of(node), BOOL, "return").text
+            self.result(self.value(f"zext i1 {truth} to i8"))
+        else:
+            self.result(self.fitted(self.of(node), self.returns, "return").text)
+
+    def result_object(self, value: Value) -> None:
+        value = self.fitted(value, self.returns, "return")
+        if value.name in self.before.kept and not value.owned:
+            self.emit(f"store ptr null, ptr %v{value.name}")  # its reference goes on
+            self.facts.lends = False
+        elif value.owned:
+            self.facts.lends = False
+        elif not self.before.lends:
+            self.take(value)
+        self.result(value.text)
+
+    def on_Assign(self, node: ast.Assign) -> None:
+        value = self.of(node.value)
+        if len(node.targets) > 1 and value.owned:
+            value = self.hold(value)
+        for target in node.targets:
+            self.put(target, value)
+        first, made = node.targets[0], node.value
+        if isinstance(first, ast.Name) and isinstance(made, ast.Call) and value.owned:
+            self.new_object(first.id, made)
+
+    def new_object(self, name: str, made: ast.Call) -> None:
+        """Slots of a new object hold nothing to let go of."""
+        known, thing = self.constant(made.func)
+        if known and thing is object.__new__:
+            self.fresh[name] = set()
+
+    def on_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if not isinstance(node.target, ast.Name):
+            raise KitError("annotations are for variables")
+        kind = kind_of(ast.unparse(node.annotation), self.space)
+        self.declare(node.target.id, kind)
+        if node.value is not None:
+            self.put(node.target, self.fitted(self.of(node.value), kind, node.target.id))
+
+    def on_AugAssign(self, node: ast.AugAssign) -> None:
+        source = ast.parse(ast.unparse(node.target), mode="eval").body
+        value = ast.copy_location(ast.BinOp(source, node.op, node.value), node)
+        self.put(node.target, self.of(ast.fix_missing_locations(value)))
+
+    def put(self, target: ast.expr, value: Value) -> None:
+        """Set a variable, a slot or an element."""
+        if isinstance(target, ast.Name):
+            known = self.facts.kinds.get(target.id)
+            if known is not None and known.llvm != value.kind.llvm:
+                value = self.fitted(value, known, target.id)
+            self.assign(target.id, value)
+        elif isinstance(target, ast.Attribute):
+            self.put_slot(target, value)
+        elif isinstance(target, ast.Subscript):
+            self.put_element(target, value)
+        else:
+            raise KitError(f"{ast.unparse(target)!r} cannot be set")
+
+    def put_slot(self, target: ast.Attribute, value: Value) -> None:
+        if value.kind.is_object and not self.is_simple(target.value):
+            value = self.hold(value)
+        fresh = self.fresh.get(ast.unparse(target.value))
+        owner = self.firm(self.of(target.value))
+        kind = slot_of(owner.kind.cls, target.attr).kind
+        if kind.cls in (int, float, bool) and value.kind.is_object and value.kind.cls is object:
+            raise KitError(f"{target.attr}: {kind} is expected, not {value.kind}; say `cast`")
+        value = self.boxed(value)
+        at = self.slot_at(owner, target.attr)
+        text = self.take(value)
+        if fresh is not None and owner.name is not None:
+            self.fresh[owner.name] = fresh
+        if fresh is not None and target.attr not in fresh:
+            fresh.add(target.attr)
+            self.emit(f"store ptr {text}, ptr {at}")
+        else:
+            old = self.value(f"load ptr, ptr {at}")
+            self.emit(f"store ptr {text}, ptr {at}")
+            self.drop_maybe(old, kind)
+        self.use([owner, value])
+
+    def put_element(self, target: ast.Subscript, value: Value) -> None:
+        if value.owned or value.kind.is_object:
+            simple = self.is_simple(target.value) and self.is_simple(target.slice)
+            value = value if simple else self.hold(value)
+        owner, index = self.operands([target.value, target.slice])
+        owner = self.firm(owner)
+        self.use([value])
+        if owner.kind == WORDS:
+            at = self.value(f"getelementptr i64, ptr {owner.text}, i64 {self.unboxed(index).text}")
+            self.emit(f"store i64 {self.fitted(value, INT, 'a word').text}, ptr {at}")
+            return
+        if owner.kind.cls is dict:
+            self.put_entry(owner, self.boxed(index), self.boxed(value))
+            return
+        if owner.kind.cls not in (list, Parts):
+            raise KitError(f"elements of {owner.kind} cannot be set")
+        known, number = self.constant(target.slice)
+        place = self.from_end(owner, self.unboxed(index), number if known else None)
+        text = self.take(self.boxed(value))
+        name = "PyTuple_SetItem" if owner.kind.cls is Parts else "PyList_SetItem"
+        status = self.call(name, "i32", ("ptr", owner.text), ("i64", place), ("ptr", text))
+        self.runs("" if owner.kind.cls is Parts else self.letting_go(owner.kind.item()))
+        self.fine(status)
+
+    def put_entry(self, owner: Value, key: Value, value: Value) -> None:
+        given = ("ptr", owner.text), ("ptr", key.text), ("ptr", value.text)
+        act = lambda: self.call("PyDict_SetItem", "i32", *given)  # noqa: E731
+        self.fine(self.guarded([owner, key, value], act, "all"))
+
+    def on_Delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            if not isinstance(target, ast.Subscript):
+                raise KitError(f"{ast.unparse(node)!r} is not supported")
+            owner, index = self.operands([target.value, target.slice])
+            owner = self.firm(owner)
+            if owner.kind.cls is not list:
+                raise KitError("del is for elements of lists")
+            known, number = self.constant(target.slice)
+            start = self.from_end(owner, self.unboxed(index), number if known else None)
+            size = self.size(owner)
+            outside = self.value(f"icmp uge i64 {start}, {size}")
+            self.refuse(outside, IndexError, "list assignment index out of range")
+            self.cut(owner, start, self.value(f"add i64 {start}, 1"))
+
+    # --- flow -----------------------------------------------------------------------------------
+
+    def on_If(self, node: ast.If) -> bool:
+        self.fresh.clear()
+        yes, no, on = self.label(), self.label(), self.label()
+        narrow = self.narrow
+        found = self.condition(node.test, yes, no)
+        before, ways = set(self.set), []
+        for label, body, known in ((yes, node.body, found[0]), (no, node.orelse, found[1])):
+            self.set, self.narrow = set(before), narrow | known
+            self.at(label)
+            if not self.block_of(body):
+                self.go(on)
+                ways.append((self.set, self.narrow))
+            self.fresh.clear()
+        if not ways:
+            return True
+        self.set = set.intersection(*(known for known, _ in ways))
+        self.narrow = dict(set.intersection(*(set(kinds.items()) for _, kinds in ways)))
+        self.at(on)
+        return False
+
+    def on_While(self, node: ast.While) -> None:
+        if node.orelse:
+            raise KitError("`else` of a loop is not supported")
+        head, body, end = self.label(), self.label(), self.label()
+        self.go(head)
+        outermost, start = self.begin_loop(head, end)
+        self.at(head)
+        known = set(self.set)
+        self.narrow = self.narrow | self.condition(node.test, body, end)[0]
+        self.at(body)
+        if not self.block_of(node.body):
+            self.go(head, back=True)
+        self.close_loop(start, outermost, known, end)
+
+    def begin_loop(self, head: str, end: str) -> tuple[bool, int]:
+        self.fresh.clear()
+        self.steady_only()
+        outermost = self.loop is None
+        if outermost:
+            self.loop = self.number()
+        self.ends.append((head, end))
+        return outermost, self.now()
+
+    def steady_only(self) -> None:
+        """Forget what comparisons said of variables that may be set in a loop."""
+        self.narrow = {name: kind for name, kind in self.narrow.items() if name in self.given}
+
+    def close_loop(self, start: int, outermost: bool, known: set[str], end: str) -> None:
+        self.fresh.clear()
+        self.steady_only()
+        self.ends.pop()
+        self.set = known
+        self.end_loop(start, outermost)
+        self.at(end)
+
+    def on_Break(self, node: ast.Break) -> bool:
+        self.go(self.ends[-1][1])
+        return True
+
+    def on_Continue(self, node: ast.Continue) -> bool:
+        self.go(self.ends[-1][0])
+        return True
+
+    def on_For(self, node: ast.For) -> None:
+        if node.orelse or not isinstance(node.target, ast.Name):
+            raise KitError("a loop has one variable, and no `else`")
+        source = node.iter
+        known, thing = self.constant(source.func) if isinstance(source, ast.Call) else (False, None)
+        if known and thing is range and isinstance(source, ast.Call):
+            bounds = [self.unboxed(v) for v in self.operands(source.args)]
+            if not 1 <= len(bounds) <= 2:
+                raise KitError("range has one or two arguments here")
+            first = bounds[0] if len(bounds) == 2 else Value("0", INT)
+            self.count(node, first, bounds[-1], None)
+        else:
+            owner = self.hold(self.of(source))
+            if owner.kind.cls not in (list, tuple):
+                raise KitError(f"loops over {owner.kind} are not supported")
+            self.count(node, Value("0", INT), None, owner)
+
+    def count(self, node: ast.For, first: Value, last: Value | None, owner: Value | None) -> None:
+        """A loop that counts: through numbers, or the places of a list or tuple."""
+        name, head, step = f".{self.number()}", self.label(), self.label()
+        body, end = self.label(), self.label()
+        self.assign(name, first)
+        self.go(head)
+        outermost, start = self.begin_loop(step, end)
+        self.at(head)
+        if owner is not None:
+            self.use([owner])
+        bound = last.text if last is not None else self.size(owner)  # type: ignore[arg-type]
+        index = self.read(name)
+        self.branch(self.value(f"icmp slt i64 {index.text}, {bound}"), body, end)
+        self.at(body)
+        known = set(self.set)
+        item = index if owner is None else self.element(owner, index)
+        self.put(node.target, Value(item.text, item.kind, item.owned))
+        if not self.block_of(node.body):
+            self.go(step)
+        self.at(step)
+        self.assign(name, Value(self.value(f"add i64 {self.read(name).text}, 1"), INT))
+        if owner is not None:
+            self.use([owner])
+        self.go(head, back=True)
+        self.close_loop(start, outermost, known, end)
+
+
+def _stored(tree: ast.FunctionDef) -> set[str]:
+    """The variables that a function sets."""
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    return {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+
+
+def _returned(said: Any, space: dict[str, Any]) -> Kind:
+    """How a function gives what it says."""
+    if said is None or said == "None":
+        return NOTHING
+    kind = kind_of(said, space)
+    return TRUTH if kind == BOOL else kind

@@ -1,0 +1,142 @@
+"""Kinds of values in native functions, as annotations say them, and where slots of objects lie."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+from collections import deque
+from collections.abc import Mapping
+from types import GenericAlias, NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+
+from gnomon.base import GnomonError
+from gnomon.native.words import Words
+from gnomon.runtime import fields
+
+
+class KitError(GnomonError):
+    """A function that no native code can be made of: file, line, and what is not supported."""
+
+    def __init__(self, said: str, placed: bool = False) -> None:
+        super().__init__(said)
+        self.placed = placed  # it says file and line
+
+
+class NoSource(Exception):
+    """The source of a function is not there, or no more what runs."""
+
+
+class Kind(NamedTuple):
+    """What native code has of a value: LLVM's type of it, its class, the kinds of its elements.
+
+    `places` says that the elements have a kind each; else all have the first one's.
+    """
+
+    llvm: str
+    cls: Any
+    items: tuple[Kind, ...] = ()
+    places: bool = False
+
+    @property
+    def is_object(self) -> bool:
+        """Whether the value is an object of Python's."""
+        return self.llvm == "ptr" and self.cls is not Words
+
+    def item(self, index: int | None = None) -> Kind:
+        """The kind of the elements, or of the one at a place."""
+        if self.places and index is not None and -len(self.items) <= index < len(self.items):
+            return self.items[index]
+        return self.items[-1] if self.items and not self.places else OBJECT
+
+    def __str__(self) -> str:
+        name = getattr(self.cls, "__name__", str(self.cls))
+        return f"a plain {name}" if self.llvm in PLAIN else name
+
+
+PLAIN = ("i64", "i1", "double")
+INT, BOOL, FLOAT = Kind("i64", int), Kind("i1", bool), Kind("double", float)
+WORDS, NOTHING, OBJECT = Kind("ptr", Words), Kind("i8", NoneType), Kind("ptr", object)
+NONE = Kind("ptr", NoneType)
+_BY_CLASS = {int: INT, bool: BOOL, float: FLOAT, Words: WORDS}
+#: classes whose truth, comparison and end run no other code
+HARMLESS = (int, bool, float, str, bytes, NoneType, type)
+SIZED = (list, tuple, dict, set, frozenset, deque, str, bytes)
+
+
+def kind_of(annotation: Any, space: Mapping[str, Any], plain: bool = True) -> Kind:
+    """The kind that an annotation says; `plain` integers are words, others the objects they are.
+
+    What is imported for type checkers alone is an object of any kind.
+    """
+    if isinstance(annotation, str):
+        annotation = meaning(annotation, space)
+    found = _object_kind(annotation, space)
+    return _BY_CLASS[found.cls] if plain and _is_plain(annotation) else found
+
+
+class _Space(dict[str, Any]):
+    """Names, of which those that are not known mean anything."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(builtins, name, Any)
+
+
+def meaning(annotation: str, space: Mapping[str, Any]) -> Any:
+    """What the text of an annotation means; names that are not known mean anything."""
+    try:
+        return eval(annotation, {}, _Space(space))
+    except (AttributeError, TypeError):
+        return Any
+
+
+def _is_plain(annotation: Any) -> bool:
+    return isinstance(annotation, type) and annotation in _BY_CLASS
+
+
+def _object_kind(annotation: Any, space: Mapping[str, Any]) -> Kind:
+    origin, args = get_origin(annotation), get_args(annotation)
+    if annotation is None:
+        return NONE
+    if annotation is Any:
+        return OBJECT
+    if annotation is Words:
+        return WORDS
+    if origin is Annotated:
+        return _object_kind(args[0], space)
+    if origin in (Union, UnionType):
+        rest = [x for x in args if x is not NoneType]
+        return kind_of(rest[0], space, plain=False) if len(rest) == 1 else OBJECT
+    if origin in (list, dict, tuple) and isinstance(annotation, GenericAlias):
+        places = origin is tuple and args[-1] is not Ellipsis
+        items = tuple(kind_of(x, space, plain=False) for x in args if x is not Ellipsis)
+        return Kind("ptr", origin, items, places)
+    if isinstance(origin, type) and origin.__name__ != "Callable":
+        return Kind("ptr", origin)
+    return Kind("ptr", annotation) if isinstance(annotation, type) else OBJECT
+
+
+class Slot(NamedTuple):
+    """Where an object holds an attribute, and of what kind it is."""
+
+    offset: int
+    kind: Kind
+
+
+@functools.cache
+def slot_of(cls: Any, name: str) -> Slot:
+    """A slot of a class; KitError where it has none of that name, or says nothing of its kind."""
+    found = fields.field(cls, name) if isinstance(cls, type) else None
+    if found is None:
+        raise KitError(f"{getattr(cls, '__name__', cls)} has no slot {name!r}")
+    for kind in cls.__mro__:
+        said = getattr(kind, "__annotations__", {}).get(name)
+        if said is not None:
+            space = vars(sys.modules[kind.__module__])
+            return Slot(found.offset, kind_of(said, space, plain=False))
+    raise KitError(f"{found.kind.__name__}.{name} has no annotation in the class")
+
+
+def has_slot(cls: Any, name: str) -> bool:
+    """Whether instances of a class have a slot of that name."""
+    return isinstance(cls, type) and fields.field(cls, name) is not None

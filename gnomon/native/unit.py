@@ -1,0 +1,269 @@
+"""Units: the text of some functions, of all native functions that those call, and of entries.
+
+An entry is what Python calls: it looks at what comes, and gives back objects.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import functools
+import linecache
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import CodeType, NoneType
+from typing import Any, get_args
+
+from gnomon.native import helpers
+from gnomon.native.calls import Calls
+from gnomon.native.emit import Facts, Value
+from gnomon.native.function import Made, make
+from gnomon.native.kinds import PLAIN, Kind, KitError, NoSource, meaning
+from gnomon.native.words import Words
+from gnomon.runtime import fields
+
+ALWAYS = (None, True, False, AttributeError, IndexError, TypeError, ValueError)
+_HINTS = """!0 = !{!"branch_weights", i32 1, i32 4000}
+!1 = distinct !{!1, !2}
+!2 = !{!"llvm.loop.unroll.disable"}
+"""
+_EMPTY: Any = {"returns": None} | ({"type_params": []} if sys.version_info >= (3, 12) else {})
+_CALLED = re.compile(r"@(Py\w+)\(")
+
+
+class Unit:
+    """The text of a unit, and what it relies on."""
+
+    def __init__(self, functions: Sequence[Any], as_methods: bool = False) -> None:
+        self._made: dict[Any, Made | None] = {}
+        self._declared: dict[str, tuple[str, list[str]]] = {}
+        self._helpers: dict[str, str] = {}
+        self._errors: list[tuple[str, str]] = []  # classes, and what they say
+        self.things: dict[tuple[str, str], Any] = {}  # objects in the text, by where they are found
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._slots: dict[tuple[str, str, str], int] = {}
+        self._files: set[str] = set()
+        entries = [Entry(self, self.function(f), f, as_methods).text() for f in functions]
+        self.text = self._whole(entries)
+        self.relied = self._relied()
+
+    # --- asked by the writers -------------------------------------------------------------------
+
+    def function(self, function: Any) -> Made:
+        """The native form of a function that one of the unit calls."""
+        if function in self._made:
+            made = self._made[function]
+            if made is None:
+                raise KitError(f"{function.__name__} calls itself")
+            return made
+        self._made[function] = None
+        self._files.add(function.__code__.co_filename)
+        symbol = f'@"{function.__module__}.{function.__qualname__}"'
+        made = self._made[function] = make(self, function, _source(function), symbol)
+        return made
+
+    def declare(self, name: str, result: str, types: list[str]) -> None:
+        self._declared.setdefault(name, (result, types))
+
+    def needs(self, name: str) -> None:
+        """A helper is called."""
+        self._helpers[name] = helpers.HELPERS[name].replace("<type>", str(self.type_offset()))
+
+    def literal(self, number: int) -> str:
+        """A number as an object in the text."""
+        return self._thing(number, "", repr(number))
+
+    def class_symbol(self, cls: type) -> str:
+        """A class in the text."""
+        return self._thing(cls, cls.__module__, cls.__qualname__)
+
+    def _thing(self, thing: Any, module: str, shown: str) -> str:
+        self.things.setdefault((module, shown), thing)
+        return f"@thing.{[*self.things].index((module, shown))}"
+
+    def error(self, cls: type, said: str) -> int:
+        """The number by which an error is raised."""
+        pair = cls.__name__, said
+        if pair not in self._errors:
+            self._errors.append(pair)
+        return self._errors.index(pair)
+
+    def symbol(self, thing: Any, shown: str, space: Mapping[str, Any]) -> str:
+        """An object in the text: by where it is found again."""
+        if thing is None or thing is True or thing is False:
+            return f"@{thing}"
+        if isinstance(thing, str):
+            return self._thing(sys.intern(thing), "", repr(thing))
+        return self._thing(thing, space["__name__"], shown)
+
+    def rely(self, shown: str, number: int, space: Mapping[str, Any]) -> None:
+        """The text has this number for what the source calls so."""
+        self._numbers[space["__name__"], shown] = number
+
+    def rely_slot(self, cls: Any, name: str) -> None:
+        """The text reads this slot."""
+        found = fields.field(cls, name)
+        if found is not None:
+            kind = found.kind
+            self._slots[kind.__module__, kind.__qualname__, name] = found.offset
+            self._files.add(str(getattr(sys.modules[kind.__module__], "__file__", "")))
+
+    def type_offset(self) -> int:
+        return fields.type_offset()
+
+    # --- the whole ------------------------------------------------------------------------------
+
+    def _whole(self, entries: Sequence[str]) -> str:
+        parts = [made.text for made in self._made.values() if made is not None]
+        if self._errors:
+            self._helpers["kit.raise"] = helpers.raising(self._errors)
+        declared = dict(self._declared)
+        for text in self._helpers.values():
+            declared.update(helpers.called(text))
+        things = [f"thing.{k}" for k in range(len(self.things))] + [*map(name_of, ALWAYS)]
+        head = [f"@{name} = external global i64\n" for name in things]
+        head += [f"declare {r} @{name}({', '.join(a)})\n" for name, (r, a) in declared.items()]
+        return "".join([*head, *self._helpers.values(), *parts, *entries, _HINTS])
+
+    def _relied(self) -> dict[str, Any]:
+        return {
+            "things": list(self.things),
+            "numbers": [[*place, number] for place, number in self._numbers.items()],
+            "slots": [[*place, offset] for place, offset in self._slots.items()],
+            "type": self.type_offset(),
+            "files": [stamp(file) for file in sorted(self._files)],
+            "called": sorted(set(_CALLED.findall(self.text))),
+        }
+
+
+def name_of(thing: Any) -> str:
+    """The name in the text of what is always known."""
+    return str(getattr(thing, "__name__", thing))
+
+
+def stamp(file: str) -> list[Any]:
+    """What tells one content of a file from another."""
+    try:
+        about = os.stat(file)  # noqa: PTH116  half the time of Path.stat
+    except OSError:
+        return [file]
+    return [file, about.st_size, about.st_mtime_ns, about.st_ino]
+
+
+@functools.lru_cache(maxsize=64)
+def _definitions(file: str) -> dict[tuple[str, int], ast.FunctionDef]:
+    """The functions of a file, by their names and the lines where they begin."""
+    found = {}
+    lines = linecache.cache.get(file)  # of what is in no file, as in a notebook
+    text = "".join(lines[2]) if lines and len(lines) > 2 else Path(file).read_text("utf-8")
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef):
+            first = min(node.lineno, *(d.lineno for d in node.decorator_list), node.lineno)
+            found[node.name, first] = node
+    return found
+
+
+def _source(function: Any) -> ast.FunctionDef:
+    """The source of a function.
+
+    Raises:
+        NoSource: there is none, or it was changed since it was read.
+        KitError: it is not written at the top of a module.
+    """
+    code = function.__code__
+    if "<locals>" in function.__qualname__ or "." in function.__qualname__:
+        place = f"{code.co_filename}:{code.co_firstlineno}"
+        raise KitError(f"{place}: {function.__qualname__} is no function of the module", True)
+    try:
+        found = _definitions(code.co_filename).get((function.__name__, code.co_firstlineno))
+    except OSError as error:
+        raise NoSource from error
+    if found is None or _bytecode(found) != (code.co_code, code.co_names, code.co_varnames):
+        raise NoSource
+    return found
+
+
+def _bytecode(tree: ast.FunctionDef) -> tuple[bytes, tuple[str, ...], tuple[str, ...]]:
+    """What tells the source of a function from another."""
+    bare = ast.FunctionDef(tree.name, tree.args, tree.body, [], **_EMPTY)
+    module = ast.Module([ast.fix_missing_locations(ast.copy_location(bare, tree))], [])
+    flags = __future__.annotations.compiler_flag
+    whole = compile(module, "<source>", "exec", flags, dont_inherit=True)
+    (code,) = (x for x in whole.co_consts if isinstance(x, CodeType))
+    return code.co_code, code.co_names, code.co_varnames
+
+
+def _takes_none(said: Any, space: Mapping[str, Any]) -> bool:
+    """Whether an annotation allows None."""
+    said = meaning(said, space) if isinstance(said, str) else said
+    return said is None or NoneType in get_args(said)
+
+
+class Entry(Calls):
+    """Writes the function that Python calls: from an array of objects to a native function."""
+
+    def __init__(self, unit: Unit, made: Made, function: Any, as_method: bool) -> None:
+        super().__init__(unit, Kind("ptr", object), Facts(lends=False), function.__globals__)
+        self.made_of, self.function, self.as_method = made, function, as_method
+
+    def text(self) -> str:
+        """The function's text; it has the name of the one in Python."""
+        made = self.made_of
+        count = len(made.names) - self.as_method
+        bare = self.as_method and not count  # a method without arguments gets none
+        if not bare:
+            self._refuse_unless(self.value(f"icmp eq i64 %count, {count}"),
+                                f"{self.function.__name__} takes {count} arguments")  # fmt: skip
+        values = [self._argument(k - self.as_method) for k in range(len(made.names))]
+        shown = ", ".join(f"{v.kind.llvm} {v.text}" for v in values)
+        text = self.value(f"call {made.returns.llvm} {made.symbol}({shown})")
+        if made.returns.is_object:
+            self._object(text)
+        else:
+            status = self.status(text, made.returns, made.facts.fails)
+            self.result(self.take(self.boxed(status)))
+        given = "ptr %self, ptr %args" + ("" if bare else ", i64 %count")
+        return f"define ptr @{self.function.__name__}({given}) nounwind {{\n{self.finish()}\n}}\n"
+
+    def _object(self, text: str) -> None:
+        if self.made_of.facts.lends:
+            if self.made_of.facts.fails:
+                self.check(self.value(f"icmp eq ptr {text}, null"))
+            self.call("Py_IncRef", "void", ("ptr", text))
+        self.result(text)
+
+    def _argument(self, k: int) -> Value:
+        """What Python gives, in the form that the native function takes."""
+        made, at = self.made_of, k + self.as_method
+        text = "%self"
+        if k >= 0:
+            place = self.value(f"getelementptr ptr, ptr %args, i64 {k}")
+            text = self.value(f"load ptr, ptr {place}")
+        kind, name = made.kinds[at], made.names[at]
+        if kind.llvm in PLAIN or kind.cls is Words:
+            if kind.cls is Words:
+                raise KitError(f"{self.function.__name__}: {name!r}: Python gives no Words")
+            return self.unboxed(Value(text, Kind("ptr", kind.cls)))
+        if kind.cls is not object and k >= 0:
+            self._check_class(text, kind, name)
+        return Value(text, kind, steady=True)
+
+    def _check_class(self, text: str, kind: Kind, name: str) -> None:
+        """Raise a TypeError for an argument of another class."""
+        fine, look = self.label(), self.label()
+        if _takes_none(self.function.__annotations__[name], self.space):
+            self.branch(self.value(f"icmp eq ptr {text}, @None"), fine, look)
+            self.at(look)
+        self.unit.needs("kit.is")
+        wanted = self.unit.class_symbol(kind.cls)
+        fits = self.value(f"call i1 @kit.is(ptr {text}, ptr {wanted})")
+        what = f"{self.function.__name__}: argument {name!r}: {kind} is expected"
+        self._refuse_unless(fits, what)
+        self.go(fine)
+        self.at(fine)
+
+    def _refuse_unless(self, truth: str, said: str) -> None:
+        self.refuse(self.value(f"xor i1 {truth}, true"), TypeError, said)
