@@ -9,6 +9,7 @@ from gnomon.engine.engine import Engine
 from gnomon.engine.naive import NaiveEngine
 from gnomon.engine.threaded import ThreadedEngine, ThreadedEnginePerDevice
 from gnomon.lock import first_use
+from gnomon.native.words import native
 
 KINDS: dict[str, type[Engine]] = {
     kind.__name__: kind for kind in (NaiveEngine, ThreadedEngine, ThreadedEnginePerDevice)
@@ -20,8 +21,10 @@ class Process:
 
     __slots__ = ("engine",)
 
+    engine: Engine | None
+
     def __init__(self) -> None:
-        self.engine: Engine | None = None
+        self.engine = None
 
 
 PROCESS = Process()
@@ -39,6 +42,16 @@ def get() -> Engine:
     True
     """
     return PROCESS.engine or use(None)
+
+
+@native
+def is_unobserved() -> bool:
+    """Whether the engine takes what it does not see: it holds nothing back, observes nobody."""
+    engine = PROCESS.engine
+    if engine is None:
+        return False
+    held = engine._bulk is not None or engine._late is not None or engine._briefly
+    return engine._observer is None and not held
 
 
 def use(engine: Engine | None) -> Engine:

@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 
 from gnomon.engine.strike_code import HOLDER, STRIKE, VARIABLE
 from gnomon.engine.var import Var
+from gnomon.native.method import Method, bound, native_code
+from gnomon.native.words import Words, call, native
 from gnomon.runtime import jit
 from gnomon.runtime.fields import offset, readable
-from gnomon.runtime.launch import HELD, Method, bound, native_code
+from gnomon.runtime.launch import HELD
 from gnomon.runtime.native import Block
 from gnomon.runtime.once import once
 from gnomon.runtime.program import Step
@@ -57,6 +59,17 @@ class Struck:
         self._keep = step, tables, record
         self.address = record.address
         self.call: Strike = bound(_method(holder)[1], record.address)
+
+
+@native
+def fire(strike: Words, integers: Words) -> None:
+    """Put integers where a strike's record says, and run its step."""
+    row = Words(strike[2])
+    for _ in range(strike[1]):
+        word = Words(row[0])
+        word[0] = integers[row[1]] + row[2]
+        row = row + 3
+    call(strike[3], strike[4])
 
 
 def fits(step: Step) -> bool:

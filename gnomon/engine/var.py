@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
+from gnomon.native.words import native
+
 if TYPE_CHECKING:
     from gnomon.engine.failure import Failure
     from gnomon.engine.job import Job
@@ -46,15 +48,22 @@ class Var:
         "writer",
     )
 
+    deleted: bool
+    failure: Failure | None
+    name: str | None
+    promised: Sequence[Callable[[], object]]
+    queue: deque[Job | tuple[Job]] | None  # a writer, or a reader in a tuple
+    readers: set[Job]
+    version: int
+    writer: Job | None
+
     def __init__(self, name: str | None = None) -> None:
         self.readers = NOBODY
-        self.writer: Job | None = None
-        self.queue: deque[Job | tuple[Job]] | None = None  # a writer, or a reader in a tuple
+        self.writer = self.queue = self.failure = None
         self.version = 0
-        self.failure: Failure | None = None
         self.deleted = False
         self.name = name
-        self.promised: Sequence[Callable[[], object]] = ()
+        self.promised = ()
 
     def __repr__(self) -> str:
         return f"Var({self.name or hex(id(self))}, version {self.version})"
@@ -119,6 +128,20 @@ class Var:
         """Every job that holds the variable or queues for it."""
         found = [*map(job_of, self.queue or ()), *self.readers]
         return found if self.writer is None else [*found, self.writer]
+
+
+@native
+def is_free(var: Var) -> bool:
+    """Whether a variable is not written, nobody queues for it, and it has no failure."""
+    if var.writer is not None or var.failure is not None:
+        return False
+    return var.queue is None or not var.queue
+
+
+@native
+def is_unread(var: Var) -> bool:
+    """Whether nobody reads a variable now."""
+    return var.readers is NOBODY or not var.readers
 
 
 def job_of(entry: Job | tuple[Job]) -> Job:

@@ -8,16 +8,12 @@ from typing import Any
 from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.engine.var import NOBODY
-from gnomon.ndarray.chunk_code import CHUNK
-from gnomon.runtime import jit, pool
-from gnomon.runtime.fields import offset, readable
-from gnomon.runtime.launch import Method, bound, for_good, method_of, native_code
-from gnomon.runtime.native import Block
-from gnomon.runtime.once import once
+from gnomon.native.serve import methods, served
+from gnomon.native.words import Boxed, native, new, popped
+from gnomon.ndarray.layout import Layout
+from gnomon.runtime import pool
 
 GPU = Context.devstr2type["gpu"]
-
-_new = object.__new__
 
 
 class Chunk(Var):
@@ -29,7 +25,13 @@ class Chunk(Var):
 
     __slots__ = ("address", "ctx", "give", "nbytes", "owner", "shared")
 
+    address: int
+    ctx: Context
     give: Callable[[int], None]  # takes the memory back, where it is the pool's
+    nbytes: int
+    owner: Any
+    promised: list[Callable[[], object]]
+    shared: bool
 
     def __init__(
         self, address: int, ctx: Context, owner: Any, nbytes: int, shared: bool = False
@@ -48,15 +50,45 @@ class Chunk(Var):
 
 
 class Pooled(Chunk):
-    """Memory of the pool's, which goes back there by `give`.
-
-    The finaliser is a native one as soon as such code is made.
-    """
+    """Memory of the pool's, which goes back there by `give`."""
 
     __slots__ = ()
 
-    def __del__(self) -> None:
-        self.give(self.address)
+
+@native
+def forget(chunk: Pooled) -> None:
+    """Give memory back; there is none where an interrupt came while the chunk was made."""
+    if hasattr(chunk, "give") and hasattr(chunk, "address"):
+        chunk.give(chunk.address)
+
+
+Pooled.__del__ = forget  # type: ignore[attr-defined]  # a native one as soon as there is any
+
+
+@native
+def taken(shelf: pool.Shelf, nbytes: Boxed, ctx: Context) -> Pooled | None:
+    """A chunk on an idle block of a shelf; None where no block is idle."""
+    address = popped(shelf.idle)
+    if address is None:
+        return None
+    shelf.taken += 1
+    return pooled(address, shelf.give, nbytes, ctx)
+
+
+@native
+def pooled(address: Boxed, give: Callable[[int], None], nbytes: Boxed, ctx: Context) -> Pooled:
+    """A chunk on a block that `give` takes back."""
+    made = new(Pooled)
+    made.give = give
+    made.address = address
+    made.nbytes = nbytes
+    made.ctx = ctx
+    made.readers = NOBODY
+    made.writer = made.queue = made.failure = made.name = made.owner = None
+    made.version = 0
+    made.deleted = made.shared = False
+    made.promised = []
+    return made
 
 
 def allocate(nbytes: int, ctx: Context) -> Pooled:
@@ -65,26 +97,27 @@ def allocate(nbytes: int, ctx: Context) -> Pooled:
     Raises:
         DeviceError: there is no such device, or it has no more memory.
     """
+    take, make = _ways or _natively()
     if nbytes <= pool.SMALL and ctx.device_typeid != GPU:
-        quick = _quick() if _made[0] is None else _made[0]
-        found: Pooled | None = quick(_cpu.shelves[nbytes + 63 >> 6], nbytes, ctx)
+        found: Pooled | None = take(SHELVES[nbytes + 63 >> 6], nbytes, ctx)
         if found is not None:
             return found
     # the processor by its name: hashing a context takes longer than allocating
     own = _cpu if ctx.device_typeid != GPU else pool.pool_of(ctx)
     address, give = own.take(nbytes)
-    made = _new(Pooled)
-    # as Chunk does, written out
-    made.give = give
-    made.address = address
-    made.readers = NOBODY
-    made.writer = made.queue = made.failure = made.name = made.owner = None
-    made.version = 0
-    made.deleted = made.shared = False
-    made.promised = []
-    made.ctx = ctx
-    made.nbytes = nbytes
+    made: Pooled = make(address, give, nbytes, ctx)
     return made
+
+
+@native
+def memory(ctx: Context, layout: Layout) -> Pooled:
+    """New memory for elements of a layout: off a shelf, or as `allocate` finds it."""
+    nbytes: int = layout.nbytes
+    if nbytes <= pool.SMALL and ctx.device_typeid != GPU:
+        made = taken(SHELVES[nbytes + 63 >> 6], layout.nbytes, ctx)
+        if made is not None:
+            return made
+    return allocate(nbytes, ctx)
 
 
 def cleared(nbytes: int, ctx: Context) -> Pooled:
@@ -101,50 +134,13 @@ def cleared(nbytes: int, ctx: Context) -> Pooled:
 
 
 _cpu = pool.pool_of("cpu")
-
-_SLOTS: dict[type, tuple[str, ...]] = {
-    Var: ("deleted", "failure", "name", "promised", "queue", "readers", "version", "writer"),
-    Chunk: ("address", "ctx", "give", "nbytes", "owner", "shared"),
-    pool.Shelf: ("give", "idle", "taken"),
-}
-_ZERO = 0
-_made: list[Any] = [None]  # what `_quick` gave
+#: where small blocks of the processor's memory lie idle, by their bytes plus 63, divided by 64
+SHELVES: tuple[pool.Shelf, ...] = _cpu.shelves
+_ways: list[Any] = []  # what `_natively` gave
 
 
-@once
-def record() -> Block:
-    """What native code needs to make a chunk."""
-    return for_good(Block([id(Pooled), id(NOBODY), id(_ZERO)]))
-
-
-def cpu_shelves() -> list[pool.Shelf]:
-    """Where small blocks of the processor's memory lie idle, as the pool numbers them."""
-    return _cpu.shelves
-
-
-def offsets() -> dict[str, int]:
-    """Where chunks and shelves hold what native code reads and writes."""
-    return {
-        f"{kind.__name__}.{slot}": offset(kind, slot)
-        for kind, slots in _SLOTS.items()
-        for slot in slots
-    }
-
-
-@once
-def _methods() -> tuple[jit.Module, Method, Method]:
-    code = native_code(CHUNK, offsets(), {})
-    made, forgotten = code.address("chunk"), code.address("forget")
-    return for_good((code, Method("chunk", made), Method("__del__", forgotten, none=True)))
-
-
-def _quick() -> Callable[[pool.Shelf, int, Context], Pooled | None]:
-    """The native way to a small chunk."""
-    if readable():
-        _, make, forget = _methods()
-        Pooled.__del__ = method_of(Pooled, forget)  # type: ignore[method-assign]
-        _made[0] = bound(make, record().address)
-    else:
-        _made[0] = lambda shelf, nbytes, ctx: None
-    made: Callable[[pool.Shelf, int, Context], Pooled | None] = _made[0]
-    return made
+def _natively() -> list[Any]:
+    """How chunks are made from now on: natively, where that may be, as they are given back then."""
+    (Pooled.__del__,) = methods(Pooled, forget)  # type: ignore[attr-defined]
+    _ways[:] = served(taken, pooled)
+    return _ways

@@ -8,6 +8,7 @@ from typing import Any
 from gnomon import config
 from gnomon.engine import Var
 from gnomon.engine.strike_code import VARIABLE
+from gnomon.native.method import Method, bound, native_code
 from gnomon.ndarray.chunk import Chunk
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.join_code import JOIN
@@ -16,7 +17,6 @@ from gnomon.ndarray.trace import Rule, Stage
 from gnomon.ndarray.window import HELD, Own, Window
 from gnomon.runtime import jit
 from gnomon.runtime.fields import offset, readable, type_offset
-from gnomon.runtime.launch import Method, bound, native_code
 from gnomon.runtime.native import Block
 from gnomon.runtime.once import once
 

@@ -21,6 +21,8 @@ class Layout:
 
     __slots__ = ("__weakref__", "dtype", "nbytes", "shape", "size", "strides")
 
+    nbytes: int
+
     def __init__(self, shape: Shape, strides: Shape | None, dtype: DType) -> None:
         self.shape = shape
         self.strides = strides

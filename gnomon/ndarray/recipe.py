@@ -144,6 +144,8 @@ class Recipe:
     __slots__ = ("_best", "_struck", "_trials", "address", "brief", "draws", "given", "numbers",
                  "strike", "template")  # fmt: skip
 
+    address: int | None
+
     def __init__(self, work: Work, given: Any = None) -> None:
         self.draws = work.draws()
         self.numbers = list(dict.fromkeys(work.numbers()))

@@ -45,6 +45,8 @@ class Rule:
 
     __slots__ = ("fields", "kind", "layout", "op", "shape", "spread")
 
+    shape: tuple[int, ...]
+
     def __init__(self, op: Any, home: Home, layout: Layout, spread: set[int]) -> None:
         self.op = op
         self.kind, self.fields = home.kind, home.fields
@@ -134,6 +136,13 @@ class Stage:
 
     made = 0  # stages and recipes in all
 
+    after: dict[Any, Stage]
+    full: bool
+    index: int
+    layout: Layout
+    single: bool
+    sole: Recipe | None  # the one that gives this operator's result alone
+
     def __init__(
         self, parent: Stage | None, rule: Any, operands: tuple[int, ...], leaves: Layouts
     ) -> None:
@@ -145,12 +154,12 @@ class Stage:
         self.index = self.count - 1
         self.single = self.count == 1
         self.numbers = 0 if parent is None else parent.numbers + len(rule.fields)
-        self.layout: Any = rule and rule.layout
+        self.layout = rule and rule.layout
         small = rule is None or rule.layout.nbytes < SMALL
         self.full = self.count >= (MOST_OF_SMALL if small else MOST)
-        self.after: dict[Any, Stage] = {}
+        self.after = {}
         self.recipes: dict[Any, Recipe] = {}
-        self.sole: Recipe | None = None  # the one that gives this operator's result alone
+        self.sole = None
         self.met = False  # whether it was computed before, if not as one kernel
 
     def next(self, rule: Rule, operands: tuple[int, ...], layouts: Layouts) -> Stage:

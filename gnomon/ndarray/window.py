@@ -73,13 +73,19 @@ class Own:
 
     __slots__ = ("__weakref__", "eager", "ident", "large", "lock", "settings", "windows")
 
+    eager: bool  # nothing is to wait
+    ident: int
+    large: Window | None  # the one that may hold many bytes
+    settings: int  # those that `eager` was found with
+    windows: dict[tuple[int, ...], Window]
+
     def __init__(self) -> None:
         self.ident = threading.get_ident()
         self.lock = reentrant()
-        self.large: Window | None = None  # the one that may hold many bytes
-        self.windows: dict[tuple[int, ...], Window] = {}
-        self.eager = False  # nothing is to wait
-        self.settings = -1  # those that `eager` was found with
+        self.large = None
+        self.windows = {}
+        self.eager = False
+        self.settings = -1
 
     def window(self, shape: tuple[int, ...], ctx: Context, arrays: Sequence[Any]) -> Window:
         """A window that takes an operator of this shape and context on `arrays`."""
@@ -163,17 +169,28 @@ class Window:
         "working",
     )
 
+    addresses: list[int]  # of the first element of each leaf
+    busy: bool  # its thread is adding an operator
+    closed: bool  # nothing is added any more
+    ctx: Context
+    done: bool  # it is closed, and empty
+    eager: bool
+    held: int
+    homes: dict[int, tuple[Chunk, int]]  # of results: memory and address
+    numbers: list[float]
+    own: Own
+    places: dict[tuple[int, Layout], int]  # numbers of the leaves
+    read: list[Chunk]  # the memory of each leaf
+    results: list[Any]
+    stage: Stage
+    working: bool  # somebody computes it
+
     def __init__(self, own: Own, ctx: Context) -> None:
         self.own = own
         self.ctx = ctx
-        self.read: list[Chunk] = []  # the memory of each leaf,
-        self.addresses: list[int] = []  # and the address of its first element
-        self.places: dict[tuple[int, Layout], int] = {}  # numbers of the leaves
-        self.numbers: list[float] = []
-        self.results: list[Any] = []
-        self.homes: dict[int, tuple[Chunk, int]] = {}  # of results: memory and address
-        self.busy = False  # its thread is adding an operator
-        self.working = False  # somebody computes it
+        self.read, self.addresses, self.places = [], [], {}
+        self.numbers, self.results, self.homes = [], [], {}
+        self.busy = self.working = False
         self.open()
 
     # --- its thread adds ------------------------------------------------------------------------
@@ -183,8 +200,7 @@ class Window:
         self.stage = EMPTY
         self.held = 0
         self.eager = self.own.eager
-        self.done = False  # it is closed, and empty
-        self.closed = False  # nothing is added any more
+        self.done = self.closed = False
 
     def leaf(self, array: Any) -> int:
         """The number of an operand that lies in memory."""
