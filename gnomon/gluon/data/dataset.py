@@ -1,0 +1,166 @@
+"""Data sets: samples by number."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from gnomon import ndarray as nd
+from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.recordio import MXIndexedRecordIO
+
+__all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
+
+
+class Dataset:
+    """Base of data sets: a subclass says `__getitem__` and `__len__`.
+
+    A sample is one thing, or a tuple of several, like an image and its label.
+    """
+
+    def __getitem__(self, idx: int) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define __getitem__(idx)")
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"{type(self).__name__} must define __len__()")
+
+    def filter(self, fn: Callable[..., Any]) -> Dataset:
+        """The samples for which `fn(sample)` is true."""
+        return _Chosen(self, [i for i in range(len(self)) if fn(self[i])])
+
+    def shard(self, num_shards: int, index: int) -> Dataset:
+        """Part `index` of `num_shards` parts of nearly equal length.
+
+        >>> [len(SimpleDataset(range(10)).shard(3, k)) for k in range(3)]
+        [4, 3, 3]
+        """
+        if num_shards < 1 or not 0 <= index < num_shards:
+            got = (num_shards, index)
+            raise ParamError(complaint("Dataset.shard", "index", "0 to num_shards - 1", got))
+        size, rest = divmod(len(self), num_shards)
+        start = size * index + min(index, rest)
+        return _Chosen(self, range(start, start + size + (index < rest)))
+
+    def take(self, count: int | None) -> Dataset:
+        """The first `count` samples; all for None."""
+        if count is not None and count < 0:
+            raise ParamError(complaint("Dataset.take", "count", "at least 0, or None", count))
+        return _Chosen(self, range(len(self) if count is None else min(count, len(self))))
+
+    def sample(self, sampler: Iterable[int]) -> Dataset:
+        """The samples that a sampler names, in its order."""
+        return _Chosen(self, list(sampler))
+
+    def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
+        """Each sample changed by `fn`, which gets the parts of a tuple as arguments.
+
+        `lazy` changes a sample whenever it is asked for; else all are changed now.
+        """
+        changed = _Transformed(self, fn)
+        return changed if lazy else SimpleDataset([changed[i] for i in range(len(self))])
+
+    def transform_first(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
+        """The first part of each sample changed by `fn`, like images but not their labels."""
+        return self.transform(_OnFirst(fn), lazy)
+
+
+class _Chosen(Dataset):
+    """Some samples of a data set."""
+
+    def __init__(self, dataset: Dataset, numbers: Sequence[int]) -> None:
+        self._dataset, self._numbers = dataset, numbers
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._dataset[self._numbers[idx]]
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+
+class _Transformed(Dataset):
+    """A data set whose samples a function changes."""
+
+    def __init__(self, dataset: Dataset, fn: Callable[..., Any]) -> None:
+        self._dataset, self._fn = dataset, fn
+
+    def __getitem__(self, idx: int) -> Any:
+        item = self._dataset[idx]
+        return self._fn(*item) if isinstance(item, tuple) else self._fn(item)
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+
+class _OnFirst:
+    """A function of a sample that changes its first part; an object, so that it can be pickled."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self._fn = fn
+
+    def __call__(self, first: Any, *rest: Any) -> Any:
+        return (self._fn(first), *rest) if rest else self._fn(first)
+
+
+class SimpleDataset(Dataset):
+    """The elements of a list, or of anything with a length and numbered elements."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._data[idx]
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+
+class ArrayDataset(Dataset):
+    """Arrays, lists or data sets of one length, side by side.
+
+    >>> ArrayDataset([10, 20, 30], ["a", "b", "c"])[1]
+    (20, 'b')
+
+    Raises:
+        ShapeError: their lengths differ.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        if not args:
+            raise ParamError(complaint("ArrayDataset", "args", "at least one array", "none"))
+        self._length = len(args[0])
+        for number, data in enumerate(args):
+            if len(data) != self._length:
+                expected = f"{self._length} samples, as the first has"
+                where = f"array {number}"
+                raise ShapeError(complaint("ArrayDataset", where, expected, len(data)))
+        self._data = [_numbers(data) for data in args]
+
+    def __getitem__(self, idx: int) -> Any:
+        if len(self._data) == 1:
+            return self._data[0][idx]
+        return tuple(data[idx] for data in self._data)
+
+    def __len__(self) -> int:
+        return self._length
+
+
+def _numbers(data: Any) -> Any:
+    """`data`; a row of numbers on the device as one in memory, whose elements are numbers."""
+    return data.asnumpy() if isinstance(data, nd.NDArray) and data.ndim == 1 else data
+
+
+class RecordFileDataset(Dataset):
+    """The records of a RecordIO file as bytes; its index lies beside it, with the ending `.idx`."""
+
+    def __init__(self, filename: str | os.PathLike[str]) -> None:
+        self.filename = os.fspath(filename)
+        self.idx_file = str(Path(filename).with_suffix(".idx"))
+        self._record = MXIndexedRecordIO(self.idx_file, self.filename, "r")
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._record.read_idx(self._record.keys[idx])
+
+    def __len__(self) -> int:
+        return len(self._record.keys)

@@ -1,0 +1,325 @@
+"""Data sets of images in local files; nothing is fetched."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnomon import ndarray as nd
+from gnomon.base import FormatError, ParamError, complaint
+from gnomon.gluon.data.dataset import Dataset, RecordFileDataset
+from gnomon.recordio import IRHeader, pack, unpack_img
+
+__all__ = [
+    "CIFAR10",
+    "CIFAR100",
+    "MNIST",
+    "FashionMNIST",
+    "ImageFolderDataset",
+    "ImageListDataset",
+    "ImageRecordDataset",
+]
+
+Transform = Callable[[Any, Any], Any]
+ENDINGS = (".jpg", ".jpeg", ".png")
+HOME = Path("~") / ".mxnet" / "datasets"
+
+
+class LocalDataset(Dataset):
+    """Images and labels in files of a folder, all read at once.
+
+    A sample is an image (height, width, channels) as an NDArray of uint8, and its label as an
+    int32; or what `transform(image, label)` makes of them.
+
+    Raises:
+        FileNotFoundError: files are missing; says which, and where they are looked for.
+        FormatError: a file is not what its name says.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], transform: Transform | None) -> None:
+        self._root = Path(root).expanduser()
+        self._transform = transform
+        images, self._label = self._read()
+        self._data = nd.array(images, dtype="uint8")
+
+    def _read(self) -> tuple[np.ndarray, np.ndarray]:
+        """Hook: the images (number, height, width, channels) and the labels."""
+        raise NotImplementedError(f"{type(self).__name__} must define _read()")
+
+    def _found(self, names: Sequence[str], *folders: str) -> list[Path]:
+        """The files called `names`, or with `.gz` behind, in the folder or one of `folders`."""
+        found, missing = [], []
+        for name in names:
+            places = (self._root / f / n for f in ("", *folders) for n in (name, f"{name}.gz"))
+            path = next((p for p in places if p.is_file()), None)
+            (missing if path is None else found).append(name if path is None else path)
+        if missing:
+            raise FileNotFoundError(
+                f"{type(self).__name__}: {', '.join(missing)} (or with .gz) not found in "
+                f"{self._root}: put the files there; nothing is fetched"
+            )
+        return found  # type: ignore[return-value]
+
+    def __getitem__(self, idx: int) -> Any:
+        pair = self._data[idx], self._label[idx]
+        return pair if self._transform is None else self._transform(*pair)
+
+    def __len__(self) -> int:
+        return len(self._label)
+
+
+def _content(path: Path) -> bytes:
+    """A file's bytes, unpacked."""
+    data = path.read_bytes()
+    if path.suffix != ".gz":
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError) as error:
+        raise FormatError(f"{path}: damaged: {error}") from error
+
+
+class MNIST(LocalDataset):
+    """Handwritten digits, from the four files of MNIST, packed by gzip or not.
+
+    Args:
+        root: the folder with the files.
+        train: the 60,000 images for training, else the 10,000 for tests.
+        transform: function of (image, label).
+    """
+
+    _home = "mnist"
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str] | None = None,
+        train: bool = True,
+        transform: Transform | None = None,
+    ) -> None:
+        self._train = train
+        super().__init__(HOME / self._home if root is None else root, transform)
+
+    def _read(self) -> tuple[np.ndarray, np.ndarray]:
+        part = "train" if self._train else "t10k"
+        names = [f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte"]
+        images, labels = (_idx(path) for path in self._found(names))
+        if images.ndim != 3 or len(images) != len(labels):
+            got = f"{images.shape} images, {labels.shape} labels"
+            raise FormatError(f"{self._root}: expected an image for each label, got {got}")
+        return images[..., None], labels.astype(np.int32)
+
+
+def _idx(path: Path) -> np.ndarray:
+    """The array of bytes in a file of the IDX format."""
+    data = _content(path)
+    if len(data) < 4 or data[:3] != b"\x00\x00\x08":
+        raise FormatError(
+            f"{path}: expected an IDX file of bytes, got one that begins {data[:4]!r}"
+        )
+    begin = 4 + 4 * data[3]
+    shape = tuple(np.frombuffer(data[4:begin], ">u4").tolist())
+    if len(data) - begin != int(np.prod(shape)):
+        raise FormatError(f"{path}: expected {shape} bytes, got {len(data) - begin}")
+    return np.frombuffer(data, np.uint8, offset=begin).reshape(shape)
+
+
+class FashionMNIST(MNIST):
+    """Clothes, in files of the same names as MNIST's."""
+
+    _home = "fashion-mnist"
+
+
+class CIFAR10(LocalDataset):
+    """Photographs 32 wide in ten classes, from the files of its binary version.
+
+    Args:
+        root: the folder with the files, or with their folder `cifar-10-batches-bin`.
+        train: the 50,000 images for training, else the 10,000 for tests.
+        transform: function of (image, label).
+    """
+
+    _home, _folder, _labels = "cifar10", "cifar-10-batches-bin", 1
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str] | None = None,
+        train: bool = True,
+        transform: Transform | None = None,
+    ) -> None:
+        self._train, self._column = train, 0
+        super().__init__(HOME / self._home if root is None else root, transform)
+
+    def _names(self) -> list[str]:
+        return [f"data_batch_{k}.bin" for k in range(1, 6)] if self._train else ["test_batch.bin"]
+
+    def _read(self) -> tuple[np.ndarray, np.ndarray]:
+        width = 3072 + self._labels
+        rows = []
+        for path in self._found(self._names(), self._folder):
+            data = np.frombuffer(_content(path), np.uint8)
+            if data.size % width:
+                raise FormatError(f"{path}: expected rows of {width} bytes, got {data.size} bytes")
+            rows.append(data.reshape(-1, width))
+        whole = np.concatenate(rows)
+        images = whole[:, self._labels :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        return images, whole[:, self._column].astype(np.int32)
+
+
+class CIFAR100(CIFAR10):
+    """Photographs 32 wide in a hundred classes, or the twenty groups of them.
+
+    Args:
+        root, train, transform: as for `CIFAR10`; the folder is `cifar-100-binary`.
+        fine_label: the class, else its group.
+    """
+
+    _home, _folder, _labels = "cifar100", "cifar-100-binary", 2
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str] | None = None,
+        fine_label: bool = False,
+        train: bool = True,
+        transform: Transform | None = None,
+    ) -> None:
+        self._fine = fine_label
+        super().__init__(root, train, transform)
+
+    def _names(self) -> list[str]:
+        return ["train.bin" if self._train else "test.bin"]
+
+    def _read(self) -> tuple[np.ndarray, np.ndarray]:
+        self._column = int(self._fine)
+        return super()._read()
+
+
+def decoded(data: bytes, flag: int) -> nd.NDArray:
+    """An encoded image as (height, width, channels): red, green, blue, or gray for `flag` 0.
+
+    Raises:
+        FormatError: it is none.
+    """
+    _, image = unpack_img(pack(IRHeader(0, 0.0, 0, 0), data), flag)
+    image = image[:, :, None] if image.ndim == 2 else image[:, :, ::-1]
+    return nd.array(np.ascontiguousarray(image), dtype="uint8")
+
+
+class ImageRecordDataset(RecordFileDataset):
+    """Images and labels in a RecordIO file.
+
+    Args:
+        filename: the file; its index lies beside it.
+        flag: 1 for colour, 0 for gray.
+        transform: function of (image, label).
+    """
+
+    def __init__(
+        self,
+        filename: str | os.PathLike[str],
+        flag: int = 1,
+        transform: Transform | None = None,
+    ) -> None:
+        super().__init__(filename)
+        self._flag, self._transform = flag, transform
+
+    def __getitem__(self, idx: int) -> Any:
+        header, image = unpack_img(super().__getitem__(idx), self._flag)
+        image = image[:, :, None] if image.ndim == 2 else image[:, :, ::-1]
+        pair = nd.array(np.ascontiguousarray(image), dtype="uint8"), header.label
+        return pair if self._transform is None else self._transform(*pair)
+
+
+class ImageFolderDataset(Dataset):
+    """Images in folders, one folder a class; `synsets` are the classes, in alphabetical order.
+
+    Args:
+        root: the folder of the folders.
+        flag: 1 for colour, 0 for gray.
+        transform: function of (image, label).
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        flag: int = 1,
+        transform: Transform | None = None,
+    ) -> None:
+        self._root, self._flag, self._transform = Path(root).expanduser(), flag, transform
+        if not self._root.is_dir():
+            raise FileNotFoundError(f"ImageFolderDataset: there is no folder {self._root}")
+        folders = sorted(p for p in self._root.iterdir() if p.is_dir())
+        self.synsets = [folder.name for folder in folders]
+        self.items: list[tuple[str, int]] = []
+        for label, folder in enumerate(folders):
+            for path in sorted(folder.iterdir()):
+                if path.suffix.lower() in ENDINGS:
+                    self.items.append((str(path), label))
+                else:
+                    logging.warning("ImageFolderDataset: %s is passed over: no %s", path, ENDINGS)
+
+    def __getitem__(self, idx: int) -> Any:
+        path, label = self.items[idx]
+        pair = _image(path, self._flag), label
+        return pair if self._transform is None else self._transform(*pair)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class ImageListDataset(Dataset):
+    """Images of a list: rows of labels and a path.
+
+    Args:
+        root: the folder that paths start from.
+        imglist: a file of lines `number<TAB>label<TAB>...<TAB>path`, as `im2rec` makes them, or a
+            list of rows `[label, ..., path]`.
+        flag: 1 for colour, 0 for gray.
+
+    A label is an array of its numbers.
+    """
+
+    def __init__(
+        self, root: str | os.PathLike[str] = ".", imglist: Any = None, flag: int = 1
+    ) -> None:
+        self._root, self._flag = Path(root).expanduser(), flag
+        if isinstance(imglist, (str, os.PathLike)):
+            lines = Path(imglist).read_text(encoding="utf-8").splitlines()
+            rows: Any = [line.split("\t")[1:] for line in lines if line.strip()]
+        elif isinstance(imglist, (list, tuple)):
+            rows = imglist
+        else:
+            expected, got = "a file, or a list of rows", repr(imglist)
+            raise ParamError(complaint("ImageListDataset", "imglist", expected, got))
+        self.items = [self._row(number, row) for number, row in enumerate(rows)]
+
+    def _row(self, number: int, row: Any) -> tuple[str, np.ndarray]:
+        try:
+            *labels, path = row
+            numbers = np.array(labels, np.float32).reshape(-1)
+        except (TypeError, ValueError):
+            numbers = np.zeros(0, np.float32)
+        if not numbers.size:
+            expected = "labels and a path"
+            where = f"row {number} of imglist"
+            raise FormatError(complaint("ImageListDataset", where, expected, f"{row!r:.80}"))
+        return str(self._root / str(path)), numbers
+
+    def __getitem__(self, idx: int) -> Any:
+        path, label = self.items[idx]
+        return _image(path, self._flag), label
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def _image(path: str, flag: int) -> nd.NDArray:
+    try:
+        return decoded(Path(path).read_bytes(), flag)
+    except FormatError as error:
+        raise FormatError(f"{path}: not an image: {error}") from error

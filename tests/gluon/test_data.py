@@ -1,0 +1,386 @@
+"""`gluon.data`: data sets, samplers, and loaders whose workers come to grief."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon.base import FormatError, GnomonError, ParamError, ShapeError
+from gnomon.gluon import data
+
+WAYS = [
+    {},
+    {"num_workers": 2},
+    {"num_workers": 1, "prefetch": 1},
+    {"num_workers": 2, "thread_pool": True},
+]
+
+
+class Squares(data.Dataset):
+    """Numbers, their squares as arrays, and trouble at chosen ones."""
+
+    def __init__(self, length=10, trouble=None):
+        self.length, self.trouble = length, trouble or {}
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, idx):
+        if idx in self.trouble:
+            self.trouble[idx]()
+        return np.full((2, 3), idx, np.float32), idx * idx
+
+
+def raises():
+    raise KeyError("a sample that cannot be read")
+
+
+class Odd(Exception):
+    """An exception that cannot be pickled back."""
+
+    def __init__(self, a, b):
+        super().__init__(f"{a} {b}")
+
+
+def raises_oddly():
+    raise Odd(1, 2)
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_batches_in_order(how):
+    loader = data.DataLoader(Squares(), batch_size=4, **how)
+    assert len(loader) == 3
+    for _ in range(2):
+        batches = list(loader)
+        assert [type(b) for b in batches] == [list] * 3
+        xs = np.concatenate([x.asnumpy() for x, _ in batches])
+        ys = np.concatenate([y.asnumpy() for _, y in batches])
+        np.testing.assert_array_equal(xs[:, 0, 0], np.arange(10))
+        np.testing.assert_array_equal(ys, np.arange(10) ** 2)
+        assert ys.dtype == np.int64
+    loader.clean()
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_batches_of_arrays_and_any_structure(how):
+    arrays = mx.nd.arange(24).reshape((6, 4))
+    (batch,) = data.DataLoader(data.ArrayDataset(arrays), batch_size=6, **how)
+    np.testing.assert_array_equal(batch.asnumpy(), arrays.asnumpy())
+
+    def batchify(samples):
+        return {"x": mx.nd.array(samples), "n": (len(samples), np.array(samples)), "s": "word"}
+
+    (batch,) = data.DataLoader(data.SimpleDataset([1, 2]), 2, batchify_fn=batchify, **how)
+    assert batch["x"].asnumpy().tolist() == [1, 2]
+    assert isinstance(batch["x"], mx.nd.NDArray)
+    assert batch["s"] == "word"
+    count, numbers = batch["n"]
+    assert count == 2
+    assert isinstance(numbers, np.ndarray)
+
+
+def test_batches_can_be_changed():
+    for x, _ in data.DataLoader(Squares(), batch_size=5, num_workers=1):
+        x += 1
+        x[:] = x * 2
+        assert x.asnumpy()[0, 0, 0] in (2, 12)
+
+
+def test_last_batches_and_samplers():
+    numbers = data.SimpleDataset(range(7))
+
+    def sizes(**how):
+        return [len(b) for b in data.DataLoader(numbers, **how)]
+
+    assert sizes(batch_size=3) == [3, 3, 1]
+    assert sizes(batch_size=3, last_batch="discard") == [3, 3]
+    rolling = data.DataLoader(numbers, batch_size=3, last_batch="rollover")
+    assert [[b.asnumpy().tolist() for b in rolling] for _ in range(2)] == [
+        [[0, 1, 2], [3, 4, 5]],
+        [[6, 0, 1], [2, 3, 4]],
+    ]
+    assert len(rolling) == 3
+    assert sizes(batch_sampler=[[0, 1], [2]]) == [2, 1]
+    assert sizes(batch_size=2, sampler=data.SequentialSampler(3, start=4)) == [2, 1]
+    np.random.seed(3)
+    order = np.arange(7)
+    np.random.shuffle(order)
+    np.random.seed(3)
+    (batch,) = data.DataLoader(numbers, batch_size=7, shuffle=True)
+    assert batch.asnumpy().tolist() == order.tolist()
+    evens = data.FilterSampler(lambda x: x % 2 == 0, numbers)
+    assert list(evens) == [0, 2, 4, 6]
+    assert len(evens) == 4
+
+
+def test_datasets():
+    numbers = data.SimpleDataset(range(10))
+    assert list(numbers.filter(lambda x: x > 7)) == [8, 9]
+    assert list(numbers.shard(4, 0)) == [0, 1, 2]
+    assert list(numbers.shard(4, 3)) == [8, 9]
+    assert list(numbers.take(2)) == [0, 1]
+    assert len(numbers.take(None)) == len(numbers.take(99)) == 10
+    assert list(numbers.sample(data.SequentialSampler(2, 3))) == [3, 4]
+    seen = []
+    now = numbers.take(2).transform(lambda x: seen.append(x) or x + 1, lazy=False)
+    assert (list(now), seen) == ([1, 2], [0, 1])
+    pairs = data.ArrayDataset(mx.nd.arange(3), [4, 5, 6])
+    assert pairs.transform(lambda a, b: a + b)[1] == 6
+    assert pairs.transform_first(lambda a: -a)[2] == (-2, 6)
+    with pytest.raises(ShapeError, match="array 1"):
+        data.ArrayDataset([1, 2], [1])
+    with pytest.raises(ParamError, match="index"):
+        numbers.shard(2, 2)
+    with pytest.raises(ParamError, match="count"):
+        numbers.take(-1)
+
+
+def test_random_numbers_of_workers_follow_from_the_seed():
+    class Random(Squares):
+        def __getitem__(self, idx):
+            return np.append(np.random.rand(2), mx.nd.random.uniform(shape=1).asnumpy())
+
+    def drawn(workers):
+        np.random.seed(5)
+        loader = data.DataLoader(Random(), batch_size=2, num_workers=workers)
+        return np.concatenate([b.asnumpy() for b in loader])
+
+    first, second, other = drawn(2), drawn(2), drawn(3)
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(first, other)
+    assert len(np.unique(first)) == first.size
+
+
+@pytest.mark.parametrize("how", WAYS[1:])
+def test_what_a_worker_raises_is_told(how):
+    loader = data.DataLoader(Squares(trouble={5: raises}), batch_size=2, **how)
+    found = iter(loader)
+    next(found), next(found)
+    with pytest.raises(KeyError, match="cannot be read") as caught:
+        next(found)
+    who = "thread" if "thread_pool" in how else r"worker \d"
+    assert any(__import__("re").search(rf"{who}.*batch 2", note) for note in caught.value.__notes__)
+    loader._dataset.trouble.clear()
+    assert len(list(loader)) == 5
+
+
+def test_an_exception_that_cannot_be_sent():
+    loader = data.DataLoader(Squares(trouble={1: raises_oddly}), batch_size=2, num_workers=1)
+    with pytest.raises(GnomonError, match=r"worker 0.*batch 0[\s\S]*Odd: 1 2"):
+        list(loader)
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [(lambda: os._exit(3), "with code 3"), (lambda: os.kill(os.getpid(), 9), "by signal SIGKILL")],
+)
+def test_a_worker_that_dies_ends_the_epoch(end, words):
+    loader = data.DataLoader(Squares(trouble={5: end}), batch_size=2, num_workers=2)
+    begin = time.monotonic()
+    with pytest.raises(GnomonError, match=rf"worker \d \(process \d+\) died at batch \d, {words}"):
+        list(loader)
+    assert time.monotonic() - begin < 30
+    loader._dataset.trouble.clear()
+    assert len(list(loader)) == 5  # with new workers
+
+
+@pytest.mark.parametrize("how", [{"num_workers": 1}, {"num_workers": 1, "thread_pool": True}])
+def test_a_worker_that_is_too_slow(how):
+    slow = {3: lambda: time.sleep(3)}
+    loader = data.DataLoader(Squares(4, slow), batch_size=2, timeout=0.5, **how)
+    with pytest.raises(GnomonError, match=r"batch 1.*0\.5 s"):
+        list(loader)
+
+
+def test_workers_forked_while_work_is_pending():
+    x = mx.nd.ones((300, 300))
+    for _ in range(5):
+        for _ in range(4):
+            x = mx.nd.dot(x, x) * 1e-3  # pending while workers are forked
+        loader = data.DataLoader(
+            data.ArrayDataset(np.ones((8, 3), np.float32)).transform(lambda a: mx.nd.array(a) + 1),
+            batch_size=4,
+            num_workers=2,
+            timeout=60,
+        )
+        assert [float(b.asnumpy().sum()) for b in loader] == [24.0, 24.0]
+        loader.clean()
+    assert np.isfinite(x.asnumpy()).all()
+
+
+def test_workers_and_their_files_are_gone_afterwards():
+    loader = data.DataLoader(Squares(), batch_size=2, num_workers=2)
+    found = iter(loader)
+    next(found)
+    pool = found.gi_frame.f_locals["found"]._pool
+    processes, folder = [w.process for w in pool.workers], Path(pool._folder)
+    assert folder.is_dir()
+    found.close()
+    assert not any(p.is_alive() for p in processes)
+    assert not folder.exists()
+
+
+def test_epochs_begun_ahead():
+    loader = data.DataLoader(Squares(), batch_size=5, num_workers=1, auto_reload=True)
+    assert [len(list(loader)) for _ in range(3)] == [2, 2, 2]
+    loader.clean()
+    plain = data.DataLoader(Squares(), batch_size=5)
+    plain.refresh()
+    assert len(list(plain)) == 2
+
+
+def test_pinned_batches():
+    for x, y in data.DataLoader(Squares(), batch_size=5, pin_memory=True):
+        assert (x.context.device_type, y.context.device_type) == ("cpu_pinned", "cpu_pinned")
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({}, "batch_size"),
+        ({"batch_size": 2, "shuffle": True, "sampler": [1]}, "shuffle"),
+        ({"batch_sampler": [[1]], "batch_size": 2}, "beside batch_sampler"),
+        ({"batch_size": 2, "last_batch": "drop"}, "last_batch"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"batch_size": 1, "timeout": 0}, "timeout"),
+    ],
+)
+def test_arguments_that_contradict(how, words):
+    with pytest.raises(ParamError, match=words):
+        data.DataLoader(Squares(), **how)
+
+
+# --- images ---
+
+
+def idx(array):
+    head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
+    return head + array.tobytes()
+
+
+def test_mnist(tmp_path):
+    images = np.arange(3 * 28 * 28).reshape(3, 28, 28).astype(np.uint8)
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(idx(images))
+    labels = gzip.compress(idx(np.array([5, 0, 9], np.uint8)))
+    (tmp_path / "train-labels-idx1-ubyte.gz").write_bytes(labels)
+    found = data.vision.MNIST(tmp_path)
+    image, label = found[2]
+    assert (image.shape, image.dtype, label, label.dtype) == ((28, 28, 1), np.uint8, 9, np.int32)
+    np.testing.assert_array_equal(image.asnumpy()[..., 0], images[2])
+    assert len(found) == 3
+    assert data.vision.FashionMNIST(tmp_path, transform=lambda i, y: y + 1)[0] == 6
+    with pytest.raises(FileNotFoundError, match=r"t10k-images.*nothing is fetched"):
+        data.vision.MNIST(tmp_path, train=False)
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(idx(images)[:-1])
+    with pytest.raises(FormatError, match=r"train-images.*2351"):
+        data.vision.MNIST(tmp_path)
+
+
+def test_cifar(tmp_path):
+    rows = np.random.default_rng(0).integers(0, 256, (2, 3073)).astype(np.uint8)
+    folder = tmp_path / "cifar-10-batches-bin"
+    folder.mkdir()
+    (folder / "test_batch.bin").write_bytes(rows.tobytes())
+    found = data.vision.CIFAR10(tmp_path, train=False)
+    image, label = found[1]
+    assert (image.shape, label) == ((32, 32, 3), rows[1, 0])
+    np.testing.assert_array_equal(
+        image.asnumpy(), rows[1, 1:].reshape(3, 32, 32).transpose(1, 2, 0)
+    )
+    (tmp_path / "test.bin").write_bytes(np.insert(rows, 0, [7, 8], axis=1).tobytes())
+    for fine, expected in ((False, 7), (True, rows[0, 0])):
+        assert data.vision.CIFAR100(tmp_path, fine, train=False)[0][1] == expected
+    with pytest.raises(FileNotFoundError, match=r"data_batch_1.bin, data_batch_2"):
+        data.vision.CIFAR10(tmp_path)
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Two folders with a picture each, red and green, a record file and a list of them."""
+    cv2 = pytest.importorskip("cv2")
+    colours = {"a": (0, 0, 255), "b": (0, 255, 0)}
+    record = mx.recordio.MXIndexedRecordIO(tmp_path / "x.idx", tmp_path / "x.rec", "w")
+    for number, (name, colour) in enumerate(colours.items()):
+        (tmp_path / "all" / name).mkdir(parents=True)
+        image = np.full((4, 6, 3), colour, np.uint8)
+        cv2.imwrite(str(tmp_path / "all" / name / "one.png"), image)
+        header = mx.recordio.IRHeader(0, float(number), number, 0)
+        record.write_idx(number, mx.recordio.pack_img(header, image, img_fmt=".png"))
+    record.close()
+    (tmp_path / "all" / "b" / "notes.txt").write_text("no image")
+    (tmp_path / "all.lst").write_text("0\t1.5\t2\ta/one.png\n1\t3\t4\tb/one.png\n")
+    return tmp_path
+
+
+def test_images_in_files(pictures, caplog):
+    folders = data.vision.ImageFolderDataset(pictures / "all")
+    assert folders.synsets == ["a", "b"]
+    assert "notes.txt" in caplog.text
+    records = data.vision.ImageRecordDataset(pictures / "x.rec")
+    listed = data.vision.ImageListDataset(pictures / "all", pictures / "all.lst")
+    for found in (folders, records, listed):
+        assert len(found) == 2
+        for number, colour in enumerate(([255, 0, 0], [0, 255, 0])):
+            image, _ = found[number]
+            assert (image.shape, image.dtype) == ((4, 6, 3), np.uint8)
+            assert image.asnumpy()[0, 0].tolist() == colour
+    assert [folders[1][1], records[1][1], listed[0][1].tolist()] == [1, 1.0, [1.5, 2.0]]
+    assert data.vision.ImageFolderDataset(pictures / "all", flag=0)[0][0].shape == (4, 6, 1)
+    rows = data.vision.ImageListDataset(pictures / "all", [[7, "a/one.png"]])
+    assert rows[0][1].tolist() == [7]
+    (pictures / "all" / "a" / "two.jpg").write_bytes(b"no image")
+    with pytest.raises(FormatError, match=r"two.jpg"):
+        data.vision.ImageFolderDataset(pictures / "all")[1]
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        data.vision.ImageFolderDataset(pictures / "nowhere")
+    with pytest.raises(FormatError, match="row 0"):
+        data.vision.ImageListDataset(".", [["a.png"]])
+
+
+def test_transforms():
+    t = data.vision.transforms
+    rng = np.random.default_rng(0)
+    image = mx.nd.array(rng.integers(0, 256, (20, 30, 3)), dtype="uint8")
+    change = t.Compose([t.RandomResizedCrop(16), t.RandomFlipLeftRight(), t.ToTensor()])
+    assert change(image).shape == (3, 16, 16)
+    change = t.Compose([t.Resize(10, keep_ratio=True), t.CenterCrop((8, 6)), t.Cast("float32")])
+    assert change(image).shape == (6, 8, 3)
+    assert t.CenterCrop(40)(image).shape == (40, 40, 3)
+    middle = t.CenterCrop((4, 2))(image).asnumpy()
+    np.testing.assert_array_equal(middle, image.asnumpy()[9:11, 13:17])
+    part = t.CropResize(1, 2, 6, 4)(image).asnumpy()
+    np.testing.assert_array_equal(part, image.asnumpy()[2:6, 1:7])
+    assert t.CropResize(1, 2, 6, 4, size=(3, 5))(image).shape == (5, 3, 3)
+    tensor = t.Compose([t.ToTensor(), t.Normalize((0.1, 0.2, 0.3), (1, 2, 4))])(image).asnumpy()
+    expected = (image.asnumpy().transpose(2, 0, 1) / 255 - [[[0.1]], [[0.2]], [[0.3]]]) / [
+        [[1]], [[2]], [[4]]
+    ]  # fmt: skip
+    np.testing.assert_allclose(tensor, expected, rtol=1e-4, atol=1e-5)
+    colours = [
+        t.RandomBrightness(0.1), t.RandomContrast(0.1), t.RandomSaturation(0.1), t.RandomHue(0.1),
+        t.RandomColorJitter(0.1, 0.1, 0.1, 0.1), t.RandomLighting(0.1), t.RandomFlipTopBottom(),
+        t.RandomApply(t.Resize(7), p=0.0),
+    ]  # fmt: skip
+    for each in colours:
+        assert each(image).shape == image.shape
+    with pytest.raises(ParamError, match=r"RandomHue.*hue"):
+        t.RandomHue(-1)
+    with pytest.raises(ShapeError, match="CenterCrop"):
+        t.CenterCrop(3)(mx.nd.ones((2, 3)))
+
+
+def test_transforms_in_workers():
+    t = data.vision.transforms
+    images = mx.nd.array(np.random.default_rng(0).integers(0, 256, (6, 9, 9, 3)), dtype="uint8")
+    change = t.Compose([t.Resize(8), t.RandomFlipLeftRight(), t.ToTensor()])
+    source = data.ArrayDataset(images, list(range(6))).transform_first(change)
+    loader = data.DataLoader(source, batch_size=3, num_workers=2, timeout=100)
+    assert [x.shape for x, _ in loader] == [(3, 3, 8, 8)] * 2
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
