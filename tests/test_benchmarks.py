@@ -91,3 +91,15 @@ def test_layers():
         "resnet20 pool, train",
         "resnet20 pool, predict",
     ]
+
+
+def test_gluon_steps():
+    out, err = run("gluon.py", "--only", "gnomon", "gnomon plain", "--rows", "deep", "predict mlp")
+    assert not err
+    lines = out.splitlines()
+    assert lines[1] == "| a step | gnomon | gnomon plain |"
+    assert [line.split(" | ")[0][2:] for line in lines[3:]] == [
+        "deep 4",
+        "predict mlp 32",
+        "predict mlp 128",
+    ]
