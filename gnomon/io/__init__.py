@@ -5,6 +5,13 @@ from gnomon.io import io
 from gnomon.io.array_iter import NDArrayIter
 from gnomon.io.csv_iter import CSVIter
 from gnomon.io.desc import DataBatch, DataDesc
+from gnomon.io.image_record import (
+    ImageRecordInt8Iter,
+    ImageRecordIter,
+    ImageRecordIter_v1,
+    ImageRecordUInt8Iter,
+    ImageRecordUInt8Iter_v1,
+)
 from gnomon.io.iterator import DataIter
 from gnomon.io.libsvm import LibSVMIter
 from gnomon.io.mnist import MNISTIter
@@ -13,6 +20,11 @@ from gnomon.io.resize import ResizeIter
 
 __all__ = [
     "CSVIter",
+    "ImageRecordInt8Iter",
+    "ImageRecordIter",
+    "ImageRecordIter_v1",
+    "ImageRecordUInt8Iter",
+    "ImageRecordUInt8Iter_v1",
     "LibSVMIter",
     "MNISTIter",
     "DataBatch",

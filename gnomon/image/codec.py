@@ -1,0 +1,54 @@
+"""Images from compressed bytes: by libjpeg-turbo where it can, by OpenCV otherwise."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import FormatError, GnomonError
+
+Image = np.ndarray[Any, Any]
+JPEG = b"\xff\xd8\xff"
+
+
+def opencv(where: str) -> Any:
+    """The module cv2; GnomonError, which names what needs it, where it is not installed."""
+    try:
+        return import_module("cv2")
+    except ImportError as error:
+        raise GnomonError(f"{where} needs OpenCV: pip install 'gnomon[image]'") from error
+
+
+def _jpeg() -> Any:
+    try:
+        return import_module("simplejpeg")
+    except ImportError:
+        return None
+
+
+def decode(where: str, data: bytes, channels: int = 3, *, rgb: bool = True) -> Image:
+    """The image in `data` as uint8 (height, width, channels); 1 channel is grey, 4 as stored.
+
+    Raises:
+        FormatError: `data` is no image.
+        GnomonError: neither library is installed.
+    """
+    jpeg = _jpeg() if data[:3] == JPEG and channels in (1, 3) else None
+    if jpeg is not None:
+        space = "Gray" if channels == 1 else "RGB" if rgb else "BGR"
+        try:
+            return jpeg.decode_jpeg(data, colorspace=space, fastdct=False, fastupsample=False)
+        except ValueError:
+            pass  # CMYK, or broken: OpenCV reads more
+    cv2 = opencv(where)
+    flag = {1: cv2.IMREAD_GRAYSCALE, 3: cv2.IMREAD_COLOR}.get(channels, cv2.IMREAD_UNCHANGED)
+    found = cv2.imdecode(np.frombuffer(data, np.uint8), flag) if data else None
+    if found is None:
+        raise FormatError(f"{where}: expected an image, got {len(data)} bytes {data[:8]!r}...")
+    found = found[:, :, None] if found.ndim == 2 else found
+    if rgb and found.shape[2] >= 3:
+        swap = cv2.COLOR_BGR2RGB if found.shape[2] == 3 else cv2.COLOR_BGRA2RGBA
+        found = cv2.cvtColor(found, swap)
+    return found

@@ -1,0 +1,206 @@
+"""What `ImageRecordIter` does to an image before it is a row of a batch: MXNet's `aug_default`.
+
+In this order: shorter edge to `resize`; rotation, shear, scale and aspect; padding; a crop of the
+size that is wanted, at random or from the centre; brightness, contrast, saturation; hue, saturation
+and lightness; noise along the colours' main directions. Without options an image is cropped from
+its centre, after it was enlarged where it is too small.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import ParamError, complaint
+from gnomon.image.codec import Image, opencv
+from gnomon.ops.param import param
+
+Generator = np.random.Generator
+NEAREST, LINEAR, CUBIC, AREA, LANCZOS, AUTO, RANDOM = 0, 1, 2, 3, 4, 9, 10
+EIGENVALUES = np.array([55.46, 4.794, 1.148])
+EIGENVECTORS = np.array(
+    [[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]
+)
+
+
+class DefaultAugmenter:
+    """The options, and `augment`, which applies them with one image's own random numbers."""
+
+    resize: int = param(-1, doc="Size of the shorter edge at first; -1 leaves it.")
+    rand_crop: bool = param(False, doc="Crop at random, not from the centre.")
+    random_resized_crop: bool = param(False, doc="Crop a random part of the area, and resize it.")
+    max_rotate_angle: int = param(0, doc="Rotate by up to so many degrees.")
+    rotate: int = param(-1, doc="Rotate by so many degrees; -1 for none.")
+    max_aspect_ratio: float = param(0.0, doc="How far the aspect ratio may change.")
+    min_aspect_ratio: float | None = param(None, doc="Least ratio; 1 - max_aspect_ratio if None.")
+    max_shear_ratio: float = param(0.0, doc="How far to shear.")
+    max_crop_size: int = param(-1, doc="Largest crop, resized to the wanted size; -1 for none.")
+    min_crop_size: int = param(-1, doc="Smallest crop.")
+    max_random_scale: float = param(1.0, doc="Largest scale.")
+    min_random_scale: float = param(1.0, doc="Smallest scale.")
+    max_random_area: float = param(1.0, doc="Largest part of the area for random_resized_crop.")
+    min_random_area: float = param(1.0, doc="Smallest part of the area.")
+    max_img_size: float = param(1e10, doc="Largest side after rotation and scale.")
+    min_img_size: float = param(0.0, doc="Smallest side after rotation and scale.")
+    brightness: float = param(0.0, low=0, doc="How much brightness may change.")
+    contrast: float = param(0.0, low=0, doc="How much contrast may change.")
+    saturation: float = param(0.0, low=0, doc="How much saturation may change.")
+    pca_noise: float = param(0.0, low=0, doc="Deviation of noise along the main colours.")
+    random_h: int = param(0, low=0, doc="How much the hue may change, of 180.")
+    random_s: int = param(0, low=0, doc="How much the saturation may change, of 255.")
+    random_l: int = param(0, low=0, doc="How much the lightness may change, of 255.")
+    fill_value: int = param(255, low=0, high=255, doc="Colour of what is padded.")
+    inter_method: int = param(LINEAR, choices=(*range(5), AUTO, RANDOM), doc="Interpolation.")
+    pad: int = param(0, low=0, doc="Pixels to pad on each side.")
+
+    def check_crop(self, height: int, width: int) -> None:
+        """ParamError where options contradict each other."""
+        where = type(self).__name__
+        if self.random_resized_crop and (self.max_crop_size != -1 or self.min_crop_size != -1):
+            expected = "-1 beside random_resized_crop"
+            raise ParamError(complaint(where, "max_crop_size", expected, self.max_crop_size))
+        if self.max_crop_size != -1 and not 0 < self.min_crop_size <= self.max_crop_size:
+            expected = f"from 1 to max_crop_size={self.max_crop_size}"
+            raise ParamError(complaint(where, "min_crop_size", expected, self.min_crop_size))
+
+    def augment(self, image: Image, size: tuple[int, int], rng: Generator) -> Image:
+        """The image in the wanted (height, width), its channels as they are."""
+        cv2 = opencv(type(self).__name__)
+        if self.resize > 0:
+            h, w = image.shape[:2]
+            side = self.resize
+            to = (side, h * side // w) if h > w else (w * side // h, side)
+            image = self._resized(cv2, image, *to, rng)
+        if self._warps():
+            image = self._warped(cv2, image, rng)
+        if self.pad:
+            around = ((self.pad, self.pad), (self.pad, self.pad), (0, 0))
+            image = np.pad(image, around, constant_values=self.fill_value)
+        image = self._cropped(cv2, image, size, rng)
+        if image.shape[2] == 3:
+            image = self._coloured(cv2, image, rng)
+        return image
+
+    def _resized(self, cv2: Any, image: Image, width: int, height: int, rng: Generator) -> Image:
+        if image.shape[:2] == (height, width):
+            return image
+        method = self.inter_method
+        if method == AUTO:
+            grows = width >= image.shape[1] and height >= image.shape[0]
+            shrinks = width <= image.shape[1] and height <= image.shape[0]
+            method = AREA if shrinks else CUBIC if grows else LINEAR
+        elif method == RANDOM:
+            method = int(rng.integers(0, 5))
+        done = cv2.resize(image, (width, height), interpolation=method)
+        return done[:, :, None] if done.ndim == 2 else done
+
+    def _warps(self) -> bool:
+        plain = (self.max_rotate_angle, self.max_shear_ratio, max(self.rotate, 0))
+        ratio = (self.max_aspect_ratio or self.min_aspect_ratio) and not self.random_resized_crop
+        scaled = (self.max_random_scale, self.min_random_scale) != (1, 1)
+        bounded = self.max_img_size != 1e10 or self.min_img_size != 0
+        return any(plain) or bool(ratio) or scaled or bounded
+
+    def _ratio(self, rng: Generator) -> float:
+        if self.min_aspect_ratio is None:
+            return 1 + float(rng.uniform(-1, 1)) * self.max_aspect_ratio
+        return float(rng.uniform(self.min_aspect_ratio, self.max_aspect_ratio))
+
+    def _warped(self, cv2: Any, image: Image, rng: Generator) -> Image:
+        """Rotated, sheared and scaled about its centre, on a canvas of the scaled size."""
+        h, w = image.shape[:2]
+        shear = float(rng.uniform(-1, 1)) * self.max_shear_ratio
+        degrees = float(rng.uniform(-1, 1)) * self.max_rotate_angle
+        angle = math.radians(self.rotate if self.rotate > 0 else degrees)
+        scale = float(rng.uniform(self.min_random_scale, self.max_random_scale))
+        ratio = 1.0 if self.random_resized_crop else self._ratio(rng)
+        tall = 2 * scale / (1 + ratio)
+        wide = ratio * tall
+        low, high = self.min_img_size, self.max_img_size
+        width, height = (int(max(low, min(high, scale * n))) for n in (w, h))
+        cos, sin = math.cos(angle), math.sin(angle)
+        turn = np.array(
+            [
+                [tall * cos - shear * sin * wide, tall * sin + shear * cos * wide],
+                [-sin * wide, cos * wide],
+            ]
+        )
+        shift = (np.array([width, height]) - turn @ [w, h]) / 2
+        done = cv2.warpAffine(
+            image,
+            np.column_stack([turn, shift]),
+            (width, height),
+            flags=LINEAR if self.inter_method > LANCZOS else self.inter_method,
+            borderMode=cv2.BORDER_CONSTANT,
+            borderValue=(self.fill_value,) * 4,
+        )
+        return done[:, :, None] if done.ndim == 2 else done
+
+    def _cropped(self, cv2: Any, image: Image, size: tuple[int, int], rng: Generator) -> Image:
+        height, width = size
+        if self.random_resized_crop:
+            return self._random_area(cv2, image, size, rng)
+        if self.max_crop_size > 0:
+            side = int(rng.integers(self.min_crop_size, self.max_crop_size + 1))
+            image = self._covering(cv2, image, side, side, rng)
+            part = self._window(image, side, side, rng)
+            return self._resized(cv2, part, width, height, rng)
+        return self._window(self._covering(cv2, image, height, width, rng), height, width, rng)
+
+    def _covering(self, cv2: Any, image: Image, height: int, width: int, rng: Generator) -> Image:
+        """The image, enlarged where it is smaller than that."""
+        h, w = image.shape[:2]
+        factor = max(height / h, width / w)
+        if factor <= 1:
+            return image
+        to = max(width, int(w * factor)), max(height, int(h * factor))
+        return self._resized(cv2, image, *to, rng)
+
+    def _window(self, image: Image, height: int, width: int, rng: Generator) -> Image:
+        free = image.shape[0] - height, image.shape[1] - width
+        y, x = (int(rng.integers(0, n + 1)) if self.rand_crop else n // 2 for n in free)
+        return image[y : y + height, x : x + width]
+
+    def _random_area(self, cv2: Any, image: Image, size: tuple[int, int], rng: Generator) -> Image:
+        """A part of random area and aspect, resized; the centre where ten trials do not fit."""
+        h, w = image.shape[:2]
+        for _ in range(10):
+            area = float(rng.uniform(self.min_random_area, self.max_random_area)) * h * w
+            ratio = self._ratio(rng)
+            width, height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+            if 0 < width <= w and 0 < height <= h:
+                y, x = int(rng.integers(0, h - height + 1)), int(rng.integers(0, w - width + 1))
+                part = image[y : y + height, x : x + width]
+                return self._resized(cv2, part, size[1], size[0], rng)
+        side = min(h, w)
+        y, x = (h - side) // 2, (w - side) // 2
+        part = image[y : y + side, x : x + side]
+        return self._resized(cv2, part, size[1], size[0], rng)
+
+    def _coloured(self, cv2: Any, image: Image, rng: Generator) -> Image:
+        if self.brightness or self.contrast or self.saturation or self.pca_noise:
+            image = self._jittered(image.astype(np.float32), rng)
+        if self.random_h or self.random_s or self.random_l:
+            hls = cv2.cvtColor(image, cv2.COLOR_RGB2HLS).astype(np.int32)
+            for channel, most, top in ((0, self.random_h, 180), (1, self.random_l, 255),
+                                       (2, self.random_s, 255)):  # fmt: skip
+                hls[:, :, channel] += round(float(rng.uniform(-1, 1)) * most)
+                np.clip(hls[:, :, channel], 0, top, hls[:, :, channel])
+            image = cv2.cvtColor(hls.astype(np.uint8), cv2.COLOR_HLS2RGB)
+        return image
+
+    def _jittered(self, image: Image, rng: Generator) -> Image:
+        weights = np.array([0.299, 0.587, 0.114], np.float32)
+        brighter, sharper, fuller = (1 + rng.uniform(-1, 1, 3) * [
+            self.brightness, self.contrast, self.saturation]).astype(np.float32)  # fmt: skip
+        image = image * brighter
+        if self.contrast:
+            image = image * sharper + (1 - sharper) * (image @ weights).mean()
+        if self.saturation:
+            image = image * fuller + (1 - fuller) * (image @ weights)[:, :, None]
+        if self.pca_noise:
+            alpha = rng.normal(0, self.pca_noise, 3)
+            image = image + (EIGENVECTORS @ (alpha * EIGENVALUES)).astype(np.float32)
+        return np.clip(image, 0, 255).round().astype(np.uint8)

@@ -1,0 +1,249 @@
+"""ImageRecordIter: crops, colours, order, parts, threads, damage, training."""
+
+import cv2
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon.recordio.source import Records
+
+COUNT = 7
+RNG = np.random.default_rng(0)
+IMAGES = [RNG.integers(0, 256, (10 + k % 3, 12, 3)).astype(np.uint8) for k in range(COUNT)]
+MEAN, STD = np.array([10, 20, 30]).reshape(3, 1, 1), np.array([2, 3, 4]).reshape(3, 1, 1)
+
+
+def pack(folder, images=IMAGES, suffix=".png", labels=None):
+    path = str(folder / "a.rec")
+    with mx.recordio.MXRecordIO(path, "w") as file:
+        for k, image in enumerate(images):
+            label = float(k) if labels is None else labels[k]
+            data = cv2.imencode(suffix, image[..., ::-1] if image.ndim == 3 else image)[1]
+            file.write(mx.recordio.pack((0, label, k, 0), data.tobytes()))
+    return path
+
+
+@pytest.fixture
+def rec(tmp_path):
+    return pack(tmp_path)
+
+
+def make(rec, kind=mx.io.ImageRecordIter, **options):
+    options = {"data_shape": (3, 8, 8), "batch_size": 3, "preprocess_threads": 2, **options}
+    return kind(path_imgrec=rec, **options)
+
+
+def center(image, height=8, width=8):
+    y, x = (image.shape[0] - height) // 2, (image.shape[1] - width) // 2
+    return image[y : y + height, x : x + width].transpose(2, 0, 1).astype(np.float32)
+
+
+def first(rec, **options):
+    return next(make(rec, **options)).data[0].asnumpy()
+
+
+def seen(it, epochs=1):
+    found = []
+    for _ in range(epochs):
+        found += [(b.label[0].asnumpy().tolist(), b.pad, b.index.tolist()) for b in it]
+        it.reset()
+    return found
+
+
+CENTERS = np.stack([center(image) for image in IMAGES[:3]])
+
+
+def test_crops_from_the_centre(rec):
+    it = make(rec)
+    assert it.provide_data == [("data", (3, 3, 8, 8))]
+    assert it.provide_label == [("softmax_label", (3,))]
+    np.testing.assert_array_equal(next(it).data[0].asnumpy(), CENTERS)
+
+
+def test_colours(rec):
+    means = {"mean_r": 10, "mean_g": 20, "mean_b": 30, "std_r": 2, "std_g": 3, "std_b": 4}
+    np.testing.assert_allclose(
+        first(rec, **means, scale=0.5), (CENTERS - MEAN) * 0.5 / STD, 1e-5, 1e-4
+    )
+    np.testing.assert_array_equal(first(rec, mirror=True), CENTERS[..., ::-1])
+    half = first(rec, dtype="float16", **means)
+    assert half.dtype == np.float16
+    np.testing.assert_allclose(half, (CENTERS - MEAN) / STD, 1e-3, 1e-2)
+    grey = first(rec, data_shape=(1, 8, 8))
+    wanted = [cv2.cvtColor(image, cv2.COLOR_RGB2GRAY) for image in IMAGES[:3]]
+    np.testing.assert_allclose(grey[:, 0], [center(g[..., None])[0] for g in wanted], atol=1)
+
+
+def test_whole_numbers(rec):
+    whole = first(rec, kind=mx.io.ImageRecordUInt8Iter)
+    assert whole.dtype == np.uint8
+    np.testing.assert_array_equal(whole, CENTERS)
+    small = first(rec, kind=mx.io.ImageRecordInt8Iter, mean_r=100)
+    assert small.dtype == np.int8
+    np.testing.assert_array_equal(small[:, 1:], CENTERS[:, 1:].clip(-128, 127))
+    np.testing.assert_array_equal(small[:, 0], (CENTERS[:, 0] - 100).clip(-128, 127))
+
+
+@pytest.mark.parametrize("side", [9, 20])
+def test_shorter_edge(rec, side):
+    got = first(rec, resize=side, inter_method=1)
+    for image, x in zip(IMAGES, got, strict=False):
+        h, w = image.shape[:2]
+        size = (side, h * side // w) if h > w else (w * side // h, side)
+        np.testing.assert_array_equal(x, center(cv2.resize(image, size)))
+
+
+def test_small_images_are_enlarged_and_padded_ones_not(rec):
+    np.testing.assert_array_equal(
+        first(rec, data_shape=(3, 16, 16))[2], center(cv2.resize(IMAGES[2], (16, 16)), 16, 16)
+    )
+    padded = first(rec, data_shape=(3, 14, 16), pad=2, fill_value=7)
+    for image, x in zip(IMAGES, padded, strict=False):
+        wide = np.pad(image, ((2, 2), (2, 2), (0, 0)), constant_values=7)
+        np.testing.assert_array_equal(x, center(wide, 14, 16))
+
+
+def test_turned_by_a_quarter(rec):
+    square = IMAGES[2]  # 12 x 12
+    got = first(rec, rotate=90, data_shape=(3, 8, 8))[2]
+    wanted = center(np.rot90(square))
+    assert min(np.abs(got - wanted).max(), np.abs(got - np.roll(wanted, 1, 1)).mean()) < 60
+    assert first(rec, max_rotate_angle=30, max_shear_ratio=0.2, max_random_scale=1.3).shape == (
+        3, 3, 8, 8,
+    )  # fmt: skip
+
+
+def test_rounds(rec):
+    assert seen(make(rec), 2) == [
+        ([0, 1, 2], 0, [0, 1, 2]),
+        ([3, 4, 5], 0, [3, 4, 5]),
+        ([6, 0, 1], 2, [6, 0, 1]),
+        ([2, 3, 4], 0, [2, 3, 4]),
+        ([5, 6, 0], 1, [5, 6, 0]),
+    ]
+    plain = make(rec, round_batch=False)
+    assert seen(plain) == seen(plain)
+    next(plain)
+    plain.reset()
+    assert seen(plain)[0] == ([0, 1, 2], 0, [0, 1, 2])
+
+
+def test_order_by_seed(rec):
+    runs = [seen(make(rec, shuffle=True, seed=s, batch_size=7), 2) for s in (1, 1, 2)]
+    assert runs[0] == runs[1] != runs[2]
+    assert sorted(runs[0][0][0]) == sorted(runs[0][1][0]) == list(range(7))
+    assert runs[0][0] != runs[0][1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rand_crop": True, "rand_mirror": True},
+        {"random_resized_crop": True, "min_random_area": 0.3, "max_aspect_ratio": 0.2},
+        {"max_crop_size": 9, "min_crop_size": 6, "rand_crop": True, "inter_method": 10},
+        {"brightness": 0.3, "contrast": 0.3, "saturation": 0.3, "pca_noise": 0.1},
+        {"random_h": 30, "random_s": 30, "random_l": 30},
+        {"max_random_contrast": 0.2, "max_random_illumination": 9},
+    ],
+)
+def test_chance_follows_the_seed_and_not_the_threads(rec, options):
+    def drawn(**more):
+        it = make(rec, **options, **more)
+        return [batch.data[0].asnumpy() for _ in range(2) for batch in [*it, it.reset()][:-1]]
+
+    one = drawn(preprocess_threads=1, prefetch_buffer=0)
+    np.testing.assert_array_equal(one, drawn(preprocess_threads=3, prefetch_buffer=5))
+    assert not np.array_equal(one, drawn(seed_aug=5))
+    assert not np.array_equal(one[0], one[2])
+    plain = first(rec)
+    assert one[0].min() + 10 >= 0
+    assert abs(one[0].mean() - plain.mean()) < 60
+
+
+def test_parts_make_the_whole(rec):
+    parts = [seen(make(rec, num_parts=3, part_index=k, batch_size=1)) for k in range(3)]
+    assert [label for part in parts for (label,), _, _ in part] == list(range(7))
+    assert seen(make(rec, num_parts=3, part_index=1, batch_size=3))[0] == ([2, 3, 2], 1, [2, 3, 2])
+
+
+def test_labels_of_a_list_and_several(rec, tmp_path):
+    lines = [f"{k}\t{k * 10}\t{k + 0.5}\tx.png\n" for k in range(COUNT)]
+    (tmp_path / "l.lst").write_text("".join(lines))
+    it = make(rec, path_imglist=str(tmp_path / "l.lst"), label_width=2)
+    assert it.provide_label == [("softmax_label", (3, 2))]
+    assert next(it).label[0].asnumpy().tolist() == [[0, 0.5], [10, 1.5], [20, 2.5]]
+    with pytest.raises(mx.MXNetError, match="expected 2 labels"):
+        next(make(rec, label_width=2))
+
+
+def test_mean_image_is_made_and_read(rec, tmp_path):
+    file = str(tmp_path / "mean.bin")
+    wanted = np.mean([center(image) for image in IMAGES], 0)
+    np.testing.assert_allclose(first(rec, mean_img=file), CENTERS - wanted, 1e-4, 1e-3)
+    np.testing.assert_allclose(mx.nd.load(file)["mean_img"].asnumpy(), wanted, 1e-5)
+    np.testing.assert_allclose(first(rec, mean_img=file), CENTERS - wanted, 1e-4, 1e-3)
+    with pytest.raises(mx.MXNetError, match="expected an image of shape"):
+        make(rec, mean_img=file, data_shape=(3, 4, 4))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"data_shape": (3, 8)}, "channels, height, width"),
+        ({"data_shape": (2, 8, 8)}, "1, 3 or 4"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"preprocess_thread": 2}, "did you mean 'preprocess_threads'"),
+        ({"aug_seq": "mine"}, "aug_default"),
+        ({"inter_method": 7}, "inter_method"),
+        ({"std_r": 0}, "std_r"),
+        ({"max_crop_size": 5}, "min_crop_size"),
+        ({"random_resized_crop": True, "max_crop_size": 5, "min_crop_size": 3}, "beside"),
+        ({"num_parts": 2, "part_index": 2}, "below num_parts=2"),
+        ({"num_parts": 9, "part_index": 0}, "no records"),
+    ],
+)
+def test_bad_options(rec, options, words):
+    with pytest.raises(mx.MXNetError, match=words):
+        make(rec, **options)
+
+
+def test_damage_is_told_or_passed_over(rec, tmp_path):
+    with pytest.raises(mx.MXNetError, match=r"no\.rec"):
+        make(str(tmp_path / "no.rec"))
+    content = bytearray((tmp_path / "a.rec").read_bytes())
+    third = Records(rec).offset(2)
+    content[third + 40 : third + 60] = bytes(20)  # inside the image
+    (tmp_path / "b.rec").write_bytes(content)
+    it = make(str(tmp_path / "b.rec"))
+    with pytest.raises(mx.MXNetError, match=rf"b\.rec: offset {third}: .*expected an image"):
+        next(it)
+    it = make(str(tmp_path / "b.rec"), skip_corrupt=True, round_batch=False)
+    assert [x[0] for x in seen(it)] == [[0, 1, 3], [3, 4, 5], [6, 0, 1]]
+    assert it.skipped == 1
+    content[third : third + 4] = b"\0\0\0\0"  # the record's own mark
+    (tmp_path / "c.rec").write_bytes(content)
+    with pytest.raises(mx.MXNetError, match=rf"c\.rec: offset {third}: record header"):
+        make(str(tmp_path / "c.rec"))
+    it = make(str(tmp_path / "c.rec"), skip_corrupt=True)
+    assert next(it).label[0].asnumpy().tolist() == [0, 1, 3]
+    assert it.skipped == 1
+
+
+def test_jpeg_is_decoded_as_by_opencv(tmp_path):
+    smooth = cv2.resize(IMAGES[2], (64, 64), interpolation=cv2.INTER_CUBIC)
+    rec = pack(tmp_path, [smooth, smooth[..., 0]], ".jpg")
+    got = first(rec, data_shape=(3, 64, 64), batch_size=2)
+    for x, image in zip(got, (smooth, smooth[..., 0]), strict=True):
+        data = cv2.imencode(".jpg", image[..., ::-1] if image.ndim == 3 else image)[1]
+        wanted = cv2.imdecode(data, cv2.IMREAD_COLOR)[..., ::-1].transpose(2, 0, 1)
+        assert np.abs(x - wanted).max() <= 2
+
+
+def test_a_module_learns_from_records(tmp_path):
+    images = [np.full((8, 8, 3), 40 + 170 * (k % 2), np.uint8) for k in range(20)]
+    rec = pack(tmp_path, images, labels=[float(k % 2) for k in range(20)])
+    it = make(rec, batch_size=10, shuffle=True, mean_r=128, mean_g=128, mean_b=128, scale=0.01)
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2)
+    module = mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"))
+    module.fit(it, num_epoch=8, optimizer_params={"learning_rate": 0.5})
+    assert dict(module.score(it, "acc"))["accuracy"] == 1
