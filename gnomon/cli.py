@@ -17,9 +17,10 @@ from gnomon import __version__
 from gnomon.base import GnomonError, Later
 
 if TYPE_CHECKING:
-    from gnomon import demo, doctor, run
+    from gnomon import demo, doctor, im2rec, run
 else:  # a command imports what it needs alone
     demo, doctor, run = Later("gnomon.demo"), Later("gnomon.doctor"), Later("gnomon.run")
+    im2rec = Later("gnomon.im2rec")
 
 
 def positive(text: str) -> int:
@@ -57,12 +58,16 @@ def _run(options: argparse.Namespace) -> int:
     return start(options.program, options.arguments)
 
 
+def _im2rec(options: argparse.Namespace) -> int:
+    return im2rec.main(options)
+
+
 def _doctor(_: argparse.Namespace) -> int:
     return doctor.examine()
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command's arguments."""
+def parser(command: str = "") -> argparse.ArgumentParser:
+    """The arguments of all commands, and every option of `command`."""
     top = argparse.ArgumentParser(prog="gnomon", description=__doc__.splitlines()[0])
     top.add_argument("--version", action="version", version=f"gnomon {__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -91,6 +96,11 @@ def parser() -> argparse.ArgumentParser:
     program.add_argument("arguments", nargs=argparse.REMAINDER, help="the program's own arguments")
     program.set_defaults(run=_run)
 
+    packing = commands.add_parser("im2rec", help="list the images of a folder, pack record files")
+    packing.set_defaults(run=_im2rec)
+    if command == "im2rec":  # else its module is not imported
+        im2rec.options(packing)
+
     examine = commands.add_parser("doctor", help="tell what this machine offers and lacks")
     examine.set_defaults(run=_doctor)
     return top
@@ -99,7 +109,8 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; gives its exit code."""
     try:
-        options = parser().parse_args(arguments)
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        options = parser(*given[:1]).parse_args(given)
         code: int = options.run(options)
     except (GnomonError, OSError, argparse.ArgumentTypeError) as error:
         print(f"gnomon: {error}", file=sys.stderr)

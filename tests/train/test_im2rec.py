@@ -1,0 +1,116 @@
+"""`gnomon im2rec`: lists, records, and the errors on the way."""
+
+import cv2
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon import cli
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("cat/a.png", "cat/b.png", "dog/c.jpg", "dog/deep/d.png", "dog/note.txt"):
+        file = tmp_path / "images" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("not an image")
+        if file.suffix != ".txt":
+            cv2.imwrite(str(file), RNG.integers(0, 256, (10, 16, 3)).astype(np.uint8))
+    return tmp_path
+
+
+def lines(name):
+    with open(name) as stream:  # noqa: PTH123
+        return [line.rstrip("\n").split("\t") for line in stream]
+
+
+def im2rec(*arguments):
+    return cli.main(["im2rec", *map(str, arguments)])
+
+
+def test_lists(folder):
+    assert im2rec("--list", "--recursive", "--no-shuffle", "all", "images") == 0
+    assert lines("all.lst") == [
+        ["0", "0.000000", "cat/a.png"],
+        ["1", "0.000000", "cat/b.png"],
+        ["2", "1.000000", "dog/c.jpg"],
+        ["3", "2.000000", "dog/deep/d.png"],
+    ]
+    im2rec("flat", "images/cat", "--list", "--exts", ".png")
+    assert sorted(lines("flat.lst")) == [["0", "0.000000", "a.png"], ["1", "0.000000", "b.png"]]
+
+
+def test_lists_in_parts(folder):
+    im2rec("--list", "--recursive", "--train-ratio", "0.5", "--test-ratio", "0.25", "p", "images")
+    found = {kind: lines(f"p_{kind}.lst") for kind in ("train", "test", "val")}
+    assert {kind: len(rows) for kind, rows in found.items()} == {"train": 2, "test": 1, "val": 1}
+    assert sorted(row[0] for rows in found.values() for row in rows) == ["0", "1", "2", "3"]
+    im2rec("--list", "--recursive", "--chunks", "2", "c", "images")
+    assert [len(lines(f"c_{k}.lst")) for k in (0, 1)] == [2, 2]
+
+
+def test_records(folder):
+    im2rec("--list", "--recursive", "--no-shuffle", "all", "images")
+    assert im2rec("all", "images", "--encoding", ".png", "--quality", "3") == 0
+    with mx.recordio.MXIndexedRecordIO("all.idx", "all.rec", "r") as file:
+        assert file.keys == [0, 1, 2, 3]
+        header, image = mx.recordio.unpack_img(file.read_idx(3))
+    assert (header.id, header.label) == (3, 2.0)
+    np.testing.assert_array_equal(image, cv2.imread("images/dog/deep/d.png"))
+    it = mx.io.ImageRecordIter(path_imgrec="all.rec", data_shape=(3, 10, 10), batch_size=4)
+    assert next(it).label[0].asnumpy().tolist() == [0, 0, 1, 2]
+    assert sorted(p.name for p in folder.iterdir()) == ["all.idx", "all.lst", "all.rec", "images"]
+
+
+def test_sizes_colours_and_files_as_they_are(folder):
+    im2rec("--list", "cats", "images/cat")
+
+    def image(*options):
+        im2rec("cats", "images/cat", "--encoding", ".png", "--quality", "1", *options)
+        with mx.recordio.MXIndexedRecordIO("cats.idx", "cats.rec", "r") as file:
+            return mx.recordio.unpack(file.read_idx(0))[1]
+
+    def shape(data):
+        return cv2.imdecode(np.frombuffer(data, np.uint8), -1).shape
+
+    assert shape(image("--resize", "5")) == (5, 8, 3)
+    assert shape(image("--center-crop")) == (10, 10, 3)
+    assert shape(image("--center-crop", "--resize", "20", "--color", "0")) == (20, 20)
+    assert image("--pass-through") == (folder / "images/cat/a.png").read_bytes()
+
+
+def test_several_labels(folder, capsys):
+    (folder / "two.lst").write_text("7\t1.5\t2\tcat/a.png\n")
+    assert im2rec("two", "images") == 1
+    assert "need --pack-label" in capsys.readouterr().err
+    assert im2rec("two", "images", "--pack-label") == 0
+    with mx.recordio.MXIndexedRecordIO("two.idx", "two.rec", "r") as file:
+        assert mx.recordio.unpack(file.read_idx(7))[0].label.tolist() == [1.5, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "write one by --list"),
+        ("x\tcat/a.png\n", "line 1"),
+        ("0\t1\tcat/none.png\n", "none.png"),
+        ("0\t1\tdog/note.txt\n", "is no image"),
+    ],
+)
+def test_what_is_wrong_is_told_and_nothing_left(folder, capsys, text, words):
+    if text:
+        (folder / "bad.lst").write_text(text)
+    before = sorted(folder.iterdir())
+    assert im2rec("bad", "images") == 1
+    assert words in capsys.readouterr().err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_folders_without_images_are_told(folder, capsys):
+    assert im2rec("--list", "x", "nowhere") == 1
+    assert "is no folder" in capsys.readouterr().err
+    assert im2rec("--list", "x", "images") == 1
+    assert "there are no images" in capsys.readouterr().err
