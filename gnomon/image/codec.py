@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from gnomon.base import FormatError, GnomonError
+from gnomon.lock import load_module
 
 Image = np.ndarray[Any, Any]
 JPEG = b"\xff\xd8\xff"
@@ -16,14 +16,14 @@ JPEG = b"\xff\xd8\xff"
 def opencv(where: str) -> Any:
     """The module cv2; GnomonError, which names what needs it, where it is not installed."""
     try:
-        return import_module("cv2")
+        return load_module("cv2")
     except ImportError as error:
         raise GnomonError(f"{where} needs OpenCV: pip install 'gnomon[image]'") from error
 
 
 def _jpeg() -> Any:
     try:
-        return import_module("simplejpeg")
+        return load_module("simplejpeg")
     except ImportError:
         return None
 
