@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gnomon.dtype import DType, float32
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
+from gnomon.ops.case import case
 from gnomon.ops.infer import Shapes, Types, normal_axis, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
@@ -120,3 +123,37 @@ class BatchNorm(Op):
 def statistics_dtype(dtype: DType) -> DType:
     """float32 for half floats, else the dtype itself."""
     return float32 if dtype.size < 4 else dtype
+
+
+@op("_contrib_BatchNormWithReLU", inputs=INPUTS, aux=STATES, outputs=("output", "mean", "var"))
+class BatchNormWithReLU(BatchNorm):
+    """`BatchNorm`, of whose result what is negative is 0."""
+
+    cases = (case((4, 3, 2), (3,), (3,), (3,), (3,), low=0.2, fix_gamma=False),)
+
+    def forward(
+        self, data: Expr, gamma: Expr, beta: Expr, *states: Expr, train: bool = False
+    ) -> tuple[Expr, Expr, Expr]:
+        y, center, spread = super().forward(data, gamma, beta, *states, train=train)
+        return fn.relu(y), center, spread
+
+    def backward(
+        self, out_grads: Any, inputs: Any, outputs: Any, *, train: bool = True
+    ) -> tuple[Expr | None, ...]:
+        passed = fn.where(fn.gt(outputs[0], 0), out_grads[0], 0)
+        return super().backward((passed, *out_grads[1:]), inputs, outputs, train=train)
+
+    def reference(self, data: Any, gamma: Any, beta: Any, mean: Any, var: Any) -> Any:
+        normal = (data - mean[:, None]) / np.sqrt(var[:, None] + self.eps)
+        return np.maximum(normal * gamma[:, None] + beta[:, None], 0)
+
+
+@op("_contrib_SyncBatchNorm", inputs=INPUTS, aux=STATES, outputs=("output", "mean", "var"))
+class SyncBatchNorm(BatchNorm):
+    """`BatchNorm` along the second axis; in one process there is nothing to synchronize."""
+
+    ndev: int = param(1, low=1, doc="Devices that share a batch; no meaning in one process.")
+    key: str = param(doc="Name of the layer, by which devices meet.")
+    axis = 1  # no field
+    cudnn_off = False
+    min_calib_range = max_calib_range = None

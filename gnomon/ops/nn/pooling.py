@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from gnomon.base import ParamError, complaint
 from gnomon.expr import call, ext, fn
 from gnomon.expr.node import Expr
@@ -110,3 +112,26 @@ class Pooling(Op):
     def sums(self, x: Expr, kernel: window.Sizes, stride: window.Sizes, pad: window.Sizes) -> Expr:
         """The sum of every window."""
         return ext.pool(x, "sum", kernel, stride, pad, self.full)
+
+
+@op("Pooling_v1")
+class PoolingV1(Pooling):
+    """`Pooling` as it once was: padding counts as 0, and means divide by the whole window."""
+
+    pool_type: str = param("max", choices=("avg", "max", "sum"), doc="What is made of it.")
+    pooling_convention: str = param(
+        "valid", choices=("full", "valid"), doc="Whether sizes are rounded down or up (full)."
+    )
+    cudnn_off = False
+    p_value = count_include_pad = layout = None
+
+    def pooled(
+        self, x: Expr, kernel: window.Sizes, stride: window.Sizes, pad: window.Sizes
+    ) -> Expr:
+        if self.pool_type == "max":
+            none, around = (0,) * len(pad), (0, 0, *pad)
+            return super().pooled(ext.pad(x, around, around), kernel, stride, none)
+        if self.pool_type == "sum":
+            return super().pooled(x, kernel, stride, pad)
+        total = type(self)(**{**self._given, "pool_type": "sum"})
+        return total.pooled(x, kernel, stride, pad) / float(math.prod(kernel))

@@ -1,0 +1,183 @@
+"""Operators on regions of images: the maximum of parts of each, and correlation of patches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.ops.case import case
+from gnomon.ops.host import Array, HostOp
+from gnomon.ops.infer import Shapes, Types
+from gnomon.ops.op import op
+from gnomon.ops.param import Dims, param
+
+
+@op("ROIPooling", inputs=("data", "rois"), aliases=("_npx_roi_pooling",))
+class ROIPooling(HostOp):
+    """The maximum of each of `pooled_size` parts of regions of `data` (N, C, h, w).
+
+    A row of `rois` is a number of an image, and the first and last column and row: (n, x0, y0, x1,
+    y1), times `spatial_scale`. A part that lies outside of the image gives 0.
+    """
+
+    pooled_size: Dims = param(low=1, doc="Rows and columns of parts.")
+    spatial_scale: float = param(doc="Size of `data` as a share of what `rois` speak of.")
+
+    def check(self) -> None:
+        if len(self.pooled_size) != 2:
+            raise ParamError(complaint(self.name, "pooled_size", "2 numbers", self.pooled_size))
+
+    def shapes(self, s: Shapes) -> None:
+        s["rois"] = (-1, 5)
+        s["output"] = (s.need("rois")[0], s.rank("data", 4)[1], *self.pooled_size)
+
+    def types(self, t: Types) -> None:
+        t.same()
+        t.check("data", "f")
+
+    def parts(self, data: Array, rois: Array) -> Iterator[tuple[int, int, int, int, slice, slice]]:
+        """Each part that has pixels: its region, image, row, column, and the pixels.
+
+        Raises:
+            GnomonError: a region is of an image that there is not.
+        """
+        n, _, h, w = data.shape
+        images = rois[:, 0].astype(np.int64)
+        if images.size and not 0 <= images.min() <= images.max() < n:
+            expected, got = f"numbers of images below {n}", f"{images.min()}, {images.max()}"
+            raise GnomonError(complaint(self.name, "rois", expected, got))
+        scaled = rois[:, 1:].astype(np.float32) * np.float32(self.spatial_scale)
+        corners = np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int64)
+        for r, (x0, y0, x1, y1) in enumerate(corners):
+            rows = self.spans(y0, y1, self.pooled_size[0], h)
+            columns = self.spans(x0, x1, self.pooled_size[1], w)
+            for i, down in enumerate(rows):
+                for j, right in enumerate(columns):
+                    if down.start < down.stop and right.start < right.stop:
+                        yield r, int(images[r]), i, j, down, right
+
+    def spans(self, first: int, last: int, count: int, size: int) -> list[slice]:
+        """A side of a region in so many parts, as far as the image has them."""
+        step = np.float32(max(last - first + 1, 1)) / np.float32(count)
+        borders = np.arange(count + 1, dtype=np.float32) * step
+        starts, stops = np.floor(borders[:-1]), np.ceil(borders[1:])
+        ends = (np.clip(e.astype(int) + first, 0, size) for e in (starts, stops))
+        return [slice(int(a), int(b)) for a, b in zip(*ends, strict=True)]
+
+    def compute(self, data: Array, rois: Array) -> Array:
+        found = np.zeros((len(rois), data.shape[1], *self.pooled_size), data.dtype)
+        for r, n, i, j, down, right in self.parts(data, rois):
+            found[r, :, i, j] = data[n, :, down, right].max((1, 2))
+        return found
+
+    def gradient(self, grad: Array, data: Array, rois: Array) -> dict[str, Array]:
+        found = np.zeros_like(data)
+        channels = np.arange(data.shape[1])
+        for r, n, i, j, down, right in self.parts(data, rois):
+            region = data[n, :, down, right]
+            rows, columns = np.divmod(region.reshape(len(channels), -1).argmax(1), region.shape[2])
+            found[n, channels, rows + down.start, columns + right.start] += grad[r, :, i, j]
+        return {"data": found}
+
+
+@op("Correlation", inputs=("data1", "data2"))
+class Correlation(HostOp):
+    """Products of patches of `data1` with patches of `data2` around the same place.
+
+    A channel of the result for each displacement, row by row; each a mean over patch and channels.
+    """
+
+    kernel_size: int = param(1, low=1, doc="Side of a patch; odd.")
+    max_displacement: int = param(1, low=0, doc="How far a patch is displaced.")
+    stride1: int = param(1, low=1, doc="Distance of neighbouring patches of `data1`.")
+    stride2: int = param(1, low=1, doc="Distance of neighbouring displacements.")
+    pad_size: int = param(0, low=0, doc="Zeros around either image.")
+    is_multiply: bool = param(True, doc="Products; else absolute differences.")
+    cases = (
+        case((2, 3, 4, 5), (2, 3, 4, 5), pad_size=1),
+        case((1, 2, 6, 7), (1, 2, 6, 7), kernel_size=3, max_displacement=2, stride2=2, pad_size=3),
+        case((1, 1, 5, 5), (1, 1, 5, 5), stride1=2, pad_size=1, is_multiply=False),
+    )
+
+    def check(self) -> None:
+        if self.kernel_size % 2 == 0:
+            raise ParamError(complaint(self.name, "kernel_size", "an odd size", self.kernel_size))
+
+    @property
+    def steps(self) -> list[int]:
+        """The displacements along an axis."""
+        reach = self.max_displacement // self.stride2
+        return [k * self.stride2 for k in range(-reach, reach + 1)]
+
+    @property
+    def border(self) -> int:
+        """What the displacements and half a patch take of each side."""
+        return self.max_displacement + self.kernel_size // 2
+
+    def shapes(self, s: Shapes) -> None:
+        s.same("data1", "data2")
+        n, _, *space = s.rank("data1", 4)
+        inner = [d + 2 * self.pad_size - 2 * self.border for d in space]
+        sizes = [-(-d // self.stride1) for d in inner]
+        if any(m < 1 and d != -1 for m, d in zip(sizes, space, strict=True)):
+            raise s.refuse("data1", "room for a patch and its displacements", tuple(space))
+        s["output"] = (n, len(self.steps) ** 2, *sizes)
+
+    def types(self, t: Types) -> None:
+        t.same()
+        t.check("data1", "f")
+
+    def padded(self, data: Array) -> Array:
+        """`data` with zeros around it."""
+        around = (self.pad_size, self.pad_size)
+        return np.pad(data, ((0, 0), (0, 0), around, around))
+
+    def windows(self, shape: tuple[int, ...]) -> Iterator[tuple[int, int, tuple[slice, ...]]]:
+        """Where each element of a patch lies, for all patches: and how far it is displaced."""
+        space = [d - 2 * self.border for d in shape[2:]]
+        half = self.kernel_size // 2
+        for dy in range(-half, half + 1):
+            for dx in range(-half, half + 1):
+                places = (
+                    slice(self.border + d, self.border + d + n, self.stride1)
+                    for d, n in zip((dy, dx), space, strict=True)
+                )
+                yield dy, dx, (slice(None), slice(None), *places)
+
+    @staticmethod
+    def moved(place: tuple[slice, ...], by: tuple[int, int]) -> tuple[slice, ...]:
+        """A place that far away."""
+        far = (slice(p.start + d, p.stop + d, p.step) for p, d in zip(place[2:], by, strict=True))
+        return (*place[:2], *far)
+
+    def compute(self, data1: Array, data2: Array) -> Array:
+        a, b = self.padded(data1), self.padded(data2)
+        shifts = [(dy, dx) for dy in self.steps for dx in self.steps]
+        channels = []
+        for by in shifts:
+            total: Array | float = 0.0
+            for _, _, place in self.windows(a.shape):
+                left, right = a[place], b[self.moved(place, by)]
+                total = total + (left * right if self.is_multiply else np.abs(left - right)).sum(1)
+            channels.append(total)
+        return np.asarray(np.stack(channels, 1) / (self.kernel_size**2 * data1.shape[1]))
+
+    reference = compute
+
+    def gradient(self, grad: Array, data1: Array, data2: Array) -> tuple[Array, ...]:
+        a, b = self.padded(data1), self.padded(data2)
+        found = [np.zeros_like(a), np.zeros_like(b)]
+        grad = grad / (self.kernel_size**2 * data1.shape[1])
+        shifts = [(dy, dx) for dy in self.steps for dx in self.steps]
+        for k, by in enumerate(shifts):
+            g = grad[:, k, None]
+            for _, _, place in self.windows(a.shape):
+                away = self.moved(place, by)
+                left, right = a[place], b[away]
+                sign = np.sign(left - right)
+                found[0][place] += g * (right if self.is_multiply else sign)
+                found[1][away] += g * (left if self.is_multiply else -sign)
+        inner = slice(self.pad_size, -self.pad_size or None)
+        return tuple(e[:, :, inner, inner] for e in found)

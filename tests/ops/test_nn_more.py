@@ -1,0 +1,49 @@
+"""Layers whose states MXNet's functions do not take: what it gave through symbols."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import gnomon as mx
+from gnomon import nd
+
+DATA = [[0.2, 0.4, 0.6], [0.3, 0.9, 0.5], [0.1, 0.2, 0.7], [0.8, 0.6, 0.4]]
+
+
+def test_activations_are_pulled_to_a_share():
+    attrs = {"sparseness_target": 0.2, "penalty": 0.1, "momentum": 0.9}
+    net = mx.sym.IdentityAttachKLSparseReg(mx.sym.var("x"), name="reg", **attrs)
+    assert net.list_auxiliary_states() == ["reg_moving_avg"]
+    assert net.list_outputs() == ["reg_output"]
+    x, average, grad = nd.array(DATA), nd.array([0.3, 0.4, 0.5]), nd.zeros((4, 3))
+    bound = net.bind(mx.cpu(), {"x": x}, {"x": grad}, "write", {"reg_moving_avg": average})
+    (out,) = bound.forward(is_train=True)
+    bound.backward(nd.ones((4, 3)))
+    np.testing.assert_array_equal(out.asnumpy(), x.asnumpy())
+    np.testing.assert_allclose(average.asnumpy(), [0.305, 0.4125, 0.505], 1e-6)
+    slopes = [1.0495342, 1.0876853, 1.1220121]  # by MXNet
+    np.testing.assert_allclose(grad.asnumpy(), np.tile(slopes, (4, 1)), 1e-6)
+    bound.forward(is_train=False)
+    np.testing.assert_allclose(average.asnumpy(), [0.305, 0.4125, 0.505], 1e-6)
+
+
+def test_relu_behind_batch_norm():
+    draw = np.random.default_rng(1)
+    values = {k: nd.array(draw.uniform(0.3, 1, 3)) for k in ("gamma", "moving_var")}
+    values |= {k: nd.array(draw.normal(size=3)) for k in ("beta", "moving_mean")}
+    values["data"] = nd.array(draw.normal(size=(4, 3, 2)))
+    found = []
+    for name in ("BatchNorm", "_contrib_BatchNormWithReLU"):
+        make = getattr(mx.sym, name, None) or getattr(mx.sym._internal, name)
+        names = ("data", "gamma", "beta", "moving_mean", "moving_var")
+        net = make(*map(mx.sym.var, names), fix_gamma=False)
+        net = mx.sym.relu(net) if name == "BatchNorm" else net
+        args = {k: values[k] for k in names[:3]}
+        grads = {k: v.zeros_like() for k, v in args.items()}
+        states = {k: values[k].copy() for k in names[3:]}
+        bound = net.bind(mx.cpu(), args, grads, "write", states)
+        (out,) = bound.forward(is_train=True)
+        bound.backward(nd.arange(24).reshape((4, 3, 2)))
+        found.append([out, *grads.values(), *states.values()])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours.asnumpy(), theirs.asnumpy(), 1e-5, 1e-6)
