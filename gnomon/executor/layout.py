@@ -206,8 +206,10 @@ def _settle_homes(layout: Layout, nodes: Collection[Node], wanted: Iterable[Deli
     read = {e for node in nodes for e in node.inputs}
     for entry, dest, saver in wanted:
         node = entry.node
+        if node not in made:
+            continue
         added = saver == "plusto" and entry not in read and not node.op.is_expression
-        if (saver == "saveto" or added) and node in made and entry not in layout.homes:
+        if (saver == "saveto" or added) and entry not in layout.homes:
             layout.homes.add(entry)
             layout.buffers.put(entry, dest)
             if added:

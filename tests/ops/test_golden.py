@@ -17,11 +17,8 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 # MXNet holds many parameters and constants in single precision, whatever the dtype of the data
 TOLERANCE = {"float16": (2e-2, 2e-3), "float32": (1e-4, 2e-5), "float64": (1e-6, 1e-7)}
 WEIGHTS = ("weight", "weight_0", "weight_1")  # which updates write
-TRAINED = (
-    "BatchNorm",
-    "_contrib_SyncBatchNorm",
-    "Dropout",
-)  # what they do depends on the mode, which mx.nd has from outside
+# what they do depends on the mode, which mx.nd has from outside
+TRAINED = ("BatchNorm", "_contrib_SyncBatchNorm", "Dropout")
 
 RECORDS, RECORDED = [], []
 for path in sorted(GOLDEN.glob("operators*.json")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
@@ -53,10 +54,9 @@ class ROIPooling(HostOp):
         for r, (x0, y0, x1, y1) in enumerate(corners):
             rows = self.spans(y0, y1, self.pooled_size[0], h)
             columns = self.spans(x0, x1, self.pooled_size[1], w)
-            for i, down in enumerate(rows):
-                for j, right in enumerate(columns):
-                    if down.start < down.stop and right.start < right.stop:
-                        yield r, int(images[r]), i, j, down, right
+            for (i, down), (j, right) in product(enumerate(rows), enumerate(columns)):
+                if down.start < down.stop and right.start < right.stop:
+                    yield r, int(images[r]), i, j, down, right
 
     def spans(self, first: int, last: int, count: int, size: int) -> list[slice]:
         """A side of a region in so many parts, as far as the image has them."""

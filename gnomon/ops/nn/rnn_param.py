@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from gnomon.ops.case import case
+from gnomon.ops.host import Array
 from gnomon.ops.infer import UNKNOWN, Shapes
 from gnomon.ops.join import Concat
 from gnomon.ops.op import op
@@ -14,6 +18,7 @@ class RNNParamConcat(Concat):
 
     num_args: int = param(low=1, doc="How many inputs there are.")
     dim: int = param(1, doc="The axis they are joined along.")
+    cases = (case((3,), (4,), num_args=2, dim=0), case((2, 3), (2, 1), num_args=2))
 
     def shapes(self, s: Shapes) -> None:
         parts = self.arguments()
@@ -26,3 +31,6 @@ class RNNParamConcat(Concat):
                 if size == UNKNOWN:
                     s[name] = (rest // count,)
         super().shapes(s)
+
+    def reference(self, *args: Array) -> Array:
+        return np.concatenate(args, self.dim)
