@@ -13,6 +13,7 @@ from operator import index
 from typing import Any, ClassVar
 
 from gnomon.base import DeviceError, ParamError, complaint, nearest
+from gnomon.record import Frozen, put
 
 
 class _Entered(threading.local):
@@ -22,7 +23,7 @@ class _Entered(threading.local):
         self.stack: list[Context] = []
 
 
-class Context:
+class Context(Frozen):
     """A device: `device_type` is 'cpu', 'gpu', 'cpu_pinned', 'cpu_shared', or another context.
 
     >>> with gpu(1):
@@ -46,8 +47,8 @@ class Context:
 
     def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
         if isinstance(device_type, Context):
-            self.device_typeid = device_type.device_typeid
-            self.device_id = device_type.device_id
+            put(self, "device_typeid", device_type.device_typeid)
+            put(self, "device_id", device_type.device_id)
             return
         if device_type not in self.devstr2type:
             known = "one of " + ", ".join(self.devstr2type)
@@ -57,8 +58,8 @@ class Context:
         if number < 0:
             expected = "an integer of at least 0"
             raise ParamError(complaint("Context", "device_id", expected, repr(device_id)))
-        self.device_typeid = self.devstr2type[device_type]
-        self.device_id = number
+        put(self, "device_typeid", self.devstr2type[device_type])
+        put(self, "device_id", number)
 
     @property
     def device_type(self) -> str:

@@ -251,6 +251,16 @@ def count(default: Any = REQUIRED, *, doc: str = "") -> Any:
     return param(default, low=1, high=MOST, doc=doc)
 
 
+def checked_count(where: str, name: str, value: Any) -> int:
+    """`value`, where it may be such a number; ParamError otherwise.
+
+    >>> checked_count("RNN", "num_layers", 2)
+    2
+    """
+    found: int = Param(low=1, high=MOST, name=name, kind=kind_of(int)).parse(where, value)
+    return found
+
+
 def declared(owner: type) -> dict[str, Param]:
     """The fields `owner` declares or inherits, in order, each with its kind filled in.
 

@@ -11,6 +11,7 @@ from gnomon import ndarray as nd
 from gnomon import symbol as sym
 from gnomon.base import ParamError, complaint
 from gnomon.initializer.recurrent import GATES, FusedRNN, Packing
+from gnomon.ops.param import checked_count
 from gnomon.rnn.base import Arrays, BaseRNNCell, RNNParams, formatted, merged, time_axis
 from gnomon.rnn.cell import GRUCell, LSTMCell, RNNCell
 from gnomon.rnn.compound import BidirectionalCell, SequentialRNNCell
@@ -54,6 +55,7 @@ class FusedRNNCell(BaseRNNCell):
         if mode not in GATES:
             raise ParamError(complaint("FusedRNNCell", "mode", f"one of {[*GATES]}", repr(mode)))
         super().__init__(prefix=f"{mode}_" if prefix is None else prefix, params=params)
+        num_layers = checked_count("FusedRNNCell", "num_layers", num_layers)
         self._num_hidden, self._num_layers, self._mode = num_hidden, num_layers, mode
         self._bidirectional, self._dropout = bidirectional, dropout
         self._get_next_state, self._forget_bias = get_next_state, forget_bias

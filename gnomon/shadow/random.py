@@ -87,9 +87,15 @@ class Random:
 
     @explained
     def split(self, count: int) -> list[Random]:
-        """`count` streams of their own, always the same ones at one place of this stream."""
+        """`count` streams of their own, always the same ones at one place of this stream.
+
+        Raises:
+            ParamError: more than a million.
+        """
         seed, position = self.state
-        self._reserve(whole("split", "count", count, 0))
+        if whole("split", "count", count, 0) > 1 << 20:
+            raise ParamError(complaint("split", "count", f"at most {1 << 20}", count))
+        self._reserve(count)
         start = mixed(seed) + position
         return [Random(self.device, mixed(start + k)) for k in range(count)]
 

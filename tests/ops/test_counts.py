@@ -79,3 +79,9 @@ def test_a_small_file_that_asks_for_much_is_refused_at_once(name, attributes):
     with pytest.raises(GnomonError, match=f"<= {MOST}"):
         use(name, attributes)
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("kind", [mx.gluon.rnn.LSTM, mx.rnn.FusedRNNCell])
+def test_layers_of_recurrent_networks_are_bounded(kind):
+    with pytest.raises(GnomonError, match=f"num_layers.*<= {MOST}, got 9"):
+        kind(2, num_layers=9_000_000_000)

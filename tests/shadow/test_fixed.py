@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
+import gnomon as mx
 from gnomon import shadow
 from gnomon.shadow import Tensor, TensorContainer, fn
 
@@ -30,6 +31,7 @@ def made() -> dict[str, object]:
         "plan": shadow.make_plan(t),
         "stream": shadow.new_stream(),
         "dtype": t.dtype,
+        "context": mx.cpu(1),
     }
 
 

@@ -262,3 +262,8 @@ def test_streams_at_length_are_independent():
         row[:] = stream.gaussian(row.shape)
         rows.append(row.numpy())
     assert abs(np.corrcoef(rows) - np.eye(len(rows))).max() < 5 / 500_000**0.5
+
+
+def test_streams_beyond_a_million_are_refused():
+    with pytest.raises(ParamError, match="split: argument 'count': expected at most 1048576"):
+        Random().split(10**9)

@@ -12,6 +12,7 @@ from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.rnn.cells import GRUCell, LSTMCell, RNNCell
 from gnomon.gluon.rnn.compound import BidirectionalCell, HybridSequentialRNNCell
 from gnomon.gluon.rnn.modifier import DropoutCell
+from gnomon.ops.param import checked_count
 from gnomon.symbol import Symbol
 
 __all__ = ["GRU", "LSTM", "RNN"]
@@ -59,6 +60,7 @@ class RNNLayer(HybridBlock):
         if layout not in ("TNC", "NTC"):
             where = type(self).__name__
             raise ParamError(complaint(where, "layout", "'TNC' or 'NTC'", repr(layout)))
+        num_layers = checked_count(type(self).__name__, "num_layers", num_layers)
         self._hidden_size, self._num_layers, self._mode = hidden_size, num_layers, mode
         self._layout, self._dropout, self._dir = layout, dropout, 1 + bool(bidirectional)
         self._input_size, self._dtype = input_size, dtype
