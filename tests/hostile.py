@@ -73,11 +73,10 @@ def public() -> list[tuple[str, Any]]:
     """The functions and classes of the public modules."""
     found: dict[str, Any] = {}
     for module in MODULES:
-        with contextlib.suppress(ImportError):  # not there yet
-            place = attrgetter(module)(mx)
-            for name in names_of(place):
-                with contextlib.suppress(ImportError):
-                    found[f"{module}.{name}"] = getattr(place, name, None)
+        place = attrgetter(module)(mx)
+        for name in names_of(place):
+            with contextlib.suppress(ImportError):  # a module that is not there yet
+                found[f"{module}.{name}"] = getattr(place, name, None)
     return [(k, v) for k, v in sorted(found.items()) if callable(v) and not is_left(v)]
 
 
