@@ -1,0 +1,206 @@
+"""`ImageIter`: batches of images from records, from lists or from files, changed by augmenters.
+
+State: `_order` is the order of the samples in this epoch, `cur` the next one; with `roll_over`
+`_carried` holds the rows that did not fill the last batch of the epoch before.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnomon import ndarray as nd
+from gnomon import recordio
+from gnomon.base import FormatError, ParamError, ShapeError, complaint
+from gnomon.image.augmenters import Augmenter, CreateAugmenter
+from gnomon.image.functions import imdecode
+from gnomon.io.desc import DataBatch, DataDesc
+from gnomon.io.iterator import DataIter
+from gnomon.io.source import read
+from gnomon.recordio.source import Records
+
+HANDLES = ("pad", "discard", "roll_over")
+
+
+class ImageIter(DataIter):
+    """Batches (n, channels, height, width) of images, in float32 unless `dtype` says otherwise.
+
+    Images are those of a record file (`path_imgrec`), or files below `path_root` that a list
+    names: `path_imglist`, lines `number<TAB>labels<TAB>path`, or `imglist`, rows `[label, path]`.
+    With both a record file and a list, the list's labels count. What else is given goes to
+    `CreateAugmenter`, unless `aug_list` says what is done.
+
+    Raises:
+        ParamError: there is no source of images; an option that is not allowed.
+        FormatError: a list or an image that is broken.
+    """
+
+    def __init__(
+        self,
+        batch_size: int,
+        data_shape: Sequence[int],
+        label_width: int = 1,
+        path_imgrec: str | None = None,
+        path_imglist: str | None = None,
+        path_root: str | None = None,
+        path_imgidx: str | None = None,
+        shuffle: bool = False,
+        part_index: int = 0,
+        num_parts: int = 1,
+        aug_list: Sequence[Augmenter] | None = None,
+        imglist: Sequence[Sequence[Any]] | None = None,
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        dtype: str = "float32",
+        last_batch_handle: str = "pad",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(batch_size)
+        self.check_data_shape(data_shape)
+        if last_batch_handle not in HANDLES:
+            expected = f"one of {HANDLES}"
+            raise ParamError(
+                complaint("ImageIter", "last_batch_handle", expected, last_batch_handle)
+            )
+        if not 0 <= part_index < num_parts:
+            expected = f"below num_parts={num_parts}"
+            raise ParamError(complaint("ImageIter", "part_index", expected, part_index))
+        self.data_shape, self.label_width = tuple(data_shape), label_width
+        self.path_root, self.shuffle, self.dtype = path_root, shuffle, dtype
+        self.last_batch_handle = last_batch_handle
+        self.auglist = CreateAugmenter(data_shape, **kwargs) if aug_list is None else list(aug_list)
+        self.imgrec = Records(path_imgrec) if path_imgrec else None
+        self.imglist = self._listed(path_imglist, imglist)
+        if self.imgrec is None and self.imglist is None:
+            expected = "one of path_imgrec, path_imglist and imglist"
+            raise ParamError(complaint("ImageIter", "path_imgrec", expected, None))
+        every = list(range(len(self.imgrec))) if self.imgrec else list(self.imglist or ())
+        count = len(every)
+        self.seq = every[count * part_index // num_parts : count * (part_index + 1) // num_parts]
+        if not self.seq:
+            raise FormatError("ImageIter: there are no images to read")
+        width = () if label_width == 1 else (label_width,)
+        shape = (batch_size, *self.data_shape)
+        self.provide_data = [DataDesc(data_name, shape, np.dtype(dtype).type)]
+        self.provide_label = [DataDesc(label_name, (batch_size, *width))]
+        self._carried: list[tuple[Any, Any]] = []
+        self.hard_reset()
+
+    def _listed(self, path: str | None, rows: Any) -> dict[int, tuple[Any, str]] | None:
+        if path:
+            text = read("ImageIter", path).decode(errors="replace")
+            return dict(_line(path, n, line) for n, line in enumerate(text.splitlines(), 1))
+        if rows is None:
+            return None
+        return {k: (np.atleast_1d(np.array(row[:-1], np.float32).squeeze()), row[-1])
+                for k, row in enumerate(rows)}  # fmt: skip
+
+    # epochs ---------------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        """Start the next epoch."""
+        if self.last_batch_handle != "roll_over":
+            self._carried = []
+        if self.shuffle:
+            random.shuffle(self.seq)
+        self.cur = 0
+
+    def hard_reset(self) -> None:
+        """Start anew, and forget rows carried over."""
+        self._carried = []
+        self.reset()
+
+    def next_sample(self) -> tuple[Any, bytes]:
+        """Label and bytes of the next image.
+
+        Raises:
+            StopIteration: the epoch is over.
+        """
+        if self.cur >= len(self.seq):
+            raise StopIteration
+        key = self.seq[self.cur]
+        self.cur += 1
+        if self.imgrec is None:
+            label, name = (self.imglist or {})[key]
+            return label, self.read_image(name)
+        header, data = recordio.unpack(self.imgrec[key])
+        if self.imglist is not None and header.id in self.imglist:
+            return self.imglist[header.id][0], data
+        return np.atleast_1d(header.label), data
+
+    def next(self) -> DataBatch:
+        rows, self._carried = self._carried, []
+        while len(rows) < self.batch_size and self.cur < len(self.seq):
+            rows.append(self._row())
+        missing = self.batch_size - len(rows)
+        if len(rows) == 0 or (missing and self.last_batch_handle == "discard"):
+            raise StopIteration
+        if missing and self.last_batch_handle == "roll_over":
+            self._carried = rows
+            raise StopIteration
+        if missing:
+            self.cur = 0
+            rows += [self._row() for _ in range(min(missing, len(self.seq)))]
+            rows += [rows[k % len(rows)] for k in range(self.batch_size - len(rows))]
+            self.cur = len(self.seq)
+        data = nd.array(np.stack([image for image, _ in rows]), dtype=self.dtype)
+        labels = np.stack([label for _, label in rows])
+        return DataBatch(
+            [data], [nd.array(labels[:, 0] if self.label_width == 1 else labels)], missing
+        )
+
+    def _row(self) -> tuple[Any, Any]:
+        label, data = self.next_sample()
+        image = self.augmentation_transform(self.imdecode(data))
+        self.check_valid_image([image])
+        label = np.asarray(label, np.float32)
+        if len(label) < self.label_width:
+            expected = f"{self.label_width} labels"
+            raise FormatError(f"ImageIter: expected {expected}, got {len(label)}")
+        return self.postprocess_data(image).asnumpy(), label[: self.label_width]
+
+    # hooks ----------------------------------------------------------------------------------
+
+    def check_data_shape(self, data_shape: Sequence[int]) -> None:
+        """Raise unless `data_shape` is (channels, height, width) with 1 or 3 channels."""
+        if len(data_shape) != 3 or data_shape[0] not in (1, 3):
+            expected = "(channels, height, width) with 1 or 3 channels"
+            raise ParamError(complaint("ImageIter", "data_shape", expected, tuple(data_shape)))
+
+    def check_valid_image(self, data: Sequence[Any]) -> None:
+        """Raise ShapeError unless an image has the wanted shape after the augmenters."""
+        channels, height, width = self.data_shape
+        if data[0].shape != (height, width, channels):
+            expected = f"shape {(height, width, channels)} after the augmenters"
+            raise ShapeError(complaint("ImageIter", "aug_list", expected, data[0].shape))
+
+    def imdecode(self, s: bytes) -> Any:
+        """The image in compressed bytes."""
+        return imdecode(s, flag=0 if self.data_shape[0] == 1 else 1)
+
+    def read_image(self, fname: str) -> bytes:
+        """The bytes of an image file below `path_root`."""
+        return read("ImageIter", str(Path(self.path_root or "") / fname))
+
+    def augmentation_transform(self, data: Any) -> Any:
+        """The image after all augmenters."""
+        for each in self.auglist:
+            data = each(data)
+        return data
+
+    def postprocess_data(self, datum: Any) -> Any:
+        """The image with its channels first."""
+        return nd.transpose(datum, axes=(2, 0, 1))
+
+
+def _line(path: str, number: int, line: str) -> tuple[int, tuple[Any, str]]:
+    words = line.strip().split("\t")
+    try:
+        return int(words[0]), (np.array([float(x) for x in words[1:-1]], np.float32), words[-1])
+    except ValueError:
+        expected = "'number<TAB>labels<TAB>path'"
+        raise FormatError(f"{path}: line {number}: expected {expected}, got {line!r}") from None
