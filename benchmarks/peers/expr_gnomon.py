@@ -72,6 +72,14 @@ FORMULAS = {
     "sum 1": lambda x: shadow.reduce(x, "sum", 1),
     "sum all": lambda x: shadow.reduce(x, "sum", 0, keepdims=True),
     "softmax": softmax,
+    "softmax of 50": softmax,
+    "truncate": lambda x: tcast("int32", x),
+    "outer": lambda r, c: (
+        shadow.broadcast_to(r, (c.shape[0], r.shape[0]))
+        + shadow.broadcast_to(c, (c.shape[0], r.shape[0]))
+    ),
+    **dict.fromkeys(("sum of 3", "sum of 8", "sum of 30"), lambda x: shadow.reduce(x, "sum", 1)),
+    **dict.fromkeys(("max of 3", "max of 8", "max of 30"), lambda x: shadow.reduce(x, "max", 1)),
     "argmax": lambda x: shadow.arg_reduce(x, "max", 0, keepdims=True),
     "argmax 1": lambda x: shadow.arg_reduce(x, "max", 1),
     "variance": variance,

@@ -80,7 +80,7 @@ def loops(real: Any) -> dict[str, Any]:
             out[i] = real(x[i]) * byte
 
     found = {f.__name__: f for f in (sgd, add, mixed, smooth_l1, cast)}
-    return found | {"plus": add, "new sgd": sgd, "bytes": in_bytes}
+    return found | {"plus": add, "new sgd": sgd, "bytes": in_bytes, "truncate": cast}
 
 
 def loops_of_functions(real: Any) -> dict[str, Any]:
@@ -136,7 +136,29 @@ def loops_of_tables() -> dict[str, Any]:
             for i in range(len(x)):
                 out[j, i] = x[i, j]
 
-    return {f.__name__: f for f in (row, column, transpose)}
+    def outer(out: Any, r: Any, c: Any) -> None:
+        for i in prange(len(out)):
+            for j in range(len(r)):
+                out[i, j] = r[j] + c[i, 0]
+
+    def sums(out: Any, x: Any) -> None:
+        for i in prange(len(out)):
+            total = x[i, 0]
+            for j in range(1, x.shape[1]):
+                total += x[i, j]
+            out[i] = total
+
+    def largest(out: Any, x: Any) -> None:
+        for i in prange(len(out)):
+            found = x[i, 0]
+            for j in range(1, x.shape[1]):
+                found = max(found, x[i, j])
+            out[i] = found
+
+    short = {
+        f"{name} of {k}": f for k in (3, 8, 30) for name, f in (("sum", sums), ("max", largest))
+    }
+    return {f.__name__: f for f in (row, column, transpose, outer)} | short
 
 
 def by_numba(row: str, a: Arrays) -> Step:

@@ -50,6 +50,11 @@ FORMULAS = {
     "sum 0": lambda x: x.sum(0),
     "sum 1": lambda x: x.sum(1),
     "softmax": lambda x: x.softmax(1),
+    "softmax of 50": lambda x: x.softmax(1),
+    "truncate": lambda x: x.to(torch.int32),
+    "outer": lambda r, c: r + c,
+    **dict.fromkeys(("sum of 3", "sum of 8", "sum of 30"), lambda x: x.sum(1)),
+    **dict.fromkeys(("max of 3", "max of 8", "max of 30"), lambda x: x.amax(1)),
 }
 CASTS = {"cast": lambda x, to: x.to(to), "bytes": lambda x, to: x.to(to) * work.BYTE}
 

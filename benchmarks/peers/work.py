@@ -38,6 +38,16 @@ def rows_of_1000(n: int) -> Shape:
     return (n // 1000, 1000)
 
 
+def rows_of(length: int) -> Callable[[int], Shape]:
+    """Rows of so many elements, and about n in all."""
+    return lambda n: (n // length, length)
+
+
+def count_of(length: int) -> Callable[[int], Shape]:
+    """One element for each such row."""
+    return lambda n: (n // length,)
+
+
 def one_each(n: int) -> Shape:
     return (n // 1000,)
 
@@ -111,7 +121,7 @@ def mixed(a: Arrays) -> np.ndarray:
 GW = {"g": vector, "w": vector}
 BCD = {"b": vector, "c": vector, "d": vector}
 X2, ROWS_X = {"x": square}, {"x": rows_of_1000}
-LONG = SIZES[2:]
+LONG, SHORT = SIZES[2:], (100_000, 1_000_000)
 ROWS = {
     "add": Row(lambda a: a["x"] + a["y"], {"x": vector, "y": vector}, sizes=(10,)),
     "sgd": Row(sgd, GW, sizes=(10, *SIZES, 50_000_000), place="w"),
@@ -122,6 +132,8 @@ ROWS = {
     "row": Row(lambda a: a["x"] + a["r"], {"x": square, "r": one_row}, square),
     "column": Row(lambda a: a["x"] * a["c"], {"x": square, "c": one_column}, square),
     "cast": Row(lambda a: a["x"].astype(a["out"].dtype), types={"x": "int32"}),
+    "truncate": Row(lambda a: a["x"].astype("int32"), types={"out": "int32"}),
+    "outer": Row(lambda a: a["r"] + a["c"], {"r": one_row, "c": one_column}, square, LONG),
     "bytes": Row(lambda a: a["x"] * a["out"].dtype.type(BYTE), types={"x": "uint8"}),
     "gelu": Row(gelu),
     "sigmoid": Row(sigmoid),
@@ -134,6 +146,12 @@ ROWS = {
     "sum 0": Row(lambda a: a["x"].sum(0), X2, one_row, LONG),
     "sum 1": Row(lambda a: a["x"].sum(1), X2, one_row, LONG),
     "sum all": Row(lambda a: a["x"].sum(keepdims=True), out=single, sizes=LONG),
+    **{
+        f"{name} of {k}": Row(reduced, {"x": rows_of(k)}, count_of(k), SHORT)
+        for name, reduced in (("sum", lambda a: a["x"].sum(1)), ("max", lambda a: a["x"].max(1)))
+        for k in (3, 8, 30)
+    },
+    "softmax of 50": Row(softmax, {"x": rows_of(50)}, rows_of(50), SHORT),
     "softmax": Row(softmax, ROWS_X, rows_of_1000, LONG),
     "argmax": Row(lambda a: a["x"].argmax(keepdims=True), out=single, sizes=LONG),
     "argmax 1": Row(lambda a: a["x"].argmax(1), ROWS_X, one_each, LONG),
@@ -159,7 +177,8 @@ def arrays(name: str, n: int, dtype: str = "float32") -> Arrays:
         found[k] = aligned(shape(n), row.types.get(k, dtype), turn)
         drawn = rng.standard_normal(found[k].shape, np.float32)
         found[k][...] = np.abs(drawn * 50) if k in row.types else drawn
-    found["out"] = found[row.place] if row.place else aligned(row.out(n), dtype, 7)
+    kind = row.types.get("out", dtype)
+    found["out"] = found[row.place] if row.place else aligned(row.out(n), kind, 7)
     return found
 
 
