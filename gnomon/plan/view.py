@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gnomon.expr.composite import Call, Chainer
+from gnomon.expr.ext.reduce import Reduce
 from gnomon.expr.ext.reshape import Reshape
 from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
-from gnomon.expr.rewrite import with_children
+from gnomon.expr.rewrite import substitute, with_children
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Store
 
@@ -23,7 +24,7 @@ def views(stores: Sequence[Store]) -> list[Store]:
     new: dict[Expr, Expr] = {}
     for node in postorder([s.value for s in stores]):
         new[node] = viewed(with_children(node, [new[c] for c in node.children]))
-    return [Store(s.dest, s.saver, new[s.value]) for s in stores]
+    return [unshaped(reduced(Store(s.dest, s.saver, new[s.value]))) for s in stores]
 
 
 def unshaped(store: Store) -> Store:
@@ -72,6 +73,45 @@ def viewed(node: Expr) -> Expr:
             found = node.view(src)
             return node if found is None else found
     return node
+
+
+def reduced(store: Store) -> Store:
+    """A reduction that is all a statement does, numbers beside, over as few axes as can be."""
+    node = store.value
+    while isinstance(node, Map):
+        operands = [a for a in node.args if not isinstance(a, Scalar)]
+        if len(operands) != 1:
+            return store
+        (node,) = operands
+    if not isinstance(node, Reduce):
+        return store
+    (value,) = substitute([store.value], {node: joined(node)})
+    return Store(store.dest, store.saver, value)
+
+
+def joined(node: Reduce) -> Expr:
+    """A reduction of dense data with neighbouring axes as one, where both are kept or neither is.
+
+    Few kernels do then for all shapes. Data with gaps stay: a reshape of them costs divisions.
+    """
+    sizes: list[int] = []
+    gone: list[bool] = []
+    for axis, n in enumerate(node.src.shape):
+        if n == 1:
+            continue
+        if gone and gone[-1] == (axis in node.axes):
+            sizes[-1] *= n
+        else:
+            sizes.append(n)
+            gone.append(axis in node.axes)
+    axes = tuple(k for k, along in enumerate(gone) if along)
+    if not axes or tuple(sizes) == node.src.shape:
+        return node
+    src = sunk(Reshape(node.src, tuple(sizes)))
+    if any(isinstance(n, Reshape) for n in postorder([src])):
+        return node
+    made = Reduce(src, node.reducer, axes, False)
+    return made if made.shape == node.shape else Reshape(made, node.shape)
 
 
 def sunk(root: Reshape) -> Expr:

@@ -1,0 +1,58 @@
+"""Reductions over neighbouring axes share their kernels, and give what NumPy gives."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from gnomon import dtype as dt
+from gnomon.expr.ext import reduce
+from gnomon.expr.node import Buffer
+from gnomon.plan.view import joined
+from gnomon.runtime.dispatch import store
+
+
+def leaf(x):
+    strides = [s // x.itemsize for s in x.strides]
+    return Buffer(x.shape, dt.of(x.dtype.name), strides, x.ctypes.data, x)
+
+
+def stored(value):
+    out = np.empty(value.shape, value.dtype.numpy)
+    store(leaf(out), "saveto", value)
+    return out
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("name", ["sum", "max", "argmax"])
+def test_all_axes_of_some_shapes(name, keepdims):
+    rng = np.random.default_rng(2)
+    for shape in ((2, 3, 1, 4), (1, 5, 1), (1, 1), (6,), (2, 0, 3)):
+        x = rng.standard_normal(shape).astype(np.float32)
+        for count in range(1, x.ndim + 1):
+            for axes in itertools.combinations(range(x.ndim), count):
+                if name != "sum" and (0 in shape or (name == "argmax" and count > 1)):
+                    continue
+                along = axes[0] if name == "argmax" else axes
+                expected = getattr(np, name)(x, axis=along, keepdims=keepdims)
+                got = stored(reduce(leaf(x), name, axes, keepdims))
+                np.testing.assert_allclose(got, expected, 1e-5, 1e-6)
+                got = stored(reduce(leaf(x) * 2.0, name, axes, keepdims) * 1)
+                factor = 1 if name == "argmax" else 2
+                np.testing.assert_allclose(got, expected * factor, 1e-5, 1e-6)
+
+
+def test_data_with_gaps_stay_as_they_are():
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    for view in (x[:, ::2], x.transpose(2, 0, 1), x[..., :3]):
+        value = reduce(leaf(view), "sum", (1, 2))
+        assert joined(value) is value
+        np.testing.assert_allclose(stored(value), view.sum((1, 2)))
+
+
+def test_neighbours_become_one_axis():
+    x = leaf(np.zeros((2, 3, 1, 4, 5), np.float32))
+    made = joined(reduce(x, "sum", (1, 2)))
+    assert made.shape == (2, 4, 5)
+    assert made.src.src.shape == (2, 3, 20)
+    assert made.src.axes == (1,)
