@@ -116,14 +116,27 @@ class HybridBlock(Block):
             )
         super().hybridize(active, clear=clear, **flags)
 
-    def optimize_for(self, x: Any, *args: Any, backend: str | None = None, **kwargs: Any) -> Any:
+    def optimize_for(
+        self,
+        x: Any,
+        *args: Any,
+        backend: str | None = None,
+        clear: bool = False,
+        static_alloc: bool = False,
+        static_shape: bool = False,
+        inline_limit: int = 2,
+        forward_bulk_size: int | None = None,
+        backward_bulk_size: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
         """MXNet hands a block to a plug-in here; gnomon has none: `hybridize` runs its passes.
 
         Raises:
-            ParamError: a `backend` is named.
+            ParamError: a `backend` is named; an unknown flag.
         """
-        clear = kwargs.pop("clear", False)
-        self.hybridize(True, backend, clear, **kwargs)
+        values = static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size
+        flags = dict(zip(FLAGS, values, strict=True))
+        self.hybridize(True, backend, clear, **flags, **kwargs)
         return self(x, *args)
 
     def cast(self, dtype: Any) -> None:

@@ -11,6 +11,7 @@ from gnomon.executor.inputs import hidden
 from gnomon.executor.passes import Passes
 from gnomon.gluon.block.program import Program
 from gnomon.ndarray.core import of_zeros
+from gnomon.ndarray.gather import gather
 from gnomon.ndarray.layout import dense
 from gnomon.ndarray.mode import mode
 from gnomon.ndarray.tape import Bundle, Leaf
@@ -41,6 +42,10 @@ class Site:
         self.bundle = Bundle(list(self.leaves.values())) if self.leaves else None
         grads = [leaf.grad for leaf in self.leaves.values()]
         self.is_sparse = any(x.stype != "default" for x in (*table.values(), *grads))
+        states = symbol.list_auxiliary_states()
+        gather(grads)
+        gather([table[n] for n in self.leaves])
+        gather([table[n] for n in states])
         self._tapes = [x._tape for x in table.values()]
         self._free: dict[Any, list[Program]] = {}
 

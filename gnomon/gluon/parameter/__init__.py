@@ -3,5 +3,12 @@
 from gnomon.gluon.parameter.constant import Constant
 from gnomon.gluon.parameter.dictionary import ParameterDict
 from gnomon.gluon.parameter.parameter import DeferredInitializationError, Parameter
+from gnomon.gluon.parameter.shapes import shape_is_known
 
-__all__ = ["Constant", "DeferredInitializationError", "Parameter", "ParameterDict"]
+__all__ = [
+    "Constant",
+    "DeferredInitializationError",
+    "Parameter",
+    "ParameterDict",
+    "shape_is_known",
+]
