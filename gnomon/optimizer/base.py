@@ -319,8 +319,10 @@ class Optimizer:
         self, indices: Sequence[Any], attribute: str, table: Mapping[Any, float]
     ) -> list[float]:
         own, names = self.param_dict, self.idx2name
-        if own and not table and own.keys() >= set(indices):
-            return list(map(attrgetter(attribute), map(own.__getitem__, indices)))
+        if own and not table:
+            things = list(map(own.get, indices))
+            if None not in things:
+                return list(map(attrgetter(attribute), things))
         found = [1.0] * len(indices)
         if table:
             found = [table[i] if i in table else table.get(names.get(i), 1.0) for i in indices]

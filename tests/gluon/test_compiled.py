@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -350,3 +351,37 @@ def test_sparse_gradients():
     make = lambda: nn.Embedding(6, 2, sparse_grad=True)  # noqa: E731
     plain, hybrid = twins(make, nd.array([[0]]))
     same(run(hybrid), run(plain))
+
+
+def test_threads_share_a_block():
+    net = dense(in_units=4, activation="tanh")
+    inputs = [rows(k) for k in range(8)]
+    expected = [net(x).asnumpy() for x in inputs]
+
+    def work(number):
+        for _ in range(20):
+            x = inputs[number]
+            same([net(x).asnumpy()], [expected[number]])
+            with mx.autograd.record():
+                y = net(x)
+            same([y.asnumpy()], [expected[number]])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(8)))
+
+
+def test_small_parameters_lie_together_and_views_stay():
+    net, x = nn.HybridSequential(), rows()
+    net.add(nn.Dense(3, in_units=4), nn.Dense(2, in_units=3))
+    net.initialize(mx.init.One())
+    view = net[1].weight.data()[0]
+    net.hybridize()
+    net(x)
+    first, second, seen = (p.data() for p in (net[0].weight, net[0].bias, net[1].weight))
+    assert first._chunk is second._chunk
+    assert seen._chunk is not first._chunk
+    view[:] = 5
+    assert seen.asnumpy()[0].tolist() == [5, 5, 5]
+    first[:] = 0
+    second[:] = 1
+    assert net(x).asnumpy()[0].tolist() == [15, 3]
