@@ -130,12 +130,20 @@ def of(x: Any) -> DType:
     except (KeyError, TypeError):  # TypeError: not hashable
         _enter(bfloat16)
     try:
-        return _TABLE[x]
+        return _TABLE[_meant(x) if isinstance(x, str) else x]
     except (KeyError, TypeError):
         known = ", ".join(_NAMES)
         if isinstance(x, np.dtype) and not x.isnative:
             known += ", in this machine's byte order: array.astype(array.dtype.newbyteorder('='))"
         raise DTypeError(f"dtype {x!r} is unknown; gnomon has {known}") from None
+
+
+def _meant(name: str) -> Any:
+    """The type that NumPy calls by a name such as `half`, or the name itself."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        return name
 
 
 def from_flag(flag: int) -> DType:

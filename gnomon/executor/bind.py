@@ -70,7 +70,6 @@ def bind(
         arrays.shown(array)
     grads = _in_order("bind", "args_grad", names, given.args_grad or {}, optional=True)
     requests = requested("bind", names, given.grad_req)
-    grads = [g if requests[k] != "null" else None for k, g in enumerate(grads)]
     requests = ["null" if g is None else r for g, r in zip(grads, requests, strict=True)]
     return _bound(symbol, ctx, groups, Bound(args, grads, aux, requests), shared)
 

@@ -90,7 +90,7 @@ class Executor:
 
     @property
     def grad_dict(self) -> dict[str, Any]:
-        """The gradients by name of their arguments; None where none is wanted."""
+        """The gradients by name of their arguments; None where none is wanted, nor was given."""
         return arrays.unique("grad_dict", self._symbol.list_arguments(), self.grad_arrays)
 
     @property
@@ -178,6 +178,8 @@ class Executor:
         self._round = None
         last = self._last or self._mode(bool(is_train))
         run = self._run(last._replace(differentiate=True))
+        if self._last is not None:
+            run.draw_as(self._run(last))
         self._take_heads(run, out_grads)
         self._bring()
         if self.arena.content is not run:
@@ -242,7 +244,7 @@ class Executor:
     def _take_heads(self, run: Run, given: Any) -> None:
         heads = list(self._net.heads)
         names = self._symbol.list_outputs()
-        values = listed(names, given)
+        values = listed(names, given, hidden_heads(self._net.graph))
         for k, entry in enumerate(heads):
             if entry in run.layout.heads and values[k] is None:
                 text = "no gradient given, and the operator is no loss"
@@ -389,8 +391,8 @@ class Executor:
         return self._symbol
 
 
-def listed(names: Sequence[str], given: Any) -> list[Any]:
-    """The gradient given of each output, None where there is none.
+def listed(names: Sequence[str], given: Any, hidden: int) -> list[Any]:
+    """The gradient given of each output, None where there is none; `hidden` more may follow.
 
     Raises:
         TypeError: neither array, nor list, nor dict.
@@ -407,9 +409,16 @@ def listed(names: Sequence[str], given: Any) -> list[Any]:
     values = list(given) if isinstance(given, (list, tuple)) else [given]
     if not all(v is None or arrays.is_array(v) for v in values):
         raise TypeError(complaint("backward", "out_grads", "NDArrays", f"{given!r:.60}"))
-    if len(values) > len(names):
-        raise ParamError(complaint("backward", "out_grads", f"at most {len(names)}", len(values)))
-    return values + [None] * (len(names) - len(values))
+    most = len(names) + hidden
+    if len(values) > most:
+        raise ParamError(complaint("backward", "out_grads", f"at most {most}", len(values)))
+    return (values + [None] * len(names))[: len(names)]
+
+
+def hidden_heads(graph: Graph) -> int:
+    """How many gradients may follow those of the outputs: of hidden ones, which do not count."""
+    nodes = {e.node for e in graph.outputs if e.node.op is not None}
+    return sum(n.op.num_heads - n.op.num_visible_outputs for n in nodes)
 
 
 def _contexts(graph: Graph, bound: Bound) -> dict[Node, Context]:
@@ -458,7 +467,7 @@ def _network(
     grads = {}
     wanted = zip(graph.arguments, bound.args, bound.grads, bound.requests, strict=True)
     for node, array, grad, request in wanted:
-        if grad is not None:
+        if request != "null":
             arrays.check("bind", f"args_grad[{node.name}]", array, grad)
             arrays.check_context("bind", f"args_grad[{node.name}]", array.context, grad)
             grads[node] = leaf(grad), SAVERS[request]

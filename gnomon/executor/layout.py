@@ -209,7 +209,8 @@ def _settle_homes(layout: Layout, nodes: Collection[Node], wanted: Iterable[Deli
         if node not in made:
             continue
         added = saver == "plusto" and entry not in read and not node.op.is_expression
-        if (saver == "saveto" or added) and entry not in layout.homes:
+        alike = layout.buffers[entry].dtype is dest.dtype  # else it is converted on the way
+        if (saver == "saveto" or added) and alike and entry not in layout.homes:
             layout.homes.add(entry)
             layout.buffers.put(entry, dest)
             if added:

@@ -23,7 +23,14 @@ def forward(run: Run, callback: Callback, everything: bool) -> None:
 
 
 def backward(run: Run, callback: Callback, everything: bool) -> None:
-    """The backward pass of `run`."""
+    """The backward pass of `run`; the gradients of outputs that it reads come first.
+
+    Their names are those of MXNet's copies of them.
+    """
+    ends = ("", "_id_lhs", "_id_rhs", "_id_output") if everything else ("_id_output",)
+    for number, head in enumerate(run.heads):
+        if head in run.layout.heads:
+            _tell(run, callback, [(f"_head_grad_{number}{end}", head) for end in ends])
     _walk(run, "backward", callback, everything)
 
 
@@ -51,7 +58,7 @@ def _inputs(run: Run, node: Node) -> Iterator[tuple[str, Entry]]:
     numbered = isinstance(node.op, Gradient)
     names = [f"input{k}" for k in range(len(node.inputs))] if numbered else node.op.inputs()
     for name, entry in zip(names, node.inputs, strict=True):
-        if entry.node.op is None:
+        if entry.node.op is None and entry not in run.layout.heads:
             yield entry.node.name, entry
         yield f"{node.name}_{name}", entry
 

@@ -20,7 +20,7 @@ from gnomon.executor.arena import Arena
 from gnomon.executor.layout import Delivery, Layout, size_of
 from gnomon.executor.opaque import DataTask
 from gnomon.executor.order import Memory, Part, waits
-from gnomon.expr.node import Buffer, set_address
+from gnomon.expr.node import Buffer, cast, set_address
 from gnomon.graph.node import Entry
 from gnomon.graph.task import Task
 from gnomon.plan.statement import Store
@@ -229,7 +229,7 @@ def stores_of(layout: Layout, task: Task) -> list[Store]:
         return []
     values = task.form.over([layout.buffers[e] for e in task.reads])
     found = deliveries(layout, task)
-    return [Store(w.dest, w.saver, values[k]) for k, w in found]  # type: ignore[arg-type]
+    return [Store(w.dest, w.saver, cast(values[k], w.dest.dtype)) for k, w in found]  # type: ignore[arg-type]
 
 
 def deliveries(layout: Layout, task: Task) -> list[tuple[int, Delivery]]:

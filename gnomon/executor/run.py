@@ -53,6 +53,7 @@ class Run:
     ) -> None:
         self.mode = mode
         self._net, self._held = net, held
+        self.heads = tuple(net.heads)
         self.arena = arena
         self.variables = variables
         self.layout = lay_out(net, mode, Draws(arena.ctx))
@@ -121,6 +122,13 @@ class Run:
             self._positions = self.layout.draws.reserve()
             self._push_positions(self._positions)
         self._push("forward again")
+
+    def draw_as(self, other: Run) -> None:
+        """Have `forward_again` draw the numbers that another mode of the program drew last."""
+        if self is not other and len(other.layout.draws) == len(self.layout.draws):
+            self._positions = other._positions
+            if self._positions is not None:
+                self._push_positions(self._positions)
 
     def backward(self) -> None:
         """Push the backward pass, whose forward pass was pushed before."""

@@ -18,7 +18,7 @@ from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import Context
 from gnomon.executor import arrays
 from gnomon.executor.arena import Arena
-from gnomon.executor.executor import Bound, Executor, Known, inferred, listed
+from gnomon.executor.executor import Bound, Executor, Known, hidden_heads, inferred, listed
 from gnomon.executor.round import Feed, Follower, check_feeds
 from gnomon.graph.node import Entry, Node
 from gnomon.graph.storage import storage
@@ -52,9 +52,9 @@ class SparseExecutor(Executor):
         self._monitor, self._monitor_all = None, False
         self._graph = graph = symbol._graph
         names = symbol.list_arguments()
-        for name, array, grad in zip(names, self.arg_arrays, self.grad_arrays, strict=True):
-            if grad is not None:
-                arrays.check("bind", f"args_grad[{name}]", array, grad)
+        self._wanted = [k for k, request in enumerate(self._grad_req) if request != "null"]
+        for k in self._wanted:
+            arrays.check("bind", f"args_grad[{names[k]}]", self.arg_arrays[k], self.grad_arrays[k])
         tables = self._tables(self.arg_arrays)
         shapes, types = known or inferred(graph, list(tables.items()))
         kinds = storage(graph, {n: a.stype for n, a in tables.items()})
@@ -65,7 +65,7 @@ class SparseExecutor(Executor):
 
     @property
     def _differentiates(self) -> bool:
-        return any(g is not None for g in self.grad_arrays)
+        return bool(self._wanted)
 
     def _tables(self, args: Sequence[Any]) -> dict[Node, Any]:
         """Arguments and states by variable."""
@@ -85,7 +85,7 @@ class SparseExecutor(Executor):
         """The outputs, on the tape if they are to be differentiated."""
         self._heads_on_tape = None
         args = [x._detached() for x in self.arg_arrays]
-        wanted = [k for k, grad in enumerate(self.grad_arrays) if grad is not None and record]
+        wanted = self._wanted if record else []
         autograd.mark_variables(
             [args[k] for k in wanted],
             [self.grad_arrays[k] for k in wanted],
@@ -129,7 +129,7 @@ class SparseExecutor(Executor):
         if not self._differentiates:
             return
         names = self._symbol.list_outputs()
-        given = listed(names, out_grads)
+        given = listed(names, out_grads, hidden_heads(self._graph))
         for name, output, head, read in zip(
             names, self.outputs, given, self._reads_head, strict=True
         ):
@@ -140,9 +140,9 @@ class SparseExecutor(Executor):
                 raise GnomonError(f"backward: output {name!r}: {text}: pass it as out_grads")
         if self._heads_on_tape is None:
             self._compute_again()
-        for grad, request in zip(self.grad_arrays, self._grad_req, strict=True):
-            if grad is not None and request == "write":
-                grad[:] = 0  # what no gradient reaches
+        for k in self._wanted:
+            if self._grad_req[k] == "write":
+                self.grad_arrays[k][:] = 0  # what no gradient reaches
         pairs = zip(self._heads_on_tape or (), given, strict=True)
         reached = [(x, head) for x, head in pairs if x._tape is not None]
         if reached:

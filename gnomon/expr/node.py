@@ -347,6 +347,7 @@ class Map(Expr):
             (arg, self.received(k, g))
             for k, arg in enumerate(self.args)
             if not isinstance(arg, Scalar) and arg.dtype.kind == "f"
+            if self.fn.grad(k).trimmed[0].constant != 0
         )
 
     def received(self, k: int, g: Expr) -> Expr:

@@ -179,9 +179,9 @@ class SliceLike(Op):
 
     def shapes(self, s: Shapes) -> None:
         data, like = s.need("data"), s.need("shape_like")
-        axes = normal_axes(self.name, self.axes or range(len(data)), len(data))
+        axes = {normal_axis(self.name, a, len(data)) for a in self.axes or range(len(data))}
         if any(a >= len(like) or like[a] > data[a] != UNKNOWN for a in axes):
-            expected = f"sizes within {show_shape(data)} along {axes}"
+            expected = f"sizes within {show_shape(data)} along {tuple(sorted(axes))}"
             raise s.refuse("shape_like", expected, show_shape(like))
         s["output"] = tuple(like[a] if a in axes else d for a, d in enumerate(data))
 

@@ -160,6 +160,11 @@ class Op:
         """How many of the outputs a caller sees."""
         return len(self.outputs())
 
+    @property
+    def num_heads(self) -> int:
+        """How many gradients of outputs a caller may give; those of hidden ones do not count."""
+        return len(self.outputs())
+
     # What it means --------------------------------------------------------------------------
 
     def shapes(self, s: Shapes) -> None:

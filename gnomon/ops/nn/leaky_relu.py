@@ -49,6 +49,10 @@ class LeakyReLU(Op):
     def num_visible_outputs(self) -> int:
         return 1
 
+    @property
+    def num_heads(self) -> int:
+        return 2  # MXNet's has a mask whatever `act_type` is
+
     def shapes(self, s: Shapes) -> None:
         s.same("data", *self.outputs())
         if self.act_type == "prelu" and s["gamma"] != (1,):
