@@ -82,7 +82,11 @@ class DeviceError(GnomonError):
 
 
 class EngineError(GnomonError):
-    """A misuse of the dependency engine."""
+    """A misuse of the dependency engine, or a function of it that failed."""
+
+
+class EngineIndexError(EngineError, IndexError):
+    """A function of the engine that found an index out of bounds."""
 
 
 def complaint(where: str, argument: str, expected: object, got: object) -> str:

@@ -27,6 +27,7 @@ from gnomon.ops import registry
 from gnomon.ops.custom import kinds
 from gnomon.ops.property import OpContext, Operator, OperatorProperty
 from gnomon.ops.requests import OpReqType
+from gnomon.profiler.control import PROFILER
 from gnomon.shape import prod
 from gnomon.symbol import Custom, Symbol
 
@@ -192,7 +193,7 @@ def register(reg_name: str) -> Callable[[P], P]:
         if not (isinstance(prop_type, type) and issubclass(prop_type, CustomOpProp)):
             got = f"{prop_type!r:.60}"
             raise TypeError(complaint("register", reg_name, "a subclass of CustomOpProp", got))
-        kinds.register(reg_name, lambda: _Meaning(prop_type), replace=True)
+        kinds.register(reg_name, lambda: _Meaning(prop_type, reg_name), replace=True)
         return prop_type
 
     return declare
@@ -201,8 +202,8 @@ def register(reg_name: str) -> Callable[[P], P]:
 class _Meaning(OperatorProperty):
     """A `CustomOpProp` as the rest of the system sees it."""
 
-    def __init__(self, prop_type: Callable[..., CustomOpProp]) -> None:
-        self.prop_type = prop_type
+    def __init__(self, prop_type: Callable[..., CustomOpProp], name: str) -> None:
+        self.prop_type, self.name = prop_type, name
 
     def init(self, kwargs: Mapping[str, Any]) -> None:
         self.prop = self.prop_type(**kwargs)
@@ -253,24 +254,24 @@ class _Meaning(OperatorProperty):
         return list(self.prop.declare_backward_dependency(out_grad, in_data, out_data))
 
     def create_operator(self, ctx: Any) -> Operator:
-        return _Worker(self.prop, current_context() if ctx is None else ctx.ctx)
+        return _Worker(self.prop, current_context() if ctx is None else ctx.ctx, self.name)
 
 
 class _Worker(Operator):
     """A `CustomOp` as the rest of the system sees it; made when the shapes are known."""
 
-    def __init__(self, prop: CustomOpProp, ctx: Any) -> None:
-        self.prop, self.ctx = prop, ctx
+    def __init__(self, prop: CustomOpProp, ctx: Any, name: str) -> None:
+        self.prop, self.ctx, self.name = prop, ctx, name
         self.made: CustomOp | None = None
 
     def forward(self, ctx: OpContext, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
         ins, outs, states = map(self._arrays, (in_data, out_data, aux))
         op = self._op(ins)
-        with autograd.pause(train_mode=ctx.is_train):
+        with PROFILER.within(self.name), autograd.pause(train_mode=ctx.is_train):
             op.forward(
                 is_train=ctx.is_train, req=_words(req), in_data=ins, out_data=outs, aux=states
             )
-        _settle(outs, states)
+            _settle(outs, states)
         _check_unwritten(f"{type(op).__name__}.forward", in_data=ins)
 
     def backward(
@@ -286,7 +287,7 @@ class _Worker(Operator):
         parts = (out_grad, in_data, out_data, in_grad, aux)
         grads, ins, outs, made, states = map(self._arrays, parts)
         op = self._op(ins)
-        with autograd.pause(train_mode=ctx.is_train):
+        with PROFILER.within(f"_backward_{self.name}"), autograd.pause(train_mode=ctx.is_train):
             op.backward(
                 req=_words(req),
                 out_grad=grads,
@@ -295,7 +296,7 @@ class _Worker(Operator):
                 in_grad=made,
                 aux=states,
             )
-        _settle(made, states)
+            _settle(made, states)
         where = f"{type(op).__name__}.backward"
         _check_unwritten(where, out_grad=grads, in_data=ins, out_data=outs)
 
@@ -358,7 +359,9 @@ class PythonOp:
         )
         self.need_top_grad_ = need_top_grad
         self._op_type = f"{type(self).__name__}{next(_numbers)}"
-        kinds.register(self._op_type, lambda: _Meaning(lambda: _Both(self)), replace=True)
+        kinds.register(
+            self._op_type, lambda: _Meaning(lambda: _Both(self), self._op_type), replace=True
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Symbol:
         return self.get_symbol(*args, **kwargs)
@@ -482,8 +485,7 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
         UnknownNameError: no operator is called so.
     """
     cls = registry.find(op_name)
-    fields = {k: f for k, f in cls.fields.items() if k != cls.variadic}
     array = "NDArray-or-Symbol[]" if cls.variadic else "NDArray-or-Symbol"
-    names = [*cls.input_names, *fields]
-    types = [array] * len(cls.input_names) + [f.describe() for f in fields.values()]
+    names = [*cls.input_names, *cls.fields]
+    types = [array] * len(cls.input_names) + [f.declared() for f in cls.fields.values()]
     return OperatorArguments(len(names), names, types)

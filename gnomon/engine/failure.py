@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from types import CodeType
 
-from gnomon.base import EngineError
+from gnomon.base import EngineError, EngineIndexError
 
 PACKAGE = str(Path(__file__).parent.parent) + os.sep
 
@@ -76,6 +76,7 @@ class Failure:
         kind = type(self.exception).__name__
         text = str(self.exception)
         what = f"{kind}: {text}" if text else kind
-        error = EngineError(f"function {self.name!r} failed: {what}\n  {describe_site(self.site)}")
+        raised = EngineIndexError if isinstance(self.exception, IndexError) else EngineError
+        error = raised(f"function {self.name!r} failed: {what}\n  {describe_site(self.site)}")
         error.__cause__ = self.exception
         return error

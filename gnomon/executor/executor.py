@@ -66,13 +66,16 @@ class Executor:
         groups: Mapping[str, Context],
         arena: Arena | None = None,
         known: Known | None = None,
+        outputs: Sequence[Any] = (),
     ) -> None:
         self._symbol, self._ctx, self._group2ctx = symbol, ctx, groups
         self.arg_arrays, self.grad_arrays, self.aux_arrays, self._grad_req = bound
         self.arena = arena or Arena(ctx)
         placed = place(symbol._graph, ctx, groups, _contexts(symbol._graph, bound))
         self._held = inputs.taken(self.arg_arrays)  # inputs whose batch lay elsewhere once
-        self._net, self.outputs, self._variables = _network(symbol._graph, placed, bound, known)
+        self._net, self.outputs, self._variables = _network(
+            symbol._graph, placed, bound, known, outputs
+        )
         self._heads: dict[Entry, Any] = {}
         self._runs: dict[Mode, Run] = {}
         self._last: Mode | None = None
@@ -264,14 +267,14 @@ class Executor:
     ) -> Executor:
         """An executor for inputs of other shapes, with the same parameters and working memory.
 
-        Arrays that get smaller look at the memory of this executor's; `allow_up_sizing` allows new
-        ones. Arguments whose shapes follow and are not given may change with `partial_shaping`.
+        Arrays that get smaller, outputs too, look at the memory of this executor's;
+        `allow_up_sizing` allows new ones. Arguments whose shapes follow and are not given may change with `partial_shaping`.
 
         Raises:
             ParamError: an argument of another name.
             ShapeError: shapes that contradict, or change without permission.
         """
-        shapes, _, aux_shapes = self._symbol.infer_shape(**kwargs)
+        shapes, out_shapes, aux_shapes = self._symbol.infer_shape(**kwargs)
         if shapes is None:
             raise ShapeError(complaint("reshape", "kwargs", "enough shapes to infer all", kwargs))
         names = self._symbol.list_arguments()
@@ -283,10 +286,15 @@ class Executor:
             None if g is None else self._resized(n, g, s, *rules)
             for n, g, s in zip(names, self.grad_arrays, shapes, strict=True)
         ]
+        outputs = [
+            arrays.head(x, shape) if prod(shape) <= x.size else None
+            for x, shape in zip(self.outputs, out_shapes, strict=True)
+        ]
         states = zip(self._symbol.list_auxiliary_states(), self.aux_arrays, aux_shapes, strict=True)
         aux = [self._resized(*row, *rules) for row in states]
         bound = Bound(args, grads, aux, self._grad_req)
-        return type(self)(self._symbol, self._ctx, bound, self._group2ctx, self.arena)
+        given = self._symbol, self._ctx, bound, self._group2ctx, self.arena
+        return type(self)(*given, outputs=outputs)
 
     def _resized(
         self,
@@ -437,9 +445,11 @@ def inferred(graph: Graph, tables: Sequence[tuple[Node, Any]]) -> Known:
 
 
 def _network(
-    graph: Graph, placed: Places, bound: Bound, known: Known | None
+    graph: Graph, placed: Places, bound: Bound, known: Known | None, given_outputs: Sequence[Any]
 ) -> tuple[Network, list[Any], dict[int, Var]]:
     """The bound graph with its copies, its output arrays, and the variables of arrays by buffer.
+
+    Outputs that are not given are new arrays.
 
     Raises:
         ShapeError, DTypeError: arrays that do not go together.
@@ -461,8 +471,10 @@ def _network(
         return found
 
     outputs = [
-        arrays.zeros(shapes[e], ctx, types[e])
-        for e, ctx in zip(graph.outputs, contexts, strict=True)
+        arrays.zeros(shapes[e], ctx, types[e]) if array is None else array
+        for e, ctx, array in zip(
+            graph.outputs, contexts, given_outputs or [None] * len(contexts), strict=True
+        )
     ]
     grads = {}
     wanted = zip(graph.arguments, bound.args, bound.grads, bound.requests, strict=True)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from gnomon import config
 from gnomon.context import Context as Device
-from gnomon.dtype import DType
+from gnomon.dtype import DType, float32
 from gnomon.executor.draws import Draws
 from gnomon.expr.node import Buffer, Expr
 from gnomon.graph import memory
@@ -143,7 +143,7 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
         layout.buffers.put(head, buffer)
     layout.contexts = contexts([*net.graph.topo, *back.nodes])
     every = [n for n in net.graph.topo if n.op is not None]
-    nodes = [n for n in every if not isinstance(n.op, Kept)]
+    nodes = _guarded([n for n in every if not isinstance(n.op, Kept)], *known)
     outputs = [
         Delivery(e, b, "saveto") for e, b in zip(net.graph.outputs, net.outputs, strict=True)
     ]
@@ -245,6 +245,22 @@ def _prepare(
     made = express(nodes, layout.buffers, used, context)
     layout.kept = {e: t.nodes[0].inputs for t in made for e in t.made}
     layout.prepare = _finished(layout, made, layout.kept)
+
+
+def _guarded(
+    nodes: Sequence[Node], shapes: dict[Entry, Shape], types: dict[Entry, DType]
+) -> list[Node]:
+    """`nodes`, and before each that has one its guard, which enters what it gives."""
+    found = []
+    for node in nodes:
+        if node.op.guard is not None:
+            guard = node.op.guard(*(shapes[e] for e in node.inputs))
+            if guard is not None:
+                made = Node(guard, f"{node.name}_guard", node.inputs[1:2], node.attrs)
+                shapes[Entry(made, 0)], types[Entry(made, 0)] = (1,), float32
+                found.append(made)
+        found.append(node)
+    return found
 
 
 def _updates(layout: Layout, nodes: Iterable[Node]) -> list[Task]:

@@ -42,6 +42,7 @@ class SparseExecutor(Executor):
         groups: Mapping[str, Context],
         arena: Arena | None = None,
         known: Known | None = None,
+        outputs: Sequence[Any] = (),
     ) -> None:
         if groups:
             expected = "none where an array is in sparse storage"
@@ -58,7 +59,11 @@ class SparseExecutor(Executor):
         tables = self._tables(self.arg_arrays)
         shapes, types = known or inferred(graph, list(tables.items()))
         kinds = storage(graph, {n: a.stype for n, a in tables.items()})
-        self.outputs = [arrays.zeros(shapes[e], ctx, types[e], kinds[e]) for e in graph.outputs]
+        given = outputs or [None] * len(graph.outputs)
+        self.outputs = [
+            arrays.zeros(shapes[e], ctx, types[e], kinds[e]) if array is None else array
+            for e, array in zip(graph.outputs, given, strict=True)
+        ]
         self._reads_head = [_reads_head(e.node, shapes, types) for e in graph.outputs]
         self._heads_on_tape: list[Any] | None = None
         self._trained = False  # whether the last pass was one of training

@@ -116,21 +116,29 @@ class KVStore(KVStoreBase):
     def pull(
         self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
     ) -> None:
-        """Copy the stored arrays into `out`: an array per key, or a list of arrays per key."""
+        """Copy the stored arrays into `out`: an array per key, or a list of arrays per key.
+
+        Row-sparse `out` is left as it is, for `row_sparse_pull`, unless `ignore_sparse` is off.
+        """
         if out is None:
             raise ParamError(complaint("KVStore.pull", "out", "arrays to copy into", out))
         groups = grouped("pull", key, out)
         self._check("pull", groups, same_dtype=False)
-        jobs = [(array, [self._stored[k]]) for k, arrays in groups.items() for array in arrays]
+        jobs = [
+            (array, [self._stored[k]])
+            for k, arrays in groups.items()
+            for array in arrays
+            if not (ignore_sparse and array.stype == "row_sparse")
+        ]
         add_up(jobs, priority)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         self.push(key, value, priority)
-        self.pull(key, value if out is None else out, priority)
+        self.pull(key, value if out is None else out, priority, ignore_sparse=False)
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         self.init(key, value)
-        self.pull(key, out, priority)
+        self.pull(key, out, priority, ignore_sparse=False)
 
     def row_sparse_pull(
         self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,9 +29,25 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
     if not isinstance(metric, str):
         expected = "a name, a function, a list of them, or an EvalMetric"
         raise ParamError(complaint("metric.create", "metric", expected, repr(metric)))
+    if metric.lstrip().startswith("{"):
+        metric, kwargs = _configured(metric, kwargs)
     if args:
         return METRICS.get(metric)(*args, **kwargs)
     return METRICS.create(metric, **kwargs)
+
+
+def _configured(text: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The name and the arguments in a configuration as JSON; `given` go above its own.
+
+    Raises:
+        ParamError: it is none.
+    """
+    try:
+        config = json.loads(text)
+        return str(config.pop("metric")), {**config, **given}
+    except (ValueError, KeyError):
+        expected = 'JSON {"metric": name, ...}, as get_config gives it'
+        raise ParamError(complaint("metric.create", "metric", expected, f"{text!r:.60}")) from None
 
 
 @register("composite")

@@ -45,7 +45,7 @@ def start_store(
         if name in arg_params:
             store.init(name, arg_params[name])
         if update_on_store:
-            store.pull(name, out=arrays, priority=-index)
+            store.pull(name, out=arrays, priority=-index, ignore_sparse=False)
 
 
 class Replica(NamedTuple):
@@ -98,7 +98,7 @@ def trained(
 def update_on_store(store: Any, what: Trained) -> None:
     """Push all gradients to the store, which updates, and pull the parameters back."""
     store.push(what.names, what.grads)
-    store.pull(what.names, out=what.params)
+    store.pull(what.names, out=what.params, ignore_sparse=False)
 
 
 def update_beside_store(store: Any, updater: Any, what: Trained, join: Any = None) -> None:
@@ -109,7 +109,7 @@ def update_beside_store(store: Any, updater: Any, what: Trained, join: Any = Non
     """
     if store is not None:
         store.push(what.names, what.grads)
-        store.pull(what.names, out=what.grads)
+        store.pull(what.names, out=what.grads, ignore_sparse=False)
         join = None
     for replica in what.replicas:
         updater(*replica, join if len(what.replicas) == 1 else None)

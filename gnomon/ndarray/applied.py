@@ -62,7 +62,7 @@ class Applied:
         if out is None and self._home.kind.rules.get(tuple([x._layout for x in arrays])):
             if self._join is None and len(arrays) <= 2 and not self._home.fields:
                 self._join = joining(self._home.kind.rules, self._home.kind.rules)
-        elif self._same and not mode.recording:
+        elif self._same and not mode.recording and self.op.guard is None:
             if key in self._long or (out is not None and out._layout.nbytes > SMALL):
                 return
             recipe, home = recipe_of(self.op, arrays, None if out is None else [out])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gnomon import config
 from gnomon import dtype as dtypes
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.context import Context, current_context
@@ -109,8 +110,14 @@ def _filled(name: str, shape: Any, ctx: Any, dtype: Any, out: Any) -> Any:
     """The array of one value that `name` makes.
 
     A shape without axes, or with an axis of 0, is meant as it is; operators take it as unknown.
+
+    Raises:
+        ShapeError: an axis of 0, unless shapes mean what they do in NumPy.
     """
     sizes = _shape(shape)
+    if out is None and 0 in sizes and not config.get("np_shape"):
+        expected = "sizes above 0: 0 is one that is not known, unless mx.util.np_shape is on"
+        raise ShapeError(complaint(name.strip("_"), "shape", expected, sizes))
     if out is None and (0 in sizes or not sizes):
         out = empty(sizes, ctx, dtype)
     if out is not None and not out.size:
@@ -129,6 +136,7 @@ def zeros(
 
     Raises:
         ParamError: there is no such storage.
+        ShapeError: an axis of 0 outside of `mx.util.np_shape`, where it is a size not known.
     """
     if stype not in (None, "default"):
         where = context_of(ctx) or current_context()

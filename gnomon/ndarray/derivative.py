@@ -164,6 +164,7 @@ class Derivative:
     aux_names: tuple[str, ...] = ()
     is_expression = True
     sparse_grad = False
+    guard = None
 
     def __init__(self, gradient: Gradient, wanted: tuple[int, ...], train: bool) -> None:
         self.gradient = gradient

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from gnomon import engine
 from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.context import Context, current_context
 from gnomon.expr.node import Buffer, Expr
@@ -117,7 +118,19 @@ def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context)
     outputs = [] if given is None else [*given]
     outputs += [Array._new(layout, ctx) for layout in layouts[len(outputs) :]]
     launch(recipe, op.name, inputs, outputs, [inputs[k] for k in changed], ctx, home.values)
+    if op.guard is not None:
+        _guarded(op, inputs, outputs[0])
     return outputs
+
+
+def _guarded(op: Any, inputs: Sequence[Any], output: Any) -> None:
+    """Have the wait for an output raise where an index is out of bounds."""
+    guard = op.guard(*(x.shape for x in inputs))
+    if guard is not None:
+        indices = inputs[1]
+        task = engine.Repeatable(lambda run_ctx: guard.refuse(indices._numpy()))
+        reads = () if indices._var is output._var else (indices._var,)
+        engine.get().push_inline(task, output.context, reads, (output._var,), name=op.name)
 
 
 def recipe_of(op: Any, inputs: Sequence[Any], given: Outputs | None) -> tuple[Recipe, Home]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType, int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, Scalar, cast
+from gnomon.ops.bounds import InBounds
 from gnomon.ops.create import NUMBERS
-from gnomon.ops.infer import Shapes, Types, normal_axis, times
+from gnomon.ops.infer import Shape, Shapes, Types, normal_axis, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 from gnomon.ops.reduce import joined
@@ -47,10 +47,10 @@ class Take(Op):
     axis: int = param(0, doc="The axis of `a`.")
     mode: str = param("clip", choices=("clip", "raise", "wrap"), doc="What becomes of others.")
 
-    def check(self) -> None:
-        if self.mode == "raise":
-            expected = "'clip' or 'wrap' (compiled code cannot raise; a[indices] does)"
-            raise ParamError(complaint(self.name, "mode", expected, repr(self.mode)))
+    def guard(self, a: Shape, indices: Shape) -> InBounds | None:
+        if self.mode != "raise" or 0 in indices:
+            return None
+        return InBounds(low=(0,), high=(a[normal_axis(self.name, self.axis, len(a))],))
 
     def shapes(self, s: Shapes) -> None:
         a, indices = s.need("a"), s.need("indices")

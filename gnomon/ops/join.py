@@ -71,6 +71,7 @@ class SliceChannel(Op):
         return tuple(f"output{k}" for k in range(self.num_outputs))
 
     def shapes(self, s: Shapes) -> None:
+        self.inward(s)
         data = s.need("data")
         axis = s.axis("data", self.axis)
         size = data[axis]
@@ -83,6 +84,14 @@ class SliceChannel(Op):
         kept = () if self.squeeze_axis else (part,)
         for name in self.outputs():
             s[name] = (*data[:axis], *kept, *data[axis + 1 :])
+
+    def inward(self, s: Shapes) -> None:
+        """What the parts say of the whole."""
+        for part in filter(None, map(s.__getitem__, self.outputs())):
+            axis = normal_axis(self.name, self.axis, len(part) + self.squeeze_axis)
+            size = 1 if self.squeeze_axis else part[axis]
+            whole = UNKNOWN if size == UNKNOWN else size * self.num_outputs
+            s["data"] = (*part[:axis], whole, *part[axis + (not self.squeeze_axis) :])
 
     def forward(self, data: Expr) -> tuple[Expr, ...]:
         axis = normal_axis(self.name, self.axis, data.ndim)

@@ -6,13 +6,16 @@ from gnomon.base import ParamError, complaint
 from gnomon.dtype import int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
+from gnomon.ops.bounds import InBounds
 from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types, normal_axis, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
 
 
 def flat_places(indices: Expr, shape: Shape) -> Expr:
-    """Where rows of `indices` lead in an array of `shape`, in row-major order; outside is nearest.
+    """Where rows of `indices` lead in an array of `shape`, in row-major order.
+
+    Those below 0 count from the end; outside is nearest.
 
     `indices` has one row for each of the leading axes of `shape`.
     """
@@ -20,7 +23,8 @@ def flat_places(indices: Expr, shape: Shape) -> Expr:
     for axis in range(indices.shape[0]):
         begin, end = (axis, *[0] * (indices.ndim - 1)), (axis + 1, *indices.shape[1:])
         row = ext.reshape(ext.slice_(indices, begin, end), indices.shape[1:])
-        at = fn.clip(cast(row, int64), 0, max(shape[axis] - 1, 0))
+        at = cast(row, int64)
+        at = fn.clip(fn.where(fn.lt(at, 0), at + shape[axis], at), 0, max(shape[axis] - 1, 0))
         place = at if place is None else place * shape[axis] + at
     assert place is not None
     return place
@@ -39,6 +43,10 @@ class GatherNd(Op):
 
     def types(self, t: Types) -> None:
         t.same("data", "output")
+
+    def guard(self, data: Shape, indices: Shape) -> InBounds | None:
+        sizes = data[: indices[0]]
+        return None if 0 in indices else InBounds(low=tuple(-n for n in sizes), high=sizes)
 
     def forward(self, data: Expr, indices: Expr) -> Expr:
         named = data.shape[: indices.shape[0]]

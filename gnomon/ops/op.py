@@ -63,6 +63,7 @@ class Op:
     cases: ClassVar[Cases] = ()  # what the tests try it on
     reference: ClassVar[Callable[..., Any] | None] = None  # its outputs by NumPy
     gradient: ClassVar[Callable[..., Any] | None] = None
+    guard: ClassVar[Callable[..., Any] | None] = None  # by shapes: an operator that refuses values
     sparse_grad: Any = False  # whether its gradient is row-sparse; a field of Embedding
 
     @property

@@ -201,6 +201,27 @@ class Param:
         rest = "required" if self.required else f"optional, default={show(self.default)}"
         return f"{self.expected()}, {rest}"
 
+    def declared(self) -> str:
+        """The same in MXNet's words: `{'relu', 'tanh'}, required`."""
+        if all(isinstance(c, str) for c in self.choices) and self.choices:
+            names = ["None"] * self.kind.optional + sorted(map(repr, self.choices))
+            text, default = f"{{{', '.join(names)}}}", repr(str(self.default))
+            return f"{text}, required" if self.required else f"{text},optional, default={default}"
+        text = str(self.kind)
+        for ours, theirs in (("bool", "boolean"), ("tuple of ints", "Shape(tuple)")):
+            text = text.replace(ours, theirs)
+        return f"{text}, required" if self.required else f"{text}, optional, default={self._shown}"
+
+    @property
+    def _shown(self) -> str:
+        """The default as MXNet writes it: integers and texts are quoted."""
+        value = self.default
+        if isinstance(value, tuple):
+            return str(list(value))
+        if isinstance(value, bool | float):
+            return f"{value:.9g}"
+        return repr(str(value)) if self.kind.name in ("int", "string") else str(value)
+
     def parse(self, where: str, value: Any) -> Any:
         """Return `value` (or the value its string stands for), checked; ParamError otherwise."""
         try:

@@ -38,6 +38,10 @@ _NUMBERS = frozenset((int, float, bool, type(None)))
 OPTIMIZERS: Registry[type[Optimizer]] = Registry("optimizer", ignore_case=True)
 
 
+class ScheduleWarning(ParamError, UserWarning):
+    """A rate was set that a schedule decides: MXNet raises a UserWarning there."""
+
+
 class Optimizer:
     """Base of optimizers.
 
@@ -265,10 +269,10 @@ class Optimizer:
         return self.lr
 
     def set_learning_rate(self, lr: float) -> None:
-        """Set the rate; ParamError where a schedule decides it."""
+        """Set the rate; ScheduleWarning, which is raised, where a schedule decides it."""
         if self.lr_scheduler is not None:
             got = type(self.lr_scheduler).__name__
-            raise ParamError(
+            raise ScheduleWarning(
                 complaint("Optimizer.set_learning_rate", "lr", "no lr_scheduler that sets it", got)
             )
         self.lr = lr

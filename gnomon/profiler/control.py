@@ -12,6 +12,8 @@ import atexit
 import json
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from gnomon import engine
@@ -38,6 +40,7 @@ DEFAULTS: dict[str, Any] = {
 }
 OLD = {"contiguous_dump": "continuous_dump"}  # the name in MXNet's own documentation
 STATES = ("stop", "run")
+CUSTOM = "Custom Operator"
 ANONYMOUS = "program"  # the name of programs that nobody named: those of single operators
 
 
@@ -63,7 +66,7 @@ class Profiler:
 
     def start(self) -> None:
         """Begin to record."""
-        self.running = True
+        self.running, self.paused = True, False
         engine.get().observe(self.observed)
         watch(self.watched)
         if self.config["continuous_dump"] and self._writer is None:
@@ -86,10 +89,26 @@ class Profiler:
         what = "symbolic" if symbolic else "imperative"
         if not (self.active and self.wants(what)):
             return
-        span = Span("operator", name or "function", self.record.here(), begin, end)
-        self.record.events.append(span)
+        category, custom = "operator", getattr(self._here, "custom", "")
+        if custom:
+            category, name = CUSTOM, f"{custom}::{name}"
+        self.record.events.append(
+            Span(category, name or "function", self.record.here(), begin, end)
+        )
         if self.wants("memory"):
             self._look_at_memory(ctx, end)
+
+    @contextmanager
+    def within(self, custom: str) -> Iterator[None]:
+        """The time of the Python code of an operator that a user wrote: what it calls is its."""
+        self._here.custom, begin = custom, now()
+        try:
+            yield
+        finally:
+            self._here.custom = ""
+            if self.active and (self.wants("symbolic") or self.wants("imperative")):
+                name = f"{custom}::pure_python"
+                self.record.events.append(Span(CUSTOM, name, self.record.here(), begin, now()))
 
     def _look_at_memory(self, ctx: Context, now: float) -> None:
         used = pool.stats().used
@@ -184,7 +203,7 @@ def _check_process(where: str, process: str) -> None:
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
-    """'run' begins to record, 'stop' ends it.
+    """'run' begins to record, after a pause too, 'stop' ends it.
 
     Raises:
         ParamError: another word.

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gnomon import cpu, gpu, nd
+from gnomon import cpu, gpu, nd, util
 from gnomon.base import DeviceError, ParamError, ShapeError
 
 
@@ -70,9 +70,22 @@ def test_filled_arrays():
 
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3), (1, 1), (2, 0, 3)])
 def test_shapes_without_or_with_one_element(shape):
-    for x in (nd.array(np.ones(shape)), nd.zeros(shape), nd.empty(shape)):
+    with util.np_shape():
+        zeros = nd.zeros(shape)
+    for x in (nd.array(np.ones(shape)), zeros, nd.empty(shape)):
         assert (x.shape, x.size, x.ndim) == (shape, int(np.prod(shape)), len(shape))
         assert (x + 1).shape == (x * x).shape == x.copy().shape == shape
+
+
+@pytest.mark.parametrize("make", [nd.zeros, nd.ones])
+def test_unknown_sizes_are_refused_unless_shapes_are_numpys(make):
+    for shape in (0, (0,), (2, 0)):
+        with pytest.raises(ShapeError, match=r"sizes above 0.*np_shape"):
+            make(shape)
+        out = nd.empty(shape)
+        assert make(shape, out=out) is out
+    with util.np_shape():
+        assert make((2, 0)).shape == (2, 0)
 
 
 def test_ranges():

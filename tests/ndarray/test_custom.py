@@ -388,7 +388,20 @@ def test_the_defaults_of_the_older_interface_are_the_identity():
 def test_vocabulary():
     found = mx.operator.get_operator_arguments("FullyConnected")
     assert found.names == ["data", "weight", "bias", "num_hidden", "no_bias", "flatten"]
-    assert found.narg == 6 and found.types[3] == "int >= 1, required"
+    assert found.narg == 6 and found.types[3] == "int, required"
+    found = mx.operator.get_operator_arguments("Pooling")
+    assert (found.types[2], found.types[4]) == (
+        "{'avg', 'lp', 'max', 'sum'},optional, default='max'",
+        "boolean, optional, default=0",
+    )
+    assert mx.operator.get_operator_arguments("Activation") == (
+        2,
+        ["data", "act_type"],
+        [
+            "NDArray-or-Symbol",
+            "{'relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'}, required",
+        ],
+    )
     assert {"Custom", "concat", "Concat"} <= set(mx.operator.get_all_registered_operators())
 
 

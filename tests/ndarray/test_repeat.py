@@ -305,7 +305,7 @@ def test_filled_arrays(by_python):
     for _ in range(4):
         assert nd.zeros((2, 3)).asnumpy().tolist() == [[0] * 3] * 2
         assert nd.ones((2,), dtype="int32").asnumpy().tolist() == [1, 1]
-        assert nd.zeros((0, 2)).shape == (0, 2)
+        assert nd.full((0, 2), 0).shape == (0, 2)
     with pytest.raises(ShapeError):
         nd.zeros((-1,))
 

@@ -72,8 +72,18 @@ class Convolution(Op):
         inner = window.ordered(s.need("weight"), self.order)[1]
         sizes = self.output_sizes(s, space)
         s["output"] = window.ordered((n, self.num_filter, *sizes), back)
-        n = window.ordered(s.need("output"), self.order)[0]
+        n, _, *sizes = window.ordered(s.need("output"), self.order)
+        space = self.input_sizes(space, sizes)
         s["data"] = window.ordered((n, inner * self.num_group, *space), back)
+
+    def input_sizes(self, space: list[int], sizes: list[int]) -> list[int]:
+        """Spatial sizes of the data, from those of the output where windows move by 1."""
+        stride, pad, dilate = self.places
+        rows = zip(space, sizes, window.reach(self.kernel, dilate), stride, pad, strict=True)
+        return [
+            out + span - 1 - 2 * p if size == UNKNOWN != out and step == 1 else size
+            for size, out, span, step, p in rows
+        ]
 
     def output_sizes(self, s: Shapes, space: list[int]) -> list[int]:
         """Spatial sizes of the output; ShapeError where the window does not fit."""

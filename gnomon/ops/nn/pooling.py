@@ -7,6 +7,7 @@ import math
 from gnomon.base import ParamError, complaint
 from gnomon.expr import call, ext, fn
 from gnomon.expr.node import Expr
+from gnomon.ops.create import full
 from gnomon.ops.infer import UNKNOWN, Shapes
 from gnomon.ops.nn import window
 from gnomon.ops.op import Op, op
@@ -46,9 +47,15 @@ class Pooling(Op):
         if not 1 <= len(self.kernel) <= 3:
             raise ParamError(complaint(self.name, "kernel", "1, 2 or 3 numbers", self.kernel))
         window.per_axis(self, "stride", 1, len(self.kernel))
-        pad = window.per_axis(self, "pad", 0, len(self.kernel))
+        pad = self.pads(len(self.kernel))
         if any(p >= k for p, k in zip(pad, self.kernel, strict=True)):
             raise ParamError(complaint(self.name, "pad", f"less than kernel, {self.kernel}", pad))
+        if self.same and any(self.pad):
+            raise ParamError(complaint(self.name, "pad", "0 where windows are the same", pad))
+
+    def pads(self, count: int) -> window.Sizes:
+        """The padding along each axis; further numbers do not count, as in MXNet."""
+        return self.pad[:count] if len(self.pad) > count else window.per_axis(self, "pad", 0, count)
 
     def order(self, ndim: int) -> window.Sizes:
         """The axes of `data` in the order N, C, space."""
@@ -59,13 +66,17 @@ class Pooling(Op):
         n = len(space)
         if self.global_pool:
             return space, (1,) * n, (0,) * n
-        stride, pad = window.per_axis(self, "stride", 1, n), window.per_axis(self, "pad", 0, n)
-        return self.kernel, stride, pad
+        return self.kernel, window.per_axis(self, "stride", 1, n), self.pads(n)
 
     @property
     def full(self) -> bool:
         """Whether a last window may hang over the end."""
-        return self.pooling_convention != "valid"
+        return self.pooling_convention == "full"
+
+    @property
+    def same(self) -> bool:
+        """Whether windows begin at all multiples of the stride."""
+        return self.pooling_convention == "same" and not self.global_pool
 
     def shapes(self, s: Shapes) -> None:
         ranks = (3, 4, 5) if self.global_pool else (len(self.kernel) + 2,)
@@ -82,6 +93,8 @@ class Pooling(Op):
         """How many windows there are along an axis."""
         if size == UNKNOWN:
             return UNKNOWN
+        if self.same:
+            return -(-size // stride)
         if size + 2 * pad < kernel:
             expected = f"sizes of at least the window's, {self.kernel}"
             raise s.refuse("data", expected, f"{size} with padding {pad}")
@@ -98,6 +111,8 @@ class Pooling(Op):
         self, x: Expr, kernel: window.Sizes, stride: window.Sizes, pad: window.Sizes
     ) -> Expr:
         """The pooling of data with channels first."""
+        if self.same:
+            return self.same_windows(x, kernel, stride)
         if self.pool_type == "max":
             return call.max_pool(x, kernel, stride, pad, self.full)
         if self.pool_type == "avg":
@@ -109,9 +124,33 @@ class Pooling(Op):
         powers = fn.power(fn.abs(x), p)
         return fn.power(self.sums(powers, kernel, stride, pad), 1 / p)
 
+    def same_windows(self, x: Expr, kernel: window.Sizes, stride: window.Sizes) -> Expr:
+        """The pooling of windows that begin at all multiples of the stride, cut off at the end."""
+        given = {name: getattr(self, name) for name in self.fields}
+        plain = Pooling(**{**given, "pooling_convention": "valid", "pad": ()})
+        none = (0,) * len(kernel)
+        if self.pool_type == "max":
+            lowest = float("-inf") if x.dtype.kind == "f" else x.dtype.limits[0]
+            return plain.pooled(fitted(x, kernel, stride, lowest), kernel, stride, none)
+        found = plain.pooled(fitted(x, kernel, stride, 0), kernel, stride, none)
+        if self.pool_type != "avg":
+            return found
+        ones = fitted(full((1, 1, *x.shape[2:]), 1, x.dtype), kernel, stride, 0)
+        inside = plain.pooled(ones, kernel, stride, none)  # what part of a window is data
+        return found / ext.broadcast_to(inside, found.shape)
+
     def sums(self, x: Expr, kernel: window.Sizes, stride: window.Sizes, pad: window.Sizes) -> Expr:
         """The sum of every window."""
         return ext.pool(x, "sum", kernel, stride, pad, self.full)
+
+
+def fitted(x: Expr, kernel: window.Sizes, stride: window.Sizes, fill: float) -> Expr:
+    """`x`, whose spatial axes are cut off, or go on with `fill`, where the last window ends."""
+    rows = zip(x.shape[2:], kernel, stride, strict=True)
+    ends = [(-(-n // s) - 1) * s + k for n, k, s in rows]
+    kept = (*x.shape[:2], *map(min, x.shape[2:], ends))
+    after = (0, 0, *(e - n for e, n in zip(ends, kept[2:], strict=True)))
+    return ext.pad(ext.slice_(x, (0,) * x.ndim, kept), (0,) * x.ndim, after, fill)
 
 
 @op("Pooling_v1")
