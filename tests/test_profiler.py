@@ -340,3 +340,42 @@ def test_profiles_from_the_start(tmp_path):
     found = json.loads((tmp_path / "profile.json").read_text())
     check(found)
     assert any(e["name"] == "_ones" for e in found["traceEvents"])
+
+
+def test_a_run_after_a_pause_records_again():
+    profiler.set_state("run")
+    profiler.pause()
+    profiler.set_state("stop")
+    profiler.set_state("run")
+    mx.nd.zeros((2,)).asnumpy()
+    profiler.set_state("stop")
+    assert "_zeros" in {e.name for e in control.PROFILER.record.events}
+
+
+def test_operators_that_users_write_have_a_category_of_their_own():
+    class Doubled(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], mx.nd.exp(in_data[0]))
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            self.assign(in_grad[0], req[0], mx.nd.sin(out_grad[0]))
+
+    @mx.operator.register("profiled")
+    class DoubledProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, in_shapes, in_dtypes):
+            return Doubled()
+
+    x = mx.nd.ones((2,))
+    x.attach_grad()
+    profiler.set_state("run")
+    with mx.autograd.record():
+        y = mx.nd.Custom(x, op_type="profiled")
+    y.backward()
+    profiler.set_state("stop")
+    spans = control.PROFILER.record.events
+    names = {e.name for e in spans if getattr(e, "category", "") == "Custom Operator"}
+    expected = {"profiled::pure_python", "profiled::exp"}
+    expected |= {"_backward_profiled::pure_python", "_backward_profiled::sin"}
+    assert expected <= names
+    mx.nd.cos(x).asnumpy()
+    assert not any("profiled::cos" in e.name for e in spans)

@@ -268,7 +268,8 @@ class Executor:
         """An executor for inputs of other shapes, with the same parameters and working memory.
 
         Arrays that get smaller, outputs too, look at the memory of this executor's;
-        `allow_up_sizing` allows new ones. Arguments whose shapes follow and are not given may change with `partial_shaping`.
+        `allow_up_sizing` allows new ones. Arguments whose shapes follow and are not given may
+        change with `partial_shaping`.
 
         Raises:
             ParamError: an argument of another name.

@@ -229,7 +229,8 @@ def stores_of(layout: Layout, task: Task) -> list[Store]:
         return []
     values = task.form.over([layout.buffers[e] for e in task.reads])
     found = deliveries(layout, task)
-    return [Store(w.dest, w.saver, cast(values[k], w.dest.dtype)) for k, w in found]  # type: ignore[arg-type]
+    typed = [(w, cast(values[k], w.dest.dtype)) for k, w in found]
+    return [Store(w.dest, w.saver, value) for w, value in typed]  # type: ignore[arg-type]
 
 
 def deliveries(layout: Layout, task: Task) -> list[tuple[int, Delivery]]:

@@ -1,0 +1,94 @@
+"""Gradients that differ from MXNet's, against finite differences of what forward computes.
+
+Each has its row in `docs/differences.md`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon import autograd, nd, sym
+
+STEP = 1e-6
+
+
+def difference(function, values):
+    """The slope of an element-wise function at each value, from both sides."""
+    high, low = (function(nd.array(values + h, dtype="float64")) for h in (STEP, -STEP))
+    return (high - low).asnumpy() / (2 * STEP)
+
+
+def slope(function, x):
+    """The derivative of a function at `x`, on the tape."""
+    with autograd.record():
+        y = function(x)
+    return autograd.grad(y, [x], create_graph=True)[0]
+
+
+def variable(values):
+    x = nd.array(values, dtype="float64")
+    x.attach_grad()
+    return x
+
+
+@pytest.mark.parametrize("channels", [(1,), (4,)])
+def test_gammas_gradient_of_prelu_on_what_a_network_computed(channels):
+    """MXNet reads the data after the output was written over it: -1.5 for -6 and gamma 0.25."""
+    rng = np.random.default_rng(0)
+    x, gamma = rng.normal(size=(3, 4)), np.full(channels, 0.25)
+    net = sym.LeakyReLU(sym.Variable("x") * 2 - 1, sym.Variable("gamma"), act_type="prelu")
+    args = {"x": nd.array(x, dtype="float64"), "gamma": nd.array(gamma, dtype="float64")}
+    grads = {name: nd.zeros(a.shape, dtype="float64") for name, a in args.items()}
+    bound = net.bind(mx.cpu(), args, grads)
+    bound.forward(is_train=True)
+    bound.backward([nd.ones((3, 4), dtype="float64")])
+    for k in range(len(gamma)):
+        ends = []
+        for step in (STEP, -STEP):
+            args["gamma"][k] = gamma[k] + step
+            ends.append(bound.forward()[0].asnumpy().sum())
+            args["gamma"][k] = gamma[k]
+        numeric = (ends[0] - ends[1]) / (2 * STEP)
+        np.testing.assert_allclose(grads["gamma"].asnumpy()[k], numeric, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("arcsinh", [-2.0, -0.3, 0.3, 0.6]), ("arccosh", [1.5, 2.0, 7.0])]
+)
+def test_second_derivatives_of_inverse_hyperbolic_functions(name, values):
+    """MXNet's have the wrong sign: 0.264 for arcsinh at 0.3."""
+    function, x = getattr(nd, name), variable(values)
+    first = slope(function, x)
+    np.testing.assert_allclose(first.asnumpy(), difference(function, np.array(values)), 1e-6)
+    second = slope(lambda x: slope(function, x), x)
+    numeric = difference(lambda x: slope(function, variable(x.asnumpy())), np.array(values))
+    np.testing.assert_allclose(second.asnumpy(), numeric, 1e-6)
+
+
+@pytest.mark.parametrize("name", ["gamma", "gammaln"])
+def test_derivatives_at_the_pole_at_0(name):
+    """Both fall from infinity to the right of 0; MXNet's rise there."""
+    function = getattr(nd, name)
+    near = difference(function, np.array([1e-3, 1e-4, 1e-5]))
+    assert (near < 0).all() and (np.diff(near) < 0).all()
+    at = nd.array([0.0, 1e-3], dtype="float64")
+    at.attach_grad()
+    with autograd.record():
+        y = function(at)
+    y.backward()
+    pole, beside = at.grad.asnumpy()
+    assert pole == -np.inf
+    np.testing.assert_allclose(beside, near[0], 1e-5)
+
+
+def test_the_hypotenuse_at_0():
+    """From both sides it is flat on average; MXNet gives NaN."""
+    x, y = variable([0.0, 3.0, 0.0]), variable([0.0, 0.0, 4.0])
+    with autograd.record():
+        z = nd.broadcast_hypot(x, y)
+    z.backward()
+    for this, other in ((x, y), (y, x)):
+        numeric = difference(lambda v, o=other: nd.broadcast_hypot(v, o), this.asnumpy())
+        np.testing.assert_allclose(this.grad.asnumpy(), numeric, 1e-6, 1e-9)
