@@ -141,7 +141,7 @@ def of(x: Any) -> DType:
 def _meant(name: str) -> Any:
     """The type that NumPy calls by a name such as `half`, or the name itself."""
     try:
-        return np.dtype(name)
+        return np.dtype(name) if name.isidentifier() else name
     except TypeError:
         return name
 

@@ -15,15 +15,17 @@ from gnomon.base import ShapeError, complaint
 from gnomon.dtype import float32
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import Shapes, Types
-from gnomon.ops.op import op
+from gnomon.ops.op import describe
 from gnomon.ops.param import Dims, param
 
 
-@op("_in_bounds", inputs=("indices",))
 class InBounds(HostOp):
-    """Nothing to see: an IndexError where a row of `indices` has one below `low` or not below
-    `high`. Fractions do not count.
+    """An IndexError where a row of `indices` has one below `low` or not below `high`.
+
+    Fractions do not count. No operator of the users: it stands for nothing in a graph.
     """
+
+    name, input_names = "_in_bounds", ("indices",)
 
     low: Dims = param(doc="The least index of each row.")
     high: Dims = param(doc="What each row's indices are below.")
@@ -50,3 +52,6 @@ class InBounds(HostOp):
             if outside.size:
                 at = f"index {outside[0]:g} is out of bounds for axis {axis} with size {high}"
                 raise IndexError(at)
+
+
+describe(InBounds)

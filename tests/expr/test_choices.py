@@ -59,7 +59,7 @@ def test_gradients_go_to_what_was_taken(function, operands, expected):
     x = [Tensor(np.array(row, np.float32)) for row in operands]
     found = vjp([function(*x)], [Tensor(np.array([np.inf, NONE], np.float32))], x)
     for e, row in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(stored(e), row)
+        np.testing.assert_array_equal(0 if e is None else stored(e), row)  # None: nothing came
 
 
 @pytest.mark.parametrize("kind", ["elu", "selu", "gelu", "leaky"])
