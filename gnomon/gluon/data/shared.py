@@ -51,8 +51,8 @@ def pack(batch: Any, where: str) -> Message:
         nonlocal size
         if isinstance(value, (nd.NDArray, np.ndarray)):
             array = value.asnumpy() if isinstance(value, nd.NDArray) else value
-            if array.dtype.hasobject:
-                return array
+            if array.dtype.hasobject or not array.size:
+                return value
             place = Placed(size, array.shape, array.dtype.str, isinstance(value, nd.NDArray))
             arrays.append(array)
             size += -(-array.nbytes // ALIGNED) * ALIGNED
@@ -64,16 +64,22 @@ def pack(batch: Any, where: str) -> Message:
         return Message(batch, None)
     handle, path = tempfile.mkstemp(dir=where)
     try:
+        # Written, not copied into a mapping: that would fault for every page.
         os.ftruncate(handle, size)
-        memory = mmap.mmap(handle, size)
+        start = 0
+        for array in arrays:
+            _write(handle, np.ascontiguousarray(array).reshape(-1).view(np.uint8), start)
+            start += -(-array.nbytes // ALIGNED) * ALIGNED
     finally:
         os.close(handle)
-    start = 0
-    for array in arrays:
-        seen = np.frombuffer(memory, array.dtype, array.size, start).reshape(array.shape)
-        np.copyto(seen, array)
-        start += -(-array.nbytes // ALIGNED) * ALIGNED
     return Message(outline, path)
+
+
+def _write(handle: int, data: np.ndarray, start: int) -> None:
+    """Write bytes into a file from `start` on."""
+    done = 0
+    while done < data.size:
+        done += os.pwrite(handle, data[done:], start + done)
 
 
 def unpack(message: Message) -> Any:

@@ -1,0 +1,206 @@
+"""Handlers that watch a metric: checkpoints, and an early end."""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import FormatError, ParamError, complaint
+from gnomon.gluon.contrib.estimator.events import BatchEnd, EpochEnd, TrainBegin, TrainEnd
+from gnomon.metric import EvalMetric
+
+MODES = ("auto", "min", "max")
+GROWING = ("acc", "f1", "mcc", "pearson", "pcc")
+
+
+def _direction(where: str, monitor: Any, mode: str) -> tuple[Callable[[float, float], bool], float]:
+    """How a better value compares with the best so far, and the worst value there is."""
+    if not isinstance(monitor, EvalMetric):
+        got = repr(monitor)
+        raise ParamError(complaint(where, "monitor", "a metric of the estimator", got))
+    if mode not in MODES:
+        raise ParamError(complaint(where, "mode", f"one of {MODES}", repr(mode)))
+    grows = any(word in str(monitor.name).lower() for word in GROWING)
+    if mode == "max" or (mode == "auto" and grows):
+        return operator.gt, -np.inf
+    return operator.lt, np.inf
+
+
+class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
+    """Writes the parameters and the trainer's states now and then.
+
+    Args:
+        model_dir: the folder.
+        model_prefix: begins the names of the files: `model-epoch0batch99.params` and `.states`;
+            the network itself, where it is hybridized, is in `model-symbol.json`.
+        monitor, save_best, mode: with `save_best` also write `model-best.params` whenever the
+            metric `monitor` is better than ever; "min", "max", or "auto" by its name.
+        verbose: above 0, log what is written.
+        epoch_period, batch_period: how often; None for never.
+        max_checkpoints: the oldest files above this number are deleted.
+        resume_from_checkpoint: begin with the latest file in the folder, and count from there.
+    """
+
+    def __init__(
+        self,
+        model_dir: str | os.PathLike[str],
+        model_prefix: str = "model",
+        monitor: Any = None,
+        verbose: int = 0,
+        save_best: bool = False,
+        mode: str = "auto",
+        epoch_period: int | None = 1,
+        batch_period: int | None = None,
+        max_checkpoints: int = 5,
+        resume_from_checkpoint: bool = False,
+    ) -> None:
+        self.model_dir, self.model_prefix = Path(model_dir), model_prefix
+        self.model_dir.mkdir(parents=True, exist_ok=True)
+        self.monitor, self.verbose, self.save_best = monitor, verbose, save_best
+        self.epoch_period, self.batch_period = epoch_period, batch_period
+        self.max_checkpoints = max_checkpoints
+        self.resume_from_checkpoint = resume_from_checkpoint
+        self.current_epoch = self.current_batch = 0
+        self.trained_epoch = self.trained_batch = -1
+        self.saved_checkpoints: list[str] = []
+        if save_best:
+            self.monitor_op, self.best = _direction("CheckpointHandler", monitor, mode)
+
+    def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+        """Begin to count, or go on from the latest files."""
+        self.current_epoch = self.current_batch = 0
+        self.saved_checkpoints = []
+        if self.resume_from_checkpoint:
+            self._resume(estimator)
+        else:
+            self.trained_epoch = self.trained_batch = -1
+
+    def _resume(self, estimator: Any) -> None:
+        pattern = re.compile(re.escape(self.model_prefix) + r"-epoch(\d+)batch(\d+)\.params")
+        matches = (pattern.fullmatch(path.name) for path in self.model_dir.iterdir())
+        found = sorted(tuple(map(int, match.groups())) for match in matches if match)
+        if not found:
+            return
+        self.trained_epoch, self.trained_batch = found[-1]
+        name = f"{self.model_prefix}-epoch{found[-1][0]}batch{found[-1][1]}"
+        states = self.model_dir / f"{name}.states"
+        if not states.is_file():
+            raise FormatError(f"CheckpointHandler: {states} is missing beside its parameters")
+        estimator.net.load_parameters(str(self.model_dir / f"{name}.params"))
+        estimator.trainer.load_states(str(states))
+        done = self.trained_epoch + 1, self.trained_batch + 1
+        if estimator.max_epoch is not None:
+            estimator.max_epoch = max(estimator.max_epoch - done[0], 0)
+        if estimator.max_batch is not None:
+            estimator.max_batch = max(estimator.max_batch - done[1], 0)
+
+    def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+        """Write files where the period says so."""
+        if self.current_batch == 0:
+            self._save_symbol(estimator)
+        if self.batch_period and (self.current_batch + 1) % self.batch_period == 0:
+            self._save(estimator)
+        self.current_batch += 1
+        return False
+
+    def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+        """Write files where the period says so."""
+        if self.epoch_period and (self.current_epoch + 1) % self.epoch_period == 0:
+            self._save(estimator)
+        self.current_epoch += 1
+        return False
+
+    def _save_symbol(self, estimator: Any) -> None:
+        last = getattr(estimator.net, "_last", None)
+        if last is not None:
+            path = self.model_dir / f"{self.model_prefix}-symbol.json"
+            last.trace.symbol.save(str(path))
+
+    def _save(self, estimator: Any) -> None:
+        epoch = self.current_epoch + self.trained_epoch + 1
+        batch = self.current_batch + self.trained_batch + (self.current_batch == 0)
+        name = f"{self.model_prefix}-epoch{epoch}batch{batch}"
+        self._write(estimator, name)
+        self.saved_checkpoints.append(name)
+        if len(self.saved_checkpoints) > self.max_checkpoints:
+            oldest = self.saved_checkpoints.pop(0)
+            for path in self.model_dir.glob(f"{oldest}.*"):
+                path.unlink()
+        if self.save_best:
+            self._save_if_best(estimator)
+
+    def _save_if_best(self, estimator: Any) -> None:
+        value = self.monitor.get()[1]
+        if not np.isnan(value) and self.monitor_op(value, self.best):
+            self.best = value
+            self._write(estimator, f"{self.model_prefix}-best")
+
+    def _write(self, estimator: Any, name: str) -> None:
+        path = self.model_dir / name
+        estimator.net.save_parameters(f"{path}.params")
+        estimator.trainer.save_states(f"{path}.states")
+        if self.verbose > 0:
+            epoch = self.current_epoch
+            estimator.logger.info("[Epoch %d] CheckpointHandler: saved %s", epoch, path)
+
+
+class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
+    """Ends the training when a metric no longer gets better.
+
+    Args:
+        monitor: the metric, one of the estimator.
+        min_delta: less than this is not better.
+        patience: how many epochs without a better value are allowed.
+        mode: "min" or "max" is better; "auto" tells by the metric's name.
+        baseline: a value that the metric has to reach.
+    """
+
+    def __init__(
+        self,
+        monitor: Any,
+        min_delta: float = 0,
+        patience: int = 0,
+        mode: str = "auto",
+        baseline: float | None = None,
+    ) -> None:
+        self.monitor, self.baseline, self.patience = monitor, baseline, patience
+        self.monitor_op, self._worst = _direction("EarlyStoppingHandler", monitor, mode)
+        self.min_delta = abs(min_delta) * (1 if self.monitor_op is operator.gt else -1)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.wait = self.stopped_epoch = self.current_epoch = 0
+        self.stop_training = False
+        self.best = self._worst if self.baseline is None else self.baseline
+
+    def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+        """Begin to count."""
+        self._begin()
+
+    def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+        """Whether to end."""
+        value = self.monitor.get()[1]
+        if not np.isnan(value):
+            if self.monitor_op(value - self.min_delta, self.best):
+                self.best, self.wait = value, 0
+            else:
+                self.wait += 1
+                if self.wait >= self.patience:
+                    self.stopped_epoch, self.stop_training = self.current_epoch, True
+        self.current_epoch += 1
+        return self.stop_training
+
+    def train_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+        """Log that the training ended early."""
+        if self.stop_training:
+            estimator.logger.info(
+                "[Epoch %d] EarlyStoppingHandler: %s does not get better",
+                self.stopped_epoch,
+                self.monitor.get()[0],
+            )

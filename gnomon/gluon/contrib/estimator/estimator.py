@@ -1,0 +1,218 @@
+"""`Estimator`: the loops of training and scoring, with handlers of what happens in them."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from gnomon import metric as metrics
+from gnomon.base import ParamError, complaint
+from gnomon.context import Context, cpu
+from gnomon.gluon.contrib.estimator.batch_processor import BatchProcessor
+from gnomon.gluon.contrib.estimator.event_handler import (
+    GradientUpdateHandler,
+    LoggingHandler,
+    MetricHandler,
+    StoppingHandler,
+    ValidationHandler,
+)
+from gnomon.gluon.loss import Loss
+from gnomon.gluon.trainer import Trainer
+from gnomon.metric import EvalMetric
+
+__all__ = ["Estimator"]
+
+
+class Estimator:
+    """Trains a network, with handlers of what happens.
+
+    Args:
+        net: the network; parameters that are not initialized are by `initializer`.
+        loss: a loss of gluon.
+        train_metrics, val_metrics: metrics; accuracy and the loss by default for classes.
+        initializer: where parameters begin.
+        trainer: by default one with SGD and a learning rate of 0.001.
+        context: a device, or a list of devices that share each batch.
+        val_net, val_loss: another network and loss for scoring.
+        batch_processor: does what is done with a batch.
+
+    >>> import numpy as np
+    >>> import gnomon as mx
+    >>> x = np.random.default_rng(0).normal(size=(40, 2)).astype("float32")
+    >>> data = mx.gluon.data.ArrayDataset(x, (x[:, 0] > 0).astype("float32"))
+    >>> net = mx.gluon.nn.Dense(2)
+    >>> net.initialize()
+    >>> trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1})
+    >>> accuracy = mx.metric.Accuracy()
+    >>> loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    >>> estimator = Estimator(net, loss, train_metrics=accuracy, trainer=trainer)
+    >>> estimator.fit(mx.gluon.data.DataLoader(data, batch_size=8), epochs=9)
+    >>> estimator.train_metrics[0].get()[1] > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        net: Any,
+        loss: Any,
+        train_metrics: Any = None,
+        val_metrics: Any = None,
+        initializer: Any = None,
+        trainer: Any = None,
+        context: Any = None,
+        val_net: Any = None,
+        val_loss: Any = None,
+        batch_processor: Any = None,
+    ) -> None:
+        self.logger = logging.getLogger("gnomon.Estimator")
+        self.net, self.loss = net, _checked_loss("loss", loss)
+        self.val_net = net if val_net is None else val_net
+        self.val_loss = self.loss if val_loss is None else _checked_loss("val_loss", val_loss)
+        self.context = [context] if isinstance(context, Context) else list(context or [cpu()])
+        self.batch_processor = batch_processor or BatchProcessor()
+        self._train_metrics = _listed("train_metrics", train_metrics)
+        self._val_metrics = _listed("val_metrics", val_metrics)
+        self._make_metrics()
+        self._initialize(initializer)
+        self.trainer = trainer or Trainer(net.collect_params(), "sgd", {"learning_rate": 0.001})
+        self.max_epoch: int | None = None
+        self.max_batch: int | None = None
+        self.batch_axis = 0
+
+    def _make_metrics(self) -> None:
+        """Metrics by default, each with its loss, and named by what they measure."""
+        if not self._train_metrics:
+            classifies = "SoftmaxCrossEntropy" in type(self.loss).__name__
+            self._train_metrics = [metrics.Accuracy()] if classifies else []
+            self._train_metrics.append(metrics.Loss(self.loss.name.rstrip("1234567890")))
+        if not self._val_metrics:
+            self._val_metrics = [copy.deepcopy(metric) for metric in self._train_metrics]
+        for what, listed in (("training", self._train_metrics), ("validation", self._val_metrics)):
+            for metric in listed:
+                metric.name = f"{what} {metric.name.removeprefix('training ')}"
+
+    def _initialize(self, initializer: Any) -> None:
+        params = self.net.collect_params()
+        fresh = [p for p in params.values() if p._data is None and p._deferred is None]
+        for param in fresh:
+            param.initialize(ctx=self.context, default_init=initializer or "uniform")
+        if not fresh and initializer is not None:
+            self.net.initialize(init=initializer, ctx=self.context, force_reinit=True)
+
+    @property
+    def train_metrics(self) -> list[EvalMetric]:
+        """Metrics of training."""
+        return self._train_metrics
+
+    @property
+    def val_metrics(self) -> list[EvalMetric]:
+        """Metrics of scoring."""
+        return self._val_metrics
+
+    def evaluate(self, val_data: Any, batch_axis: int = 0, event_handlers: Any = None) -> None:
+        """Score on `val_data`; the values are in `val_metrics`."""
+        handlers = _handlers(event_handlers)
+        self._add(handlers, MetricHandler(self._val_metrics))
+        self._add(handlers, LoggingHandler(metrics=self._val_metrics))
+        handlers.sort(key=_priority)
+        _call(handlers, "epoch_begin", self)
+        for handler in handlers:
+            if isinstance(handler, LoggingHandler):
+                handler.current_epoch = 0
+        for batch in val_data:
+            _call(handlers, "batch_begin", self, batch=batch)
+            _, label, pred, loss = self.batch_processor.evaluate_batch(self, batch, batch_axis)
+            _call(handlers, "batch_end", self, batch=batch, pred=pred, label=label, loss=loss)
+        _call(handlers, "epoch_end", self)
+
+    def fit(
+        self,
+        train_data: Iterable[Any],
+        val_data: Any = None,
+        epochs: int | None = None,
+        event_handlers: Any = None,
+        batches: int | None = None,
+        batch_axis: int = 0,
+    ) -> None:
+        """Train for a number of `epochs` or of `batches`, scoring `val_data` after each epoch.
+
+        Raises:
+            ParamError: both are given, or none.
+        """
+        if (epochs is None) == (batches is None):
+            got = f"epochs={epochs}, batches={batches}"
+            raise ParamError(complaint("Estimator.fit", "epochs", "epochs or batches", got))
+        self.max_epoch, self.max_batch, self.batch_axis = epochs, batches, batch_axis
+        handlers = self._prepared(val_data, event_handlers)
+        _call(handlers, "train_begin", self)
+        ended = any(getattr(handler, "stop_training", False) for handler in handlers)
+        while not ended:
+            _call(handlers, "epoch_begin", self)
+            ended = self._fit_epoch(train_data, handlers, batch_axis)
+            if not (ended and self.max_batch is not None):
+                ended = _call(handlers, "epoch_end", self) or ended
+            else:
+                _call(handlers, "epoch_end", self)
+        _call(handlers, "train_end", self)
+
+    def _fit_epoch(self, train_data: Iterable[Any], handlers: Sequence[Any], axis: int) -> bool:
+        """One epoch; whether a handler ended it."""
+        for batch in train_data:
+            _call(handlers, "batch_begin", self, batch=batch)
+            _, label, pred, loss = self.batch_processor.fit_batch(self, batch, axis)
+            how = {"batch": batch, "pred": pred, "label": label, "loss": loss}
+            if _call(handlers, "batch_end", self, **how):
+                return True
+        return False
+
+    def _prepared(self, val_data: Any, event_handlers: Any) -> list[Any]:
+        """The given handlers, and those of the kinds that are missing, in order."""
+        handlers = _handlers(event_handlers)
+        self._add(handlers, StoppingHandler(self.max_epoch, self.max_batch))
+        self._add(handlers, GradientUpdateHandler())
+        self._add(handlers, MetricHandler(self._train_metrics))
+        if val_data is not None:
+            self._add(handlers, ValidationHandler(val_data, self.evaluate))
+        self._add(handlers, LoggingHandler(metrics=self._train_metrics))
+        return sorted(handlers, key=_priority)
+
+    def _add(self, handlers: list[Any], handler: Any) -> None:
+        if not any(isinstance(each, type(handler)) for each in handlers):
+            handlers.append(handler)
+
+
+def _call(handlers: Iterable[Any], event: str, estimator: Any, **how: Any) -> bool:
+    """Tell all handlers of an event; whether one of them ends the training."""
+    found = [getattr(each, event)(estimator, **how) for each in handlers if hasattr(each, event)]
+    return any(found)
+
+
+def _priority(handler: Any) -> float:
+    return getattr(handler, "priority", 0)
+
+
+def _handlers(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
+
+
+def _listed(argument: str, given: Any) -> list[EvalMetric]:
+    def flat(value: Any) -> Iterator[Any]:
+        if isinstance(value, metrics.CompositeEvalMetric):
+            for each in value.metrics:
+                yield from flat(each)
+        else:
+            yield value
+
+    found = [metric for each in _handlers(given) for metric in flat(each)]
+    for metric in found:
+        if not isinstance(metric, EvalMetric):
+            raise ParamError(complaint("Estimator", argument, "metrics", repr(metric)))
+    return found
+
+
+def _checked_loss(argument: str, loss: Any) -> Any:
+    if not isinstance(loss, Loss):
+        raise ParamError(complaint("Estimator", argument, "a loss of gluon", repr(loss)))
+    return loss
