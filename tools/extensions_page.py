@@ -61,7 +61,7 @@ TITLES = {
     "Moving": """
         reshape(m, (3, 2))
         transpose(m)
-        transpose_indices(m, (1, 0))
+        transpose_indices(i, (2, 3), (1, 0))
         swapaxis(m, 0, 1)
         flip(m, 1)
         mirror(m)

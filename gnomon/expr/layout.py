@@ -36,7 +36,7 @@ def array_at(
     """A NumPy view of memory, which keeps `owner` alive."""
     size = dtype.size
     raw = {
-        "data": (address, False),
+        "data": (address, is_read_only(owner)),
         "shape": tuple(shape),
         "strides": tuple(s * size for s in strides),
         "typestr": dtype.numpy.str if dtype.numpy.kind != "V" else f"<V{size}",
@@ -51,3 +51,8 @@ class _Memory:
 
     def __init__(self, interface: dict[str, Any], owner: Any) -> None:
         self.__array_interface__, self.owner = interface, owner
+
+
+def is_read_only(owner: object) -> bool:
+    """Whether the memory of an owner may not be written to: it is read alone."""
+    return isinstance(owner, np.ndarray) and not owner.flags.writeable

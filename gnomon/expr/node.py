@@ -214,7 +214,7 @@ class Buffer(Expr):
     address: int
     owner: Any
     device: str
-    settled = True  # whether it has kept its shape since it was made
+    settled, freed = True, False  # it has kept its shape; its memory was given back
 
     def __init_subclass__(cls) -> None:
         for name in ("at", "adjoint", "children", "outline"):
@@ -262,7 +262,7 @@ class Buffer(Expr):
         """The data as a NumPy view; it must have an address in the host's memory."""
         if self.device == TRACED:
             raise TraceError(f"{self!r}: its values are not known while its function is traced")
-        if 0 in self.shape:
+        if 0 in self.shape and not self.freed:
             return np.empty(self.shape, self.dtype.numpy)
         if not self.address or self.device != "cpu":
             raise ValueError(f"{self!r} has no memory of this machine's {self.device}")
@@ -425,7 +425,7 @@ def check_parts(fn: object, args: object) -> None:
 
 def checked_number(where: str, value: Any, argument: str = "x", expected: str = "a number") -> Any:
     """`value` as a Python number, which may be deferred; a TypeError where it is none."""
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim):
         value = value.item()
     if not isinstance(value, bool | int | float | Deferred):
         raise TypeError(complaint(where, argument, expected, f"a {type(value).__name__}"))

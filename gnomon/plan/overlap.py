@@ -2,17 +2,19 @@
 
 A loop that walks through memory in one direction has not yet written what lies ahead. So a
 statement whose reads of the destination's memory all lie ahead is safe on one thread, and one whose
-reads all lie behind is safe when every axis is walked backwards.
+reads all lie behind is safe when every axis is walked backwards. A statement that reads the mirror
+image of its destination is done for each element and its image at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from gnomon.expr.node import Buffer, Expr
+from gnomon.expr.node import Buffer, Cast, Expr, Map
 from gnomon.expr.rewrite import substitute
+from gnomon.expr.walk import postorder
 from gnomon.plan.cut import overlap
-from gnomon.plan.statement import Store, leaves_of
+from gnomon.plan.statement import Store, identity, leaves_of
 
 
 def directed(store: Store) -> Store | None:
@@ -77,3 +79,81 @@ def reversed_buffer(buffer: Buffer) -> Buffer:
     last = buffer.address + sum((n - 1) * s for n, s in rows) * buffer.dtype.size
     strides = [-s for s in buffer.strides]
     return Buffer(buffer.shape, buffer.dtype, strides, last, buffer, buffer.device)
+
+
+def mirrored(store: Store) -> list[list[Store]] | None:
+    """Groups that do a map of its own mirror image in place, in turn; None where it is none.
+
+    The first group does one half and its image together: all that it reads of the destination is
+    what it stores at the same time. Where an axis is odd, its middle is a statement of its own.
+    """
+    plain = changed(store, straight)
+    if {*map(identity, leaves_of([plain.value]))} != {*map(identity, leaves_of([store.value]))}:
+        return [[plain]]
+    dest, leaves = store.dest, leaves_of([store.value])
+    met = [b for b in leaves if overlap(dest, b) and identity(b) != identity(dest)]
+    if not met or repeats(dest):
+        return None
+    axes = [
+        k
+        for k, (n, a, b) in enumerate(zip(dest.shape, dest.strides, met[0].strides, strict=False))
+        if n > 1 and a == -b
+    ]
+    image = turned(dest, axes)
+    if not axes or any(identity(b) != identity(image) for b in met):
+        return None
+    axis, half = axes[0], dest.shape[axes[0]] // 2
+    first, rest = range(half), range(half, dest.shape[axis] - half)
+    groups = [[part(store, axis, first), part(flipped(store, axes), axis, first)]]
+    return [*groups, [part(store, axis, rest)]] if rest else groups
+
+
+def straight(buffer: Buffer) -> Buffer:
+    """A buffer whose axes of one element are not mirrored."""
+    rows = zip(buffer.shape, buffer.strides, strict=True)
+    return placed(buffer, buffer.shape, [abs(s) if n == 1 else s for n, s in rows], buffer.address)
+
+
+def turned(buffer: Buffer, axes: Sequence[int]) -> Buffer:
+    """A buffer mirrored along some of its axes."""
+    last = sum((buffer.shape[a] - 1) * buffer.strides[a] for a in axes) * buffer.dtype.size
+    strides = [-s if a in axes else s for a, s in enumerate(buffer.strides)]
+    return placed(buffer, buffer.shape, strides, buffer.address + last)
+
+
+def placed(buffer: Buffer, shape: Sequence[int], strides: Sequence[int], address: int) -> Buffer:
+    """Other elements of the same memory."""
+    return Buffer(shape, buffer.dtype, strides, address, buffer, buffer.device)
+
+
+def flipped(store: Store, axes: Sequence[int]) -> Store:
+    """The same statement with all of its leaves mirrored."""
+    return changed(store, lambda b: turned(b, axes))
+
+
+def part(store: Store, axis: int, rows: range) -> Store:
+    """A statement for some of the places along an axis."""
+
+    def taken(b: Buffer) -> Buffer:
+        shape = (*b.shape[:axis], len(rows), *b.shape[axis + 1 :])
+        start = rows.start * b.strides[axis] * b.dtype.size
+        return placed(b, shape, b.strides, b.address + start)
+
+    return changed(store, taken)
+
+
+def changed(store: Store, change: Callable[[Buffer], Buffer]) -> Store:
+    """A map with every leaf, and its destination, exchanged for another of one shape."""
+    dest = change(store.dest)
+    new: dict[Expr, Expr] = {}
+    for node in postorder([store.value]):
+        if isinstance(node, Buffer):
+            new[node] = change(node)
+        elif isinstance(node, Map):
+            shape = dest.shape if node.shape else ()
+            new[node] = Map(node.fn, tuple(new[a] for a in node.args), shape, node.dtype)
+        elif isinstance(node, Cast):
+            new[node] = Cast(new[node.src], node.dtype)
+        else:
+            new[node] = node
+    return Store(dest, store.saver, new[store.value])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon.base import DeviceError, DTypeError, Later, ParamError, ShapeError, complaint
 from gnomon.expr.deferred import TRACED, TraceError
+from gnomon.expr.layout import is_read_only
 from gnomon.expr.node import MAPPER
 from gnomon.expr.pattern import EPOCH
 from gnomon.expr.rewrite import check_sizes
@@ -21,8 +22,8 @@ from gnomon.expr.walk import fits_any, shown
 from gnomon.plan import scatter
 from gnomon.plan.cut import Invoke, Piece, overlap
 from gnomon.plan.fuse import fused
-from gnomon.plan.overlap import directed, repeats
-from gnomon.plan.statement import SAVERS, Store, Structure, identity
+from gnomon.plan.overlap import directed, mirrored, repeats
+from gnomon.plan.statement import SAVERS, Store, Structure, identity, leaves_of
 from gnomon.runtime import device as devices
 from gnomon.runtime.cache import CACHE
 from gnomon.runtime.kernel import Kernel
@@ -59,7 +60,9 @@ def _now(stores: Sequence[Store], name: str, epoch: int) -> list[Step] | None:
     """The steps; None where a tensor has taken another shape since `epoch` was read."""
     for store in stores:
         check(store)
-    stores = [s for s in stores if 0 not in s.dest.shape]
+    if any(0 in s.dest.shape for s in stores):
+        _check_freed(stores)
+        stores = [s for s in stores if 0 not in s.dest.shape]
     structure = Structure(stores)
     seen = _places(structure)
     if epoch != EPOCH.value:
@@ -135,10 +138,21 @@ def check(store: Store) -> None:
         expected = f"dtype {dest.dtype.name} of the destination"
         message = complaint("assignment", "value", expected, shown(value))
         raise DTypeError(f"{message}; convert with tcast")
+    if is_read_only(dest.owner):
+        got = f"{dest!r} over read-only memory"
+        raise ParamError(complaint("assignment", "destination", "memory to write to", got))
     if not dest.contiguous and repeats(dest):
         got = f"{dest!r} with strides {dest.strides}"
         expected = "elements that do not share memory"
         raise ShapeError(complaint("assignment", "destination", expected, got))
+
+
+def _check_freed(stores: Sequence[Store]) -> None:
+    """Raises where a tensor whose memory was given back is used: it has no elements, either."""
+    for buffer in leaves_of([e for s in stores for e in (s.dest, s.value)]):
+        if buffer.freed:
+            got = f"{buffer!r}, which was freed"
+            raise ParamError(complaint("assignment", "operand", "one with memory", got))
 
 
 def check_leaves(structure: Structure, stores: Sequence[Store]) -> None:
@@ -163,12 +177,35 @@ def _group(stores: Sequence[Store], structure: Structure, name: str) -> list[Ste
     in_place = _in_order(stores, name)
     if in_place is not None:
         return [in_place]
+    paired = _by_pairs(stores, name)
+    if paired is not None:
+        return paired
     values = [Store(temporary(s.dest), "saveto", s.value) for s in stores]
     results = [Store(s.dest, s.saver, v.dest) for s, v in zip(stores, values, strict=True)]
     steps: list[Step] = []
     for group in (values, *([r] for r in results)):
         own = Structure(group)
         steps.append(CACHE.get(group, own).bind(own, name))
+    return steps
+
+
+def _by_pairs(stores: Sequence[Store], name: str) -> list[Step] | None:
+    """The steps of a map of its own mirror image, an element and its image at once."""
+    if len(stores) > 1 or stores[0].value.exp_type & ~MAPPER:
+        return None
+    groups = mirrored(stores[0])
+    if groups is None:
+        return None
+    steps: list[Step] = []
+    for group in groups:
+        structure = Structure(group)
+        if len(group) == 1:
+            steps.extend(_group(group, structure, name))
+            continue
+        kernel = CACHE.get(group, structure)
+        if {structure.slot(s.dest) for s in group} & kernel.signature.scattered:
+            return None
+        steps.append(kernel.bind(structure, name))  # halves share no element, if rows interleave
     return steps
 
 

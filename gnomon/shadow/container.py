@@ -60,6 +60,11 @@ class TensorContainer(Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         return restored, (self.numpy().copy(), self.padded)
 
+    @property
+    def freed(self) -> bool:  # type: ignore[override]
+        """Whether `free_space` gave the memory back, and `resize` took none since."""
+        return self.owner is None
+
     def resize(self, shape: Sequence[int]) -> Self:
         """Take another shape; the memory stays where it suffices, the content is then undefined.
 
@@ -111,7 +116,9 @@ def alloc_space(shape: Sequence[int], dtype: Any = dt.default_real, pad: bool = 
 
 @explained
 def free_space(tensor: Tensor) -> None:
-    """Give the memory of an `alloc_space` back, once no view holds it; the tensor then has none.
+    """Give the memory of an `alloc_space` back, once no view holds it.
+
+    The tensor then has none: using it is an error until `resize` gives it some.
 
     Raises:
         ParamError: the tensor does not own memory.

@@ -28,7 +28,7 @@ from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType, int64
 from gnomon.expr.deferred import TRACED, Deferred, TraceError
 from gnomon.expr.node import Buffer, Expr, Scalar
-from gnomon.expr.pattern import EPOCH, pattern_of
+from gnomon.expr.pattern import EPOCH, NONE, pattern_of
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Store
@@ -147,6 +147,9 @@ class Jitted:
             return
         args = tuple([a.item() if isinstance(a, np.generic) else a for a in args])
         key = tuple([self._part(name, a) for name, a in zip(self.named(args), args, strict=True)])
+        if any(part is NONE for part in key):  # memory that each statement must check
+            refuse_result(self.name, self.function(*args))
+            return
         if len(self._traces) >= KEPT and key not in self._traces:
             self._traces.clear()
         traces = self._traces.setdefault(key, [])

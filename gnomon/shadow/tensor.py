@@ -12,8 +12,9 @@ from gnomon import dtype as dt
 from gnomon.base import DTypeError, ParamError, ShapeError, complaint
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes, normal_axis, one_each, whole
-from gnomon.expr.layout import UNIT, ZERO
+from gnomon.expr.layout import UNIT, ZERO, is_read_only
 from gnomon.expr.node import Buffer, Operand, as_expr
+from gnomon.expr.pattern import NONE
 from gnomon.plan.cut import reach
 from gnomon.plan.statement import Store, identity
 from gnomon.record import put
@@ -44,7 +45,7 @@ class Tensor(Buffer):
 
     Raises:
         DTypeError: a dtype gnomon does not compute with.
-        ParamError: read-only memory.
+        ParamError: read-only memory is assigned to; it may be read.
         ShapeError: `shape` or `strides` do not fit the data, or elements are not at whole strides.
         DeviceError: there is no such device.
     """
@@ -61,8 +62,6 @@ class Tensor(Buffer):
         stream: Stream | None = None,
     ) -> None:
         array = as_array(data)
-        if not array.flags.writeable:
-            raise ParamError(complaint("Tensor", "data", "writeable memory", read_only(data)))
         element = array.dtype.itemsize
         if any(s % element for s in array.strides):
             expected = f"strides in whole elements of {element} bytes"
@@ -82,6 +81,12 @@ class Tensor(Buffer):
             devices.find(device).name,
         )
         self.stream_ = stream
+        self._guard()
+
+    def _guard(self) -> None:
+        """Have statements on read-only memory go the way that checks it, every time."""
+        if is_read_only(self.owner):
+            put(self, "pattern", NONE)
 
     @classmethod
     def from_address(
@@ -108,6 +113,7 @@ class Tensor(Buffer):
             made, buffer.shape, buffer.dtype, buffer.strides, buffer.address, owner, buffer.device
         )
         made.stream_ = getattr(buffer, "stream_", None)
+        made._guard()
         return made
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -182,6 +188,8 @@ class Tensor(Buffer):
     @explained
     def view(self, shape: Sequence[int], strides: Sequence[int] | None, offset: int = 0) -> Tensor:
         """Other sizes and strides over the same memory; ShapeError where they reach beyond it."""
+        if self.freed:
+            raise ParamError(complaint("view", "self", "a tensor with memory", f"{self!r}, freed"))
         shape, offset = checked_sizes("view", shape), whole("view", "offset", offset)
         if strides is not None:
             strides = one_each("view", "strides", strides, len(shape))
@@ -195,48 +203,38 @@ class Tensor(Buffer):
             )
         return Tensor.of(made)
 
-    def __getitem__(self, key: Key) -> Any:
-        """`t[i]`: one rank less, a number at the last; `t[a:b]`: rows."""
+    def __getitem__(self, key: Key | tuple[Key, ...]) -> Any:
+        """`t[i]`: one rank less, a number at the last; `t[a:b]`: rows; `t[a:b, i]` as well."""
         found = self._part(key)
         return found if found.shape or isinstance(key, slice) else found.numpy()[()]
 
-    def _part(self, key: Key) -> Tensor:
-        """A row, or several; what `key` gives of tensors alike is noted for the next time."""
+    def _part(self, key: Key | tuple[Key, ...]) -> Tensor:
+        """A view; what `key` gives of tensors alike is noted for the next time."""
         if isinstance(key, slice):
             if everything(key):
                 return self
-            found = self._rows(key)
-        else:
-            found = self._row(key)
+        elif isinstance(key, tuple):
+            return self._box(key)
+        found = self._box((key,))
         quick.note_view(self, key, found)
         return found
 
-    def _rows(self, key: Slice) -> Tensor:
-        try:
-            rows = range(self._extent)[key]
-        except TypeError:
-            expected = "whole numbers around the colon"
-            raise TypeError(complaint("Tensor", "index", expected, repr(key))) from None
-        step = self.strides[0]
-        start = rows.start * step if len(rows) else 0
-        return self.view((len(rows), *self.shape[1:]), (step * rows.step, *self.strides[1:]), start)
-
-    def _row(self, key: int) -> Tensor:
-        n = self._extent
-        try:
-            row = operator.index(key)
-        except TypeError:
-            expected = "a whole number or a slice of rows (slice_ex takes one for each axis)"
-            raise TypeError(complaint("Tensor", "index", expected, repr(key))) from None
-        if not -n <= row < n:
-            raise IndexError(complaint("Tensor", "index", f"a row of {n}", row))
-        return self.view(self.shape[1:], self.strides[1:], row % n * self.strides[0])
-
-    @property
-    def _extent(self) -> int:
-        if not self.shape:
-            raise IndexError(complaint("Tensor", "index", "a tensor with an axis", f"{self!r}"))
-        return self.shape[0]
+    def _box(self, keys: tuple[Key, ...]) -> Tensor:
+        """What a number or a slice for each of the first axes gives."""
+        if len(keys) > self.ndim:
+            expected = "at most one for each axis" if self.shape else "a tensor with an axis"
+            raise IndexError(complaint("Tensor", "index", expected, f"{keys} of {self!r}"))
+        shape, strides, offset = [], [], 0
+        for n, stride, key in zip(self.shape, self.strides, keys, strict=False):
+            found = inside(n, key)
+            if isinstance(found, range):
+                shape.append(len(found))
+                strides.append(stride * found.step)
+                offset += found.start * stride if found else 0
+            else:
+                offset += found * stride
+        rest = len(keys)
+        return self.view((*shape, *self.shape[rest:]), (*strides, *self.strides[rest:]), offset)
 
     @explained
     def slice(self, begin: int, end: int) -> Tensor:
@@ -273,7 +271,7 @@ class Tensor(Buffer):
         assign(self, saver, value)
         return self
 
-    def __setitem__(self, key: Key, value: Operand) -> None:
+    def __setitem__(self, key: Key | tuple[Key, ...], value: Operand) -> None:
         dest = self._part(key)
         if isinstance(value, Buffer) and identity(value) == identity(dest):
             return  # what `t[i:j] += e` stores again
@@ -308,6 +306,24 @@ class Tensor(Buffer):
 quick.serve(Tensor)
 
 
+def inside(n: int, key: Key) -> int | range:
+    """The place, or places, of an axis of `n` that a key means."""
+    if isinstance(key, slice):
+        try:
+            return range(n)[key]
+        except TypeError:
+            expected = "whole numbers around the colon"
+            raise TypeError(complaint("Tensor", "index", expected, repr(key))) from None
+    try:
+        place = operator.index(key)
+    except TypeError:
+        expected = "a whole number or a slice, or one for each axis"
+        raise TypeError(complaint("Tensor", "index", expected, repr(key))) from None
+    if not -n <= place < n:
+        raise IndexError(complaint("Tensor", "index", f"a row of {n}", place))
+    return place % n
+
+
 def everything(key: Slice) -> bool:
     """Whether `key` is `:`."""
     return key.start is key.stop is key.step is None
@@ -332,14 +348,6 @@ def as_array(data: Any) -> Array:
             hint = "give what made it, whose __dlpack__ tells whether it may be written to"
         got = f"a {type(data).__name__}; {hint}"
         raise DTypeError(complaint("Tensor", "data", expected, got)) from None
-
-
-def read_only(data: Any) -> str:
-    """Read-only `data` in words."""
-    if isinstance(data, np.ndarray) or not hasattr(data, "__dlpack__"):
-        return "a read-only array"
-    versions = "DLPack from 1.0 on, NumPy from 2.1 on, tell memory that may be written to"
-    return f"a {type(data).__name__} that gives NumPy a read-only array; {versions}"
 
 
 def laid_out(

@@ -56,8 +56,8 @@ MEANINGS = {
     "argmax": (lambda: shadow.reduce_with_axis(red.maximum, T(X), 1, True), X.argmax(1)),
     "reduce_keepdim": (lambda: shadow.reduce_keepdim(red.sum, T(X), 0), X.sum(0, keepdims=True)),
     "transpose_indices": (
-        lambda: shadow.transpose_indices(T(X), (2, 0, 1)),
-        X.transpose(2, 0, 1),
+        lambda: shadow.transpose_indices(T(np.arange(X.size)), X.shape, (2, 0, 1)),
+        np.arange(X.size).reshape(X.transpose(2, 0, 1).shape).transpose(1, 2, 0).ravel(),
     ),
     "mirror": (lambda: shadow.mirror(T(X)), X[..., ::-1]),
     "slice": (lambda: shadow.slice(T(X) * 1.0, 1, 3, 2), X[:, :, 1:3]),

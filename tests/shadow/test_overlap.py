@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gnomon import shadow
+from gnomon.runtime import pool
 from gnomon.shadow import Tensor, TensorContainer
 
 Places = tuple[slice, ...]
@@ -105,3 +106,41 @@ def test_an_empty_scatter_writes_nowhere():
     for _ in range(50):
         out[:] = shadow.reduce(shadow.fn.relu(empty), "sum", 0)
     assert out.numpy().tolist() == [0, 0, 0]
+
+
+MIRRORED = [
+    ((9,), "[::-1]"), ((10,), "[::-1]"), ((1,), "[::-1]"), ((0,), "[::-1]"), ((50021,), "[::-1]"),
+    ((7, 9), "[::-1]"), ((7, 9), "[:, ::-1]"), ((7, 9), "[::-1, ::-1]"), ((8, 6), "[::-1, ::-1]"),
+    ((3, 5, 7), "[::-1, :, ::-1]"), ((301, 300), "[:, ::-1]"), ((5, 4, 3), "[::-1, ::-1, ::-1]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "key"), MIRRORED)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_a_mirror_image_in_place_takes_no_memory(shape, key, dtype):
+    rng = np.random.default_rng(5)
+    x, y = (rng.integers(-5, 5, shape).astype(dtype) for _ in range(2))
+    ours = {"t": Tensor(x.copy()), "u": Tensor(y), "d": Tensor(x.copy())}
+    theirs = {"t": x.copy(), "u": y, "d": x.copy()}
+    for code in [f"t[:] = t{key} * 2 + t - u{key}", f"t += t{key}", f"d[:] = d{key}"]:
+        for _ in range(3):
+            before = pool.stats().allocations
+            exec(code, ours)
+            exec(code, theirs)
+            assert pool.stats().allocations == before
+            np.testing.assert_array_equal(ours["t"].numpy(), theirs["t"])
+    np.testing.assert_array_equal(ours["d"].numpy(), theirs["d"])
+    assert np.array_equal(ours["u"].numpy(), y)
+
+
+def test_part_of_a_mirror_image_and_rows_at_a_distance():
+    x = np.arange(40, dtype=np.float32).reshape(5, 8)
+    t, expected = Tensor(x.copy()), x.copy()
+    part, same = t[1:4, 2:7], expected[1:4, 2:7]
+    for _ in range(3):
+        part[:] = part[::-1, ::-1] * 2 + part
+        same[:] = same[::-1, ::-1] * 2 + same
+        np.testing.assert_array_equal(t.numpy(), expected)
+        part[:] = part[::-1] + part[:, ::-1]  # two images: through memory
+        same[:] = same[::-1] + same[:, ::-1]
+        np.testing.assert_array_equal(t.numpy(), expected)

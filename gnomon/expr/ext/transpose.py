@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gnomon.base import ShapeError, complaint
+from gnomon import dtype as dt
+from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
-from gnomon.expr.axes import normal_axis
-from gnomon.expr.composite import Chainer, composite
+from gnomon.expr.axes import checked_sizes, normal_axis
+from gnomon.expr.composite import Chainer, Sizes, composite
 from gnomon.expr.index import Index
 from gnomon.expr.node import TURN, Buffer, Expr
 from gnomon.expr.term import Term
@@ -62,14 +63,52 @@ def transpose(src: Expr, axes: Sequence[int] | None = None) -> Expr:
     return src if order == tuple(range(src.ndim)) else Transpose(src, order)
 
 
-@explained
-def transpose_indices(src: Expr, axes: Sequence[int]) -> Expr:
-    """`src` with axis k of the result its axis `axes[k]`; raises as `transpose`.
+@composite
+class TransposeIndices(Chainer):
+    """For positions in row-major order of `sizes`, those in the order of its transpose."""
 
-    >>> transpose_indices(Buffer((2, 3, 4)), (2, 0, 1)).shape
-    (4, 2, 3)
+    src: Expr
+    sizes: Sizes
+    axes: tuple[int, ...]
+
+    def infer(self) -> tuple[tuple[int, ...], DType]:
+        return self.src.shape, self.src.dtype
+
+    def at(self, i: Index) -> Term:
+        rest, place = i.cast(i.elem(self.src, i), dt.int64), i.arena.const(0)
+        found: dict[int, Term] = {}
+        for axis in reversed(range(len(self.sizes))):
+            found[axis] = rest % self.sizes[axis]
+            rest = rest // self.sizes[axis]
+        for axis in self.axes:
+            place = place * self.sizes[axis] + found[axis]
+        return i.cast(place, self.dtype)
+
+    def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
+        return ()
+
+
+@explained
+def transpose_indices(indices: Expr, shape: Sequence[int], axes: Sequence[int]) -> Expr:
+    """Flat positions in a tensor of `shape` as positions in `transpose` of it by `axes`.
+
+    >>> transpose_indices(Buffer((5,), dt.int64), (2, 3, 4), (2, 0, 1)).shape
+    (5,)
+
+    Raises:
+        ShapeError: `axes` does not name every axis once, or a tensor of `shape` has no elements.
+        DTypeError: `indices` are truth values.
     """
-    return transpose(src, axes)
+    sizes = checked_sizes("transpose_indices", shape)
+    order = tuple(normal_axis("transpose_indices", a, len(sizes)) for a in axes)
+    if sorted(order) != list(range(len(sizes))):
+        expected = f"every axis of {sizes} once"
+        raise ShapeError(complaint("transpose_indices", "axes", expected, order))
+    if 0 in sizes:
+        raise ShapeError(complaint("transpose_indices", "shape", "elements", sizes))
+    if indices.dtype.kind == "b":
+        raise DTypeError(complaint("transpose_indices", "indices", "numbers", f"{indices!r}"))
+    return TransposeIndices(indices, sizes, order)
 
 
 @explained
@@ -102,3 +141,4 @@ def cases() -> Iterator[Expr]:
     yield transpose(Buffer((2, 3, 4)), (2, 0, 1))
     yield transpose(transpose(Buffer((2, 3, 4)), (1, 2, 0)), (0, 2, 1))
     yield swapaxis(Buffer((2, 3, 4, 1)), 1, -1)
+    yield transpose_indices(Buffer((4,), dt.int64), (2, 3, 4), (2, 0, 1))
