@@ -36,6 +36,7 @@ from gnomon.engine.surely import surely
 from gnomon.engine.thread import ThreadState, open_gates
 from gnomon.engine.var import NOBODY
 from gnomon.lock import reentrant
+from gnomon.native.words import whole
 
 if TYPE_CHECKING:
     from _thread import LockType
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from gnomon.engine.lane import Lane
 
 
+@whole
 class Books:
     """What stands in the books, in slots, where native code finds it."""
 

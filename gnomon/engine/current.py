@@ -9,13 +9,14 @@ from gnomon.engine.engine import Engine
 from gnomon.engine.naive import NaiveEngine
 from gnomon.engine.threaded import ThreadedEngine, ThreadedEnginePerDevice
 from gnomon.lock import first_use
-from gnomon.native.words import native
+from gnomon.native.words import native, whole
 
 KINDS: dict[str, type[Engine]] = {
     kind.__name__: kind for kind in (NaiveEngine, ThreadedEngine, ThreadedEnginePerDevice)
 }
 
 
+@whole
 class Process:
     """What this process has."""
 

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from gnomon.native.words import native
+from gnomon.native.words import native, whole
 
 if TYPE_CHECKING:
     from gnomon.engine.failure import Failure
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 NOBODY = cast("set[Job]", frozenset())
 
 
+@whole
 class Var:
     """A light tag for any resource; make one with `engine.new_variable()`.
 

@@ -179,11 +179,14 @@ class Calls(Expressions):
 
     def do_type(self, node: ast.expr) -> Value:
         owner = self.boxed(self.of(node))
-        offset = self.unit.type_offset()
-        at = self.value(f"getelementptr i8, ptr {owner.text}, i64 {offset}")
-        made = Value(self.value(f"load ptr, ptr {at}"), Kind("ptr", type), steady=True)
+        made = Value(self.class_at(owner.text), Kind("ptr", type), steady=True)
         self.drop(owner)
         return made
+
+    def class_at(self, text: str) -> str:
+        """The class of an object."""
+        at = self.value(f"getelementptr i8, ptr {text}, i64 {self.unit.type_offset()}")
+        return self.value(f"load ptr, ptr {at}")
 
     def do_isinstance(self, node: ast.expr, cls: ast.expr) -> Value:
         owner, wanted = self.operands([node, cls])

@@ -23,7 +23,8 @@ class Conversions(Emitter):
         else:
             raise KitError(f"a number is needed, not {kind}")
         self.drop(value)
-        self.check_number(made)
+        if not value.sure:
+            self.check_number(made)
         return made
 
     def check_number(self, value: Value) -> None:

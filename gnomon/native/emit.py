@@ -28,7 +28,8 @@ ONCE = "!llvm.loop !1"  # a loop's body is written once
 class Value:
     """What an expression gives: the name in the text, its kind, and who owns the reference.
 
-    `name` is the variable that it was read from; `steady` means that it outlives the call.
+    `name` is the variable that it was read from, `root` one that keeps it for as long as it holds
+    what it does; `steady` means that the value outlives the call.
     """
 
     text: str
@@ -36,6 +37,9 @@ class Value:
     owned: bool = False
     name: str | None = None
     steady: bool = False
+    root: str | None = None
+    moment: int = 0  # when it was read from the variable
+    sure: bool = False  # it is a number of that kind: out of a slot that is always set
 
 
 @dataclass
@@ -49,13 +53,16 @@ class Facts:
     runs: str = ""  # "all": any code may run in it; "plain": numbers may be let go of
     lends: bool = True  # the object that it gives is borrowed
 
+    last: dict[str, int] = field(default_factory=dict)  # moments at which variables are last used
+
     def variables(self) -> tuple[Any, ...]:
         """What the text depends on."""
-        return self.kept, self.loose, self.kinds, self.lends
+        return self.kept, self.loose, self.kinds, self.lends, self.last
 
     def again(self) -> Facts:
         """What another writing begins with."""
-        return Facts(set(self.kept), set(self.loose), dict(self.kinds), lends=self.lends)
+        kinds, last = dict(self.kinds), dict(self.last)
+        return Facts(set(self.kept), set(self.loose), kinds, lends=self.lends, last=last)
 
 
 class Emitter:
@@ -154,6 +161,7 @@ class Emitter:
 
     def find_kept(self) -> None:
         """Adds the variables that are needed after something may have freed what they hold."""
+        self.facts.last = {name: max(moments) for name, moments in self._uses.items()}
         for name, kind in self.vars.items():
             if name in self.facts.loose and any(
                 self._endangered(*span, kind) for span in self._spans(name)
@@ -180,8 +188,12 @@ class Emitter:
     # --- references -----------------------------------------------------------------------------
 
     def take(self, value: Value) -> str:
-        """A reference of its own to a value."""
-        if not value.owned:
+        """A reference of its own to a value: that of a variable, if nothing needs it any more."""
+        name = value.name
+        last = name in self.before.kept and self.before.last.get(name or "") == value.moment
+        if last and self.loop is None and not value.owned:
+            self.emit(f"store ptr null, ptr %v{name}")
+        elif not value.owned:
             self.call("Py_IncRef", "void", ("ptr", value.text))
         return value.text
 
@@ -239,11 +251,12 @@ class Emitter:
         kind = self.vars[name]
         self.used(name)
         steady = name not in self.before.loose
-        return Value(self.value(f"load {kind.llvm}, ptr %v{name}"), kind, False, name, steady)
+        text = self.value(f"load {kind.llvm}, ptr %v{name}")
+        return Value(text, kind, False, name, steady, moment=self.moment)
 
     def hold(self, value: Value) -> Value:
         """A value that stays while other code runs: in a variable, where it is in none."""
-        if not value.kind.is_object or value.steady or value.name is not None:
+        if not value.kind.is_object or value.steady or value.name or value.root:
             return value
         name = f".{self.number()}"
         self.assign(name, value)

@@ -79,8 +79,9 @@ class Expressions(Conversions):
     def use(self, values: Sequence[Value]) -> None:
         """The variables among them are needed until now."""
         for value in values:
-            if value.name is not None:
-                self.used(value.name)
+            name = value.name or value.root
+            if name is not None:
+                self.used(name)
 
     def is_simple(self, node: ast.expr) -> bool:
         """Whether an expression can neither fail nor run other code."""
@@ -147,9 +148,13 @@ class Expressions(Conversions):
         found = slot_of(owner.kind.cls, name)
         at = self.slot_at(owner, name)
         text = self.value(f"load ptr, ptr {at}")
-        none = self.value(f"icmp eq ptr {text}, null")
-        self.refuse(none, AttributeError, f"{owner.kind}.{name} is not set")
-        return Value(text, found.kind)
+        if not found.sure:
+            none = self.value(f"icmp eq ptr {text}, null")
+            self.refuse(none, AttributeError, f"{owner.kind}.{name} is not set")
+        if not found.final:
+            return Value(text, found.kind, sure=found.sure)
+        root = owner.name or owner.root
+        return Value(text, found.kind, steady=owner.steady, root=root, sure=found.sure)
 
     def slot_at(self, owner: Value, name: str) -> str:
         """Where a slot lies."""
@@ -190,9 +195,10 @@ class Expressions(Conversions):
         sizes = {list: "PyList_Size", tuple: "PyTuple_Size", dict: "PyDict_Size"}
         name = sizes.get(owner.kind.cls, "PyObject_Size")
         text = self.call(name, "i64", ("ptr", owner.text))
-        if owner.kind.cls not in SIZED:
-            self.runs("all")
-        self.fine(text, "i64")
+        if owner.kind.cls not in sizes:
+            if owner.kind.cls not in SIZED:
+                self.runs("all")
+            self.fine(text, "i64")
         return text
 
     def of_Tuple(self, node: ast.Tuple) -> Value:
@@ -227,7 +233,7 @@ class Expressions(Conversions):
         Those that are owned are let go of afterwards.
         """
         loose = [v for v in values if v.kind.is_object and not v.owned and not v.steady]
-        loose = [v for v in loose if v.name is None] if runs else []
+        loose = [v for v in loose if not v.name and not v.root] if runs else []
         for value in loose:
             self.call("Py_IncRef", "void", ("ptr", value.text))
         text = act()

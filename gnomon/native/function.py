@@ -205,7 +205,7 @@ class Writer(Calls):
             old = self.value(f"load ptr, ptr {at}")
             self.emit(f"store ptr {text}, ptr {at}")
             self.drop_maybe(old, kind)
-        self.use([owner, value])
+        self.use([owner])
 
     def put_element(self, target: ast.Subscript, value: Value) -> None:
         if value.owned or value.kind.is_object:

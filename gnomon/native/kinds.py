@@ -8,7 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Mapping
 from types import GenericAlias, NoneType, UnionType
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
 from gnomon.base import GnomonError
 from gnomon.native.words import Words
@@ -117,10 +117,12 @@ def _object_kind(annotation: Any, space: Mapping[str, Any]) -> Kind:
 
 
 class Slot(NamedTuple):
-    """Where an object holds an attribute, and of what kind it is."""
+    """Where an object holds an attribute, and of what kind it is; `final` ones are set once."""
 
     offset: int
     kind: Kind
+    final: bool
+    sure: bool  # always set, to what is said
 
 
 @functools.cache
@@ -133,7 +135,11 @@ def slot_of(cls: Any, name: str) -> Slot:
         said = getattr(kind, "__annotations__", {}).get(name)
         if said is not None:
             space = vars(sys.modules[kind.__module__])
-            return Slot(found.offset, kind_of(said, space, plain=False))
+            said = meaning(said, space) if isinstance(said, str) else said
+            final = get_origin(said) is Final
+            kept = get_args(said)[0] if final else said
+            sure = getattr(found.kind, "whole", None) is found.kind
+            return Slot(found.offset, kind_of(kept, space, plain=False), final, sure)
     raise KitError(f"{found.kind.__name__}.{name} has no annotation in the class")
 
 

@@ -31,6 +31,7 @@ _HINTS = """!0 = !{!"branch_weights", i32 1, i32 4000}
 !2 = !{!"llvm.loop.unroll.disable"}
 """
 _EMPTY: Any = {"returns": None} | ({"type_params": []} if sys.version_info >= (3, 12) else {})
+_SHORT = 40  # lines of a function that is written where it is called
 _CALLED = re.compile(r"@(Py\w+)\(")
 
 
@@ -118,6 +119,7 @@ class Unit:
 
     def _whole(self, entries: Sequence[str]) -> str:
         parts = [made.text for made in self._made.values() if made is not None]
+        parts = [_inlined(text, parts) for text in parts]
         if self._errors:
             self._helpers["kit.raise"] = helpers.raising(self._errors)
         declared = dict(self._declared)
@@ -137,6 +139,17 @@ class Unit:
             "files": [stamp(file) for file in sorted(self._files)],
             "called": sorted(set(_CALLED.findall(self.text))),
         }
+
+
+def _inlined(text: str, parts: Sequence[str]) -> str:
+    """A function that is to be part of those who call it, if it is short, or one alone does."""
+    head, _, _ = text.partition(" nounwind {")
+    name = head[head.index("@") : head.index("(")]
+    calls = sum(part.count(f"{name}(") for part in parts) - 1
+    short = text.count("\n") < _SHORT
+    return (
+        text.replace(" nounwind {", " alwaysinline nounwind {", 1) if calls <= 1 or short else text
+    )
 
 
 def name_of(thing: Any) -> str:
@@ -259,6 +272,9 @@ class Entry(Calls):
             self.at(look)
         self.unit.needs("kit.is")
         wanted = self.unit.class_symbol(kind.cls)
+        below = self.label()
+        self.branch(self.value(f"icmp eq ptr {self.class_at(text)}, {wanted}"), fine, below)
+        self.at(below)
         fits = self.value(f"call i1 @kit.is(ptr {text}, ptr {wanted})")
         what = f"{self.function.__name__}: argument {name!r}: {kind} is expected"
         self._refuse_unless(fits, what)

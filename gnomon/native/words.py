@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 from gnomon.runtime.native import Block
 
 T = TypeVar("T")
+C = TypeVar("C", bound=type[Any])
 F = TypeVar("F", bound=Callable[..., Any])
 #: an integer as the object that it is: passed on without being read; `int` is 64 bits of a register
 Boxed = Annotated[int, "boxed"]
@@ -26,6 +27,15 @@ def native(function: F) -> F:
     """A function that native code may be made of, and that Python runs as it stands."""
     function.native = True  # type: ignore[attr-defined]
     return function
+
+
+def whole(cls: C) -> C:
+    """A class of which all slots are set, to what they are said to be, before anybody sees one.
+
+    Native code then does not look whether they are.
+    """
+    cls.whole = cls  # not its subclasses
+    return cls
 
 
 def wrapped(number: int) -> int:

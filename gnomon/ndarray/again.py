@@ -30,7 +30,7 @@ from gnomon.ndarray.result import results
 from gnomon.runtime.once import once
 
 #: of a kernel: its strike's record, the results' layouts, further integers, and who owns the record
-Entry = tuple[int, list[Layout], list[int], Recipe]
+Entry = tuple[int, tuple[Layout, ...], tuple[int, ...], Recipe]
 Repeat = Callable[[dict[Any, Entry], tuple[Any, ...], Any, Any], Any]
 
 UNUSUAL = object()  # what the key has of an array that is left to Python

@@ -72,8 +72,8 @@ class Applied:
             if recipe.address is None:
                 self._long.add(key)
                 return
-            numbers = [word(home.values[n.place], n) for n in recipe.numbers]
-            self._known[key] = recipe.address, recipe.given[0], numbers, recipe
+            numbers = tuple(word(home.values[n.place], n) for n in recipe.numbers)
+            self._known[key] = recipe.address, tuple(recipe.given[0]), numbers, recipe
 
 
 def _listed(made: Any) -> list[Any]:

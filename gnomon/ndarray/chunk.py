@@ -9,13 +9,14 @@ from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.engine.var import NOBODY
 from gnomon.native.serve import methods, served
-from gnomon.native.words import Boxed, native, new, popped
+from gnomon.native.words import Boxed, native, new, popped, whole
 from gnomon.ndarray.layout import Layout
 from gnomon.runtime import pool
 
 GPU = Context.devstr2type["gpu"]
 
 
+@whole
 class Chunk(Var):
     """Memory that one or several arrays look at; it goes when the last of them does.
 

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from typing import Final
 
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
+from gnomon.native.words import whole
 from gnomon.shape import prod, row_major
 
 Shape = tuple[int, ...]
 
 
+@whole
 class Layout:
     """Shape, strides in elements (None: dense, the last axis fastest) and dtype."""
 
     __slots__ = ("__weakref__", "dtype", "nbytes", "shape", "size", "strides")
 
-    nbytes: int
+    nbytes: Final[int]
 
     def __init__(self, shape: Shape, strides: Shape | None, dtype: DType) -> None:
         self.shape = shape

@@ -23,6 +23,7 @@ from gnomon.expr.composite import Call
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
+from gnomon.native.words import whole
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.layout import Layout
 from gnomon.ndarray.numbers import Number, matched, words_of
@@ -131,6 +132,7 @@ class Alike(NotShared):
     """The stand-ins of a number are one word in its dtype: both are True as a bool."""
 
 
+@whole
 class Recipe:
     """A `Work` ready to be done: `run(addresses)` of operands and draws, then the numbers' words.
 

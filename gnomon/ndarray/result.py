@@ -15,15 +15,15 @@ def result(ctx: Context, layout: Layout) -> Array:
     chunk = memory(ctx, layout)
     chunk.version = 1
     made = new(Array.main)
-    made._chunk = chunk
     made._address = chunk.address
+    made._chunk = chunk
     made._layout = layout
     made._tape = made._window = None
     return made
 
 
 @native
-def results(ctx: Context, layouts: list[Layout], addresses: Words) -> list[Array]:
+def results(ctx: Context, layouts: tuple[Layout, ...], addresses: Words) -> list[Array]:
     """Such arrays of these layouts; their addresses are noted."""
     made: list[Array] = []
     for k in range(len(layouts)):

@@ -12,12 +12,13 @@ import functools
 import inspect
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from gnomon.dtype import float32
 from gnomon.expr.ext.reduce import Broadcast
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar, cast
 from gnomon.expr.walk import postorder
+from gnomon.native.words import whole
 from gnomon.ndarray.infer import infer
 from gnomon.ndarray.layout import Layout, dense
 from gnomon.ndarray.numbers import Home, matched, probed, words_of
@@ -40,6 +41,7 @@ Target = tuple[int, Layout, Near]
 Homes = tuple[tuple[int, Near], ...]
 
 
+@whole
 class Rule:
     """How an operator joins a trace: its result, and the operands that must lie in memory."""
 
@@ -114,6 +116,7 @@ def rounded(value: Expr) -> Expr:
     return cast(cast(value, float32), value.dtype) if half else value
 
 
+@whole
 class Stage:
     """A trace up to one operator, the last of `count`."""
 
@@ -139,7 +142,7 @@ class Stage:
     after: dict[Any, Stage]
     full: bool
     index: int
-    layout: Layout
+    layout: Final[Layout]
     single: bool
     sole: Recipe | None  # the one that gives this operator's result alone
 

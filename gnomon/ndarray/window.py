@@ -18,11 +18,12 @@ import threading
 import warnings
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from gnomon import config, engine
 from gnomon.context import Context
 from gnomon.lock import exclusive, reentrant
+from gnomon.native.words import whole
 from gnomon.ndarray.chunk import Chunk
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.fused import NotFused, Storing, at_once, lone, one_by_one
@@ -68,6 +69,7 @@ def alone(array: Any, window: Window) -> bool:
     return not chunk.shared and _getrefcount(chunk) <= _AT_HOME + window.read.count(chunk)
 
 
+@whole
 class Own:
     """What is pending in one thread: a window for each shape, and the lock to compute them."""
 
@@ -145,6 +147,7 @@ _threads: weakref.WeakSet[Own] = weakref.WeakSet()
 here = _Thread()
 
 
+@whole
 class Window:
     """Operators of one thread, shape and context that are computed together; see above.
 
@@ -172,7 +175,7 @@ class Window:
     addresses: list[int]  # of the first element of each leaf
     busy: bool  # its thread is adding an operator
     closed: bool  # nothing is added any more
-    ctx: Context
+    ctx: Final[Context]
     done: bool  # it is closed, and empty
     eager: bool
     held: int

