@@ -8,19 +8,23 @@ behind the visit, unless it is to be followed again.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint
 from gnomon.ndarray import derivative
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
-from gnomon.ndarray.layout import dense
+from gnomon.ndarray.layout import Layout, dense
 from gnomon.ndarray.methods import copied
 from gnomon.ndarray.mode import recording
 from gnomon.ndarray.tape import DIRECT, Bundle, Call, Leaf, Node, Output, Place, passes
 from gnomon.ops import registry
+from gnomon.runtime.native import ffi, pointer
 
 Dest = tuple[Any, str]  # an array, and the saver that stores into it
 _BRIEF = 1 << 12  # elements: fewer are written at once
@@ -234,14 +238,21 @@ def _head_grad(head: Any, grad: Any) -> Any:
     """The gradient of a head: ones where none is given."""
     if grad is None:
         if head.stype == "default" and head.size <= _BRIEF:
-            made = Array._new(dense(head.shape, head._dtype), head.context)
-            made._numpy()[...] = 1  # nobody else has it yet
+            layout = dense(head.shape, head._dtype)
+            made = Array._new(layout, head.context)  # nobody else has it yet
+            ffi.memmove(pointer(made._address), _ones(layout), layout.nbytes)
             return made
         return invoke(registry.find("ones_like").parse({}), (head._detached(),))
     if not isinstance(grad, Array) or grad.shape != head.shape:
         expected = f"an NDArray of shape {head.shape}"
         raise ShapeError(complaint("backward", "head_grads", expected, f"{grad!r:.60}"))
     return grad if grad._dtype is head._dtype else grad.astype(head._dtype)
+
+
+@functools.lru_cache(maxsize=256)
+def _ones(layout: Layout) -> Any:
+    """The bytes of ones."""
+    return np.ones(layout.shape, layout.dtype.numpy).reshape(-1).view(np.uint8)
 
 
 def reachable(starts: Iterable[Place]) -> list[Node]:

@@ -212,6 +212,10 @@ def test_symbol_blocks():
     assert "fc_weight" in net(inner * 3)[1].list_arguments()
     with pytest.raises(ParamError, match="expected variables"):
         SymbolBlock(both, x * 2)
+    added = SymbolBlock(x + inner, [x, inner])
+    assert added(nd.ones((1,)), nd.ones((1,))).asscalar() == 2
+    with pytest.raises(ParamError, match="an array for each of data, z, got 1 arrays"):
+        added(nd.ones((1,)))
     net.cast("float16")
     assert net(nd.ones((1, 3), dtype="float16"))[1].dtype == np.float16
 

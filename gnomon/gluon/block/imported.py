@@ -107,11 +107,15 @@ class SymbolBlock(HybridBlock):
         """The outputs: compiled always for arrays; of symbols, the network composed with them."""
         if isinstance(x, NDArray):
             return self._call_compiled((x, *args), list({y.context: 0 for y in _arrays((x, args))}))
-        flat, _ = flatten((x, *args), self.name, "inputs")
-        by = dict(zip(self._trace.names, (s for s in flat if s is not None), strict=True))
-        return self._trace.symbol(**by)
+        flat, _ = flatten((x, *args), "SymbolBlock", "inputs")
+        return self._traced(flat).symbol(**dict(zip(self._trace.names, flat, strict=True)))
 
     def _traced(self, args: Sequence[Any]) -> Trace:
+        given, _ = flatten(args, "SymbolBlock", "inputs")
+        if len(given) != len(self._trace.inputs) or any(x is None for x in given):
+            expected = f"an array for each of {', '.join(self._trace.names)}"
+            got = f"{sum(x is not None for x in given)} arrays"
+            raise ParamError(complaint("SymbolBlock", "inputs", expected, got))
         return self._trace
 
     def cast(self, dtype: Any) -> None:
