@@ -26,3 +26,13 @@ def test_gluon_mnist(how):
     found = re.findall(r"accuracy ([0-9.]+)", run("gluon_mnist.py", "--epochs", "3", *how))
     assert len(found) == 3
     assert float(found[-1]) > 0.92
+
+
+@pytest.mark.parametrize(
+    ("script", "epochs", "limit"),
+    [("language_bucketing.py", 4, 1.5), ("language_gluon.py", 3, 2.3)],
+)
+def test_language_models(script, epochs, limit):
+    found = re.findall(r"perplexity:? ([0-9.]+)", run(script, "--epochs", str(epochs)))
+    assert len(found) == epochs + 1
+    assert float(found[-1]) < limit
