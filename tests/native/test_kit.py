@@ -21,6 +21,14 @@ from gnomon.runtime.fields import readable
 
 
 @pytest.fixture(autouse=True)
+def natively():
+    """Native code is served, whatever the environment says."""
+    config.set("native", True)
+    yield
+    config.reset("native")
+
+
+@pytest.fixture(autouse=True)
 def nobody_left():
     """All leaves are gone in the end, and none twice."""
     gc.collect()

@@ -23,6 +23,14 @@ from gnomon.runtime.fields import readable
 SHAPES = [(), (1,), (3,), (0, 2), (2, 3), (4, 40)]
 
 
+@pytest.fixture(autouse=True)
+def natively():
+    """Native code is served, whatever the environment says."""
+    config.set("native", True)
+    yield
+    config.reset("native")
+
+
 def known():
     """Operators, and what native code knows of them: the dictionary, operands, `out` or none."""
     found = []
