@@ -75,3 +75,17 @@ def test_recurrent_cells(title):
 def test_convolutional_cells():
     for name, cell, shape in cases.images(mx):
         close(cases.stepped(mx, cell, shape), RECORD["images"][name])
+
+
+@pytest.mark.parametrize("layout", ["NTC", "TNC"])
+def test_ctc(layout):
+    """The numbers are those of the real library."""
+    values = mx.nd.array(np.random.RandomState(0).normal(size=(2, 6, 4)))
+    pred = values if layout == "NTC" else values.swapaxes(0, 1)
+    label = mx.nd.array([[1, 2, -1], [0, 2, 1]])
+    loss = mx.gluon.loss.CTCLoss(layout)
+    np.testing.assert_allclose(loss(pred, label).asnumpy(), [5.6916065, 2.8836372], rtol=1e-5)
+    loss.hybridize()
+    lengths = mx.nd.array([5, 6]), mx.nd.array([1, 3])
+    found = loss(pred, label, *lengths).asnumpy()
+    np.testing.assert_allclose(found, [6.2115593, 2.8836372], rtol=1e-5)
