@@ -201,7 +201,9 @@ def test_attributes_must_be_strings_and_well_named():
     with pytest.raises(ParamError, match="a string as attribute"):
         sym.Variable("x", attr={"__a__": 3})
     with pytest.raises(ParamError, match="foo"):
-        sym.relu(sym.Variable("x"), attr={"foo": "3"})
+        sym.Activation(sym.Variable("x"), act_type="relu", attr={"foo": "3"})
+    without_parameters = sym.relu(sym.Variable("x"), attr={"foo": "3"}, name="plain")
+    assert without_parameters.attr_dict() == {"plain": {"foo": "3"}}  # kept, as MXNet does
     with pytest.raises(TypeError, match="argument 'name': expected a string, got 3"):
         sym.Variable(3)
 
