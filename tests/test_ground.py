@@ -328,7 +328,7 @@ def test_settings_from_the_environment(variables, name, value, environment):
     ("variable", "text", "name"),
     [
         ("GNOMON_DEBUG", "loud", "debug"),
-        ("OMP_NUM_THREADS", "0", "num_threads"),
+        ("GNOMON_NUM_THREADS", "0", "num_threads"),
         ("MXNET_ENGINE_TYPE", "FastEngine", "engine_type"),
         ("GNOMON_LAZY", "maybe", "lazy"),
     ],
