@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -193,10 +196,60 @@ def test_a_worker_that_dies_ends_the_epoch(end, words):
 
 @pytest.mark.parametrize("how", [{"num_workers": 1}, {"num_workers": 1, "thread_pool": True}])
 def test_a_worker_that_is_too_slow(how):
-    slow = {3: lambda: time.sleep(3)}
+    slow = {3: lambda: time.sleep(60)}
     loader = data.DataLoader(Squares(4, slow), batch_size=2, timeout=0.5, **how)
+    begin = time.monotonic()
     with pytest.raises(GnomonError, match=r"batch 1.*0\.5 s"):
         list(loader)
+    assert time.monotonic() - begin < 30  # it is not waited for
+
+
+def test_a_timeout_of_the_data_set_itself():
+    def late():
+        raise multiprocessing.TimeoutError("the disk")
+
+    loader = data.DataLoader(Squares(4, {3: late}), batch_size=2, num_workers=1, thread_pool=True)
+    with pytest.raises(multiprocessing.TimeoutError, match="the disk"):
+        list(loader)
+
+
+class Words(data.Dataset):
+    """Words that follow from large numbers."""
+
+    def __getitem__(self, idx):
+        return f"the word {idx}"
+
+
+@pytest.mark.timeout(60)
+def test_numbers_and_batches_that_no_pipe_holds():
+    numbers = [range(10**12 * k, 10**12 * k + 50_000) for k in range(1, 5)]
+    loader = data.DataLoader(
+        Words(), batch_sampler=numbers, batchify_fn=list, num_workers=1, prefetch=4
+    )
+    assert [batch[-1] for batch in loader] == [f"the word {each[-1]}" for each in numbers]
+
+
+KILLED = """
+import os, signal, time
+import numpy as np
+from gnomon.gluon import data
+
+loader = data.DataLoader(data.ArrayDataset(np.ones((64, 100))), 2, num_workers=2)
+batches = iter(loader)
+next(batches)
+print(batches.gi_frame.f_locals["found"]._pool._folder, flush=True)
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_the_memory_of_a_program_that_is_killed_is_free_again():
+    command = [sys.executable, "-c", KILLED]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGTERM, done.stderr
+    until = time.monotonic() + 30
+    while Path(done.stdout.strip()).exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not Path(done.stdout.strip()).exists()
 
 
 def test_workers_forked_while_work_is_pending():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as LateError
+from multiprocessing import TimeoutError as LateError
+from multiprocessing.pool import ThreadPool
 from typing import Any
 
 import numpy as np
@@ -142,20 +142,20 @@ class DataLoader:
         def make(batch: Sequence[int]) -> Any:
             return batchify([self._dataset[i] for i in batch])
 
-        with ThreadPoolExecutor(self._num_workers) as threads:
+        with ThreadPool(self._num_workers) as threads:  # which waits for none at the end
             waiting: list[Any] = []
             for number, batch in enumerate(samples):
-                waiting.append((number, threads.submit(make, batch)))
+                waiting.append((number, threads.apply_async(make, (batch,))))
                 if len(waiting) > self._prefetch:
                     yield self._awaited(*waiting.pop(0))
-            for number, future in waiting:
-                yield self._awaited(number, future)
+            for number, result in waiting:
+                yield self._awaited(number, result)
 
-    def _awaited(self, number: int, future: Any) -> Any:
+    def _awaited(self, number: int, result: Any) -> Any:
         try:
-            return future.result(self._timeout)
+            return result.get(self._timeout)
         except LateError:
-            if future.done():  # the data set raised it itself
+            if result.ready():  # the data set raised it itself
                 raise
             text = f"batch {number} was not made in {self._timeout:g} s"
             raise GnomonError(f"DataLoader: {text}: is the data set stuck?") from None

@@ -15,12 +15,14 @@ import random
 import shutil
 import signal
 import sys
+import threading
 import time
 import traceback
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -178,15 +180,27 @@ def _work(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     if "cv2" in sys.modules:
         sys.modules["cv2"].setNumThreads(0)  # its threads are not in this process
+    tasks: SimpleQueue[Task] = SimpleQueue()
+    threading.Thread(target=_listen, args=(pipe, tasks, folder), daemon=True).start()
     while True:
+        answer = _answer(tasks.get(), dataset, batchify, folder)
         try:
-            task = pipe.recv()
-        except (EOFError, OSError):
-            os._exit(0)
-        try:
-            pipe.send(_answer(task, dataset, batchify, folder))
-        except OSError:
-            os._exit(0)
+            pipe.send(answer)
+        except OSError:  # the parent is gone: `_listen` ends this process
+            return
+
+
+def _listen(pipe: Connection, tasks: SimpleQueue[Task], folder: str) -> None:
+    """Take tasks in at once, so that the parent never waits to send; end with the parent.
+
+    A parent that was killed has not removed the folder: its memory would stay taken.
+    """
+    try:
+        while True:
+            tasks.put(pipe.recv())
+    except (EOFError, OSError):
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(0)
 
 
 def _answer(task: Task, dataset: Any, batchify: Batchify, folder: str) -> Any:
