@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
+from gnomon.base import ParamError, complaint
 from gnomon.image import functions as fn
 from gnomon.image.default_augmenter import EIGENVALUES, EIGENVECTORS
 
@@ -140,6 +141,15 @@ class CastAug(Augmenter):
         return src.astype(self.typ)
 
 
+def _floats(augmenter: Augmenter, src: Any) -> Any:
+    """`src`; ParamError where its colours have no fractions, which would be lost."""
+    if not np.issubdtype(src.dtype, np.floating):
+        expected = "an image of floats (CastAug gives one)"
+        name = type(augmenter).__name__
+        raise ParamError(complaint(name, "src", expected, np.dtype(src.dtype).name))
+    return src
+
+
 def _share(most: float) -> float:
     """How much of a colour stays."""
     return 1.0 + random.uniform(-most, most)
@@ -153,7 +163,7 @@ class BrightnessJitterAug(Augmenter):
         self.brightness = brightness
 
     def __call__(self, src: Any) -> Any:
-        return src * _share(self.brightness)
+        return _floats(self, src) * _share(self.brightness)
 
 
 class ContrastJitterAug(Augmenter):
@@ -165,7 +175,7 @@ class ContrastJitterAug(Augmenter):
 
     def __call__(self, src: Any) -> Any:
         share = _share(self.contrast)
-        grey = float((fn.values("ContrastJitterAug", src) @ GREY).mean())
+        grey = float((fn.values("ContrastJitterAug", _floats(self, src)) @ GREY).mean())
         return src * share + (1 - share) * grey
 
 
@@ -178,7 +188,7 @@ class SaturationJitterAug(Augmenter):
 
     def __call__(self, src: Any) -> Any:
         share = _share(self.saturation)
-        grey = (fn.values("SaturationJitterAug", src) @ GREY)[:, :, None].astype(src.dtype)
+        grey = (fn.values("SaturationJitterAug", _floats(self, src)) @ GREY)[:, :, None]
         return src * share + nd.array(grey, dtype=src.dtype) * (1 - share)
 
 
@@ -194,7 +204,7 @@ class HueJitterAug(Augmenter):
         turn = np.eye(3)
         turn[1:, 1:] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
         change = (FROM_YIQ @ turn @ TO_YIQ).T
-        return nd.dot(src, nd.array(change, dtype=src.dtype))
+        return nd.dot(_floats(self, src), nd.array(change, dtype=src.dtype))
 
 
 class ColorJitterAug(RandomOrderAug):
@@ -218,7 +228,7 @@ class LightingAug(Augmenter):
 
     def __call__(self, src: Any) -> Any:
         alpha = np.random.normal(0, self.alphastd, size=(3,))
-        return src + nd.array(self.eigvec @ (alpha * self.eigval), dtype=src.dtype)
+        return _floats(self, src) + nd.array(self.eigvec @ (alpha * self.eigval), dtype=src.dtype)
 
 
 class ColorNormalizeAug(Augmenter):
@@ -244,7 +254,7 @@ class RandomGrayAug(Augmenter):
     def __call__(self, src: Any) -> Any:
         if random.random() >= self.p:
             return src
-        return nd.dot(src, nd.array(self.MIX, dtype=src.dtype))
+        return nd.dot(_floats(self, src), nd.array(self.MIX, dtype=src.dtype))
 
 
 def CreateAugmenter(

@@ -31,6 +31,7 @@ class Normalizer:
         self._mean = nd.array(mean, dtype=wide)
         self._factor = nd.array(np.reshape(factor, (-1, 1, 1)), dtype=wide)
         plain = not np.any(mean) and np.all(np.asarray(factor) == 1)
+        plain = plain and dtype != "int8"  # floats end at its bounds, bytes would wrap around
         self._plain = bool(plain)
         self._batches: dict[Any, Batch] = {}
 

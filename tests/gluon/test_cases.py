@@ -89,3 +89,19 @@ def test_ctc(layout):
     lengths = mx.nd.array([5, 6]), mx.nd.array([1, 3])
     found = loss(pred, label, *lengths).asnumpy()
     np.testing.assert_allclose(found, [6.2115593, 2.8836372], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("merge", "kind"), [(None, mx.nd.NDArray), (True, mx.nd.NDArray), (False, list)]
+)
+@pytest.mark.parametrize("length", [None, [2, 5]])
+def test_the_form_of_what_variational_dropout_gives(merge, kind, length):
+    cell = mx.gluon.contrib.rnn.VariationalDropoutCell(mx.gluon.rnn.LSTMCell(4), 0.1, 0.0, 0.1)
+    cell.initialize()
+    length = None if length is None else mx.nd.array(length)
+    inputs = mx.nd.ones((2, 5, 3))
+    found, _ = cell.unroll(5, inputs, merge_outputs=merge, valid_length=length)
+    assert isinstance(found, kind)
+    whole = mx.nd.stack(*found, axis=1) if merge is False else found
+    assert whole.shape == (2, 5, 4)
+    assert length is None or not whole.asnumpy()[0, 2:].any()

@@ -122,6 +122,22 @@ def test_augmenters_draw_as_the_real_ones(kind, settings, mean):
     assert (json.loads(text) if isinstance(text, str) else text)[0] == kind.__name__.lower()
 
 
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        row[:2]
+        for row in RECORDED
+        if row[0].__name__.endswith(("JitterAug", "LightingAug", "GrayAug"))
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_colours_of_whole_numbers_are_refused(kind, settings):
+    with pytest.raises(
+        mx.base.ParamError, match=r"image of floats \(CastAug gives one\), got uint8"
+    ):
+        kind(**settings)(picture())
+
+
 def test_create_augmenter():
     made = image.CreateAugmenter(
         (3, 8, 8), resize=9, rand_crop=True, rand_mirror=True, mean=True, std=True, brightness=0.1,

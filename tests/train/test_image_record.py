@@ -78,6 +78,9 @@ def test_whole_numbers(rec):
     whole = first(rec, kind=mx.io.ImageRecordUInt8Iter)
     assert whole.dtype == np.uint8
     np.testing.assert_array_equal(whole, CENTERS)
+    np.testing.assert_array_equal(
+        first(rec, kind=mx.io.ImageRecordInt8Iter), CENTERS.clip(-128, 127)
+    )
     small = first(rec, kind=mx.io.ImageRecordInt8Iter, mean_r=100)
     assert small.dtype == np.int8
     np.testing.assert_array_equal(small[:, 1:], CENTERS[:, 1:].clip(-128, 127))

@@ -9,7 +9,7 @@ from gnomon.gluon.rnn.base import check_single
 from gnomon.gluon.rnn.cells import LSTMCell
 from gnomon.gluon.rnn.compound import BidirectionalCell
 from gnomon.gluon.rnn.modifier import ModifierCell
-from gnomon.gluon.rnn.sequence import formatted, functions, masked, merged, time_axis
+from gnomon.gluon.rnn.sequence import formatted, functions, merged, time_axis
 
 __all__ = ["LSTMPCell", "VariationalDropoutCell"]
 
@@ -71,22 +71,18 @@ class VariationalDropoutCell(ModifierCell):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
-        how = layout, merge_outputs, valid_length
         if self.drop_states:
+            how = layout, merge_outputs, valid_length
             return super().unroll(length, inputs, begin_state, *how)
         self.reset()
         F, axes = functions(inputs), (time_axis(layout),)
         if self.drop_inputs:
             inputs = F.Dropout(merged(inputs, layout), p=self.drop_inputs, axes=axes)
-        given = length, inputs, begin_state, *how
+        given = length, inputs, begin_state, layout, True, valid_length
         outputs, states = self._lent(self.base_cell.unroll, *given)
         if self.drop_outputs:
-            outputs = F.Dropout(merged(outputs, layout), p=self.drop_outputs, axes=axes)
-        is_whole = not isinstance(outputs, (list, tuple))
-        merge = is_whole if merge_outputs is None else merge_outputs
-        if valid_length is not None:
-            outputs = masked(outputs, layout, valid_length)
-        return formatted(length, outputs, layout, merge), states
+            outputs = F.Dropout(outputs, p=self.drop_outputs, axes=axes)
+        return formatted(length, outputs, layout, merge_outputs is not False), states
 
 
 class LSTMPCell(LSTMCell):
