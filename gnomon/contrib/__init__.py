@@ -1,0 +1,30 @@
+"""Modules beside the core: texts, the first autograd, a logger of metrics, an iterator of batches.
+
+>>> import gnomon as mx
+>>> mx.contrib.text.vocab.Vocabulary().idx_to_token
+['<unk>']
+"""
+
+from typing import Any
+
+from gnomon.absent import refuse as _refuse
+from gnomon.lock import load_module as _load_module
+
+_MODULES = "autograd io ndarray symbol tensorboard text".split()
+
+_SHORT = {"nd": "ndarray", "sym": "symbol"}
+
+__all__ = sorted([*_MODULES, *_SHORT])  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    """The module `name`, imported on first use."""
+    if name not in __all__:
+        _refuse("gnomon.contrib", name, __all__)
+    module = _load_module(f"gnomon.contrib.{_SHORT.get(name, name)}")
+    globals()[name] = module
+    return module
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
