@@ -180,6 +180,13 @@ def test_an_exception_that_cannot_be_sent():
         list(loader)
 
 
+def test_a_batch_that_cannot_be_sent():
+    loader = data.DataLoader(Squares(), 2, batchify_fn=lambda _: lambda: 0, num_workers=1)
+    with pytest.raises(AttributeError, match="pickle local object") as caught:
+        list(loader)
+    assert "worker 0" in caught.value.__notes__[0]
+
+
 @pytest.mark.parametrize(
     ("end", "words"),
     [(lambda: os._exit(3), "with code 3"), (lambda: os.kill(os.getpid(), 9), "by signal SIGKILL")],

@@ -22,6 +22,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
+from multiprocessing.reduction import ForkingPickler
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
@@ -185,7 +186,7 @@ def _work(
     while True:
         answer = _answer(tasks.get(), dataset, batchify, folder)
         try:
-            pipe.send(answer)
+            pipe.send_bytes(answer)
         except OSError:  # the parent is gone: `_listen` ends this process
             return
 
@@ -204,17 +205,18 @@ def _listen(pipe: Connection, tasks: SimpleQueue[Task], folder: str) -> None:
 
 
 def _answer(task: Task, dataset: Any, batchify: Batchify, folder: str) -> Any:
-    """The batch of a task, or what went wrong."""
+    """The batch of a task, or what went wrong, pickled as a pipe's `send` does it."""
     try:
         seed(task.seed)
-        return shared.pack(batchify([dataset[i] for i in task.samples]), folder)
+        batch = batchify([dataset[i] for i in task.samples])
+        return ForkingPickler.dumps(shared.pack(batch, folder))
     except Exception as error:
         try:
             sent = pickle.dumps(error)
             pickle.loads(sent)
         except Exception:
             sent = None
-        return Failure(sent, traceback.format_exc())
+        return ForkingPickler.dumps(Failure(sent, traceback.format_exc()))
 
 
 def seed(number: int) -> None:
