@@ -10,7 +10,7 @@ import pytest
 
 from gnomon import shadow
 from gnomon.base import GnomonError
-from gnomon.expr import extension
+from gnomon.lock import first_use
 from gnomon.runtime import dispatch, quick
 from gnomon.shadow import TensorContainer
 
@@ -151,17 +151,18 @@ def test_a_child_looks_for_extensions_whoever_was_loading_them():
     release, held = threading.Event(), threading.Event()
 
     def load():
-        with extension._lock[0]:
+        with first_use:
             held.set()
             release.wait()
 
     thread = threading.Thread(target=load)
     thread.start()
-    held.wait()
-    child = os.fork()
+    assert held.wait(9)
+    threading.Timer(0.05, release.set).start()
+    child = os.fork()  # it waits for the first use to end
     if child == 0:
         os._exit(hasattr(shadow, "there_is_none"))
-    release.set()
+    assert release.is_set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
