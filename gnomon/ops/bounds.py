@@ -29,6 +29,7 @@ class InBounds(HostOp):
 
     low: Dims = param(doc="The least index of each row.")
     high: Dims = param(doc="What each row's indices are below.")
+    axis: int = param(0, doc="The axis that the first row is for; the others follow.")
 
     def check(self) -> None:
         if len(self.low) != len(self.high):
@@ -47,7 +48,8 @@ class InBounds(HostOp):
     def refuse(self, indices: Array) -> None:
         """Raise an IndexError for the first index that is out of bounds."""
         rows = np.trunc(indices.reshape(len(self.low), -1))
-        for axis, (row, low, high) in enumerate(zip(rows, self.low, self.high, strict=True)):
+        bounds = zip(rows, self.low, self.high, strict=True)
+        for axis, (row, low, high) in enumerate(bounds, self.axis):
             outside = row[~((row >= low) & (row < high))]
             if outside.size:
                 at = f"index {outside[0]:g} is out of bounds for axis {axis} with size {high}"

@@ -50,7 +50,8 @@ class Take(Op):
     def guard(self, a: Shape, indices: Shape) -> InBounds | None:
         if self.mode != "raise" or 0 in indices:
             return None
-        return InBounds(low=(0,), high=(a[normal_axis(self.name, self.axis, len(a))],))
+        axis = normal_axis(self.name, self.axis, len(a))
+        return InBounds(low=(0,), high=(a[axis],), axis=axis)
 
     def shapes(self, s: Shapes) -> None:
         a, indices = s.need("a"), s.need("indices")

@@ -98,6 +98,9 @@ def test_what_is_not_there():
     found = nd.take(nd.array([1, 2]), nd.array([5]), mode="raise")
     with pytest.raises(mx.MXNetError, match="index 5 is out of bounds for axis 0 with size 2"):
         found.wait_to_read()
+    found = nd.take(nd.ones((2, 3)), nd.array([3]), axis=-1, mode="raise")
+    with pytest.raises(mx.MXNetError, match="index 3 is out of bounds for axis 1 with size 3"):
+        found.wait_to_read()
     with pytest.raises(mx.MXNetError, match="did you mean 'learning_rate'"):
         mx.optimizer.create("sgd", lr=0.1)
     net = mx.mod.Module(mx.sym.SoftmaxOutput(mx.sym.Variable("data"), name="softmax"))

@@ -47,3 +47,14 @@ def test_relu_behind_batch_norm():
         found.append([out, *grads.values(), *states.values()])
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(ours.asnumpy(), theirs.asnumpy(), 1e-5, 1e-6)
+
+
+def test_one_row_is_the_first_and_scaled_sizes_are_rounded_in_single_precision():
+    resize = nd.contrib.BilinearResize2D
+    x = nd.arange(12).reshape((1, 1, 3, 4))
+    found = resize(x, height=1, width=2, align_corners=False)
+    assert found.asnumpy().ravel().tolist() == [0.5, 2.5]  # by MXNet
+    found = resize(x, height=3, width=1, align_corners=False)
+    assert found.asnumpy().ravel().tolist() == [0, 4, 8]
+    found = resize(nd.zeros((1, 1, 100, 50)), scale_height=0.29, scale_width=0.58)
+    assert found.shape == (1, 1, 29, 29)

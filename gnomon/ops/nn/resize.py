@@ -106,6 +106,7 @@ class BilinearResize2D(Op):
     cases = (
         case((2, 3, 4, 5), height=7, width=3),
         case((2, 1, 3, 4), height=5, width=8, align_corners=False),
+        case((1, 1, 3, 4), height=1, width=2, align_corners=False),
         case((1, 1, 3, 3), scale_height=2.0, scale_width=0.5),
         case((1, 2, 4, 3), (1, 2, 2, 6), mode="like"),
     )
@@ -122,7 +123,7 @@ class BilinearResize2D(Op):
         rows, columns = float(self.scale_height), float(self.scale_width)
         if self.mode == "odd_scale":
             return _odd(h, rows), _odd(w, columns)
-        return int(h * rows), int(w * columns)
+        return _scaled(h, rows), _scaled(w, columns)
 
     def next_to(self, size: int) -> int:
         """The next even or odd size."""
@@ -147,8 +148,10 @@ class BilinearResize2D(Op):
         """The share of each pixel in each pixel of the result."""
 
         def weights(to: Expr, at: Expr) -> Expr:
-            if self.align_corners:
-                place = to * ((size - 1) / (count - 1) if count > 1 else 0.0)
+            if count == 1:
+                place = to  # the first pixel
+            elif self.align_corners:
+                place = to * ((size - 1) / (count - 1))
             else:
                 place = (to + 0.5) * (size / count) - 0.5
             away = fn.abs(at - fn.clip(place, 0.0, max(size - 1.0, 0.0)))
@@ -160,8 +163,8 @@ class BilinearResize2D(Op):
         to = self.sizes(*data.shape[2:]) if like is None else like.shape[2:]
         for axis, count in zip((2, 3), to, strict=True):
             size = data.shape[axis]
-            if self.align_corners:
-                places = np.linspace(0, size - 1, count) if count > 1 else np.zeros(1)
+            if self.align_corners or count == 1:
+                places = np.linspace(0, size - 1, count)
             else:
                 places = np.clip((np.arange(count) + 0.5) * size / count - 0.5, 0, size - 1)
             low = np.floor(places).astype(int)
@@ -174,4 +177,9 @@ class BilinearResize2D(Op):
 
 def _odd(size: int, scale: float) -> int:
     """A size whose scaled number of steps is kept where it is odd."""
-    return int((size - 1) * scale) + 1 if size % 2 else int(size * scale)
+    return _scaled(size - 1, scale) + 1 if size % 2 else _scaled(size, scale)
+
+
+def _scaled(size: int, scale: float) -> int:
+    """A multiple of a size in single precision, in which 100 * 0.29 is 29."""
+    return int(np.float32(size) * np.float32(scale))
