@@ -16,7 +16,7 @@ from gnomon.ops.case import case
 from gnomon.ops.host import Array
 from gnomon.ops.infer import UNKNOWN, Shapes, Types
 from gnomon.ops.op import Op, op
-from gnomon.ops.param import param
+from gnomon.ops.param import count, param
 from gnomon.ops.unary import DTYPES
 
 
@@ -101,7 +101,7 @@ class AmpCast(Op):
 class AmpMulticast(Op):
     """All inputs in the widest of their dtypes, or with `cast_narrow` in the narrowest."""
 
-    num_outputs: int = param(low=1, doc="How many inputs there are.")
+    num_outputs: int = count(doc="How many inputs there are.")
     cast_narrow: bool = param(False, doc="Take the narrowest dtype.")
     cases = (
         case((2,), (3,), num_outputs=2),

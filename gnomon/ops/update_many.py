@@ -13,7 +13,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.infer import Shapes, Types
 from gnomon.ops.op import Op, op
-from gnomon.ops.param import Dims, Floats, declared, param
+from gnomon.ops.param import Dims, Floats, count, declared, param
 from gnomon.ops.update import (
     MpSgdMomUpdate,
     MpSgdUpdate,
@@ -119,7 +119,7 @@ class Many(Op):
     inputs behind all weights that all of them read.
     """
 
-    num_weights: int = param(1, low=1, doc="How many weights there are.")
+    num_weights: int = count(1, doc="How many weights there are.")
     single: ClassVar[type[Update]]
     states: ClassVar[tuple[str, ...]] = ()
     own: ClassVar[dict[str, str]] = {"lrs": "lr", "wds": "wd"}

@@ -12,7 +12,7 @@ from gnomon.expr.node import Expr, cast
 from gnomon.ops.case import case
 from gnomon.ops.infer import Shapes, Types
 from gnomon.ops.op import Op, op
-from gnomon.ops.param import param
+from gnomon.ops.param import count, param
 from gnomon.ops.update import MultiPrecision, Update
 from gnomon.ops.update_many import AdamW, Lamb, MpAdamW, one, trusted
 
@@ -172,7 +172,7 @@ class MultiLars(Op):
 class MultiSumSq(Op):
     """The sum of squares of each array, as one vector."""
 
-    num_arrays: int = param(low=1, doc="How many arrays there are.")
+    num_arrays: int = count(doc="How many arrays there are.")
 
     def shapes(self, s: Shapes) -> None:
         s["output"] = (self.num_arrays,)

@@ -132,7 +132,7 @@ def test_gradient_of_logarithms_of_large_numbers():
 
 def test_what_is_refused():
     x = tensor([[1, 2]])
-    with pytest.raises(ShapeError, match="scan: argument 'axis': expected an axis from 0 to 1"):
+    with pytest.raises(ShapeError, match="cumsum: argument 'axis': expected an axis from 0 to 1"):
         shadow.cumsum(x, 2)
     with pytest.raises(ParamError, match="scan: argument 'reducer': expected one of sum, prod"):
         shadow.scan(x, "median")

@@ -138,7 +138,7 @@ def test_filled_elements_have_gradients():
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 7)])
 def test_finite(dtype, shape):
     x = nd.zeros((14, 7), dtype=dtype)[::2, ::-1]
-    x = x[: shape[0], : shape[1]] if len(shape) == 2 else nd.zeros(shape, dtype=dtype)
+    x = x[: shape[0], : shape[1]] if len(shape) == 2 else nd.array(np.zeros(shape), dtype=dtype)
     assert nd.all_finite(x).asnumpy().tolist() == [1]
     for bad in (np.inf, -np.inf, np.nan) if 0 not in shape else ():
         x[(*[-1] * len(shape),) or ...] = bad

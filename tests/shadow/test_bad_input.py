@@ -84,7 +84,10 @@ def parts(code: str) -> tuple[str, Callable[..., Any], list[Any]]:
     name, _, rest = code.partition("(")
     known = {**vars(shadow), **PAGE.NAMES}
     given: list[Any] = []
-    eval(f"taken({rest}", {**known, "taken": lambda *args: given.extend(args)})
+    eval(
+        f"taken({rest}",
+        {**known, "taken": lambda *args, **named: given.extend((*args, *named.values()))},
+    )
     return name, known[name], given
 
 

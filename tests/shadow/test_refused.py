@@ -42,7 +42,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a ^ b": (lambda: (A + B) ^ B, TypeError, "logical_xor"),
     "~a": (lambda: ~A, TypeError, "logical_not"),
     "divmod": (lambda: divmod(A, B), TypeError, "fn.floor"),
-    "a column": (lambda: A[:, 1], TypeError, "slice_ex"),
+    "chosen rows": (lambda: A[[0, 1]], TypeError, "a whole number or a slice"),
     "part of a sum": (lambda: (A + B)[0], TypeError, "slice_ex"),
     "into a transpose": (lambda: of_rows(A.T), TypeError, "slice_ex, slice, flip or concat"),
     "a sum assigned to": (lambda: (A + B).assign(1.0), TypeError, "only tensors.* are assigned to"),

@@ -119,47 +119,62 @@ def scan(
         DTypeError: the elements are truth values, or not floating-point for 'logaddexp'.
         GnomonError: no such reducer, or one of two values.
     """
-    check_expr("scan", "src", src)
+    return _scan("scan", src, reducer, axis, exclusive, reverse)
+
+
+def _scan(
+    where: str,
+    src: Expr,
+    reducer: str | Reducer,
+    axis: int | None,
+    exclusive: bool = False,
+    reverse: bool = False,
+) -> Expr:
+    """`scan` for errors that name `where`."""
+    check_expr(where, "src", src)
     if isinstance(reducer, str):
         found = SCANNED.get(reducer)
         if found is None:
             expected = f"one of {', '.join(SCANNED)}"
-            raise ParamError(complaint("scan", "reducer", expected, repr(reducer)))
+            raise ParamError(complaint(where, "reducer", expected, repr(reducer)))
         reducer = found
     if reducer.arity != 1:
-        raise ParamError(complaint("scan", "reducer", "one of single values", reducer.name))
+        raise ParamError(complaint(where, "reducer", "one of single values", reducer.name))
     if reducer.name == "logaddexp" and src.dtype.kind != "f":
-        raise DTypeError(complaint("scan", "src", "floating-point numbers", f"{src!r}"))
+        raise DTypeError(complaint(where, "src", "floating-point numbers", f"{src!r}"))
     if axis is None:
         src, axis = reshape(src, (prod(src.shape),)), 0
-    return Scan(src, reducer, normal_axis("scan", axis, src.ndim), bool(exclusive), bool(reverse))
+    return Scan(src, reducer, normal_axis(where, axis, src.ndim), bool(exclusive), bool(reverse))
 
 
+@explained
 def cumsum(src: Expr, axis: int | None = None) -> Expr:
     """The sum of all elements up to each one along `axis`; raises as `scan` does.
 
     >>> cumsum(Buffer((2, 3)), 1).shape
     (2, 3)
     """
-    return scan(src, "sum", axis)
+    return _scan("cumsum", src, "sum", axis)
 
 
+@explained
 def cumprod(src: Expr, axis: int | None = None) -> Expr:
     """The product of all elements up to each one along `axis`; raises as `scan` does.
 
     >>> cumprod(Buffer((2, 3)), 1).shape
     (2, 3)
     """
-    return scan(src, "prod", axis)
+    return _scan("cumprod", src, "prod", axis)
 
 
+@explained
 def logcumsumexp(src: Expr, axis: int | None = None) -> Expr:
     """The logarithm of the sum of `exp` of all elements up to each one; raises as `scan` does.
 
     >>> logcumsumexp(Buffer((2, 3)), 1).shape
     (2, 3)
     """
-    return scan(src, "logaddexp", axis)
+    return _scan("logcumsumexp", src, "logaddexp", axis)
 
 
 def cases() -> Iterator[Expr]:

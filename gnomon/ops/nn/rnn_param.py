@@ -9,14 +9,14 @@ from gnomon.ops.host import Array
 from gnomon.ops.infer import UNKNOWN, Shapes
 from gnomon.ops.join import Concat
 from gnomon.ops.op import op
-from gnomon.ops.param import param
+from gnomon.ops.param import count, param
 
 
 @op("_rnn_param_concat", variadic="num_args")
 class RNNParamConcat(Concat):
     """The inputs one after another; lengths that are not known, of both directions, are equal."""
 
-    num_args: int = param(low=1, doc="How many inputs there are.")
+    num_args: int = count(doc="How many inputs there are.")
     dim: int = param(1, doc="The axis they are joined along.")
     cases = (case((3,), (4,), num_args=2, dim=0), case((2, 3), (2, 1), num_args=2))
 
