@@ -51,6 +51,13 @@ def test_no_boxes_and_no_numbers():
         ("box_nms", [(3, 5)], {}, "box_nms.*data.*6 or more"),
         ("box_nms", [(3, 6)], {"id_index": 3}, "box_nms.*id_index.*coordinate"),
         ("box_nms", [(3, 6)], {"score_index": -1}, "box_nms.*score_index.*0 or more"),
+        ("MultiBoxPrior", [(1, 2, 3)], {}, "MultiBoxPrior.*data.*4 axes"),
+        ("MultiBoxPrior", [(1, 2, 3, 3)], {"steps": (1,)}, "MultiBoxPrior.*steps.*2 numbers"),
+        ("MultiBoxPrior", [(1, 2, 3, 3)], {"sizes": ()}, "MultiBoxPrior.*sizes.*1 number"),
+        ("MultiBoxTarget", [(1, 8, 4), (2, 3, 4), (2, 2, 8)], {}, "Target.*label.*5 numbers"),
+        ("MultiBoxTarget", [(1, 8, 4), (2, 3, 5), (2, 2, 7)], {}, "Target.*shape"),
+        ("MultiBoxDetection", [(1, 1, 8), (1, 32), (1, 8, 4)], {}, "Detection.*cls_prob.*class"),
+        ("MultiBoxDetection", [(1, 2, 8), (1, 30), (1, 8, 4)], {}, "Detection.*loc_pred"),
     ],
 )
 def test_what_is_refused(name, inputs, params, words):

@@ -1,0 +1,219 @@
+"""Operators of detectors that predict for anchors: the anchors, what to learn, what was found."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from gnomon.base import ParamError, complaint
+from gnomon.ops.boxes import centers, corners, every_overlap, survivors
+from gnomon.ops.host import Array, HostOp
+from gnomon.ops.infer import Shapes, Types
+from gnomon.ops.op import op
+from gnomon.ops.param import Floats, param
+
+
+def decoded(moves: Array, anchors: Array) -> Array:
+    """Corners of anchors (x, y, width, height) moved by shares of their size, and scaled."""
+    middle = moves[..., :2] * anchors[..., 2:] + anchors[..., :2]
+    return corners(
+        np.concatenate([middle, np.exp(moves[..., 2:]) * anchors[..., 2:]], -1), "center"
+    )
+
+
+def encoded(boxes: Array, anchors: Array) -> Array:
+    """What `decoded` moves anchors by to get boxes: both (x, y, width, height)."""
+    middle = (boxes[..., :2] - anchors[..., :2]) / anchors[..., 2:]
+    return np.concatenate([middle, np.log(boxes[..., 2:] / anchors[..., 2:])], -1)
+
+
+class MultiBox(HostOp):
+    """What the operators share: one floating dtype, and how many numbers a parameter has."""
+
+    def counted(self, name: str, count: int) -> None:
+        """ParamError where parameter `name` has not so many numbers."""
+        value = getattr(self, name)
+        if len(value) != count:
+            raise ParamError(complaint(self.name, name, f"{count} numbers", value))
+
+    def types(self, t: Types) -> None:
+        t.same()
+        t.check(self.arguments()[0], "f")
+
+
+@op("_contrib_MultiBoxPrior")
+class MultiBoxPrior(MultiBox):
+    """Anchors around each pixel of `data` (N, C, h, w), as corners (1, anchors, 4).
+
+    One for each size, of the first ratio; then one for each further ratio, of the first size. A
+    size is a share of the height.
+    """
+
+    sizes: Floats = param((1,), doc="Shares of the height.")
+    ratios: Floats = param((1,), low=0, doc="Width by height.")
+    clip: bool = param(False, doc="Corners are kept within 0 and 1.")
+    steps: Floats = param((-1, -1), doc="Distance of centers (y, x); by the pixels where negative.")
+    offsets: Floats = param((0.5, 0.5), doc="Where in a pixel the center lies (y, x).")
+
+    def check(self) -> None:
+        self.counted("steps", 2)
+        self.counted("offsets", 2)
+        for name in ("sizes", "ratios"):
+            if not getattr(self, name):
+                raise ParamError(complaint(self.name, name, "1 number or more", ()))
+        if self.steps[0] * self.steps[1] < 0:
+            raise ParamError(complaint(self.name, "steps", "both or neither", self.steps))
+
+    def shapes(self, s: Shapes) -> None:
+        _, _, h, w = s.rank("data", 4)
+        s["output"] = (1, h * w * (len(self.sizes) + len(self.ratios) - 1), 4)
+
+    def compute(self, data: Array) -> Array:
+        space = data.shape[2:]
+        steps = [s if s > 0 else 1 / n for s, n in zip(self.steps, space, strict=True)]
+        parts = zip(space, self.offsets, steps, strict=True)
+        y, x = np.meshgrid(*[(np.arange(n) + o) * s for n, o, s in parts], indexing="ij")
+        forms = [(size, sqrt(self.ratios[0])) for size in self.sizes]
+        forms += [(self.sizes[0], sqrt(ratio)) for ratio in self.ratios[1:]]
+        stretch = space[0] / space[1]
+        half = np.array([(size * stretch * r / 2, size / r / 2) for size, r in forms])
+        middle = np.stack([x, y], -1).reshape(-1, 1, 2)
+        found = np.concatenate([middle - half, middle + half], -1).reshape(1, -1, 4)
+        return np.clip(found, 0, 1) if self.clip else found
+
+
+@op(
+    "_contrib_MultiBoxTarget",
+    inputs=("anchor", "label", "cls_pred"),
+    outputs=("loc_target", "loc_mask", "cls_target"),
+)
+class MultiBoxTarget(MultiBox):
+    """What to learn for each of `anchor` (1, n, 4): moves, where they count, classes from 1 on.
+
+    `label` (batch, boxes, 5 or more) has rows (class, left, top, right, bottom), and ends at a
+    class of -1; `cls_pred` (batch, classes, n) tells hard negatives. Each box gets the anchor that
+    overlaps it most, and every anchor that overlaps one above `overlap_threshold` learns it, too.
+    """
+
+    overlap_threshold: float = param(0.5, doc="Above it an anchor is positive; none if not > 0.")
+    ignore_label: float = param(-1, doc="The class of anchors that are not learnt from.")
+    negative_mining_ratio: float = param(-1, doc="Negatives for each positive; all if not > 0.")
+    negative_mining_thresh: float = param(0.5, doc="Negatives overlap boxes less than this.")
+    minimum_negative_samples: int = param(0, doc="Ignored, as MXNet does.")
+    variances: Floats = param((0.1, 0.1, 0.2, 0.2), doc="What moves are divided by.")
+
+    def check(self) -> None:
+        self.counted("variances", 4)
+
+    def shapes(self, s: Shapes) -> None:
+        s["anchor"] = (1, -1, 4)
+        batch, _, width = s.rank("label", 3)
+        if -1 < width < 5:
+            raise s.refuse("label", "rows of 5 numbers or more", s["label"])
+        n = s.need("anchor")[1]
+        s["cls_pred"] = (batch, -1, n)
+        s["loc_target"], s["loc_mask"], s["cls_target"] = (batch, 4 * n), (batch, 4 * n), (batch, n)
+
+    def matches(self, shares: Array) -> Array:
+        """The box of each anchor, or -1; `shares` are their overlaps."""
+        found = np.full(len(shares), -1)
+        left = shares.copy()
+        for _ in range(min(shares.shape)):
+            anchor, box = divmod(int(np.argmax(left)), shares.shape[1])
+            if not left[anchor, box] > 1e-6:
+                break
+            found[anchor] = box
+            left[anchor], left[:, box] = -1, -1
+        if self.overlap_threshold > 0:
+            more = (found < 0) & (shares.max(1) > self.overlap_threshold)
+            found[more] = shares.argmax(1)[more]
+        return found
+
+    def negatives(self, best: Array, shares: Array, scores: Array) -> Array:
+        """Which anchors are learnt to be background: the hardest ones where that is asked for."""
+        free = best < 0
+        if not self.negative_mining_ratio > 0:
+            return free
+        count = int((~free).sum() * np.float32(self.negative_mining_ratio))
+        places = np.flatnonzero(free & (shares.max(1) < self.negative_mining_thresh))
+        powers = np.exp(scores - scores.max(0))
+        order = np.argsort((powers[0] / powers.sum(0))[places], kind="stable")
+        chosen = np.zeros(len(best), bool)
+        chosen[places[order[:count]]] = True
+        return chosen
+
+    def compute(self, anchor: Array, label: Array, cls_pred: Array) -> tuple[Array, ...]:
+        n = anchor.shape[1]
+        moves, mask = np.zeros((2, len(label), n, 4), label.dtype)
+        classes = np.full((len(label), n), self.ignore_label)
+        middles = centers(anchor[0], "corner")
+        for k, rows in enumerate(label):
+            ends = np.flatnonzero(rows[:, 0] == -1)
+            boxes = rows[: ends[0]] if len(ends) else rows
+            if not len(boxes) or not n:
+                continue
+            shares = every_overlap(anchor[0], boxes[:, 1:5])
+            best = self.matches(shares)
+            on = best >= 0
+            classes[k, self.negatives(best, shares, cls_pred[k])] = 0
+            classes[k, on] = boxes[best[on], 0] + 1
+            targets = encoded(centers(boxes[best[on], 1:5], "corner"), middles[on])
+            moves[k, on] = targets / np.array(self.variances)
+            mask[k, on] = 1
+        return moves.reshape(len(label), -1), mask.reshape(len(label), -1), classes
+
+
+@op("_contrib_MultiBoxDetection", inputs=("cls_prob", "loc_pred", "anchor"))
+class MultiBoxDetection(MultiBox):
+    """Rows (class, score, left, top, right, bottom) of what was found (batch, n, 6), best first.
+
+    `cls_prob` (batch, classes, n) has the background first, which the classes found do not count;
+    `loc_pred` (batch, 4 n) moves the anchors `anchor` (1, n, 4). A class of -1 is no detection.
+    """
+
+    clip: bool = param(True, doc="Corners are kept within 0 and 1.")
+    threshold: float = param(0.01, doc="Scores below it are left out.")
+    background_id: int = param(0, doc="Ignored, as MXNet does: the background comes first.")
+    nms_threshold: float = param(0.5, doc="Overlap of boxes to drop; in (0, 1], else none are.")
+    force_suppress: bool = param(False, doc="Boxes of other classes suppress, too.")
+    variances: Floats = param((0.1, 0.1, 0.2, 0.2), doc="What moves are multiplied by.")
+    nms_topk: int = param(-1, doc="Only so many best boxes are detections; all where not > 0.")
+
+    def check(self) -> None:
+        self.counted("variances", 4)
+
+    def shapes(self, s: Shapes) -> None:
+        s["anchor"] = (1, -1, 4)
+        batch, classes, n = s.rank("cls_prob", 3)
+        if classes in (0, 1):
+            raise s.refuse("cls_prob", "a background and 1 class or more", s["cls_prob"])
+        s["anchor"] = (1, n, 4)
+        n = s.need("anchor")[1]
+        s["cls_prob"], s["loc_pred"] = (batch, -1, n), (batch, 4 * n)
+        s["output"] = (batch, n, 6)
+
+    def compute(self, cls_prob: Array, loc_pred: Array, anchor: Array) -> Array:
+        moves = loc_pred.reshape(len(loc_pred), -1, 4) * np.array(self.variances, loc_pred.dtype)
+        boxes = decoded(moves, centers(anchor, "corner"))
+        boxes = np.clip(boxes, 0, 1) if self.clip else boxes
+        classes, scores = cls_prob[:, 1:].argmax(1), cls_prob[:, 1:].max(1)
+        found = np.full((*scores.shape, 6), -1, boxes.dtype)
+        for k, row in enumerate(found):
+            taken = ~(scores[k] < np.float32(self.threshold))
+            parts = (classes[k][taken, None], scores[k][taken, None], boxes[k][taken])
+            row[: taken.sum()] = self.suppressed(np.concatenate(parts, -1))
+        return found
+
+    def suppressed(self, rows: Array) -> Array:
+        """Rows in order; those that are suppressed get a class of -1."""
+        if not 0 < self.nms_threshold <= 1:
+            return rows
+        count = self.nms_topk if self.nms_topk > 0 else len(rows)
+        order = np.argsort(-rows[:, 1], kind="stable")[:count]
+        found = np.concatenate([rows[order], rows[count:]])
+        found[count:, 0] = -1
+        best = found[:count]
+        classes = np.zeros(len(best)) if self.force_suppress else best[:, 0]
+        best[~survivors(best[:, 2:], classes, self.nms_threshold), 0] = -1
+        return found
