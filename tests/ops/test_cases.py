@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,8 +64,18 @@ EARLIER = set(
 )
 
 
+def names_in_the_package():
+    """The operators of a process that has registered none of its own, as other tests here do."""
+    code = "from gnomon.ops import registry; print(*registry.names())"
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=GOLDEN.parent.parent, capture_output=True, check=True
+    )
+    return set(found.stdout.decode().split())
+
+
 def test_every_operator_has_records_or_cases_with_a_reference():
-    missing = uncovered(operators())
+    there = names_in_the_package()
+    missing = uncovered([c for c in operators() if c.name in there])
     assert missing == EARLIER, f"without: {missing - EARLIER}; now with: {EARLIER - missing}"
 
 
