@@ -15,24 +15,18 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gnomon import recordio
 from gnomon.base import FormatError, GnomonError
 from gnomon.files import replacing
-from gnomon.image.codec import opencv
+from gnomon.recordio.header import opencv
+from gnomon.recordio.listing import Row
+from gnomon.recordio.listing import rows as rows_of
 
 AHEAD = 8  # images under way for each thread
-
-
-class Row(NamedTuple):
-    """A line of a list: number, labels, path below the root."""
-
-    number: int
-    labels: list[float]
-    path: str
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -133,16 +127,10 @@ def read_list(path: Path) -> Iterator[Row]:
         FormatError: a line is not `number<TAB>labels<TAB>path`.
     """
     try:
-        lines = path.read_text().splitlines()
+        text = path.read_text()
     except OSError as error:
         raise GnomonError(f"im2rec: cannot read {str(path)!r}: {error.strerror}") from error
-    for number, line in enumerate(lines, 1):
-        words = line.strip().split("\t")
-        try:
-            yield Row(int(words[0]), [float(x) for x in words[1:-1]], words[-1])
-        except ValueError:
-            expected = "'number<TAB>labels<TAB>path'"
-            raise FormatError(f"{path}: line {number}: expected {expected}, got {line!r}") from None
+    yield from rows_of(str(path), text)
 
 
 # --- records --------------------------------------------------------------------------------

@@ -6,19 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import FormatError, GnomonError
+from gnomon.base import FormatError
 from gnomon.lock import load_module
+from gnomon.recordio.header import opencv
 
 Image = np.ndarray[Any, Any]
 JPEG = b"\xff\xd8\xff"
-
-
-def opencv(where: str) -> Any:
-    """The module cv2; GnomonError, which names what needs it, where it is not installed."""
-    try:
-        return load_module("cv2")
-    except ImportError as error:
-        raise GnomonError(f"{where} needs OpenCV: pip install 'gnomon[image]'") from error
 
 
 def _jpeg() -> Any:

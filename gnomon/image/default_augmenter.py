@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import ParamError, complaint
-from gnomon.image.codec import Image, opencv
+from gnomon.image.codec import Image
 from gnomon.ops.param import param
+from gnomon.recordio.header import opencv
 
 Generator = np.random.Generator
 NEAREST, LINEAR, CUBIC, AREA, LANCZOS, AUTO, RANDOM = 0, 1, 2, 3, 4, 9, 10

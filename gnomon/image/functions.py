@@ -11,7 +11,8 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint
-from gnomon.image.codec import decode, opencv
+from gnomon.image.codec import decode
+from gnomon.recordio.header import opencv
 
 Sizes = tuple[int, int]
 AUTO, RANDOM, AREA, CUBIC, LINEAR = 9, 10, 3, 2, 1

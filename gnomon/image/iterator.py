@@ -21,6 +21,7 @@ from gnomon.image.functions import imdecode
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.iterator import DataIter
 from gnomon.io.source import read
+from gnomon.recordio.listing import rows as rows_of
 from gnomon.recordio.source import Records
 
 HANDLES = ("pad", "discard", "roll_over")
@@ -93,7 +94,10 @@ class ImageIter(DataIter):
     def _listed(self, path: str | None, rows: Any) -> dict[int, tuple[Any, str]] | None:
         if path:
             text = read("ImageIter", path).decode(errors="replace")
-            return dict(_line(path, n, line) for n, line in enumerate(text.splitlines(), 1))
+            return {
+                row.number: (np.array(row.labels, np.float32), row.path)
+                for row in rows_of(path, text)
+            }
         if rows is None:
             return None
         return {k: (np.atleast_1d(np.array(row[:-1], np.float32).squeeze()), row[-1])
@@ -195,12 +199,3 @@ class ImageIter(DataIter):
     def postprocess_data(self, datum: Any) -> Any:
         """The image with its channels first."""
         return nd.transpose(datum, axes=(2, 0, 1))
-
-
-def _line(path: str, number: int, line: str) -> tuple[int, tuple[Any, str]]:
-    words = line.strip().split("\t")
-    try:
-        return int(words[0]), (np.array([float(x) for x in words[1:-1]], np.float32), words[-1])
-    except ValueError:
-        expected = "'number<TAB>labels<TAB>path'"
-        raise FormatError(f"{path}: line {number}: expected {expected}, got {line!r}") from None

@@ -27,6 +27,7 @@ from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.normalize import Normalizer
 from gnomon.io.source import Part, SourceIter, read
 from gnomon.ops.param import Dims, param
+from gnomon.recordio.listing import rows as rows_of
 from gnomon.recordio.source import Records
 
 
@@ -245,18 +246,8 @@ class ImageRecordIter(Part, DefaultAugmenter, SourceIter):
 
     def _labels_of_list(self) -> dict[int, np.ndarray[Any, Any]]:
         text = read(type(self).__name__, self.path_imglist).decode(errors="replace")
-        found = {}
-        for number, line in enumerate(text.splitlines(), 1):
-            words = line.split("\t")
-            try:
-                key, labels = int(words[0]), [float(word) for word in words[1:-1]]
-            except ValueError:
-                got = f"{line:.60}"
-                expected = "'number<TAB>labels<TAB>path'"
-                where = f"{self.path_imglist}: line {number}"
-                raise FormatError(f"{where}: expected {expected}, got {got!r}") from None
-            found[key] = np.array(labels, np.float32)
-        return found
+        listed = rows_of(self.path_imglist, text)
+        return {row.number: np.array(row.labels, np.float32) for row in listed}
 
     # colours --------------------------------------------------------------------------------
 

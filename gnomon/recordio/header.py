@@ -83,7 +83,7 @@ def pack_img(
         ParamError: the format is unknown, or OpenCV cannot encode the array.
         GnomonError: OpenCV is not installed.
     """
-    cv2 = _opencv("pack_img")
+    cv2 = opencv("pack_img")
     settings = {
         ".jpg": cv2.IMWRITE_JPEG_QUALITY,
         ".jpeg": cv2.IMWRITE_JPEG_QUALITY,
@@ -111,7 +111,7 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray[Any, A
         FormatError: the header is cut, or what follows is no image.
         GnomonError: OpenCV is not installed.
     """
-    cv2 = _opencv("unpack_img")
+    cv2 = opencv("unpack_img")
     header, data = unpack(s)
     img = cv2.imdecode(np.frombuffer(data, np.uint8), iscolor) if data else None
     if img is None:
@@ -119,7 +119,8 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray[Any, A
     return header, img
 
 
-def _opencv(where: str) -> Any:
+def opencv(where: str) -> Any:
+    """The module cv2; GnomonError, which names what needs it, where it is not installed."""
     try:
         return load_module("cv2")
     except ImportError as e:
