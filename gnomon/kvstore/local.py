@@ -20,6 +20,7 @@ from gnomon import ndarray as nd
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError, complaint
 from gnomon.files import replacing
 from gnomon.kvstore.base import STORES, KVStoreBase
+from gnomon.kvstore.compression import Compression
 from gnomon.kvstore.transfer import add_up
 from gnomon.optimizer import Optimizer, Updater, get_updater
 
@@ -52,6 +53,7 @@ class KVStore(KVStoreBase):
         self._kind = kind
         self._stored: dict[Key, Any] = {}
         self._updater: UpdateFunction | None = None
+        self._compression: Compression | None = None
 
     @staticmethod
     def is_capable(capability: str) -> bool:
@@ -75,6 +77,15 @@ class KVStore(KVStoreBase):
 
     _barrier = barrier
 
+    def num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
+        """How many workers do not answer: none where there are no others."""
+        return 0
+
+    def send_command_to_servers(self, head: int, body: str) -> None:
+        """Give a command to the servers: there are none in one process."""
+
+    _send_command_to_servers = send_command_to_servers
+
     def init(self, key: Any, value: Any) -> None:
         """Store copies of the values under new keys; ParamError where a key exists already."""
         pairs = [
@@ -93,6 +104,8 @@ class KVStore(KVStoreBase):
         """Sum each key's values; update the stored array by the sum, or replace it."""
         groups = {k: v for k, v in grouped("push", key, value).items() if v}
         self._check("push", groups, same_dtype=True)
+        if self._compression is not None:
+            groups = self._compressed(self._compression, groups)
         if self._updater is None:
             add_up([(self._stored[k], values) for k, values in groups.items()], priority)
             return
@@ -103,6 +116,18 @@ class KVStore(KVStoreBase):
             return
         for k, total in zip(groups, sums, strict=True):
             self._updater(k, total, self._stored[k])
+
+    def _compressed(
+        self, compression: Compression, groups: dict[Key, list[Any]]
+    ) -> dict[Key, list[Any]]:
+        """The values quantized, each device's with a residual of its own."""
+        return {
+            k: [
+                compression.quantized((k, n), v) if compression.applies_to(k, v) else v
+                for n, v in enumerate(values)
+            ]
+            for k, values in groups.items()
+        }
 
     def _sums(self, groups: dict[Key, list[Any]], priority: int) -> list[Any]:
         """The sum of each key's values; a single value itself, not a copy."""
@@ -164,8 +189,21 @@ class KVStore(KVStoreBase):
                 _pull_rows(self._stored[each], array, wanted)
 
     def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
-        """Compress what goes between processes; a store of one process has nothing to."""
-        raise GnomonError(f"kvstore {self.type!r} sends nothing that could be compressed")
+        """Quantize gradients to one or two bits an element, with error feedback.
+
+        `compression_params` has the `type`, '1bit' or '2bit', and may have a `threshold`. What a
+        gradient loses is added to the next one of the same key and device.
+
+        Raises:
+            ParamError: another type or threshold.
+            GnomonError: the store sums on the processor, as `local` does, and sends nothing.
+        """
+        if "device" not in self._kind:
+            raise GnomonError(
+                f"kvstore {self.type!r} sends nothing that could be compressed; 'device' and the "
+                "kinds that join processes do"
+            )
+        self._compression = Compression(compression_params)
 
     def set_updater(self, updater: UpdateFunction) -> None:
         """Let `updater(key, sum, stored)` change the stored array at every push."""

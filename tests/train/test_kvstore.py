@@ -1,10 +1,14 @@
 """The store of one process: keys, sums, updates, states, refusals."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import gnomon as mx
 from gnomon import engine
+from gnomon.kvstore.compression import Compression
 
 SHAPE = (2, 3)
 
@@ -158,7 +162,6 @@ def test_a_value_that_failed_fails_the_pull(store):
         (lambda s: s.save_optimizer_states("x"), RuntimeError, "set_optimizer first"),
         (lambda s: s.load_optimizer_states("x"), RuntimeError, "set_optimizer first"),
         (lambda s: s.is_capable("flying"), ValueError, "optimizer"),
-        (lambda s: s.set_gradient_compression({"type": "2bit"}), RuntimeError, "compressed"),
         (lambda s: s.row_sparse_pull(3, out=full(1)), RuntimeError, "row_sparse"),
     ],
 )
@@ -169,6 +172,81 @@ def test_refusals_change_nothing(store, act, kind, words):
     assert [pulled(store, key) for key in (3, 5, 7, "nine")] == [[1], [2], [2], [2]]
     with pytest.raises(KeyError):
         store.pull(11, out=full(0))
+
+
+COMPRESSED = json.loads((Path(__file__).parent.parent / "golden/compression.json").read_text())
+
+
+@pytest.mark.parametrize("case", COMPRESSED)
+def test_two_bits_are_those_of_mxnet(case):
+    store, out = mx.kv.create("device"), full(0, (3, 3))
+    store.set_gradient_compression({"type": "2bit", "threshold": case["threshold"]})
+    store.init("w", out)
+    for pushed, expected in case["rounds"]:
+        store.push("w", [mx.nd.array(v, ctx=mx.cpu(i)) for i, v in enumerate(pushed)])
+        store.pull("w", out=out)
+        np.testing.assert_array_equal(out.asnumpy(), np.float32(expected))
+
+
+@pytest.mark.parametrize("kind", ["1bit", "2bit"])
+@pytest.mark.parametrize("size", [1, 7, 8, 9])
+def test_compression_is_its_formula(kind, size):
+    store, draw = mx.kv.create("device"), np.random.default_rng(size)
+    store.set_gradient_compression({"type": kind, "threshold": 0.25})
+    packer = Compression({"type": kind, "threshold": 0.25})
+    store.init("w", full(0, (size,)))
+    residual, out = np.zeros(size, "f4"), full(0, (size,))
+    for _ in range(5):
+        gradient = draw.standard_normal(size).astype("f4")
+        store.pushpull("w", mx.nd.array(gradient), out=out)
+        residual += gradient
+        coarse = (
+            np.where(residual > 0.25, 1, -1)
+            if kind == "1bit"
+            else (np.where(residual >= 0.25, 0.25, np.where(residual <= -0.25, -0.25, 0)))
+        )
+        levels = coarse.astype("f4")
+        residual -= levels
+        np.testing.assert_array_equal(out.asnumpy(), levels)
+        packed = packer.packed(levels)
+        assert packed.size == packer.packed_size(size) == -(-size // (8 if kind == "1bit" else 4))
+        np.testing.assert_array_equal(packer.unpacked(packed, size, "f4"), levels)
+
+
+def test_row_sparse_values_are_not_compressed():
+    store, rows = mx.kv.create("device"), full(3).tostype("row_sparse")
+    store.set_gradient_compression({"type": "1bit"})
+    store.init("w", full(0).tostype("row_sparse"))
+    store.push("w", rows)
+    out = full(0).tostype("row_sparse")
+    store.row_sparse_pull("w", out=out, row_ids=mx.nd.array([1]))
+    assert out.asnumpy().tolist() == [[0, 0, 0], [3, 3, 3]]
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"type": "3bit"}, "one of 1bit, 2bit, got 3bit"),
+        ({"threshold": 1}, "1bit, 2bit, got None"),
+        ({"type": "2bit", "threshold": 0}, "above 0, got 0"),
+        ({"type": "2bit", "threshold": "big"}, "above 0, got big"),
+        ({"type": "2bit", "treshold": 1}, "did you mean 'threshold'"),
+        ("2bit", "a dictionary, got str"),
+    ],
+)
+def test_refused_compression(params, words):
+    with pytest.raises(ValueError, match=words):
+        mx.kv.create("device").set_gradient_compression(params)
+
+
+def test_compression_needs_a_store_that_sends_and_floats():
+    with pytest.raises(mx.GnomonError, match="nothing that could be compressed"):
+        mx.kv.create("local").set_gradient_compression({"type": "2bit"})
+    store = mx.kv.create("device")
+    store.set_gradient_compression({"type": "2bit"})
+    store.init(1, full(1, dtype="int32"))
+    with pytest.raises(TypeError, match="floating-point"):
+        store.push(1, full(1, dtype="int32"))
 
 
 @pytest.mark.parametrize(
