@@ -103,3 +103,11 @@ def test_gluon_steps():
         "predict mlp 32",
         "predict mlp 128",
     ]
+
+
+def test_operators():
+    out, err = run("operators.py", "--only", "gnomon", "--rows", "softsign", "one_hot")
+    assert not err
+    lines = out.splitlines()
+    titles = [line.split(" | ")[0][2:] for line in lines[3:]]
+    assert titles == ["softsign, forward", "softsign, gradients", "one_hot, forward"]
