@@ -15,6 +15,27 @@ from gnomon.base import UnknownNameError, nearest
 
 PAGE = "docs/differences.md, 'Not there yet'"
 
+_ARRAYS = "interface in the manner of NumPy (np, npx)"
+# MXNet's modules that are no names in the table below, or not there as a whole -> what they are
+MODULES = {
+    "contrib.amp": "mixed precision",
+    "contrib.onnx": "ONNX reader and writer",
+    "contrib.quantization": "quantization",
+    "contrib.svrg_optimization": "SVRG optimization",
+    "executor_manager": "executor manager, older than mx.mod",
+    "gluon.contrib.cnn": "deformable convolutions",
+    "library": "loader of operator libraries",
+    "notebook": "callbacks for notebooks",
+    "np": _ARRAYS,
+    "npx": _ARRAYS,
+    "numpy": _ARRAYS,
+    "numpy_extension": _ARRAYS,
+    "onnx": "ONNX reader and writer",
+    "rtc": "runtime compilation of CUDA code",
+    "torch": "bridge to Lua Torch",
+    "tvmop": "operators made by TVM",
+}
+
 
 @functools.cache
 def names() -> dict[str, frozenset[str]]:
@@ -25,6 +46,20 @@ def names() -> dict[str, frozenset[str]]:
     text = (files("gnomon") / "data" / "mxnet-names.txt").read_text(encoding="utf-8")
     rows = (line.partition(":") for line in text.splitlines())
     return {module: frozenset(listed.split()) for module, _, listed in rows}
+
+
+def lacking(path: str) -> str | None:
+    """What is said of MXNet's module `path`, or one below it, that gnomon has not; else None.
+
+    >>> lacking("contrib.onnx.onnx2mx")
+    "MXNet's ONNX reader and writer is not there yet (docs/differences.md, 'Not there yet')"
+    """
+    parts = path.split(".")
+    for end in range(1, len(parts) + 1):
+        what = MODULES.get(".".join(parts[:end]))
+        if what is not None:
+            return f"MXNet's {what} is not there yet ({PAGE})"
+    return None
 
 
 def refuse(module: str, name: str, known: Iterable[str]) -> NoReturn:
@@ -38,6 +73,9 @@ def refuse(module: str, name: str, known: Iterable[str]) -> NoReturn:
     text = f"module {module!r} has no attribute {name!r}"
     if name.startswith("__"):
         raise AttributeError(text, name=name)
+    inner = f"{module}.{name}".removeprefix("gnomon.")
+    if (missing := lacking(inner)) is not None:
+        raise AttributeError(f"{text}: {missing}", name=name)
     if name in names().get(module.removeprefix("gnomon").lstrip("."), ()):
         raise AttributeError(f"{text}: MXNet's {name} is not there yet ({PAGE})", name=name)
     raise AttributeError(text + nearest(name, known), name=name)

@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 import gnomon
+from gnomon import conversion
 from gnomon.lock import load_module
 
 NAME = "mxnet"
@@ -98,13 +99,31 @@ class _Finder(MetaPathFinder):
         )
 
 
+class _Lacking(MetaPathFinder):
+    """Asked last: tells of MXNet's modules that gnomon has not."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        top, _, inner = fullname.partition(".")
+        if top not in (NAME, gnomon.__name__) or not inner:
+            return None
+        missing = load_module("gnomon.absent").lacking(inner)
+        if missing is not None:
+            # without its name: `from mxnet import np` passes over an error that has it
+            raise ModuleNotFoundError(f"{NAME}.{inner}: {missing}")
+        return None
+
+
 def install() -> None:
     """Have `import mxnet` get gnomon; a MXNet that was imported before stays for who has it."""
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
+    conversion.everywhere = True
     for name in [n for n in sys.modules if n == NAME or n.startswith(f"{NAME}.")]:
         del sys.modules[name]
     sys.meta_path.insert(0, _Finder())
+    sys.meta_path.append(_Lacking())
 
 
 install()

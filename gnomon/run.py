@@ -2,7 +2,9 @@
 
 `import mxnet` gets gnomon in the whole process. The program's own files, those below its folder,
 get `gnomon.old_numpy.old` where they import `numpy`; libraries imported beside notice nothing. An
-error shows the program's traceback, and the process ends as Python's would.
+error shows the program's traceback, and the process ends as Python's would. Processes that it
+starts by `multiprocessing`, also by the methods `spawn` and `forkserver`, are served likewise.
+In a notebook, `%load_ext gnomon.run` serves the cells below, and files in the notebook's folder.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import builtins
 import importlib.util
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -44,6 +47,11 @@ class _OwnLoader(SourceFileLoader):
         super().exec_module(module)
 
 
+# below these folders nothing is a program's own
+_LIBRARIES = (Path(__file__).resolve().parent, Path(io.__file__).resolve().parent)
+_INSTALLED = {"site-packages", "dist-packages"}
+
+
 class _OwnFinder(MetaPathFinder):
     """Finds modules below a program's own folder, installed packages left out."""
 
@@ -57,7 +65,9 @@ class _OwnFinder(MetaPathFinder):
         if spec is None or type(spec.loader) is not SourceFileLoader or not spec.origin:
             return None
         file = Path(spec.origin).resolve()
-        if not file.is_relative_to(self._folder) or "site-packages" in file.parts:
+        if not file.is_relative_to(self._folder) or any(map(file.is_relative_to, _LIBRARIES)):
+            return None
+        if not _INSTALLED.isdisjoint(file.parts):
             return None
         spec.loader = _OwnLoader(spec.loader.name, spec.loader.path)
         return spec
@@ -100,22 +110,28 @@ def module(name: str, arguments: Sequence[str]) -> int:
     return _execute(Path(spec.origin).read_bytes(), spec.origin, [spec.origin, *arguments], spec)
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext gnomon.run` does: serve the cells of this notebook."""
+    _serve(".")
+    shell.user_ns["__builtins__"] = _own_builtins
+
+
 def _prepare(folder: str, entry: str) -> None:
-    """Have `import mxnet` get gnomon, and files below `folder` NumPy's old names."""
+    """Look for modules in `entry` first, and serve files below `folder`."""
     sys.path.insert(0, entry)
+    _serve(folder)
+
+
+def _serve(folder: str) -> None:
+    """Have `import mxnet` get gnomon, and files below `folder` NumPy's old names."""
     compat.install()
-    sys.meta_path.insert(0, _OwnFinder(folder))
+    sys.meta_path[:0] = [_OwnFinder(folder), _SpawnFinder(folder)]
+    if (spawn := sys.modules.get(_SPAWN)) is not None:
+        _tell_children(spawn, folder)
 
 
 def _execute(text: bytes, file: str, arguments: list[str], spec: ModuleSpec | None) -> int:
-    main = ModuleType("__main__")
-    main.__dict__.update(
-        __file__=file,
-        __builtins__=_own_builtins,
-        __spec__=spec,
-        __package__=spec.parent if spec else None,
-    )
-    sys.modules["__main__"] = main
+    main = sys.modules["__main__"] = _new_main("__main__", file, spec)
     sys.argv[:] = arguments
     try:
         exec(compile(text, file, "exec", dont_inherit=True), main.__dict__)
@@ -133,3 +149,90 @@ def _show(error: BaseException) -> None:
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
     sys.excepthook(type(error), error.with_traceback(trace), trace)
+
+
+def _new_main(name: str, file: str, spec: ModuleSpec | None) -> ModuleType:
+    """An empty module for the program's first file."""
+    main = ModuleType(name)
+    main.__dict__.update(
+        __file__=file,
+        __builtins__=_own_builtins,
+        __spec__=spec,
+        __package__=spec.parent if spec else None,
+    )
+    return main
+
+
+# --- processes that the program starts ------------------------------------------------------
+
+_SPAWN = "multiprocessing.spawn"
+
+
+class _SpawnFinder(_OwnFinder):
+    """Finds `multiprocessing.spawn`, and has it tell new processes to serve the program's files."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(fullname, path, target) if fullname == _SPAWN else None
+        if spec is not None and type(spec.loader) is SourceFileLoader:
+            spec.loader = _SpawnLoader(str(self._folder), spec.loader)
+        return spec
+
+
+class _SpawnLoader(SourceFileLoader):
+    def __init__(self, folder: str, loader: SourceFileLoader) -> None:
+        super().__init__(loader.name, loader.path)
+        self._folder = folder
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        _tell_children(module, self._folder)
+
+
+def _tell_children(spawn: Any, folder: str) -> None:
+    """Have what `spawn` sends to a new process also say what is done in this file."""
+    spawn.get_preparation_data = partial(_data, spawn.get_preparation_data, folder)
+
+
+def _data(original: Callable[[str], dict[str, Any]], folder: str, name: str) -> dict[str, Any]:
+    """What a new process is told: how to prepare, and which file it runs as `__mp_main__`."""
+    data = original(name)
+    file = data.pop("init_main_from_path", None)
+    module = data.pop("init_main_from_name", None)
+    return {**data, "gnomon": _Child(str(Path(folder).resolve()), file, module)}
+
+
+class _Child:
+    """What serves a new process as soon as it reads this."""
+
+    def __init__(self, folder: str, file: str | None, module: str | None) -> None:
+        self._given = folder, file, module
+
+    def __reduce__(self) -> Any:
+        return _serve_child, self._given
+
+
+def _serve_child(folder: str, file: str | None, module: str | None) -> None:
+    _serve(folder)
+    spawn: Any = sys.modules[_SPAWN]
+    spawn.prepare = partial(_prepare_child, spawn.prepare, file, module)
+
+
+def _prepare_child(
+    original: Callable[[dict[str, Any]], None],
+    file: str | None,
+    module: str | None,
+    data: dict[str, Any],
+) -> None:
+    """`multiprocessing.spawn.prepare`, the program's first file run by this one."""
+    original(data)
+    spec = None
+    if module is not None and not module.endswith("__main__"):  # whose files guard nothing
+        spec = importlib.util.find_spec(module)
+        file = spec.origin if spec else None
+    if file is None or not Path(file).is_file():
+        return
+    main = _new_main("__mp_main__", file, spec)
+    sys.modules["__main__"] = sys.modules["__mp_main__"] = main
+    exec(compile(Path(file).read_bytes(), file, "exec", dont_inherit=True), main.__dict__)

@@ -151,6 +151,16 @@ def test_compat_for_libraries(write):
         assert mx.nd is gnomon.nd and mxnet.gluon.nn is gnomon.gluon.nn
         assert gnomon.gluon.nn.__spec__.name == "gnomon.gluon.nn"
         assert optimizer.SGD is gnomon.optimizer.SGD and NDArrayIter is gnomon.io.NDArrayIter
+        for name in ("mxnet.contrib.onnx.onnx2mx", "mxnet.np", "mxnet.contrib.quantization"):
+            try:
+                __import__(name)
+            except ModuleNotFoundError as error:
+                assert name.split(".onnx2mx")[0] in str(error), error
+                assert "is not there yet (docs/differences.md" in str(error), error
+        try:
+            from mxnet.contrib import quantization
+        except ImportError as error:
+            assert "quantization is not there yet" in str(error), error
         try:
             import mxnet.nothing
         except ModuleNotFoundError as error:
@@ -162,6 +172,82 @@ def test_compat_for_libraries(write):
         """,
     )
     assert run(folder, "lib.py").stdout == "as it should be\n"
+
+
+def test_arrays_of_one_element_convert(write):
+    folder = write(
+        "one.py",
+        """
+        import math
+        import pickle
+        import numpy as np
+        import mxnet as mx
+
+        x = mx.nd.array([[2.0], [3.0]]).asnumpy()
+        assert "%d %.1f" % (x[0], x[1] + 1) == "2 4.0" and math.sqrt(x[1:] + 1) == 2
+        assert complex(x[0]) == 2 and int(x[:1]) == 2 and float(x.sum(axis=0)) == 5
+        assert type(x.sum()) is type(x.mean()) is np.float32 and hash(x.max()) == 3
+        assert repr(x) == "array([[2.],\\n       [3.]], dtype=float32)"
+        assert type(pickle.loads(pickle.dumps(x))) is np.ndarray
+        a = np.zeros(2)
+        a[0] = x[1]
+        try:
+            float(x)
+        except TypeError as error:
+            print(error)
+        """,
+    )
+    done = run(folder, "-m", "gnomon", "run", "one.py")
+    assert "one element" in done.stdout or "length-1" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("how", ["spawn", "forkserver", "fork"])
+def test_processes_that_a_program_starts(write, how):
+    write("helper.py", "import numpy as np\nKIND = np.int\n")
+    folder = write(
+        "start.py",
+        f"""
+        import multiprocessing as mp
+        import numpy as np
+        import helper
+        KIND = np.float
+
+        def work(x):
+            import mxnet
+            return mxnet.__version__, KIND is float, helper.KIND is int, np.bool(x)
+
+        if __name__ == "__main__":
+            with mp.get_context({how!r}).Pool(1) as pool:
+                print(pool.map(work, [1]))
+        """,
+    )
+    for what in (["start.py"], ["-m", "start"]):
+        done = run(folder, "-m", "gnomon", "run", *what)
+        assert done.stdout == "[('1.9.1', True, True, True)]\n", done.stderr
+
+
+def test_cells_of_a_notebook(write):
+    write("helper.py", "import numpy as np\nKIND = np.int\n")
+    folder = write(
+        "shell.py",
+        """
+        from types import SimpleNamespace
+        from gnomon import run
+
+        names = {"__name__": "__main__"}
+        run.load_ipython_extension(SimpleNamespace(user_ns=names))
+        exec("import numpy as np, mxnet as mx, helper", names)
+        exec("print(np.float, helper.KIND, float(mx.nd.ones((1, 1)).asnumpy()))", names)
+        """,
+    )
+    assert run(folder, "shell.py").stdout == "<class 'float'> <class 'int'> 1.0\n"
+
+
+def test_libraries_are_not_a_programs_own_files(write):
+    folder = write("own.py", "import numpy as np\nprint(np.float)\n")
+    path = os.pathsep.join([ROOT, str(folder)])
+    done = run("/", "-m", "gnomon", "run", "-m", "own", PYTHONPATH=path)
+    assert done.stdout == "<class 'float'>\n", done.stderr
 
 
 def test_starting_costs_no_numpy(write):

@@ -14,14 +14,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gnomon import conversion, engine
 from gnomon import dtype as dtypes
-from gnomon import engine
 from gnomon.base import ParamError, complaint
 from gnomon.context import Context, current_context
 from gnomon.dtype import DType
 from gnomon.expr.layout import array_at
 from gnomon.expr.node import Buffer
 from gnomon.ndarray.chunk import Chunk, allocate, cleared
+from gnomon.ndarray.convertible import convertible
 from gnomon.ndarray.layout import Layout, dense, strided
 from gnomon.ndarray.tape import Place
 from gnomon.profiler import autostart  # noqa: F401  begins where the settings say so
@@ -178,7 +179,7 @@ class Array:
         return array_at(self._address, layout.shape, layout.steps(), layout.dtype, self._chunk)
 
     def asnumpy(self) -> np.ndarray[Any, Any]:
-        """The elements as a NumPy array of its own.
+        """The elements as a NumPy array of its own; one element converts to a number.
 
         Raises:
             EngineError: a function that the elements depend on failed.
@@ -186,10 +187,11 @@ class Array:
         self.wait_to_read()
         layout = self._layout
         if layout.strides is not None or layout.nbytes > _BRIEF or layout.dtype.numpy.kind == "V":
-            return self._numpy().copy(order="C")
-        values = np.empty(layout.shape, layout.dtype.numpy)
-        ffi.memmove(values, pointer(self._address), layout.nbytes)
-        return values
+            values = self._numpy().copy(order="C")
+        else:
+            values = np.empty(layout.shape, layout.dtype.numpy)
+            ffi.memmove(values, pointer(self._address), layout.nbytes)
+        return convertible(values) if layout.size == 1 or conversion.everywhere else values
 
     def asscalar(self) -> Any:
         """The only element as a NumPy scalar.

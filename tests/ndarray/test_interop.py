@@ -36,6 +36,13 @@ def test_numpy_reads_arrays():
         np.array(x, copy=False)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arrays_of_one_element_convert(dtype):
+    x = nd.ones((1, 1), dtype=dtype).asnumpy()
+    assert (float(x), int(x), complex(x), float(x[0])) == (1.0, 1, 1 + 0j, 1.0)
+    assert isinstance(pickle.loads(pickle.dumps(x)), np.ndarray)
+
+
 def test_from_numpy_shares_memory():
     a = np.arange(6, dtype=np.float32).reshape(2, 3)
     x = nd.from_numpy(a)
