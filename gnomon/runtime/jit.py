@@ -20,7 +20,8 @@ import threading
 import weakref
 import zlib
 from _thread import start_new_thread
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import llvmlite.binding as llvm
@@ -120,7 +121,9 @@ class Module:
         """The assembly of the module as text (derived anew from the source at each call)."""
         with _lock:
             machine = _machine(self._opt < 0)
-            return str(machine.emit_assembly(optimised(self._text(), self._opt, machine)))
+            module = optimised(self._text(), self._opt, machine)
+            with _without_lsr():
+                return str(machine.emit_assembly(module))
 
     def close(self) -> None:
         """Unloads the code; its addresses must not be called any more. Twice is fine."""
@@ -165,7 +168,8 @@ def compile_ir(
         module = optimised(text, opt, machine, verify)
         _check_declared(module, symbols or {})
         names = _defined(module)
-        code: bytes = machine.emit_object(module)
+        with _without_lsr():
+            code: bytes = machine.emit_object(module)
         return _link(code, names, symbols or {}, _packed(text), opt)
 
     return undisturbed(make)
@@ -313,6 +317,21 @@ def _branches() -> Any:
     passes.add_simplify_cfg_pass()
     passes.add_global_dead_code_eliminate_pass()
     return passes
+
+
+@contextmanager
+def _without_lsr() -> Iterator[None]:
+    """Inside, within the lock, code is generated without LLVM's loop strength reduction.
+
+    Loops come with the induction variables they need; the search for others takes a third of code
+    generation and makes no kernel faster. The option holds for the whole process, so it is set for
+    these moments alone.
+    """
+    llvm.set_option("gnomon", "--disable-lsr=true")
+    try:
+        yield
+    finally:
+        llvm.set_option("gnomon", "--disable-lsr=false")
 
 
 def _defined(module: Any) -> list[str]:
