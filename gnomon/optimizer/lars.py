@@ -12,6 +12,8 @@ from gnomon.optimizer.fused import Rates
 from gnomon.optimizer.norms import norm
 from gnomon.optimizer.sgd import SGD
 
+_PLAIN = ("gamma", "beta", "bias")  # ends of names of parameters with the plain rate
+
 
 @register
 class LARS(SGD):
@@ -35,7 +37,6 @@ class LARS(SGD):
         self.eta = eta
         self.eps = eps
         self.momentum_correction = momentum_correction
-        self.skip = ("gamma", "beta", "bias")
         self._last_rates: dict[Any, float] = {}
 
     def _numbers(self, index: Any, lr: float, wd: float) -> tuple[float, ...]:
@@ -45,7 +46,7 @@ class LARS(SGD):
         if self.momentum_correction and last:
             momentum *= rate / last
         self._last_rates[index] = rate
-        return lr, wd, momentum, not str(self.idx2name.get(index, index)).endswith(self.skip)
+        return lr, wd, momentum, not str(self.idx2name.get(index, index)).endswith(_PLAIN)
 
     def formula(
         self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from gnomon.base import ParamError, complaint
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.optimizer.base import register
@@ -72,6 +73,9 @@ class LBSGD(SGD):
     def formula(
         self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
     ) -> Sequence[Expr]:
+        if len(states) != 1 + bool(self.momentum):
+            expected = "a momentum, if there is one, and the sum of gradients (not MXNet's states)"
+            raise ParamError(complaint("LBSGD", "states", expected, f"{len(states)} arrays"))
         complete, unscaled = rates.more
         *momenta, gathered = states
         total = gathered + grad

@@ -1,20 +1,16 @@
-"""Optimizer states as bytes: arrays and plain values. MXNet's pickles are read, and run no code.
-
-The bytes: `MAGIC`, the length of a JSON text, the text, then an array file. The text is the content
-with `[kind, what]` for everything but plain values: a list, a tuple, a dict (by plain keys), an
-array (its number in the file), an optimizer or a scheduler (its class and its attributes).
+"""Optimizer states as bytes: the pickles of MXNet, written and read without running code of theirs.
 
 A pickle is a program. Here it is run by Python's slow reader with the opcodes that MXNet's need,
-and what it would call is only written down; of the names it may use each has a line in `_MEANING`.
+and what it would call is only written down (`_Made`); of the names it may use each has a line in
+`_MEANING`, but for optimizers and schedulers that the program itself has. What is written is the
+same the other way round: objects become `_Made`, with MXNet's names for its classes.
 """
 
 from __future__ import annotations
 
 import inspect
 import io
-import json
 import pickle
-import struct
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -27,12 +23,45 @@ from gnomon.ndarray.core import Array
 from gnomon.ndarray.files import array_of, record_of
 from gnomon.optimizer.base import Optimizer
 
-MAGIC = b"gnomon's states\n"
 PLAIN = (bool, int, float, str, type(None))
-_LENGTH = struct.Struct("<Q")
+_PROTOCOL = 4
+_CLASS_OF_STORAGE = {
+    "default": "mxnet.ndarray.ndarray.NDArray",
+    "csr": "mxnet.ndarray.sparse.CSRNDArray",
+    "row_sparse": "mxnet.ndarray.sparse.RowSparseNDArray",
+}
+#: MXNet's module of each of gnomon's; other optimizers are in the first one
+_MODULES = {
+    "gnomon.optimizer": "mxnet.optimizer.optimizer",
+    "gnomon.optimizer.contrib": "mxnet.optimizer.contrib",
+    "gnomon.lr_scheduler": "mxnet.lr_scheduler",
+}
+#: attributes that MXNet's optimizers have beside ours, by class; `aggregate_num` is how many
+#: weights one operator updates
+_MORE: dict[str, dict[str, Any]] = {
+    "Optimizer": {"aggregate_num": 0, "allow_np_array": False},
+    "SGD": {"aggregate_num": 4},
+    "LAMB": {"aggregate_num": 45},
+    "LARS": {"skip": 0, "last_lr": None, "cur_lr": None},
+    "DCASGD": {"weight_previous": {}},
+}
 
 
-# --- our own format --------------------------------------------------------------------------
+class _Name(NamedTuple):
+    """A name that a pickle uses, with its module's."""
+
+    module: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+class _Made:
+    """What a pickle makes: of a class without its constructor, or by calling a name."""
+
+    def __init__(self, name: _Name, args: tuple[Any, ...], state: Any = None) -> None:
+        self.name, self.args, self.state = name, args, state
 
 
 def dumps(content: Any) -> bytes:
@@ -41,9 +70,9 @@ def dumps(content: Any) -> bytes:
     Raises:
         ParamError: something else is among it.
     """
-    arrays: list[Any] = []
-    text = json.dumps(_described(content, "states", arrays)).encode()
-    return MAGIC + _LENGTH.pack(len(text)) + text + serialize.dumps(arrays)
+    stream = io.BytesIO()
+    _Pickler(stream, _PROTOCOL).dump(_Described().of(content, "states"))
+    return stream.getvalue()
 
 
 def loads(data: bytes) -> Any:
@@ -53,61 +82,86 @@ def loads(data: bytes) -> Any:
         FormatError: the bytes are neither; no code of theirs has run.
     """
     try:
-        return _read(data) if data.startswith(MAGIC) else _unpickled(data)
+        return _Meant().of(_Unpickler(io.BytesIO(data)).load())
     except Exception as error:  # what is damaged may fail anywhere
         expected = "optimizer states of gnomon or MXNet"
         got = f"{type(error).__name__}: {error}"
         raise FormatError(complaint("set_states", "states", expected, got)) from error
 
 
-def _described(x: Any, where: str, arrays: list[Any]) -> Any:
-    if isinstance(x, np.generic):
-        x = x.item()
-    if type(x) in PLAIN:
-        return x
-    if isinstance(x, (Array, np.ndarray)):
-        arrays.append(record_of(x) if isinstance(x, Array) else x)
-        return ["array" if isinstance(x, Array) else "numpy", len(arrays) - 1]
-    if isinstance(x, (list, tuple)):
-        kind = "list" if isinstance(x, list) else "tuple"
-        return [kind, [_described(y, f"{where}[{k}]", arrays) for k, y in enumerate(x)]]
-    if isinstance(x, dict) and all(type(key) in PLAIN for key in x):
-        return ["dict", [[k, _described(y, f"{where}[{k!r}]", arrays)] for k, y in x.items()]]
-    if isinstance(x, (Optimizer, LRScheduler)):
+# --- writing ---------------------------------------------------------------------------------
+
+
+class _Described:
+    """Content as what a pickle of it makes: each dict once, as optimizers share their counts."""
+
+    def __init__(self) -> None:
+        self._dicts: dict[int, Any] = {}
+
+    def of(self, x: Any, where: str) -> Any:
+        if isinstance(x, np.generic):
+            x = x.item()
+        if type(x) in PLAIN:
+            return x
+        if isinstance(x, Array):
+            data = _Made(_Name("builtins", "bytearray"), (serialize.dumps_array(record_of(x)),))
+            name = _Name(*_CLASS_OF_STORAGE[x.stype].rsplit(".", 1))
+            return _Made(name, (None,), {"handle": data})
+        if isinstance(x, np.ndarray) and x.dtype.kind in "fiub":
+            dtype = _Made(_Name("numpy", "dtype"), (x.dtype.newbyteorder("=").str[1:],))
+            data = np.ascontiguousarray(x, x.dtype.newbyteorder("=")).tobytes()
+            return _Made(_Name("numpy", "ndarray"), (x.shape, dtype, data))
+        if isinstance(x, (list, tuple)):
+            return type(x)([self.of(y, f"{where}[{k}]") for k, y in enumerate(x)])
+        if isinstance(x, dict) and all(type(key) in PLAIN for key in x):
+            if id(x) not in self._dicts:
+                self._dicts[id(x)] = {k: self.of(y, f"{where}[{k!r}]") for k, y in x.items()}
+            return self._dicts[id(x)]
+        if isinstance(x, (Optimizer, LRScheduler)):
+            return self._object(x)
+        expected = "plain values, arrays, optimizers, schedulers, and lists, tuples, dicts of them"
+        raise ParamError(complaint("get_states", where, expected, f"a {type(x).__name__}"))
+
+    def _object(self, x: Any) -> _Made:
+        """An optimizer or a scheduler: its class under the name it has in MXNet, its attributes."""
         kind = type(x)
-        attributes = _described(x.__getstate__(), kind.__name__, arrays)
-        return ["object", [kind.__module__, kind.__qualname__, attributes]]
-    expected = "plain values, arrays, optimizers, schedulers, and lists, tuples, dicts of them"
-    raise ParamError(complaint("get_states", where, expected, f"a {type(x).__name__}"))
+        own = dict(x.__getstate__())
+        found = self.of(own, kind.__name__)
+        for base in kind.__mro__:
+            found = {**_MORE.get(base.__name__, {}), **found}
+        module = _MODULES.get(kind.__module__, kind.__module__)
+        if module.startswith("gnomon."):
+            module = _MODULES["gnomon.optimizer"]
+        return _Made(_Name(module, kind.__qualname__), (), found)
 
 
-def _read(data: bytes) -> Any:
-    start = len(MAGIC) + _LENGTH.size
-    (length,) = _LENGTH.unpack_from(data, len(MAGIC))
-    records, _ = serialize.read(data[start + length :])
-    return _made(json.loads(data[start : start + length]), records)
+class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
+    """Writes plain values, lists, tuples, dicts and `_Made`, which are all there is."""
+
+    def save_name(self, name: _Name) -> None:
+        self.save(name.module)
+        self.save(name.name)
+        self.write(pickle.STACK_GLOBAL)
+
+    def save_made(self, made: _Made) -> None:
+        self.save(made.name)
+        self.save(made.args)
+        self.write(pickle.REDUCE if made.args else pickle.NEWOBJ)
+        self.memoize(made)
+        if made.state is not None:
+            self.save(made.state)
+            self.write(pickle.BUILD)
 
 
-def _made(x: Any, records: list[Any]) -> Any:
-    if not isinstance(x, list):
-        return x
-    kind, what = x
-    if kind in ("array", "numpy"):
-        return array_of(records[what]) if kind == "array" else records[what]
-    if kind == "dict":
-        return {key: _made(value, records) for key, value in what}
-    if kind == "object":
-        module, name, attributes = what
-        return _revived(_class(module, name), _made(attributes, records))
-    return {"list": list, "tuple": tuple}[kind](_made(y, records) for y in what)
+_Pickler.dispatch = {**_Pickler.dispatch, _Name: _Pickler.save_name, _Made: _Pickler.save_made}
 
 
-def _class(module: str, name: str) -> type:
+def _class(module: str, name: str) -> type | None:
     """A class of optimizers or schedulers that the program has; nothing is imported."""
     for kind in _subclasses(Optimizer, LRScheduler):
         if (kind.__module__, kind.__qualname__) == (module, name):
             return kind
-    raise ParamError(f"there is no optimizer or scheduler {module}.{name} in this program")
+    return None
 
 
 def _subclasses(*kinds: type) -> Iterator[type]:
@@ -116,36 +170,17 @@ def _subclasses(*kinds: type) -> Iterator[type]:
         yield from _subclasses(*kind.__subclasses__())
 
 
-def _revived(kind: type, attributes: dict[str, Any]) -> Any:
-    made = kind.__new__(kind)
-    getattr(made, "__setstate__", vars(made).update)(attributes)
-    return made
-
-
-# --- MXNet's pickles -------------------------------------------------------------------------
-
-
-class _Name(NamedTuple):
-    """A name that a pickle uses, with its module's before it."""
-
-    name: str
-
-
-class _Made:
-    """What a pickle would have made by calling a name."""
-
-    def __init__(self, name: _Name, args: tuple[Any, ...]) -> None:
-        self.name, self.args, self.state = name, args, None
+# --- reading ---------------------------------------------------------------------------------
 
 
 class _Unpickler(pickle._Unpickler):  # type: ignore[name-defined]
     """Writes down what a pickle would call, and does nothing of it."""
 
     def find_class(self, module: str, name: str) -> _Name:
-        whole = f"{module}.{name}"
-        if _meaning(whole) is None:
-            raise pickle.UnpicklingError(f"states have no use for {whole}")
-        return _Name(whole)
+        found = _Name(module, name)
+        if _meaning(found) is None:
+            raise pickle.UnpicklingError(f"states have no use for {found}")
+        return found
 
     def load_call(self) -> None:
         args, name = self.stack.pop(), self.stack.pop()
@@ -190,10 +225,6 @@ _Unpickler.dispatch |= {
 }
 
 
-def _unpickled(data: bytes) -> Any:
-    return _Meant().of(_Unpickler(io.BytesIO(data)).load())
-
-
 class _Meant:
     """What a pickle means, each object once, however often it is used."""
 
@@ -214,35 +245,40 @@ class _Meant:
         if type(x) is dict:
             return {key: self.of(value) for key, value in x.items()}
         if type(x) is _Made:
-            meaning = _meaning(x.name.name)
-            return meaning(x.name.name, *map(self.of, x.args), self.of(x.state))
+            meaning: Any = _meaning(x.name)
+            return meaning(x.name, *map(self.of, x.args), self.of(x.state))
         raise pickle.UnpicklingError(f"a {type(x).__name__} by itself")
 
 
-def _array(name: str, handle: None, state: dict[str, Any]) -> Any:
+def _array(name: _Name, handle: None, state: dict[str, Any]) -> Any:
     """An NDArray of any storage: its state has the bytes."""
     return array_of(serialize.read_array(state["handle"]))
 
 
-def _bytes(name: str, data: Any, *_: Any) -> bytes:
+def _bytes(name: _Name, data: Any, *_: Any) -> bytes:
     """A byte array, by older protocols of a text."""
     return data if isinstance(data, bytes) else data.encode("latin-1")
 
 
-def _number(name: str, *args: Any) -> Any:
+def _number(name: _Name, *args: Any) -> Any:
     """A dtype of NumPy's, or a scalar, which is given by a dtype and bytes."""
-    if name == "numpy.dtype":
+    if name.name == "dtype":
         return np.dtype({"f": "f", "i": "i", "u": "u", "b": "b"}[args[0][0]] + args[0][1:])
     kind, data = args[:2]
     return np.frombuffer(data, kind, 1)[0].item()
 
 
+def _numpy(name: _Name, shape: tuple[int, ...], kind: Any, data: bytes, _: None) -> Any:
+    """An array of NumPy's."""
+    return np.frombuffer(data, np.dtype(kind)).reshape(shape).copy()
+
+
 def _object(base: type) -> Callable[..., Any]:
     """Optimizers or schedulers of MXNet's, as gnomon's of the same name."""
 
-    def made(name: str, *rest: Any) -> Any:
+    def made(name: _Name, *rest: Any) -> Any:
         attributes = rest[-1]
-        ours = [c for c in _subclasses(base) if c.__name__ == name.rpartition(".")[2]]
+        ours = [c for c in _subclasses(base) if c.__name__ == name.name]
         kind = next(c for c in ours if c.__module__.partition(".")[0] == "gnomon")
         wanted = inspect.signature(kind.__init__).parameters.values()
         given = {
@@ -251,11 +287,20 @@ def _object(base: type) -> Callable[..., Any]:
             if p.default is p.empty and p.name in attributes
         }
         thing = kind(**given)
-        known = {k: v for k, v in attributes.items() if k in vars(thing)}
-        getattr(thing, "__setstate__", vars(thing).update)(known)
-        return thing
+        return _with(thing, {k: v for k, v in attributes.items() if k in vars(thing)})
 
     return made
+
+
+def _own(name: _Name, *rest: Any) -> Any:
+    """An optimizer or a scheduler of the program's, with its attributes."""
+    kind: Any = _class(*name)
+    return _with(kind.__new__(kind), rest[-1])
+
+
+def _with(thing: Any, attributes: dict[str, Any]) -> Any:
+    getattr(thing, "__setstate__", vars(thing).update)(attributes)
+    return thing
 
 
 _MEANING: dict[str, Callable[..., Any]] = {
@@ -266,11 +311,14 @@ _MEANING: dict[str, Callable[..., Any]] = {
     "builtins.bytearray": _bytes,
     "__builtin__.bytearray": _bytes,
     "numpy.dtype": _number,
+    "numpy.ndarray": _numpy,
     "numpy.core.multiarray.scalar": _number,
     "numpy._core.multiarray.scalar": _number,
 }
 
 
-def _meaning(name: str) -> Callable[..., Any] | None:
+def _meaning(name: _Name) -> Callable[..., Any] | None:
     """What is made of a name, or of any in its module; None where it is not for states."""
+    if name.module.partition(".")[0] != "gnomon" and _class(*name):
+        return _own
     return next((m for k, m in _MEANING.items() if f"{name}.".startswith(f"{k}.")), None)
