@@ -148,9 +148,11 @@ def test_compat_for_libraries(write):
         import mxnet as mx, gnomon
         import mxnet.gluon.nn, mxnet.optimizer.optimizer as optimizer
         from mxnet.io.utils import NDArrayIter
+        from mxnet.gluon.model_zoo.vision.resnet import BasicBlockV1, resnet18_v1
         assert mx.nd is gnomon.nd and mxnet.gluon.nn is gnomon.gluon.nn
         assert gnomon.gluon.nn.__spec__.name == "gnomon.gluon.nn"
         assert optimizer.SGD is gnomon.optimizer.SGD and NDArrayIter is gnomon.io.NDArrayIter
+        assert resnet18_v1 is gnomon.gluon.model_zoo.vision.resnet18_v1
         for name in ("mxnet.contrib.onnx.onnx2mx", "mxnet.np", "mxnet.contrib.quantization"):
             try:
                 __import__(name)

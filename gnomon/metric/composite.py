@@ -79,9 +79,9 @@ class CompositeEvalMetric(EvalMetric):
             raise ParamError(complaint("CompositeEvalMetric.get_metric", "index", expected, index))
         return self.metrics[index]
 
-    def update_dict(self, label: Mapping[str, Any], pred: Mapping[str, Any]) -> None:
-        labels = _only(label, self.label_names)
-        preds = _only(pred, self.output_names)
+    def update_dict(self, labels: Mapping[str, Any], preds: Mapping[str, Any]) -> None:
+        labels = _only(labels, self.label_names)
+        preds = _only(preds, self.output_names)
         for metric in self.metrics:
             metric.update_dict(labels, preds)
 

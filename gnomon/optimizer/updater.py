@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.base import FormatError, complaint
-from gnomon.optimizer import states
 from gnomon.optimizer.base import Optimizer
 from gnomon.optimizer.fused import Join
+from gnomon.optimizer.states import dumps, loads
 
 
 class Updater:
@@ -50,15 +50,15 @@ class Updater:
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """The states, and the optimizer with its counts where asked, as bytes."""
-        return states.dumps((self.states, self.optimizer) if dump_optimizer else self.states)
+        return dumps((self.states, self.optimizer) if dump_optimizer else self.states)
 
-    def set_states(self, data: bytes) -> None:
+    def set_states(self, states: bytes) -> None:
         """Take over what `get_states` gave, here or in MXNet.
 
         Raises:
-            FormatError: `data` is something else; nothing is changed then, and no code of it run.
+            FormatError: they are something else; nothing is changed then, and no code of it run.
         """
-        content = states.loads(data)
+        content = loads(states)
         optimizer = self.optimizer
         if isinstance(content, tuple) and len(content) == 2:
             content, optimizer = content

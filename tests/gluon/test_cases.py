@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gnomon as mx
+from gnomon.base import ParamError
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 sys.path.insert(0, str(GOLDEN))
@@ -105,3 +106,24 @@ def test_the_form_of_what_variational_dropout_gives(merge, kind, length):
     whole = mx.nd.stack(*found, axis=1) if merge is False else found
     assert whole.shape == (2, 5, 4)
     assert length is None or not whole.asnumpy()[0, 2:].any()
+
+
+@pytest.mark.parametrize("layout", ["TNC", "NTC"])
+def test_a_loop_over_steps(layout):
+    cell = mx.gluon.rnn.LSTMCell(4, input_size=3)
+    cell.initialize(mx.init.One())
+    x = mx.nd.arange(30).reshape((5, 2, 3)) / 30
+    x = x if layout == "TNC" else x.swapaxes(0, 1)
+    unroll = mx.gluon.contrib.rnn.dynamic_unroll
+    expected = {None: (27.224354, 7.9759297, 29.016823), (2, 5): (16.054136, 5.2702703, 17.558521)}
+    for length, sums in expected.items():  # as in MXNet
+        valid = None if length is None else mx.nd.array(length)
+        outputs, states = unroll(cell, x, cell.begin_state(2), layout=layout, valid_length=valid)
+        assert outputs.shape == (*x.shape[:2], 4)
+        np.testing.assert_allclose([a.sum().asscalar() for a in (outputs, *states)], sums, 1e-6)
+    with mx.autograd.record():
+        outputs, _ = unroll(cell, x, None, 0, 0.5, layout=layout)
+    dropped = (outputs.asnumpy() == 0).all(axis=layout.find("T"))
+    assert (dropped == (outputs.asnumpy() == 0).any(axis=layout.find("T"))).all()
+    with pytest.raises(ParamError, match=r"dynamic_unroll: argument 'inputs'.*got 5 arrays"):
+        unroll(cell, list(x), None)

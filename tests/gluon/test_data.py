@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -377,6 +379,45 @@ def pictures(tmp_path):
     (tmp_path / "all" / "b" / "notes.txt").write_text("no image")
     (tmp_path / "all.lst").write_text("0\t1.5\t2\ta/one.png\n1\t3\t4\tb/one.png\n")
     return tmp_path
+
+
+WIKI = " \n = Title = \n \n a b c d e f g h a a b <unk> \n x y z \u00e9 w \n"
+
+
+def test_texts(tmp_path):
+    text = mx.gluon.contrib.data.text
+    for part in ("train", "valid", "test"):
+        (tmp_path / f"wiki.{part}.tokens").write_text(WIKI, "utf-8")
+    for segment in ("train", "validation", "test"):
+        found = text.WikiText2(tmp_path, segment, seq_len=4)
+        assert len(found) == 5  # as MXNet has them
+        assert [x.asnumpy().tolist() for x in found[0]] == [[3, 5, 3, 1], [5, 3, 1, 2]]
+        assert [x.asnumpy().tolist() for x in found[4]] == [[1, 13, 14, 15], [13, 14, 15, 16]]
+    assert "".join(found.vocabulary.idx_to_token) == "<unk><eos>a=bTitlecdefghwxyz\u00e9"
+    assert (found.frequencies["a"], found.frequencies["<eos>"]) == (3, 0)
+    vocab = mx.contrib.text.vocab.Vocabulary(Counter({"a": 2, "b": 1}))
+    found = text.WikiText2(tmp_path, vocab=vocab, seq_len=4)
+    assert found.vocabulary is vocab
+    assert [x.asnumpy().tolist() for x in found[1]] == [[1, 2, 0, 0], [2, 0, 0, 0]]
+    with zipfile.ZipFile(tmp_path / "wikitext-103-v1.zip", "w") as archive:
+        archive.writestr("wikitext-103/wiki.train.tokens", WIKI)
+    (tmp_path / "wiki.train.tokens").unlink()
+    assert len(text.WikiText103(tmp_path, seq_len=7)) == 3
+
+
+def test_texts_that_are_not_there(tmp_path):
+    text = mx.gluon.contrib.data.text
+    words = r"WikiText2: neither wiki.test.tokens nor wikitext-2-v1.zip found .*nothing is fetched"
+    with pytest.raises(FileNotFoundError, match=words):
+        text.WikiText2(tmp_path, "test")
+    (tmp_path / "wikitext-2-v1.zip").write_bytes(b"x")
+    with pytest.raises(FormatError, match=r"wikitext-2-v1.zip: expected wiki.test.tokens"):
+        text.WikiText2(tmp_path, "test")
+    (tmp_path / "wiki.train.tokens").write_bytes(b"a b c")
+    with pytest.raises(ShapeError, match=r"WikiText2: argument 'seq_len'.*got 4"):
+        text.WikiText2(tmp_path)
+    with pytest.raises(ParamError, match="segment"):
+        text.WikiText2(tmp_path, "valid")
 
 
 def test_images_in_files(pictures, caplog):

@@ -17,7 +17,7 @@ from gnomon.gluon.data.sampler import BatchSampler, RandomSampler, SequentialSam
 from gnomon.gluon.data.shared import mapped
 from gnomon.gluon.data.workers import Pool, Task
 
-__all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
+__all__ = ["DataLoader", "DataLoaderV1", "default_batchify_fn", "default_mp_batchify_fn"]
 
 
 class DataLoader:
@@ -162,6 +162,9 @@ class DataLoader:
         except Exception as error:
             error.add_note(f"DataLoader: raised by a thread at batch {number}")
             raise
+
+
+DataLoaderV1 = DataLoader  # MXNet's first loader: what it can do, in the same words
 
 
 class _Ahead:

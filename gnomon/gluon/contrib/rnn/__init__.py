@@ -11,7 +11,11 @@ from gnomon.gluon.contrib.rnn.conv_rnn_cell import (
     Conv3DLSTMCell,
     Conv3DRNNCell,
 )
-from gnomon.gluon.contrib.rnn.rnn_cell import LSTMPCell, VariationalDropoutCell
+from gnomon.gluon.contrib.rnn.rnn_cell import (
+    LSTMPCell,
+    VariationalDropoutCell,
+    dynamic_unroll,
+)
 
 __all__ = [
     "Conv1DGRUCell",
@@ -25,4 +29,5 @@ __all__ = [
     "Conv3DRNNCell",
     "LSTMPCell",
     "VariationalDropoutCell",
+    "dynamic_unroll",
 ]

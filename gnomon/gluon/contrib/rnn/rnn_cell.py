@@ -1,4 +1,4 @@
-"""Cells beside the usual ones: dropout that stays over time, and projected states."""
+"""Cells beside the usual ones: dropout that stays over time, projected states, loops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gnomon.gluon.rnn.compound import BidirectionalCell
 from gnomon.gluon.rnn.modifier import ModifierCell
 from gnomon.gluon.rnn.sequence import formatted, functions, merged, time_axis
 
-__all__ = ["LSTMPCell", "VariationalDropoutCell"]
+__all__ = ["LSTMPCell", "VariationalDropoutCell", "dynamic_unroll"]
 
 
 class VariationalDropoutCell(ModifierCell):
@@ -167,3 +167,62 @@ class LSTMPCell(LSTMCell):
             name=f"{self._step}out",
         )
         return output, [output, memory]
+
+
+def dynamic_unroll(
+    cell: Any,
+    inputs: Any,
+    begin_state: Any,
+    drop_inputs: float = 0,
+    drop_outputs: float = 0,
+    layout: str = "TNC",
+    valid_length: Any = None,
+) -> tuple[Any, list[Any]]:
+    """Outputs and final states of a cell, by a loop over as many steps as `inputs` has.
+
+    A block that is compiled has the loop as one operator, which serves sequences of any length.
+
+    >>> import gnomon as mx
+    >>> cell = mx.gluon.rnn.GRUCell(4, input_size=3)
+    >>> cell.initialize()
+    >>> outputs, states = dynamic_unroll(cell, mx.nd.ones((5, 2, 3)), cell.begin_state(2))
+    >>> outputs.shape, [s.shape for s in states]
+    ((5, 2, 4), [(2, 4)])
+
+    Args:
+        cell: a cell that can be stepped.
+        inputs: one array with the axes of `layout`.
+        begin_state: the first states; None for zeros.
+        drop_inputs, drop_outputs: the shares that are dropped in training, the same at all steps.
+        layout: "TNC" or "NTC".
+        valid_length: for each sequence how long it is: outputs behind are 0, and the final states
+            are those at its end.
+
+    Raises:
+        ParamError: `inputs` is a list, or the layout another.
+    """
+    if isinstance(inputs, (list, tuple)):
+        got = f"{len(inputs)} arrays"
+        raise ParamError(complaint("dynamic_unroll", "inputs", "one array with all steps", got))
+    F, axis = functions(inputs), time_axis(layout)
+    states = list(cell._begun(inputs, layout, begin_state))
+    if axis == 1:
+        inputs = F.swapaxes(inputs, dim1=0, dim2=1)
+    if drop_inputs:
+        inputs = F.Dropout(inputs, p=drop_inputs, axes=(0,))
+
+    def step(given: Any, before: Any) -> tuple[Any, Any]:
+        part, number = given
+        output, after = cell(part, before)
+        if valid_length is not None:
+            goes_on = F.broadcast_greater(valid_length, number)
+            after = [F.where(goes_on, *pair) for pair in zip(after, before, strict=True)]
+        return output, after
+
+    numbers = F.reshape(F.contrib.arange_like(inputs, axis=0), shape=(-1, 1))
+    outputs, states = F.contrib.foreach(step, [inputs, numbers], states)
+    if drop_outputs:
+        outputs = F.Dropout(outputs, p=drop_outputs, axes=(0,))
+    if valid_length is not None:
+        outputs = F.SequenceMask(outputs, valid_length, use_sequence_length=True)
+    return (F.swapaxes(outputs, dim1=0, dim2=1) if axis == 1 else outputs), list(states)
