@@ -125,5 +125,5 @@ def test_a_loop_over_steps(layout):
         outputs, _ = unroll(cell, x, None, 0, 0.5, layout=layout)
     dropped = (outputs.asnumpy() == 0).all(axis=layout.find("T"))
     assert (dropped == (outputs.asnumpy() == 0).any(axis=layout.find("T"))).all()
-    with pytest.raises(ParamError, match=r"dynamic_unroll: argument 'inputs'.*got 5 arrays"):
+    with pytest.raises(ParamError, match=r"dynamic_unroll: argument 'inputs'.*got . arrays"):
         unroll(cell, list(x), None)
