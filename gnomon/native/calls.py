@@ -191,8 +191,7 @@ class Calls(Expressions):
     def do_isinstance(self, node: ast.expr, cls: ast.expr) -> Value:
         owner, wanted = self.operands([node, cls])
         owner = self.firm(self.boxed(owner))
-        self.unit.needs("kit.is")
-        return Value(self.value(f"call i1 @kit.is(ptr {owner.text}, ptr {wanted.text})"), BOOL)
+        return Value(self.call("kit.is", "i1", ("ptr", owner.text), ("ptr", wanted.text)), BOOL)
 
     def do_int(self, node: ast.expr) -> Value:
         value = self.plain(node)
@@ -221,14 +220,12 @@ class Calls(Expressions):
             raise KitError("tuple() is for a variable of Parts")
         self.emit(f"store ptr null, ptr %v{value.name}")
         self.set.discard(value.name)
-        self.unit.needs("kit.filled")
-        self.emit(f"call void @kit.filled(ptr {value.text})")
+        self.call("kit.filled", "void", ("ptr", value.text))
         return Value(value.text, Kind("ptr", tuple, value.kind.items), owned=True)
 
     def do_popped(self, node: ast.expr) -> Value:
         owner = self.firm(self.of(node))
-        self.unit.needs("kit.popped")
-        made = self.value(f"call ptr @kit.popped(ptr {owner.text})")
+        made = self.call("kit.popped", "ptr", ("ptr", owner.text))
         return self.made(made, owner.kind.item())
 
     def do_parts(self, node: ast.expr) -> Value:

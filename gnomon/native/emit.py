@@ -86,7 +86,7 @@ class Emitter:
         self._count = self.moment = 0
         self._exits: dict[str, int] = {}
         self._fails: set[str] = set()
-        self._raised: dict[str, list[tuple[int, str]]] = {}
+        self._raised: dict[str, list[tuple[str, str, str]]] = {}
         self._defs: dict[str, list[int]] = {}
         self._uses: dict[str, list[int]] = {}
         self._runs: list[tuple[int, str]] = []
@@ -194,19 +194,25 @@ class Emitter:
         if last and self.loop is None and not value.owned:
             self.emit(f"store ptr null, ptr %v{name}")
         elif not value.owned:
-            self.call("Py_IncRef", "void", ("ptr", value.text))
+            self.increase(value.text)
         return value.text
+
+    def increase(self, text: str) -> None:
+        """A reference more to an object."""
+        self.emit(f"call void @kit.take(ptr {text})")
+
+    def decrease(self, text: str) -> None:
+        """A reference less to an object, or to null."""
+        self.call("kit.drop", "void", ("ptr", text))
 
     def drop(self, value: Value) -> None:
         """Let go of a value, if that is owned."""
         if value.owned:
-            self.call("Py_DecRef", "void", ("ptr", value.text))
-            self.runs(self.letting_go(value.kind))
+            self.drop_maybe(value.text, value.kind)
 
     def drop_maybe(self, text: str, kind: Kind) -> None:
         """Let go of what may be null."""
-        self.unit.needs("kit.drop")
-        self.emit(f"call void @kit.drop(ptr {text})")
+        self.decrease(text)
         self.runs(self.letting_go(kind))
 
     def declare(self, name: str, kind: Kind) -> Kind:
@@ -292,7 +298,7 @@ class Emitter:
         """End with an error of that class if something is wrong."""
         fine, where = self.label(), self.failure()
         self.branch(wrong, f"raise.{where}", fine, rare=True)
-        case = self.unit.error(cls, said), f"%{self.block}"
+        case = f"@{cls.__name__}", self.unit.text_symbol(said), self.block
         self._raised.setdefault(where, []).append(case)
         self.at(fine)
 
@@ -311,9 +317,11 @@ class Emitter:
     def finish(self) -> str:
         """The body's text, with all ways out."""
         for where, cases in self._raised.items():
-            which = ", ".join(f"[{k}, {at}]" for k, at in cases)
-            self.lines += [f"raise.{where}:", f"  %which.{where} = phi i32 {which}"]
-            self.emit(f"call void @kit.raise(i32 %which.{where})")
+            classes = ", ".join(f"[{cls}, %{at}]" for cls, _, at in cases)
+            said = ", ".join(f"[{text}, %{at}]" for _, text, at in cases)
+            self.lines += [f"raise.{where}:"]
+            error = self.value(f"phi ptr {classes}"), self.value(f"phi ptr {said}")
+            self.call("PyErr_SetString", "void", *(("ptr", x) for x in error))
             self.go(where)
         for where in sorted(self._fails):
             self.lines += [f"fail.{where}:"]

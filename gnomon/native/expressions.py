@@ -235,12 +235,12 @@ class Expressions(Conversions):
         loose = [v for v in values if v.kind.is_object and not v.owned and not v.steady]
         loose = [v for v in loose if not v.name and not v.root] if runs else []
         for value in loose:
-            self.call("Py_IncRef", "void", ("ptr", value.text))
+            self.increase(value.text)
         text = act()
         self.runs(runs)
         self.use(values)
         for value in loose:
-            self.call("Py_DecRef", "void", ("ptr", value.text))
+            self.decrease(value.text)
         if drop:
             for value in values:
                 if value.kind.is_object:

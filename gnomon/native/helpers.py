@@ -1,24 +1,55 @@
-"""What native functions share, as text: ways out that are rarely gone, and lists' ends."""
+"""What native functions share, as text: references, ends of lists, classes of arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from gnomon.native.method import for_good, native_code
+from gnomon.runtime import fields
+from gnomon.runtime.once import once
 
-HELPERS = {
-    "kit.drop": """
-define internal void @kit.drop(ptr %x) noinline nounwind {
+NAMES = ("kit.drop", "kit.filled", "kit.fits", "kit.is", "kit.popped")
+
+_COUNTED = """
+define void @kit.drop(ptr %x) nounwind {
   %nothing = icmp eq ptr %x, null
   br i1 %nothing, label %done, label %some
 some:
-  call void @Py_DecRef(ptr %x)
-  br label %done
+  %at = getelementptr i8, ptr %x, i64 <count>
+  %count = load i64, ptr %at
+  %less = sub i64 %count, 1
+  %end = icmp eq i64 %less, 0
+  br i1 %end, label %last, label %rest
+rest:
+  store i64 %less, ptr %at
+  ret void
+last:
+  tail call void @Py_DecRef(ptr %x)
+  ret void
 done:
   ret void
 }
-""",
-    "kit.popped": """
+"""
+_ASKED = """
+define void @kit.drop(ptr %x) nounwind {
+  tail call void @Py_DecRef(ptr %x)
+  ret void
+}
+"""
+_TEXT = """
+@None = external global i64
+@TypeError = external global i64
+declare ptr @PyErr_Format(ptr, ptr, ...)
+declare ptr @PyList_GetItem(ptr, i64)
+declare i32 @PyList_SetSlice(ptr, i64, i64, ptr)
+declare i64 @PyList_Size(ptr)
+declare ptr @PyTuple_GetItem(ptr, i64)
+declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+declare i64 @PyTuple_Size(ptr)
+declare i32 @PyType_IsSubtype(ptr, ptr)
+declare void @Py_DecRef(ptr)
+declare void @Py_IncRef(ptr)
+
 ; the last of a list, taken out, or None
-define internal ptr @kit.popped(ptr %list) noinline nounwind {
+define ptr @kit.popped(ptr %list) nounwind {
   %n = call i64 @PyList_Size(ptr %list)
   %empty = icmp eq i64 %n, 0
   br i1 %empty, label %nothing, label %some
@@ -37,10 +68,8 @@ take:
 done:
   ret ptr %found
 }
-""",
-    "kit.filled": """
 ; has None in the places of a tuple that were not set
-define internal void @kit.filled(ptr %tuple) noinline nounwind {
+define void @kit.filled(ptr %tuple) nounwind {
 entry:
   %n = call i64 @PyTuple_Size(ptr %tuple)
   br label %head
@@ -62,10 +91,8 @@ on:
 done:
   ret void
 }
-""",
-    "kit.is": """
 ; whether an object is of a class
-define internal i1 @kit.is(ptr %x, ptr %class) noinline nounwind {
+define i1 @kit.is(ptr %x, ptr %class) nounwind {
   %at = getelementptr i8, ptr %x, i64 <type>
   %type = load ptr, ptr %at
   %same = icmp eq ptr %type, %class
@@ -77,54 +104,85 @@ ask:
 yes:
   ret i1 true
 }
-""",
+; whether Python gives what the checks say: how many, then of each the class, None where any will
+; do, whether it may be None, and how an error calls it
+define i1 @kit.fits(ptr %args, i64 %given, ptr %checks) nounwind {
+entry:
+  %count = load i64, ptr %checks
+  %name.at = getelementptr ptr, ptr %checks, i64 1
+  %name = load ptr, ptr %name.at
+  %first = getelementptr ptr, ptr %checks, i64 2
+  %right = icmp eq i64 %given, %count
+  br i1 %right, label %head, label %many
+many:
+  %m = call ptr (ptr, ptr, ...) @PyErr_Format(ptr @TypeError, ptr @takes, ptr %name, i64 %count)
+  ret i1 false
+head:
+  %i = phi i64 [0, %entry], [%i.next, %on]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %look, label %fine
+look:
+  %check = getelementptr [3 x ptr], ptr %first, i64 %i
+  %class = load ptr, ptr %check
+  %x.at = getelementptr ptr, ptr %args, i64 %i
+  %x = load ptr, ptr %x.at
+  %other.at = getelementptr ptr, ptr %check, i64 1
+  %other = load ptr, ptr %other.at
+  %any = icmp eq ptr %class, null
+  %allowed = icmp eq ptr %x, %other
+  %yes = or i1 %any, %allowed
+  br i1 %yes, label %on, label %ask
+ask:
+  %type.at = getelementptr i8, ptr %x, i64 <type>
+  %type = load ptr, ptr %type.at
+  %below = call i32 @PyType_IsSubtype(ptr %type, ptr %class)
+  %is = icmp ne i32 %below, 0
+  br i1 %is, label %on, label %wrong
+wrong:
+  %what.at = getelementptr ptr, ptr %check, i64 2
+  %what = load ptr, ptr %what.at
+  %w = call ptr (ptr, ptr, ...) @PyErr_Format(ptr @TypeError, ptr @needs, ptr %name, ptr %what)
+  ret i1 false
+on:
+  %i.next = add i64 %i, 1
+  br label %head
+fine:
+  ret i1 true
 }
-_CALLED = {
-    "PyErr_SetString": "void (ptr, ptr)",
-    "PyList_GetItem": "ptr (ptr, i64)",
-    "PyList_SetSlice": "i32 (ptr, i64, i64, ptr)",
-    "PyList_Size": "i64 (ptr)",
-    "PyTuple_GetItem": "ptr (ptr, i64)",
-    "PyTuple_SetItem": "i32 (ptr, i64, ptr)",
-    "PyTuple_Size": "i64 (ptr)",
-    "PyType_IsSubtype": "i32 (ptr, ptr)",
-    "Py_DecRef": "void (ptr)",
-    "Py_IncRef": "void (ptr)",
-}
+@takes = private constant [23 x i8] c"%s takes %zd arguments\\00"
+@needs = private constant [28 x i8] c"%s: argument %s is expected\\00"
+"""
 
 
-def called(text: str) -> dict[str, tuple[str, list[str]]]:
-    """The functions in C that a helper calls: their results and arguments."""
-    found = {}
-    for name, signature in _CALLED.items():
-        if f"@{name}(" in text:
-            result, _, given = signature.removesuffix(")").partition(" (")
-            found[name] = result, given.split(", ") if given else []
-    return found
-
-
-def raising(errors: Sequence[tuple[str, str]]) -> str:
-    """The function that raises an error: a class and a text, by the number of the pair."""
-    parts = [f"{said}\0".encode() for _, said in errors]
-    starts = [sum(map(len, parts[:k])) for k in range(len(parts))]
-    classes = sorted({name for name, _ in errors})
-    words = [classes.index(name) << 24 | at for (name, _), at in zip(errors, starts, strict=True)]
-    data = b"".join(parts)
-    shown = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in data)
-    cases = "".join(f"    i32 {k}, label %class.{k}\n" for k in range(len(classes)))
-    raised = "".join(
-        f"class.{k}:\n  call void @PyErr_SetString(ptr @{name}, ptr %text)\n  ret void\n"
-        for k, name in enumerate(classes)
+@once
+def shared() -> dict[str, int]:
+    """The addresses of these functions, by name."""
+    count = fields.count_offset()
+    text = _TEXT + (_ASKED if count is None else _COUNTED)
+    code = native_code(
+        text,
+        {"type": fields.type_offset(), "count": count or 0},
+        {"TypeError": id(TypeError)},
     )
-    return f"""@said = private constant [{len(data)} x i8] c"{shown}"
-@errors = private constant [{len(words)} x i32] [{", ".join(f"i32 {w}" for w in words)}]
-define internal void @kit.raise(i32 %k) noinline cold nounwind {{
-  %at = getelementptr [{len(words)} x i32], ptr @errors, i32 0, i32 %k
-  %word = load i32, ptr %at
-  %which = lshr i32 %word, 24
-  %start = and i32 %word, 16777215
-  %text = getelementptr i8, ptr @said, i32 %start
-  switch i32 %which, label %class.0 [
-{cases}  ]
-{raised}}}
+    return {name: for_good(code).address(name) for name in NAMES}
+
+
+def taking() -> str:
+    """The function that takes a reference: as objects count them, or by Python."""
+    count = fields.count_offset()
+    if count is None:
+        body = "call void @Py_IncRef(ptr %x)"
+        head = "declare void @Py_IncRef(ptr)\n"
+    else:
+        head, body = (
+            "",
+            f"""%at = getelementptr i8, ptr %x, i64 {count}
+  %count = load i64, ptr %at
+  %more = add i64 %count, 1
+  store i64 %more, ptr %at""",
+        )
+    return f"""{head}define internal void @kit.take(ptr %x) alwaysinline nounwind {{
+  {body}
+  ret void
+}}
 """

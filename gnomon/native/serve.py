@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from gnomon.native.helpers import shared
 from gnomon.native.kinds import NoSource
 from gnomon.native.method import Method, bound, for_good, method_of
 from gnomon.native.unit import ALWAYS, Unit, name_of, stamp
@@ -110,7 +111,7 @@ def _symbols(beside: bytes) -> dict[str, int]:
 def _addresses(things: list[Any], called: list[str]) -> dict[str, int]:
     """Where objects lie, which stay for good, and functions in C."""
     for_good(things)
-    symbols = {f"thing.{k}": id(thing) for k, thing in enumerate(things)}
+    symbols = shared() | {f"thing.{k}": id(thing) for k, thing in enumerate(things)}
     symbols |= {name_of(thing): id(thing) for thing in ALWAYS}
     for name in called:
         address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value

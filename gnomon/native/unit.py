@@ -17,10 +17,10 @@ from pathlib import Path
 from types import CodeType, NoneType
 from typing import Any, get_args
 
-from gnomon.native import helpers
 from gnomon.native.calls import Calls
 from gnomon.native.emit import Facts, Value
 from gnomon.native.function import Made, make
+from gnomon.native.helpers import taking
 from gnomon.native.kinds import PLAIN, Kind, KitError, NoSource, meaning
 from gnomon.native.words import Words
 from gnomon.runtime import fields
@@ -41,8 +41,7 @@ class Unit:
     def __init__(self, functions: Sequence[Any], as_methods: bool = False) -> None:
         self._made: dict[Any, Made | None] = {}
         self._declared: dict[str, tuple[str, list[str]]] = {}
-        self._helpers: dict[str, str] = {}
-        self._errors: list[tuple[str, str]] = []  # classes, and what they say
+        self._texts: dict[str, str] = {}
         self.things: dict[tuple[str, str], Any] = {}  # objects in the text, by where they are found
         self._numbers: dict[tuple[str, str], int] = {}
         self._slots: dict[tuple[str, str, str], int] = {}
@@ -69,10 +68,6 @@ class Unit:
     def declare(self, name: str, result: str, types: list[str]) -> None:
         self._declared.setdefault(name, (result, types))
 
-    def needs(self, name: str) -> None:
-        """A helper is called."""
-        self._helpers[name] = helpers.HELPERS[name].replace("<type>", str(self.type_offset()))
-
     def literal(self, number: int) -> str:
         """A number as an object in the text."""
         return self._thing(number, "", repr(number))
@@ -85,12 +80,13 @@ class Unit:
         self.things.setdefault((module, shown), thing)
         return f"@thing.{[*self.things].index((module, shown))}"
 
-    def error(self, cls: type, said: str) -> int:
-        """The number by which an error is raised."""
-        pair = cls.__name__, said
-        if pair not in self._errors:
-            self._errors.append(pair)
-        return self._errors.index(pair)
+    def text_symbol(self, said: str) -> str:
+        """A text in the text, for functions in C."""
+        name = f'@"said.{said}"'
+        data = f"{said}\0".encode()
+        shown = "".join(f"\\{b:02X}" for b in data)
+        self._texts[name] = f'{name} = private constant [{len(data)} x i8] c"{shown}"\n'
+        return name
 
     def symbol(self, thing: Any, shown: str, space: Mapping[str, Any]) -> str:
         """An object in the text: by where it is found again."""
@@ -119,16 +115,13 @@ class Unit:
 
     def _whole(self, entries: Sequence[str]) -> str:
         parts = [made.text for made in self._made.values() if made is not None]
-        parts = [_inlined(text, parts) for text in parts]
-        if self._errors:
-            self._helpers["kit.raise"] = helpers.raising(self._errors)
-        declared = dict(self._declared)
-        for text in self._helpers.values():
-            declared.update(helpers.called(text))
+        parts = [_inlined(text, [*parts, *entries]) for text in parts]
         things = [f"thing.{k}" for k in range(len(self.things))] + [*map(name_of, ALWAYS)]
         head = [f"@{name} = external global i64\n" for name in things]
-        head += [f"declare {r} @{name}({', '.join(a)})\n" for name, (r, a) in declared.items()]
-        return "".join([*head, *self._helpers.values(), *parts, *entries, _HINTS])
+        head += [
+            f"declare {r} @{name}({', '.join(a)})\n" for name, (r, a) in self._declared.items()
+        ]
+        return "".join([*head, taking(), *self._texts.values(), *parts, *entries, _HINTS])
 
     def _relied(self) -> dict[str, Any]:
         return {
@@ -145,11 +138,9 @@ def _inlined(text: str, parts: Sequence[str]) -> str:
     """A function that is to be part of those who call it, if it is short, or one alone does."""
     head, _, _ = text.partition(" nounwind {")
     name = head[head.index("@") : head.index("(")]
-    calls = sum(part.count(f"{name}(") for part in parts) - 1
+    calls = sum(part.count(f"{name}(") for part in parts) - 1  # one is its own head
     short = text.count("\n") < _SHORT
-    return (
-        text.replace(" nounwind {", " alwaysinline nounwind {", 1) if calls <= 1 or short else text
-    )
+    return text.replace(" nounwind", " alwaysinline nounwind", 1) if calls <= 1 or short else text
 
 
 def name_of(thing: Any) -> str:
@@ -224,13 +215,11 @@ class Entry(Calls):
 
     def text(self) -> str:
         """The function's text; it has the name of the one in Python."""
-        made = self.made_of
-        count = len(made.names) - self.as_method
-        bare = self.as_method and not count  # a method without arguments gets none
-        if not bare:
-            self._refuse_unless(self.value(f"icmp eq i64 %count, {count}"),
-                                f"{self.function.__name__} takes {count} arguments")  # fmt: skip
-        values = [self._argument(k - self.as_method) for k in range(len(made.names))]
+        made, name = self.made_of, self.function.__name__
+        first = int(self.as_method)
+        self.bare = self.as_method and len(made.names) == 1  # a method without arguments gets none
+        checks = "" if self.bare else self._check(first)
+        values = [self._argument(k) for k in range(len(made.names))]
         shown = ", ".join(f"{v.kind.llvm} {v.text}" for v in values)
         text = self.value(f"call {made.returns.llvm} {made.symbol}({shown})")
         if made.returns.is_object:
@@ -238,48 +227,70 @@ class Entry(Calls):
         else:
             status = self.status(text, made.returns, made.facts.fails)
             self.result(self.take(self.boxed(status)))
-        given = "ptr %self, ptr %args" + ("" if bare else ", i64 %count")
-        return f"define ptr @{self.function.__name__}({given}) nounwind {{\n{self.finish()}\n}}\n"
+        given = "ptr %self, ptr %args" + ("" if self.bare else ", i64 %count")
+        return f"{checks}define ptr @{name}({given}) nounwind {{\n{self.finish()}\n}}\n"
 
     def _object(self, text: str) -> None:
         if self.made_of.facts.lends:
             if self.made_of.facts.fails:
                 self.check(self.value(f"icmp eq ptr {text}, null"))
-            self.call("Py_IncRef", "void", ("ptr", text))
+            self.increase(text)
         self.result(text)
+
+    def _given(self, k: int) -> str:
+        """The object that Python gives for a parameter."""
+        if k < self.as_method:
+            return "%self"
+        place = self.value(f"getelementptr ptr, ptr %args, i64 {k - self.as_method}")
+        return self.value(f"load ptr, ptr {place}")
 
     def _argument(self, k: int) -> Value:
         """What Python gives, in the form that the native function takes."""
-        made, at = self.made_of, k + self.as_method
-        text = "%self"
-        if k >= 0:
-            place = self.value(f"getelementptr ptr, ptr %args, i64 {k}")
-            text = self.value(f"load ptr, ptr {place}")
-        kind, name = made.kinds[at], made.names[at]
-        if kind.llvm in PLAIN or kind.cls is Words:
-            if kind.cls is Words:
-                raise KitError(f"{self.function.__name__}: {name!r}: Python gives no Words")
-            return self.unboxed(Value(text, Kind("ptr", kind.cls)))
-        if kind.cls is not object and k >= 0:
-            self._check_class(text, kind, name)
-        return Value(text, kind, steady=True)
+        kind, name = self.made_of.kinds[k], self.made_of.names[k]
+        if kind.cls is Words:
+            raise KitError(f"{self.function.__name__}: {name!r}: Python gives no Words")
+        if kind.llvm in PLAIN:
+            return self.unboxed(Value(self._given(k), Kind("ptr", kind.cls)))
+        return Value(self._given(k), kind, steady=True)
 
-    def _check_class(self, text: str, kind: Kind, name: str) -> None:
-        """Raise a TypeError for an argument of another class."""
-        fine, look = self.label(), self.label()
-        if _takes_none(self.function.__annotations__[name], self.space):
-            self.branch(self.value(f"icmp eq ptr {text}, @None"), fine, look)
-            self.at(look)
-        self.unit.needs("kit.is")
-        wanted = self.unit.class_symbol(kind.cls)
-        below = self.label()
-        self.branch(self.value(f"icmp eq ptr {self.class_at(text)}, {wanted}"), fine, below)
-        self.at(below)
-        fits = self.value(f"call i1 @kit.is(ptr {text}, ptr {wanted})")
-        what = f"{self.function.__name__}: argument {name!r}: {kind} is expected"
-        self._refuse_unless(fits, what)
+    def _check(self, first: int) -> str:
+        """Look at the number and the classes of arguments: at once if they are exactly those said.
+
+        Gives the table by which others are looked at.
+        """
+        made, name = self.made_of, self.function.__name__
+        fine, look, rows = self.label(), self.label(), []
+        self._unless(self.value(f"icmp ne i64 %count, {len(made.names) - first}"), look)
+        for k in range(first, len(made.names)):
+            kind, none = (
+                made.kinds[k],
+                _takes_none(self.function.__annotations__[made.names[k]], self.space),
+            )
+            wanted = "null"
+            if kind.is_object and kind.cls is not object:
+                wanted = self.unit.class_symbol(kind.cls)
+                text, on = self._given(k), self.label()
+                if none:
+                    self.branch(self.value(f"icmp eq ptr {text}, @None"), on, label := self.label())
+                    self.at(label)
+                self._unless(self.value(f"icmp ne ptr {self.class_at(text)}, {wanted}"), look)
+                self.go(on)
+                self.at(on)
+            said = self.unit.text_symbol(f"{made.names[k]!r}: {kind}")
+            rows.append(f"ptr {wanted}, ptr {'@None' if none else 'null'}, ptr {said}")
+        self.go(fine)
+        self.at(look)
+        table = f'@"checks.{name}"'
+        fits = self.call("kit.fits", "i1", ("ptr", "%args"), ("i64", "%count"), ("ptr", table))
+        self.check(self.value(f"xor i1 {fits}, true"))
         self.go(fine)
         self.at(fine)
+        head = f"i64 {len(rows)}, ptr {self.unit.text_symbol(name)}"
+        types = "i64, ptr" + ", ptr, ptr, ptr" * len(rows)
+        return f"{table} = private constant {{{types}}} {{{', '.join([head, *rows])}}}\n"
 
-    def _refuse_unless(self, truth: str, said: str) -> None:
-        self.refuse(self.value(f"xor i1 {truth}, true"), TypeError, said)
+    def _unless(self, wrong: str, look: str) -> None:
+        """Go on, unless something is not exactly as said."""
+        fine = self.label()
+        self.branch(wrong, look, fine, rare=True)
+        self.at(fine)

@@ -69,6 +69,25 @@ def type_offset() -> int:
 
 
 @functools.cache
+def count_offset() -> int | None:
+    """Where an object has the number of its references; None where native code is not to count.
+
+    That is so where some objects are not counted (3.12 and later), or references are traced.
+    """
+
+    def change(thing: object) -> list[int]:
+        before = words(thing)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+        after = words(thing)
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(thing))
+        return [new - old for old, new in zip(before, after, strict=True)]
+
+    found = change(object())
+    usual = sorted(found) == [0] * (len(found) - 1) + [1] and change(None) == found
+    return found.index(1) * WORD if usual and not hasattr(sys, "gettotalrefcount") else None
+
+
+@functools.cache
 def slice_offsets() -> dict[str, int]:
     """Where a slice holds its start, stop and step."""
     marks = [object(), object(), object()]
