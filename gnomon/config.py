@@ -233,6 +233,13 @@ SETTINGS = {
             "Whether bound graphs are rewritten and fused; off, each operator is computed alone.",
         ),
         Setting(
+            "short_tracebacks",
+            bool,
+            True,
+            ("GNOMON_SHORT_TRACEBACKS",),
+            "Whether tracebacks of gnomon's errors leave out the frames inside gnomon.",
+        ),
+        Setting(
             "profiler_autostart",
             bool,
             False,

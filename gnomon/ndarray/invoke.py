@@ -17,6 +17,7 @@ from gnomon import engine
 from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.context import Context, current_context
 from gnomon.expr.node import Buffer, Expr
+from gnomon.frames import shorten
 from gnomon.ndarray import kinds, opaque, pending
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.infer import infer
@@ -49,26 +50,30 @@ def invoke(
         GnomonError: an array of the tape, or an input that its gradients may read, would be
             overwritten while recording.
     """
-    given = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
-    tapes = mode.recording and any(x._tape is not None for x in inputs)
-    if given is not None:
-        check_writes(op, given, inputs if tapes else ())
-    if kinds.compute is not None:
-        found = kinds.compute(op, inputs, given, ctx)
-        if found is not None:
-            return out if given is not None else found[0] if len(found) == 1 else found
-    place = ctx or _place(inputs, given)
-    if op.is_expression:
-        outputs = pending.apply(op, inputs, given, place) or compute(op, inputs, given, place)
-        context = None
-    else:
-        outputs, context = opaque.run(op, inputs, given, place, mode.training)
-    if tapes:
-        record(op, inputs, outputs, mode.training, context)
-    if given is not None:
-        return out
-    visible = op.num_visible_outputs
-    return outputs[0] if visible == 1 else outputs[:visible]
+    try:
+        given = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
+        tapes = mode.recording and any(x._tape is not None for x in inputs)
+        if given is not None:
+            check_writes(op, given, inputs if tapes else ())
+        if kinds.compute is not None:
+            found = kinds.compute(op, inputs, given, ctx)
+            if found is not None:
+                return out if given is not None else found[0] if len(found) == 1 else found
+        place = ctx or _place(inputs, given)
+        if op.is_expression:
+            outputs = pending.apply(op, inputs, given, place) or compute(op, inputs, given, place)
+            context = None
+        else:
+            outputs, context = opaque.run(op, inputs, given, place, mode.training)
+        if tapes:
+            record(op, inputs, outputs, mode.training, context)
+        if given is not None:
+            return out
+        visible = op.num_visible_outputs
+        return outputs[0] if visible == 1 else outputs[:visible]
+    except GnomonError as error:
+        shorten(error)
+        raise
 
 
 def _place(inputs: Sequence[Any], given: Outputs | None) -> Context:

@@ -201,7 +201,10 @@ class ReshapeLike(Op):
     def shapes(self, s: Shapes) -> None:
         rhs = s.need("rhs")
         if self.lhs_begin is None and self.lhs_end is None:
-            s["output"] = rhs[self.rhs_begin : self.rhs_end]
+            new, lhs = rhs[self.rhs_begin : self.rhs_end], s["lhs"]
+            if known(lhs) and known(new) and times(lhs or ()) != times(new):
+                raise s.refuse("lhs", f"as many elements as {show_shape(new)} has", lhs)
+            s["output"] = new
             return
         lhs = s.need("lhs")
         begin, end, _ = slice(self.lhs_begin, self.lhs_end).indices(len(lhs))

@@ -24,6 +24,7 @@ from gnomon.context import Context, current_context
 from gnomon.executor.bind import Arrays, Shared, Wanted, bind, simple_bind
 from gnomon.executor.executor import Executor
 from gnomon.files import reading, replacing
+from gnomon.frames import entrance
 from gnomon.graph import json, show
 from gnomon.graph.clean import without_casts
 from gnomon.graph.legacy import HIDDEN, hidden_key
@@ -186,6 +187,7 @@ class Symbol(Arithmetic, Methods):
 
     # inference ------------------------------------------------------------------------------
 
+    @entrance
     def infer_shape(self, *args: Any, **kwargs: Any) -> inference.Shapes:
         """Shapes of arguments, outputs and states, from those of some arguments.
 
@@ -197,10 +199,12 @@ class Symbol(Arithmetic, Methods):
         """
         return inference.shapes(self._graph, args, kwargs, partial=False)
 
+    @entrance
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> inference.Shapes:
         """As `infer_shape`, but what is known is given: () is unknown, 0 an unknown dimension."""
         return inference.shapes(self._graph, args, kwargs, partial=True)
 
+    @entrance
     def infer_type(self, *args: Any, **kwargs: Any) -> inference.Types:
         """NumPy types of arguments, outputs and states, from those of some arguments.
 
@@ -212,6 +216,7 @@ class Symbol(Arithmetic, Methods):
         """
         return inference.types(self._graph, args, kwargs, partial=False)
 
+    @entrance
     def infer_type_partial(self, *args: Any, **kwargs: Any) -> inference.Types:
         """As `infer_type`, but what is known is given: None is unknown."""
         return inference.types(self._graph, args, kwargs, partial=True)
@@ -245,6 +250,7 @@ class Symbol(Arithmetic, Methods):
 
     # execution ------------------------------------------------------------------------------
 
+    @entrance
     def bind(
         self,
         ctx: Context,
@@ -268,6 +274,7 @@ class Symbol(Arithmetic, Methods):
         arrays = Arrays(args, args_grad, grad_req, aux_states)
         return bind(self, ctx, arrays, group2ctx or {}, shared_exec)
 
+    @entrance
     def simple_bind(
         self,
         ctx: Context,

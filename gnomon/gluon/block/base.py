@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from gnomon import ndarray as nd
-from gnomon.base import ParamError, complaint
+from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.gluon.block import saved
+from gnomon.gluon.block.failure import tell
 from gnomon.gluon.block.hooks import HookHandle, attached
 from gnomon.gluon.block.naming import BlockScope, named
 from gnomon.gluon.block.summary import summarize
@@ -185,7 +186,11 @@ class Block:
         if self._forward_pre_hooks:
             for hook in [*self._forward_pre_hooks.values()]:
                 hook(self, args)
-        found = self.forward(*args)
+        try:
+            found = self.forward(*args)
+        except (GnomonError, NotImplementedError) as error:
+            tell(error, self, args)
+            raise
         if self._forward_hooks:
             for hook in [*self._forward_hooks.values()]:
                 hook(self, args, found)

@@ -1,0 +1,144 @@
+"""Mistakes of programs: what the error names, and which lines its traceback shows."""
+
+from __future__ import annotations
+
+import traceback
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon import config
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError
+from gnomon.gluon import nn
+
+
+def dense_net(**how):
+    net = nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(nn.Dense(4, in_units=3), nn.Dense(2, in_units=4))
+    net.initialize(**how)
+    return net
+
+
+class Wrong(mx.gluon.HybridBlock):
+    """Has a wrong line of its own around a network."""
+
+    def __init__(self):
+        super().__init__(prefix="wrong_")
+        with self.name_scope():
+            self.body = nn.Dense(2)
+
+    def hybrid_forward(self, F, x):
+        return self.body(F.dot(x, x))  # the wrong line
+
+
+def raised(kind, function):
+    with pytest.raises(kind) as found:
+        function()
+    return found.value
+
+
+def lines(error):
+    """Functions and lines of the traceback behind those of this file's helpers."""
+    rows = traceback.extract_tb(error.__traceback__)
+    return [
+        (row.name, row.line) for row in rows if row.name not in ("raised", "called", "<lambda>")
+    ]
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_a_wrong_shape_names_block_and_parameters(hybrid):
+    net = dense_net()
+    if hybrid:
+        net.hybridize()
+    error = raised(ShapeError, lambda: net(mx.nd.ones((2, 5))))
+    whole = "".join(traceback.format_exception(error))
+    assert str(error).startswith("HybridSequential 'net': " if hybrid else "Dense 'net_dense0': ")
+    assert "FullyConnected: argument 'weight': expected shape (4, 5), got (4, 3)" in str(error)
+    for words in ("net_dense0_weight", "(2, 5) float32"):
+        assert words in whole
+    assert lines(error) == [("__call__", "found = self.forward(*args)")]
+    assert whole.count("Traceback") == 1
+
+
+def test_the_line_of_a_block_of_the_program_is_shown():
+    net = Wrong()
+    net.initialize()
+    error = raised(ShapeError, lambda: net(mx.nd.ones((2, 5))))
+    assert str(error).startswith("Wrong 'wrong': dot: argument 'rhs'")
+    assert lines(error)[-1] == (
+        "hybrid_forward",
+        "return self.body(F.dot(x, x))  # the wrong line",
+    )
+    assert len(lines(error)) == 2
+
+
+def test_errors_of_functions_and_symbols_are_short():
+    x = mx.nd.ones((2, 3))
+    assert len(lines(raised(ShapeError, lambda: mx.nd.dot(x, x)))) <= 3
+    symbol = mx.sym.FullyConnected(mx.sym.var("a"), mx.sym.var("w"), num_hidden=3, name="fc")
+    error = raised(ShapeError, lambda: symbol.simple_bind(mx.cpu(), a=(2, 3), w=(4, 4)))
+    assert "node 'fc'" in str(error) and error.__cause__ is None
+    assert len(lines(error)) == 1
+
+
+def test_all_frames_are_there_where_they_are_wanted():
+    with config.using(short_tracebacks=False):
+        error = raised(ShapeError, lambda: dense_net()(mx.nd.ones((2, 5))))
+    assert len(lines(error)) > 8 and "Dense 'net_dense0': " in str(error)
+
+
+def test_other_exceptions_keep_their_frames():
+    class Fails(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return x.nothing_like_that
+
+    net = Fails()
+    error = raised(AttributeError, lambda: net(mx.nd.ones((2,))))
+    assert [name for name, _ in lines(error)][:2] == ["__call__", "forward"]
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_what_blocks_lack(hybrid):
+    class Empty(mx.gluon.HybridBlock):
+        pass
+
+    def called(net, *args):
+        if hybrid:
+            net.hybridize()
+        return net(*args)
+
+    x = mx.nd.ones((2, 3))
+    error = raised(NotImplementedError, lambda: called(Empty(), x))
+    assert "must define hybrid_forward" in str(error) and len(lines(error)) == 1
+    error = raised(GnomonError, lambda: called(nn.Dense(2, prefix="fc_"), x))
+    assert str(error).startswith("Dense 'fc': Parameter 'fc_weight' has not been initialized")
+    error = raised(GnomonError, lambda: called(dense_net(), x.as_in_context(mx.cpu(1))))
+    assert "Parameter 'net_dense0_weight' is not initialized on cpu(1), only on cpu(0)" in str(
+        error
+    )
+    error = raised(TypeError, lambda: called(dense_net(), np.ones((2, 3))))
+    assert "'net': argument 'inputs': expected NDArrays, or symbols, got ndarray" in str(error)
+    error = raised((DTypeError, GnomonError), lambda: called(dense_net(), x.astype("float64")))
+    assert "'net" in str(error)
+
+
+def test_shared_parameters_of_different_shapes():
+    first = nn.Dense(3, in_units=2, prefix="fc_")
+    error = raised(ParamError, lambda: nn.Dense(3, in_units=4, params=first.params))
+    assert "Parameter 'fc_weight': argument 'shape': expected (3, 2)" in str(error)
+    first = nn.Dense(3, prefix="fc_")
+    second = nn.Dense(3, prefix="other_", params=first.params)
+    first.initialize()
+    first(mx.nd.ones((1, 2)))
+    error = raised(ShapeError, lambda: second(mx.nd.ones((1, 5))))
+    assert "Dense 'other': FullyConnected: argument 'weight': expected shape (3, 5)" in str(error)
+    assert "parameters: fc_weight (3, 2)" in error.__notes__[0]
+
+
+def test_a_loss_of_shapes_that_differ():
+    loss = mx.gluon.loss.L2Loss(prefix="l2_")
+    error = raised(ShapeError, lambda: loss(mx.nd.ones((2, 3)), mx.nd.ones((2, 4))))
+    words = "L2Loss 'l2': reshape_like: argument 'lhs': expected as many elements as (2, 3) has"
+    assert str(error) == f"{words}, got (2, 4)"
