@@ -115,9 +115,7 @@ def test_what_blocks_lack(hybrid):
     error = raised(GnomonError, lambda: called(nn.Dense(2, prefix="fc_"), x))
     assert str(error).startswith("Dense 'fc': Parameter 'fc_weight' has not been initialized")
     error = raised(GnomonError, lambda: called(dense_net(), x.as_in_context(mx.cpu(1))))
-    assert "Parameter 'net_dense0_weight' is not initialized on cpu(1), only on cpu(0)" in str(
-        error
-    )
+    assert "Parameter 'net_dense0_weight' is not initialized on cpu(1), only on" in str(error)
     error = raised(TypeError, lambda: called(dense_net(), np.ones((2, 3))))
     assert "'net': argument 'inputs': expected NDArrays, or symbols, got ndarray" in str(error)
     error = raised((DTypeError, GnomonError), lambda: called(dense_net(), x.astype("float64")))
