@@ -3,8 +3,10 @@
 import os
 import tempfile
 
+import pytest
 from hypothesis import settings
 
+from gnomon.ndarray import window
 from gnomon.runtime.dnn.library import why_not
 
 collect_ignore_glob = ["**/make*.py"]  # run by hand: they need MXNet or other programs
@@ -20,6 +22,12 @@ os.environ["GNOMON_CACHE_DIR"] = _cache.name
 # by the fallback too
 _no_onednn = why_not()
 collect_ignore = ["runtime/test_dnn.py"] if _no_onednn else []
+
+
+@pytest.fixture(autouse=True, scope="session")
+def chains_met_again_are_compiled():
+    """So that tests of few rounds run them both ways: as single operators, and as one kernel."""
+    window.OFTEN = 1
 
 
 def pytest_report_header():

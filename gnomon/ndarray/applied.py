@@ -15,13 +15,12 @@ from gnomon.ndarray.again import Entry, Repeat, repeating
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke, recipe_of
 from gnomon.ndarray.join import Join, joining
+from gnomon.ndarray.kept import LEARNT
 from gnomon.ndarray.mode import mode
 from gnomon.ndarray.numbers import home_of, word
 from gnomon.ndarray.trace import SMALL, of_inputs_alone
 from gnomon.ndarray.window import here
 from gnomon.ops import registry
-
-_KEPT = 64  # sets of layouts that one operator is quick for
 
 
 class Applied:
@@ -39,7 +38,7 @@ class Applied:
         self._join: Join | None = None  # its native form where it waits
         self._repeat: Repeat = repeating()
         self._known: dict[Any, Entry] = {}  # what that may repeat
-        self._long: set[Any] = set()  # operands whose kernel is too long for that
+        self._long: dict[Any, None] = {}  # operands whose kernel is too long for that
 
     def __call__(self, arrays: tuple[Any, ...], out: Any = None, ctx: Context | None = None) -> Any:
         """The operator's outputs; None where an operand is no array, and nothing was done."""
@@ -66,14 +65,12 @@ class Applied:
             if key in self._long or (out is not None and out._layout.nbytes > SMALL):
                 return
             recipe, home = recipe_of(self.op, arrays, None if out is None else [out])
-            kept: Any = self._long if recipe.address is None else self._known
-            if len(kept) >= _KEPT:
-                kept.clear()
             if recipe.address is None:
-                self._long.add(key)
+                LEARNT.put(self._long, key, None)
                 return
             numbers = tuple(word(home.values[n.place], n) for n in recipe.numbers)
-            self._known[key] = recipe.address, tuple(recipe.given[0]), numbers, recipe
+            entry = recipe.address, tuple(recipe.given[0]), numbers, recipe
+            LEARNT.put(self._known, key, entry)
 
 
 def _listed(made: Any) -> list[Any]:

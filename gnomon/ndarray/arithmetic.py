@@ -14,6 +14,7 @@ from gnomon.ndarray.applied import applying
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
 from gnomon.ndarray.join import Join, joining
+from gnomon.ndarray.kept import LEARNT
 from gnomon.ndarray.layout import Layout
 from gnomon.ndarray.numbers import home_of
 from gnomon.ndarray.trace import Rule
@@ -24,7 +25,6 @@ from gnomon.ops.binary import FORMS
 
 Method = Callable[[Any, Any], Any]
 
-_KEPT = 256  # pairs of layouts that a function is quick for
 _EXACT = 1 << 53  # up to here, Python's integers are floats
 
 
@@ -138,9 +138,7 @@ class Quick:
         rule: Rule | None = home.kind.rules.get((lhs, rhs))
         if rule is None or (self.inside and rule.shape != lhs.shape):
             return None
-        if len(self.rules) >= _KEPT:
-            self.rules.clear()
-        self.rules[lhs, rhs] = rule
+        LEARNT.put(self.rules, (lhs, rhs), rule)
         return rule
 
     def _learn(self) -> None:

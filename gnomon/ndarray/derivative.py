@@ -13,6 +13,7 @@ from gnomon.graph.gradient import Gradient
 from gnomon.ndarray import kinds, opaque
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import anchors_of, invoke, launch
+from gnomon.ndarray.kept import RECIPES
 from gnomon.ndarray.layout import Layout, dense
 from gnomon.ndarray.recipe import Dest, Draws, Recipe, Work
 from gnomon.ndarray.tape import Call, Network, Node
@@ -74,7 +75,8 @@ def _computed(node: Node, reads: Sequence[Any], wanted: tuple[int, ...], dests: 
     recipes = gradient.__dict__.setdefault("_recipes", {})
     recipe = recipes.get(key)
     if recipe is None:
-        recipe = recipes[key] = _recipe(gradient, train, wanted, layouts, savers, anchors)
+        recipe = _recipe(gradient, train, wanted, layouts, savers, anchors)
+        RECIPES.put(recipes, key, recipe)
     launch(recipe, gradient.name, inputs, outputs, (), ctx)
     found: Grads = [None] * len(node.inputs)
     for k, array in zip(wanted, outputs, strict=True):

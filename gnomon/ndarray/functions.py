@@ -11,12 +11,12 @@ from gnomon.context import Context
 from gnomon.ndarray.applied import Applied
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.invoke import invoke
+from gnomon.ndarray.kept import LEARNT
 from gnomon.ops import registry
 from gnomon.ops.namespace import Functions
 from gnomon.ops.param import told_apart
 from gnomon.ops.signature import ANY_KIND, dress, sort
 
-_KEPT = 256  # sets of parameters that a function is quick for
 _TAIL = [inspect.Parameter(name, ANY_KIND, default=None) for name in ("out", "name")]
 
 
@@ -53,9 +53,7 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
         op, inputs, out, ctx = _understood(cls, args, kwargs, out)
         alike = key is not None and not (cls.open_inputs or cls.interleaved)
         if alike and ctx is None and not any(map(is_array, given)):
-            if len(known) >= _KEPT:
-                known.clear()
-            known[key] = Applied(op)
+            LEARNT.put(known, key, Applied(op))
         return invoke(op, inputs, out, ctx)
 
     return dress(call, cls, name, module, "NDArray", _TAIL)

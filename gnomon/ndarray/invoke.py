@@ -21,14 +21,13 @@ from gnomon.frames import shorten
 from gnomon.ndarray import kinds, opaque, pending
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.infer import infer
+from gnomon.ndarray.kept import RECIPES
 from gnomon.ndarray.layout import Layout, dense
 from gnomon.ndarray.mode import mode
 from gnomon.ndarray.numbers import Home, home_of, keep_alone, probed, word
 from gnomon.ndarray.recipe import Alike, Dest, Draws, NotShared, Recipe, Work, dispatch
 from gnomon.ndarray.tape import record
 from gnomon.resource import generator
-
-_RECIPES_KEPT = 64  # in one home; programs with more layouts than that make them again
 
 Outputs = list[Any]
 
@@ -151,7 +150,7 @@ def recipe_of(op: Any, inputs: Sequence[Any], given: Outputs | None) -> tuple[Re
     recipe = home.kind.recipes.get(key)
     if recipe is None:
         recipe, home = _new_recipe(op, home, [x._layout for x in inputs], given, anchors)
-        home.kind.recipes[key] = recipe
+        RECIPES.put(home.kind.recipes, key, recipe)
     return recipe, home
 
 
@@ -164,8 +163,6 @@ def _new_recipe(
     except NotShared as found:
         home = keep_alone(op, isinstance(found, Alike))
         recipe = _forward(op, inputs, given, anchors)
-    if len(home.kind.recipes) >= _RECIPES_KEPT:
-        home.kind.recipes.clear()
     return recipe, home
 
 

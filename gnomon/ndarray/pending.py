@@ -25,8 +25,8 @@ An operator that writes into a pending array (`y += x`) gives it another place i
 no memory that anybody could look at. So it is with an array in memory at which no other array
 looks: it gives that memory to the window as the *home* of its new value, which is put there when
 the window is computed. Where another array does look (a view, an executor), the write is pushed at
-once. A chain on small arrays that is met for the first time is computed by its operators' own
-kernels, since most of those are not met again.
+once. A chain on small arrays is computed by its operators' own kernels until it has been met so
+often that one kernel for it pays (see `OFTEN` in `window.py`).
 
 The usual statement (an operator of Python on two arrays, or an array and a number, met before) is
 entered by native code (`join.py`), a short kernel that nobody is in the way of runs by one native

@@ -20,6 +20,7 @@ from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar, cast
 from gnomon.expr.walk import postorder
 from gnomon.native.words import whole
 from gnomon.ndarray.infer import infer
+from gnomon.ndarray.kept import LEARNT
 from gnomon.ndarray.layout import Layout, dense
 from gnomon.ndarray.numbers import Home, matched, probed, words_of
 from gnomon.ndarray.recipe import Dest, Draws, Recipe, Work
@@ -28,7 +29,6 @@ SMALL = 1 << 16  # bytes of a result: beyond, a chain's memory traffic weighs mo
 MOST = 128  # operators in a trace
 MOST_OF_SMALL = 24
 _KEPT = 8192  # stages and recipes in all; beyond, they are learnt anew
-_RULES_KEPT = 256  # of one kind of operator
 
 _ASKED = {"train", "random"}  # what the value of a map does not depend on
 
@@ -69,11 +69,11 @@ def rule_of(op: Any, home: Home, layouts: Layouts) -> Rule | None:
         ShapeError, DTypeError: it does not take such operands.
     """
     rules = home.kind.rules
-    if layouts not in rules:
-        if len(rules) >= _RULES_KEPT:
-            rules.clear()
-        rules[layouts] = _rule(op, home, layouts)
-    found: Rule | None = rules[layouts]
+    try:
+        found: Rule | None = rules[layouts]
+    except KeyError:
+        found = _rule(op, home, layouts)
+        LEARNT.put(rules, layouts, found)
     return found
 
 
@@ -163,7 +163,7 @@ class Stage:
         self.after = {}
         self.recipes: dict[Any, Recipe] = {}
         self.sole = None
-        self.met = False  # whether it was computed before, if not as one kernel
+        self.met = 0  # how often it was computed operator by operator
 
     def next(self, rule: Rule, operands: tuple[int, ...], layouts: Layouts) -> Stage:
         """The stage after one more operator, on operands of these numbers and layouts."""

@@ -32,6 +32,9 @@ from gnomon.ndarray.trace import EMPTY, SMALL, Stage
 
 HELD = 16 << 20  # bytes that a window may keep from being freed, beside one result
 WINDOWS = 8  # open at a time in one thread
+# A short chain's operators cost 10 us each when they run alone, and 2 to 5 ms each when they are
+# compiled together: that pays after some hundred runs, if these come.
+OFTEN = 64
 
 _new = object.__new__
 _getrefcount = sys.getrefcount
@@ -355,12 +358,12 @@ class Window:
         return not news and failure is None
 
     def _is_news(self) -> bool:
-        """Whether this is a short piece of work that was not met before; from now on it was."""
+        """Whether this is a short piece of work that was not met often enough to be compiled."""
         stage = self.stage
-        if stage.met or stage.count < 2 or stage.layout.nbytes >= SMALL or self.homes:
+        if stage.count < 2 or stage.layout.nbytes >= SMALL or self.homes:
             return False
-        stage.met = True
-        return True
+        stage.met += 1
+        return stage.met <= OFTEN
 
     def _forget(self) -> None:
         """Let go of all memory: the window is done, and opened again if this is its thread."""

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gnomon import config, engine, nd
-from gnomon.ndarray import trace
+from gnomon.ndarray import trace, window
+from gnomon.runtime.cache import CACHE
 
 ALIKE = [
     "a += b; r = nd.where(b > 0, a, a)",
@@ -57,6 +58,15 @@ def test_operators_that_cannot_be_one_kernel_lose_no_operand(monkeypatch):
             x.asnumpy()
     monkeypatch.undo()
     assert (b * 2).asnumpy().tolist() == [10, 12, 14]
+
+
+def test_a_short_chain_is_compiled_once_it_has_come_often(monkeypatch):
+    monkeypatch.setattr(window, "OFTEN", 3)
+    a, kernels = nd.array([1.0, 2.0]), []
+    for _ in range(5):
+        assert ((a * 5 + a) * a - 3.5).asnumpy().tolist() == [2.5, 20.5]
+        kernels.append(len(CACHE.kernels))
+    assert [n - kernels[0] for n in kernels] == [0, 0, 0, 1, 1]
 
 
 def test_statements_wait_again_as_soon_as_they_may():
