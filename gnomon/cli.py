@@ -17,10 +17,10 @@ from gnomon import __version__
 from gnomon.base import GnomonError, Later
 
 if TYPE_CHECKING:
-    from gnomon import demo, doctor, im2rec, run
+    from gnomon import demo, doctor, im2rec, launch, run
 else:  # a command imports what it needs alone
     demo, doctor, run = Later("gnomon.demo"), Later("gnomon.doctor"), Later("gnomon.run")
-    im2rec = Later("gnomon.im2rec")
+    im2rec, launch = Later("gnomon.im2rec"), Later("gnomon.launch")
 
 
 def positive(text: str) -> int:
@@ -62,6 +62,10 @@ def _im2rec(options: argparse.Namespace) -> int:
     return im2rec.main(options)
 
 
+def _launch(options: argparse.Namespace) -> int:
+    return launch.main(options)
+
+
 def _doctor(_: argparse.Namespace) -> int:
     return doctor.examine()
 
@@ -100,6 +104,11 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     packing.set_defaults(run=_im2rec)
     if command == "im2rec":  # else its module is not imported
         im2rec.options(packing)
+
+    several = commands.add_parser("launch", help="start a program in several processes, by MPI")
+    several.set_defaults(run=_launch)
+    if command == "launch":
+        launch.options(several)
 
     examine = commands.add_parser("doctor", help="tell what this machine offers and lacks")
     examine.set_defaults(run=_doctor)

@@ -33,7 +33,7 @@ RANKS = {
         11: "optimizer",
         12: "kvstore",
         13: "module model rnn gluon callback monitor visualization test_utils contrib",
-        14: "__main__ cli demo doctor compat im2rec libinfo old_numpy onnx run",
+        14: "__main__ cli demo doctor compat im2rec launch libinfo old_numpy onnx run",
     }.items()
     for name in names.split()
 }
@@ -46,8 +46,9 @@ EXCEPTIONS: dict[tuple[str, str, str], str] = {
     for why, places in {
         "not yet a native function": "ndarray/join_code runtime/beside runtime/blas_code "
         "runtime/dnn/stage runtime/launch_code runtime/program runtime/quick_call "
-        "runtime/quick_code runtime/quick_tensor runtime/thread_code "
+        "runtime/quick_code runtime/quick_tensor runtime/radix_code runtime/thread_code "
         "runtime/tile_code",
+        "waits without Python's lock, which native functions hold": "kvstore/wait_code",
         "the engine's own, which another engine replaces": "engine/entry_code engine/operator_code "
         "engine/push_code engine/strike_code engine/surely engine/work_code",
     }.items()

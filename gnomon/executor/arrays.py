@@ -16,7 +16,6 @@ from gnomon.engine import Var
 from gnomon.executor.inputs import Input, own
 from gnomon.expr.node import Buffer
 from gnomon.ndarray.core import of_zeros
-from gnomon.ndarray.mode import recording
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
@@ -80,13 +79,12 @@ def check_context(where: str, name: str, expected: Context, array: Any) -> None:
 
 
 def assign(dest: Any, value: Any) -> None:
-    """Copy `value`, an NDArray or anything NumPy takes, into the array `dest`; never recorded."""
+    """Copy `value`, an NDArray or anything NumPy takes, into the array `dest`."""
     if value is dest:
         return
     if isinstance(dest._window, Input):
         dest._window.forget()
-    with recording(False):
-        own(dest)[:] = value if is_array(value) else np.asarray(value)
+    own(dest)[:] = value if is_array(value) else np.asarray(value)
 
 
 def unique(where: str, names: Sequence[str], arrays: Sequence[Any]) -> dict[str, Any]:

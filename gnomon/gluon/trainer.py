@@ -201,9 +201,12 @@ class Trainer:
             return
         keys = list(self._layout[0].indices)
         grads = [list(each) for each in zip(*(r.grads for r in self._layout), strict=True)]
+        if not hasattr(self._store, "push"):
+            self._store.pushpull(keys, grads)
+            return
         self._store.push(keys, grads)
         if not self._updates_on_store:
-            self._store.pull(keys, out=grads)
+            self._store.pull(keys, out=grads, ignore_sparse=False)
             return
         rows = zip(keys, zip(*(r.weights for r in self._layout), strict=True), strict=True)
         dense = [(k, [*out]) for k, out in rows if out[0].stype == "default"]
@@ -262,6 +265,9 @@ class Trainer:
     def _enter(self, number: int, param: Parameter) -> None:
         """Put a parameter into the store."""
         arrays = param._all(param._data)
+        if not hasattr(self._store, "init"):
+            self._store.broadcast(number, arrays[0], out=list(arrays))
+            return
         self._store.init(number, arrays[0])
         if param.stype == "default":
             self._store.pull(number, out=list(arrays))
@@ -275,7 +281,8 @@ class Trainer:
                 got = f"kvstore={wanted!r}, update_on_kvstore={update}"
                 raise ParamError(complaint("Trainer", "kvstore", expected, got))
             return (kv.create(wanted) if isinstance(wanted, str) else wanted), True
-        if wanted is None or (isinstance(wanted, str) and count == 1 and update is not True):
+        alone = isinstance(wanted, str) and count == 1 and not kv.joins_processes(wanted)
+        if wanted is None or (alone and update is not True):
             if update and wanted is None:
                 expected = "False without a store"
                 raise ParamError(complaint("Trainer", "update_on_kvstore", expected, update))
@@ -338,10 +345,16 @@ class Trainer:
 
     # --- states ---------------------------------------------------------------------------------
 
+    def _store_has_states(self) -> bool:
+        """Whether the store keeps the states: its own, or a part of them in each process."""
+        return self._updates_on_store and (
+            not hasattr(self._store, "set_updater") or self._store.num_workers > 1
+        )
+
     def save_states(self, fname: str) -> None:
         """Write the optimizer with its states to a file."""
         self._prepare()
-        if self._updates_on_store and not hasattr(self._store, "set_updater"):
+        if self._store_has_states():
             self._store.save_optimizer_states(fname, dump_optimizer=True)
             return
         with replacing(fname) as stream:
@@ -354,12 +367,12 @@ class Trainer:
             FormatError: the file is something else; nothing is changed then.
         """
         self._prepare()
-        if self._updates_on_store and not hasattr(self._store, "set_updater"):
+        if self._store_has_states():
             self._store.load_optimizer_states(fname)
-            return
-        states = Path(fname).read_bytes()
-        for updater in self._updaters:
-            updater.set_states(states)
+        else:
+            states = Path(fname).read_bytes()
+            for updater in self._updaters:
+                updater.set_states(states)
         self._optimizer = self._updaters[0].optimizer
         for updater in self._updaters:
             updater.optimizer = self._optimizer

@@ -70,8 +70,20 @@ class KVStoreBase(ABC):
         raise GnomonError(f"kvstore {self.type!r} does not update weights")
 
 
+def joins_processes(name: str) -> bool:
+    """Whether a store of that name joins processes, and is of use with one device in each.
+
+    >>> [joins_processes(name) for name in ("local", "device", "dist_sync", "horovod")]
+    [False, False, True, True]
+    """
+    kind = name.lower()
+    return "dist" in kind or kind in ("p3", "horovod", "byteps")
+
+
 def create(name: str = "local") -> Any:
     """A store by its kind: `local` and `device` sum over the devices of this process.
+
+    `dist_sync`, `dist_device_sync`, `dist_async` and `horovod` join processes by MPI.
 
     >>> store = create("local")
     >>> store.type, store.rank, store.num_workers
@@ -86,11 +98,6 @@ def create(name: str = "local") -> Any:
     kind = name.lower()
     if kind in STORES:
         return STORES.get(kind)(kind)
-    if kind.startswith("dist") or kind in ("p3", "horovod", "byteps"):
-        raise GnomonError(
-            f"kvstore.create: {name!r} joins several processes, and this version has no transport "
-            "between processes; 'local' and 'device' join the devices of one process"
-        )
     if kind == "nccl":
         raise GnomonError(
             "kvstore.create: 'nccl' joins NVIDIA GPUs, and this version computes on processors "

@@ -63,6 +63,9 @@ class Compression:
             raise ParamError(complaint(where, "threshold", "a number above 0", got))
         self._residuals: dict[Hashable, Any] = {}
 
+    def __str__(self) -> str:
+        return f"{self.type} of {self.threshold:g}"
+
     def applies_to(self, key: Any, value: Any) -> bool:
         """Whether `value` is compressed: all but row-sparse arrays.
 

@@ -198,7 +198,7 @@ class KVStore(KVStoreBase):
             ParamError: another type or threshold.
             GnomonError: the store sums on the processor, as `local` does, and sends nothing.
         """
-        if "device" not in self._kind:
+        if "device" not in self._kind and "dist" not in self._kind:
             raise GnomonError(
                 f"kvstore {self.type!r} sends nothing that could be compressed; 'device' and the "
                 "kinds that join processes do"

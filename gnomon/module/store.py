@@ -24,7 +24,7 @@ def choose_store(kvstore: Any, num_device: int, arg_params: Mapping[str, Any]) -
     if not isinstance(kvstore, str):
         expected = "a KVStore, its name, or None"
         raise ParamError(complaint("Module.init_optimizer", "kvstore", expected, repr(kvstore)))
-    if num_device == 1 and "dist" not in kvstore:
+    if num_device == 1 and not kv.joins_processes(kvstore):
         return None, False
     store = kv.create(kvstore)
     if kvstore == "local":
@@ -44,7 +44,7 @@ def start_store(
     for index, (name, arrays) in enumerate(zip(names, param_arrays, strict=True)):
         if name in arg_params:
             store.init(name, arg_params[name])
-        if update_on_store:
+        if update_on_store or store.num_workers > 1:
             store.pull(name, out=arrays, priority=-index, ignore_sparse=False)
 
 

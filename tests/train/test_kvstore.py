@@ -252,8 +252,7 @@ def test_compression_needs_a_store_that_sends_and_floats():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("dist_sync", "several processes"),
-        ("horovod", "several processes"),
+        ("dist_snyc", "did you mean 'dist_sync'"),
         ("nccl", "GPU"),
         ("locla", "did you mean 'local'"),
         (3, "a string"),

@@ -1,0 +1,284 @@
+"""Buckets: several keys that travel between ranks together, summed, updated and handed out.
+
+| step | by | what is written |
+|---|---|---|
+| fill | engine | `sent`: the sums over this rank's devices, pieces in the order of their owners |
+| exchange | MPI, all to all | `got`: a row from each rank, of the pieces that this rank owns |
+| sum | engine | `part`: the rows added up, in the order of ranks: the same bits on any machine |
+| update | engine | `part` again: the new weights, where the store has an optimizer |
+| gather | MPI, all gather | `whole`: the parts of all ranks |
+| deliver | engine | the arrays of the keys |
+
+Exchange and gather are what an all-reduce of large arrays is made of. In between lies the update,
+of a rank's own part alone, so that optimizer states take the memory of one copy over all ranks; and
+what travels first may be of other types than MPI knows how to add: halves, or bits.
+
+A bucket keeps its memory, and is used again whenever the same keys are pushed together. A key alone
+in its bucket needs no copies: its gradient is sent from where it lies, and arrives where it is
+wanted.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gnomon import engine
+from gnomon import ndarray as nd
+from gnomon.kvstore.communicator import Communicator, Job, Subject
+from gnomon.kvstore.compression import Compression
+from gnomon.kvstore.shards import Piece, Shards, shaped, view
+from gnomon.kvstore.transfer import add_up
+
+#: updates the pieces that this rank owns by their gradients, and gives the new elements
+Update = Callable[[Sequence[Piece], Sequence[Any]], Sequence[Any]]
+
+
+class Bucket:
+    """Keys of one dtype whose gradients are summed together.
+
+    Args:
+        communicator: the ranks.
+        keys: the keys, with a shape for each.
+        shapes: the shapes of the keys.
+        dtype: NumPy's type of all of them.
+        pieces: the pieces of all keys.
+        wire: the type that gradients have between ranks.
+        compression: what makes fewer bits of them, or None.
+    """
+
+    def __init__(
+        self,
+        communicator: Communicator,
+        keys: Sequence[Any],
+        shapes: Sequence[tuple[int, ...]],
+        dtype: Any,
+        pieces: Sequence[tuple[Piece, ...]],
+        wire: Any,
+        compression: Compression | None,
+    ) -> None:
+        self.keys = keys
+        self._shapes = dict(zip(keys, shapes, strict=True))
+        self._comm, self._compression = communicator, compression
+        self._dtype, self._wire = np.dtype(dtype), np.dtype(wire)
+        ranks = range(communicator.size)
+        flat = [p for each in pieces for p in each]
+        self._pieces = [p for rank in ranks for p in flat if p.owner == rank]
+        self._starts = [0, *itertools.accumulate(p.size for p in self._pieces)]
+        self.mine = [p for p in self._pieces if p.owner == communicator.rank]
+        counts = [sum(p.size for p in self._pieces if p.owner == rank) for rank in ranks]
+        self._counts, self._own = counts, counts[communicator.rank]
+        rows = list(zip(keys, shapes, itertools.repeat(dtype)))
+        self._subjects = (
+            Subject(f"push ({compression})" if compression else "push", rows),
+            Subject("pull", rows),
+        )
+        self._make_memory()
+
+    def _make_memory(self) -> None:
+        size, ranks, own = self._starts[-1], self._comm.size, self._own
+        if self._compression is None:
+            self._sent_bytes = [n * self._wire.itemsize for n in self._counts]
+            self._sent = nd.empty((size,), dtype=self._wire)
+            self._got = nd.empty((max(1, ranks * own),), dtype=self._wire)
+        else:
+            packed = self._compression.packed_size
+            self._sent_bytes = [
+                sum(packed(p.size) for p in self._pieces if p.owner == rank)
+                for rank in range(ranks)
+            ]
+            mine = self._sent_bytes[self._comm.rank]
+            self._sent = nd.empty((sum(self._sent_bytes),), dtype=np.uint8)
+            self._got = nd.empty((max(1, ranks * mine),), dtype=np.uint8)
+        self._part = nd.empty((max(1, own),), dtype=self._dtype)
+        self._whole = nd.empty((size,), dtype=self._dtype)
+        spans = list(itertools.pairwise(self._starts))
+        self._sent_views = [view(self._sent, a, b) for a, b in spans] if not self._packs else []
+        self._whole_views = [view(self._whole, a, b) for a, b in spans]
+        starts = [0, *itertools.accumulate(p.size for p in self.mine)]
+        self.gradients = [
+            self.in_shape(p, view(self._part, a, b))
+            for p, (a, b) in zip(self.mine, itertools.pairwise(starts), strict=True)
+        ]
+        self._rows = [
+            view(self._got, own * rank, own * (rank + 1)) for rank in range(ranks if own else 0)
+        ]
+
+    @property
+    def _packs(self) -> bool:
+        return self._compression is not None
+
+    @property
+    def _direct(self) -> bool:
+        """Whether the memory of a key's own arrays may be sent from and received in."""
+        return len(self.keys) == 1
+
+    def in_shape(self, piece: Piece, flat: Any) -> Any:
+        """A piece's elements, in the shape of its key where they are all of it."""
+        shape = self._shapes[piece.key]
+        return (
+            shaped(flat, shape) if piece.size == functools.reduce(int.__mul__, shape, 1) else flat
+        )
+
+    # --- the way there --------------------------------------------------------------------------
+
+    def send(self, values: dict[Any, Sequence[Any]], priority: int) -> None:
+        """Fill and exchange; `values` are the gradients of each key on this rank's devices."""
+        source = self._filled(values, priority)
+        self._travel(self._subjects[0], self._exchange, source, self._got, priority)
+
+    def _filled(self, values: dict[Any, Sequence[Any]], priority: int) -> Any:
+        values = {k: [_dense(v) for v in each] for k, each in values.items()}
+        if self._packs:
+            self._pack({k: self._total(each, priority) for k, each in values.items()}, priority)
+            return self._sent
+        if self._direct and self._wire == self._dtype:
+            (only,) = values.values()
+            if len(only) == 1:
+                return only[0]
+        jobs = [
+            (target, [view(v, p.start, p.stop) for v in values[p.key]])
+            for p, target in zip(self._pieces, self._sent_views, strict=True)
+        ]
+        add_up(jobs, priority)
+        return self._sent
+
+    def _total(self, values: Sequence[Any], priority: int) -> Any:
+        if len(values) == 1:
+            return values[0]
+        total = nd.empty(values[0].shape, dtype=values[0].dtype)
+        add_up([(total, values)], priority)
+        return total
+
+    def _pack(self, totals: dict[Any, Any], priority: int) -> None:
+        compression: Any = self._compression
+        levels = {k: _dense(compression.quantized(k, total)) for k, total in totals.items()}
+
+        def pack(_: Any) -> None:
+            parts = [
+                compression.packed(levels[p.key]._numpy().reshape(-1)[p.start : p.stop])
+                for p in self._pieces
+            ]
+            np.concatenate(parts, out=self._sent._numpy())
+
+        const = dict.fromkeys(each._var for each in levels.values())
+        engine.get().push_sync(pack, None, tuple(const), (self._sent._var,), priority)
+
+    def _exchange(self, world: Any, source: Any, target: Any) -> Any:
+        mine = self._sent_bytes[world.rank]
+        byte = self._comm.mpi.BYTE
+        there = [source, (self._sent_bytes, _offsets(self._sent_bytes)), byte]
+        here = [target, ([mine] * world.size, [mine * r for r in range(world.size)]), byte]
+        return world.Ialltoallv(there, here)
+
+    # --- the way back ---------------------------------------------------------------------------
+
+    def receive(self, targets: dict[Any, Any], update: Update | None, priority: int) -> None:
+        """Sum, update, gather and deliver; `targets` are the arrays that the keys' elements go to.
+
+        With `update`, the elements that this rank owns are in the targets already.
+        """
+        if self._own:
+            self._add(priority)
+        if update is not None and self._own:
+            news = update(self.mine, self.gradients)
+            add_up(list(zip(self.gradients, [[new] for new in news], strict=True)), priority)
+        whole = self._whole
+        direct = self._direct and targets[self.keys[0]]._layout.strides is None
+        if direct and targets[self.keys[0]].dtype == self._dtype:
+            whole = targets[self.keys[0]]
+        self._travel(self._subjects[1], self._gather, self._part, whole, priority)
+        if whole is self._whole:
+            jobs = [
+                (view(targets[p.key], p.start, p.stop), [source])
+                for p, source in zip(self._pieces, self._whole_views, strict=True)
+            ]
+            add_up(jobs, priority)
+
+    def _add(self, priority: int) -> None:
+        """The sum of the rows that came from all ranks."""
+        if self._packs:
+            engine.get().push_sync(
+                self._unpack, None, (self._got._var,), (self._part._var,), priority
+            )
+        else:
+            rows = self._rows
+            if self._wire != self._dtype:
+                rows = [row.astype(self._dtype) for row in rows]
+            add_up([(view(self._part, 0, self._own), rows)], priority)
+
+    def _unpack(self, _: Any) -> None:
+        compression: Any = self._compression
+        data, part, at = self._got._numpy(), self._part._numpy(), 0
+        part[:] = 0
+        for _rank in range(self._comm.size):
+            start = 0
+            for piece in self.mine:
+                count = compression.packed_size(piece.size)
+                levels = compression.unpacked(data[at : at + count], piece.size, self._dtype)
+                part[start : start + piece.size] += levels
+                at, start = at + count, start + piece.size
+
+    def _gather(self, world: Any, source: Any, target: Any) -> Any:
+        counts = [n * self._dtype.itemsize for n in self._counts]
+        byte = self._comm.mpi.BYTE
+        mine = [source[: counts[world.rank]], counts[world.rank], byte]
+        return world.Iallgatherv(mine, [target, (counts, _offsets(counts)), byte])
+
+    def _travel(self, subject: Subject, post: Any, source: Any, target: Any, priority: int) -> None:
+        """Have a collective read one array and write another, as an operation of the engine."""
+
+        def work(world: Any) -> Any:
+            yield [post(world, _bytes(source), _bytes(target))]
+
+        push_collective(self._comm, subject, work, [source], [target], priority)
+
+
+def push_collective(
+    communicator: Communicator,
+    subject: Subject,
+    work: Any,
+    read: Sequence[Any],
+    written: Sequence[Any],
+    priority: int = 0,
+    single: bool = True,
+) -> Job:
+    """Enter a collective that begins when the engine has its arrays ready, and ends for it."""
+    job = communicator.enter(subject, work, single=single)
+
+    def begin(_: Any, on_complete: Any) -> None:
+        job.finish = on_complete
+        communicator.start(job)
+
+    mutate = dict.fromkeys(x._var for x in written)
+    const = dict.fromkeys(x._var for x in read if x._var not in mutate)
+    engine.get().push_async(begin, None, tuple(const), tuple(mutate), priority, str(subject))
+    return job
+
+
+def pieces_of(
+    shards: Shards, keys: Sequence[Any], arrays: Sequence[Any], splits: bool
+) -> list[tuple[Piece, ...]]:
+    """The pieces of keys whose arrays are like those given."""
+    return [
+        shards.pieces(k, a.shape, np.dtype(a.dtype).itemsize, splits)
+        for k, a in zip(keys, arrays, strict=True)
+    ]
+
+
+def _dense(array: Any) -> Any:
+    """The array itself, or a copy where its elements do not lie in a row."""
+    return array if array._layout.strides is None else array.copy()
+
+
+def _bytes(array: Any) -> Any:
+    """The memory of an array as bytes, for MPI."""
+    return array._numpy().reshape(-1).view(np.uint8)
+
+
+def _offsets(counts: Sequence[int]) -> list[int]:
+    return [0, *itertools.accumulate(counts)][:-1]

@@ -1,0 +1,379 @@
+"""The thread that makes all MPI calls of a process, and the collectives that it carries out.
+
+A collective is a `Job`. Programs enter jobs in the same order on all ranks. For each, the thread
+first gathers a *header* from all ranks, the digest of what the job is about: where they differ, the
+job ends with a message that says in what, before any data go wrong or a rank waits for ever. A job
+whose header agrees and whose data are *ready* is begun, in the order of entry; up to `WINDOW` jobs
+that take one step go on at the same time.
+
+States of a job: *entered* (its header is on the way), *agreed*, *running* (its requests are on the
+way, step by step), *done*. Transitions are made by the thread alone; other threads hand it jobs
+through `_inbox`, and `ready` is set by any thread, once.
+
+The thread sleeps: in an event while nothing is on the way, else in native code that looks after
+the requests between ever longer naps, without Python's lock.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import os
+import socket
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnomon import __version__, config, engine
+from gnomon.base import GnomonError
+from gnomon.kvstore import mpi
+from gnomon.kvstore.watch import Peer, Watch
+
+WINDOW = 4
+PROTOCOL = 1  # of headers and messages; ranks must have the same
+
+#: yields the requests of each step, and gives a result at its end
+Work = Callable[[Any], Generator[list[Any], None, Any]]
+
+
+class Subject:
+    """What a job is about: ranks must agree on it.
+
+    >>> Subject("push", [("w", (2, 3), "float32")]).items
+    ["key 'w' of shape (2, 3) in float32"]
+    """
+
+    __slots__ = ("digest", "items", "what")
+
+    def __init__(self, what: str, rows: Sequence[tuple[Any, Any, Any]] = ()) -> None:
+        self.what = what
+        self.items = [f"key {k!r} of shape {tuple(s)} in {np.dtype(d).name}" for k, s, d in rows]
+        content = repr((what, self.items)).encode()
+        self.digest = int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
+
+    def __str__(self) -> str:
+        more = f" and {len(self.items) - 1} more" if len(self.items) > 1 else ""
+        return f"{self.what} of {self.items[0]}{more}" if self.items else self.what
+
+
+END = Subject("the end of the program")
+
+
+class Job:
+    """One collective; `result` and `ended` are set at its end."""
+
+    __slots__ = (
+        "ended", "finish", "header", "headers", "ready", "requests", "result", "since",
+        "single", "steps", "subject", "work",
+    )  # fmt: skip
+
+    def __init__(
+        self, subject: Subject, work: Work | None, single: bool, finish: Callable[[], None] | None
+    ) -> None:
+        self.subject, self.work, self.single, self.finish = subject, work, single, finish
+        self.ready = work is None
+        self.header: Any = None
+        self.headers: Any = None
+        self.steps: Any = None
+        self.requests: list[Any] = []
+        self.result: Any = None
+        self.ended = threading.Event()
+        self.since = time.monotonic()
+
+
+class Communicator:
+    """The ranks of a job as one of them sees them; `get` gives the process's only one."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._inbox: deque[Job] = deque()
+        self._entered: deque[Job] = deque()
+        self._running: list[Job] = []
+        self._wake = threading.Event()
+        self._count = 0
+        self._latest = "its start"
+        self._closed = False
+        self._idle = 0.0  # when something last moved
+        self._late = False
+        self._pid = os.getpid()
+        self._start_error: BaseException | None = None
+        started = threading.Event()
+        threading.Thread(
+            target=self._run, args=(started,), name="gnomon communication", daemon=True
+        ).start()
+        started.wait()
+        if self._start_error is not None:
+            raise self._start_error
+
+    # --- what other threads call ----------------------------------------------------------------
+
+    def enter(
+        self,
+        subject: Subject,
+        work: Work | None = None,
+        finish: Callable[[], None] | None = None,
+        single: bool = False,
+    ) -> Job:
+        """Enter a collective; it begins after `start`, at once where it has no `work`.
+
+        `finish` is called by the communication thread. A `single` job takes one step, and others
+        may go on beside it.
+        """
+        if self._pid != os.getpid():
+            raise GnomonError(f"{subject}: a forked process has no part in its parent's job")
+        job = Job(subject, work, single, finish)
+        self._inbox.append(job)
+        self._rouse()
+        return job
+
+    def start(self, job: Job) -> None:
+        """The data of the job are ready; any thread may say so."""
+        job.ready = True
+        self._rouse()
+
+    def call(self, subject: Subject, work: Work | None = None) -> Any:
+        """Carry a collective out, and wait for its result."""
+        job = self.enter(subject, work)
+        self.start(job)
+        job.ended.wait()
+        return job.result
+
+    def fail(self, text: str) -> None:
+        """End the whole job with one message that names this rank."""
+        self.watch.fail(f"{self.peers[self.rank]} {text}")
+
+    def close(self) -> None:
+        """Wait for all ranks to come to their end, and let go of MPI."""
+        if self._closed or self._pid != os.getpid():
+            return
+        with contextlib.suppress(Exception):
+            engine.get().wait_for_all()
+        self.enter(END).ended.wait()
+        self._thread_ended.wait(10)
+
+    def _rouse(self) -> None:
+        self._native.wake()
+        self._wake.set()
+
+    # --- the thread -----------------------------------------------------------------------------
+
+    def _run(self, started: threading.Event) -> None:
+        self._thread_ended = threading.Event()
+        try:
+            self._set_up()
+        except BaseException as error:
+            self._start_error = error
+            return
+        finally:
+            started.set()
+        try:
+            while not self._closed:
+                self._native.block.words[0] = 0
+                self._wake.clear()
+                self._take()
+                if self._advance():
+                    self._idle = time.monotonic()
+                else:
+                    self._rest()
+        except BaseException as error:
+            text = f"failed in {self._latest}: {type(error).__name__}: {error}"
+            self.watch.fail(f"{self.peers[self.rank]} {text}", certain=False)
+        self.watch.leave()
+        if self._started_here:
+            self.mpi.Finalize()
+        self._thread_ended.set()
+
+    def _set_up(self) -> None:
+        self.mpi, self._started_here = mpi.load(self._kind)
+        world = self.mpi.COMM_WORLD
+        mpi.check_launch(world.size, self._kind)
+        self.rank, self.size = world.rank, world.size
+        self._native = mpi.Native(self.mpi)
+        self._control, self._talk, self.world = world.Dup(), world.Dup(), world.Dup()
+        for each in (self._control, self._talk, self.world):
+            each.Set_errhandler(self.mpi.ERRORS_RETURN)
+        node = world.Split_type(self.mpi.COMM_TYPE_SHARED)
+        self.local_rank, self.local_size = node.rank, node.size
+        me = (socket.gethostname(), os.getpid(), _what_must_agree())
+        hosts, pids, tables = zip(*self._talk.allgather(me), strict=True)
+        self.peers = [Peer(*row) for row in zip(range(self.size), hosts, pids, strict=True)]
+        _check_agreement(self.peers, tables)
+        roster = os.environ.get("GNOMON_DIST_ROSTER")
+        if roster and self.rank == 0:  # `gnomon launch` names ranks by it
+            with contextlib.suppress(OSError):
+                Path(roster).write_text("".join(f"{r} {h} {p}\n" for r, h, p in self.peers))
+        self._limit = config.get("dist_timeout_seconds")
+        self.watch = Watch(self.peers, self.rank, self._where, self._talk, self._native)
+
+    def _where(self) -> tuple[int, str]:
+        """How many collectives this rank has entered, and what the last one is, for messages."""
+        waiting = next(iter(self._running or self._entered), None)
+        if waiting is not None and not waiting.ready:
+            return self._count, f"{waiting.subject}, and waits for its own data"
+        return self._count, f"{self._latest} (collective {self._count})"
+
+    def _take(self) -> None:
+        """Send the headers of the jobs that were entered."""
+        while self._inbox:
+            job = self._inbox.popleft()
+            self._count += 1
+            self._latest = str(job.subject)
+            mine = np.array([job.subject.digest, self._count], np.uint64)
+            job.headers = np.empty((self.size, 2), np.uint64)
+            job.header = self._control.Iallgather(mine, job.headers)
+            self._entered.append(job)
+
+    def _advance(self) -> bool:
+        """Move on whatever can be; False where there is nothing."""
+        moved = False
+        while self._entered and self._agreed(self._entered[0]) and self._may_begin():
+            self._begin(self._entered.popleft())
+            moved = True
+        for job in list(self._running):
+            if self.mpi.Request.Testall(job.requests):
+                self._step(job)
+                moved = True
+        return moved
+
+    def _agreed(self, job: Job) -> bool:
+        if job.header is None:
+            return True
+        if not job.header.Test():
+            return False
+        job.header = None
+        job.since = time.monotonic()
+        if (job.headers != job.headers[0]).any():
+            self._disagreement(job)
+        return True
+
+    def _may_begin(self) -> bool:
+        job = self._entered[0]
+        if not job.ready:
+            return False
+        return not self._running or (
+            job.single and self._running[-1].single and len(self._running) < WINDOW
+        )
+
+    def _begin(self, job: Job) -> None:
+        self._running.append(job)
+        job.steps = iter(()) if job.work is None else job.work(self.world)
+        self._step(job)
+
+    def _step(self, job: Job) -> None:
+        try:
+            job.requests = next(job.steps)
+            return
+        except StopIteration as end:
+            job.result = end.value
+        self._running.remove(job)
+        if job.finish is not None:
+            job.finish()
+        job.ended.set()
+        self._closed = job.subject is END
+
+    def _rest(self) -> None:
+        """Sleep until something may move."""
+        requests = [r for job in self._running for r in job.requests]
+        head = self._entered[0] if self._entered else None
+        if head is not None and head.header is not None:
+            requests.append(head.header)
+        if not requests:
+            self._wake.wait()
+            self._idle = time.monotonic()
+            return
+        idle = time.monotonic() - self._idle
+        nap = 20e-6 if idle < 0.02 else 200e-6 if idle < 1 else 1e-3
+        self._native.wait(requests, 400 if nap < 1e-3 else 100, 50 if idle < 0.002 else 0, nap)
+        job = (self._running or self._entered)[0]
+        if not self._late and self._limit and time.monotonic() - job.since > self._limit:
+            self._late = True
+            self.watch.late(f"{job.subject} is not done after {self._limit:g} s")
+
+    def _disagreement(self, job: Job) -> None:
+        """All ranks have seen that headers differ: tell how, on rank 0."""
+        found = self._talk.allgather((job.subject.what, job.subject.items, str(job.subject)))
+        counts = Counter(digest for digest, _ in job.headers.tolist())
+        most = counts.most_common(1)[0][0]
+        if counts[most] <= self.size // 2:
+            most = job.headers[0][0]
+        wrong = [r for r in range(self.size) if job.headers[r][0] != most]
+        right = next(r for r in range(self.size) if r not in wrong)
+        parts = [_difference(self.peers[r], found[r], found[right]) for r in wrong]
+        text = f"ranks disagree: {'; '.join(parts)}, while {self.peers[right]} does "
+        text += _difference(None, found[right], found[wrong[0]])
+        if self.rank == 0:
+            self.watch.fail(text)
+        time.sleep(30)  # rank 0 ends this process
+
+
+def _difference(peer: Peer | None, mine: Any, others: Any) -> str:
+    """What a rank does, from the first item on which it differs."""
+    what, items, whole = mine
+    for k, item in enumerate(items):
+        if what == others[0] and (k >= len(others[1]) or item != others[1][k]):
+            whole = f"{what} of {item}"
+            break
+    else:
+        if what == others[0] and len(items) < len(others[1]):
+            whole = f"{what} without {others[1][len(items)]}"
+    return whole if peer is None else f"{peer} does {whole}"
+
+
+def _what_must_agree() -> dict[str, Any]:
+    """What ranks must have in common to understand one another."""
+    return {
+        "gnomon": __version__,
+        "the protocol": PROTOCOL,
+        "byte order": sys.byteorder,
+        "setting dist_bucket_bytes": config.get("dist_bucket_bytes"),
+        "setting dist_wire_dtype": config.get("dist_wire_dtype"),
+    }
+
+
+def _check_agreement(peers: list[Peer], tables: Sequence[dict[str, Any]]) -> None:
+    """GnomonError where ranks have another version or other settings; the same on all ranks."""
+    for name, value in tables[0].items():
+        for peer, table in zip(peers, tables, strict=True):
+            if table[name] != value:
+                raise GnomonError(
+                    f"kvstore.create: ranks disagree on {name}: {peer} has {table[name]!r}, "
+                    f"{peers[0]} has {value!r}"
+                )
+
+
+_lock = threading.Lock()
+_only: list[Communicator] = []
+
+
+def get(kind: str) -> Communicator:
+    """The process's communicator, started for a store of `kind` when first asked for.
+
+    Raises:
+        GnomonError: there is no MPI, or ranks have nothing in common.
+    """
+    with _lock:
+        if not _only:
+            _only.append(Communicator(kind))
+            atexit.register(_only[0].close)
+            _report_exceptions(_only[0])
+        return _only[0]
+
+
+def _report_exceptions(communicator: Communicator) -> None:
+    """Have an exception that nothing catches end the whole job."""
+    before = sys.excepthook
+
+    def hook(kind: Any, error: Any, trace: Any) -> None:
+        before(kind, error, trace)
+        if os.getpid() == communicator._pid:
+            sys.stderr.flush()
+            communicator.fail(f"failed: {kind.__name__}: {error}".splitlines()[0])
+
+    sys.excepthook = hook

@@ -1,0 +1,118 @@
+"""The process's MPI: found, started, and told apart from one that is not there.
+
+mpi4py loads the MPI library of the machine or of a wheel. MPI is started, and ended, by whoever
+imports `mpi4py.MPI` first: a program that did so keeps it; else the communication thread does both.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from typing import Any
+
+from gnomon.base import GnomonError
+from gnomon.kvstore import wait_code
+from gnomon.runtime import objects
+from gnomon.runtime.native import Block, function, pointer, symbol
+
+#: what launchers tell a process: how many there are, by MPICH, Open MPI and Slurm
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
+
+
+def load(kind: str) -> tuple[Any, bool]:
+    """The module `mpi4py.MPI`, started, and whether it was started here.
+
+    Raises:
+        GnomonError: mpi4py or an MPI library is missing, or several threads may not use it.
+    """
+    advice = "pip install 'gnomon[dist]' brings both mpi4py and an MPI"
+    try:
+        import mpi4py
+    except ImportError:
+        raise GnomonError(
+            f"kvstore.create: {kind!r} joins processes by MPI; mpi4py is not installed: {advice}"
+        ) from None
+    if "mpi4py.MPI" not in sys.modules:
+        mpi4py.rc.initialize = mpi4py.rc.finalize = False
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise GnomonError(
+            f"kvstore.create: {kind!r} joins processes by MPI, and mpi4py finds no MPI library "
+            f"({error}): {advice}"
+        ) from error
+    started = not MPI.Is_initialized()
+    if started:
+        MPI.Init_thread(MPI.THREAD_MULTIPLE)
+    if MPI.Query_thread() < MPI.THREAD_SERIALIZED:
+        raise GnomonError(
+            f"kvstore.create: {kind!r} calls MPI from a thread of its own, and MPI was started "
+            "for one thread alone: set mpi4py.rc.thread_level = 'multiple' before importing MPI"
+        )
+    MPI.COMM_WORLD.Set_errhandler(MPI.ERRORS_RETURN)
+    return MPI, started
+
+
+def check_launch(size: int, kind: str) -> None:
+    """Tell the user of a process without others; GnomonError where a launcher started others."""
+    if size > 1:
+        return
+    told = next((name for name in SIZES if os.environ.get(name)), None)
+    if told is None:
+        print(
+            f"gnomon: kvstore {kind!r} was started without a launcher: this process is the only "
+            "worker. `gnomon launch -n 4 python train.py` or mpiexec starts several",
+            file=sys.stderr,
+            flush=True,
+        )
+    elif int(os.environ[told]) > 1:
+        raise GnomonError(
+            f"kvstore.create: the launcher started {os.environ[told]} processes ({told}), and the "
+            "MPI library of this process sees one: mpiexec is of another MPI than mpi4py found"
+        )
+
+
+class Native:
+    """Waits for MPI and heartbeats, without Python's lock; see `wait_code`."""
+
+    def __init__(self, mpi: Any) -> None:
+        library = ctypes.CDLL(mpi.__file__)  # its symbols are those of the library it is linked to
+        status = symbol(library, "MPI_Request_get_status")
+        self._wide = mpi._sizeof(mpi.Request) == 8
+        text = wait_code.text("i64" if self._wide else "i32")
+        self._code = objects.compiled(text, symbols={"get_status": status})
+        self._wait = function(self._code.address("gnomon_wait"))
+        self._beat = function(self._code.address("gnomon_beat"))
+        self._handle = ctypes.c_int64 if self._wide else ctypes.c_int32
+        self._addressof = mpi._addressof
+        self.block = Block(len(wait_code.WAIT) + wait_code.STATUS_WORDS)
+
+    def wake(self) -> None:
+        """End the wait that goes on, or the next one; any thread may call it."""
+        self.block.words[0] = 1
+
+    def wait(self, requests: list[Any], rounds: int, spins: int, nap: float) -> None:
+        """Sleep until a request is complete, or until `wake`, or for `rounds` looks."""
+        handles = (self._handle * len(requests))()
+        for k, request in enumerate(requests):
+            handles[k] = self._handle.from_address(self._addressof(request)).value
+        words = self.block.words
+        words[1], words[2] = len(requests), ctypes.addressof(handles)
+        words[3], words[4] = rounds, spins
+        words[5], words[6] = divmod(int(nap * 1e9), 1_000_000_000)
+        self._wait(pointer(self.block.address))
+
+    def beat(self, block: Block) -> None:
+        """Send beats until the block's stop word is set; `beats` makes the block."""
+        self._beat(pointer(block.address))
+
+
+def beats(sockets: Block, count: int, interval: float, flags: int) -> Block:
+    """The block of `Native.beat` for `count` descriptors in a block of words."""
+    block = Block(len(wait_code.BEAT))
+    seconds, rest = divmod(interval, 1)
+    values = (0, count, sockets.address, flags, int(seconds), int(rest * 1e9), ord("\n"))
+    for k, value in enumerate(values):
+        block.words[k] = value
+    return block

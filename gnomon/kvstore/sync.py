@@ -1,0 +1,365 @@
+"""`dist_sync` and `dist_device_sync`: every rank's pushes are summed before a pull returns.
+
+State, beside that of the store of one process: each rank has every stored array whole. `_pending`
+has single keys that were pushed one at a time, with snapshots of their values: they wait until
+others of them fill a bucket, or until anything else is asked of the store. They leave in the order
+of priority, which is the same on all ranks, as is the order of all calls.
+
+Without an optimizer the sums of all ranks are the new content. With one, each rank updates the
+pieces of keys that it owns and sends them to all; optimizers that cannot be divided, updaters of
+users and row-sparse gradients are applied whole, by every rank alike.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnomon import config
+from gnomon import ndarray as nd
+from gnomon.base import ParamError, complaint
+from gnomon.files import replacing
+from gnomon.kvstore import communicator, states
+from gnomon.kvstore.base import STORES
+from gnomon.kvstore.bucket import Bucket, pieces_of, push_collective
+from gnomon.kvstore.communicator import Subject
+from gnomon.kvstore.local import Key, KVStore, grouped
+from gnomon.kvstore.shards import ELEMENTWISE, INDIVISIBLE, Piece, Shards, view
+from gnomon.kvstore.transfer import add_up
+from gnomon.optimizer import Updater
+
+_numbers = itertools.count(1)
+
+
+class SyncStore(KVStore):
+    """A store whose ranks push, sum and pull in step.
+
+    All ranks make the same calls in the same order. `init` takes the value of rank 0.
+    """
+
+    def __init__(self, kind: str = "dist_sync") -> None:
+        super().__init__(kind)
+        self._comm = communicator.get(kind)
+        self._number = next(_numbers)
+        self._shards = Shards(self._comm.size)
+        self._buckets: dict[Any, Bucket] = {}
+        self._pending: list[tuple[int, int, Key, Any]] = []
+        self._pending_bytes = 0
+        self._comm.call(self._subject("creation"))
+
+    def _subject(self, what: str, rows: Any = ()) -> Subject:
+        return Subject(f"{what} ({self._kind} store {self._number})", rows)
+
+    @property
+    def rank(self) -> int:
+        return self._comm.rank
+
+    @property
+    def num_workers(self) -> int:
+        return self._comm.size
+
+    @property
+    def local_rank(self) -> int:
+        """This worker's number among those on its machine."""
+        return self._comm.local_rank
+
+    def barrier(self) -> None:
+        """Wait until all workers have come here."""
+        self._flush()
+        self._comm.call(self._subject("barrier"))
+
+    _barrier = barrier
+
+    def init(self, key: Any, value: Any) -> None:
+        """Store rank 0's values under new keys; ParamError where a key exists already."""
+        self._flush()
+        before = set(self._stored)
+        super().init(key, value)
+        self._spread({k: a for k, a in self._stored.items() if k not in before}, "init")
+
+    def _spread(self, arrays: dict[Key, Any], what: str) -> None:
+        """Give the arrays the values that rank 0 has."""
+        rows = [(k, a.shape, a.dtype) for k, a in arrays.items()]
+        if self._comm.size == 1 or not rows:
+            return
+        dense = [a for a in arrays.values() if a.stype == "default"]
+
+        def work(world: Any) -> Any:
+            memory = [a._numpy().reshape(-1).view(np.uint8) for a in dense]
+            yield [world.Ibcast([m, self._comm.mpi.BYTE], root=0) for m in memory if m.size]
+
+        subject = self._subject(what, rows)
+        if dense:
+            push_collective(self._comm, subject, work, (), dense, single=False)
+        for k, array in arrays.items():
+            if array.stype != "default":
+                subject = self._subject(what, [(k, array.shape, array.dtype)])
+                mine = pickle.dumps(_rows(array)) if self.rank == 0 else b""
+                array[:] = _row_sparse(pickle.loads(self._from_root(subject, mine)), array)
+
+    def _from_root(self, subject: Subject, data: bytes) -> bytes:
+        """Rank 0's bytes."""
+
+        def work(world: Any) -> Any:
+            size = np.array([len(data)], np.int64)
+            yield [world.Ibcast(size, root=0)]
+            content = np.frombuffer(bytearray(data or int(size[0])), np.uint8)
+            yield [world.Ibcast([content, self._comm.mpi.BYTE], root=0)]
+            return content.tobytes()
+
+        found: bytes = self._comm.call(subject, work)
+        return found
+
+    def _from_all(self, subject: Subject, data: bytes) -> list[bytes]:
+        """Every rank's bytes."""
+
+        def work(world: Any) -> Any:
+            sizes = np.empty(world.size, np.int64)
+            yield [world.Iallgather(np.array([len(data)], np.int64), sizes)]
+            counts = sizes.tolist()
+            ends = [0, *itertools.accumulate(counts)]
+            found = np.empty(ends[-1], np.uint8)
+            there = [found, (counts, ends[:-1]), self._comm.mpi.BYTE]
+            yield [world.Iallgatherv([np.frombuffer(data, np.uint8), self._comm.mpi.BYTE], there)]
+            return [found[a:b].tobytes() for a, b in itertools.pairwise(ends)]
+
+        found: list[bytes] = self._comm.call(subject, work)
+        return found
+
+    # --- pushes ---------------------------------------------------------------------------------
+
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+        """Sum each key's values over devices and ranks; update the stored array, or replace it."""
+        if self._comm.size == 1:
+            super().push(key, value, priority)
+            return
+        groups = {k: v for k, v in grouped("push", key, value).items() if v}
+        self._check("push", groups, same_dtype=True)
+        rows = {k for k, v in groups.items() if all(x.stype == "row_sparse" for x in v)}
+        dense = {k: v for k, v in groups.items() if k not in rows}
+        if len(groups) == 1 and dense:
+            self._snapshot(*dense.items(), priority)
+            return
+        self._flush()
+        self._reduce(dense, priority)
+        for k in rows:
+            self._push_rows(k, groups[k])
+
+    def _snapshot(self, row: tuple[Key, Sequence[Any]], priority: int) -> None:
+        """Keep the sum of a key's values until there are more; send it at once where it is big."""
+        key, values = row
+        if any(key == k for _, _, k, _ in self._pending):
+            self._flush()
+        if values[0]._layout.nbytes >= config.get("dist_bucket_bytes"):
+            self._flush()
+            self._reduce({key: values}, priority)
+            return
+        total = nd.empty(values[0].shape, dtype=values[0].dtype)
+        add_up([(total, [_default(v) for v in values])], priority)
+        self._pending.append((-priority, len(self._pending), key, total))
+        self._pending_bytes += total._layout.nbytes
+        if self._pending_bytes >= config.get("dist_bucket_bytes"):
+            self._flush()
+
+    def _flush(self) -> None:
+        """Send what waits, the highest priority first."""
+        if not self._pending:
+            return
+        waiting, self._pending, self._pending_bytes = sorted(self._pending)[:], [], 0
+        self._reduce({k: [total] for _, _, k, total in waiting}, -waiting[0][0])
+
+    def _reduce(self, groups: dict[Key, Sequence[Any]], priority: int) -> None:
+        """Sum over ranks in buckets: all are on their way before the first comes back."""
+        updater = self._updater
+        divided = isinstance(updater, Updater) and not isinstance(updater.optimizer, INDIVISIBLE)
+        buckets = [self._bucket(tuple(keys), updater) for keys in self._split(groups)]
+        for bucket in buckets:
+            bucket.send({k: [_default(v) for v in groups[k]] for k in bucket.keys}, priority)
+        for bucket in buckets:
+            if updater is None or divided:
+                targets = {k: self._stored[k] for k in bucket.keys}
+            else:
+                targets = {
+                    k: nd.empty(groups[k][0].shape, dtype=groups[k][0].dtype) for k in bucket.keys
+                }
+            bucket.receive(targets, self._update if divided else None, priority)
+            if updater is not None and not divided:
+                self._apply(targets)
+
+    def _split(self, groups: dict[Key, Sequence[Any]]) -> list[list[Key]]:
+        """Keys in groups of one dtype and not more than a bucket's bytes."""
+        limit, found = config.get("dist_bucket_bytes"), []
+        open_ones: dict[Any, tuple[list[Key], int]] = {}
+        for key, values in groups.items():
+            nbytes = values[0]._layout.nbytes
+            keys, size = open_ones.get(values[0].dtype, (None, 0))
+            if keys is None or size + nbytes > limit:
+                keys, size = [], 0
+                found.append(keys)
+            keys.append(key)
+            open_ones[values[0].dtype] = keys, size + nbytes
+        return found
+
+    def _bucket(self, keys: tuple[Key, ...], updater: Any) -> Bucket:
+        found = self._buckets.get(keys)
+        if found is None:
+            arrays = [self._stored[k] for k in keys]
+            optimizer = getattr(updater, "optimizer", None)
+            splits = updater is None or type(optimizer) in ELEMENTWISE
+            wire, dtype = config.get("dist_wire_dtype"), arrays[0].dtype
+            found = self._buckets[keys] = Bucket(
+                self._comm,
+                keys,
+                [a.shape for a in arrays],
+                dtype,
+                pieces_of(self._shards, keys, arrays, splits),
+                dtype if wire == "same" or dtype != np.float32 else wire,
+                self._compression,
+            )
+        return found
+
+    def _update(self, pieces: Sequence[Piece], gradients: Sequence[Any]) -> list[Any]:
+        """Update the pieces that this rank owns; gives them."""
+        weights = []
+        for piece, gradient in zip(pieces, gradients, strict=True):
+            flat = view(self._stored[piece.key], piece.start, piece.stop)
+            weights.append(flat.reshape(gradient.shape) if gradient.ndim != 1 else flat)
+        self._updater([p.key for p in pieces], list(gradients), weights)
+        return weights
+
+    def _apply(self, totals: dict[Key, Any]) -> None:
+        """Have the updater change the stored arrays by whole sums, as every rank does."""
+        if isinstance(self._updater, Updater):
+            self._updater(list(totals), list(totals.values()), [self._stored[k] for k in totals])
+            return
+        for k, total in totals.items():
+            self._updater(k, total, self._stored[k])
+
+    def _push_rows(self, key: Key, values: Sequence[Any]) -> None:
+        """Sum row-sparse values: the rows of all ranks are gathered by all."""
+        total = functools.reduce(operator.add, values)
+        subject = self._subject("push of rows", [(key, total.shape, total.dtype)])
+        parts = self._from_all(subject, pickle.dumps(_rows(total), protocol=5))
+        whole = functools.reduce(
+            operator.add, [_row_sparse(pickle.loads(part), total) for part in parts]
+        )
+        if self._updater is None:
+            self._stored[key][:] = whole
+        else:
+            self._apply({key: whole})
+
+    # --- everything else ------------------------------------------------------------------------
+
+    def pull(
+        self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True
+    ) -> None:
+        self._flush()
+        super().pull(key, out, priority, ignore_sparse)
+
+    def row_sparse_pull(
+        self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
+    ) -> None:
+        self._flush()
+        super().row_sparse_pull(key, out, priority, row_ids)
+
+    def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
+        self._flush()
+        super().set_gradient_compression(compression_params)
+        self._buckets.clear()
+
+    def set_updater(self, updater: Any) -> None:
+        self._flush()
+        super().set_updater(updater)
+        self._forget_shards()
+
+    _set_updater = set_updater
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        self._flush()
+        super().set_optimizer(optimizer)
+        self._forget_shards()
+
+    def _forget_shards(self) -> None:
+        """Another updater has no states yet, and may divide keys in another way."""
+        self._shards = Shards(self._comm.size)
+        self._buckets.clear()
+
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        """Write the states of all ranks to a file, on rank 0; every rank has to call this."""
+        self._flush()
+        updater = self._states("save")
+        parts = self._from_all(self._subject("save_optimizer_states"), states.dumped(updater))
+        if self.rank == 0:
+            data = states.joined(updater, parts, self._shards, self._stored, dump_optimizer)
+            with replacing(fname) as stream:
+                stream.write(data)
+        self.barrier()
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Read the states from a file of rank 0's; every rank has to call this."""
+        self._flush()
+        updater = self._states("load")
+        mine = Path(fname).read_bytes() if self.rank == 0 else b""
+        updater.set_states(self._from_root(self._subject("load_optimizer_states"), mine))
+        splits = type(updater.optimizer) in ELEMENTWISE
+        if not isinstance(updater.optimizer, INDIVISIBLE):
+            arrays = {k: self._stored[k] for k in updater.states if k in self._stored}
+            pieces_of(self._shards, list(arrays), list(arrays.values()), splits)
+            states.keep_own(updater, self._shards, self.rank)
+
+
+class Horovod(SyncStore):
+    """Sums over ranks under the names of Horovod's store: `broadcast` and `pushpull` alone."""
+
+    def __init__(self, kind: str = "horovod") -> None:
+        super().__init__(kind)
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        KVStore.is_capable(capability)
+        return False
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """Copy rank 0's values into `out`, and keep their keys."""
+        self.init(key, value)
+        KVStore.pull(self, key, out, priority, ignore_sparse=False)
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """Sum values over ranks into `out`, or in place; keys need no `broadcast` before."""
+        for each, arrays in grouped("pushpull", key, value).items():
+            if each not in self._stored and arrays:
+                self._stored[each] = arrays[0].zeros_like()
+        super().pushpull(key, value, out, priority)
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        raise ParamError(
+            complaint("KVStore.set_optimizer", "kvstore", "one that updates", repr(self.type))
+        )
+
+
+def _default(array: Any) -> Any:
+    """The array in default storage."""
+    return array if array.stype == "default" else array.tostype("default")
+
+
+def _rows(array: Any) -> tuple[Any, Any]:
+    """The numbers of a row-sparse array's rows, and the rows, in NumPy."""
+    return array.indices.asnumpy(), array.data.asnumpy()
+
+
+def _row_sparse(rows: tuple[Any, Any], like: Any) -> Any:
+    """A row-sparse array of these rows."""
+    numbers, data = rows
+    return nd.sparse.row_sparse_array((data, numbers), shape=like.shape, dtype=like.dtype)
+
+
+for _kind in ("dist_sync", "dist_device_sync", "dist", "dist_sync_device"):
+    STORES.register(_kind, SyncStore)
+STORES.register("horovod", Horovod)

@@ -1,0 +1,259 @@
+"""`gnomon launch`: the processes of a distributed program, started through an MPI that is there.
+
+It takes the arguments of MXNet's launcher. What it adds to a plain `mpiexec -n 4 python train.py`:
+the mpiexec of the MPI that this Python's mpi4py finds, what Open MPI needs as root or with more
+processes than cores, a rank before each line of output, and no shared memory left behind by
+processes that were killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from gnomon.base import GnomonError
+
+LAUNCHERS = ("mpi", "local", "slurm")
+#: names of what MPI libraries share between the processes of a machine
+SEGMENTS = (
+    "/dev/shm/mpich*", "/dev/shm/MPICH*", "/dev/shm/vader_segment*", "/dev/shm/sm_segment*",
+    "/dev/shm/psm2_shm*", "/dev/shm/fi_shm*", "/tmp/ompi.*", "/tmp/prte.*",
+)  # fmt: skip
+LAST_WORDS = "; the job ends"  # the end of the one message about a failure
+PASSED_ON = ("GNOMON_", "MXNET_", "DMLC_", "OMP_", "PYTHON")
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `gnomon launch`."""
+    parser.add_argument("-n", "--num-workers", type=int, required=True, help="how many workers")
+    parser.add_argument(
+        "-s", "--num-servers", type=int, default=0,
+        help="ranks that only keep the weights of dist_async; by default workers do that too",
+    )  # fmt: skip
+    parser.add_argument("-H", "--hostfile", help="a file with a host in each line")
+    parser.add_argument(
+        "--launcher", choices=LAUNCHERS, default="mpi",
+        help="mpi: mpiexec; local: mpiexec on this machine alone; slurm: srun; default: mpi",
+    )  # fmt: skip
+    parser.add_argument(
+        "--env", action="append", default=[], metavar="NAME=VALUE",
+        help="an environment variable of the processes; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="the program with its arguments")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Start the program and wait for its end; gives its exit code.
+
+    Raises:
+        GnomonError: wrong arguments, or no launcher to be found.
+    """
+    if given.num_workers < 1 or given.num_servers < 0:
+        raise GnomonError(
+            "launch: expected at least one worker (-n) and no negative number of servers (-s), "
+            f"got {given.num_workers} and {given.num_servers}"
+        )
+    if not given.command:
+        raise GnomonError("launch: expected a program to run, as `gnomon launch -n 4 python x.py`")
+    environment = _environment(given)
+    command = _command(given, environment)
+    before = set(_segments())
+    with tempfile.TemporaryDirectory(prefix="gnomon-launch-") as folder:
+        roster = Path(folder) / "roster"
+        environment["GNOMON_DIST_ROSTER"] = str(roster)
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        output = _Output(process)
+        try:
+            return _waited(process)
+        finally:
+            _end_group(process)
+            output.end(roster)
+            _remove(set(_segments()) - before)
+
+
+class _Output:
+    """Passes on what a job says, and names the rank that died where no rank could.
+
+    An MPI launcher ends all processes as soon as one of them dies, often before another one has
+    said which it was; the launcher itself knows the number of its process alone.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._told = False
+        self._died: tuple[str, str] | None = None
+        streams = ((process.stdout, sys.stdout), (process.stderr, sys.stderr))
+        self._threads = [
+            threading.Thread(target=self._pass_on, args=pair, name="gnomon launch", daemon=True)
+            for pair in streams
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _pass_on(self, source: IO[bytes], target: IO[str]) -> None:
+        for line in iter(source.readline, b""):
+            text = line.decode(errors="replace")
+            with contextlib.suppress(OSError, ValueError):
+                target.write(text)
+                target.flush()
+            self._told = self._told or LAST_WORDS in text
+            found = re.search(r"PID (\d+) (?:RUNNING AT|on node) (\S+)", text)
+            if found is not None and self._died is None:
+                self._died = found[1], found[2]
+
+    def end(self, roster: Path) -> None:
+        """Say which rank died, after all that the job itself says."""
+        for thread in self._threads:
+            thread.join(5)
+        if self._told or self._died is None:
+            return
+        process, host = self._died
+        lines = roster.read_text().splitlines() if roster.exists() else []
+        ranks = [line.split() for line in lines]
+        who = next((rank for rank, _, number in ranks if number == process), "?")
+        text = f"gnomon: rank {who} (host {host}, process {process}) died{LAST_WORDS}"
+        print(text, file=sys.stderr, flush=True)
+
+
+def _environment(given: argparse.Namespace) -> dict[str, str]:
+    environment = dict(os.environ)
+    environment |= {
+        "GNOMON_DIST_SERVERS": str(given.num_servers),
+        "DMLC_NUM_WORKER": str(given.num_workers),
+        "DMLC_NUM_SERVER": str(given.num_servers),
+        "DMLC_ROLE": "worker",
+    }
+    for each in given.env:
+        name, equals, value = each.partition("=")
+        environment[name] = value if equals else os.environ.get(name, "")
+    return environment
+
+
+def _command(given: argparse.Namespace, environment: dict[str, str]) -> list[str]:
+    """The launcher's command line; sets what it needs in the environment."""
+    count = str(given.num_workers + given.num_servers)
+    if given.launcher == "slurm":
+        srun = shutil.which("srun")
+        if srun is None:
+            raise GnomonError("launch: there is no srun: is this a machine of a Slurm cluster?")
+        return [srun, "-n", count, "--label", "--kill-on-bad-exit=1", *given.command]
+    mpiexec = find_mpiexec()
+    hosts = given.hostfile if given.launcher == "mpi" else None
+    if hosts is not None and not Path(hosts).is_file():
+        raise GnomonError(f"launch: there is no hostfile {hosts!r}")
+    if _is_open_mpi(mpiexec):
+        environment |= {
+            "OMPI_ALLOW_RUN_AS_ROOT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        }
+        where = ["--hostfile", hosts] if hosts else []
+        passed = [
+            part
+            for name in sorted(environment)
+            if name.startswith(PASSED_ON)
+            for part in ("-x", name)
+        ]
+        mapped = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "--output", "tag"]
+        return [mpiexec, "-n", count, *mapped, *where, *passed, *given.command]
+    where = ["-f", hosts] if hosts else []
+    return [mpiexec, "-n", count, "-prepend-rank", *where, *given.command]
+
+
+def find_mpiexec() -> str:
+    """The mpiexec beside this Python, where wheels put it, or else the one in the path.
+
+    Raises:
+        GnomonError: there is none.
+    """
+    beside = Path(sys.executable).parent / "mpiexec"
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        raise GnomonError(
+            "launch: there is no mpiexec, neither beside this Python nor in the path: "
+            "pip install 'gnomon[dist]' brings one"
+        )
+    return found
+
+
+def _is_open_mpi(mpiexec: str) -> bool:
+    done = subprocess.run(
+        [mpiexec, "--version"], capture_output=True, text=True, check=False,
+        env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+    )  # fmt: skip
+    return "Open MPI" in done.stdout or "OpenRTE" in done.stdout or "PRRTE" in done.stdout
+
+
+def _waited(process: subprocess.Popen[bytes]) -> int:
+    """The exit code; signals that ask for an end are passed on meanwhile."""
+
+    def pass_on(number: int, _: object) -> None:
+        process.send_signal(number)
+
+    before = {s: signal.signal(s, pass_on) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        code = process.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return code if code >= 0 else 128 - code
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """End what the launcher left behind of its own group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _segments() -> Iterator[Path]:
+    """Shared memory of this user that MPI libraries made."""
+    for pattern in SEGMENTS:
+        folder, _, name = pattern.rpartition("/")
+        yield from filter(_is_ours, Path(folder).glob(name))
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        return path.lstat().st_uid == os.getuid()
+    except OSError:
+        return False
+
+
+def _remove(paths: set[Path]) -> None:
+    """Remove what no process uses any more."""
+    deadline = time.monotonic() + 2
+    while paths and time.monotonic() < deadline:
+        used = _in_use()
+        for path in [p for p in paths if not any(str(p) in name for name in used)]:
+            with contextlib.suppress(OSError):
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            paths.discard(path)
+        if paths:
+            time.sleep(0.2)
+
+
+def _in_use() -> set[str]:
+    """Files that processes of this user have mapped or open."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            for line in (folder / "maps").read_text().splitlines():
+                found.add(line.partition("/")[2])
+            found.update(str(link.readlink()) for link in (folder / "fd").iterdir())
+    return found | {f"/{name}" for name in found if name and not name.startswith("/")}

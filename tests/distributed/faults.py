@@ -1,0 +1,51 @@
+"""A job of which one rank fails in a way that the arguments choose; run by `test_faults.py`.
+
+python faults.py HOW RANK STEP
+"""
+
+import os
+import signal
+import sys
+import time
+
+import gnomon as mx
+
+
+def fail(store, how):
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif how == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    elif how == "raise":
+        raise ValueError("no such picture")
+    elif how == "exit":
+        sys.exit(3)
+    elif how == "hang":
+        time.sleep(1000)
+    elif how == "shape":
+        store.init("other", mx.nd.zeros((3,)))
+    elif how == "order":
+        store.barrier()
+    elif how == "link":
+        for line in store._comm.watch._lines:
+            line.link.close()
+
+
+def main(how, who, when):
+    store = mx.kv.create("dist_sync")
+    store.init(["w", "v"], [mx.nd.zeros((64, 64)), mx.nd.zeros((5,))])
+    values = [mx.nd.ones((64, 64)), mx.nd.ones((5,))]
+    outs = [mx.nd.zeros_like(v) for v in values]
+    for step in range(200 if how == "none" else 10**9):
+        if step == when:
+            if store.rank == who:
+                fail(store, how)
+            elif how == "shape":
+                store.init("other", mx.nd.zeros((4,)))
+        store.push(["w", "v"], values)
+        store.pull(["w", "v"], out=outs)
+        assert outs[1].asnumpy().tolist() == [store.num_workers] * 5
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

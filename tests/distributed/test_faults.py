@@ -1,0 +1,66 @@
+"""Ranks that die, stop, raise, hang or disagree: the job ends soon, with one message."""
+
+import random
+import re
+import time
+from pathlib import Path
+
+import pytest
+from distributed import job
+
+MESSAGES = {
+    "kill": r"rank {who} \(host \S+, process \d+\) died.*; the job ends",
+    "stop": r"rank {who} \(host \S+, process \d+\) gave no sign of life for 1 s; the job ends",
+    "raise": r"rank {who} \(.*\) failed: ValueError: no such picture; the job ends",
+    "exit": r"rank {who} \(.*\) does the end of the program, while .* does push of key 'w' of",
+    "hang": r"push of key 'w' .* is not done after 3 s: rank {who} \(.*\) is at pull of key 'w'",
+    "shape": r"rank {who} \(.*\) does init .* of key 'other' of shape \(3,\) in float32, while",
+    "order": r"rank {who} \(.*\) does barrier .*, while rank \d \(.*\) does push of key 'w' of",
+    "link": r"rank \d \(host \S+, process \d+\) died: its connection was closed",
+}
+
+
+def faulty(how, who, step, ranks=3):
+    """A job with a fault, which must end with one message and leave nothing behind."""
+    settings = {"dist_heartbeat_seconds": 1, "dist_timeout_seconds": 3}
+    tag = f"job-{time.monotonic_ns()}"
+    done = job.here(ranks, "faults.py", how, who, step, tag, check=False, limit=60, **settings)
+    assert done.returncode != 0
+    said = [line for line in done.stderr.splitlines() if line.endswith("; the job ends")]
+    assert len(said) == 1, done.stderr
+    assert re.search(MESSAGES[how].format(who=who), said[0]), said[0]
+    assert not left_behind(tag)
+
+
+def left_behind(tag):
+    """Processes of the job of that tag which still run, a moment later."""
+    for _ in range(20):
+        found = [p for p in Path("/proc").glob("[0-9]*/cmdline") if tag in command(p)]
+        if not found:
+            break
+        time.sleep(0.1)
+    return found
+
+
+def command(path):
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("how", "who"),
+    [("kill", 1), ("stop", 0), ("raise", 2), ("hang", 1), ("shape", 2), ("order", 0)],
+)
+def test_a_fault_ends_the_job_with_one_message(how, who):
+    faulty(how, who, step=5)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(2400)
+def test_a_hundred_faults():
+    draw = random.Random(11)
+    for _ in range(100):
+        how = draw.choice(sorted(MESSAGES))
+        faulty(how, draw.randrange(3), step=draw.randrange(300))

@@ -1,0 +1,70 @@
+"""Stores that join processes, under a real MPI: values, training, and how they are started."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from distributed import job, values
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_values(ranks):
+    output = job.here(ranks, "values.py").stdout
+    assert output.count("done ") == ranks * len(values.CHECKS)
+
+
+@pytest.mark.parametrize(("kind", "ranks"), [("dist_sync", 2), ("horovod", 3)])
+def test_training_is_that_of_one_process(kind, ranks):
+    assert job.here(ranks, "training.py", kind, 6).stdout.count("agreed") == ranks
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("kind", ["dist_sync", "dist_device_sync", "horovod"])
+@pytest.mark.timeout(600)
+def test_training_for_long(kind, ranks):
+    output = job.here(ranks, "training.py", kind, 100, limit=500).stdout
+    assert output.count("agreed") == ranks
+
+
+CREATE = "import gnomon as mx; kv = mx.kv.create('dist_sync'); print(kv.rank, kv.num_workers)"
+
+
+def alone(program, **more):
+    """A program in a process that no launcher started."""
+    known = ("PMI", "OMPI", "PMIX", "SLURM")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(known)}
+    environment |= {"PYTHONPATH": str(job.ROOT), **more}
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment,
+        timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_without_a_launcher_there_is_one_rank_and_a_line_that_says_so():
+    done = alone(CREATE)
+    assert (done.returncode, done.stdout) == (0, "0 1\n"), done.stderr
+    assert re.search(r"started without a launcher: this process is the only worker", done.stderr)
+
+
+def test_an_mpiexec_of_another_mpi_is_told():
+    done = alone(CREATE, OMPI_COMM_WORLD_SIZE="3")
+    assert done.returncode == 1
+    assert "started 3 processes (OMPI_COMM_WORLD_SIZE), and the MPI library" in done.stderr
+
+
+@pytest.mark.parametrize("missing", ["mpi4py", "mpi4py.MPI"])
+def test_without_mpi_the_error_says_what_to_install(missing):
+    hidden = f"import sys; sys.modules[{missing!r}] = None\n"
+    done = alone(hidden + CREATE)
+    assert done.returncode == 1
+    assert "pip install 'gnomon[dist]'" in done.stderr.splitlines()[-1]
+
+
+def test_settings_that_differ_are_told():
+    program = "import os; os.environ['GNOMON_DIST_BUCKET_BYTES'] = str(1000 + os.getpid())\n"
+    done = job.launch(2, "-c", program + CREATE, check=False)
+    assert done.returncode
+    assert re.search(r"ranks disagree on setting dist_bucket_bytes: rank 1 \(host", done.stderr)

@@ -1,0 +1,264 @@
+"""What every rank of a job checks of the stores that join processes; run by `test_ranks.py`.
+
+All ranks draw the values of all ranks from one seed: each pushes its own, and compares what comes
+back with what it computes from everybody's.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gnomon as mx
+from gnomon import config
+from gnomon.kvstore.shards import SPLIT_BYTES
+
+SHAPES = {"w": (3, 4), 5: (7,), "big": (SPLIT_BYTES // 128, 35), "scalar": (1,), "v": (2, 3, 5)}
+
+
+class Rounds:
+    """Gradients of all ranks, drawn round after round."""
+
+    def __init__(self, store, shapes, seed=0):
+        self.store, self.shapes = store, shapes
+        self.draw = np.random.default_rng(seed)
+
+    def __iter__(self):
+        for _ in range(3):
+            ranks = range(self.store.num_workers)
+            yield [
+                {k: self.draw.standard_normal(s, np.float32) for k, s in self.shapes.items()}
+                for _ in ranks
+            ]
+
+
+def made(kind="dist_sync", shapes=SHAPES, dtype="float32"):
+    store = mx.kv.create(kind)
+    start = np.float32(1 if store.rank == 0 else 99)  # rank 0's counts
+    store.init(list(shapes), [mx.nd.ones(s, dtype=dtype) * start for s in shapes.values()])
+    return store
+
+
+def arrays(table):
+    return [mx.nd.array(a, dtype=a.dtype) for a in table.values()]
+
+
+def pulled(store, shapes=SHAPES, dtype="float32"):
+    outs = {k: mx.nd.zeros(s, dtype=dtype) for k, s in shapes.items()}
+    store.pull(list(outs), out=list(outs.values()))
+    return {k: a.asnumpy() for k, a in outs.items()}
+
+
+def close(found, expected, rtol=1e-5, atol=1e-5):
+    assert found.keys() == expected.keys()
+    for key in found:
+        np.testing.assert_allclose(found[key], expected[key], rtol, atol, err_msg=str(key))
+
+
+def total(ranks):
+    return {k: sum(each[k] for each in ranks) for k in ranks[0]}
+
+
+def sums_of_lists_and_single_keys():
+    store = made()
+    close(pulled(store), {k: np.ones(s) for k, s in SHAPES.items()})
+    for number, ranks in enumerate(Rounds(store, SHAPES)):
+        mine = ranks[store.rank]
+        if number == 1:  # one at a time, several devices, priorities
+            for order, (key, value) in enumerate(mine.items()):
+                halves = [mx.nd.array(value / 2, ctx=mx.cpu(k)) for k in range(2)]
+                store.push(key, halves, priority=-order)
+        else:
+            store.push(list(mine), arrays(mine))
+        close(pulled(store), total(ranks))
+    for ranks in Rounds(store, SHAPES, 1):
+        values = dict(zip(SHAPES, arrays(ranks[store.rank]), strict=True))
+        store.pushpull(list(values), list(values.values()))
+        close({k: v.asnumpy() for k, v in values.items()}, total(ranks))
+    store.barrier()
+
+
+def what_is_pushed_may_be_overwritten():
+    store, out = made(shapes={"w": (4,)}), mx.nd.zeros((4,))
+    value = mx.nd.ones((4,))
+    store.push("w", value)
+    value[:] = 50
+    store.pull("w", out=out)
+    assert out.asnumpy().tolist() == [store.num_workers] * 4
+
+
+def other_types():
+    for dtype in ("float16", "float64", "int32", "bfloat16"):
+        shapes = {"a": (5,), "b": (SPLIT_BYTES // 16, 3)}
+        store = made(shapes=shapes, dtype=dtype)
+        ones = [mx.nd.ones(s, dtype=dtype) * (store.rank + 1) for s in shapes.values()]
+        store.push(list(shapes), ones)
+        n = store.num_workers
+        for value in pulled(store, shapes, dtype).values():
+            assert (value.astype("f4") == n * (n + 1) / 2).all()
+
+
+def halves_on_the_wire():
+    for wire in ("float16", "bfloat16"):
+        with config.using(dist_wire_dtype=wire):
+            near_sums(made(), 0.1)
+
+
+def near_sums(store, atol):
+    for ranks in Rounds(store, SHAPES):
+        store.push(list(SHAPES), arrays(ranks[store.rank]))
+        close(pulled(store), total(ranks), 0, atol)
+
+
+def optimizers_are_those_of_one_process():
+    for name in ("sgd", "adam", "lamb", "nadam", "nag"):
+        store, single = made(), mx.kv.create("local")
+        single.init(list(SHAPES), [mx.nd.ones(s) for s in SHAPES.values()])
+        for each in (store, single):
+            each.set_optimizer(mx.optimizer.create(name, learning_rate=0.1, wd=0.01))
+        for ranks in Rounds(store, SHAPES):
+            store.push(list(SHAPES), arrays(ranks[store.rank]))
+            single.push(list(SHAPES), [[mx.nd.array(each[k]) for each in ranks] for k in SHAPES])
+            close(pulled(store), pulled(single))
+        if store.num_workers > 1 and name == "adam":
+            kept = sum(s[0].size for s in store._updater.states.values())
+            whole = sum(np.prod(s) for s in SHAPES.values())
+            assert kept < 0.8 * whole  # a part of the states each
+
+
+def states_go_from_one_count_of_ranks_to_another():
+    process = mx.kv.create("dist_sync")._comm.peers[0].process  # rank 0's: the same name on all
+    folder = Path(tempfile.gettempdir()) / f"gnomon-states-{process}"
+    store, single = made(), mx.kv.create("local")
+    single.init(list(SHAPES), [mx.nd.ones(s) for s in SHAPES.values()])
+    for each in (store, single):
+        each.set_optimizer(mx.optimizer.create("sgd", learning_rate=0.1, momentum=0.9))
+    rounds = list(Rounds(store, SHAPES))
+    for ranks in rounds:
+        store.push(list(SHAPES), arrays(ranks[store.rank]))
+        single.push(list(SHAPES), [[mx.nd.array(each[k]) for each in ranks] for k in SHAPES])
+    store.save_optimizer_states(str(folder), dump_optimizer=True)
+    again = made()
+    again.init("more", mx.nd.zeros((2,)))
+    again.set_optimizer(mx.optimizer.create("sgd", learning_rate=0.5, momentum=0.1))
+    again.load_optimizer_states(str(folder))
+    other = mx.kv.create("local")
+    other.init(list(SHAPES), [mx.nd.ones(s) for s in SHAPES.values()])
+    other.set_optimizer(mx.optimizer.create("sgd", learning_rate=0.5, momentum=0.1))
+    other.load_optimizer_states(str(folder))
+    for ranks in rounds:
+        again.push(list(SHAPES), arrays(ranks[again.rank]))
+        other.push(list(SHAPES), [[mx.nd.array(each[k]) for each in ranks] for k in SHAPES])
+    close(pulled(again), pulled(other))
+    store.barrier()
+    if store.rank == 0:
+        folder.unlink()
+
+
+def updaters_of_users_see_whole_sums():
+    store = made()
+
+    def update(key, gradient, stored):
+        stored += 2 * gradient
+
+    store.set_updater(update)
+    expected = {k: np.ones(s, "f4") for k, s in SHAPES.items()}
+    for ranks in Rounds(store, SHAPES):
+        store.push(list(SHAPES), arrays(ranks[store.rank]))
+        for key, each in total(ranks).items():
+            expected[key] += 2 * each
+    close(pulled(store), expected, 1e-4, 1e-4)
+
+
+def compression_is_each_ranks_own():
+    for kind in ("1bit", "2bit"):
+        params = {"type": kind, "threshold": 0.5}
+        store = made()
+        ranks = [mx.kv.create("device") for _ in range(store.num_workers)]
+        for each in ranks:
+            each.init(list(SHAPES), [mx.nd.ones(s) for s in SHAPES.values()])
+        for each in (store, *ranks):
+            each.set_gradient_compression(params)
+        for number, drawn in enumerate(Rounds(store, SHAPES)):
+            push_in_either_way(store, drawn[store.rank], together=number > 0)
+            for each, table in zip(ranks, drawn, strict=True):
+                each.push(list(table), arrays(table))
+            close(pulled(store), total([pulled(each) for each in ranks]))
+
+
+def push_in_either_way(store, table, together):
+    if together:
+        store.push(list(table), arrays(table))
+        return
+    for key, value in table.items():
+        store.push(key, mx.nd.array(value))
+
+
+def rows_of_all_ranks_are_summed():
+    store, shape = mx.kv.create("dist_sync"), (6, 2)
+    store.init("e", mx.nd.ones(shape).tostype("row_sparse") * (1 + store.rank))
+    out = mx.nd.zeros(shape).tostype("row_sparse")
+    everything = mx.nd.arange(6)
+    store.row_sparse_pull("e", out=out, row_ids=everything)
+    assert (out.asnumpy() == 1).all()
+    for optimizer in (None, mx.optimizer.create("sgd", learning_rate=0.5)):
+        if optimizer is not None:
+            store.set_optimizer(optimizer)
+        expected = out.asnumpy()
+        gradient = np.zeros(shape, "f4")
+        for rank in range(store.num_workers):
+            gradient[[rank % 6, 5]] += rank + 1
+        mine = np.full((2, 2), store.rank + 1, "f4")
+        rows = mx.nd.sparse.row_sparse_array((mine, [store.rank % 6, 5]), shape=shape)
+        if store.rank % 6 == 5:
+            raise AssertionError("at most five ranks")
+        store.push("e", rows)
+        store.row_sparse_pull("e", out=out, row_ids=everything)
+        expected = gradient if optimizer is None else expected - 0.5 * gradient
+        np.testing.assert_allclose(out.asnumpy(), expected, 1e-5, 1e-5)
+
+
+def horovod_sums_without_keys():
+    store, out = mx.kv.create("horovod"), mx.nd.zeros((3,))
+    assert (store.type, store.is_capable("optimizer")) == ("horovod", False)
+    assert 0 <= store.local_rank < store.num_workers
+    store.broadcast(0, mx.nd.ones((3,)) * (store.rank + 4), out=out)
+    assert out.asnumpy().tolist() == [4, 4, 4]
+    value = mx.nd.ones((3,)) * (store.rank + 1)
+    store.pushpull("g", value)
+    n = store.num_workers
+    assert value.asnumpy().tolist() == [n * (n + 1) / 2] * 3
+
+
+def bad_input_is_refused_before_anything_is_sent():
+    store = made()
+    for act, kind, words in (
+        (lambda: store.push("none", mx.nd.ones((2,))), KeyError, "none"),
+        (lambda: store.push("w", mx.nd.ones((2,))), ValueError, r"\(3, 4\)"),
+        (lambda: store.push("w", mx.nd.ones((3, 4), dtype="float64")), TypeError, "float64"),
+        (lambda: store.init("w", mx.nd.ones((3, 4))), ValueError, "new key"),
+        (lambda: store.set_optimizer("sgd"), ValueError, "Optimizer"),
+        (lambda: store.save_optimizer_states("x"), RuntimeError, "set_optimizer first"),
+        (lambda: mx.kv.create("dist_snyc"), ValueError, "dist_sync"),
+    ):
+        with pytest.raises(kind, match=words):
+            act()
+    close(pulled(store), {k: np.ones(s) for k, s in SHAPES.items()})
+
+
+CHECKS = (
+    sums_of_lists_and_single_keys, what_is_pushed_may_be_overwritten, other_types,
+    halves_on_the_wire, optimizers_are_those_of_one_process,
+    states_go_from_one_count_of_ranks_to_another, updaters_of_users_see_whole_sums,
+    compression_is_each_ranks_own, rows_of_all_ranks_are_summed, horovod_sums_without_keys,
+    bad_input_is_refused_before_anything_is_sent,
+)  # fmt: skip
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:]
+    for check in CHECKS:
+        if not chosen or check.__name__ in chosen:
+            check()
+            print("done", check.__name__, flush=True)
