@@ -8,24 +8,13 @@ The data are the 1,797 digits of 8 by 8 pixels that the package carries.
 from __future__ import annotations
 
 import argparse
-from importlib.resources import files
 
 import numpy as np
+from digits import divided
 
 import gnomon as mx
 from gnomon.gluon import Trainer, nn
 from gnomon.gluon.loss import SoftmaxCrossEntropyLoss
-
-
-def digits() -> tuple[np.ndarray, np.ndarray]:
-    """Pictures (n, 1, 8, 8) from 0 to 1, and labels (n,)."""
-    path = str(files("gnomon") / "data" / "digits.rec")
-    record, pictures, labels = mx.recordio.MXRecordIO(path, "r"), [], []
-    while content := record.read():
-        header, pixels = mx.recordio.unpack(content)
-        pictures.append(np.frombuffer(pixels, np.uint8, 64).reshape(1, 8, 8))
-        labels.append(header.label)
-    return np.float32(pictures) / 16, np.float32(labels)
 
 
 def network() -> nn.HybridSequential:
@@ -64,12 +53,9 @@ def main() -> None:
 
     mx.random.seed(1)
     np.random.seed(1)
-    pictures, labels = digits()
-    order = np.random.permutation(len(labels))
-    held, rest = order[:360], order[360:]
-    size = options.batch_size
-    train = mx.io.NDArrayIter(pictures[rest], labels[rest], size, shuffle=True)
-    test = mx.io.NDArrayIter(pictures[held], labels[held], size)
+    size, (train, test) = options.batch_size, divided()
+    train = mx.io.NDArrayIter(*train, size, shuffle=True)
+    test = mx.io.NDArrayIter(*test, size)
 
     net = network()
     net.initialize(mx.init.Xavier())

@@ -17,18 +17,14 @@ from typing import Any, NamedTuple, TypeVar
 from gnomon import autograd
 from gnomon import dtype as dtypes
 from gnomon.base import GnomonError, ParamError, complaint
-from gnomon.context import Context, current_context
-from gnomon.expr.node import Buffer
+from gnomon.context import current_context
 from gnomon.ndarray import NDArray
-from gnomon.ndarray.chunk import Chunk
-from gnomon.ndarray.core import Array
-from gnomon.ndarray.layout import strided
+from gnomon.ndarray.opaque import over
 from gnomon.ops import registry
 from gnomon.ops.custom import kinds
 from gnomon.ops.property import OpContext, Operator, OperatorProperty
 from gnomon.ops.requests import OpReqType
 from gnomon.profiler.control import PROFILER
-from gnomon.shape import prod
 from gnomon.symbol import Custom, Symbol
 
 P = TypeVar("P", bound="type[CustomOpProp]")
@@ -308,14 +304,7 @@ class _Worker(Operator):
 
     def _arrays(self, blobs: Sequence[Any]) -> list[Any]:
         """NDArrays on the memory of these TBlobs; None stays None."""
-        return [None if b is None else _over(b.tensor, self.ctx) for b in blobs]
-
-
-def _over(tensor: Buffer, ctx: Context) -> Any:
-    """An NDArray on the memory of `tensor`, which it keeps."""
-    nbytes = prod(tensor.shape) * tensor.dtype.size
-    chunk = Chunk(tensor.address, ctx, tensor, nbytes, shared=True)
-    return Array._at(chunk, tensor.address, strided(tensor.shape, tensor.strides, tensor.dtype))
+        return [None if b is None else over(b.tensor, self.ctx) for b in blobs]
 
 
 def _words(req: Sequence[Any]) -> list[str]:

@@ -16,6 +16,7 @@ from gnomon.engine import Var
 from gnomon.executor.inputs import Input, own
 from gnomon.expr.node import Buffer
 from gnomon.ndarray.core import of_zeros
+from gnomon.ndarray.mode import recording
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]
@@ -79,12 +80,13 @@ def check_context(where: str, name: str, expected: Context, array: Any) -> None:
 
 
 def assign(dest: Any, value: Any) -> None:
-    """Copy `value`, an NDArray or anything NumPy takes, into the array `dest`."""
+    """Copy `value`, an NDArray or anything NumPy takes, into the array `dest`; never recorded."""
     if value is dest:
         return
     if isinstance(dest._window, Input):
         dest._window.forget()
-    own(dest)[:] = value if is_array(value) else np.asarray(value)
+    with recording(False):
+        own(dest)[:] = value if is_array(value) else np.asarray(value)
 
 
 def unique(where: str, names: Sequence[str], arrays: Sequence[Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from gnomon.base import FormatError, GnomonError
 from gnomon.graph import legacy
+from gnomon.graph.body import Body
 from gnomon.graph.node import Entry, Graph, Node, input_versions
 from gnomon.ops import registry
 
@@ -39,6 +40,16 @@ def dumps(graph: Graph) -> str:
       "attrs": {"mxnet_version": ["int", 10901]}
     }
     """
+    attrs = f'{{"mxnet_version": ["int", {VERSION}]}}'
+    return _object({**_parts(graph), "attrs": attrs})
+
+
+def _object(parts: Mapping[str, str]) -> str:
+    return "{\n" + ", \n".join(f'  "{key}": {text}' for key, text in parts.items()) + "\n}"
+
+
+def _parts(graph: Graph) -> dict[str, str]:
+    """What files hold of a graph, as texts."""
     number = {node: k for k, node in enumerate(graph.topo)}
     versions: dict[Node, int] = {}
     nodes = [_node_text(node, number, versions) for node in graph.topo]
@@ -46,14 +57,19 @@ def dumps(graph: Graph) -> str:
     for node in graph.topo:
         rows.append(rows[-1] + counted_outputs(node))
     heads = [[number[e.node], e.index, versions.get(e.node, 0)] for e in graph.outputs]
-    parts = {
+    return {
         "nodes": "[\n    " + ", \n    ".join(nodes) + "\n  ]" if nodes else "[]",
         "arg_nodes": _sequence([number[n] for n in graph.variables], 2),
         "node_row_ptr": _sequence(rows, 2),
         "heads": _sequence(heads, 2),
-        "attrs": f'{{"mxnet_version": ["int", {VERSION}]}}',
     }
-    return "{\n" + ", \n".join(f'  "{key}": {text}' for key, text in parts.items()) + "\n}"
+
+
+def _subgraphs(node: Node) -> str:
+    """The bodies of an operator of control flow, as a text."""
+    bodies = getattr(node.op, "subgraphs", ())
+    texts = [_object(_parts(body)).replace("\n", "\n        ") for body in bodies]
+    return "[\n        " + ", \n        ".join(texts) + "\n      ]" if texts else ""
 
 
 def _pooling(op: Any) -> int:
@@ -83,11 +99,13 @@ def _node_text(node: Node, number: Mapping[Node, int], versions: dict[Node, int]
     """One node; `versions` counts how often each state was changed so far."""
     counts = input_versions(node, versions)
     inputs = [[number[e.node], e.index, v] for e, v in zip(node.inputs, counts, strict=True)]
+    inputs = inputs if node.op is None else node.op.filed(inputs)
     fields = {
         "op": _string("null" if node.op is None else node.op.name),
         "name": _string(node.name),
         "attrs": _attrs(node.attrs),
         "inputs": _sequence(inputs, 6),
+        "subgraphs": _subgraphs(node),
     }
     rows = (f'      "{key}": {text}' for key, text in fields.items() if text)
     return "{\n" + ", \n".join(rows) + "\n    }"
@@ -212,13 +230,29 @@ def _node(spec: Mapping[str, Any], at: int, nodes: Sequence[Node | None], where:
         if inputs:
             raise FormatError(f"{who}: expected no inputs of a variable, got {len(inputs)}")
         return Node(None, name, (), attrs)
-    op = operator(spec["op"], attrs, who)
+    op = operator(spec["op"], attrs, who, _bodies(spec, who))
     if len(inputs) != len(op.inputs()):
         expected = f"{len(op.inputs())} inputs of {op.name} ({', '.join(op.inputs())})"
         raise FormatError(f"{who}: expected {expected}, got {len(inputs)}")
-    node = Node(op, name, inputs, attrs)
-    node.versions = tuple(given[2] if len(given) == 3 else 0 for given in spec.get("inputs", []))
+    node = Node(op, name, op.arranged(inputs), attrs)
+    versions = [given[2] if len(given) == 3 else 0 for given in spec.get("inputs", [])]
+    node.versions = tuple(op.arranged(versions))
     return node
+
+
+def _bodies(spec: Mapping[str, Any], who: str) -> tuple[Body, ...]:
+    """The subgraphs of a node; FormatError where one is malformed."""
+    given = spec.get("subgraphs", [])
+    if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
+        raise FormatError(f"{who}: expected a list of subgraphs, got {given!r:.60}")
+    found = []
+    for k, each in enumerate(given):
+        where = f"{who}: subgraph {k}"
+        for key in ("nodes", "heads"):
+            if not isinstance(each.get(key), list):
+                raise FormatError(f"{where}: expected a list {key!r}, got {each.get(key)!r:.60}")
+        found.append(Body(build(each, where).outputs))
+    return tuple(found)
 
 
 def _entry(given: Any, nodes: Sequence[Node | None], who: str) -> Entry:
@@ -229,14 +263,15 @@ def _entry(given: Any, nodes: Sequence[Node | None], who: str) -> Entry:
     return Entry(node, given[1])
 
 
-def operator(name: str, attrs: Mapping[str, str], who: str) -> Any:
-    """The operator called `name` with the parameters among `attrs`.
+def operator(name: str, attrs: Mapping[str, str], who: str, subgraphs: Sequence[Any] = ()) -> Any:
+    """The operator called `name` with the parameters among `attrs`, and bodies where it has some.
 
     Raises:
         FormatError: no operator has this name, or it has no such parameter; it begins with `who`.
     """
     try:
-        return registry.find(name).parse(parameters(attrs))
+        more = {"subgraphs": tuple(subgraphs)} if subgraphs else {}
+        return registry.find(name).parse({**more, **parameters(attrs)})
     except GnomonError as error:
         raise FormatError(f"{who}: {error}") from None
 

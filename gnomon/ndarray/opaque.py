@@ -8,14 +8,17 @@ from typing import Any
 from gnomon import engine
 from gnomon.base import ShapeError, complaint
 from gnomon.context import Context
+from gnomon.expr.node import Buffer
+from gnomon.ndarray.chunk import Chunk
 from gnomon.ndarray.core import Array
-from gnomon.ndarray.layout import dense
+from gnomon.ndarray.layout import dense, strided
 from gnomon.ops.host import HostOp
 from gnomon.ops.infer import known
 from gnomon.ops.property import OpContext
 from gnomon.ops.requests import kNullOp, kWriteTo
 from gnomon.resource import request
 from gnomon.shadow import TBlob
+from gnomon.shape import prod
 
 Outputs = list[Any]
 
@@ -89,6 +92,13 @@ def run_backward(
 def blobs(arrays: Sequence[Any]) -> list[Any]:
     """The arrays as operators see them; None stays None."""
     return [None if x is None else TBlob(x._buffer()) for x in arrays]
+
+
+def over(tensor: Buffer, ctx: Context) -> Any:
+    """An NDArray on the memory of `tensor`, which it keeps."""
+    nbytes = prod(tensor.shape) * tensor.dtype.size
+    chunk = Chunk(tensor.address, ctx, tensor, nbytes, shared=True)
+    return Array._at(chunk, tensor.address, strided(tensor.shape, tensor.strides, tensor.dtype))
 
 
 def push(

@@ -8,10 +8,12 @@ import numpy as np
 
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import int64
+from gnomon.expr import ext, fn
+from gnomon.expr.node import Expr
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import Shapes, Types
-from gnomon.ops.op import op
+from gnomon.ops.infer import Shape, Shapes, Types
+from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 
 FORMATS = ("corner", "center")
@@ -73,7 +75,7 @@ def survivors(boxes: Array, classes: Array, threshold: float) -> Array:
 
 
 @op("_contrib_box_iou", inputs=("lhs", "rhs"))
-class BoxIOU(HostOp):
+class BoxIOU(Op):
     """Intersection over union of each box of `lhs` (..., 4) with each one of `rhs` (..., 4)."""
 
     format: str = param("corner", choices=FORMATS, doc="Corners, or center, width and height.")
@@ -94,13 +96,43 @@ class BoxIOU(HostOp):
         t.same()
         t.check("lhs", "f")
 
-    def compute(self, lhs: Array, rhs: Array) -> Array:
-        return every_overlap(corners(lhs, self.format), corners(rhs, self.format))
+    def forward(self, lhs: Expr, rhs: Expr) -> Expr:
+        across = ext.reshape(lhs, (*lhs.shape[:-1], *(1,) * (rhs.ndim - 1), 4))
+        shape = (*lhs.shape[:-1], *rhs.shape[:-1])
+        sides = [_sides(box, self.format, shape) for box in (across, rhs)]
+        (x0, y0, x1, y1), (u0, v0, u1, v1) = sides
+        shared = _area(
+            fn.maximum(x0, u0), fn.maximum(y0, v0), fn.minimum(x1, u1), fn.minimum(y1, v1)
+        )
+        union = _area(*sides[0]) + _area(*sides[1]) - shared
+        return fn.where(union > 0, shared / union, 0)
+
+    def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[None, None]:
+        return None, None
 
     def reference(self, lhs: Any, rhs: Any) -> Any:
         flat = [np.asarray(corners(b, self.format)).reshape(-1, 4) for b in (lhs, rhs)]
         found = [[_overlap(a, b) for b in flat[1]] for a in flat[0]]
         return np.array(found).reshape(*lhs.shape[:-1], *rhs.shape[:-1])
+
+
+def _sides(boxes: Expr, form: str, shape: Shape) -> list[Expr]:
+    """Left, top, right and bottom of boxes, over `shape`."""
+    parts = []
+    for k in range(4):
+        picked = ext.slice_(
+            boxes, (*(None,) * (boxes.ndim - 1), k), (*(None,) * (boxes.ndim - 1), k + 1)
+        )
+        parts.append(ext.broadcast_to(ext.reshape(picked, boxes.shape[:-1]), shape))
+    if form == "corner":
+        return parts
+    x, y, width, height = parts
+    return [x - width / 2, y - height / 2, x + width / 2, y + height / 2]
+
+
+def _area(x0: Expr, y0: Expr, x1: Expr, y1: Expr) -> Expr:
+    """The area of boxes; 0 where a side is negative."""
+    return fn.maximum(x1 - x0, 0) * fn.maximum(y1 - y0, 0)
 
 
 def _overlap(a: Any, b: Any) -> float:

@@ -95,6 +95,10 @@ class Op:
         except TypeError:  # a list among the values has no hash
             return cls(**given)
 
+    def again(self, given: Mapping[str, Any]) -> Op:
+        """The same operator with other parameters."""
+        return type(self).parse(given)
+
     def check(self) -> None:
         """Hook: refuse combinations of fields that are each fine alone (ParamError)."""
 
@@ -151,6 +155,13 @@ class Op:
             expected = f"{len(place)} of them: {', '.join(place)}"
             raise ShapeError(complaint(self.name, "inputs", expected, len(given)))
         return [given[place[name]] for name in self.inputs()]
+
+    def filed(self, arranged: Sequence[Any]) -> list[Any]:
+        """The inverse of `arranged`: the order of a call, which files have, too."""
+        if not self.interleaved:
+            return list(arranged)
+        place = {name: k for k, name in enumerate(self.inputs())}
+        return [arranged[place[name]] for name in self.called()]
 
     def outputs(self) -> tuple[str, ...]:
         """Names of all outputs, those only the gradient uses included."""

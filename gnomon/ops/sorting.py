@@ -17,7 +17,7 @@ from gnomon.ops.infer import Shape, Shapes, Types, normal_axis
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
 from gnomon.ops.requests import check_requests, kAddTo, kNullOp
-from gnomon.shadow.sorting import codes_of
+from gnomon.shadow.sorting import order_of
 
 Array = np.ndarray[Any, Any]
 
@@ -51,10 +51,9 @@ class Ordering(Op):
         """Rows with the axis where it was."""
         return rows if self.axis is None else np.moveaxis(rows, -1, self.axis)
 
-    def places(self, data: Array) -> Array:
-        """The positions, along the last axis, of the elements in order."""
-        codes = codes_of(self.rows(data), self.is_ascend)
-        return np.argsort(codes, axis=-1, kind="stable")
+    def places(self, data: Array, count: int | None = None) -> Array:
+        """The positions, along the last axis, of the elements in order: the first `count`."""
+        return order_of(self.rows(data), self.is_ascend, count)
 
     def length(self, shape: Shape) -> int:
         """How many elements are put in order together."""
@@ -88,7 +87,7 @@ class Ordering(Op):
         if self.gives_values():
             data, grad = in_data[0].tensor.numpy(), out_grad[0].tensor.numpy()
             rows = self.rows(np.zeros_like(found))
-            places = self.places(data)[..., : self.rows(grad).shape[-1]]
+            places = self.places(data, self.rows(grad).shape[-1])
             np.put_along_axis(rows, places, self.rows(grad), axis=-1)
             found = self.back(rows)
         store(in_grad[0], req[0], found)
@@ -172,7 +171,7 @@ class TopK(Ordering):
         check_requests(self.name, req, out_data)
         data = in_data[0].tensor.numpy()
         rows = self.rows(data)
-        places = self.places(data)[..., : self.k or rows.shape[-1]]
+        places = self.places(data, self.k or rows.shape[-1])
         if self.ret_typ == "mask":
             marks = np.zeros(rows.shape, data.dtype)
             np.put_along_axis(marks, places, np.ones(1, data.dtype), axis=-1)

@@ -21,7 +21,7 @@ from gnomon.plan.cut import overlap
 from gnomon.plan.statement import Saver
 from gnomon.shadow.assign import check_products, plusto
 from gnomon.shadow.language import batch_dot
-from gnomon.shadow.sorting import order_of, sorted_together
+from gnomon.shadow.sorting import order_of
 from gnomon.shadow.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
@@ -178,8 +178,7 @@ def sort_by_key(keys: Tensor, values: Tensor, is_ascend: bool = True) -> None:
     if keys.ndim != 1 or values.shape != keys.shape:
         expected = "vectors of one length"
         raise ShapeError(complaint("sort_by_key", "values", expected, f"{keys!r}, {values!r}"))
-    if not sorted_together(keys.numpy(), values.numpy(), is_ascend):
-        reorder(order_of(keys.numpy(), is_ascend), keys, values)
+    reorder(order_of(keys.numpy(), is_ascend), keys, values)
 
 
 @explained

@@ -1,9 +1,8 @@
-"""Stable orders of keys, by digits of 11 bits where there are many, and by NumPy's sort.
+"""Stable orders of keys, by NumPy's vectorised sort.
 
-Keys become unsigned codes of the same order, and up to 32 bits are sorted together with their
-positions: many by `runtime.radix`, which goes through them seven times; few by NumPy's vectorised
-sort, which is not stable, but of numbers that carry their position in the lower half no two are
-equal. Many wider keys are sorted by their lower halves, then by the upper ones.
+Keys become unsigned codes of the same order. NumPy's fast sort is not stable, but of numbers that
+carry their position in the lower half no two are equal, so codes of 32 bits are sorted in the upper
+halves of 64; wider ones by their lower halves first, then by the upper ones.
 """
 
 from __future__ import annotations
@@ -13,45 +12,40 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.runtime.radix import sort_pairs
-
 Array = np.ndarray[Any, Any]
-MANY = 1 << 14  # elements that are worth the digits' tables
-NEGATIVE_ZERO = 1 << 31
 LOWER = 0 if sys.byteorder == "little" else 1  # where the lower half of 64 bits lies
 
 
-def sorted_together(keys: Array, values: Array, is_ascend: bool) -> bool:
-    """Whether `values` could be sorted in place with `keys`, word by word: then they are.
+def order_of(keys: Array, is_ascend: bool, count: int | None = None) -> Array:
+    """Where the elements in order stand along the last axis, equal ones as they were, NaN last.
 
-    >>> keys, values = np.arange(3, dtype=np.float32), np.arange(3, dtype=np.int32)
-    >>> sorted_together(keys, values, False)  # too few
-    False
-    """
-    words = all(a.itemsize == 4 and a.flags.c_contiguous for a in (keys, values))
-    if not words or len(keys) < MANY or np.may_share_memory(keys, values):
-        return False
-    codes = keys.view(np.uint32)
-    if keys.dtype.kind == "f" and (np.isnan(keys).any() or (codes == NEGATIVE_ZERO).any()):
-        return False  # of all other numbers the bits have the order
-    sort_pairs(keys, values, is_ascend)
-    return True
-
-
-def order_of(keys: Array, is_ascend: bool) -> Array:
-    """Where each element of the sorted vector `keys` stands in it; equal ones in order, NaN last.
+    Of each row the first `count`, or all.
 
     >>> order_of(np.array([2.0, np.nan, 1.0, 2.0]), False)
     array([0, 3, 2, 1])
     """
     codes = codes_of(keys, is_ascend)
     if codes.itemsize == 4:
-        return places(codes, np.arange(len(codes)))
-    if len(codes) < MANY:
-        return np.argsort(codes, kind="stable")
-    halves = codes.view(np.uint32).reshape(-1, 2)
-    order = places(halves[:, LOWER], np.arange(len(codes)))
-    return places(halves[order, 1 - LOWER], order)
+        return _places(codes, count)
+    halves = codes.view(np.uint32).reshape(*codes.shape, 2)
+    order = _places(halves[..., LOWER], None)
+    upper = np.take_along_axis(halves[..., 1 - LOWER], order, -1)
+    return np.take_along_axis(order, _places(upper, count), -1)
+
+
+def _places(codes: Array, count: int | None) -> Array:
+    """The same for codes of 32 bits."""
+    length = codes.shape[-1]
+    if length >= 1 << 32:  # no room for the position
+        return np.argsort(codes, axis=-1, kind="stable")[..., :count]
+    packed = codes.astype(np.uint64)
+    packed <<= np.uint64(32)
+    packed |= np.arange(length, dtype=np.uint64)
+    if count is not None and 0 < count < length:
+        packed.partition(count - 1, axis=-1)
+    packed[..., :count].sort(axis=-1)
+    packed &= np.uint64((1 << 32) - 1)
+    return packed[..., :count].astype(np.intp)
 
 
 def codes_of(keys: Array, is_ascend: bool) -> Array:
@@ -75,16 +69,3 @@ def codes_of(keys: Array, is_ascend: bool) -> Array:
     if wide.kind == "f":
         codes[np.isnan(values)] = np.iinfo(unsigned).max
     return codes
-
-
-def places(codes: Array, positions: Array) -> Array:
-    """`positions` in the order of their codes of 32 bits, equal ones as they were."""
-    if MANY <= len(codes) < 1 << 32:
-        codes, narrow = np.array(codes), positions.astype(np.uint32)
-        sort_pairs(codes, narrow)
-        return narrow.astype(np.intp)
-    packed = codes.astype(np.uint64)
-    packed <<= np.uint64(32)
-    packed |= np.arange(len(codes), dtype=np.uint64)
-    packed.sort()
-    return positions[packed.view(np.uint32)[LOWER::2]]

@@ -2,8 +2,10 @@
 
 Run by hand, in a virtual environment with numpy==1.23.5 and mxnet==1.9.1 (Python 3.11 or older):
 
-    python tests/golden/make.py [files] [operators[-group]] [networks] [graphs] [facts] [training]
-        [cells] [chains] [layers] [images] [gluon_cases]
+    python tests/golden/make.py [part] ...
+
+A part is the name of a file `make_part.py`; `operators-group` are the records of
+`make_cases_group.py`. Without any, all are made.
 
 It runs on MXNet's synchronous engine and without its subgraph backend: with its threaded engine and
 oneDNN this version gives wrong gradients of convolutional networks now and then, and with the
@@ -20,10 +22,16 @@ import os
 import sys
 from pathlib import Path
 
-PARTS = """
-files operators networks graphs facts training statements writes cells chains layers images
-gluon_cases
-""".split()
+HERE = Path(__file__).parent
+
+
+def parts() -> list[str]:
+    """The names of all parts: files `make_part.py` with a `make`, and groups of records."""
+    files = [f for f in sorted(HERE.glob("make_*.py")) if "\ndef make(" in f.read_text()]
+    first = importlib.import_module("make_operators").FIRST
+    groups = (f.stem.removeprefix("make_cases_") for f in sorted(HERE.glob("make_cases_*.py")))
+    named = [f.stem.removeprefix("make_") for f in files]
+    return named + [f"operators-{group}" for group in groups if group not in first]
 
 
 def main() -> None:
@@ -33,11 +41,10 @@ def main() -> None:
         MXNET_ENGINE_TYPE="NaiveEngine",
         MXNET_STORAGE_FALLBACK_LOG_VERBOSE="0",
     )
-    folder = Path(__file__).parent
-    sys.path.insert(0, str(folder))
-    for part in sys.argv[1:] or PARTS:
+    sys.path.insert(0, str(HERE))
+    for part in sys.argv[1:] or parts():
         name, _, group = part.partition("-")
-        importlib.import_module(f"make_{name}").make(folder, *filter(None, [group]))
+        importlib.import_module(f"make_{name}").make(HERE, *filter(None, [group]))
 
 
 if __name__ == "__main__":

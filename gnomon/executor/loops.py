@@ -1,0 +1,313 @@
+"""Runners of control flow: bodies as executors, each step on the results of the one before.
+
+An operator's inputs lie at fixed places, where its bodies read them. Each step has an executor of
+its own, since its backward pass reads what its forward pass left; where no gradient is wanted, all
+work in one arena. `Steps` keeps them in the operator's state for the next run. Outputs and
+gradients are arrays of the steps, and are stored as requested at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gnomon.base import GnomonError, complaint
+from gnomon.context import Context, cpu
+from gnomon.executor import arrays
+from gnomon.executor.executor import Bound, Executor
+from gnomon.graph.node import Graph
+from gnomon.ndarray.core import Array
+from gnomon.ndarray.layout import dense
+from gnomon.ndarray.opaque import over
+from gnomon.ops.control import runners
+from gnomon.ops.host import store
+
+Arrays = list[Any]
+Place = tuple[int, int]  # a body, and the number of a step
+
+
+class Network:
+    """A body as executors take symbols."""
+
+    def __init__(self, body: Graph) -> None:
+        self._graph = body
+
+    def list_outputs(self) -> list[str]:
+        """A name for each output, for errors."""
+        return [repr(e) for e in self._graph.outputs]
+
+
+class Steps:
+    """Executors on one set of inputs, made as they are needed.
+
+    `inputs` go by number. `shared` are the gradients of those that all steps read, added up; `own`
+    are those of what a step alone reads. `count` steps were made last, of which `last` is left.
+    """
+
+    def __init__(self, key: Any, inputs: Arrays, ctx: Context, differentiates: bool) -> None:
+        self.key, self.inputs, self.ctx = key, inputs, ctx
+        self.differentiates = differentiates
+        self.made: dict[Place, Executor] = {}
+        self.shared: dict[int, Any] = {}
+        self.own: dict[Place, Mapping[int, Any]] = {}
+        self.arena: Any = None  # in which all work, where no gradients are wanted
+        self.outputs: Arrays = []
+        self.count, self.last = 0, list[Any]()
+
+    def zeros(self, shape: Sequence[int], like: Any) -> Any:
+        """A new array in the dtype of another one."""
+        return arrays.zeros(tuple(shape), self.ctx, arrays.dtype_of(like))
+
+    def gradient(self, k: int) -> Any:
+        """Where the gradient of an input is added up; None where it has none."""
+        x = self.inputs[k]
+        if not self.differentiates or arrays.dtype_of(x).kind != "f":
+            return None
+        if k not in self.shared:
+            self.shared[k] = self.zeros(x.shape, x)
+        return self.shared[k]
+
+    def executor(
+        self,
+        place: Place,
+        body: Any,
+        numbers: Sequence[int],
+        given: Mapping[int, Any],
+        outputs: Arrays,
+        own: Mapping[int, Any],
+    ) -> Executor:
+        """A body on inputs by number, those `given` in place of the usual ones."""
+        at = dict(zip(body.variables, numbers, strict=True))
+        args = [at[n] for n in body.arguments]
+        read = {k: given.get(k, self.inputs[k]) for k in numbers}
+        grads = [own[k] if k in given else self.gradient(k) for k in args]
+        asked = ["write" if k in given else "add" for k in args]
+        bound = Bound(
+            [read[k] for k in args],
+            grads,
+            [read[at[n]] for n in body.auxiliary],
+            ["null" if g is None else r for g, r in zip(grads, asked, strict=True)],
+        )
+        arena = None if self.differentiates else self.arena
+        made = Executor(Network(body), self.ctx, bound, {}, arena, outputs=outputs)
+        self.arena, self.made[place], self.own[place] = made.arena, made, own
+        return made
+
+
+class Runner:
+    """What all share: inputs as arrays, and results stored as requested."""
+
+    def __init__(self, op: Any) -> None:
+        self.op = op
+        self.fed = list(op.fed())
+
+    def steps(self, ctx: Any, in_data: Any, aux: Any, differentiates: bool) -> Steps:
+        """The executors for inputs at these places: those of before, or new ones."""
+        blobs = [*in_data, *aux]
+        tensors = [b.tensor for b in blobs]
+        key = tuple((t.address, t.shape, t.strides) for t in tensors)
+        known = ctx.state.get("steps")
+        if known is not None and known.key == key and known.differentiates >= differentiates:
+            return known  # type: ignore[no-any-return]
+        inputs: Arrays = [None] * len(blobs)
+        for k, tensor in zip(self.op.order, tensors, strict=True):
+            inputs[k] = over(tensor, cpu())
+        found = ctx.state["steps"] = Steps(key, inputs, cpu(), differentiates)
+        return found
+
+    def forward(self, ctx: Any, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
+        """Compute the outputs, and store them."""
+        steps = self.steps(ctx, in_data, aux, ctx.is_train)
+        self.compute(steps, ctx.is_train)
+        for blob, request, value in zip(out_data, req, steps.outputs, strict=True):
+            store(blob, request, value.asnumpy())
+
+    def backward(
+        self, ctx: Any, out_grad: Any, in_data: Any, req: Any, in_grad: Any, aux: Any
+    ) -> None:
+        """Compute the gradients of the inputs, and store them."""
+        steps = self.steps(ctx, in_data, aux, differentiates=True)
+        if not steps.outputs:  # those of the forward pass have no backward pass
+            self.compute(steps, ctx.is_train)
+        for grad in steps.shared.values():
+            grad[:] = 0
+        heads = [
+            steps.zeros(x.shape, x) if b is None else over(b.tensor, steps.ctx).copy()
+            for b, x in zip(out_grad, steps.outputs, strict=True)
+        ]
+        found = {**steps.shared, **self.differentiate(steps, heads)}
+        for blob, request, k in zip(in_grad, req, self.op.order, strict=False):
+            if blob is not None:
+                store(blob, request, found[k].asnumpy() if k in found else 0)
+
+    def compute(self, steps: Steps, train: bool) -> None:
+        """Compute `steps.outputs`."""
+        raise NotImplementedError
+
+    def differentiate(self, steps: Steps, heads: Arrays) -> dict[int, Any]:
+        """Gradients of inputs by number; those that steps have in common are `steps.shared`."""
+        raise NotImplementedError
+
+    def made(self, steps: Steps, which: int, given: Mapping[int, Any], count: int = 0) -> Arrays:
+        """New arrays for the outputs of a body; with `count`, so many in a row for each."""
+        body, numbers = self.fed[which]
+        read = [given.get(k, steps.inputs[k]) for k in numbers]
+        shapes = body.infer("shapes", [x.shape for x in read])[1]
+        types = body.infer("types", [arrays.dtype_of(x) for x in read])[1]
+        if any(not s or 0 in s for s in shapes) or None in types:
+            expected = "outputs of the body that follow from its inputs"
+            raise GnomonError(complaint(self.op.name, "outputs", expected, shapes))
+        row = (count,) if count else ()
+        return [arrays.zeros((*row, *s), steps.ctx, t) for s, t in zip(shapes, types, strict=True)]
+
+    def holds(self, steps: Steps, place: Place, given: Mapping[int, Any]) -> bool:
+        """What a condition says of inputs; `given` are in place of the usual ones."""
+        found = steps.made.get(place)
+        if found is None:
+            body, numbers = self.fed[0]
+            none = dict.fromkeys(given)
+            found = steps.executor(place, body, numbers, given, self.made(steps, 0, given), none)
+        (answer,) = found.forward()
+        if answer.size != 1:
+            expected = "an array of one element"
+            raise GnomonError(complaint(self.op.name, "cond", expected, f"shape {answer.shape}"))
+        return bool(answer.asscalar())
+
+
+def row(array: Any, k: int) -> Any:
+    """Part `k` of a dense array along its first axis, where it lies in memory."""
+    layout = dense(array.shape[1:], arrays.dtype_of(array))
+    return Array._at(array._chunk, array._address + k * layout.nbytes, layout)
+
+
+class Loop(Runner):
+    """Steps of one body, whose last outputs are what the next one begins with.
+
+    `data` are the numbers of inputs that steps take a part each of, `moving` of those that change.
+    """
+
+    which: int
+    data: Sequence[int] = ()
+    moving: Sequence[int] = ()
+
+    def most(self, steps: Steps) -> int:
+        """How many steps there are at most."""
+        raise NotImplementedError
+
+    def goes_on(self, steps: Steps, t: int, moving: Arrays) -> bool:
+        """Whether there is step `t`."""
+        return True
+
+    def given(self, steps: Steps, t: int, moving: Arrays) -> dict[int, Any]:
+        """What a step alone reads, by the number of the input."""
+        parts = {k: row(steps.inputs[k], t) for k in self.data}
+        return {**parts, **dict(zip(self.moving, moving, strict=True))}
+
+    def step(self, steps: Steps, t: int, moving: Arrays) -> Executor:
+        """The executor of step `t`."""
+        found = steps.made.get((self.which, t))
+        if found is not None:
+            return found
+        given = self.given(steps, t, moving)
+        own: dict[int, Any] = {}
+        for k, x in given.items():
+            whole = steps.gradient(k)
+            if whole is None or k in self.data:
+                own[k] = whole if whole is None else row(whole, t)
+            else:
+                own[k] = steps.zeros(x.shape, x)
+        body, numbers = self.fed[self.which]
+        count = self.op.num_out_data
+        ends = self.made(steps, self.which, given)[count:]
+        outputs = [*(row(x, t) for x in steps.outputs[:count]), *ends]
+        return steps.executor((self.which, t), body, numbers, given, outputs, own)
+
+    def compute(self, steps: Steps, train: bool) -> None:
+        count, most = self.op.num_out_data, self.most(steps)
+        for k in self.data:
+            steps.inputs[k] = solid(steps.inputs[k])
+        moving = [steps.inputs[k] for k in self.moving]
+        if not steps.outputs:
+            first = self.given(steps, 0, moving)
+            steps.outputs = self.made(steps, self.which, first, most)[:count]
+        t = 0
+        while t < most and self.goes_on(steps, t, moving):
+            executor = self.step(steps, t, moving)
+            executor.forward(is_train=train)
+            moving, t = executor.outputs[count:], t + 1
+        for x in steps.outputs[:count] if t < most else ():
+            x[t:] = 0
+        steps.count, steps.outputs[count:] = t, moving
+
+    def differentiate(self, steps: Steps, heads: Arrays) -> dict[int, Any]:
+        count = self.op.num_out_data
+        moving = dict(zip(self.moving, heads[count:], strict=True))
+        for t in reversed(range(steps.count)):
+            place = self.which, t
+            steps.made[place].backward([*(row(h, t) for h in heads[:count]), *moving.values()])
+            found = ((k, steps.own[place][k]) for k in self.moving)
+            moving = {k: steps.zeros(moving[k].shape, moving[k]) if g is None else g
+                      for k, g in found}  # fmt: skip
+        return moving
+
+
+def solid(array: Any) -> Any:
+    """The array, or a dense copy."""
+    is_dense = array._layout == dense(array.shape, arrays.dtype_of(array))
+    return array if is_dense else array.copy()
+
+
+class ForEachRunner(Loop):
+    """A step for each part of data."""
+
+    def __init__(self, op: Any) -> None:
+        super().__init__(op)
+        count = len(op.in_data_locs)
+        self.which, self.data = 0, range(count)
+        self.moving = range(count, count + len(op.in_state_locs))
+
+    def most(self, steps: Steps) -> int:
+        return int(steps.inputs[0].shape[0])
+
+
+class WhileRunner(Loop):
+    """Steps as long as a condition holds."""
+
+    def __init__(self, op: Any) -> None:
+        super().__init__(op)
+        self.which, self.moving = 1, op.variables
+
+    def most(self, steps: Steps) -> int:
+        return int(self.op.max_iterations)
+
+    def goes_on(self, steps: Steps, t: int, moving: Arrays) -> bool:
+        return self.holds(steps, (0, t), dict(zip(self.moving, moving, strict=True)))
+
+
+class CondRunner(Runner):
+    """One of two bodies."""
+
+    def compute(self, steps: Steps, train: bool) -> None:
+        which = 1 if self.holds(steps, (0, 0), {}) else 2
+        place, steps.count = (which, 0), which
+        executor = steps.made.get(place)
+        if executor is None:
+            body, numbers = self.fed[which]
+            outputs = self.made(steps, which, {})
+            executor = steps.executor(place, body, numbers, {}, outputs, {})
+        executor.forward(is_train=train)
+        steps.outputs = list(executor.outputs)
+
+    def differentiate(self, steps: Steps, heads: Arrays) -> dict[int, Any]:
+        steps.made[steps.count, 0].backward(heads)
+        return {}
+
+
+def enter() -> None:
+    """Have executors run the operators of control flow."""
+    for name, runner in (
+        ("_foreach", ForEachRunner),
+        ("_while_loop", WhileRunner),
+        ("_cond", CondRunner),
+    ):
+        runners.register(name, runner)

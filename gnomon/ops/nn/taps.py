@@ -1,0 +1,220 @@
+"""Taps: a linear map of rows as triples (target, source, weight), by one compiled loop.
+
+What takes weighted pixels of an image for each element of its result says which pixels and weights
+those are, by NumPy; `mixed` then adds them up for all channels, and its gradient is `mixed` with
+targets and sources exchanged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gnomon.base import GnomonError, complaint
+from gnomon.expr import ext
+from gnomon.ops.host import Array, HostOp
+from gnomon.ops.infer import Types
+from gnomon.shadow import Tensor
+
+MOST = 1 << 21  # taps at a time
+Weigh = Callable[..., tuple[Array, Array]]
+
+
+@dataclass(frozen=True)
+class Taps:
+    """Row `target[k]` of the result gets `weight[k]` times row `source[k]`, for every k."""
+
+    target: Array
+    source: Array
+    weight: Array
+
+    def exchanged(self) -> Taps:
+        """The transposed map."""
+        return Taps(self.source, self.target, self.weight)
+
+
+def mixed(found: Array, taps: Taps, rows: Array) -> None:
+    """Add to the rows of `found` what taps say of `rows`; both are matrices."""
+    if not (taps.target.size and found.size and rows.size):
+        return
+    weight = Tensor(taps.weight.astype(rows.dtype, copy=False))
+    taken = ext.take(Tensor(rows), Tensor(taps.source))
+    parts = taken * ext.broadcast_axis(weight, taken.shape, 0)
+    into = Tensor(found)
+    into += ext.take_grad(Tensor(taps.target), parts, len(found))
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Weights along an axis: `weight[..., k]` is that of the place `start + k`."""
+
+    start: Array
+    weight: Array
+
+
+def averaged(first: Array, step: Array, counts: Array, bins: int, size: int) -> Spans:
+    """Means of samples along an axis of `size` pixels, for `bins` parts of each region.
+
+    A region begins at `first`, its parts are `step` long and have `counts` samples each, evenly
+    spaced. A sample lies between two pixels and is interpolated; up to 1 outside of the image it is
+    the pixel at the border, and 0 beyond.
+    """
+    counts = np.where(np.isfinite(first + step), counts, 0)
+    most = max(int(counts.max(initial=0)), 1)
+    k = np.arange(most, dtype=first.dtype)
+    each = counts[:, None, None].astype(first.dtype)
+    part = np.arange(bins, dtype=first.dtype)[:, None]
+    step = step[:, None, None]
+    place = first[:, None, None] + part * step + (k + first.dtype.type(0.5)) * step / each
+    used = (k < each) & (place >= -1) & (place <= size)
+    weight = np.where(used, 1 / np.maximum(each, 1), 0)
+    return spread(np.clip(np.nan_to_num(place), 0, max(size - 1, 0)), weight, size)
+
+
+def spread(place: Array, weight: Array, size: int) -> Spans:
+    """Samples (..., k) at ascending places within the image, each shared by its two pixels."""
+    low = np.floor(place).astype(np.int64)
+    share = place - low
+    start = low[..., 0]
+    width = max(int((low[..., -1] - start).max(initial=0)), 0) + 2
+    row = np.arange(start.size).reshape(start.shape)[..., None] * width + low - start[..., None]
+    right = row + (low < size - 1)
+    both = np.concatenate([row.ravel(), right.ravel()])
+    shares = np.concatenate([(weight * (1 - share)).ravel(), (weight * share).ravel()])
+    total = np.bincount(both, shares, start.size * width)
+    return Spans(start, total.reshape(*start.shape, width))
+
+
+def covered(start: Array, stop: Array, size: int) -> Spans:
+    """Means of the pixels from `start` to `stop`, as far as the image has them."""
+    start, stop = (np.clip(e, 0, size).astype(np.int64) for e in (start, stop))
+    count = np.maximum(stop - start, 0)[..., None]
+    inside = np.arange(max(int(count.max(initial=0)), 1)) < count
+    return Spans(start, inside / np.maximum(count, 1))
+
+
+def crossed(down: Spans, right: Spans, width: int) -> tuple[Array, Array]:
+    """Pixels of images so wide, and weights: those of rows of parts times those of columns.
+
+    Both are (regions, 1, rows, columns, taps), for spans (regions, rows) and (regions, columns).
+    """
+    y, x = (a.start[..., None] + np.arange(a.weight.shape[-1]) for a in (down, right))
+    pixels = y[:, None, :, None, :, None] * width + x[:, None, None, :, None]
+    weight = down.weight[:, None, :, None, :, None] * right.weight[:, None, None, :, None]
+    shape = (*weight.shape[:4], math.prod(weight.shape[4:]))
+    return pixels.reshape(shape), weight.reshape(shape)
+
+
+class Regions(HostOp):
+    """Operators on regions of images (N, C, h, w): a row of results for each part of each region.
+
+    A subclass gives the pixels and weights of each part by `weighted`. The channels of an image are
+    `classes` times as many as a result's, times `groups`, of which a part takes one (`parts`).
+    """
+
+    @property
+    def groups(self) -> int:
+        """How many groups of channels there are in each class."""
+        return 1
+
+    def parts(self) -> Array:
+        """Which group of channels each part takes, (rows, columns)."""
+        raise NotImplementedError(f"{self.name}: says nothing of parts")
+
+    def weighted(self, shape: Sequence[int], *more: Array) -> tuple[Array, Array]:
+        """Pixels (y w + x) and weights, (regions, classes, rows, columns, taps)."""
+        raise NotImplementedError(f"{self.name}: says nothing of weighted")
+
+    def most(self, shape: Sequence[int]) -> int:
+        """How many taps a region has, about, or at most."""
+        raise NotImplementedError(f"{self.name}: says nothing of most")
+
+    def classes(self, *more: Array) -> int:
+        """How many classes of channels there are, each with parts of its own."""
+        return 1
+
+    def types(self, t: Types) -> None:
+        t.same()
+        t.check("data", "f")
+
+    def images(self, rois: Array, count: int) -> Array:
+        """The image of each region; one below 0 is none.
+
+        Raises:
+            GnomonError: there is no such image.
+        """
+        found = rois[:, 0].astype(np.int64)
+        if found.size and found.max() >= count:
+            expected = f"numbers of images below {count}"
+            raise GnomonError(complaint(self.name, "rois", expected, found.max()))
+        return found
+
+    def taps(self, shape: Sequence[int], weigh: Weigh, rois: Array, *more: Array) -> Iterator[Taps]:
+        """What the results are made of, as `weigh` says, some regions at a time."""
+        images = self.images(rois, shape[0])
+        step = max(MOST // max(self.most(shape), 1), 1)
+        for k in range(0, len(rois), step):
+            some = slice(k, k + step)
+            found = weigh(shape, rois[some], *(e[some] for e in more))
+            yield self.some_taps(shape, images[some], k, *found)
+
+    def some_taps(
+        self, shape: Sequence[int], images: Array, k: int, pixels: Array, weight: Array
+    ) -> Taps:
+        """The taps of regions, of which the first is number `k`."""
+        weight = np.broadcast_to(weight, np.broadcast_shapes(weight.shape, pixels.shape))
+        known = (images >= 0)[:, None, None, None, None]
+        used = np.flatnonzero(np.where(known, weight, 0))
+        across = np.arange(weight.shape[1])[:, None, None, None] * self.groups
+        across = across + self.parts()[..., None]
+        source = images[:, None, None, None, None] * (shape[2] * shape[3]) + pixels
+        source = source * (self.groups * weight.shape[1]) + across
+        source = np.broadcast_to(source, weight.shape).ravel()[used]
+        target = used // weight.shape[-1] + k * math.prod(weight.shape[1:-1])
+        return Taps(target, source, weight.ravel()[used])
+
+    def rows(self, data: Array, classes: int) -> Array:
+        """Pixels as rows of channels: for each pixel, of each class and group of channels."""
+        n, c, h, w = data.shape
+        each = c // self.groups // classes
+        sets = data.reshape(n, classes, each, self.groups, h, w).transpose(0, 4, 5, 1, 3, 2)
+        return np.ascontiguousarray(sets).reshape(n * h * w * classes * self.groups, each)
+
+    def pixels(self, rows: Array, shape: Sequence[int], classes: int) -> Array:
+        """The inverse of `rows`."""
+        n, _, h, w = shape
+        sets = rows.reshape(n, h, w, classes, self.groups, rows.shape[1])
+        return sets.transpose(0, 3, 5, 4, 1, 2).reshape(shape)
+
+    def imaged(self, found: Array, grid: Sequence[int]) -> Array:
+        """Rows of results (regions, classes, rows, columns) as images."""
+        regions, _, rows, columns = grid
+        parts = found.reshape(*grid, found.shape[1]).transpose(0, 1, 4, 2, 3)
+        return parts.reshape(regions, grid[1] * found.shape[1], rows, columns)
+
+    def compute(self, data: Array, *more: Array) -> Array:
+        classes = self.classes(*more)
+        rows = self.rows(data, classes)
+        grid = (len(more[0]), classes, *self.parts().shape)
+        found = np.zeros((math.prod(grid), rows.shape[1]), data.dtype)
+        for taps in self.taps(data.shape, self.weighted, *more):
+            mixed(found, taps, rows)
+        return self.imaged(found, grid)
+
+    def gradient(self, grad: Array, inputs: tuple[Array, ...]) -> dict[str, Array]:
+        data, *more = inputs
+        classes = self.classes(*more)
+        found = np.zeros_like(self.rows(data, classes))
+        for taps in self.taps(data.shape, self.weighted, *more):
+            mixed(found, taps.exchanged(), self.heads(grad, classes))
+        return {"data": self.pixels(found, data.shape, classes)}
+
+    def heads(self, grad: Array, classes: int) -> Array:
+        """Gradients of results as rows: the inverse of `imaged`."""
+        regions, channels, rows, columns = grad.shape
+        parts = grad.reshape(regions, classes, channels // classes, rows, columns)
+        parts = np.ascontiguousarray(parts.transpose(0, 1, 3, 4, 2))
+        return parts.reshape(regions * classes * rows * columns, channels // classes)
