@@ -22,6 +22,17 @@ from gnomon.image.augmenters import (
     SaturationJitterAug,
     SequentialAug,
 )
+from gnomon.image.det_iterator import ImageDetIter
+from gnomon.image.detection import (
+    CreateDetAugmenter,
+    CreateMultiRandCropAugmenter,
+    DetAugmenter,
+    DetBorrowAug,
+    DetHorizontalFlipAug,
+    DetRandomCropAug,
+    DetRandomPadAug,
+    DetRandomSelectAug,
+)
 from gnomon.image.functions import (
     center_crop,
     color_normalize,
@@ -36,6 +47,7 @@ from gnomon.image.functions import (
     scale_down,
 )
 from gnomon.image.iterator import ImageIter
+from gnomon.image.rotate import imrotate, random_rotate
 
 __all__ = [
     "Augmenter",
@@ -46,9 +58,18 @@ __all__ = [
     "ColorNormalizeAug",
     "ContrastJitterAug",
     "CreateAugmenter",
+    "CreateDetAugmenter",
+    "CreateMultiRandCropAugmenter",
+    "DetAugmenter",
+    "DetBorrowAug",
+    "DetHorizontalFlipAug",
+    "DetRandomCropAug",
+    "DetRandomPadAug",
+    "DetRandomSelectAug",
     "ForceResizeAug",
     "HorizontalFlipAug",
     "HueJitterAug",
+    "ImageDetIter",
     "ImageIter",
     "LightingAug",
     "RandomCropAug",
@@ -65,7 +86,9 @@ __all__ = [
     "imdecode",
     "imread",
     "imresize",
+    "imrotate",
     "random_crop",
+    "random_rotate",
     "random_size_crop",
     "resize_short",
     "scale_down",

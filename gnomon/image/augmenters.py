@@ -24,7 +24,7 @@ class Augmenter:
     """Base: a subclass hands its settings to this constructor by name, and defines `__call__`."""
 
     def __init__(self, **kwargs: Any) -> None:
-        self._kwargs = {k: _plain(v) for k, v in kwargs.items()}
+        self._kwargs = {k: plain(v) for k, v in kwargs.items()}
 
     def dumps(self) -> Any:
         """JSON of name and settings.
@@ -39,7 +39,8 @@ class Augmenter:
         raise NotImplementedError(f"{type(self).__name__} must define __call__(src)")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A setting as JSON holds it."""
     value = value.asnumpy() if isinstance(value, nd.NDArray) else value
     return value.tolist() if isinstance(value, np.ndarray) else value
 
@@ -289,6 +290,15 @@ def CreateAugmenter(
     if rand_mirror:
         found.append(HorizontalFlipAug(0.5))
     found.append(CastAug())
+    return found + colours(brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std)
+
+
+def colours(
+    brightness: float, contrast: float, saturation: float, hue: float, pca_noise: float,
+    rand_gray: float, mean: Any, std: Any,
+) -> list[Augmenter]:  # fmt: skip
+    """The usual augmenters of colours, in order, for images of floats."""
+    found: list[Augmenter] = []
     if brightness or contrast or saturation:
         found.append(ColorJitterAug(brightness, contrast, saturation))
     if hue:

@@ -73,7 +73,7 @@ class ImageIter(DataIter):
         self.data_shape, self.label_width = tuple(data_shape), label_width
         self.path_root, self.shuffle, self.dtype = path_root, shuffle, dtype
         self.last_batch_handle = last_batch_handle
-        self.auglist = CreateAugmenter(data_shape, **kwargs) if aug_list is None else list(aug_list)
+        self.auglist = self._usual(**kwargs) if aug_list is None else list(aug_list)
         self.imgrec = Records(path_imgrec) if path_imgrec else None
         self.imglist = self._listed(path_imglist, imglist)
         if self.imgrec is None and self.imglist is None:
@@ -90,6 +90,10 @@ class ImageIter(DataIter):
         self.provide_label = [DataDesc(label_name, (batch_size, *width))]
         self._carried: list[tuple[Any, Any]] = []
         self.hard_reset()
+
+    def _usual(self, **options: Any) -> list[Any]:
+        """The augmenters that these options ask for."""
+        return list(CreateAugmenter(self.data_shape, **options))
 
     def _listed(self, path: str | None, rows: Any) -> dict[int, tuple[Any, str]] | None:
         if path:
@@ -128,6 +132,9 @@ class ImageIter(DataIter):
             raise StopIteration
         key = self.seq[self.cur]
         self.cur += 1
+        return self._sample(key)
+
+    def _sample(self, key: int) -> tuple[Any, bytes]:
         if self.imgrec is None:
             label, name = (self.imglist or {})[key]
             return label, self.read_image(name)
@@ -138,8 +145,8 @@ class ImageIter(DataIter):
 
     def next(self) -> DataBatch:
         rows, self._carried = self._carried, []
-        while len(rows) < self.batch_size and self.cur < len(self.seq):
-            rows.append(self._row())
+        pad = self.batch_size - len(rows) if rows else 0
+        rows += self._rows(self.batch_size - len(rows))
         missing = self.batch_size - len(rows)
         if len(rows) == 0 or (missing and self.last_batch_handle == "discard"):
             raise StopIteration
@@ -148,16 +155,21 @@ class ImageIter(DataIter):
             raise StopIteration
         if missing:
             self.cur = 0
-            rows += [self._row() for _ in range(min(missing, len(self.seq)))]
+            rows += self._rows(missing)
             rows += [rows[k % len(rows)] for k in range(self.batch_size - len(rows))]
             self.cur = len(self.seq)
         data = nd.array(np.stack([image for image, _ in rows]), dtype=self.dtype)
-        labels = np.stack([label for _, label in rows])
-        return DataBatch(
-            [data], [nd.array(labels[:, 0] if self.label_width == 1 else labels)], missing
-        )
+        return DataBatch([data], [self._labels([label for _, label in rows])], pad + missing)
 
-    def _row(self) -> tuple[Any, Any]:
+    def _rows(self, count: int) -> list[tuple[Any, Any]]:
+        """Image and label of the next `count` samples, or of those that are left."""
+        rows: list[tuple[Any, Any]] = []
+        while len(rows) < count and self.cur < len(self.seq):
+            rows += self._row()
+        return rows
+
+    def _row(self) -> list[tuple[Any, Any]]:
+        """Image and label of the next sample; none where it is passed over."""
         label, data = self.next_sample()
         image = self.augmentation_transform(self.imdecode(data))
         self.check_valid_image([image])
@@ -165,7 +177,12 @@ class ImageIter(DataIter):
         if len(label) < self.label_width:
             expected = f"{self.label_width} labels"
             raise FormatError(f"ImageIter: expected {expected}, got {len(label)}")
-        return self.postprocess_data(image).asnumpy(), label[: self.label_width]
+        return [(self.postprocess_data(image).asnumpy(), label[: self.label_width])]
+
+    def _labels(self, rows: Sequence[Any]) -> Any:
+        """The labels of a batch as an array."""
+        labels = np.stack(rows)
+        return nd.array(labels[:, 0] if self.label_width == 1 else labels)
 
     # hooks ----------------------------------------------------------------------------------
 
