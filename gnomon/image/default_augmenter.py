@@ -85,17 +85,7 @@ class DefaultAugmenter:
         return image
 
     def _resized(self, cv2: Any, image: Image, width: int, height: int, rng: Generator) -> Image:
-        if image.shape[:2] == (height, width):
-            return image
-        method = self.inter_method
-        if method == AUTO:
-            grows = width >= image.shape[1] and height >= image.shape[0]
-            shrinks = width <= image.shape[1] and height <= image.shape[0]
-            method = AREA if shrinks else CUBIC if grows else LINEAR
-        elif method == RANDOM:
-            method = int(rng.integers(0, 5))
-        done = cv2.resize(image, (width, height), interpolation=method)
-        return done[:, :, None] if done.ndim == 2 else done
+        return resized(cv2, image, width, height, self.inter_method, rng)
 
     def _warps(self) -> bool:
         plain = (self.max_rotate_angle, self.max_shear_ratio, max(self.rotate, 0))
@@ -205,3 +195,17 @@ class DefaultAugmenter:
             alpha = rng.normal(0, self.pca_noise, 3)
             image = image + (EIGENVECTORS @ (alpha * EIGENVALUES)).astype(np.float32)
         return np.clip(image, 0, 255).round().astype(np.uint8)
+
+
+def resized(cv2: Any, image: Image, width: int, height: int, method: int, rng: Generator) -> Image:
+    """The image in another size, by one of OpenCV's methods, one that suits (9) or any (10)."""
+    if image.shape[:2] == (height, width):
+        return image
+    if method == AUTO:
+        grows = width >= image.shape[1] and height >= image.shape[0]
+        shrinks = width <= image.shape[1] and height <= image.shape[0]
+        method = AREA if shrinks else CUBIC if grows else LINEAR
+    elif method == RANDOM:
+        method = int(rng.integers(0, 5))
+    done = cv2.resize(image, (width, height), interpolation=method)
+    return done[:, :, None] if done.ndim == 2 else done

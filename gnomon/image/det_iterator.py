@@ -134,7 +134,7 @@ class ImageDetIter(ImageIter):
             row[: len(objects)] = objects
         return nd.array(labels)
 
-    def augmentation_transform(self, data: Any, label: Label) -> tuple[Any, Label]:  # type: ignore[override]
+    def augmentation_transform(self, data: Any, label: Any = None) -> Any:
         """Image and objects after all augmenters."""
         for each in self.auglist:
             data, label = each(data, label)

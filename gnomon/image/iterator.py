@@ -145,7 +145,6 @@ class ImageIter(DataIter):
 
     def next(self) -> DataBatch:
         rows, self._carried = self._carried, []
-        pad = self.batch_size - len(rows) if rows else 0
         rows += self._rows(self.batch_size - len(rows))
         missing = self.batch_size - len(rows)
         if len(rows) == 0 or (missing and self.last_batch_handle == "discard"):
@@ -159,7 +158,7 @@ class ImageIter(DataIter):
             rows += [rows[k % len(rows)] for k in range(self.batch_size - len(rows))]
             self.cur = len(self.seq)
         data = nd.array(np.stack([image for image, _ in rows]), dtype=self.dtype)
-        return DataBatch([data], [self._labels([label for _, label in rows])], pad + missing)
+        return DataBatch([data], [self._labels([label for _, label in rows])], missing)
 
     def _rows(self, count: int) -> list[tuple[Any, Any]]:
         """Image and label of the next `count` samples, or of those that are left."""

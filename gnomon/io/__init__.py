@@ -5,6 +5,7 @@ from gnomon.io import io
 from gnomon.io.array_iter import NDArrayIter
 from gnomon.io.csv_iter import CSVIter
 from gnomon.io.desc import DataBatch, DataDesc
+from gnomon.io.image_det_record import ImageDetRecordIter
 from gnomon.io.image_record import (
     ImageRecordInt8Iter,
     ImageRecordIter,
@@ -20,6 +21,7 @@ from gnomon.io.resize import ResizeIter
 
 __all__ = [
     "CSVIter",
+    "ImageDetRecordIter",
     "ImageRecordInt8Iter",
     "ImageRecordIter",
     "ImageRecordIter_v1",

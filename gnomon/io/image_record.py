@@ -1,55 +1,19 @@
-"""Batches of images from record files, decoded and augmented by threads ahead of the program.
-
-State: `_epoch` is the epoch that the program reads, `_given` whether its last batch was given out.
-Batches are planned in order, over the ends of epochs, up to `prefetch_buffer` of them ahead:
-`_plan` gives the next one to be begun, `_ahead` holds those under way, `_starts` says where epochs
-begin. `reset` behind an epoch's end goes on with what is under way; before it, the epoch begins
-anew. Random numbers of an image follow from seed, epoch and record alone, so the number of threads
-changes nothing.
-"""
+"""Batches of the images in record files with a label or several: `ImageRecordIter` and its like."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gnomon import ndarray as nd
-from gnomon import recordio
-from gnomon.base import FormatError, ParamError, complaint
-from gnomon.image.codec import decode
+from gnomon.base import FormatError
 from gnomon.image.default_augmenter import DefaultAugmenter
-from gnomon.io.desc import DataBatch, DataDesc
-from gnomon.io.normalize import Normalizer
-from gnomon.io.source import Part, SourceIter, read
-from gnomon.ops.param import Dims, param
-from gnomon.recordio.listing import rows as rows_of
-from gnomon.recordio.source import Records
+from gnomon.io.desc import DataDesc
+from gnomon.io.record_images import Place, RecordImages
+from gnomon.ops.param import param
 
 
-class Place(NamedTuple):
-    """A row of a batch: the record, and the epoch that it is taken in."""
-
-    record: int
-    epoch: int
-
-
-class Batch(NamedTuple):
-    """A batch under way: its memory, and the work that fills it."""
-
-    last: bool
-    pad: int
-    rows: list[Place]
-    pixels: Any
-    labels: np.ndarray[Any, Any]
-    work: list[Future[None]]
-
-
-class ImageRecordIter(Part, DefaultAugmenter, SourceIter):
+class ImageRecordIter(DefaultAugmenter, RecordImages):
     """Batches (n, channels, height, width) of the images in a record file, and their labels.
 
     The last batch goes on with the next epoch's first images where `round_batch`, and else with
@@ -62,69 +26,15 @@ class ImageRecordIter(Part, DefaultAugmenter, SourceIter):
         FormatError: a record or an image is damaged; it names file and offset.
     """
 
-    path_imgrec: str = param(doc="The record file.")
-    path_imglist: str = param("", doc="A list whose labels count in place of the records'.")
-    path_imgidx: str = param("", doc="The index of the file; not needed.")
     aug_seq: str = param("aug_default", choices=("aug_default",), doc="The augmenter.")
     label_width: int = param(1, low=1, doc="Labels of an image.")
-    data_shape: Dims = param(low=1, doc="(channels, height, width) of the output.")
-    preprocess_threads: int = param(4, low=1, doc="Threads that decode and augment.")
-    verbose: bool = param(True, doc="Not used.")
-    device_id: int = param(0, doc="Not used.")
-    shuffle_chunk_size: int = param(0, low=0, doc="Not used: all of the file is shuffled.")
-    shuffle_chunk_seed: int = param(0, doc="Not used.")
-    seed_aug: int | None = param(None, doc="What the augmenter draws by; `seed` where None.")
-    shuffle: bool = param(False, doc="Take the images in another order each epoch.")
-    seed: int = param(0, low=0, doc="What the order is drawn by.")
-    round_batch: bool = param(True, doc="Go on with the next epoch in the last batch.")
-    skip_corrupt: bool = param(False, doc="Pass over what is damaged.")
     mirror: bool = param(False, doc="Mirror every image.")
     rand_mirror: bool = param(False, doc="Mirror half of the images.")
-    mean_img: str = param("", doc="File of the image to subtract; made where it is missing.")
-    mean_r: float = param(0.0, doc="What is subtracted from red.")
-    mean_g: float = param(0.0, doc="What is subtracted from green.")
-    mean_b: float = param(0.0, doc="What is subtracted from blue.")
-    mean_a: float = param(0.0, doc="What is subtracted from alpha.")
-    std_r: float = param(1.0, doc="What red is divided by.")
-    std_g: float = param(1.0, doc="What green is divided by.")
-    std_b: float = param(1.0, doc="What blue is divided by.")
-    std_a: float = param(1.0, doc="What alpha is divided by.")
-    scale: float = param(1.0, doc="What all is multiplied by.")
     max_random_contrast: float = param(0.0, doc="How far a contrast may be from 1.")
     max_random_illumination: float = param(0.0, doc="How much may be added.")
 
-    kind = "float32"  # of the data, where `dtype` says nothing
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        where = type(self).__name__
-        if len(self.data_shape) != 3 or self.data_shape[0] not in (1, 3, 4):
-            expected = "(channels, height, width) with 1, 3 or 4 channels"
-            raise ParamError(complaint(where, "data_shape", expected, self.data_shape))
+    def _prepare(self) -> None:
         self.check_crop(*self.data_shape[1:])
-        self._records = Records(self.path_imgrec, skip_corrupt=self.skip_corrupt)
-        self._part = self.part(len(self._records))
-        if not self._part:
-            raise FormatError(f"{where}: there are no records in {self.path_imgrec!r}")
-        self._damaged: set[int] = set()
-        self._listed = self._labels_of_list() if self.path_imglist else {}
-        self._orders: dict[int, np.ndarray[Any, Any]] = {}
-        self._pool = ThreadPoolExecutor(self.preprocess_threads, "decode")
-        self._normalizer = self._made_normalizer()
-        self._begin(0)
-
-    # what is given out ----------------------------------------------------------------------
-
-    @property
-    def skipped(self) -> int:
-        """How many damaged records and images were passed over."""
-        return self._records.skipped + len(self._damaged)
-
-    @property
-    def provide_data(self) -> list[DataDesc]:
-        """The description of a batch's images."""
-        dtype = np.dtype(self.dtype or self.kind).type
-        return [DataDesc(self.data_name, (self.batch_size, *self.data_shape), dtype)]
 
     @property
     def provide_label(self) -> list[DataDesc]:
@@ -132,173 +42,42 @@ class ImageRecordIter(Part, DefaultAugmenter, SourceIter):
         width = () if self.label_width == 1 else (self.label_width,)
         return [DataDesc(self.label_name, (self.batch_size, *width))]
 
-    def _begin(self, epoch: int, start: int = 0) -> None:
-        self._epoch, self._given = epoch, False
-        self._first = start
-        self._plan = self._planned(epoch, start)
-        self._ahead: deque[Batch] = deque()
-
-    def reset(self) -> None:
-        """Start the next epoch; the same one again where it has not come to its end."""
-        if self._given:
-            self._epoch, self._given = self._epoch + 1, False
-            self._first = self._starts[self._epoch]
-            self._starts = {k: v for k, v in self._starts.items() if k >= self._epoch}
-        else:
-            self._begin(self._epoch, self._first)
-
-    def iter_next(self) -> bool:
-        return not self._given
-
-    def next(self) -> DataBatch:
-        if self._given:
-            raise StopIteration
-        while len(self._ahead) <= self.prefetch_buffer:
-            self._ahead.append(next(self._plan))
-        batch = self._ahead.popleft()
-        self._given = batch.last
-        for part in batch.work:
-            part.result()
-        data = self._normalizer.apply(batch.pixels, self._draws(batch.rows))
-        labels = batch.labels[:, 0] if self.label_width == 1 else batch.labels
-        index = np.array([row.record for row in batch.rows])
-        return DataBatch([data], [nd.array(labels)], batch.pad, index)
-
-    # what comes when ------------------------------------------------------------------------
-
-    def _planned(self, epoch: int, start: int) -> Iterator[Batch]:
-        """All batches from a place in an epoch on, without end, each begun when it is asked for."""
-        count, size = len(self._part), self.batch_size
-        self._starts = {epoch: start}
-        while True:
-            at = self._starts[epoch]
-            while at < count:
-                rows = [self._place(epoch, at + k) for k in range(size)]
-                at += size
-                if at >= count:
-                    self._starts[epoch + 1] = (at - count) % count if self.round_batch else 0
-                yield self._begun(at >= count, max(0, at - count), rows)
-            epoch += 1
-
-    def _place(self, epoch: int, at: int) -> Place:
-        over, at = divmod(at, len(self._part))
-        epoch += over if self.round_batch else 0
-        if epoch not in self._orders:
-            order = np.array(self._part)
-            if self.shuffle:
-                np.random.default_rng([self.seed, epoch]).shuffle(order)
-            self._orders[epoch] = order
-            self._orders.pop(epoch - 8, None)
-        return Place(int(self._orders[epoch][at]), epoch)
-
-    def _begun(self, last: bool, pad: int, rows: list[Place]) -> Batch:
-        channels, height, width = self.data_shape
-        pixels = nd.empty((len(rows), height, width, channels), dtype="uint8")
-        labels = np.zeros((len(rows), self.label_width), np.float32)
-        memory, step = pixels._numpy(), -(-len(rows) // self.preprocess_threads)
-        work = [
-            self._pool.submit(self._fill, rows, range(k, min(k + step, len(rows))), memory, labels)
-            for k in range(0, len(rows), step)
-        ]
-        return Batch(last, pad, rows, pixels, labels, work)
-
-    # one image ------------------------------------------------------------------------------
-
-    def _fill(self, rows: list[Place], which: range, pixels: Any, labels: Any) -> None:
-        """A thread's share of a batch."""
-        for k in which:
-            row, rng = rows[k], self._generator(rows[k])
-            image, label = self._loaded(row.record)
-            image = self.augment(image, self.data_shape[1:], rng)
-            if self.mirror or (self.rand_mirror and rng.random() < 0.5):
-                image = image[:, ::-1]
-            pixels[k], labels[k] = image, label
-
-    def _generator(self, row: Place, *more: int) -> np.random.Generator:
-        seed = self.seed if self.seed_aug is None else self.seed_aug
-        return np.random.default_rng([seed, row.epoch, row.record, *more])
-
-    def _loaded(self, record: int) -> tuple[Any, Any]:
-        """Image and label of a record; of the next sound one where it may be passed over."""
-        start, count = self._part.start, len(self._part)
-        for step in range(count):
-            number = start + (record - start + step) % count
-            try:
-                return self._read(number)
-            except FormatError as error:
-                if not self.skip_corrupt:
-                    at = self._records.offset(number)
-                    raise FormatError(f"{self.path_imgrec}: offset {at}: {error}") from error
-                self._damaged.add(number)
-        raise FormatError(f"{self.path_imgrec}: there is no sound image among {count} records")
-
-    def _read(self, number: int) -> tuple[Any, Any]:
-        header, data = recordio.unpack(self._records[number])
-        label = np.atleast_1d(self._listed.get(header.id, header.label))
+    def _checked(self, label: Any, number: int) -> Any:
         if len(label) < self.label_width:
             expected = f"{self.label_width} labels (label_width)"
-            raise FormatError(f"record {header.id}: expected {expected}, got {len(label)}")
-        image = decode(type(self).__name__, data, self.data_shape[0])
-        if image.shape[2] != self.data_shape[0]:
-            expected = f"{self.data_shape[0]} channels"
-            raise FormatError(f"record {header.id}: expected {expected}, got {image.shape[2]}")
-        return image, label[: self.label_width]
+            raise FormatError(f"record {number}: expected {expected}, got {len(label)}")
+        return label[: self.label_width]
 
-    def _labels_of_list(self) -> dict[int, np.ndarray[Any, Any]]:
-        text = read(type(self).__name__, self.path_imglist).decode(errors="replace")
-        listed = rows_of(self.path_imglist, text)
-        return {row.number: np.array(row.labels, np.float32) for row in listed}
-
-    # colours --------------------------------------------------------------------------------
+    def _made(self, row: Place, rng: np.random.Generator) -> tuple[Any, Any]:
+        image, label = self._loaded(row.record)
+        image = self.augment(image, self.data_shape[1:], rng)
+        if self.mirror or (self.rand_mirror and rng.random() < 0.5):
+            image = image[:, ::-1]
+        return image, label
 
     def _draws(self, rows: list[Place]) -> tuple[Any, Any] | None:
-        """Contrast and illumination of each image, where they are drawn."""
-        if not (self.max_random_contrast or self.max_random_illumination):
+        if not self.scaled or not (self.max_random_contrast or self.max_random_illumination):
             return None
         drawn = np.array([self._generator(row, 1).uniform(-1, 1, 2) for row in rows])
         contrast = 1 + drawn[:, 0] * self.max_random_contrast
         return contrast, drawn[:, 1] * self.max_random_illumination
 
-    def _made_normalizer(self) -> Normalizer:
-        channels = self.data_shape[0]
-        mean = np.array([self.mean_r, self.mean_g, self.mean_b, self.mean_a][:channels])
-        std = np.array([self.std_r, self.std_g, self.std_b, self.std_a][:channels])
-        if not std.all():
-            raise ParamError(complaint(type(self).__name__, "std_r", "no deviation of 0", 0))
-        wide: Any = mean.reshape(-1, 1, 1)
-        if self.mean_img:
-            wide = self._mean_image()
-        return Normalizer(self.data_shape, wide, self.scale / std, self.dtype or self.kind)
-
-    def _mean_image(self) -> Any:
-        """The image in `mean_img`, or the mean of all images, which is saved there."""
-        if Path(self.mean_img).exists():
-            stored = nd.load(self.mean_img)
-            (image,) = stored.values() if isinstance(stored, dict) else stored
-            if image.shape != self.data_shape:
-                expected = f"an image of shape {self.data_shape}"
-                raise FormatError(f"{self.mean_img}: expected {expected}, got {image.shape}")
-            return image.asnumpy()
-        total = np.zeros(self.data_shape)
-        for record in self._part:
-            image, _ = self._loaded(record)
-            small = self.augment(image, self.data_shape[1:], self._generator(Place(record, 0)))
-            total += small.transpose(2, 0, 1)
-        mean = (total / len(self._part)).astype(np.float32)
-        nd.save(self.mean_img, {"mean_img": nd.array(mean)})
-        return mean
-
 
 class ImageRecordUInt8Iter(ImageRecordIter):
-    """`ImageRecordIter` of uint8; without means and scales the colours as they are."""
+    """`ImageRecordIter` of uint8, the colours as they are: means and scales do not count."""
 
     kind = "uint8"
+    centred = scaled = False
 
 
 class ImageRecordInt8Iter(ImageRecordIter):
-    """`ImageRecordIter` of int8: what lies outside is the nearest value, -128 or 127."""
+    """`ImageRecordIter` of int8: means are subtracted, scales do not count.
+
+    What lies outside is the nearest value, -128 or 127.
+    """
 
     kind = "int8"
+    scaled = False
 
 
 ImageRecordIter_v1 = ImageRecordIter

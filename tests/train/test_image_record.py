@@ -87,6 +87,24 @@ def test_whole_numbers(rec):
     np.testing.assert_array_equal(small[:, 0], (CENTERS[:, 0] - 100).clip(-128, 127))
 
 
+@pytest.mark.parametrize("kind", [mx.io.ImageRecordUInt8Iter, mx.io.ImageRecordUInt8Iter_v1])
+def test_bytes_stay_as_they_are(rec, kind, tmp_path):
+    for options in (
+        {"mean_r": 10, "std_g": 2, "scale": 0.5},
+        {"max_random_contrast": 0.5, "max_random_illumination": 20},
+        {"mean_img": str(tmp_path / "mean.params")},
+        {"std_r": 0},
+    ):
+        np.testing.assert_array_equal(first(rec, kind=kind, **options), CENTERS)
+    assert not (tmp_path / "mean.params").exists()
+
+
+def test_bytes_with_sign_have_means_alone(rec):
+    options = {"mean_r": 100, "std_r": 2, "scale": 0.5, "max_random_contrast": 0.5}
+    got = first(rec, kind=mx.io.ImageRecordInt8Iter, **options)
+    np.testing.assert_array_equal(got[:, 0], (CENTERS[:, 0] - 100).clip(-128, 127))
+
+
 @pytest.mark.parametrize("side", [9, 20])
 def test_shorter_edge(rec, side):
     got = first(rec, resize=side, inter_method=1)

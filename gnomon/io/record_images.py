@@ -1,0 +1,286 @@
+"""Images of record files in batches, made by threads ahead of the program: what iterators share.
+
+State: `_epoch` is the epoch that the program reads, `_given` whether its last batch was given out.
+Batches are planned in order, over the ends of epochs, up to `prefetch_buffer` of them ahead:
+`_plan` gives the next one to be begun, `_ahead` holds those under way, `_starts` says where epochs
+begin. `reset` behind an epoch's end goes on with what is under way; before it, the epoch begins
+anew. Random numbers of an image follow from seed, epoch and record alone, so the number of threads
+changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gnomon import ndarray as nd
+from gnomon import recordio
+from gnomon.base import FormatError, ParamError, complaint
+from gnomon.image.codec import decode
+from gnomon.io.desc import DataBatch, DataDesc
+from gnomon.io.normalize import Normalizer
+from gnomon.io.source import Part, SourceIter, read
+from gnomon.ops.param import Dims, param
+from gnomon.recordio.listing import rows as rows_of
+from gnomon.recordio.source import Records
+
+
+class Place(NamedTuple):
+    """A row of a batch: the record, and the epoch that it is taken in."""
+
+    record: int
+    epoch: int
+
+
+class Batch(NamedTuple):
+    """A batch under way: its memory, and the work that fills it."""
+
+    last: bool
+    pad: int
+    rows: list[Place]
+    pixels: Any
+    labels: np.ndarray[Any, Any]
+    work: list[Future[None]]
+
+
+class RecordImages(Part, SourceIter):
+    """Base of iterators over image records: a subclass says what becomes of a record.
+
+    That is `_made`, with the options of its augmenter, and `provide_label`.
+    """
+
+    path_imgrec: str = param(doc="The record file.")
+    path_imglist: str = param("", doc="A list whose labels count in place of the records'.")
+    path_imgidx: str = param("", doc="The index of the file; not needed.")
+    data_shape: Dims = param(low=1, doc="(channels, height, width) of the output.")
+    preprocess_threads: int = param(4, low=1, doc="Threads that decode and augment.")
+    verbose: bool = param(True, doc="Not used.")
+    device_id: int = param(0, doc="Not used.")
+    shuffle_chunk_size: int = param(0, low=0, doc="Not used: all of the file is shuffled.")
+    shuffle_chunk_seed: int = param(0, doc="Not used.")
+    seed_aug: int | None = param(None, doc="What the augmenter draws by; `seed` where None.")
+    shuffle: bool = param(False, doc="Take the images in another order each epoch.")
+    seed: int = param(0, low=0, doc="What the order is drawn by.")
+    round_batch: bool = param(True, doc="Go on with the next epoch in the last batch.")
+    skip_corrupt: bool = param(False, doc="Pass over what is damaged.")
+    mean_img: str = param("", doc="File of the image to subtract; made where it is missing.")
+    mean_r: float = param(0.0, doc="What is subtracted from red.")
+    mean_g: float = param(0.0, doc="What is subtracted from green.")
+    mean_b: float = param(0.0, doc="What is subtracted from blue.")
+    mean_a: float = param(0.0, doc="What is subtracted from alpha.")
+    std_r: float = param(1.0, doc="What red is divided by.")
+    std_g: float = param(1.0, doc="What green is divided by.")
+    std_b: float = param(1.0, doc="What blue is divided by.")
+    std_a: float = param(1.0, doc="What alpha is divided by.")
+    scale: float = param(1.0, doc="What all is multiplied by.")
+
+    kind = "float32"  # of the data, where `dtype` says nothing
+    centred = True  # whether means are subtracted
+    scaled = True  # whether scales, deviations and contrasts count
+    _unlabelled = 0.0  # what stands in labels behind their end
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        where = type(self).__name__
+        if len(self.data_shape) != 3 or self.data_shape[0] not in (1, 3, 4):
+            expected = "(channels, height, width) with 1, 3 or 4 channels"
+            raise ParamError(complaint(where, "data_shape", expected, self.data_shape))
+        self._records = Records(self.path_imgrec, skip_corrupt=self.skip_corrupt)
+        self._part = self.part(len(self._records))
+        if not self._part:
+            raise FormatError(f"{where}: there are no records in {self.path_imgrec!r}")
+        self._damaged: set[int] = set()
+        self._listed = self._labels_of_list() if self.path_imglist else {}
+        self._orders: dict[int, np.ndarray[Any, Any]] = {}
+        self._pool = ThreadPoolExecutor(self.preprocess_threads, "decode")
+        self._prepare()
+        self._normalizer = self._made_normalizer()
+        self._begin(0)
+
+    def _prepare(self) -> None:
+        """What a subclass does before the first epoch."""
+
+    def _made(self, row: Place, rng: np.random.Generator) -> tuple[Any, Any]:
+        """Image and label of a row of a batch; the image may be smaller than `data_shape`."""
+        raise TypeError(f"{type(self).__name__} does not say what becomes of a record")
+
+    # what is given out ----------------------------------------------------------------------
+
+    @property
+    def skipped(self) -> int:
+        """How many damaged records and images were passed over."""
+        return self._records.skipped + len(self._damaged)
+
+    @property
+    def provide_data(self) -> list[DataDesc]:
+        """The description of a batch's images."""
+        dtype = np.dtype(self.dtype or self.kind).type
+        return [DataDesc(self.data_name, (self.batch_size, *self.data_shape), dtype)]
+
+    def _begin(self, epoch: int, start: int = 0) -> None:
+        self._epoch, self._given = epoch, False
+        self._first = start
+        self._plan = self._planned(epoch, start)
+        self._ahead: deque[Batch] = deque()
+
+    def reset(self) -> None:
+        """Start the next epoch; the same one again where it has not come to its end."""
+        if self._given:
+            self._epoch, self._given = self._epoch + 1, False
+            self._first = self._starts[self._epoch]
+            self._starts = {k: v for k, v in self._starts.items() if k >= self._epoch}
+        else:
+            self._begin(self._epoch, self._first)
+
+    def iter_next(self) -> bool:
+        return not self._given
+
+    def next(self) -> DataBatch:
+        if self._given:
+            raise StopIteration
+        while len(self._ahead) <= self.prefetch_buffer:
+            self._ahead.append(next(self._plan))
+        batch = self._ahead.popleft()
+        self._given = batch.last
+        for part in batch.work:
+            part.result()
+        data = self._normalizer.apply(batch.pixels, self._draws(batch.rows))
+        (desc,) = self.provide_label
+        labels = batch.labels.reshape(desc.shape)
+        index = np.array([row.record for row in batch.rows])
+        return DataBatch([data], [nd.array(labels)], batch.pad, index)
+
+    # what comes when ------------------------------------------------------------------------
+
+    def _planned(self, epoch: int, start: int) -> Iterator[Batch]:
+        """All batches from a place in an epoch on, without end, each begun when it is asked for."""
+        count, size = len(self._part), self.batch_size
+        self._starts = {epoch: start}
+        while True:
+            at = self._starts[epoch]
+            while at < count:
+                rows = [self._place(epoch, at + k) for k in range(size)]
+                at += size
+                if at >= count:
+                    self._starts[epoch + 1] = (at - count) % count if self.round_batch else 0
+                yield self._begun(at >= count, max(0, at - count), rows)
+            epoch += 1
+
+    def _place(self, epoch: int, at: int) -> Place:
+        over, at = divmod(at, len(self._part))
+        epoch += over if self.round_batch else 0
+        if epoch not in self._orders:
+            order = np.array(self._part)
+            if self.shuffle:
+                np.random.default_rng([self.seed, epoch]).shuffle(order)
+            self._orders[epoch] = order
+            self._orders.pop(epoch - 8, None)
+        return Place(int(self._orders[epoch][at]), epoch)
+
+    def _begun(self, last: bool, pad: int, rows: list[Place]) -> Batch:
+        channels, height, width = self.data_shape
+        pixels = nd.empty((len(rows), height, width, channels), dtype="uint8")
+        (desc,) = self.provide_label
+        labels = np.full((len(rows), *(desc.shape[1:] or (1,))), self._unlabelled, np.float32)
+        memory, step = pixels._numpy(), -(-len(rows) // self.preprocess_threads)
+        work = [
+            self._pool.submit(self._fill, rows, range(k, min(k + step, len(rows))), memory, labels)
+            for k in range(0, len(rows), step)
+        ]
+        return Batch(last, pad, rows, pixels, labels, work)
+
+    # one image ------------------------------------------------------------------------------
+
+    def _fill(self, rows: list[Place], which: range, pixels: Any, labels: Any) -> None:
+        """A thread's share of a batch."""
+        for k in which:
+            image, label = self._made(rows[k], self._generator(rows[k]))
+            height, width = image.shape[:2]
+            if image.shape[:2] != pixels.shape[1:3]:
+                pixels[k] = 0
+            pixels[k, :height, :width] = image
+            labels[k, : len(label)] = label
+
+    def _generator(self, row: Place, *more: int) -> np.random.Generator:
+        seed = self.seed if self.seed_aug is None else self.seed_aug
+        return np.random.default_rng([seed, row.epoch, row.record, *more])
+
+    def _loaded(self, record: int) -> tuple[Any, Any]:
+        """Image and label of a record; of the next sound one where it may be passed over."""
+        start, count = self._part.start, len(self._part)
+        for step in range(count):
+            number = start + (record - start + step) % count
+            try:
+                return self._read(number)
+            except FormatError as error:
+                if not self.skip_corrupt:
+                    raise self._damage(number, error) from error
+                self._damaged.add(number)
+        raise FormatError(f"{self.path_imgrec}: there is no sound image among {count} records")
+
+    def _damage(self, number: int, error: FormatError) -> FormatError:
+        """The error of a record, with its place in the file."""
+        at = self._records.offset(number)
+        return FormatError(f"{self.path_imgrec}: offset {at}: {error}")
+
+    def _read(self, number: int) -> tuple[Any, Any]:
+        header, data = recordio.unpack(self._records[number])
+        label = np.atleast_1d(self._listed.get(header.id, header.label))
+        label = self._checked(label, header.id)
+        image = decode(type(self).__name__, data, self.data_shape[0])
+        if image.shape[2] != self.data_shape[0]:
+            expected = f"{self.data_shape[0]} channels"
+            raise FormatError(f"record {header.id}: expected {expected}, got {image.shape[2]}")
+        return image, label
+
+    def _checked(self, label: Any, number: int) -> Any:
+        """The label of the image `number`, as far as it counts; FormatError if it is too short."""
+        return label
+
+    def _labels_of_list(self) -> dict[int, np.ndarray[Any, Any]]:
+        text = read(type(self).__name__, self.path_imglist).decode(errors="replace")
+        listed = rows_of(self.path_imglist, text)
+        return {row.number: np.array(row.labels, np.float32) for row in listed}
+
+    # colours --------------------------------------------------------------------------------
+
+    def _draws(self, rows: list[Place]) -> tuple[Any, Any] | None:
+        """Contrast and illumination of each image, where they are drawn."""
+        return None
+
+    def _made_normalizer(self) -> Normalizer:
+        channels = self.data_shape[0]
+        dtype = self.dtype or self.kind
+        if not self.centred:
+            return Normalizer(self.data_shape, np.zeros((channels, 1, 1)), np.ones(channels), dtype)
+        mean = np.array([self.mean_r, self.mean_g, self.mean_b, self.mean_a][:channels])
+        std = np.array([self.std_r, self.std_g, self.std_b, self.std_a][:channels])
+        if self.scaled and not std.all():
+            raise ParamError(complaint(type(self).__name__, "std_r", "no deviation of 0", 0))
+        wide: Any = mean.reshape(-1, 1, 1)
+        if self.mean_img:
+            wide = self._mean_image()
+        factor = self.scale / std if self.scaled else np.ones(channels)
+        return Normalizer(self.data_shape, wide, factor, dtype)
+
+    def _mean_image(self) -> Any:
+        """The image in `mean_img`, or the mean of all images, which is saved there."""
+        if Path(self.mean_img).exists():
+            stored = nd.load(self.mean_img)
+            (image,) = stored.values() if isinstance(stored, dict) else stored
+            if image.shape != self.data_shape:
+                expected = f"an image of shape {self.data_shape}"
+                raise FormatError(f"{self.mean_img}: expected {expected}, got {image.shape}")
+            return image.asnumpy()
+        total = np.zeros(self.data_shape)
+        for record in self._part:
+            small, _ = self._made(place := Place(record, 0), self._generator(place))
+            total[:, : small.shape[0], : small.shape[1]] += small.transpose(2, 0, 1)
+        mean = (total / len(self._part)).astype(np.float32)
+        nd.save(self.mean_img, {"mean_img": nd.array(mean)})
+        return mean
