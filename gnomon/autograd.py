@@ -22,6 +22,7 @@ from gnomon.ndarray.core import Array
 from gnomon.ndarray.mode import mode
 from gnomon.ndarray.ndarray import mark
 from gnomon.ndarray.tape import Call, Node, Output
+from gnomon.record import put
 
 
 def is_recording() -> bool:
@@ -234,7 +235,7 @@ class Function:
             call = Call(lambda *grads: self._gradients(len(inputs), grads))
             node = Node(call, places, gives, (), kinds)
             for k, x in enumerate(outputs):
-                x._tape = Output(node, k)
+                put(x, "_tape", Output(node, k))
         return outputs[0] if isinstance(found, Array) else outputs
 
     def _gradients(self, count: int, grads: Sequence[Any]) -> list[Any]:

@@ -7,8 +7,9 @@ shared by all of them, and what sets the fields of an instance is written when o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from itertools import chain, repeat
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import Any, TypeVar, dataclass_transform
@@ -121,7 +122,10 @@ def _reduced(self: Any) -> tuple[Any, ...]:
 
 
 class Frozen:
-    """A base class whose instances refuse assignments; their constructors use `put`."""
+    """A base class whose instances refuse assignments; their constructors use `put`.
+
+    Native code reads their slots without a look at what is there.
+    """
 
     __slots__ = ()
 
@@ -133,4 +137,12 @@ class Frozen:
         raise FrozenInstanceError(complaint(type(self).__name__, name, "no deletion", "one"))
 
 
-put = object.__setattr__
+put = object.__setattr__  #: sets a slot of a frozen instance, for the package itself
+
+
+def put_all(
+    thing: object, names: Sequence[str], values: Sequence[object], unset: Sequence[str] = ()
+) -> None:
+    """Set slots and unset others, between which no thread and no signal's handler comes."""
+    gone = map(object.__delattr__, repeat(thing), unset)
+    any(chain(map(put, repeat(thing), names, values), gone))

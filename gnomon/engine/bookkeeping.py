@@ -34,9 +34,8 @@ from gnomon.engine.job import (
 )
 from gnomon.engine.surely import surely
 from gnomon.engine.thread import ThreadState, open_gates
-from gnomon.engine.var import NOBODY
 from gnomon.lock import reentrant
-from gnomon.native.words import whole
+from gnomon.record import put
 
 if TYPE_CHECKING:
     from _thread import LockType
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from gnomon.engine.lane import Lane
 
 
-@whole
 class Books:
     """What stands in the books, in slots, where native code finds it."""
 
@@ -123,16 +121,14 @@ class Bookkeeping(Books, ABC):
                 if var.queue or var.writer is not None:
                     blockers += 1
                     var.enqueue((job,))
-                elif var.readers is NOBODY:
-                    var.readers = {job}
                 else:
-                    var.readers.add(job)
+                    var.add_reader(job)
             for var in job.mutate:
                 if var.queue:
                     blockers += 1
                     var.queue.append(job)
                 elif var.writer is None and not var.readers:
-                    var.writer = job
+                    put(var, "writer", job)
                 else:
                     blockers += 1
                     var.enqueue(job)
@@ -179,8 +175,8 @@ class Bookkeeping(Books, ABC):
                 var.promote(ready)
         for var in job.mutate:
             if var.writer is job:
-                var.version += 1
-                var.writer = None
+                # in one call, which nothing interrupts
+                any(map(put, (var, var), ("version", "writer"), (var.version + 1, None)))
             if var.queue:
                 var.promote(ready)
         operator = job.operator

@@ -10,6 +10,7 @@ from gnomon.engine.naive import NaiveEngine
 from gnomon.engine.threaded import ThreadedEngine, ThreadedEnginePerDevice
 from gnomon.lock import first_use
 from gnomon.native.words import native, whole
+from gnomon.record import Frozen, put
 
 KINDS: dict[str, type[Engine]] = {
     kind.__name__: kind for kind in (NaiveEngine, ThreadedEngine, ThreadedEnginePerDevice)
@@ -17,7 +18,7 @@ KINDS: dict[str, type[Engine]] = {
 
 
 @whole
-class Process:
+class Process(Frozen):
     """What this process has."""
 
     __slots__ = ("engine",)
@@ -25,7 +26,7 @@ class Process:
     engine: Engine | None
 
     def __init__(self) -> None:
-        self.engine = None
+        put(self, "engine", None)
 
 
 PROCESS = Process()
@@ -64,8 +65,9 @@ def use(engine: Engine | None) -> Engine:
     if engine is not None and present is not None and engine is not present:
         present.push_promised()
     with first_use:
-        PROCESS.engine = engine or PROCESS.engine or create()
-        return PROCESS.engine
+        found = engine or PROCESS.engine or create()
+        put(PROCESS, "engine", found)
+        return found
 
 
 def bulk(size: int) -> AbstractContextManager[None]:

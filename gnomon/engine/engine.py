@@ -28,6 +28,7 @@ from gnomon.engine.job import (
 )
 from gnomon.engine.lifecycle import Lifecycle
 from gnomon.engine.var import Var
+from gnomon.record import put
 
 Vars = Sequence[Var]
 
@@ -58,7 +59,7 @@ class Engine(Lifecycle):
         """Refuse `var` from now on; what was pushed with it still runs."""
         check_variables("delete_variable", (), (var,))
         self._flush()
-        var.deleted = True
+        put(var, "deleted", True)
 
     def push_delete(
         self, fn: Callable[[RunContext], object], ctx: Context | None, var: Var
@@ -72,7 +73,7 @@ class Engine(Lifecycle):
             raise _no_function("push_delete", fn)
         _check_place("push_delete", ctx, 0)
         self._push(make_job(fn, CLEANUP, (), (var,), ctx, site=push_site(1)))
-        var.deleted = True
+        put(var, "deleted", True)
 
     # --- pushes ---------------------------------------------------------------------------------
 

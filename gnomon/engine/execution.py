@@ -23,6 +23,7 @@ from gnomon.engine.job import ASYNC, BULK, DONE, INLINE, Function, Job, RunConte
 from gnomon.engine.strike import Strike
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var
+from gnomon.record import put
 
 Observer = Callable[[str, Context, float, float], None]
 
@@ -84,13 +85,13 @@ class Execution(Bookkeeping):
                 except BaseException as another:
                     failed.interrupt = another
                 for var in failed.mutate:
-                    var.version += 1
+                    put(var, "version", var.version + 1)
                 failed.raise_interrupt()
                 return True
             finally:
                 self._briefly = False
             for var in mutate:
-                var.version += 1
+                put(var, "version", var.version + 1)
         return True
 
     def struck(

@@ -10,6 +10,7 @@ from gnomon.base import EngineError, complaint
 from gnomon.engine.failure import Failure, Site
 from gnomon.engine.thread import open_gates
 from gnomon.engine.var import Var
+from gnomon.record import put
 
 if TYPE_CHECKING:
     from _thread import LockType
@@ -183,12 +184,12 @@ class Job:
         """Mark all that this job writes as not computed."""
         self.failure = failure
         for var in self.mutate:
-            var.failure = failure
+            put(var, "failure", failure)
 
     def heal(self) -> None:
         """Mark all that this job wrote as computed."""
         for var in self.mutate:
-            var.failure = None
+            put(var, "failure", None)
 
     def raise_interrupt(self) -> None:
         """Raise what a signal's handler raised while the function ran: it is the program's."""

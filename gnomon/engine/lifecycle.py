@@ -26,6 +26,7 @@ from gnomon.engine.report import neighbourhood
 from gnomon.engine.thread import shut_gate
 from gnomon.engine.waiting import Waiting
 from gnomon.lock import around_forks
+from gnomon.record import put
 
 log = logging.getLogger("gnomon.engine")
 
@@ -60,7 +61,7 @@ class Lifecycle(Waiting):
             operators.update(map(_OPERATOR, users))
             writer = var.last_writer()
             if writer is not None and writer not in running:
-                var.failure = _left_behind(writer)
+                put(var, "failure", _left_behind(writer))
                 self._poisoned = True
             var.release()
         for job in self._held_back():

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
+from gnomon.native.serve import methods
 from gnomon.native.words import native, whole
+from gnomon.record import Frozen, put
 
 if TYPE_CHECKING:
     from gnomon.engine.failure import Failure
@@ -27,7 +29,7 @@ NOBODY = cast("set[Job]", frozenset())
 
 
 @whole
-class Var:
+class Var(Frozen):
     """A light tag for any resource; make one with `engine.new_variable()`.
 
     `version` counts the writes that are finished. A variable belongs to the engine that it is
@@ -58,13 +60,15 @@ class Var:
     version: int
     writer: Job | None
 
-    def __init__(self, name: str | None = None) -> None:
-        self.readers = NOBODY
-        self.writer = self.queue = self.failure = None
-        self.version = 0
-        self.deleted = False
-        self.name = name
-        self.promised = ()
+    def __new__(cls, name: str | None = None) -> Self:
+        self = object.__new__(cls)
+        self._begin(name)
+        return self
+
+    def _begin(self, name: str | None) -> None:
+        """Set all slots: by native code from now on, where there may be such."""
+        (Var._begin,) = methods(Var, begun)  # type: ignore[method-assign]
+        self._begin(name)
 
     def __repr__(self) -> str:
         return f"Var({self.name or hex(id(self))}, version {self.version})"
@@ -76,43 +80,53 @@ class Var:
 
     def enqueue(self, entry: Job | tuple[Job]) -> None:
         """Put a job that is not admitted at the end of the queue: a reader in a tuple."""
-        if self.queue is None:
-            self.queue = deque()
-        self.queue.append(entry)
+        queue = self.queue
+        if queue is None:
+            queue = deque()
+            put(self, "queue", queue)
+        queue.append(entry)
 
     def promote(self, ready: deque[Job]) -> None:
         """Admit who may enter from the head of the queue; `ready` gets jobs nothing blocks now."""
         queue = self.queue
-        while queue and self.writer is None:
+        while queue:
             entry = queue[0]
+            if self.writer is not None and self.writer is not entry:
+                return
             if type(entry) is tuple:
                 (job,) = entry
-                if self.readers is NOBODY:
-                    self.readers = {job}
-                else:
-                    self.readers.add(job)
+                self.add_reader(job)
             elif self.readers:
                 return
             else:
-                job = self.writer = cast("Job", entry)
+                job = cast("Job", entry)
+                put(self, "writer", job)  # interrupted here, it is found in both places
             del queue[0]  # no gap for an interrupt, unlike popleft
             job.blockers -= 1
             if not job.blockers:
                 ready.append(job)
+
+    def add_reader(self, job: Job) -> None:
+        """Have a job among the readers."""
+        if self.readers is NOBODY:
+            put(self, "readers", {job})
+        else:
+            self.readers.add(job)
 
     def remove(self, job: Job) -> None:
         """Take a job out wherever it is; harmless where it is not."""
         if self.readers:
             self.readers.discard(job)
         if self.writer is job:
-            self.writer = None
+            put(self, "writer", None)
         if self.queue:
-            self.queue = deque(entry for entry in self.queue if job_of(entry) is not job)
+            put(self, "queue", deque(x for x in self.queue if job_of(x) is not job))
 
     def release(self) -> None:
         """Nobody holds the variable any more, and nobody queues for it."""
-        self.readers = NOBODY
-        self.writer = self.queue = None
+        put(self, "readers", NOBODY)
+        put(self, "writer", None)
+        put(self, "queue", None)
 
     def last_writer(self) -> Job | None:
         """The last of those who are pushed and are to write the variable, or write it now."""
@@ -129,6 +143,19 @@ class Var:
         """Every job that holds the variable or queues for it."""
         found = [*map(job_of, self.queue or ()), *self.readers]
         return found if self.writer is None else [*found, self.writer]
+
+
+@native
+def begun(var: Var, name: str | None) -> None:
+    """Set all slots of a variable."""
+    put(var, "readers", NOBODY)
+    put(var, "writer", None)
+    put(var, "queue", None)
+    put(var, "failure", None)
+    put(var, "version", 0)
+    put(var, "deleted", False)
+    put(var, "name", name)
+    put(var, "promised", ())
 
 
 @native

@@ -19,6 +19,7 @@ from gnomon import engine
 from gnomon.expr.node import Buffer
 from gnomon.lock import reentrant
 from gnomon.ndarray.core import Array
+from gnomon.record import put
 from gnomon.runtime.prepare import Store, prepare
 from gnomon.runtime.program import Done, Step
 from gnomon.runtime.template import Template
@@ -92,8 +93,7 @@ class Input:
         with _lock[0]:
             if array._window is self:
                 self.bring()
-                array._address, array._chunk = self.home._address, self.home._chunk
-                array._window = None
+                array._settle(self.home._chunk, self.home._address)
         return False
 
     def hold(self, source: Any) -> None:
@@ -163,7 +163,9 @@ class _Copy:
 def hidden(home: Any) -> Any:
     """An array in whose place programs use `home`, until somebody looks at it."""
     made = object.__new__(Array.main)
-    made._layout, made._tape, made._window = home._layout, None, Input(home)
+    put(made, "_layout", home._layout)
+    put(made, "_tape", None)
+    put(made, "_window", Input(home))
     return made
 
 

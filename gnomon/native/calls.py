@@ -11,6 +11,7 @@ import typing
 from collections.abc import Sequence
 from typing import Any
 
+from gnomon import record
 from gnomon.native import words
 from gnomon.native.emit import Value
 from gnomon.native.expressions import Expressions, returns_of
@@ -23,6 +24,7 @@ from gnomon.native.kinds import (
     WORDS,
     Kind,
     KitError,
+    has_parts,
     has_slot,
     kind_of,
 )
@@ -145,6 +147,8 @@ class Calls(Expressions):
         nothing = self.thing(None).text
         text = self.value(f"phi ptr [{found}, %{here}], [{nothing}, %{none}]")
         kind = owner.kind.items[1] if len(owner.kind.items) == 2 else OBJECT
+        if has_parts(kind.cls):
+            self.refuse_others(text, kind, True, f"a value of a {owner.kind}")
         return Value(text, kind)
 
     def dict_clear(self, owner: Value) -> Value:
@@ -182,11 +186,6 @@ class Calls(Expressions):
         made = Value(self.class_at(owner.text), Kind("ptr", type), steady=True)
         self.drop(owner)
         return made
-
-    def class_at(self, text: str) -> str:
-        """The class of an object."""
-        at = self.value(f"getelementptr i8, ptr {text}, i64 {self.unit.type_offset()}")
-        return self.value(f"load ptr, ptr {at}")
 
     def do_isinstance(self, node: ast.expr, cls: ast.expr) -> Value:
         owner, wanted = self.operands([node, cls])
@@ -305,6 +304,6 @@ _INTRINSICS: list[tuple[Any, str]] = [
     (words.Parts, "do_parts"), (words.new, "do_new"), (words.Words, "do_words"),
     (words.scratch, "do_scratch"), (words.popped, "do_popped"), (words.call, "do_call"),
     (words.wrapped, "do_wrapped"), (words.double_bits, "do_double_bits"),
-    (words.single_bits, "do_single_bits"),
+    (words.single_bits, "do_single_bits"), (record.put, "do_put"), (record.put_all, "do_put_all"),
 ]  # fmt: skip
 INTRINSICS = {id(thing): method for thing, method in _INTRINSICS}

@@ -23,6 +23,7 @@ from gnomon.native.kinds import (
     WORDS,
     Kind,
     KitError,
+    has_parts,
     kind_of,
     slot_of,
 )
@@ -151,10 +152,35 @@ class Expressions(Conversions):
         if not found.sure:
             none = self.value(f"icmp eq ptr {text}, null")
             self.refuse(none, AttributeError, f"{owner.kind}.{name} is not set")
+        if not found.refusing and has_parts(found.kind.cls):
+            self.refuse_others(text, found.kind, found.optional, f"{owner.kind}.{name}")
         if not found.final:
             return Value(text, found.kind, sure=found.sure)
         root = owner.name or owner.root
         return Value(text, found.kind, steady=owner.steady, root=root, sure=found.sure)
+
+    def class_at(self, text: str) -> str:
+        """The class of an object."""
+        at = self.value(f"getelementptr i8, ptr {text}, i64 {self.unit.type_offset()}")
+        return self.value(f"load ptr, ptr {at}")
+
+    def refuse_others(self, text: str, kind: Kind, optional: bool, what: str) -> None:
+        """End with a TypeError for an object of another class, or None unless that may be."""
+        fine, look = self.label(), self.label()
+        if optional:
+            self.branch(self.value(f"icmp eq ptr {text}, @None"), fine, look)
+            self.at(look)
+        found, wanted = self.class_at(text), self.unit.class_symbol(kind.cls)
+        usual = [c for c in kind.cls.__subclasses__() if c.__module__ == kind.cls.__module__]
+        for cls in (*usual, kind.cls):
+            below = self.label()
+            same = self.value(f"icmp eq ptr {found}, {self.unit.class_symbol(cls)}")
+            self.branch(same, fine, below)
+            self.at(below)
+        fits = self.call("kit.is", "i1", ("ptr", text), ("ptr", wanted))
+        self.refuse(self.value(f"xor i1 {fits}, true"), TypeError, f"{what}: {kind} is expected")
+        self.go(fine)
+        self.at(fine)
 
     def slot_at(self, owner: Value, name: str) -> str:
         """Where a slot lies."""
@@ -181,8 +207,10 @@ class Expressions(Conversions):
         name = "PyList_GetItem" if owner.kind.cls is list else "PyTuple_GetItem"
         found = self.call(name, "ptr", ("ptr", owner.text), ("i64", text))
         self.check(self.value(f"icmp eq ptr {found}, null"))
-        steady = owner.steady and owner.kind.cls is tuple
-        return Value(found, owner.kind.item(number), steady=steady)
+        steady, kind = owner.steady and owner.kind.cls is tuple, owner.kind.item(number)
+        if has_parts(kind.cls):
+            self.refuse_others(found, kind, False, f"an element of a {owner.kind}")
+        return Value(found, kind, steady=steady)
 
     def from_end(self, owner: Value, index: Value, number: int | None) -> str:
         """An index as the functions in C take it: those known to be below 0 count from the end."""

@@ -10,7 +10,18 @@ from typing import Any
 
 from gnomon.native.calls import Calls
 from gnomon.native.emit import Facts, Value
-from gnomon.native.kinds import BOOL, INT, NOTHING, WORDS, Kind, KitError, kind_of, slot_of
+from gnomon.native.kinds import (
+    BOOL,
+    INT,
+    NONE,
+    NOTHING,
+    WORDS,
+    Kind,
+    KitError,
+    has_parts,
+    kind_of,
+    slot_of,
+)
 from gnomon.native.words import Parts
 
 TRUTH = Kind("i8", bool)  # as functions give it: 2 stands for an error
@@ -179,21 +190,21 @@ class Writer(Calls):
                 value = self.fitted(value, known, target.id)
             self.assign(target.id, value)
         elif isinstance(target, ast.Attribute):
-            self.put_slot(target, value)
+            self.put_slot(target, value, plain=True)
         elif isinstance(target, ast.Subscript):
             self.put_element(target, value)
         else:
             raise KitError(f"{ast.unparse(target)!r} cannot be set")
 
-    def put_slot(self, target: ast.Attribute, value: Value) -> None:
+    def put_slot(self, target: ast.Attribute, value: Value, plain: bool = False) -> None:
         if value.kind.is_object and not self.is_simple(target.value):
             value = self.hold(value)
         fresh = self.fresh.get(ast.unparse(target.value))
         owner = self.firm(self.of(target.value))
+        if plain and slot_of(owner.kind.cls, target.attr).refusing:
+            raise KitError(f"{owner.kind} refuses assignments; say `put`")
         kind = slot_of(owner.kind.cls, target.attr).kind
-        if kind.cls in (int, float, bool) and value.kind.is_object and value.kind.cls is object:
-            raise KitError(f"{target.attr}: {kind} is expected, not {value.kind}; say `cast`")
-        value = self.boxed(value)
+        value = self.suited(owner, target.attr, value)
         at = self.slot_at(owner, target.attr)
         text = self.take(value)
         if fresh is not None and owner.name is not None:
@@ -206,6 +217,55 @@ class Writer(Calls):
             self.emit(f"store ptr {text}, ptr {at}")
             self.drop_maybe(old, kind)
         self.use([owner])
+
+    def do_put(self, owner: ast.expr, name: ast.expr, value: ast.expr) -> Value:
+        """`put(owner, "name", value)`: a slot that Python's own assignments may not set."""
+        self.put_slot(self.slot_named(owner, name), self.of(value))
+        return self.nothing()
+
+    def do_put_all(
+        self, owner: ast.expr, names: ast.expr, values: ast.expr, unset: ast.expr | None = None
+    ) -> Value:
+        """`put_all`: old values are let go of when everything is set."""
+        gone = ast.Tuple([]) if unset is None else unset
+        if not (isinstance(names, ast.Tuple) and isinstance(values, ast.Tuple)):
+            raise KitError("put_all: tuples are expected")
+        if not all(map(self.is_simple, (owner, *values.elts))) or not isinstance(gone, ast.Tuple):
+            raise KitError("put_all: variables and constants are expected")
+        thing = self.of(owner)
+        changes = []
+        for name, node in zip(names.elts, values.elts, strict=True):
+            target, value = self.slot_named(owner, name).attr, self.of(node)
+            if not value.kind.is_object:
+                raise KitError(f"put_all: {target}: an object is expected, not {value.kind}")
+            fitted = self.suited(thing, target, value)
+            changes.append((target, self.take(fitted)))
+        changes += [(self.slot_named(owner, name).attr, "null") for name in gone.elts]
+        before = []
+        for target, text in changes:
+            at = self.slot_at(thing, target)
+            before.append(self.value(f"load ptr, ptr {at}"))
+            self.emit(f"store ptr {text}, ptr {at}")
+        self.use([thing])
+        for (target, _), old in zip(changes, before, strict=True):
+            self.drop_maybe(old, slot_of(thing.kind.cls, target).kind)
+        return self.nothing()
+
+    def suited(self, owner: Value, name: str, value: Value) -> Value:
+        """A value as a slot takes it; KitError where it is of another kind."""
+        slot, value = slot_of(owner.kind.cls, name), self.boxed(value)
+        cls = slot.kind.cls
+        if cls not in (int, float, bool) and not has_parts(cls):
+            return value  # native code reads nothing of it
+        if value.kind == NONE and not slot.optional:
+            raise KitError(f"{name}: {slot.kind} is expected, not None")
+        return self.fitted(value, slot.kind, name)
+
+    def slot_named(self, owner: ast.expr, name: ast.expr) -> ast.Attribute:
+        """A slot whose name is a literal."""
+        if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
+            raise KitError(f"{ast.unparse(name)!r}: the name of a slot is a literal")
+        return ast.copy_location(ast.Attribute(owner, name.value, ast.Store()), name)
 
     def put_element(self, target: ast.Subscript, value: Value) -> None:
         if value.owned or value.kind.is_object:

@@ -7,11 +7,12 @@ import functools
 import sys
 from collections import deque
 from collections.abc import Mapping
-from types import GenericAlias, NoneType, UnionType
+from types import GenericAlias, MemberDescriptorType, NoneType, UnionType
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
 from gnomon.base import GnomonError
 from gnomon.native.words import Words
+from gnomon.record import Frozen
 from gnomon.runtime import fields
 
 
@@ -123,6 +124,8 @@ class Slot(NamedTuple):
     kind: Kind
     final: bool
     sure: bool  # always set, to what is said
+    refusing: bool  # set by the package alone, to what is said
+    optional: bool  # may be None
 
 
 @functools.cache
@@ -139,8 +142,26 @@ def slot_of(cls: Any, name: str) -> Slot:
             final = get_origin(said) is Final
             kept = get_args(said)[0] if final else said
             sure = getattr(found.kind, "whole", None) is found.kind
-            return Slot(found.offset, kind_of(kept, space, plain=False), final, sure)
+            refusing = issubclass(found.kind, Frozen)
+            known = kind_of(kept, space, plain=False)
+            return Slot(found.offset, known, final, sure, refusing, takes_none(kept, space))
     raise KitError(f"{found.kind.__name__}.{name} has no annotation in the class")
+
+
+def takes_none(said: Any, space: Mapping[str, Any]) -> bool:
+    """Whether an annotation allows None."""
+    said = meaning(said, space) if isinstance(said, str) else said
+    return said is None or NoneType in get_args(said)
+
+
+@functools.cache
+def has_parts(cls: Any) -> bool:
+    """Whether native code reads what objects of a class hold by itself."""
+    if cls in (list, tuple, dict):
+        return True
+    return isinstance(cls, type) and any(
+        isinstance(x, MemberDescriptorType) for kind in cls.__mro__ for x in vars(kind).values()
+    )
 
 
 def has_slot(cls: Any, name: str) -> bool:

@@ -14,14 +14,14 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import CodeType, NoneType
-from typing import Any, get_args
+from types import CodeType
+from typing import Any
 
 from gnomon.native.calls import Calls
 from gnomon.native.emit import Facts, Value
 from gnomon.native.function import Made, make
 from gnomon.native.helpers import taking
-from gnomon.native.kinds import PLAIN, Kind, KitError, NoSource, meaning
+from gnomon.native.kinds import PLAIN, Kind, KitError, NoSource, takes_none
 from gnomon.native.words import Words
 from gnomon.runtime import fields
 
@@ -200,12 +200,6 @@ def _bytecode(tree: ast.FunctionDef) -> tuple[bytes, tuple[str, ...], tuple[str,
     return code.co_code, code.co_names, code.co_varnames
 
 
-def _takes_none(said: Any, space: Mapping[str, Any]) -> bool:
-    """Whether an annotation allows None."""
-    said = meaning(said, space) if isinstance(said, str) else said
-    return said is None or NoneType in get_args(said)
-
-
 class Entry(Calls):
     """Writes the function that Python calls: from an array of objects to a native function."""
 
@@ -264,7 +258,7 @@ class Entry(Calls):
         for k in range(first, len(made.names)):
             kind, none = (
                 made.kinds[k],
-                _takes_none(self.function.__annotations__[made.names[k]], self.space),
+                takes_none(self.function.__annotations__[made.names[k]], self.space),
             )
             wanted = "null"
             if kind.is_object and kind.cls is not object:

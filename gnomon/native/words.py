@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
+from gnomon.record import Frozen
 from gnomon.runtime.native import Block
 
 T = TypeVar("T")
@@ -33,8 +34,13 @@ def whole(cls: C) -> C:
     """A class of which all slots are set, to what they are said to be, before anybody sees one.
 
     Native code then does not look whether they are.
+
+    Raises:
+        TypeError: its instances do not refuse assignments, so that it cannot promise that.
     """
-    cls.whole = cls  # not its subclasses
+    if not issubclass(cls, Frozen):
+        raise TypeError(f"{cls.__name__}: a whole class is a Frozen one")
+    cls.whole = cls  # type: ignore[attr-defined]  # not its subclasses
     return cls
 
 

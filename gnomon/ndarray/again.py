@@ -15,7 +15,7 @@ cannot say so, and so goes the usual way where native code is not served.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from gnomon.context import Context
 from gnomon.engine.current import is_unobserved
@@ -27,6 +27,7 @@ from gnomon.ndarray.core import Array
 from gnomon.ndarray.layout import Layout
 from gnomon.ndarray.recipe import Recipe
 from gnomon.ndarray.result import results
+from gnomon.record import put
 from gnomon.runtime.once import once
 
 #: of a kernel: its strike's record, the results' layouts, further integers, and who owns the record
@@ -38,9 +39,9 @@ _MEMORY = "_chunk"
 
 
 @native
-def _is_usual(array: Array) -> bool:
-    """Whether an array is of the usual class, and off the tape."""
-    return type(array) is Array.main and array._tape is None
+def _is_usual(thing: object) -> bool:
+    """Whether something is an array of the usual class, off the tape."""
+    return type(thing) is Array.main and thing._tape is None
 
 
 @native
@@ -54,7 +55,7 @@ def _part(array: Array, out: Array | None) -> object:
 
 
 @native
-def _key(arrays: tuple[Array, ...], out: Array | None) -> tuple[object, ...] | None:
+def _key(arrays: tuple[object, ...], out: Array | None) -> tuple[object, ...] | None:
     """What a kernel for these arrays is known by; None where one of them is not usual."""
     count = len(arrays)
     key = Parts(count + 1)
@@ -63,9 +64,9 @@ def _key(arrays: tuple[Array, ...], out: Array | None) -> tuple[object, ...] | N
             return None
         key[count] = out._layout
     for k in range(count):
-        array = arrays[k]
-        if not _is_usual(array):
+        if not _is_usual(arrays[k]):
             return None
+        array = cast(Array, arrays[k])
         if array._window is not None:
             if out is not None:
                 return None
@@ -97,12 +98,14 @@ def _is_writable(out: Array, layout: object, addresses: Words, k: int) -> bool:
 
 @native
 def _are_gathered(
-    arrays: tuple[Array, ...], out: Array | None, key: tuple[object, ...], addresses: Words
+    arrays: tuple[object, ...], out: Array | None, key: tuple[object, ...], addresses: Words
 ) -> bool:
     """Whether all arrays are there as the key has them, and their addresses are noted."""
     for k in range(len(arrays)):
-        array = arrays[k]
-        if not _is_usual(array) or not _is_noted(array, addresses, k):
+        if not _is_usual(arrays[k]):
+            return False
+        array = cast(Array, arrays[k])
+        if not _is_noted(array, addresses, k):
             return False
         if _part(array, out) is not key[k]:
             return False
@@ -113,7 +116,7 @@ def _are_gathered(
 
 @native
 def _applied(
-    entry: Entry, arrays: tuple[Array, ...], out: Array | None, key: tuple[object, ...],
+    entry: Entry, arrays: tuple[object, ...], out: Array | None, key: tuple[object, ...],
     ctx: Context | None,
 ) -> Any:  # fmt: skip
     """An operator's results by what is known; None where that cannot be."""
@@ -138,13 +141,13 @@ def _applied(
     fire(strike, integers)
     if out is not None:
         chunk = out._chunk
-        chunk.version += 1
+        put(chunk, "version", chunk.version + 1)
     return made[0] if len(made) == 1 else made
 
 
 @native
 def repeat(
-    known: dict[Any, Entry], arrays: tuple[Array, ...], given: object, ctx: Context | None
+    known: dict[Any, Entry], arrays: tuple[object, ...], given: object, ctx: Context | None
 ) -> Any:
     """The results of the kernel that is known for these arrays; None with nothing done."""
     out: Array | None = None
@@ -159,7 +162,7 @@ def repeat(
     if entry is None:
         return None
     if len(arrays) > 0:
-        ctx = arrays[0]._chunk.ctx
+        ctx = cast(Array, arrays[0])._chunk.ctx
     return _applied(entry, arrays, out, key, ctx)
 
 

@@ -24,6 +24,7 @@ from gnomon.ndarray.methods import copied
 from gnomon.ndarray.mode import recording
 from gnomon.ndarray.tape import DIRECT, Bundle, Call, Leaf, Node, Output, Place, passes
 from gnomon.ops import registry
+from gnomon.record import put
 from gnomon.runtime.native import ffi, pointer
 
 Dest = tuple[Any, str]  # an array, and the saver that stores into it
@@ -100,7 +101,8 @@ def _constant(array: Any, place: Place) -> Any:
     """An array on the tape whose gradient by what is at `place` is 0."""
     made = array._detached()
     kind = made._layout, made.context
-    made._tape = Output(Node(Call(lambda grad: [None]), [place], (False,), (), [kind]), 0)
+    node = Node(Call(lambda grad: [None]), [place], (False,), (), [kind])
+    put(made, "_tape", Output(node, 0))
     return made
 
 

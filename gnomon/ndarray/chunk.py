@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from gnomon.context import Context
 from gnomon.engine import Var
-from gnomon.engine.var import NOBODY
+from gnomon.engine.var import NOBODY, begun
 from gnomon.native.serve import methods, served
 from gnomon.native.words import Boxed, native, new, popped, whole
 from gnomon.ndarray.layout import Layout
+from gnomon.record import put
 from gnomon.runtime import pool
 
 GPU = Context.devstr2type["gpu"]
@@ -34,20 +35,31 @@ class Chunk(Var):
     promised: list[Callable[[], object]]
     shared: bool
 
-    def __init__(
-        self, address: int, ctx: Context, owner: Any, nbytes: int, shared: bool = False
-    ) -> None:
-        # as Var does, written out: one is made for every result
-        self.readers = NOBODY
-        self.writer = self.queue = self.failure = self.name = None
-        self.version = 0
-        self.deleted = False
-        self.promised = []
-        self.address = address
-        self.ctx = ctx
-        self.owner = owner
-        self.nbytes = nbytes
-        self.shared = shared
+    def __new__(
+        cls, address: int, ctx: Context, owner: Any, nbytes: int, shared: bool = False
+    ) -> Self:
+        self = object.__new__(cls)
+        self._hold(address, ctx, owner, nbytes, shared)
+        return self
+
+    def _hold(self, address: int, ctx: Context, owner: Any, nbytes: int, shared: bool) -> None:
+        """Set all slots: by native code from now on, where there may be such."""
+        (Chunk._hold,) = methods(Chunk, held)  # type: ignore[method-assign]
+        self._hold(address, ctx, owner, nbytes, shared)
+
+
+@native
+def held(
+    chunk: Chunk, address: Boxed, ctx: Context, owner: object, nbytes: Boxed, shared: bool
+) -> None:
+    """Set all slots of a chunk, but `give`."""
+    begun(chunk, None)
+    put(chunk, "promised", [])
+    put(chunk, "address", address)
+    put(chunk, "ctx", ctx)
+    put(chunk, "owner", owner)
+    put(chunk, "nbytes", nbytes)
+    put(chunk, "shared", shared)
 
 
 class Pooled(Chunk):
@@ -72,7 +84,7 @@ def taken(shelf: pool.Shelf, nbytes: Boxed, ctx: Context) -> Pooled | None:
     address = popped(shelf.idle)
     if address is None:
         return None
-    shelf.taken += 1
+    put(shelf, "taken", shelf.taken + 1)
     return pooled(address, shelf.give, nbytes, ctx)
 
 
@@ -80,15 +92,20 @@ def taken(shelf: pool.Shelf, nbytes: Boxed, ctx: Context) -> Pooled | None:
 def pooled(address: Boxed, give: Callable[[int], None], nbytes: Boxed, ctx: Context) -> Pooled:
     """A chunk on a block that `give` takes back."""
     made = new(Pooled)
-    made.give = give
-    made.address = address
-    made.nbytes = nbytes
-    made.ctx = ctx
-    made.readers = NOBODY
-    made.writer = made.queue = made.failure = made.name = made.owner = None
-    made.version = 0
-    made.deleted = made.shared = False
-    made.promised = []
+    put(made, "give", give)
+    put(made, "address", address)
+    put(made, "nbytes", nbytes)
+    put(made, "ctx", ctx)
+    put(made, "owner", None)
+    put(made, "shared", False)
+    put(made, "readers", NOBODY)
+    put(made, "writer", None)
+    put(made, "queue", None)
+    put(made, "failure", None)
+    put(made, "name", None)
+    put(made, "version", 0)
+    put(made, "deleted", False)
+    put(made, "promised", [])
     return made
 
 
@@ -130,7 +147,7 @@ def cleared(nbytes: int, ctx: Context) -> Pooled:
     own = _cpu if ctx.device_typeid != GPU else pool.pool_of(ctx)
     address, give = own.take_cleared(nbytes)
     made = Pooled(address, ctx, None, nbytes)
-    made.give = give
+    put(made, "give", give)
     return made
 
 

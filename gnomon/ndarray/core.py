@@ -21,18 +21,24 @@ from gnomon.context import Context, current_context
 from gnomon.dtype import DType
 from gnomon.expr.layout import array_at
 from gnomon.expr.node import Buffer
+from gnomon.native.serve import methods, served
+from gnomon.native.words import Boxed, native, new
 from gnomon.ndarray.chunk import Chunk, allocate, cleared
 from gnomon.ndarray.convertible import convertible
 from gnomon.ndarray.layout import Layout, dense, strided
 from gnomon.ndarray.tape import Place
 from gnomon.profiler import autostart  # noqa: F401  begins where the settings say so
+from gnomon.record import Frozen, put, put_all
 from gnomon.runtime.native import ffi, pointer
 
 _BRIEF = 1 << 14  # bytes: NumPy takes longer to make a view than to copy them
 
 
-class Array:
-    """Elements of one dtype in memory of a device; `NDArray` is what users see of it."""
+class Array(Frozen):
+    """Elements of one dtype in memory of a device; `NDArray` is what users see of it.
+
+    Only the package sets its slots, by `put`: native code reads them as they are.
+    """
 
     __slots__ = ("__weakref__", "_address", "_chunk", "_index", "_layout", "_tape", "_window")
 
@@ -54,10 +60,18 @@ class Array:
     @staticmethod
     def _at(chunk: Chunk, address: int, layout: Layout) -> Any:
         """An array that looks at memory of `chunk`."""
-        made = object.__new__(Array.main)
-        made._chunk, made._address, made._layout, made._tape = chunk, address, layout, None
-        made._window = None
-        return made
+        serve()
+        return Array._at(chunk, address, layout)
+
+    def _settle(self, chunk: Chunk, address: int) -> None:
+        """Give a pending array its memory, in one step."""
+        serve()
+        self._settle(chunk, address)
+
+    def _unsettle(self, window: Any, index: int) -> None:
+        """Take the memory from an array, from then on a result of `window`, in one step."""
+        serve()
+        self._unsettle(window, index)
 
     @staticmethod
     def _new(layout: Layout, ctx: Context) -> Any:
@@ -205,6 +219,49 @@ class Array:
         return self.asnumpy().reshape(-1)[0]
 
     item = asscalar
+
+
+@native
+def array_on(chunk: Chunk, address: Boxed, layout: Layout) -> Array:
+    """An array that looks at memory."""
+    made = new(Array.main)
+    put(made, "_chunk", chunk)
+    put(made, "_address", address)
+    put(made, "_layout", layout)
+    put(made, "_tape", None)
+    put(made, "_window", None)
+    return made
+
+
+@native
+def pending_in(window: object, index: Boxed, layout: Layout) -> Array:
+    """An array that has no memory yet: a result of `window`."""
+    made = new(Array.main)
+    put(made, "_layout", layout)
+    put(made, "_tape", None)
+    put(made, "_window", window)
+    put(made, "_index", index)
+    return made
+
+
+@native
+def settle_on(array: Array, chunk: Chunk, address: Boxed) -> None:
+    """Give a pending array its memory, in one step."""
+    put_all(array, ("_address", "_chunk", "_window"), (address, chunk, None))
+
+
+@native
+def unsettle(array: Array, window: object, index: Boxed) -> None:
+    """Take the memory from an array, which is a result of `window` from then on, in one step."""
+    put_all(array, ("_index", "_window"), (index, window), ("_chunk", "_address"))
+
+
+def serve() -> None:
+    """From now on arrays get their memory by native code, where there may be such."""
+    (made,) = served(array_on)
+    Array._at = staticmethod(made)  # type: ignore[method-assign]
+    ways = methods(Array, settle_on, unsettle)
+    Array._settle, Array._unsettle = ways  # type: ignore[method-assign]
 
 
 def empty(shape: tuple[int, ...], dtype: DType, ctx: Context | None = None) -> Any:

@@ -18,6 +18,7 @@ from gnomon.ndarray.layout import Layout, dense
 from gnomon.ndarray.recipe import Dest, Draws, Recipe, Work
 from gnomon.ndarray.tape import Call, Network, Node
 from gnomon.ops.requests import kAddTo, kNullOp, kWriteTo
+from gnomon.record import put
 
 Grads = list[Any]
 
@@ -226,7 +227,7 @@ def _recorded(node: Node, reads: Sequence[Any], wanted: tuple[int, ...]) -> Grad
     places = [node.inputs[k] if k < len(node.inputs) else None for k in gradient.needs.inputs]
     places += [node.place(k) for k in gradient.needs.outputs]
     for array, place in zip(saved, places, strict=True):
-        array._tape = place
+        put(array, "_tape", place)
     values = invoke(operator, [*reads, *saved])
     found: Grads = [None] * len(node.inputs)
     for k, value in zip(wanted, [values] if len(wanted) == 1 else values, strict=True):

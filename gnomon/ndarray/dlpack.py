@@ -8,6 +8,7 @@ import numpy as np
 
 from gnomon.base import DTypeError, complaint
 from gnomon.context import cpu
+from gnomon.record import put
 
 _CPU = (1, 0)
 # since 2.1 NumPy makes capsules that say whether their memory may be written to
@@ -26,7 +27,7 @@ def export(array: Any, **kwargs: Any) -> Any:
     Raises:
         DTypeError: NumPy, which makes the capsule, does not know the dtype.
     """
-    array._chunk.shared = True
+    put(array._chunk, "shared", True)
     array._chunk.keep_promises()
     array.wait_to_read()
     view = array._numpy()

@@ -16,6 +16,7 @@ from gnomon.ndarray.layout import Layout
 from gnomon.ndarray.numbers import word
 from gnomon.ndarray.recipe import Recipe, dispatch
 from gnomon.ndarray.trace import EMPTY, Near
+from gnomon.record import put
 from gnomon.runtime.program import Done
 
 
@@ -139,9 +140,9 @@ def _push(
     finally:  # an interrupt may come after the work is done
         if pushed or done or written[-1].version != seen:
             if storing is not None and storing.kept is not None:
-                storing.value._window = storing.kept()
+                put(storing.value, "_window", storing.kept())
             for x, chunk, address in zip(alive, written, places, strict=False):
-                x._address, x._chunk, x._window = address, chunk, None
+                x._settle(chunk, address)
 
 
 def neighbours(window: Any, chunk: Chunk, address: int, layout: Layout, count: int) -> Near:
@@ -189,7 +190,7 @@ def one_by_one(window: Any, alive: Sequence[Any]) -> None:
         except Exception as error:
             _poison(chunk, error, step.rule.op.name)
             for x in held:
-                x._address, x._chunk, x._window = chunk.address, chunk, None
+                x._settle(chunk, chunk.address)
             continue
         addresses = [*(memory[j][1] for j in own), chunk.address]
         numbers = window.numbers[step.numbers - len(step.rule.fields) : step.numbers]

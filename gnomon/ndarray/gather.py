@@ -13,6 +13,7 @@ from typing import Any
 from gnomon import engine
 from gnomon.ndarray.chunk import Pooled, allocate
 from gnomon.ndarray.core import Array
+from gnomon.record import put
 from gnomon.runtime.native import ffi, pointer
 
 LARGEST = 1 << 16  # bytes: work on larger arrays takes longer than their entry
@@ -33,7 +34,8 @@ def gather(arrays: Iterable[Any]) -> None:
     at = block.address
     for x, size in zip(small, sizes, strict=True):
         ffi.memmove(pointer(at), pointer(x._address), x._layout.nbytes)
-        x._chunk, x._address = block, at
+        put(x, "_chunk", block)
+        put(x, "_address", at)
         at += size
 
 

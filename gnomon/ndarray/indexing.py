@@ -26,6 +26,7 @@ from gnomon.ndarray.mode import mode
 from gnomon.ndarray.tape import Leaf
 from gnomon.ndarray.values import converted
 from gnomon.ops import registry
+from gnomon.record import put
 
 BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
 View = tuple[tuple[int, ...], tuple[int, ...], int]
@@ -247,7 +248,8 @@ class Indexing(Array):
         view = Array._at(self._chunk, self._address, layout)
         view._assign(value)
         if view._tape is not None:
-            self._tape = (view if layout is self._layout else view.reshape(self.shape))._tape
+            whole = view if layout is self._layout else view.reshape(self.shape)
+            put(self, "_tape", whole._tape)
 
     def _assign(self, value: Any) -> None:
         """Write into every element."""

@@ -27,6 +27,7 @@ from gnomon.ndarray.mode import mode
 from gnomon.ndarray.numbers import Home, home_of, keep_alone, probed, word
 from gnomon.ndarray.recipe import Alike, Dest, Draws, NotShared, Recipe, Work, dispatch
 from gnomon.ndarray.tape import record
+from gnomon.record import put
 from gnomon.resource import generator
 
 Outputs = list[Any]
@@ -216,7 +217,7 @@ def _forward(
     probes = [partial(express, probe) for probe in probed(op, fields)] if fields else ()
     work = Work(op.name, every, partial(express, op), dests, anchors, probes, len(fields))
     recipe = Recipe(work)
-    recipe.given = layouts, [count + k for k in changed]
+    put(recipe, "given", (layouts, [count + k for k in changed]))
     return recipe
 
 

@@ -13,13 +13,14 @@ from typing import Final
 from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.native.words import whole
+from gnomon.record import Frozen, put
 from gnomon.shape import prod, row_major
 
 Shape = tuple[int, ...]
 
 
 @whole
-class Layout:
+class Layout(Frozen):
     """Shape, strides in elements (None: dense, the last axis fastest) and dtype."""
 
     __slots__ = ("__weakref__", "dtype", "nbytes", "shape", "size", "strides")
@@ -27,11 +28,11 @@ class Layout:
     nbytes: Final[int]
 
     def __init__(self, shape: Shape, strides: Shape | None, dtype: DType) -> None:
-        self.shape = shape
-        self.strides = strides
-        self.dtype = dtype
-        self.size = prod(shape)
-        self.nbytes = self.size * dtype.size
+        put(self, "shape", shape)
+        put(self, "strides", strides)
+        put(self, "dtype", dtype)
+        put(self, "size", prod(shape))
+        put(self, "nbytes", self.size * dtype.size)
 
     def __repr__(self) -> str:
         return f"Layout({self.shape}, {self.strides}, {self.dtype.name})"

@@ -21,6 +21,7 @@ from gnomon.ndarray.indexing import Indexing
 from gnomon.ndarray.layout import dense
 from gnomon.ndarray.methods import Methods, copied
 from gnomon.ndarray.tape import Leaf, changes
+from gnomon.record import put
 
 
 class NDArray(Arithmetic, Indexing, Methods, Array, main=True):
@@ -170,7 +171,7 @@ def mark(array: Any, grad: Any, req: str) -> None:
         raise ParamError(complaint("mark_variables", "gradients", expected, got))
     if array._tape is not None:
         changes.count += 1
-    array._tape = None if req == "null" else Leaf(grad, req)
+    put(array, "_tape", None if req == "null" else Leaf(grad, req))
 
 
 def restore(data: bytes, context: str) -> Any:

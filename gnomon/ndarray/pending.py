@@ -59,6 +59,7 @@ from gnomon.ndarray.numbers import Home, home_of
 from gnomon.ndarray.trace import Rule, rule_of
 from gnomon.ndarray.window import HELD, Window, alone, here
 from gnomon.ops import registry
+from gnomon.record import put
 
 
 class Mirror:
@@ -83,7 +84,7 @@ class Mirror:
         with _mirrors[0]:
             if array._window is self:
                 made = pend(*_copy(), (self.dest,), self.ctx)
-                array._address, array._chunk, array._window = made._address, made._chunk, None
+                array._settle(made._chunk, made._address)
         return False
 
 
@@ -133,7 +134,7 @@ def pend(op: Any, home: Home, arrays: Sequence[Any], ctx: Context, hold: bool = 
     made = None
     while made is None:
         window = own.window(rule.shape, ctx, arrays)
-        window.busy = True
+        put(window, "busy", True)
         operands = tuple([x._index if x._window is window else window.leaf(x) for x in arrays])
         made = window.add(window.stage.next(rule, operands, layouts), home.values)
     if not hold and window.full():
@@ -146,7 +147,7 @@ def pair(rule: Rule, a: Any, b: Any, hold: bool = False) -> Any:
     first, second = a._window, b._window
     ctx = a._chunk.ctx if first is None else first.ctx
     window = here.own.window(rule.shape, ctx, (a, b))
-    window.busy = True
+    put(window, "busy", True)
     i = a._index if first is window else window.leaf(a)
     j = b._index if second is window else window.leaf(b)
     stage = window.stage.after.get((rule, i, j))
@@ -168,7 +169,7 @@ def single(home: Home, numbers: Sequence[float], a: Any, hold: bool = False) -> 
     first = a._window
     ctx = a._chunk.ctx if first is None else first.ctx
     window = here.own.window(rule.shape, ctx, (a,))
-    window.busy = True
+    put(window, "busy", True)
     i = a._index if first is window else window.leaf(a)
     stage = window.stage.after.get((rule, i))
     if stage is None:
@@ -234,7 +235,8 @@ def replaced(dest: Any, made: Any) -> bool:
             if before is not after:
                 return False
             after.homes[new] = home
-        dest._window, dest._index = after, new
+        put(dest, "_window", after)
+        put(dest, "_index", new)
         after.results[new] = dest
         if old < len(before.results) and (before is not after or old != new):
             before.results[old] = None

@@ -18,7 +18,7 @@ from gnomon import engine
 from gnomon.context import Context
 from gnomon.dtype import DType, float32, float64, int64
 from gnomon.engine import Var
-from gnomon.engine.strike import Struck, fits
+from gnomon.engine.strike import Strike, Struck, fits
 from gnomon.expr.composite import Call
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
@@ -27,6 +27,7 @@ from gnomon.native.words import whole
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.layout import Layout
 from gnomon.ndarray.numbers import Number, matched, words_of
+from gnomon.record import Frozen, put
 from gnomon.runtime.launch import address_of
 from gnomon.runtime.launch_code import DOUBLE, FLOAT
 from gnomon.runtime.prepare import Store, prepare
@@ -133,7 +134,7 @@ class Alike(NotShared):
 
 
 @whole
-class Recipe:
+class Recipe(Frozen):
     """A `Work` ready to be done: `run(addresses)` of operands and draws, then the numbers' words.
 
     `strike` does the same in one native call, if that is short, by the record at `address`;
@@ -146,25 +147,37 @@ class Recipe:
     __slots__ = ("_best", "_struck", "_trials", "address", "brief", "draws", "given", "numbers",
                  "strike", "template")  # fmt: skip
 
+    _best: float  # seconds
+    _struck: Struck | None
+    _trials: int
     address: int | None
+    brief: Callable[[Sequence[int], Done, Any], None] | None
+    draws: list[int]
+    given: Any  # what the caller wants to know again
+    numbers: list[Number]
+    strike: Strike | None
+    template: Template
 
     def __init__(self, work: Work, given: Any = None) -> None:
-        self.draws = work.draws()
-        self.numbers = list(dict.fromkeys(work.numbers()))
-        count = len(work.layouts) + len(self.draws)
-        pairs = [words_of(number) for number in self.numbers]
+        draws, numbers = work.draws(), list(dict.fromkeys(work.numbers()))
+        count = len(work.layouts) + len(draws)
+        pairs = [words_of(number) for number in numbers]
         if any(first == second for first, second in pairs):
             raise Alike
         # kernels take numbers as words of their arguments, but those that simplifying leaves out
-        self.template = Template(work.steps, count, pairs)
-        self.given = given  # what the caller wants to know again
-        self.brief: Callable[[Sequence[int], Done, Any], None] | None = None
-        self._trials = 0
-        self._best = 1.0
+        template = Template(work.steps, count, pairs)
         first = work.dests[0].operand if work.dests else 0
-        self._struck = _struck(self.template, count, self.numbers, first)
-        self.strike = None if self._struck is None else self._struck.call
-        self.address = None if self._struck is None else self._struck.address
+        struck = _struck(template, count, numbers, first)
+        put(self, "draws", draws)
+        put(self, "numbers", numbers)
+        put(self, "template", template)
+        put(self, "given", given)
+        put(self, "brief", None)
+        put(self, "_trials", 0)
+        put(self, "_best", 1.0)
+        put(self, "_struck", struck)
+        put(self, "strike", None if struck is None else struck.call)
+        put(self, "address", None if struck is None else struck.address)
 
     def run(self, addresses: Sequence[int], done: Done, keep: Any, run_ctx: Any) -> None:
         """Do the work, unless it is done; the first runs are timed, to know whether it is quick."""
@@ -173,12 +186,12 @@ class Recipe:
             return
         begin = perf_counter()
         self.template.run(addresses, done)
-        self._best = min(self._best, perf_counter() - begin)
-        self._trials += 1
+        put(self, "_best", min(self._best, perf_counter() - begin))
+        put(self, "_trials", self._trials + 1)
         if self._trials >= _FEWEST and self._best < _QUICK:
-            self._trials = _TRIALS
+            put(self, "_trials", _TRIALS)
             if self.strike is None:
-                self.brief = _briefly(self.template.reserve())
+                put(self, "brief", _briefly(self.template.reserve()))
 
 
 def _struck(template: Template, count: int, numbers: Sequence[Number], first: int) -> Struck | None:

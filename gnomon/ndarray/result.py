@@ -7,18 +7,20 @@ from gnomon.native.words import Words, native, new
 from gnomon.ndarray.chunk import memory
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.layout import Layout
+from gnomon.record import put
 
 
 @native
 def result(ctx: Context, layout: Layout) -> Array:
     """An array in new memory, which is written by the time that anybody sees it."""
     chunk = memory(ctx, layout)
-    chunk.version = 1
+    put(chunk, "version", 1)
     made = new(Array.main)
-    made._address = chunk.address
-    made._chunk = chunk
-    made._layout = layout
-    made._tape = made._window = None
+    put(made, "_address", chunk.address)
+    put(made, "_chunk", chunk)
+    put(made, "_layout", layout)
+    put(made, "_tape", None)
+    put(made, "_window", None)
     return made
 
 

@@ -24,8 +24,9 @@ from gnomon.native.words import Words, double_bits, native, scratch, single_bits
 from gnomon.ndarray.chunk import Chunk, memory
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.recipe import Recipe
-from gnomon.ndarray.trace import EMPTY, Stage
-from gnomon.ndarray.window import Window
+from gnomon.ndarray.trace import Stage
+from gnomon.ndarray.window import Window, emptied
+from gnomon.record import put
 from gnomon.runtime.launch_code import DOUBLE, FLOAT
 from gnomon.runtime.once import once
 
@@ -79,34 +80,6 @@ def _are_noted(window: Window, address: int, strike: Words, integers: Words) -> 
 
 
 @native
-def _unpromise(window: Window, chunk: Chunk) -> None:
-    """Take a window off the promises of what it read."""
-    promised = chunk.promised
-    k = len(promised) - 1
-    while k >= 0:
-        if promised[k] is window:
-            del promised[k]
-            return
-        k -= 1
-
-
-@native
-def _forget(window: Window) -> None:
-    """Let go of all memory, and have the window begin anew."""
-    read = window.read
-    for k in range(len(read)):
-        _unpromise(window, read[k])
-    window.results.clear()
-    window.addresses.clear()
-    window.numbers.clear()
-    window.places.clear()
-    window.stage = EMPTY
-    window.held = 0
-    window.eager = window.own.eager
-    read.clear()  # memory may go with that, and its owner have a finaliser
-
-
-@native
 def _is_struck(array: Array, window: Window, stage: Stage, recipe: Recipe, chunk: Chunk) -> bool:
     """Whether the only operator of a window was computed in new memory, and the window emptied."""
     if not _is_ours(window, array) or window.stage is not stage or not is_unobserved():
@@ -121,11 +94,11 @@ def _is_struck(array: Array, window: Window, stage: Stage, recipe: Recipe, chunk
     if not _are_noted(window, chunk.address, strike, integers):
         return False
     fire(strike, integers)
-    chunk.version = 1
-    array._address = chunk.address
-    array._chunk = chunk
-    array._window = None
-    _forget(window)
+    put(chunk, "version", 1)
+    put(array, "_address", chunk.address)
+    put(array, "_chunk", chunk)
+    put(array, "_window", None)
+    emptied(window, True)
     return True
 
 

@@ -40,6 +40,7 @@ from gnomon.ndarray.sparse_rules import (
 from gnomon.ndarray.tape import Call, Leaf, Node, record
 from gnomon.ops import registry
 from gnomon.ops.update import Update
+from gnomon.record import put
 
 Outputs = list[Any]
 _told: set[tuple[str, ...]] = set()
@@ -95,7 +96,7 @@ def _twin(x: Any) -> Any:
     """All elements of an array, at its place on the tape."""
     dense = wide(x)
     if dense is not x:
-        dense._tape = x._tape
+        put(dense, "_tape", x._tape)
     return dense
 
 
@@ -107,7 +108,7 @@ def _put(op: Any, x: Any, value: Any) -> None:
         x._take(value)
     else:
         x[:] = wide(value)
-    x._tape = value._tape if mode.recording else x._tape
+    put(x, "_tape", value._tape if mode.recording else x._tape)
 
 
 def _tell(op: Any, inputs: Sequence[Any]) -> None:
@@ -165,7 +166,7 @@ def _enter_product(op: Any, matrix: Any, weight: Any, output: Any) -> None:
 
     outputs = [(output._layout, output.context)]
     node = Node(Call(gradient), [None, place], (False, True), (), outputs, (mode.training, None))
-    output._tape = node.place(0)
+    put(output, "_tape", node.place(0))
 
 
 def row_gradient(parts: Sequence[Sequence[Any]], rows: int) -> list[Any]:

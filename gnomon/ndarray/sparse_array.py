@@ -35,6 +35,7 @@ from gnomon.ndarray.layout import dense as dense_layout
 from gnomon.ndarray.methods import cast, copied
 from gnomon.ndarray.ndarray import NDArray
 from gnomon.ops import registry
+from gnomon.record import put
 from gnomon.shape import prod
 
 Indices = np.ndarray[Any, np.dtype[np.int64]]
@@ -352,8 +353,10 @@ def around(kind: type[Any], shape: Sequence[int], dtype: DType, parts: Parts) ->
     """A sparse array of these parts."""
     kinds.compute = kinds.ready
     array = object.__new__(kind)
-    array._layout, array._tape, array._window = dense_layout(tuple(shape), dtype), None, None
-    array._parts = parts
+    put(array, "_layout", dense_layout(tuple(shape), dtype))
+    put(array, "_tape", None)
+    put(array, "_window", None)
+    put(array, "_parts", parts)
     return array
 
 

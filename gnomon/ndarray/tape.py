@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gnomon.graph.gradient import Gradient, look
+from gnomon.record import put
 
 _numbers = itertools.count()
 _variables = itertools.count()
@@ -170,4 +171,4 @@ def record(
     kinds = [(x._layout, x.context) for x in visible]
     node = Node(gradient, places, gives, saved, kinds, (train, context))
     for k, x in enumerate(visible):
-        x._tape = Output(node, k)
+        put(x, "_tape", Output(node, k))

@@ -24,6 +24,7 @@ from gnomon.ndarray.kept import LEARNT
 from gnomon.ndarray.layout import Layout, dense
 from gnomon.ndarray.numbers import Home, matched, probed, words_of
 from gnomon.ndarray.recipe import Dest, Draws, Recipe, Work
+from gnomon.record import Frozen, put
 
 SMALL = 1 << 16  # bytes of a result: beyond, a chain's memory traffic weighs more than its calls
 MOST = 128  # operators in a trace
@@ -42,7 +43,7 @@ Homes = tuple[tuple[int, Near], ...]
 
 
 @whole
-class Rule:
+class Rule(Frozen):
     """How an operator joins a trace: its result, and the operands that must lie in memory."""
 
     __slots__ = ("fields", "kind", "layout", "op", "shape", "spread")
@@ -50,11 +51,12 @@ class Rule:
     shape: tuple[int, ...]
 
     def __init__(self, op: Any, home: Home, layout: Layout, spread: set[int]) -> None:
-        self.op = op
-        self.kind, self.fields = home.kind, home.fields
-        self.layout = layout
-        self.shape = layout.shape
-        self.spread = spread  # operands whose axes of 1 are stretched
+        put(self, "op", op)
+        put(self, "kind", home.kind)
+        put(self, "fields", home.fields)
+        put(self, "layout", layout)
+        put(self, "shape", layout.shape)
+        put(self, "spread", spread)  # operands whose axes of 1 are stretched
 
     def value(self, args: Sequence[Expr], first: int, side: int) -> Expr:
         """The result as an expression; its numbers are stand-ins from place `first` on."""
@@ -117,7 +119,7 @@ def rounded(value: Expr) -> Expr:
 
 
 @whole
-class Stage:
+class Stage(Frozen):
     """A trace up to one operator, the last of `count`."""
 
     __slots__ = (
@@ -140,30 +142,39 @@ class Stage:
     made = 0  # stages and recipes in all
 
     after: dict[Any, Stage]
+    count: int
     full: bool
     index: int
     layout: Final[Layout]
+    leaves: Layouts
+    met: int  # how often it was computed operator by operator
+    numbers: int
+    operands: tuple[int, ...]
+    parent: Stage | None
+    recipes: dict[Any, Recipe]
+    rule: Rule
     single: bool
     sole: Recipe | None  # the one that gives this operator's result alone
 
     def __init__(
         self, parent: Stage | None, rule: Any, operands: tuple[int, ...], leaves: Layouts
     ) -> None:
-        self.parent = parent
-        self.rule: Rule = rule
-        self.operands = operands
-        self.leaves = leaves
-        self.count = 0 if parent is None else parent.count + 1
-        self.index = self.count - 1
-        self.single = self.count == 1
-        self.numbers = 0 if parent is None else parent.numbers + len(rule.fields)
-        self.layout = rule and rule.layout
+        count = 0 if parent is None else parent.count + 1
         small = rule is None or rule.layout.nbytes < SMALL
-        self.full = self.count >= (MOST_OF_SMALL if small else MOST)
-        self.after = {}
-        self.recipes: dict[Any, Recipe] = {}
-        self.sole = None
-        self.met = 0  # how often it was computed operator by operator
+        put(self, "parent", parent)
+        put(self, "rule", rule)
+        put(self, "operands", operands)
+        put(self, "leaves", leaves)
+        put(self, "count", count)
+        put(self, "index", count - 1)
+        put(self, "single", count == 1)
+        put(self, "numbers", 0 if parent is None else parent.numbers + len(rule.fields))
+        put(self, "layout", rule and rule.layout)
+        put(self, "full", count >= (MOST_OF_SMALL if small else MOST))
+        put(self, "after", {})
+        put(self, "recipes", {})
+        put(self, "sole", None)
+        put(self, "met", 0)
 
     def next(self, rule: Rule, operands: tuple[int, ...], layouts: Layouts) -> Stage:
         """The stage after one more operator, on operands of these numbers and layouts."""
@@ -203,7 +214,7 @@ class Stage:
             work = self._work(outs, target, homes)
             found = self.recipes[key] = Recipe(work, work.name)
             if key == ((self.count - 1,), None, ()):
-                self.sole = found
+                put(self, "sole", found)
         return found
 
     def _work(self, outs: tuple[int, ...], target: Target | None, homes: Homes) -> Work:

@@ -23,12 +23,14 @@ from typing import Any, Final
 from gnomon import config, engine
 from gnomon.context import Context
 from gnomon.lock import exclusive, reentrant
-from gnomon.native.words import whole
+from gnomon.native.serve import methods
+from gnomon.native.words import native, whole
 from gnomon.ndarray.chunk import Chunk
-from gnomon.ndarray.core import Array
+from gnomon.ndarray.core import Array, pending_in
 from gnomon.ndarray.fused import NotFused, Storing, at_once, lone, one_by_one
 from gnomon.ndarray.layout import Layout
 from gnomon.ndarray.trace import EMPTY, SMALL, Stage
+from gnomon.record import Frozen, put
 
 HELD = 16 << 20  # bytes that a window may keep from being freed, beside one result
 WINDOWS = 8  # open at a time in one thread
@@ -36,7 +38,6 @@ WINDOWS = 8  # open at a time in one thread
 # compiled together: that pays after some hundred runs, if these come.
 OFTEN = 64
 
-_new = object.__new__
 _getrefcount = sys.getrefcount
 _changes = config.changes
 
@@ -73,7 +74,7 @@ def alone(array: Any, window: Window) -> bool:
 
 
 @whole
-class Own:
+class Own(Frozen):
     """What is pending in one thread: a window for each shape, and the lock to compute them."""
 
     __slots__ = ("__weakref__", "eager", "ident", "large", "lock", "settings", "windows")
@@ -85,12 +86,12 @@ class Own:
     windows: dict[tuple[int, ...], Window]
 
     def __init__(self) -> None:
-        self.ident = threading.get_ident()
-        self.lock = reentrant()
-        self.large = None
-        self.windows = {}
-        self.eager = False
-        self.settings = -1
+        put(self, "ident", threading.get_ident())
+        put(self, "lock", reentrant())
+        put(self, "large", None)
+        put(self, "windows", {})
+        put(self, "eager", False)
+        put(self, "settings", -1)
 
     def window(self, shape: tuple[int, ...], ctx: Context, arrays: Sequence[Any]) -> Window:
         """A window that takes an operator of this shape and context on `arrays`."""
@@ -98,7 +99,8 @@ class Own:
             self._look()
         found = self.windows.get(shape)
         if self.large is not None and self.large is not found:
-            large, self.large = self.large, None
+            large = self.large
+            put(self, "large", None)
             large()
         if found is None or found.busy or (found.ctx is not ctx and found.ctx != ctx):
             return self._begin(shape, ctx)
@@ -118,12 +120,13 @@ class Own:
     def _look(self) -> None:
         """Compute what was pending under other settings, or another engine."""
         self.compute()
-        self.settings = _changes.count
+        put(self, "settings", _changes.count)
         present = engine.get()
         present.on_wait_all(compute_all)
-        self.eager = not config.get("lazy") or isinstance(present, engine.NaiveEngine)
+        eager = not config.get("lazy") or isinstance(present, engine.NaiveEngine)
+        put(self, "eager", eager)
         for window in self.windows.values():  # which opened under the settings before
-            window.eager = self.eager
+            put(window, "eager", eager)
 
     def _begin(self, shape: tuple[int, ...], ctx: Context) -> Window:
         """A new window."""
@@ -151,7 +154,7 @@ here = _Thread()
 
 
 @whole
-class Window:
+class Window(Frozen):
     """Operators of one thread, shape and context that are computed together; see above.
 
     Calling it computes it: that is how the promise to read its leaves is kept.
@@ -192,21 +195,36 @@ class Window:
     working: bool  # somebody computes it
 
     def __init__(self, own: Own, ctx: Context) -> None:
-        self.own = own
-        self.ctx = ctx
-        self.read, self.addresses, self.places = [], [], {}
-        self.numbers, self.results, self.homes = [], [], {}
-        self.busy = self.working = False
+        put(self, "own", own)
+        put(self, "ctx", ctx)
+        for name in ("read", "addresses", "numbers", "results"):
+            put(self, name, [])
+        put(self, "places", {})
+        put(self, "homes", {})
+        put(self, "busy", False)
+        put(self, "working", False)
+        put(self, "done", False)
+        put(self, "closed", False)
         self.open()
 
-    # --- its thread adds ------------------------------------------------------------------------
+    # --- changes in one step --------------------------------------------------------------------
 
     def open(self) -> None:
         """Begin with an empty trace."""
-        self.stage = EMPTY
-        self.held = 0
-        self.eager = self.own.eager
-        self.done = self.closed = False
+        serve()
+        self.open()
+
+    def enter(self, stage: Stage) -> Array:
+        """The result of one more operator."""
+        serve()
+        return self.enter(stage)
+
+    def empty(self, again: bool) -> None:
+        """Let go of all memory; then the window is done, or begins `again`."""
+        serve()
+        self.empty(again)
+
+    # --- its thread adds ------------------------------------------------------------------------
 
     def leaf(self, array: Any) -> int:
         """The number of an operand that lies in memory."""
@@ -221,25 +239,18 @@ class Window:
             self.addresses.append(address)
             chunk.promised.append(self)
             self.places[place] = found
-            self.held += chunk.nbytes
+            put(self, "held", self.held + chunk.nbytes)
             if chunk.shared or unsure(array):
-                self.eager = True
+                put(self, "eager", True)
             if self.held > HELD:
-                self.own.large = self
+                put(self.own, "large", self)
         return found
 
     def add(self, stage: Stage, values: Sequence[float]) -> Any:
         """A pending array of one more operator; None where the window was closed meanwhile."""
-        made = _new(Array.main)
-        made._layout = stage.layout
-        made._tape = None
-        made._window = self
-        made._index = stage.count - 1
         if values:
-            self.numbers += values
-        self.results.append(made)
-        self.stage = stage
-        self.busy = False
+            self.numbers.extend(values)
+        made = self.enter(stage)
         if not self.closed:
             return made
         with self.own.lock:
@@ -252,7 +263,7 @@ class Window:
             return True
         most = HELD + 2 * self.stage.layout.nbytes
         if self.held > most:
-            self.held = self._held_alone()
+            put(self, "held", self._held_alone())
         return self.held > most
 
     def _held_alone(self) -> int:
@@ -274,7 +285,7 @@ class Window:
         near = chunk.ctx is self.ctx or chunk.ctx == self.ctx
         with self.own.lock:
             own, alone = self.read.count(chunk), False
-            # no call from here to `try`: no other thread comes between
+            # no call from here to that of `unsettle`: no other thread comes between
             if made._window is not self or dest._window is not None or dest._chunk is not chunk:
                 return False
             if self.working or chunk.shared or not near:
@@ -282,15 +293,12 @@ class Window:
             index, address = made._index, dest._address
             self.homes[index] = chunk, address
             self.results[index] = dest
-            dest._index = index
-            dest._window = self
-            del dest._chunk, dest._address  # whoever asks for them from here on waits for the lock
             try:
+                dest._unsettle(self, index)  # whoever asks for memory from here on waits
                 alone = _getrefcount(chunk) <= _AT_HOME + own
             finally:  # an interrupt, too, leaves it in its place
                 if not alone:
-                    dest._address, dest._chunk = address, chunk
-                    dest._window = None
+                    dest._settle(chunk, address)
                     self.results[index] = made
                     del self.homes[index]
             return alone
@@ -308,7 +316,7 @@ class Window:
         with self.own.lock:
             if self.working:
                 raise engine.EngineError("an array was asked for while it was being computed")
-            self.closed = True
+            put(self, "closed", True)
             if self.stage.count == 1 and array._window is self and lone(self, array):
                 self._forget()
                 return True
@@ -324,15 +332,17 @@ class Window:
             # no call from here to `closed`: no other thread comes between
             if self.working or storing.value._window is not self:
                 return False
-            self.closed = True
+            put(self, "closed", True)
             news = self._is_news()
             return self._compute(None if news else storing, news)
 
     def _compute(self, storing: Storing | None, news: bool) -> bool:
         """Compute what anybody can still ask for; whether it was done by one kernel."""
-        self.closed = self.working = True
+        if not self.closed:
+            put(self, "closed", True)
         failure: BaseException | None = None
         try:
+            put(self, "working", True)
             count = self.stage.count
             value = None if storing is None else storing.value
             alive = []
@@ -351,7 +361,7 @@ class Window:
                     one_by_one(self, alive if value is None else [*alive, value])
             self._forget()
         finally:
-            self.working = False
+            put(self, "working", False)
         if failure is not None:
             text = f"operators computed one by one, for want of one kernel: {failure!r}"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
@@ -362,21 +372,71 @@ class Window:
         stage = self.stage
         if stage.count < 2 or stage.layout.nbytes >= SMALL or self.homes:
             return False
-        stage.met += 1
+        put(stage, "met", stage.met + 1)
         return stage.met <= OFTEN
 
     def _forget(self) -> None:
         """Let go of all memory: the window is done, and opened again if this is its thread."""
-        for chunk in self.read:
-            if self in chunk.promised:
-                chunk.promised.remove(self)
-        self.results, self.numbers, self.read, self.addresses = [], [], [], []
-        self.places = {}
-        if self.homes:
-            self.homes = {}
-        self.done = True
-        if not self.busy and here.own is self.own:
-            self.open()
+        self.empty(not self.busy and here.own is self.own)
+
+
+@native
+def reopened(window: Window) -> None:
+    """Have a window begin with an empty trace."""
+    put(window, "stage", EMPTY)
+    put(window, "held", 0)
+    put(window, "eager", window.own.eager)
+    if window.done:
+        put(window, "done", False)
+    if window.closed:
+        put(window, "closed", False)
+
+
+@native
+def entered(window: Window, stage: Stage) -> Array:
+    """The result of one more operator of a window."""
+    made = pending_in(window, stage.index, stage.layout)
+    window.results.append(made)
+    put(window, "stage", stage)
+    put(window, "busy", False)
+    return made
+
+
+@native
+def _unpromise(window: Window, chunk: Chunk) -> None:
+    """Take a window off the promises of what it read."""
+    promised = chunk.promised
+    k = len(promised) - 1
+    while k >= 0:
+        if promised[k] is window:
+            del promised[k]
+            return
+        k -= 1
+
+
+@native
+def emptied(window: Window, again: bool) -> None:
+    """Have a window let go of all memory; then it is done, or begins `again`."""
+    read = window.read
+    for k in range(len(read)):
+        _unpromise(window, read[k])
+    window.results.clear()
+    window.addresses.clear()
+    window.numbers.clear()
+    window.places.clear()
+    if window.homes:
+        window.homes.clear()
+    if again:
+        reopened(window)
+    else:
+        put(window, "done", True)
+    read.clear()  # memory may go with that, and its owner have a finaliser
+
+
+def serve() -> None:
+    """From now on windows change by native code, where there may be such."""
+    made = methods(Window, reopened, entered, emptied)
+    Window.open, Window.enter, Window.empty = made  # type: ignore[method-assign]
 
 
 def compute_all() -> None:
@@ -385,16 +445,16 @@ def compute_all() -> None:
         threads = list(_threads)
     for own in threads:
         own.compute()
-        own.settings = -1  # the engine may be another one from now on
+        put(own, "settings", -1)  # the engine may be another one from now on
 
 
 def _in_child() -> None:
     """A forked child has one thread: what others were about to do is to be done anew."""
     _entering[0] = exclusive()
     for own in list(_threads):
-        own.lock = reentrant()
+        put(own, "lock", reentrant())
         for window in own.windows.values():
-            window.working = False
+            put(window, "working", False)
 
 
 if hasattr(os, "register_at_fork"):

@@ -35,6 +35,7 @@ from gnomon.base import DeviceError, ParamError, ShapeError, complaint
 from gnomon.context import Context
 from gnomon.lock import around_forks, exclusive, first_use
 from gnomon.native.words import whole
+from gnomon.record import Frozen, put
 from gnomon.runtime.device import Device, find
 
 SMALL = 1024  # bytes: up to here sizes are multiples of 64, and a shelf holds the idle blocks
@@ -109,26 +110,29 @@ class Storage:
 
 
 @whole
-class Shelf:
+class Shelf(Frozen):
     """The idle blocks of one small size: `idle.pop()` gives one, `idle.append` takes one back."""
 
     __slots__ = ("give", "idle", "made", "pool", "size", "taken")
 
-    give: Final[Callable[[int], None]]
-    idle: Final[list[int]]
+    give: Final[Callable[[int], None]]  # type: ignore[misc]  # by `put`
+    idle: Final[list[int]]  # type: ignore[misc]
+    made: int  # blocks in all
+    pool: Pool
+    size: int
     taken: int  # requests; threads that ask at once may lose one
 
     def __init__(self, pool: Pool, size: int) -> None:
-        self.pool = pool
-        self.size = size
-        self.idle = []
-        self.give = self.idle.append
-        self.made = 0  # blocks in all
-        self.taken = 0
+        put(self, "pool", pool)
+        put(self, "size", size)
+        put(self, "idle", [])
+        put(self, "give", self.idle.append)
+        put(self, "made", 0)
+        put(self, "taken", 0)
 
     def take(self) -> int:
         """A block's address; whoever is done with it appends that to `idle`."""
-        self.taken += 1
+        put(self, "taken", self.taken + 1)
         try:
             return self.idle.pop()
         except IndexError:
@@ -213,7 +217,7 @@ class Pool:
         with self.lock:
             self._collect()
             address, _ = self._make(shelf.size)
-            shelf.made += 1
+            put(shelf, "made", shelf.made + 1)
             self._small += shelf.size
             self._peak = max(self._peak, self._used + self._small)
         return address
@@ -313,8 +317,9 @@ class Pool:
                 self.device.release(shelf.idle.pop(), shelf.size)
                 count += 1
         except IndexError:
-            shelf.made -= count
-            shelf.taken -= count  # each was made for a request: what is left are the others'
+            put(shelf, "made", shelf.made - count)
+            # each was made for a request: what is left are the others'
+            put(shelf, "taken", shelf.taken - count)
             self._allocations += count
             self._small -= count * shelf.size
             return count * shelf.size

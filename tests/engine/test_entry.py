@@ -15,6 +15,7 @@ from gnomon.base import EngineError
 from gnomon.context import cpu
 from gnomon.engine import entry
 from gnomon.engine.engine import Engine
+from gnomon.record import put
 
 
 @pytest.fixture
@@ -74,10 +75,10 @@ def test_promised_reads_are_pushed_first(started):
     a, told = started.new_variable(), []
 
     def promise():
-        a.promised = ()
+        put(a, "promised", ())
         started.push_sync(lambda ctx: told.append("read"), const_vars=[a])
 
-    a.promised = [promise]
+    put(a, "promised", [promise])
     started.push_sync(lambda ctx: told.append("written"), mutate_vars=[a])
     started.wait_for_all()
     assert told == ["read", "written"]
@@ -329,7 +330,7 @@ def test_what_is_no_engine_yet_is_refused_and_so_are_a_million_arguments(started
     with pytest.raises(TypeError):
         started.push_sync(*[None] * 2_000_000)
     strange = started.new_variable()
-    strange.promised = None
+    put(strange, "promised", None)
     started.push_sync(lambda ctx: None, mutate_vars=[strange])
     started.wait_for_all()
 

@@ -8,6 +8,7 @@ import pytest
 
 from gnomon import engine
 from gnomon.base import EngineError
+from gnomon.record import put
 
 
 def test_a_ready_kernel_runs_on_the_pushing_thread_before_the_push_returns(any_engine):
@@ -112,10 +113,10 @@ def test_a_brief_push_waits_its_turn_and_keeps_promises(threaded):
     assert seen == ["written"]
 
     def read():
-        out.promised = ()
+        put(out, "promised", ())
         threaded.push_inline(lambda ctx: seen.append("promised"), None, (out,))
 
-    out.promised = (read,)
+    put(out, "promised", (read,))
     threaded.push_brief(lambda ctx: seen.append("after"), None, (var,), (out,))
     assert seen[1:] == ["promised", "after"]
 

@@ -21,6 +21,7 @@ from gnomon.native.words import (
     whole,
     wrapped,
 )
+from gnomon.record import Frozen, put, put_all
 
 LIMIT = 5
 ABSENT = object()
@@ -69,7 +70,7 @@ class Node:
 
 
 @whole
-class Pair:
+class Pair(Frozen):
     __slots__ = ("first", "number", "second")
 
     first: Final[Leaf]
@@ -77,7 +78,9 @@ class Pair:
     second: Leaf | None
 
     def __init__(self, first: Leaf, second: Leaf | None, number: int) -> None:
-        self.first, self.second, self.number = first, second, number
+        put(self, "first", first)
+        put(self, "second", second)
+        put(self, "number", number)
 
     def __repr__(self) -> str:
         return f"Pair({self.first}, {self.second}, {self.number})"
@@ -299,13 +302,23 @@ def passes(x: Node) -> object:
 
 
 @native
+def moved(xs: list[Pair], first: Leaf, number: Boxed) -> object:
+    made: list[object] = []
+    for x in xs:
+        put_all(x, ("first", "number"), (first, number), ("second",))
+        made.append((x.first, x.number))
+        put_all(x, ("second",), (None,))
+    return made
+
+
+@native
 def pairs(xs: list[Pair], k: int) -> object:
     made: list[object] = []
     for x in xs:
         made.append(entitled(x.first, x.number))
-        x.number += k
+        put(x, "number", x.number + k)
         second = x.second
-        x.second = None
+        put(x, "second", None)
         made.append((x.first, second))
     if len(xs) > 1:
         one = xs[0]
@@ -340,6 +353,9 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
         "numbers": lambda: (chance.choice([0, 9, -1, 5000]), chance.choice([-7, 2**64 - 3]), 2.5),
         "swaps": lambda: (node(chance), small()),
         "passes": lambda: (node(chance),),
+        "moved": lambda: (
+            [Pair(Leaf(1), x, 3) for x in leaves(chance)], Leaf(2), chance.choice([1, 2**80])
+        ),
         "pairs": lambda: ([Pair(Leaf(1), x, small()) for x in (*leaves(chance), None)], small()),
     }  # fmt: skip
     return makers[function.__name__]()
@@ -347,5 +363,5 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
 
 ALL = (
     arithmetic, logic, loops, slots, made_new, lists, tables, keys, calls, methods, classes,
-    numbers, swaps, passes, pairs,
+    numbers, swaps, passes, moved, pairs,
 )  # fmt: skip

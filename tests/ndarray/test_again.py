@@ -17,6 +17,7 @@ from gnomon.ndarray import again, chunk, settle
 from gnomon.ndarray.applied import applying
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.window import here
+from gnomon.record import put
 from gnomon.runtime import pool
 from gnomon.runtime.fields import readable
 
@@ -70,20 +71,20 @@ def spoiled(chance, operands, out):
         return lambda: engine.get().observe(None)
     if kind == 1 and arrays:
         x = chance.choice(arrays)
-        x._chunk.shared = True
-        return lambda: setattr(x._chunk, "shared", False)
+        put(x._chunk, "shared", True)
+        return lambda: put(x._chunk, "shared", False)
     if kind == 2 and arrays:
         x = chance.choice(arrays)
-        x._chunk.failure = "failure"
-        return lambda: setattr(x._chunk, "failure", None)
+        put(x._chunk, "failure", "failure")
+        return lambda: put(x._chunk, "failure", None)
     if kind == 3 and arrays:
         x = chance.choice(arrays)
-        x._tape = "place"
-        return lambda: setattr(x, "_tape", None)
+        put(x, "_tape", "place")
+        return lambda: put(x, "_tape", None)
     if kind == 4 and arrays:
         x = chance.choice(arrays)
-        x._chunk.readers = {1}
-        return lambda: setattr(x._chunk, "readers", chunk.NOBODY)
+        put(x._chunk, "readers", {1})
+        return lambda: put(x._chunk, "readers", chunk.NOBODY)
     return lambda: None
 
 

@@ -22,6 +22,7 @@ from gnomon.gluon.parameter import DeferredInitializationError, Parameter
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.mode import mode
 from gnomon.ndarray.tape import Network, Node, Output, changes
+from gnomon.record import put
 
 Arrays = Sequence[Any]
 OpHook = tuple[Callable[..., Any], bool]
@@ -107,7 +108,7 @@ class Compiled:
         gives = [place is not None for place in places]
         node = Node(_network, places, gives, (lease,), [(x._layout, ctx) for x in outputs])
         for k, x in enumerate(outputs):
-            x._tape = Output(node, k)
+            put(x, "_tape", Output(node, k))
         return outputs
 
     def _hook(self) -> OpHook | None:
