@@ -1,7 +1,16 @@
 """Stores of arrays by key that sum what is pushed and hand out what is current."""
 
+from gnomon.kvstore.asynchronous import AsyncStore
 from gnomon.kvstore.base import KVStoreBase, create, joins_processes
 from gnomon.kvstore.local import KVStore
 from gnomon.kvstore.sync import Horovod, SyncStore
 
-__all__ = ["Horovod", "KVStore", "KVStoreBase", "SyncStore", "create", "joins_processes"]
+__all__ = [
+    "AsyncStore",
+    "Horovod",
+    "KVStore",
+    "KVStoreBase",
+    "SyncStore",
+    "create",
+    "joins_processes",
+]

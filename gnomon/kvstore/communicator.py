@@ -4,7 +4,8 @@ A collective is a `Job`. Programs enter jobs in the same order on all ranks. For
 first gathers a *header* from all ranks, the digest of what the job is about: where they differ, the
 job ends with a message that says in what, before any data go wrong or a rank waits for ever. A job
 whose header agrees and whose data are *ready* is begun, in the order of entry; up to `WINDOW` jobs
-that take one step go on at the same time.
+that take one step go on at the same time. A *free* job has no header and no place in the order: it
+is a message from one rank to another, as `mail.py` sends them.
 
 States of a job: *entered* (its header is on the way), *agreed*, *running* (its requests are on the
 way, step by step), *done*. Transitions are made by the thread alone; other threads hand it jobs
@@ -63,21 +64,28 @@ class Subject:
         return f"{self.what} of {self.items[0]}{more}" if self.items else self.what
 
 
-END = Subject("the end of the program")
+LAST = Subject("the end of the program")
+END = Subject("the end of MPI")
 
 
 class Job:
     """One collective; `result` and `ended` are set at its end."""
 
     __slots__ = (
-        "ended", "finish", "header", "headers", "ready", "requests", "result", "since",
+        "ended", "finish", "free", "header", "headers", "ready", "requests", "result", "since",
         "single", "steps", "subject", "work",
     )  # fmt: skip
 
     def __init__(
-        self, subject: Subject, work: Work | None, single: bool, finish: Callable[[], None] | None
+        self,
+        subject: Subject,
+        work: Work | None,
+        single: bool,
+        finish: Callable[[], None] | None,
+        free: bool = False,
     ) -> None:
         self.subject, self.work, self.single, self.finish = subject, work, single, finish
+        self.free = free
         self.ready = work is None
         self.header: Any = None
         self.headers: Any = None
@@ -96,10 +104,13 @@ class Communicator:
         self._inbox: deque[Job] = deque()
         self._entered: deque[Job] = deque()
         self._running: list[Job] = []
+        self._free: list[Job] = []
         self._wake = threading.Event()
         self._count = 0
         self._latest = "its start"
         self._closed = False
+        self.before_end: list[Callable[[], None]] = []  # what other parts do before the end
+        self.standing: list[Any] = []  # requests for messages that may never come
         self._idle = 0.0  # when something last moved
         self._late = False
         self._pid = os.getpid()
@@ -133,6 +144,13 @@ class Communicator:
         self._rouse()
         return job
 
+    def send(self, subject: Subject, work: Work, finish: Callable[[], None] | None = None) -> Job:
+        """Begin a job that other ranks need not enter."""
+        job = Job(subject, work, False, finish, free=True)
+        self._inbox.append(job)
+        self._rouse()
+        return job
+
     def start(self, job: Job) -> None:
         """The data of the job are ready; any thread may say so."""
         job.ready = True
@@ -147,7 +165,7 @@ class Communicator:
 
     def fail(self, text: str) -> None:
         """End the whole job with one message that names this rank."""
-        self.watch.fail(f"{self.peers[self.rank]} {text}")
+        self.watch.fail(f"{self.watch.me} {text}")
 
     def close(self) -> None:
         """Wait for all ranks to come to their end, and let go of MPI."""
@@ -155,6 +173,10 @@ class Communicator:
             return
         with contextlib.suppress(Exception):
             engine.get().wait_for_all()
+        if not self.is_server:
+            self.call(LAST)
+        for each in self.before_end:
+            each()
         self.enter(END).ended.wait()
         self._thread_ended.wait(10)
 
@@ -184,7 +206,10 @@ class Communicator:
                     self._rest()
         except BaseException as error:
             text = f"failed in {self._latest}: {type(error).__name__}: {error}"
-            self.watch.fail(f"{self.peers[self.rank]} {text}", certain=False)
+            self.watch.fail(f"{self.watch.me} {text}", certain=False)
+        for request in self.standing:
+            request.Cancel()
+            request.Wait()
         self.watch.leave()
         if self._started_here:
             self.mpi.Finalize()
@@ -192,25 +217,30 @@ class Communicator:
 
     def _set_up(self) -> None:
         self.mpi, self._started_here = mpi.load(self._kind)
-        world = self.mpi.COMM_WORLD
-        mpi.check_launch(world.size, self._kind)
-        self.rank, self.size = world.rank, world.size
+        everybody = self.mpi.COMM_WORLD
+        mpi.check_launch(everybody.size, self._kind)
         self._native = mpi.Native(self.mpi)
-        self._control, self._talk, self.world = world.Dup(), world.Dup(), world.Dup()
-        for each in (self._control, self._talk, self.world):
+        me = (socket.gethostname(), os.getpid(), _what_must_agree())
+        hosts, pids, tables = zip(*everybody.allgather(me), strict=True)
+        ranks = range(everybody.size)
+        self.peers = [Peer(*row) for row in zip(ranks, hosts, pids, strict=True)]
+        _check_agreement(self.peers, tables)
+        self.servers = _servers(everybody.size)
+        self.is_server = everybody.rank in self.servers and len(self.servers) < everybody.size
+        world = everybody.Split(int(self.is_server))
+        self.rank, self.size = world.rank, world.size  # workers come first: as among everybody
+        self._control, self._talk, self.world = world, world.Dup(), world.Dup()
+        self.mail, self.replies = everybody.Dup(), everybody.Dup()
+        for each in (self._control, self._talk, self.world, self.mail, self.replies):
             each.Set_errhandler(self.mpi.ERRORS_RETURN)
         node = world.Split_type(self.mpi.COMM_TYPE_SHARED)
         self.local_rank, self.local_size = node.rank, node.size
-        me = (socket.gethostname(), os.getpid(), _what_must_agree())
-        hosts, pids, tables = zip(*self._talk.allgather(me), strict=True)
-        self.peers = [Peer(*row) for row in zip(range(self.size), hosts, pids, strict=True)]
-        _check_agreement(self.peers, tables)
         roster = os.environ.get("GNOMON_DIST_ROSTER")
-        if roster and self.rank == 0:  # `gnomon launch` names ranks by it
+        if roster and everybody.rank == 0:  # `gnomon launch` names ranks by it
             with contextlib.suppress(OSError):
                 Path(roster).write_text("".join(f"{r} {h} {p}\n" for r, h, p in self.peers))
         self._limit = config.get("dist_timeout_seconds")
-        self.watch = Watch(self.peers, self.rank, self._where, self._talk, self._native)
+        self.watch = Watch(self.peers, everybody.rank, self._where, everybody, self._native)
 
     def _where(self) -> tuple[int, str]:
         """How many collectives this rank has entered, and what the last one is, for messages."""
@@ -223,6 +253,11 @@ class Communicator:
         """Send the headers of the jobs that were entered."""
         while self._inbox:
             job = self._inbox.popleft()
+            if job.free:
+                self._free.append(job)
+                job.steps = job.work(self.world) if job.work is not None else iter(())
+                self._step(job, self._free)
+                continue
             self._count += 1
             self._latest = str(job.subject)
             mine = np.array([job.subject.digest, self._count], np.uint64)
@@ -236,10 +271,11 @@ class Communicator:
         while self._entered and self._agreed(self._entered[0]) and self._may_begin():
             self._begin(self._entered.popleft())
             moved = True
-        for job in list(self._running):
-            if self.mpi.Request.Testall(job.requests):
-                self._step(job)
-                moved = True
+        for jobs in (self._running, self._free):
+            for job in list(jobs):
+                if self.mpi.Request.Testall(job.requests):
+                    self._step(job, jobs)
+                    moved = True
         return moved
 
     def _agreed(self, job: Job) -> bool:
@@ -264,15 +300,15 @@ class Communicator:
     def _begin(self, job: Job) -> None:
         self._running.append(job)
         job.steps = iter(()) if job.work is None else job.work(self.world)
-        self._step(job)
+        self._step(job, self._running)
 
-    def _step(self, job: Job) -> None:
+    def _step(self, job: Job, among: list[Job]) -> None:
         try:
             job.requests = next(job.steps)
             return
         except StopIteration as end:
             job.result = end.value
-        self._running.remove(job)
+        among.remove(job)
         if job.finish is not None:
             job.finish()
         job.ended.set()
@@ -280,7 +316,7 @@ class Communicator:
 
     def _rest(self) -> None:
         """Sleep until something may move."""
-        requests = [r for job in self._running for r in job.requests]
+        requests = [r for job in (*self._running, *self._free) for r in job.requests]
         head = self._entered[0] if self._entered else None
         if head is not None and head.header is not None:
             requests.append(head.header)
@@ -291,7 +327,10 @@ class Communicator:
         idle = time.monotonic() - self._idle
         nap = 20e-6 if idle < 0.02 else 200e-6 if idle < 1 else 1e-3
         self._native.wait(requests, 400 if nap < 1e-3 else 100, 50 if idle < 0.002 else 0, nap)
-        job = (self._running or self._entered)[0]
+        jobs = self._running or self._entered
+        if not jobs:
+            return
+        job = jobs[0]
         if not self._late and self._limit and time.monotonic() - job.since > self._limit:
             self._late = True
             self.watch.late(f"{job.subject} is not done after {self._limit:g} s")
@@ -332,9 +371,24 @@ def _what_must_agree() -> dict[str, Any]:
         "gnomon": __version__,
         "the protocol": PROTOCOL,
         "byte order": sys.byteorder,
+        "the number of servers": os.environ.get("GNOMON_DIST_SERVERS", "0"),
         "setting dist_bucket_bytes": config.get("dist_bucket_bytes"),
         "setting dist_wire_dtype": config.get("dist_wire_dtype"),
     }
+
+
+def _servers(ranks: int) -> list[int]:
+    """The ranks that own keys of asynchronous stores: the last ones if set apart, else all.
+
+    Raises:
+        GnomonError: no worker would be left.
+    """
+    count = int(os.environ.get("GNOMON_DIST_SERVERS", "0"))
+    if not 0 <= count < max(2, ranks):
+        raise GnomonError(
+            f"kvstore.create: {count} servers among {ranks} processes leave no worker"
+        )
+    return list(range(ranks - count, ranks)) if count and ranks > 1 else list(range(ranks))
 
 
 def _check_agreement(peers: list[Peer], tables: Sequence[dict[str, Any]]) -> None:

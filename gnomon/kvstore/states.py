@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.kvstore.shards import Shards
+from gnomon.kvstore.shards import Piece, Shards
 from gnomon.optimizer import Updater
 
 
@@ -47,17 +47,23 @@ def joined(
 
 def keep_own(updater: Any, shards: Shards, rank: int) -> None:
     """Of whole states that were loaded, keep the pieces that this rank owns."""
-    kept = {}
-    for key, state in updater.states.items():
+    own: dict[Any, Piece | None] = {}
+    for key in updater.states:
         pieces = shards.known(key)
-        if pieces is None:
-            kept[key] = state
-            continue
-        for piece in pieces:
-            if piece.owner == rank:
-                kept[key] = state if len(pieces) == 1 else _cut(state, piece.start, piece.stop)
-    updater.states = kept
-    updater.states_synced = dict.fromkeys(kept, False)
+        mine = [None] if pieces is None else [p for p in pieces if p.owner == rank]
+        own.update((key, piece) for piece in mine)
+    keep_pieces(updater, own)
+
+
+def keep_pieces(updater: Any, own: Mapping[Any, Piece | None]) -> None:
+    """Of whole states that were loaded, keep these pieces; None is all of a key."""
+    found = {
+        key: state if own[key] is None else _cut(state, own[key])
+        for key, state in updater.states.items()
+        if key in own
+    }
+    updater.states = found
+    updater.states_synced = dict.fromkeys(found, False)
 
 
 def _mapped(state: Any, change: Callable[[Any], Any]) -> Any:
@@ -78,5 +84,9 @@ def _concatenated(states: Sequence[Any], shape: tuple[int, ...]) -> Any:
     return first
 
 
-def _cut(state: Any, start: int, stop: int) -> Any:
-    return _mapped(state, lambda a: a.reshape((-1,))[start:stop].copy())
+def _cut(state: Any, piece: Any) -> Any:
+    """A piece of each array of a state; the array itself where the piece is all of it."""
+    return _mapped(
+        state,
+        lambda a: a if a.size == piece.size else a.reshape((-1,))[piece.start : piece.stop].copy(),
+    )

@@ -26,11 +26,12 @@ from gnomon import config
 from gnomon import ndarray as nd
 from gnomon.base import ParamError, complaint
 from gnomon.files import replacing
-from gnomon.kvstore import communicator, states
+from gnomon.kvstore import server, states
 from gnomon.kvstore.base import STORES
 from gnomon.kvstore.bucket import Bucket, pieces_of, push_collective
 from gnomon.kvstore.communicator import Subject
 from gnomon.kvstore.local import Key, KVStore, grouped
+from gnomon.kvstore.rows import of_rows, to_rows
 from gnomon.kvstore.shards import ELEMENTWISE, INDIVISIBLE, Piece, Shards, view
 from gnomon.kvstore.transfer import add_up
 from gnomon.optimizer import Updater
@@ -46,7 +47,7 @@ class SyncStore(KVStore):
 
     def __init__(self, kind: str = "dist_sync") -> None:
         super().__init__(kind)
-        self._comm = communicator.get(kind)
+        self._comm = server.join(kind)
         self._number = next(_numbers)
         self._shards = Shards(self._comm.size)
         self._buckets: dict[Any, Bucket] = {}
@@ -101,8 +102,10 @@ class SyncStore(KVStore):
         for k, array in arrays.items():
             if array.stype != "default":
                 subject = self._subject(what, [(k, array.shape, array.dtype)])
-                mine = pickle.dumps(_rows(array)) if self.rank == 0 else b""
-                array[:] = _row_sparse(pickle.loads(self._from_root(subject, mine)), array)
+                mine = pickle.dumps(to_rows(array)) if self.rank == 0 else b""
+                array[:] = of_rows(
+                    pickle.loads(self._from_root(subject, mine)), array.shape, array.dtype
+                )
 
     def _from_root(self, subject: Subject, data: bytes) -> bytes:
         """Rank 0's bytes."""
@@ -246,9 +249,9 @@ class SyncStore(KVStore):
         """Sum row-sparse values: the rows of all ranks are gathered by all."""
         total = functools.reduce(operator.add, values)
         subject = self._subject("push of rows", [(key, total.shape, total.dtype)])
-        parts = self._from_all(subject, pickle.dumps(_rows(total), protocol=5))
+        parts = self._from_all(subject, pickle.dumps(to_rows(total), protocol=5))
         whole = functools.reduce(
-            operator.add, [_row_sparse(pickle.loads(part), total) for part in parts]
+            operator.add, [of_rows(pickle.loads(part), total.shape, total.dtype) for part in parts]
         )
         if self._updater is None:
             self._stored[key][:] = whole
@@ -347,17 +350,6 @@ class Horovod(SyncStore):
 def _default(array: Any) -> Any:
     """The array in default storage."""
     return array if array.stype == "default" else array.tostype("default")
-
-
-def _rows(array: Any) -> tuple[Any, Any]:
-    """The numbers of a row-sparse array's rows, and the rows, in NumPy."""
-    return array.indices.asnumpy(), array.data.asnumpy()
-
-
-def _row_sparse(rows: tuple[Any, Any], like: Any) -> Any:
-    """A row-sparse array of these rows."""
-    numbers, data = rows
-    return nd.sparse.row_sparse_array((data, numbers), shape=like.shape, dtype=like.dtype)
 
 
 for _kind in ("dist_sync", "dist_device_sync", "dist", "dist_sync_device"):

@@ -107,7 +107,7 @@ class Watch:
         talk: Any,
         native: Native,
     ) -> None:
-        self._peers, self._me = peers, peers[rank]
+        self._peers, self.me = peers, peers[rank]
         self._where = where
         self._limit = config.get("dist_heartbeat_seconds")
         self._leaving = False
@@ -131,7 +131,7 @@ class Watch:
 
     def fail(self, text: str, certain: bool = True) -> NoReturn:
         """End the whole job with one message; `certain` unless another rank may be the cause."""
-        if self._me.rank == 0:
+        if self.me.rank == 0:
             if not certain:
                 time.sleep(GRACE_SECONDS)
             self._end(text)
@@ -142,7 +142,7 @@ class Watch:
 
     def late(self, text: str) -> None:
         """Have all ranks asked where they are, since a collective takes too long."""
-        if self._me.rank == 0:
+        if self.me.rank == 0:
             self._ask(text)
         for line in self._lines:
             line.send(late=text)
@@ -202,16 +202,16 @@ class Watch:
                 self._end(self._verdict(self._survey[1]))
 
     def _lost(self, peer: Peer, what: str, stopped: bool = False) -> None:
-        if stopped and peer.host == self._me.host and not _is_stopped(peer.process):
+        if stopped and peer.host == self.me.host and not _is_stopped(peer.process):
             what += " (the process runs: was its link lost?)"
-        if self._me.rank > 1:
-            time.sleep(0.5 * self._me.rank)  # one message: that of the first rank left
+        if self.me.rank > 1:
+            time.sleep(0.5 * self.me.rank)  # one message: that of the first rank left
         self._end(f"{peer} {what}", kill=peer if stopped else None)
 
     def _ask(self, text: str) -> None:
         if self._survey is not None:
             return
-        self._answers = {self._me.rank: self._where()}
+        self._answers = {self.me.rank: self._where()}
         self._survey = time.monotonic() + SURVEY_SECONDS, text
         for line in self._lines:
             line.send(where=True)
@@ -237,7 +237,7 @@ class Watch:
             os.write(2, f"gnomon: {text}; the job ends\n".encode())
         for line in self._lines:
             line.send(end=True)
-        if kill is not None and kill.host == self._me.host:
+        if kill is not None and kill.host == self.me.host:
             with contextlib.suppress(OSError):
                 os.kill(kill.process, signal.SIGKILL)
         time.sleep(0.2)

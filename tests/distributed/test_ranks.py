@@ -15,6 +15,16 @@ def test_values(ranks):
     assert output.count("done ") == ranks * len(values.CHECKS)
 
 
+def test_values_with_servers_of_their_own():
+    chosen = ("sums_of_lists_and_single_keys", *(n for n in names() if n.startswith("async")))
+    output = job.here(2, "values.py", *chosen, servers=1).stdout
+    assert output.count("done ") == 2 * 3
+
+
+def names():
+    return [check.__name__ for check in values.CHECKS]
+
+
 @pytest.mark.parametrize(("kind", "ranks"), [("dist_sync", 2), ("horovod", 3)])
 def test_training_is_that_of_one_process(kind, ranks):
     assert job.here(ranks, "training.py", kind, 6).stdout.count("agreed") == ranks

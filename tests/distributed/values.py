@@ -248,12 +248,64 @@ def bad_input_is_refused_before_anything_is_sent():
     close(pulled(store), {k: np.ones(s) for k, s in SHAPES.items()})
 
 
+def asynchronous_pushes_all_count():
+    store = mx.kv.create("dist_async")
+    store.set_optimizer(mx.optimizer.create("sgd", learning_rate=0.5))
+    store.init(list(SHAPES), [mx.nd.ones(s) * (store.rank + 1) for s in SHAPES.values()])
+    close(pulled(store), {k: np.ones(s) for k, s in SHAPES.items()})
+    store.barrier()
+    expected = {k: np.ones(s, "f4") for k, s in SHAPES.items()}
+    for ranks in Rounds(store, SHAPES):
+        before = pulled(store)
+        store.push(list(SHAPES), arrays(ranks[store.rank]))
+        assert not np.allclose(before["w"], pulled(store)["w"])  # a worker sees its own pushes
+        for key, each in total(ranks).items():
+            expected[key] -= 0.5 * each
+    store.barrier()
+    close(pulled(store), expected, 1e-4, 1e-4)
+    store.barrier()
+    mine = mx.nd.ones((3, 4)) * (store.rank + 1)
+    store.pushpull("w", [mine, mine], out=mine)
+    store.barrier()
+
+
+def asynchronous_rows_bits_and_states():
+    store, shape = mx.kv.create("dist_async"), (8, 2)
+    file = Path(tempfile.gettempdir()) / f"gnomon-async-{store._comm.peers[0].process}"
+    store.set_optimizer(mx.optimizer.create("sgd", learning_rate=1, momentum=0.5))
+    store.set_gradient_compression({"type": "2bit", "threshold": 0.5})
+    store.init("e", mx.nd.ones(shape).tostype("row_sparse"))
+    store.init("b", mx.nd.zeros((SPLIT_BYTES,)))
+    rows = mx.nd.sparse.row_sparse_array((np.ones((1, 2), "f4"), [store.rank]), shape=shape)
+    store.push(["e", "b"], [rows, mx.nd.ones((SPLIT_BYTES,)) * 0.6])
+    store.barrier()
+    out = mx.nd.zeros(shape).tostype("row_sparse")
+    store.row_sparse_pull("e", out=out, row_ids=mx.nd.arange(8))
+    n = store.num_workers
+    assert out.asnumpy()[:, 0].tolist() == [0.0] * n + [1.0] * (8 - n)
+    got = mx.nd.zeros((SPLIT_BYTES,))
+    store.pull("b", out=got)
+    first = got.asnumpy()
+    assert (first == first[0]).all() and first[0] <= -0.5 * n
+    if store.rank == 0:
+        store.save_optimizer_states(str(file))
+        single = mx.optimizer.get_updater(mx.optimizer.create("sgd", momentum=0.5))
+        single.set_states(file.read_bytes())
+        assert single.states["b"].shape == (SPLIT_BYTES,)
+        store.load_optimizer_states(str(file))
+        file.unlink()
+    store.barrier()
+    with pytest.raises(RuntimeError, match="set_optimizer"):
+        mx.kv.create("dist_async").set_updater(lambda key, grad, weight: None)
+
+
 CHECKS = (
     sums_of_lists_and_single_keys, what_is_pushed_may_be_overwritten, other_types,
     halves_on_the_wire, optimizers_are_those_of_one_process,
     states_go_from_one_count_of_ranks_to_another, updaters_of_users_see_whole_sums,
     compression_is_each_ranks_own, rows_of_all_ranks_are_summed, horovod_sums_without_keys,
-    bad_input_is_refused_before_anything_is_sent,
+    bad_input_is_refused_before_anything_is_sent, asynchronous_pushes_all_count,
+    asynchronous_rows_bits_and_states,
 )  # fmt: skip
 
 if __name__ == "__main__":
