@@ -19,6 +19,8 @@ class Adamax(Optimizer):
     Kingma and Ba, arXiv:1412.6980, section 7.
     """
 
+    _counts_alone = True
+
     def __init__(
         self, learning_rate: float = 0.002, beta1: float = 0.9, beta2: float = 0.999, **kwargs: Any
     ) -> None:

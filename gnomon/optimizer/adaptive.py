@@ -21,6 +21,8 @@ class Adam(Optimizer):
     Kingma and Ba, arXiv:1412.6980. `lazy_update` matters for row-sparse gradients alone.
     """
 
+    _counts_alone = True
+
     def __init__(
         self,
         learning_rate: float = 0.001,

@@ -14,7 +14,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from inspect import signature
-from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +25,7 @@ from gnomon.lr_scheduler import LRScheduler
 from gnomon.ndarray import kinds
 from gnomon.ndarray.invoke import check_write
 from gnomon.ndarray.mode import mode
+from gnomon.ndarray.tape import changes
 from gnomon.ops.update import Update
 from gnomon.optimizer.fused import FusedUpdates, Given, Item, Join, Rates
 from gnomon.optimizer.rows import is_sparse, push_sparse
@@ -58,6 +58,7 @@ class Optimizer:
         param_dict: things with `lr_mult` and `wd_mult` (Gluon's parameters) by index.
     """
 
+    _counts_alone: ClassVar[bool] = False  # whether `_numbers` differ by the count of updates alone
     opt_registry: ClassVar[Registry[type[Optimizer]]] = OPTIMIZERS
 
     def __init__(
@@ -149,7 +150,7 @@ class Optimizer:
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Change `weight` by `grad`, and `state` with it."""
         self._update_count(index)
-        self._push([index], [Item(weight, grad, _states(state))])
+        self._push(self._gathered([index], [weight], [grad], [state], inner=True))
 
     def create_state_multi_precision(self, index: Any, weight: Any) -> Any:
         """`create_state`, and a float32 copy where `multi_precision` asks for one."""
@@ -185,44 +186,39 @@ class Optimizer:
             for each in zip(indices, weights, grads, states, strict=True):
                 self.update_multi_precision(*each)
             return
-        self._update_counts(indices)
         given = self._given
-        if given is None or not given.same(weights, grads, states):
-            items = self._items(weights, grads, states)
-            given = self._given = Given(weights, grads, tuple(states), items)
-        self._push(indices, given.items, join)
+        if given is None or not given.same(indices, weights, grads, states):
+            given = self._given = self._gathered(indices, weights, grads, states)
+        self._count(given)
+        self._push(given, join)
 
-    def _items(
-        self, weights: Sequence[Any], grads: Sequence[Any], states: Sequence[Any]
-    ) -> list[Item]:
+    def _gathered(
+        self,
+        indices: Sequence[Any],
+        weights: Sequence[Any],
+        grads: Sequence[Any],
+        states: Sequence[Any],
+        inner: bool = False,
+    ) -> Given:
+        """Weights with what belongs to them; `inner`: they are the float32 copies themselves."""
         items = []
         for weight, grad, state in zip(weights, grads, states, strict=True):
             master = None
-            if self.multi_precision and self._needs_master(weight):
+            if not inner and self.multi_precision and self._needs_master(weight):
                 master, state = self._master_and_state(state)
             items.append(Item(weight, grad, _states(state), master))
-        return items
+        return Given(indices, weights, grads, tuple(states), items)
 
-    def _push(
-        self, indices: Sequence[Any], items: Sequence[Item], join: Join | None = None
-    ) -> None:
+    def _push(self, given: Given, join: Join | None = None) -> None:
+        items = given.items
         if mode.recording:
             for item in items:
                 check_write(type(self).__name__, "weight", item.weight)
         if kinds.compute is not None and any(map(is_sparse, items)):
-            for index, item in zip(indices, items, strict=True):
+            for index, item in zip(given.indices, items, strict=True):
                 push_sparse(item, self._lazy, partial(self._push_one, index))
             return
-        rates, rate, decay = [self.rescale_grad], self.learning_rate, self.wd
-        lr_mult = self._multipliers(indices, "lr_mult", self.lr_mult)
-        wd_mult = self._multipliers(indices, "wd_mult", self.wd_mult)
-        own = type(self)._numbers is not Optimizer._numbers
-        if not own and lr_mult.count(1.0) == wd_mult.count(1.0) == len(indices):
-            rates += (rate, decay) * len(indices)
-        else:
-            for index, faster, heavier in zip(indices, lr_mult, wd_mult, strict=True):
-                lr, wd = rate * faster, decay * heavier
-                rates += self._numbers(index, lr, wd) if own else (lr, wd)
+        rates = self._rates(given)
         settings = tuple(
             [v for k, v in self.__dict__.items() if type(v) in _NUMBERS and k not in _NOT_COMPILED]
         )
@@ -230,10 +226,44 @@ class Optimizer:
         if fused is None:
             self._fused.clear()
             fused = self._fused[settings] = FusedUpdates(self.formula)
-        fused.push(items, rates, join)
+        fused.push(given, rates, join)
 
     def _push_one(self, index: Any, item: Item) -> None:
-        self._push([index], [item])
+        self._push(Given((index,), (item.weight,), (item.grad,), (item.states,), [item]))
+
+    def _rates(self, given: Given) -> list[float]:
+        """The factor on gradients, then the numbers of each update."""
+        indices, rate, decay = given.indices, self.learning_rate, self.wd
+        own = type(self)._numbers is not Optimizer._numbers
+        numbers = None
+        if not (self.lr_mult or self.wd_mult) and self._is_plain(given):
+            if not own:
+                numbers = rate, decay
+            elif self._counts_alone and (given.counts is not None or len(indices) == 1):
+                numbers = self._numbers(indices[0], rate, decay)
+        if numbers is not None:
+            numbers = (self.rescale_grad, *numbers)
+            if numbers != given.numbers:
+                given.rates, given.numbers = [numbers[0], *numbers[1:] * len(indices)], numbers
+            return given.rates
+        rates = [self.rescale_grad]
+        lr_mult = self._multipliers(indices, "lr_mult", self.lr_mult)
+        wd_mult = self._multipliers(indices, "wd_mult", self.wd_mult)
+        for index, faster, heavier in zip(indices, lr_mult, wd_mult, strict=True):
+            lr, wd = rate * faster, decay * heavier
+            rates += self._numbers(index, lr, wd) if own else (lr, wd)
+        return rates
+
+    def _is_plain(self, given: Given) -> bool:
+        """Whether nothing of `param_dict` has a factor on its rate or decay."""
+        table = self.param_dict
+        if not table or (given.things is table and given.changes == changes.count):
+            return not table or given.is_plain
+        things = [table[i] for i in given.indices if i in table]
+        given.is_plain = all(x.lr_mult == x.wd_mult == 1.0 for x in things)
+        if all(getattr(type(x), "tells_changes", False) for x in things):
+            given.things, given.changes = table, changes.count
+        return given.is_plain
 
     @property
     def _lazy(self) -> bool:
@@ -300,10 +330,25 @@ class Optimizer:
         counts = self._all_index_update_counts
         self._index_update_count = counts.setdefault(device_id, {})
 
+    def _count(self, given: Given) -> None:
+        """One more update of all that is given."""
+        counts = self._index_update_count
+        if given.counts is counts:
+            given.count += 1
+            counts.update(dict.fromkeys(given.indices, given.count))
+            self.num_update = max(self.num_update, given.count)
+            return
+        self._update_counts(given.indices)
+        known = set(map(counts.get, given.indices))
+        if len(known) == 1:
+            given.counts, given.count = counts, known.pop()
+
     def _update_count(self, index: Any) -> None:
         self._update_counts((index,))
 
     def _update_counts(self, indices: Sequence[Any]) -> None:
+        if self._given is not None:
+            self._given.counts = None
         counts, begin = self._index_update_count, self.begin_num_update
         known = list(map(counts.get, indices))
         new = [(begin if count is None else count) + 1 for count in known]
@@ -323,10 +368,6 @@ class Optimizer:
         self, indices: Sequence[Any], attribute: str, table: Mapping[Any, float]
     ) -> list[float]:
         own, names = self.param_dict, self.idx2name
-        if own and not table:
-            things = list(map(own.get, indices))
-            if None not in things:
-                return list(map(attrgetter(attribute), things))
         found = [1.0] * len(indices)
         if table:
             found = [table[i] if i in table else table.get(names.get(i), 1.0) for i in indices]

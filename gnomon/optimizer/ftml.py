@@ -16,6 +16,8 @@ from gnomon.optimizer.sgd import zeros_like
 class FTML(Optimizer):
     """The minimum of a moving mean of quadratic bounds of the loss (Zheng and Kwok, 2017)."""
 
+    _counts_alone = True
+
     def __init__(
         self, beta1: float = 0.6, beta2: float = 0.999, epsilon: float = 1e-8, **kwargs: Any
     ) -> None:

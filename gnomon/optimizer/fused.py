@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import is_
+from operator import attrgetter, is_
+from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.ndarray.batch import Batch, flat, overlapping
 from gnomon.ndarray.layout import dense, strided
 from gnomon.runtime.prepare import Store
+
+_PLACE = attrgetter("_address")
 
 #: (weight, gradient, states, rates) -> the new weight and the new states, all of one dtype
 Formula = Callable[[Expr, Expr, Sequence[Expr], "Rates"], Sequence[Expr]]
@@ -56,30 +59,66 @@ class Item(NamedTuple):
         return [] if self.master is None else [self.master]
 
 
-class Given(NamedTuple):
-    """What was to be updated, and items made of it."""
+class Given:
+    """What is updated together, and what was found out of it, for when it comes again.
 
-    weights: Sequence[Any]
-    grads: Sequence[Any]
-    states: tuple[Any, ...]
-    items: list[Item]
+    State: `rates` are those of the last time, made of `numbers`. `counts` is the dictionary in
+    which all of it has the count `count`; None where counts differ. `is_plain` says that no factor
+    is on any rate, as of `changes` and the table `things`. `bound` is the work of `owner` on the
+    arrays where they were at `places`.
+    """
 
-    def same(self, weights: Sequence[Any], grads: Sequence[Any], states: Sequence[Any]) -> bool:
+    __slots__ = (
+        "arrays", "bound", "changes", "count", "counts", "grads", "indices", "is_plain", "is_steady",
+        "items", "numbers", "owner", "places", "rates", "states", "things", "weights",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        indices: Sequence[Any],
+        weights: Sequence[Any],
+        grads: Sequence[Any],
+        states: Sequence[Any],
+        items: Sequence[Item],
+    ) -> None:
+        self.indices, self.weights, self.grads, self.states = indices, weights, grads, states
+        self.items = items
+        self.arrays = [x for item in items for x in item.arrays()]
+        tuples = type(indices) is type(weights) is type(grads) is tuple
+        self.is_steady = tuples and list not in map(type, states)
+        self.rates: list[float] = []
+        self.numbers: tuple[float, ...] | None = None
+        self.counts: Any = None
+        self.count = 0
+        self.things: Any = None
+        self.changes = -1
+        self.is_plain = False
+        self.owner: Any = None
+        self.places: list[int] = []
+        self.bound: Bound | None = None
+
+    def same(
+        self,
+        indices: Sequence[Any],
+        weights: Sequence[Any],
+        grads: Sequence[Any],
+        states: Sequence[Any],
+    ) -> bool:
         """Whether these are the very same; lists never are, since what is in them may change."""
         return (
-            weights is self.weights
+            self.is_steady
+            and weights is self.weights
             and grads is self.grads
-            and type(weights) is type(grads) is tuple
+            and indices is self.indices
             and len(states) == len(self.states)
             and all(map(is_, states, self.states))
-            and list not in map(type, states)
         )
 
 
 class Bound:
     """The updates of some arrays as native work of their own, to be run one at a time."""
 
-    __slots__ = ("_keep", "_last", "_memory", "reads", "step", "writes")
+    __slots__ = ("_keep", "_last", "_memory", "_pack", "reads", "step", "writes")
 
     def __init__(self, batch: Batch, arrays: Sequence[Any], written: Sequence[int], count: int):
         self._memory = np.zeros(count, np.float64)
@@ -87,13 +126,14 @@ class Bound:
         self.writes = [arrays[k]._var for k in written]
         self.reads = [x._var for x in arrays if x._var not in self.writes]
         self._keep = list(arrays)
+        self._pack = Struct(f"{count}d").pack_into
         self._last: Sequence[float] = ()  # the rates in memory
 
     def put(self, rates: Sequence[float]) -> None:
         """Set the rates that the next run reads."""
-        if rates != self._last:
+        if rates is not self._last:
             self._last = ()
-            self._memory[:] = rates
+            self._pack(self._memory, 0, *rates)
             self._last = rates
 
 
@@ -114,13 +154,12 @@ class FusedUpdates:
         self._formula = formula
         self._batches: dict[Any, tuple[Batch, list[int]]] = {}
         self._bound: dict[Any, Bound | None] = {}
-        self._last: tuple[Sequence[Item], list[Any]] = (), []  # items, and all their arrays
-        self._found: tuple[list[Any], Bound | None] = [], None  # what `_bound_to` gave last
 
-    def push(self, items: Sequence[Item], rates: Sequence[float], join: Join | None = None) -> None:
+    def push(self, given: Given, rates: Sequence[float], join: Join | None = None) -> None:
         """Update all items; `rates` are the factor on gradients, then the numbers of each."""
+        items = given.items
         if join is not None:
-            bound = self._bound_to(items, rates)
+            bound = self._bound_to(given, len(rates))
             if bound is not None and join(bound, rates):
                 return
         if not _overlap(items):
@@ -132,25 +171,21 @@ class FusedUpdates:
                 item = item._replace(grad=item.grad.copy())
             self._push([item], [rates[0], *rates[start : start + width]])
 
-    def _bound_to(self, items: Sequence[Item], rates: Sequence[float]) -> Bound | None:
-        """The updates of these very arrays; None where they share memory."""
-        if items is not self._last[0]:
-            self._last = items, [x for item in items for x in item.arrays()]
-        arrays = self._last[1]
-        places = [x._address for x in arrays]
-        places += [x._layout for x in arrays]
-        if places == self._found[0]:
-            return self._found[1]
-        key = tuple(places)
+    def _bound_to(self, given: Given, count: int) -> Bound | None:
+        """The updates of these very arrays, by `count` rates; None where they share memory."""
+        places = list(map(_PLACE, given.arrays))
+        if given.owner is self and places == given.places:
+            return given.bound
+        key = (*places, *[x._layout for x in given.arrays])
         if key not in self._bound:
             made = None
-            if not _overlap(items):
-                made = Bound(*self._batch(items, arrays, len(rates)), len(rates))
+            if not _overlap(given.items):
+                made = Bound(*self._batch(given.items, given.arrays, count), count)
             if len(self._bound) >= self.KEPT_BOUND:
                 self._bound.clear()
             self._bound[key] = made
-        self._found = places, self._bound[key]
-        return self._bound[key]
+        given.owner, given.places, given.bound = self, places, self._bound[key]
+        return given.bound
 
     def _push(self, items: Sequence[Item], rates: Sequence[float]) -> None:
         arrays = [x for item in items for x in item.arrays()]

@@ -21,6 +21,8 @@ class LAMB(Optimizer):
     leaves out what makes up for means that start at 0.
     """
 
+    _counts_alone = True
+
     def __init__(
         self,
         learning_rate: float = 0.001,

@@ -26,10 +26,13 @@ class Updater:
         """Update one weight, or lists of them; `join` as for `Optimizer.update_all`."""
         if not isinstance(index, (list, tuple)):
             index, grad, weight = [index], [grad], [weight]
-        known, synced = self.states, self.states_synced
-        if all(map(synced.get, index)) and known.keys() >= set(index):
-            states = list(map(known.__getitem__, index))
-        else:
+        known = self.states
+        try:
+            is_ready = all(map(self.states_synced.get, index))
+            states = list(map(known.__getitem__, index)) if is_ready else None
+        except KeyError:
+            states = None
+        if states is None:
             states = [self._state(i, w) for i, w in zip(index, weight, strict=True)]
         self.optimizer.update_all(index, weight, grad, states, join)
 

@@ -70,6 +70,8 @@ class Parameter:
         stype, grad_stype: storage of the array and of its gradient.
     """
 
+    tells_changes = True  # of its factors, by `changes`: optimizers need not look each time
+
     def __init__(
         self,
         name: str,
@@ -95,12 +97,31 @@ class Parameter:
         self._differentiable = differentiable
         self._allow_deferred_init = allow_deferred_init
         self._grad_req = "null"
-        self.lr_mult = lr_mult
-        self.wd_mult = wd_mult
+        self._lr_mult, self._wd_mult = lr_mult, wd_mult
         self.init = init
         self._stype = self._one_of("stype", STORAGE, stype)
         self._grad_stype = self._one_of("grad_stype", STORAGE, grad_stype)
         self.grad_req = grad_req
+
+    @property
+    def lr_mult(self) -> float:
+        """The factor on its learning rate."""
+        return self._lr_mult
+
+    @lr_mult.setter
+    def lr_mult(self, value: float) -> None:
+        self._lr_mult = value
+        changes.count += 1
+
+    @property
+    def wd_mult(self) -> float:
+        """The factor on its weight decay."""
+        return self._wd_mult
+
+    @wd_mult.setter
+    def wd_mult(self, value: float) -> None:
+        self._wd_mult = value
+        changes.count += 1
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} {self.name} (shape={self.shape}, dtype={self.dtype})"
