@@ -27,7 +27,7 @@ def shorten(error: BaseException) -> None:
     """Leave out gnomon's frames behind the first, which is the caller's own.
 
     For an `except` clause that ends in `raise`. A cause whose message the error repeats is left
-    out too.
+    out too, and what gnomon was handling when the error came.
     """
     trace = error.__traceback__
     if trace is None or not config.get("short_tracebacks"):
@@ -39,6 +39,8 @@ def shorten(error: BaseException) -> None:
     cause = error.__cause__
     if isinstance(cause, GnomonError) and str(cause) in str(error):
         error.__cause__ = None
+        error.__suppress_context__ = True
+    elif error.__context__ is not None and _is_handled_inside(error.__context__):
         error.__suppress_context__ = True
 
 
@@ -52,6 +54,12 @@ def _outside(trace: TracebackType) -> Iterator[TracebackType]:
         if not was_inside:
             yield entry
         entry = entry.tb_next
+
+
+def _is_handled_inside(context: BaseException) -> bool:
+    """Whether gnomon itself caught an exception before another one came."""
+    trace = context.__traceback__
+    return trace is not None and trace.tb_frame.f_code.co_filename.startswith(_HOME)
 
 
 def _is_python_s(name: str) -> bool:

@@ -221,7 +221,8 @@ class Pass:
         before.program = program = whole.program
         before.puts.append((after.put, numbers))
         const, mutate, taken = whole.const, whole.mutate, whole.taken
-        if more := [v for v in job.const if v not in taken]:
+        own = self._joined.get(before.loads) or self._of(before.loads, ())
+        if more := [v for v in job.const[len(own.const) :] if v not in taken]:
             const = (*const, *more)
         for var in mutate:
             if var.promised:

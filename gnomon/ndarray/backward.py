@@ -9,7 +9,6 @@ behind the visit, unless it is to be followed again.
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -48,16 +47,15 @@ def backward(
     """
     walk = Walk(heads, head_grads)
     passes.count += 1
-    found = dict.fromkeys(p for p in (*walk.readers, *walk.sums) if not isinstance(p, Output))
-    once = [p for p in found if walk.readers[p] == 1 and p not in walk.sums]
+    readers, sums = walk.readers, walk.sums
+    found = dict.fromkeys([p for p in (*readers, *sums) if not isinstance(p, Output)])
+    once = [p for p in found if readers.get(p) == 1 and p not in sums]
     bundles = [p for p in found if isinstance(p, Bundle)]
     alone = [b for b in bundles if b in once and _is_alone(b, found)]
     several = {leaf for b in bundles if b not in alone for leaf in b.leaves}
-    walk.direct = {
-        p: (p.grad, _saver(p))
-        for p in once
-        if isinstance(p, Leaf) and p not in several and _is_dense(p)
-    }
+    for place in once:
+        if isinstance(place, Leaf) and place not in several and _is_dense(place):
+            walk.direct[place] = place.grad, _saver(place)
     walk.direct.update(dict.fromkeys(alone, DIRECT))
     with recording(False):
         walk.run(retain_graph)
@@ -178,7 +176,11 @@ class Walk:
         for number, (head, grad) in enumerate(zip(heads, grads, strict=True)):
             self.receive(_place(head, number), _head_grad(head, grad), ours=False)
         self.nodes = reachable(self.sums)
-        self.readers = Counter(p for node in self.nodes for p in node.inputs if p is not None)
+        self.readers: dict[Place, int] = {}
+        for node in self.nodes:
+            for place in node.inputs:
+                if place is not None:
+                    self.readers[place] = self.readers.get(place, 0) + 1
 
     def run(self, retain: bool) -> None:
         """Visit every node."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 
 class Mode(threading.local):
@@ -17,11 +15,16 @@ class Mode(threading.local):
 mode = Mode()
 
 
-@contextmanager
-def recording(flag: bool) -> Iterator[None]:
+class recording:
     """A scope that records, or not."""
-    before, mode.recording = mode.recording, flag
-    try:
-        yield
-    finally:
-        mode.recording = before
+
+    __slots__ = ("before", "flag")
+
+    def __init__(self, flag: bool) -> None:
+        self.flag = flag
+
+    def __enter__(self) -> None:
+        self.before, mode.recording = mode.recording, self.flag
+
+    def __exit__(self, *exc: object) -> None:
+        mode.recording = self.before

@@ -69,8 +69,8 @@ class Given:
     """
 
     __slots__ = (
-        "arrays", "bound", "changes", "count", "counts", "grads", "indices", "is_plain", "is_steady",
-        "items", "numbers", "owner", "places", "rates", "states", "things", "weights",
+        "arrays", "bound", "changes", "count", "counts", "grads", "indices", "is_plain",
+        "is_steady", "items", "numbers", "owner", "places", "rates", "states", "things", "weights",
     )  # fmt: skip
 
     def __init__(
@@ -111,7 +111,7 @@ class Given:
             and grads is self.grads
             and indices is self.indices
             and len(states) == len(self.states)
-            and all(map(is_, states, self.states))
+            and (states is self.states or all(map(is_, states, self.states)))
         )
 
 

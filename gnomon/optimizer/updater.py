@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+from operator import is_
 from typing import Any
 
 from gnomon.base import FormatError, complaint
@@ -21,19 +23,17 @@ class Updater:
         self.optimizer = optimizer
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}
+        self._last: tuple[Any, ...] = ()  # states that were used last, on their weights' devices
 
     def __call__(self, index: Any, grad: Any, weight: Any, join: Join | None = None) -> None:
         """Update one weight, or lists of them; `join` as for `Optimizer.update_all`."""
         if not isinstance(index, (list, tuple)):
             index, grad, weight = [index], [grad], [weight]
-        known = self.states
-        try:
-            is_ready = all(map(self.states_synced.get, index))
-            states = list(map(known.__getitem__, index)) if is_ready else None
-        except KeyError:
-            states = None
-        if states is None:
-            states = [self._state(i, w) for i, w in zip(index, weight, strict=True)]
+        states = self._last
+        found = map(self.states.get, index, repeat(self))  # itself where there is none
+        if len(states) != len(index) or not all(map(is_, found, states)):
+            states = tuple([self._state(i, w) for i, w in zip(index, weight, strict=True)])
+            self._last = states
         self.optimizer.update_all(index, weight, grad, states, join)
 
     def _state(self, index: Any, weight: Any) -> Any:
@@ -71,6 +71,7 @@ class Updater:
         self.states = content
         self.optimizer = optimizer
         self.states_synced = dict.fromkeys(content, False)
+        self._last = ()
 
 
 def get_updater(optimizer: Optimizer) -> Updater:

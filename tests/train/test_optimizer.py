@@ -226,3 +226,63 @@ def test_optimizers_of_users():
 def test_refused(make, words):
     with pytest.raises(mx.GnomonError, match=words):
         make()
+
+
+def test_factors_set_between_steps_count_at_once():
+    weights = [mx.gluon.Parameter(f"w{k}", shape=(2,), init="ones") for k in range(2)]
+    for weight in weights:
+        weight.initialize()
+    trainer = mx.gluon.Trainer(weights, "sgd", {"learning_rate": 0.5})
+
+    def moved():
+        before = [w.data().asnumpy() for w in weights]
+        with mx.autograd.record():
+            loss = sum(w.data().sum() for w in weights)
+        loss.backward()
+        trainer.step(1)
+        pairs = zip(before, weights, strict=True)
+        return [float((b - w.data().asnumpy())[0]) for b, w in pairs]
+
+    assert moved() == moved() == [0.5, 0.5]
+    weights[1].lr_mult = 0.5
+    assert moved() == [0.5, 0.25]
+    weights[1].lr_mult = 1.0
+    weights[0].set_data(mx.nd.zeros((2,)))
+    assert moved() == [0.5, 0.5]
+    trainer.set_learning_rate(0.25)
+    assert moved() == [0.25, 0.25]
+    updater = trainer._updaters[0]
+    assert updater.optimizer._index_update_count == {0: 5, 1: 5}
+    trainer._optimizer.clip_gradient = 0.5
+    assert moved() == [0.125, 0.125]
+
+
+def test_counts_go_on_where_single_updates_come_between():
+    optimizer = mx.optimizer.create("adam", learning_rate=0.1)
+    updater = mx.optimizer.get_updater(optimizer)
+    other = mx.optimizer.get_updater(mx.optimizer.create("adam", learning_rate=0.1))
+    weights, expected = ([mx.nd.ones((2,)) for _ in range(2)] for _ in range(2))
+    grads = tuple(mx.nd.array([1.0, -k]) for k in range(2))
+    both = (0, 1), grads, tuple(weights)
+    for turn in range(4):
+        updater(*both)
+        if turn == 1:
+            updater(1, grads[1], weights[1])
+    for turn in range(4):
+        for k in range(2):
+            other(k, grads[k], expected[k])
+        if turn == 1:
+            other(1, grads[1], expected[1])
+    assert optimizer._index_update_count == {0: 4, 1: 5}
+    for found, wanted in zip(weights, expected, strict=True):
+        np.testing.assert_allclose(found.asnumpy(), wanted.asnumpy(), rtol=1e-6)
+
+
+def test_states_that_are_replaced_are_used():
+    updater = mx.optimizer.get_updater(mx.optimizer.create("sgd", momentum=0.5, learning_rate=1.0))
+    weight, grad = mx.nd.zeros((2,)), mx.nd.ones((2,))
+    given = (0,), (grad,), (weight,)
+    updater(*given)
+    updater.states[0] = mx.nd.array([-10.0, -10.0])
+    updater(*given)
+    assert weight.asnumpy().tolist() == [-7.0, -7.0]

@@ -19,6 +19,7 @@ from gnomon.gluon.block.program import Lease, applied, gradients
 from gnomon.gluon.block.site import Site
 from gnomon.gluon.block.trace import Trace, infer_params
 from gnomon.gluon.parameter import DeferredInitializationError, Parameter
+from gnomon.ndarray import kinds
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.mode import mode
 from gnomon.ndarray.tape import Network, Node, Output, changes
@@ -88,15 +89,16 @@ class Compiled:
             ShapeError, DTypeError: they do not go with the parameters; it names the node.
         """
         given = [flat[k] for k in self._numbers]
-        ctx = next(x for x in flat if x is not None).context
+        ctx = (given or [x for x in flat if x is not None])[0].context
         site = self._sites[0] if len(self._sites) == 1 else self._site(ctx)
         if site.ctx is not ctx and site.ctx != ctx:
             site = self._site(ctx)
         recording, places = mode.recording, ()
         if recording:
             places = (site.bundle, *[x._tape for x in given])
-            recording = any(place is not None for place in places)
-        if site.is_sparse or any(x.stype != "default" for x in given):
+            recording = places.count(None) < len(places)
+        sparse = kinds.compute is not None and any(x.stype != "default" for x in given)
+        if site.is_sparse or sparse:
             return applied(site.symbol._graph, site.named(given), ctx)
         program, home = site.program(given, places if recording else None)
         outputs = [Array._new(layout, ctx) for layout in program.layouts]
