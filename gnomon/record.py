@@ -17,6 +17,7 @@ from typing import Any, TypeVar, dataclass_transform
 from gnomon.base import complaint
 
 T = TypeVar("T")
+C = TypeVar("C", bound=type[Any])
 _getters: dict[type, Callable[[Any], Any]] = {}
 
 
@@ -46,6 +47,20 @@ def record(
         return made
 
     return decorate
+
+
+def whole(cls: C) -> C:
+    """A class of which all slots are set, to what they are said to be, before anybody sees one.
+
+    Native code then does not look whether they are.
+
+    Raises:
+        TypeError: its instances do not refuse assignments, so that it cannot promise that.
+    """
+    if not issubclass(cls, Frozen):
+        raise TypeError(f"{cls.__name__}: a whole class is a Frozen one")
+    cls.whole = cls  # type: ignore[attr-defined]  # not its subclasses
+    return cls
 
 
 def first(self: Any, *values: Any, **named: Any) -> None:

@@ -45,8 +45,7 @@ EXCEPTIONS: dict[tuple[str, str, str], str] = {
     ("llvm", f"gnomon/{place}.py", "llvm"): why
     for why, places in {
         "not yet a native function": "ndarray/join_code runtime/beside runtime/blas_code "
-        "runtime/dnn/stage runtime/launch_code runtime/program runtime/quick_call "
-        "runtime/quick_code runtime/quick_tensor runtime/thread_code "
+        "runtime/dnn/stage runtime/program runtime/thread_code "
         "runtime/tile_code",
         "waits without Python's lock, which native functions hold": "kvstore/wait_code",
         "the engine's own, which another engine replaces": "engine/entry_code engine/operator_code "

@@ -67,7 +67,7 @@ class Var(Frozen):
 
     def _begin(self, name: str | None) -> None:
         """Set all slots: by native code from now on, where there may be such."""
-        (Var._begin,) = methods(Var, begun)  # type: ignore[method-assign]
+        (Var._begin,) = methods((Var, begun))  # type: ignore[method-assign]
         self._begin(name)
 
     def __repr__(self) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from gnomon.dtype import DType, float32
+from gnomon.record import Frozen, put, whole
 
 if TYPE_CHECKING:
     from gnomon.expr.node import Expr
@@ -28,15 +29,26 @@ KEPT = 1 << 15
 EPOCH = ctypes.c_int64(0)
 
 
-class Pattern:
+@whole
+class Pattern(Frozen):
     """What an expression is, apart from addresses and numbers."""
 
     __slots__ = ("__weakref__", "dtype", "epoch", "exp_type", "number", "shape", "size")
 
+    dtype: DType
+    epoch: int
+    exp_type: int
+    number: Pattern
+    shape: tuple[int, ...]
+    size: int
+
     def __init__(self, shape: tuple[int, ...], dtype: DType, exp_type: int, size: int) -> None:
-        self.shape, self.dtype, self.exp_type, self.size = shape, dtype, exp_type, size
-        self.number: Pattern = self  # of a number beside such an expression
-        self.epoch = EPOCH.value
+        put(self, "shape", shape)
+        put(self, "dtype", dtype)
+        put(self, "exp_type", exp_type)
+        put(self, "size", size)
+        put(self, "number", self)  # of a number beside such an expression
+        put(self, "epoch", EPOCH.value)
 
 
 #: of expressions that are too large, or whose parts cannot be told apart: equal to no other
@@ -82,7 +94,8 @@ def entered(node: Expr, children: Sequence[Expr]) -> Pattern:
             KNOWN.clear()
         found = KNOWN[key] = Pattern(node.shape, node.dtype, node.exp_type, size)
         number = (None, node.dtype)
-        found.number = KNOWN.get(number) or KNOWN.setdefault(number, _number(node.dtype))
+        beside = KNOWN.get(number) or KNOWN.setdefault(number, _number(node.dtype))
+        put(found, "number", beside)
     return found if found.shape == node.shape and found.dtype is node.dtype else NONE
 
 

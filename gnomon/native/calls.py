@@ -9,6 +9,7 @@ import ast
 import threading
 import typing
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from gnomon import record
@@ -18,6 +19,7 @@ from gnomon.native.expressions import Expressions, returns_of
 from gnomon.native.kinds import (
     BOOL,
     FLOAT,
+    GIVEN,
     INT,
     NONE,
     OBJECT,
@@ -34,8 +36,10 @@ class Calls(Expressions):
     """Values of calls."""
 
     def of_Call(self, node: ast.Call) -> Value:
-        if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
-            raise KitError("arguments by name, or starred, are not supported")
+        if node.keywords:
+            raise KitError("arguments by name are not supported")
+        if any(isinstance(a, ast.Starred) for a in node.args):
+            return self.of_starred(node.func, node.args)
         known, thing = self.constant(node.func)
         if not known and isinstance(node.func, ast.Attribute):
             return self.of_method(node.func, node.args)
@@ -81,6 +85,18 @@ class Calls(Expressions):
         if fails and kind in (INT, FLOAT):
             self.check_number(value)
         return value
+
+    def of_starred(self, function: ast.expr, args: Sequence[ast.expr]) -> Value:
+        """A call of an object with one argument, and what the function was given besides."""
+        if len(args) != 2 or not isinstance(args[1], ast.Starred):
+            raise KitError("`*` stands behind one argument")
+        values = self.operands([function, args[0], args[1].value])
+        if values[2].kind != GIVEN:
+            raise KitError("`*` is for what the function was given")
+        values[:2] = map(self.boxed, values[:2])
+        shown = [(v.kind.llvm, v.text) for v in values]
+        act = lambda: self.call("kit.spread", "ptr", *shown)  # noqa: E731
+        return self.made(self.guarded(values, act, "all"), OBJECT)
 
     def of_python(self, function: ast.expr, kind: Kind, args: Sequence[ast.expr]) -> Value:
         """A call of an object, as Python would."""
@@ -190,7 +206,7 @@ class Calls(Expressions):
     def do_isinstance(self, node: ast.expr, cls: ast.expr) -> Value:
         owner, wanted = self.operands([node, cls])
         owner = self.firm(self.boxed(owner))
-        return Value(self.call("kit.is", "i1", ("ptr", owner.text), ("ptr", wanted.text)), BOOL)
+        return Value(self.value(f"call i1 @kit.is(ptr {owner.text}, ptr {wanted.text})"), BOOL)
 
     def do_int(self, node: ast.expr) -> Value:
         value = self.plain(node)
@@ -201,7 +217,13 @@ class Calls(Expressions):
         return value
 
     def do_float(self, node: ast.expr) -> Value:
-        return self.real(self.unboxed(self.of(node)))
+        value = self.of(node)
+        if value.kind != OBJECT:
+            return self.real(self.unboxed(value))
+        ask = lambda: self.call("PyFloat_AsDouble", "double", ("ptr", value.text))  # noqa: E731
+        made = Value(self.guarded([value], ask, "all"), FLOAT)
+        self.check_number(made)
+        return made
 
     def do_bool(self, node: ast.expr) -> Value:
         return Value(self.truth(self.of(node)), BOOL)
@@ -248,14 +270,44 @@ class Calls(Expressions):
 
     def do_new(self, node: ast.expr) -> Value:
         known, cls = self.constant(node)
-        if not known or not isinstance(cls, type):
-            raise KitError("new() takes a class")
-        made = self.call("PyType_GenericAlloc", "ptr", ("ptr", self.of(node).text), ("i64", "0"))
-        self.runs("all")
-        return self.made(made, Kind("ptr", cls))
+        kind = Kind("ptr", cls) if known and isinstance(cls, type) else OBJECT
+        given = self.of(node)
+        types = ("ptr", given.text), ("i64", "0")
+        make = lambda: self.call("PyType_GenericAlloc", "ptr", *types)  # noqa: E731
+        return self.made(self.guarded([given], make, "all"), kind)
+
+    def do_keep_alive(self, node: ast.expr) -> Value:
+        self.of(node)
+        return self.nothing()
+
+    def do_word(self, node: ast.expr) -> Value:
+        return self.plain(node)
 
     def do_words(self, node: ast.expr) -> Value:
         return Value(self.value(f"inttoptr i64 {self.plain(node).text} to ptr"), WORDS)
+
+    def do_ints(self, node: ast.expr) -> Value:
+        return replace(self.do_words(node), kind=Kind("ptr", words.Ints))
+
+    def do_there(self, node: ast.expr) -> Value:
+        return replace(self.do_words(node), kind=OBJECT)
+
+    def do_id(self, node: ast.expr) -> Value:
+        thing = self.firm(self.boxed(self.of(node)))
+        return Value(self.value(f"ptrtoint ptr {thing.text} to i64"), INT)
+
+    def do_claim(self, node: ast.expr) -> Value:
+        swap = f"cmpxchg ptr {self.of(node).text}, i64 0, i64 1 acquire monotonic"
+        return Value(self.value(f"extractvalue {{ i64, i1 }} {self.value(swap)}, 1"), BOOL)
+
+    def do_call_aside(self, *nodes: ast.expr) -> Value:
+        address, block = (self.unboxed(v).text for v in self.operands(nodes))
+        function = self.value(f"inttoptr i64 {address} to ptr")
+        thread = self.call("PyEval_SaveThread", "ptr")
+        self.emit(f"call void {function}(i64 {block})")
+        self.call("PyEval_RestoreThread", "void", ("ptr", thread))
+        self.runs("all")
+        return self.nothing()
 
     def do_scratch(self, node: ast.expr) -> Value:
         if self.loop is not None:
@@ -296,14 +348,14 @@ class Calls(Expressions):
         return Value(self.call("PyThread_get_thread_ident", "i64"), INT)
 
 
-_INTRINSICS: list[tuple[Any, str]] = [
-    (typing.cast, "do_cast"), (len, "do_len"), (type, "do_type"), (int, "do_int"),
-    (isinstance, "do_isinstance"),
-    (float, "do_float"), (bool, "do_bool"), (abs, "do_abs"), (tuple, "do_tuple"),
-    (getattr, "do_getattr"), (hasattr, "do_hasattr"), (threading.get_ident, "do_get_ident"),
-    (words.Parts, "do_parts"), (words.new, "do_new"), (words.Words, "do_words"),
-    (words.scratch, "do_scratch"), (words.popped, "do_popped"), (words.call, "do_call"),
-    (words.wrapped, "do_wrapped"), (words.double_bits, "do_double_bits"),
-    (words.single_bits, "do_single_bits"), (record.put, "do_put"), (record.put_all, "do_put_all"),
-]  # fmt: skip
-INTRINSICS = {id(thing): method for thing, method in _INTRINSICS}
+#: what native code does itself, by the method here: `do_` and its name
+INTRINSICS = {
+    id(thing): f"do_{thing.__name__.strip('_').lower()}"
+    for thing in (
+        typing.cast, len, type, int, isinstance, float, bool, abs, tuple, getattr, hasattr, id,
+        threading.get_ident, words.Parts, words.new, words.Words, words.Ints, words.there,
+        words.scratch, words.popped, words.call, words.call_aside, words.claim, words.wrapped,
+        words.double_bits, words.single_bits, words.keep_alive, words.word, record.put,
+        record.put_all,
+    )
+}  # fmt: skip

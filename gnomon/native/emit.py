@@ -81,6 +81,7 @@ class Emitter:
         self.narrow: dict[str, Kind] = {}  # what comparisons with classes say of variables here
         self.fresh: dict[str, set[str]] = {}  # new objects in variables: slots set so far
         self.line = 0
+        self.catch: str | None = None  # where errors go, within `try`
         self.block = "start"
         self.loop: int | None = None  # the outermost loop here
         self._count = self.moment = 0
@@ -203,7 +204,7 @@ class Emitter:
 
     def decrease(self, text: str) -> None:
         """A reference less to an object, or to null."""
-        self.call("kit.drop", "void", ("ptr", text))
+        self.emit(f"call void @kit.drop(ptr {text})")
 
     def drop(self, value: Value) -> None:
         """Let go of a value, if that is owned."""
@@ -283,6 +284,8 @@ class Emitter:
 
     def failure(self) -> str:
         """The label behind which the function ends with the error that is raised."""
+        if self.catch is not None:
+            return self.catch
         self.facts.fails = True
         where = self.way_out()
         self._fails.add(where)
@@ -344,6 +347,8 @@ class Emitter:
 
 def _joined(known: Kind, kind: Kind, name: str) -> Kind:
     """The kind of a variable that holds values of both."""
+    if name.startswith(".") and known.is_object != kind.is_object:
+        return OBJECT  # of a choice, whose cases are objects when it is written again
     if known == kind or kind.cls is type(None) or (known == INT and kind.cls is int):
         return known
     if known.cls is type(None) and kind.is_object:

@@ -16,17 +16,19 @@ from gnomon.native.emit import Facts, Value
 from gnomon.native.kinds import (
     BOOL,
     FLOAT,
+    GIVEN,
     INT,
     NONE,
     OBJECT,
+    RAW,
     SIZED,
-    WORDS,
     Kind,
     KitError,
     has_parts,
     kind_of,
     slot_of,
 )
+from gnomon.native.words import Ints, Parts
 
 Narrow = dict[str, Kind]  # variables' kinds, where they were compared
 
@@ -140,7 +142,7 @@ class Expressions(Conversions):
 
     def of_Attribute(self, node: ast.Attribute) -> Value:
         owner = self.of(node.value)
-        if owner.kind == WORDS and node.attr == "address":
+        if owner.kind.cls in RAW and node.attr == "address":
             return Value(self.value(f"ptrtoint ptr {owner.text} to i64"), INT)
         return self.slot(self.firm(owner), node.attr)
 
@@ -177,7 +179,7 @@ class Expressions(Conversions):
             same = self.value(f"icmp eq ptr {found}, {self.unit.class_symbol(cls)}")
             self.branch(same, fine, below)
             self.at(below)
-        fits = self.call("kit.is", "i1", ("ptr", text), ("ptr", wanted))
+        fits = self.value(f"call i1 @kit.is(ptr {text}, ptr {wanted})")
         self.refuse(self.value(f"xor i1 {fits}, true"), TypeError, f"{what}: {kind} is expected")
         self.go(fine)
         self.at(fine)
@@ -197,10 +199,17 @@ class Expressions(Conversions):
 
     def element(self, owner: Value, index: Value, number: int | None = None) -> Value:
         """What stands at a place of words, a list or a tuple."""
-        if owner.kind == WORDS:
-            at = self.value(f"getelementptr i64, ptr {owner.text}, i64 {index.text}")
-            return Value(self.value(f"load i64, ptr {at}"), INT)
-        if owner.kind.cls not in (list, tuple):
+        if owner.kind.cls in RAW:
+            at, width = self.word(owner, index)
+            text = self.value(f"load {width}, ptr {at}, align 4")
+            return Value(text if width == "i64" else self.value(f"sext i32 {text} to i64"), INT)
+        if owner.kind == GIVEN:
+            outside = self.value(f"icmp uge i64 {index.text}, {self.size(owner)}")
+            self.refuse(outside, IndexError, "tuple index out of range")
+            first = self.value(f"extractvalue {GIVEN.llvm} {owner.text}, 0")
+            at = self.value(f"getelementptr ptr, ptr {first}, i64 {index.text}")
+            return Value(self.value(f"load ptr, ptr {at}"), OBJECT, steady=True)
+        if owner.kind.cls not in (list, tuple, Parts):
             raise KitError(f"elements of {owner.kind} are not supported")
         owner = self.firm(owner)
         text = self.from_end(owner, index, number)
@@ -212,6 +221,12 @@ class Expressions(Conversions):
             self.refuse_others(found, kind, False, f"an element of a {owner.kind}")
         return Value(found, kind, steady=steady)
 
+    def word(self, owner: Value, index: Value) -> tuple[str, str]:
+        """Where a word lies, and LLVM's type of it."""
+        width = "i32" if owner.kind.cls is Ints else "i64"
+        at = f"getelementptr {width}, ptr {owner.text}, i64 {index.text}"
+        return self.value(at), width
+
     def from_end(self, owner: Value, index: Value, number: int | None) -> str:
         """An index as the functions in C take it: those known to be below 0 count from the end."""
         if number is None or number >= 0:
@@ -220,6 +235,8 @@ class Expressions(Conversions):
 
     def size(self, owner: Value) -> str:
         """The number of elements."""
+        if owner.kind == GIVEN:
+            return self.value(f"extractvalue {GIVEN.llvm} {owner.text}, 1")
         sizes = {list: "PyList_Size", tuple: "PyTuple_Size", dict: "PyDict_Size"}
         name = sizes.get(owner.kind.cls, "PyObject_Size")
         text = self.call(name, "i64", ("ptr", owner.text))
@@ -349,7 +366,11 @@ class Expressions(Conversions):
         for label, make in cases:
             self.set = set(known)
             self.at(label)
-            self.assign(name, make())
+            value = make()
+            wanted = self.facts.kinds.get(name)
+            if wanted is not None and wanted.is_object:
+                value = self.boxed(value)
+            self.assign(name, value)
             self.go(end)
         self.at(end)
         return self.read(name)
@@ -436,10 +457,8 @@ class Expressions(Conversions):
     def of_BinOp(self, node: ast.BinOp) -> Value:
         a, b = self.operands([node.left, node.right])
         kind = type(node.op)
-        if a.kind == WORDS and kind is ast.Add:
-            return Value(
-                self.value(f"getelementptr i64, ptr {a.text}, i64 {self.unboxed(b).text}"), WORDS
-            )
+        if a.kind.cls in RAW and kind is ast.Add:
+            return Value(self.word(a, self.unboxed(b))[0], a.kind)
         a, b = self.alike(a, b)
         name = (_REAL if a.kind == FLOAT else _WHOLE if a.kind == INT else {}).get(kind)
         if name is None:

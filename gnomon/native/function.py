@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
+import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +14,11 @@ from gnomon.native.calls import Calls
 from gnomon.native.emit import Facts, Value
 from gnomon.native.kinds import (
     BOOL,
+    GIVEN,
     INT,
     NONE,
     NOTHING,
-    WORDS,
+    RAW,
     Kind,
     KitError,
     has_parts,
@@ -60,7 +63,9 @@ def make(unit: Any, function: Any, tree: ast.FunctionDef, symbol: str) -> Made:
             break
         facts = writer.facts.again()
     head = ", ".join(f"{k.llvm} %a.{n}" for n, k in zip(writer.names, writer.types, strict=True))
-    text = f"define internal {writer.returns.llvm} {symbol}({head}) nounwind {{\n{body}\n}}\n"
+    text = (
+        f"define internal {writer.returns.llvm} {symbol}({head}) nounwind optsize {{\n{body}\n}}\n"
+    )
     return Made(symbol, writer.names, writer.types, writer.returns, writer.facts, text)
 
 
@@ -74,15 +79,17 @@ class Writer(Calls):
         returns = _returned(function.__annotations__.get("return", object), space)
         super().__init__(unit, returns, before, space)
         self.line = tree.lineno
-        self.names = [a.arg for a in tree.args.args]
+        rest = [] if tree.args.vararg is None else [tree.args.vararg]
+        self.names = [a.arg for a in [*tree.args.args, *rest]]
         said = function.__annotations__
-        self.types = [kind_of(said.get(name, object), space) for name in self.names]
+        self.types = [kind_of(said.get(a.arg, object), space) for a in tree.args.args]
+        self.types += [GIVEN] * len(rest)
         self.ends: list[tuple[str, str]] = []  # of the loops here: the next round, and the end
 
     def write(self) -> str:
         """The text of the body."""
         given = self.tree.args
-        if given.kwonlyargs or given.vararg or given.kwarg or given.posonlyargs:
+        if given.kwonlyargs or given.kwarg or given.posonlyargs:
             raise KitError("parameters by position alone, or by name alone, are not supported")
         stored = _stored(self.tree)
         self.locals = stored | set(self.names)
@@ -166,6 +173,8 @@ class Writer(Calls):
     def new_object(self, name: str, made: ast.Call) -> None:
         """Slots of a new object hold nothing to let go of."""
         known, thing = self.constant(made.func)
+        if thing is typing.cast and isinstance(made.args[1], ast.Call):
+            self.new_object(name, made.args[1])
         if known and thing is object.__new__:
             self.fresh[name] = set()
 
@@ -218,9 +227,15 @@ class Writer(Calls):
             self.drop_maybe(old, kind)
         self.use([owner])
 
-    def do_put(self, owner: ast.expr, name: ast.expr, value: ast.expr) -> Value:
+    def do_setattr(self, owner: ast.expr, name: ast.expr, value: ast.expr) -> Value:
         """`put(owner, "name", value)`: a slot that Python's own assignments may not set."""
-        self.put_slot(self.slot_named(owner, name), self.of(value))
+        if self.constant(name)[0]:
+            self.put_slot(self.slot_named(owner, name), self.of(value))
+            return self.nothing()
+        values = [self.boxed(v) for v in self.operands([owner, name, value])]
+        given = [("ptr", v.text) for v in values]
+        act = lambda: self.call("PyObject_GenericSetAttr", "i32", *given)  # noqa: E731
+        self.fine(self.guarded(values, act, "all"))
         return self.nothing()
 
     def do_put_all(
@@ -274,9 +289,8 @@ class Writer(Calls):
         owner, index = self.operands([target.value, target.slice])
         owner = self.firm(owner)
         self.use([value])
-        if owner.kind == WORDS:
-            at = self.value(f"getelementptr i64, ptr {owner.text}, i64 {self.unboxed(index).text}")
-            self.emit(f"store i64 {self.fitted(value, INT, 'a word').text}, ptr {at}")
+        if owner.kind.cls in RAW:
+            self.put_word(owner, self.unboxed(index), self.fitted(value, INT, "a word"))
             return
         if owner.kind.cls is dict:
             self.put_entry(owner, self.boxed(index), self.boxed(value))
@@ -290,6 +304,11 @@ class Writer(Calls):
         status = self.call(name, "i32", ("ptr", owner.text), ("i64", place), ("ptr", text))
         self.runs("" if owner.kind.cls is Parts else self.letting_go(owner.kind.item()))
         self.fine(status)
+
+    def put_word(self, owner: Value, index: Value, value: Value) -> None:
+        at, width = self.word(owner, index)
+        text = value.text if width == "i64" else self.value(f"trunc i64 {value.text} to i32")
+        self.emit(f"store {width} {text}, ptr {at}, align 4")
 
     def put_entry(self, owner: Value, key: Value, value: Value) -> None:
         given = ("ptr", owner.text), ("ptr", key.text), ("ptr", value.text)
@@ -330,6 +349,37 @@ class Writer(Calls):
             return True
         self.set = set.intersection(*(known for known, _ in ways))
         self.narrow = dict(set.intersection(*(set(kinds.items()) for _, kinds in ways)))
+        self.at(on)
+        return False
+
+    def on_Try(self, node: ast.Try) -> bool:
+        """Statements whose errors of one class are taken back, then others."""
+        if len(node.handlers) != 1 or node.orelse or node.finalbody:
+            raise KitError("`try` has one `except`, and nothing else")
+        (handler,) = node.handlers
+        if handler.name or handler.type is None:
+            raise KitError("`except` has one class, and no name")
+        self.fresh.clear()
+        before, narrow, ways, on = set(self.set), self.narrow, [], self.label()
+        outer, self.catch = self.catch, f"catch.{self.number()}"
+        if not self.block_of(node.body):
+            self.go(on)
+            ways.append(self.set)
+        caught, self.catch = self.catch, outer
+        self.set, self.narrow = set(before), narrow
+        self.at(caught)
+        cls = ("ptr", self.of(handler.type).text)
+        found = self.call("PyErr_ExceptionMatches", "i32", cls)
+        self.check(self.value(f"icmp eq i32 {found}, 0"))
+        self.call("PyErr_Clear", "void")
+        if not self.block_of(handler.body):
+            self.go(on)
+            ways.append(self.set)
+        self.fresh.clear()
+        self.narrow = {}
+        if not ways:
+            return True
+        self.set = set.intersection(*ways)
         self.at(on)
         return False
 
@@ -420,6 +470,7 @@ class Writer(Calls):
         self.close_loop(start, outermost, known, end)
 
 
+@functools.lru_cache(maxsize=256)
 def _stored(tree: ast.FunctionDef) -> set[str]:
     """The variables that a function sets."""
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]

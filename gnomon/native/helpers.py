@@ -6,13 +6,10 @@ from gnomon.native.method import for_good, native_code
 from gnomon.runtime import fields
 from gnomon.runtime.once import once
 
-NAMES = ("kit.drop", "kit.filled", "kit.fits", "kit.is", "kit.popped")
+NAMES = ("kit.filled", "kit.fits", "kit.less", "kit.popped", "kit.spread")
 
 _COUNTED = """
-define void @kit.drop(ptr %x) nounwind {
-  %nothing = icmp eq ptr %x, null
-  br i1 %nothing, label %done, label %some
-some:
+define void @kit.less(ptr %x) nounwind {
   %at = getelementptr i8, ptr %x, i64 <count>
   %count = load i64, ptr %at
   %less = sub i64 %count, 1
@@ -24,13 +21,46 @@ rest:
 last:
   tail call void @Py_DecRef(ptr %x)
   ret void
-done:
-  ret void
 }
 """
 _ASKED = """
-define void @kit.drop(ptr %x) nounwind {
+define void @kit.less(ptr %x) nounwind {
   tail call void @Py_DecRef(ptr %x)
+  ret void
+}
+"""
+_ADDED = """%at = getelementptr i8, ptr %x, i64 <count>
+  %count = load i64, ptr %at
+  %more = add i64 %count, 1
+  store i64 %more, ptr %at"""
+_TAKEN = "call void @Py_IncRef(ptr %x)"
+_HERE = """declare void @Py_IncRef(ptr)
+declare i32 @PyType_IsSubtype(ptr, ptr)
+declare void @kit.less(ptr)
+define internal void @kit.take(ptr %x) alwaysinline nounwind {
+  <take>
+  ret void
+}
+; whether an object is of a class
+define internal i1 @kit.is(ptr %x, ptr %class) alwaysinline nounwind {
+  %at = getelementptr i8, ptr %x, i64 <type>
+  %type = load ptr, ptr %at
+  %same = icmp eq ptr %type, %class
+  br i1 %same, label %yes, label %ask
+ask:
+  %below = call i32 @PyType_IsSubtype(ptr %type, ptr %class)
+  %is = icmp ne i32 %below, 0
+  ret i1 %is
+yes:
+  ret i1 true
+}
+define internal void @kit.drop(ptr %x) alwaysinline nounwind {
+  %nothing = icmp eq ptr %x, null
+  br i1 %nothing, label %done, label %some
+some:
+  call void @kit.less(ptr %x)
+  br label %done
+done:
   ret void
 }
 """
@@ -41,7 +71,9 @@ declare ptr @PyErr_Format(ptr, ptr, ...)
 declare ptr @PyList_GetItem(ptr, i64)
 declare i32 @PyList_SetSlice(ptr, i64, i64, ptr)
 declare i64 @PyList_Size(ptr)
+declare ptr @PyObject_CallObject(ptr, ptr)
 declare ptr @PyTuple_GetItem(ptr, i64)
+declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 declare i64 @PyTuple_Size(ptr)
 declare i32 @PyType_IsSubtype(ptr, ptr)
@@ -91,18 +123,36 @@ on:
 done:
   ret void
 }
-; whether an object is of a class
-define i1 @kit.is(ptr %x, ptr %class) nounwind {
-  %at = getelementptr i8, ptr %x, i64 <type>
-  %type = load ptr, ptr %at
-  %same = icmp eq ptr %type, %class
-  br i1 %same, label %yes, label %ask
-ask:
-  %below = call i32 @PyType_IsSubtype(ptr %type, ptr %class)
-  %is = icmp ne i32 %below, 0
-  ret i1 %is
-yes:
-  ret i1 true
+; a function of one argument and some more
+define ptr @kit.spread(ptr %function, ptr %first, { ptr, i64 } %given) nounwind {
+entry:
+  %args = extractvalue { ptr, i64 } %given, 0
+  %n = extractvalue { ptr, i64 } %given, 1
+  %all = add i64 %n, 1
+  %tuple = call ptr @PyTuple_New(i64 %all)
+  %none = icmp eq ptr %tuple, null
+  br i1 %none, label %failed, label %start
+start:
+  call void @Py_IncRef(ptr %first)
+  %r = call i32 @PyTuple_SetItem(ptr %tuple, i64 0, ptr %first)
+  br label %head
+head:
+  %i = phi i64 [0, %start], [%next, %body]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %body, label %go
+body:
+  %at = getelementptr ptr, ptr %args, i64 %i
+  %x = load ptr, ptr %at
+  %next = add i64 %i, 1
+  call void @Py_IncRef(ptr %x)
+  %s = call i32 @PyTuple_SetItem(ptr %tuple, i64 %next, ptr %x)
+  br label %head
+go:
+  %answer = call ptr @PyObject_CallObject(ptr %function, ptr %tuple)
+  call void @Py_DecRef(ptr %tuple)
+  ret ptr %answer
+failed:
+  ret ptr null
 }
 ; whether Python gives what the checks say: how many, then of each the class, None where any will
 ; do, whether it may be None, and how an error calls it
@@ -115,7 +165,8 @@ entry:
   %right = icmp eq i64 %given, %count
   br i1 %right, label %head, label %many
 many:
-  %m = call ptr (ptr, ptr, ...) @PyErr_Format(ptr @TypeError, ptr @takes, ptr %name, i64 %count)
+  %m = call ptr (ptr, ptr, ...) @PyErr_Format(ptr @TypeError, ptr @takes, ptr %name, i64 %count,
+    i64 %given)
   ret i1 false
 head:
   %i = phi i64 [0, %entry], [%i.next, %on]
@@ -149,7 +200,7 @@ on:
 fine:
   ret i1 true
 }
-@takes = private constant [23 x i8] c"%s takes %zd arguments\\00"
+@takes = private constant [39 x i8] c"%s takes %zd arguments, %zd were given\\00"
 @needs = private constant [28 x i8] c"%s: argument %s is expected\\00"
 """
 
@@ -158,31 +209,14 @@ fine:
 def shared() -> dict[str, int]:
     """The addresses of these functions, by name."""
     count = fields.count_offset()
+    known = {"type": fields.type_offset(), "count": count or 0}
     text = _TEXT + (_ASKED if count is None else _COUNTED)
-    code = native_code(
-        text,
-        {"type": fields.type_offset(), "count": count or 0},
-        {"TypeError": id(TypeError)},
-    )
+    code = native_code(text, known, {"TypeError": id(TypeError)})
     return {name: for_good(code).address(name) for name in NAMES}
 
 
-def taking() -> str:
-    """The function that takes a reference: as objects count them, or by Python."""
+def every() -> str:
+    """What stands in every unit: how references are taken and dropped, and classes compared."""
     count = fields.count_offset()
-    if count is None:
-        body = "call void @Py_IncRef(ptr %x)"
-        head = "declare void @Py_IncRef(ptr)\n"
-    else:
-        head, body = (
-            "",
-            f"""%at = getelementptr i8, ptr %x, i64 {count}
-  %count = load i64, ptr %at
-  %more = add i64 %count, 1
-  store i64 %more, ptr %at""",
-        )
-    return f"""{head}define internal void @kit.take(ptr %x) alwaysinline nounwind {{
-  {body}
-  ret void
-}}
-"""
+    taken = _TAKEN if count is None else _ADDED.replace("<count>", str(count))
+    return _HERE.replace("<take>", taken).replace("<type>", str(fields.type_offset()))

@@ -11,7 +11,7 @@ from types import GenericAlias, MemberDescriptorType, NoneType, UnionType
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
 from gnomon.base import GnomonError
-from gnomon.native.words import Words
+from gnomon.native.words import Given, Ints, Words
 from gnomon.record import Frozen
 from gnomon.runtime import fields
 
@@ -22,10 +22,6 @@ class KitError(GnomonError):
     def __init__(self, said: str, placed: bool = False) -> None:
         super().__init__(said)
         self.placed = placed  # it says file and line
-
-
-class NoSource(Exception):
-    """The source of a function is not there, or no more what runs."""
 
 
 class Kind(NamedTuple):
@@ -42,7 +38,7 @@ class Kind(NamedTuple):
     @property
     def is_object(self) -> bool:
         """Whether the value is an object of Python's."""
-        return self.llvm == "ptr" and self.cls is not Words
+        return self.llvm == "ptr" and self.cls not in RAW
 
     def item(self, index: int | None = None) -> Kind:
         """The kind of the elements, or of the one at a place."""
@@ -57,9 +53,11 @@ class Kind(NamedTuple):
 
 PLAIN = ("i64", "i1", "double")
 INT, BOOL, FLOAT = Kind("i64", int), Kind("i1", bool), Kind("double", float)
+RAW = (Words, Ints)
 WORDS, NOTHING, OBJECT = Kind("ptr", Words), Kind("i8", NoneType), Kind("ptr", object)
 NONE = Kind("ptr", NoneType)
-_BY_CLASS = {int: INT, bool: BOOL, float: FLOAT, Words: WORDS}
+GIVEN = Kind("{ ptr, i64 }", Given)  # where the objects lie, and how many
+_BY_CLASS = {int: INT, bool: BOOL, float: FLOAT}
 #: classes whose truth, comparison and end run no other code
 HARMLESS = (int, bool, float, str, bytes, NoneType, type)
 SIZED = (list, tuple, dict, set, frozenset, deque, str, bytes)
@@ -101,8 +99,8 @@ def _object_kind(annotation: Any, space: Mapping[str, Any]) -> Kind:
         return NONE
     if annotation is Any:
         return OBJECT
-    if annotation is Words:
-        return WORDS
+    if annotation == Given:
+        return GIVEN
     if origin is Annotated:
         return _object_kind(args[0], space)
     if origin in (Union, UnionType):

@@ -9,17 +9,16 @@ code is used again.
 
 from __future__ import annotations
 
-import ast
-import ctypes
-import json
+import functools
+import marshal
 import sys
 from collections.abc import Callable
+from inspect import CO_VARARGS
 from typing import Any
 
-from gnomon.native.helpers import shared
-from gnomon.native.kinds import NoSource
+from gnomon.lock import load_module
+from gnomon.native.kept import NoSource, addresses, symbols_of
 from gnomon.native.method import Method, bound, for_good, method_of
-from gnomon.native.unit import ALWAYS, Unit, name_of, stamp
 from gnomon.runtime import fields, jit, key, objects
 from gnomon.runtime.once import once
 
@@ -42,22 +41,40 @@ def served(*functions: Any) -> tuple[Callable[..., Any], ...]:
 
 
 @once
-def methods(cls: type, *functions: Any) -> tuple[Any, ...]:
-    """What to set in a class as its methods, in place of each function of an object and arguments.
+def methods(*pairs: tuple[type, Any]) -> tuple[Any, ...]:
+    """What to set in classes as methods, in place of each function of an object and arguments.
 
     Raises:
         KitError: as `served`.
     """
+    functions = tuple([function for _, function in pairs])
     code = _served(functions, as_methods=True)
     if code is None:
         return functions
-    made = []
-    for function in functions:
-        bare = function.__code__.co_argcount == 1
-        doc = f"{function.__name__}($self{'' if bare else ', ...'}, /)\n--\n\n{function.__doc__}"
-        address = code.address(function.__name__)
-        made.append(method_of(cls, for_good(Method(function.__name__, address, doc, none=bare))))
-    return tuple(made)
+    return tuple(method_of(cls, _method(code, function)) for cls, function in pairs)
+
+
+@once
+def binding(function: Any) -> Callable[[Any], Callable[..., Any]]:
+    """What gives the function with its first argument set.
+
+    Raises:
+        KitError: as `served`.
+    """
+    code = _served((function,), as_methods=True)
+    if code is None:
+        return functools.partial(functools.partial, function)
+    return functools.partial(bound, _method(code, function))
+
+
+def _method(code: jit.Module, function: Any) -> Method:
+    """The record of a function whose first argument is an object's own."""
+    inner, name = function.__code__, function.__name__
+    names = ["$self", *inner.co_varnames[1 : inner.co_argcount], "/"]
+    if inner.co_flags & CO_VARARGS:
+        names.append(f"*{inner.co_varnames[inner.co_argcount]}")
+    doc = f"{name}({', '.join(names)})\n--\n\n{function.__doc__ or ''}"
+    return for_good(Method(name, code.address(name), doc, none=len(names) == 2))
 
 
 def _served(functions: tuple[Any, ...], as_methods: bool = False) -> jit.Module | None:
@@ -72,59 +89,21 @@ def code_of(functions: tuple[Any, ...], as_methods: bool = False) -> jit.Module:
     """The linked code of functions, never freed: from disk, or compiled now."""
     names = [f"{f.__module__}.{f.__qualname__}" for f in functions]
     name = objects.name_of("native", sys.version, str(as_methods), *names)
-    kept = None if name is None else objects.load(name, _symbols)
+    kept = None if name is None else objects.load(name, symbols_of)
     if kept is not None:
         return for_good(kept.module)
-    unit = Unit(functions, as_methods)
-    beside = json.dumps(unit.relied).encode()
-    symbols = _addresses(list(unit.things.values()), unit.relied["called"])
+    unit = load_module("gnomon.native.unit").Unit(functions, as_methods)
+    beside = marshal.dumps(unit.relied)
+    symbols = addresses(list(unit.things.values()), unit.relied["called"])
     keep = name if _is_kept(unit, beside) else None
     return for_good(objects.make(keep, unit.text, beside, opt=jit.BRANCHES, symbols=symbols))
 
 
-def _is_kept(unit: Unit, beside: bytes) -> bool:
+def _is_kept(unit: Any, beside: bytes) -> bool:
     """Whether another process would find the same: nothing was just written, or is hidden."""
     try:
-        found = _symbols(beside)
+        found = symbols_of(beside)
     except ValueError:
         return False
-    same = found == _addresses(list(unit.things.values()), unit.relied["called"])
+    same = found == addresses(list(unit.things.values()), unit.relied["called"])
     return same and all(key.is_settled(file[0]) for file in unit.relied["files"])
-
-
-def _symbols(beside: bytes) -> dict[str, int]:
-    """The addresses that code from disk needs; ValueError where it relies on what is not so."""
-    relied = json.loads(beside)
-    if relied["type"] != fields.type_offset():
-        raise ValueError("objects have another form")
-    if any(stamp(file[0]) != file for file in relied["files"]):
-        raise ValueError("a source has changed")
-    if any(_found(module, shown) != number for module, shown, number in relied["numbers"]):
-        raise ValueError("a number has changed")
-    for module, cls, name, offset in relied["slots"]:
-        found = fields.field(_found(module, cls), name)
-        if found is None or found.offset != offset:
-            raise ValueError("a slot lies elsewhere")
-    return _addresses([_found(*place) for place in relied["things"]], relied["called"])
-
-
-def _addresses(things: list[Any], called: list[str]) -> dict[str, int]:
-    """Where objects lie, which stay for good, and functions in C."""
-    for_good(things)
-    symbols = shared() | {f"thing.{k}": id(thing) for k, thing in enumerate(things)}
-    symbols |= {name_of(thing): id(thing) for thing in ALWAYS}
-    for name in called:
-        address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
-        symbols[name] = address or 0
-    return symbols
-
-
-def _found(module: str, shown: str) -> Any:
-    """What is called so in a module; a literal where that is none."""
-    try:
-        if not module:
-            literal = ast.literal_eval(shown)
-            return sys.intern(literal) if isinstance(literal, str) else literal
-        return eval(shown, dict(vars(sys.modules[module])))
-    except (KeyError, NameError, AttributeError, OSError) as error:
-        raise ValueError(f"{shown} is not found") from error

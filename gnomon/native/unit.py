@@ -9,7 +9,6 @@ import __future__
 import ast
 import functools
 import linecache
-import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,18 +19,17 @@ from typing import Any
 from gnomon.native.calls import Calls
 from gnomon.native.emit import Facts, Value
 from gnomon.native.function import Made, make
-from gnomon.native.helpers import taking
-from gnomon.native.kinds import PLAIN, Kind, KitError, NoSource, takes_none
-from gnomon.native.words import Words
+from gnomon.native.helpers import every
+from gnomon.native.kept import ALWAYS, NoSource, name_of, stamp
+from gnomon.native.kinds import GIVEN, PLAIN, RAW, Kind, KitError, takes_none
 from gnomon.runtime import fields
 
-ALWAYS = (None, True, False, AttributeError, IndexError, TypeError, ValueError)
 _HINTS = """!0 = !{!"branch_weights", i32 1, i32 4000}
 !1 = distinct !{!1, !2}
 !2 = !{!"llvm.loop.unroll.disable"}
 """
 _EMPTY: Any = {"returns": None} | ({"type_params": []} if sys.version_info >= (3, 12) else {})
-_SHORT = 40  # lines of a function that is written where it is called
+_SHORT = 40
 _CALLED = re.compile(r"@(Py\w+)\(")
 
 
@@ -92,6 +90,7 @@ class Unit:
         """An object in the text: by where it is found again."""
         if thing is None or thing is True or thing is False:
             return f"@{thing}"
+        shown = space.get("__meant__", {}).get(shown, shown)
         if isinstance(thing, str):
             return self._thing(sys.intern(thing), "", repr(thing))
         return self._thing(thing, space["__name__"], shown)
@@ -121,7 +120,7 @@ class Unit:
         head += [
             f"declare {r} @{name}({', '.join(a)})\n" for name, (r, a) in self._declared.items()
         ]
-        return "".join([*head, taking(), *self._texts.values(), *parts, *entries, _HINTS])
+        return "".join([*head, every(), *self._texts.values(), *parts, *entries, _HINTS])
 
     def _relied(self) -> dict[str, Any]:
         return {
@@ -136,25 +135,11 @@ class Unit:
 
 def _inlined(text: str, parts: Sequence[str]) -> str:
     """A function that is to be part of those who call it, if it is short, or one alone does."""
-    head, _, _ = text.partition(" nounwind {")
+    head, _, _ = text.partition(" nounwind optsize {")
     name = head[head.index("@") : head.index("(")]
     calls = sum(part.count(f"{name}(") for part in parts) - 1  # one is its own head
     short = text.count("\n") < _SHORT
     return text.replace(" nounwind", " alwaysinline nounwind", 1) if calls <= 1 or short else text
-
-
-def name_of(thing: Any) -> str:
-    """The name in the text of what is always known."""
-    return str(getattr(thing, "__name__", thing))
-
-
-def stamp(file: str) -> list[Any]:
-    """What tells one content of a file from another."""
-    try:
-        about = os.stat(file)  # noqa: PTH116  half the time of Path.stat
-    except OSError:
-        return [file]
-    return [file, about.st_size, about.st_mtime_ns, about.st_ino]
 
 
 @functools.lru_cache(maxsize=64)
@@ -182,7 +167,7 @@ def _source(function: Any) -> ast.FunctionDef:
         place = f"{code.co_filename}:{code.co_firstlineno}"
         raise KitError(f"{place}: {function.__qualname__} is no function of the module", True)
     try:
-        found = _definitions(code.co_filename).get((function.__name__, code.co_firstlineno))
+        found = _definitions(code.co_filename).get((code.co_name, code.co_firstlineno))
     except OSError as error:
         raise NoSource from error
     if found is None or _bytecode(found) != (code.co_code, code.co_names, code.co_varnames):
@@ -190,10 +175,11 @@ def _source(function: Any) -> ast.FunctionDef:
     return found
 
 
+@functools.lru_cache(maxsize=256)
 def _bytecode(tree: ast.FunctionDef) -> tuple[bytes, tuple[str, ...], tuple[str, ...]]:
     """What tells the source of a function from another."""
     bare = ast.FunctionDef(tree.name, tree.args, tree.body, [], **_EMPTY)
-    module = ast.Module([ast.fix_missing_locations(ast.copy_location(bare, tree))], [])
+    module = ast.Module([ast.copy_location(bare, tree)], [])
     flags = __future__.annotations.compiler_flag
     whole = compile(module, "<source>", "exec", flags, dont_inherit=True)
     (code,) = (x for x in whole.co_consts if isinstance(x, CodeType))
@@ -211,6 +197,7 @@ class Entry(Calls):
         """The function's text; it has the name of the one in Python."""
         made, name = self.made_of, self.function.__name__
         first = int(self.as_method)
+        self.fixed = len(made.names) - first - (GIVEN in made.kinds)  # arguments that there must be
         self.bare = self.as_method and len(made.names) == 1  # a method without arguments gets none
         checks = "" if self.bare else self._check(first)
         values = [self._argument(k) for k in range(len(made.names))]
@@ -222,7 +209,7 @@ class Entry(Calls):
             status = self.status(text, made.returns, made.facts.fails)
             self.result(self.take(self.boxed(status)))
         given = "ptr %self, ptr %args" + ("" if self.bare else ", i64 %count")
-        return f"{checks}define ptr @{name}({given}) nounwind {{\n{self.finish()}\n}}\n"
+        return f"{checks}define ptr @{name}({given}) nounwind optsize {{\n{self.finish()}\n}}\n"
 
     def _object(self, text: str) -> None:
         if self.made_of.facts.lends:
@@ -241,7 +228,12 @@ class Entry(Calls):
     def _argument(self, k: int) -> Value:
         """What Python gives, in the form that the native function takes."""
         kind, name = self.made_of.kinds[k], self.made_of.names[k]
-        if kind.cls is Words:
+        if kind == GIVEN:
+            start = self.value(f"getelementptr ptr, ptr %args, i64 {self.fixed}")
+            half = self.value(f"insertvalue {GIVEN.llvm} poison, ptr {start}, 0")
+            more = self.value(f"sub i64 %count, {self.fixed}")
+            return Value(self.value(f"insertvalue {GIVEN.llvm} {half}, i64 {more}, 1"), GIVEN)
+        if kind.cls in RAW:
             raise KitError(f"{self.function.__name__}: {name!r}: Python gives no Words")
         if kind.llvm in PLAIN:
             return self.unboxed(Value(self._given(k), Kind("ptr", kind.cls)))
@@ -254,8 +246,10 @@ class Entry(Calls):
         """
         made, name = self.made_of, self.function.__name__
         fine, look, rows = self.label(), self.label(), []
-        self._unless(self.value(f"icmp ne i64 %count, {len(made.names) - first}"), look)
-        for k in range(first, len(made.names)):
+        several = GIVEN in made.kinds
+        wrong = f"icmp {'slt' if several else 'ne'} i64 %count, {self.fixed}"
+        self._unless(self.value(wrong), look)
+        for k in range(first, first + self.fixed):
             kind, none = (
                 made.kinds[k],
                 takes_none(self.function.__annotations__[made.names[k]], self.space),
@@ -275,7 +269,10 @@ class Entry(Calls):
         self.go(fine)
         self.at(look)
         table = f'@"checks.{name}"'
-        fits = self.call("kit.fits", "i1", ("ptr", "%args"), ("i64", "%count"), ("ptr", table))
+        count = "%count"
+        if several:
+            count = self.call("llvm.smin.i64", "i64", ("i64", "%count"), ("i64", str(self.fixed)))
+        fits = self.call("kit.fits", "i1", ("ptr", "%args"), ("i64", count), ("ptr", table))
         self.check(self.value(f"xor i1 {fits}, true"))
         self.go(fine)
         self.at(fine)

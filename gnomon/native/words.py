@@ -9,18 +9,23 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable
+from types import FunctionType
 from typing import Annotated, Any, TypeVar
 
-from gnomon.record import Frozen
+from gnomon.lock import exclusive
+from gnomon.record import whole as whole  # noqa: PLC0414  a word of native functions
 from gnomon.runtime.native import Block
 
 T = TypeVar("T")
-C = TypeVar("C", bound=type[Any])
 F = TypeVar("F", bound=Callable[..., Any])
 #: an integer as the object that it is: passed on without being read; `int` is 64 bits of a register
 Boxed = Annotated[int, "boxed"]
 
+#: the `*rest` of a function, as those take it that are given it
+Given = Annotated[tuple[Any, ...], "given"]
+
 MOST = 1024  # words that `scratch` gives
+_claiming = exclusive()
 _MASK, _SIGN = (1 << 64) - 1, 1 << 63
 
 
@@ -30,18 +35,14 @@ def native(function: F) -> F:
     return function
 
 
-def whole(cls: C) -> C:
-    """A class of which all slots are set, to what they are said to be, before anybody sees one.
-
-    Native code then does not look whether they are.
-
-    Raises:
-        TypeError: its instances do not refuse assignments, so that it cannot promise that.
-    """
-    if not issubclass(cls, Frozen):
-        raise TypeError(f"{cls.__name__}: a whole class is a Frozen one")
-    cls.whole = cls  # type: ignore[attr-defined]  # not its subclasses
-    return cls
+def variant(function: Any, name: str, doc: str | None, **meant: str) -> Any:
+    """A native function under another name, some of whose names mean what the texts given do."""
+    space = function.__globals__
+    found = {word: eval(text, space) for word, text in meant.items()}
+    made: Any = FunctionType(function.__code__, {**space, **found, "__meant__": meant}, name)
+    made.__annotations__, made.__doc__ = function.__annotations__, doc
+    made.__qualname__ = name
+    return native(made)
 
 
 def wrapped(number: int) -> int:
@@ -82,8 +83,29 @@ class Words:
         return 0 if self._block is None else len(self._block.words)
 
 
+class Ints(Words):
+    """Integers of 32 bits with a sign, in native memory.
+
+    >>> w = scratch(1)
+    >>> w[0] = 5 << 32 | 7
+    >>> sorted(Ints(w.address)[k] for k in range(2))
+    [5, 7]
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, index: int) -> int:
+        return ctypes.c_int32.from_address(self.address + 4 * index).value
+
+    def __setitem__(self, index: int, number: int) -> None:
+        ctypes.c_int32.from_address(self.address + 4 * index).value = wrapped(number)
+
+    def __add__(self, count: int) -> Ints:
+        return Ints(self.address + 4 * count, self._block)
+
+
 def scratch(count: int) -> Words:
-    """New words, gone when the function ends that asked for them; it does so in no loop.
+    """New words of any contents, gone when the function ends; it asks for them in no loop.
 
     Raises:
         ValueError: there are more than `MOST`, or less than none.
@@ -101,6 +123,49 @@ def call(address: int, *arguments: int) -> int:
     return answer
 
 
+def call_aside(address: int, block: int) -> None:
+    """Call `void f(void *)` there while other threads of Python's may run."""
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)(block)
+
+
+def claim(word: Words) -> bool:
+    """Set a word that is 0 to 1, at once for all threads; whether it was 0.
+
+    >>> word = scratch(1)
+    >>> claim(word), claim(word)
+    (True, False)
+    """
+    with _claiming:
+        free = not word[0]
+        if free:
+            word[0] = 1
+        return free
+
+
+def there(address: int) -> Any:
+    """The object at an address, as `id` gives it: one that lives.
+
+    >>> there(id(call)) is call
+    True
+    """
+    return ctypes.cast(address, ctypes.py_object).value
+
+
+def keep_alive(thing: object) -> None:
+    """A variable keeps what it holds until here: native code lets go of it after its last use."""
+
+
+def word(number: int) -> int:
+    """An integer of 64 bits with a sign.
+
+    Raises:
+        OverflowError: it has more.
+    """
+    if wrapped(number) != number:
+        raise OverflowError("an integer has more than 64 bits")
+    return number
+
+
 def double_bits(number: float) -> int:
     """The bits of a number.
 
@@ -112,13 +177,12 @@ def double_bits(number: float) -> int:
 
 
 def single_bits(number: float) -> int:
-    """The bits of a number as a single float, to which it is rounded; it fits in one.
+    """The bits of a number as a single float, to which it is rounded.
 
     >>> hex(single_bits(1.0))
     '0x3f800000'
     """
-    bits: int = struct.unpack("i", struct.pack("f", number))[0]
-    return bits
+    return ctypes.c_int32.from_buffer(ctypes.c_float(number)).value
 
 
 def popped(items: list[T]) -> T | None:

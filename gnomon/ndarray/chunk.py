@@ -44,7 +44,7 @@ class Chunk(Var):
 
     def _hold(self, address: int, ctx: Context, owner: Any, nbytes: int, shared: bool) -> None:
         """Set all slots: by native code from now on, where there may be such."""
-        (Chunk._hold,) = methods(Chunk, held)  # type: ignore[method-assign]
+        (Chunk._hold,) = methods((Chunk, held))  # type: ignore[method-assign]
         self._hold(address, ctx, owner, nbytes, shared)
 
 
@@ -159,6 +159,6 @@ _ways: list[Any] = []  # what `_natively` gave
 
 def _natively() -> list[Any]:
     """How chunks are made from now on: natively, where that may be, as they are given back then."""
-    (Pooled.__del__,) = methods(Pooled, forget)  # type: ignore[attr-defined]
+    (Pooled.__del__,) = methods((Pooled, forget))  # type: ignore[attr-defined]
     _ways[:] = served(taken, pooled)
     return _ways

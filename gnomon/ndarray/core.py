@@ -260,7 +260,7 @@ def serve() -> None:
     """From now on arrays get their memory by native code, where there may be such."""
     (made,) = served(array_on)
     Array._at = staticmethod(made)  # type: ignore[method-assign]
-    ways = methods(Array, settle_on, unsettle)
+    ways = methods((Array, settle_on), (Array, unsettle))
     Array._settle, Array._unsettle = ways  # type: ignore[method-assign]
 
 

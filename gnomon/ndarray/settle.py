@@ -131,6 +131,6 @@ def wait_to_read(array: Array) -> None:
 @once
 def native_wait() -> None:
     """From now on arrays are waited for by native code, where there may be such."""
-    (made,) = methods(Array, wait_to_read)
+    (made,) = methods((Array, wait_to_read))
     if made is not wait_to_read:
         Array.wait_to_read = made  # type: ignore[method-assign]

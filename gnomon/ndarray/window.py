@@ -435,7 +435,7 @@ def emptied(window: Window, again: bool) -> None:
 
 def serve() -> None:
     """From now on windows change by native code, where there may be such."""
-    made = methods(Window, reopened, entered, emptied)
+    made = methods((Window, reopened), (Window, entered), (Window, emptied))
     Window.open, Window.enter, Window.empty = made  # type: ignore[method-assign]
 
 

@@ -19,30 +19,27 @@ from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.pattern import EPOCH
 from gnomon.expr.rewrite import with_children
 from gnomon.expr.term import compute_dtype
-from gnomon.native.method import Method, bound, for_good, native_code
+from gnomon.native.serve import binding
 from gnomon.plan.cut import overlap, reach
 from gnomon.plan.statement import identity
-from gnomon.runtime import jit, threads
-from gnomon.runtime.fields import field, type_offset
+from gnomon.runtime import threads
+from gnomon.runtime.fields import field
 from gnomon.runtime.kernel import bits
 from gnomon.runtime.launch_code import (
     ADDRESS,
     DOUBLE,
     FLOAT,
     INTEGER,
-    LAUNCH,
     MOST,
     OBJECT,
     SAME,
-    START,
     TWIN,
+    launch,
 )
 from gnomon.runtime.native import Block, ffi
-from gnomon.runtime.once import once
 from gnomon.runtime.program import Step
 from gnomon.runtime.template import KEPT_BYTES, Template
 
-OWNER = "owner"  # what a buffer calls whoever keeps its memory
 HELD = 40_000  # work (see `kernel.GRAIN`) below which it does not pay to let others run meanwhile
 NUMBERS = 60  # that can be told apart in a template
 T = TypeVar("T")
@@ -162,7 +159,7 @@ class Launch:
         recipe, tables = self._recipe(work, regions)
         self._keep = (recipe, tables, work.reading)  # not the operands, which may be large
         self.recipe = recipe.address
-        self.call = _bound(recipe.address)
+        self.call: Callable[..., bool | None] = binding(launch)(recipe.address)
 
     def _recipe(self, work: Work, regions: Regions) -> tuple[Block, list[Block]]:
         """The words of the recipe, and the tables that it points to."""
@@ -184,7 +181,6 @@ class Launch:
             step.status.address if step.status else _fine.address,
             step.work > HELD,
             0,
-            named(OWNER),
         ]
         return Block(words), tables
 
@@ -338,17 +334,3 @@ def kind_of(scalar: Scalar) -> int:
     """How native code writes a number of this dtype."""
     dtype = compute_dtype(scalar.dtype)
     return INTEGER if dtype.kind != "f" else DOUBLE if dtype.size == 8 else FLOAT
-
-
-# -- the native side --------------------------------------------------------------------------
-
-
-@once
-def _method() -> tuple[jit.Module, Method]:
-    code = native_code(START + LAUNCH, {"type": type_offset()}, {})
-    return for_good((code, Method("launch", code.address("launch"))))
-
-
-def _bound(recipe: int) -> Callable[..., bool | None]:
-    """`launch` with this recipe."""
-    return bound(_method()[1], recipe)

@@ -20,6 +20,7 @@ from gnomon.plan.statement import Store, identity
 from gnomon.record import put
 from gnomon.runtime import device as devices
 from gnomon.runtime import look, quick
+from gnomon.runtime.quick_tensor import Handle
 from gnomon.shadow.assign import assign, divto, minusto, modular, multo, plusto, saveto
 from gnomon.shadow.stream import Stream
 from gnomon.shape import Shape, prod
@@ -29,7 +30,7 @@ Slice: TypeAlias = slice
 Key: TypeAlias = int | Slice
 
 
-class Tensor(Buffer):
+class Tensor(Handle):
     """Data with a shape and a stride for each axis; it never frees what it did not make.
 
     `data` is anything with `__dlpack__`, `__array_interface__` or the buffer protocol; nothing is
@@ -50,8 +51,7 @@ class Tensor(Buffer):
         DeviceError: there is no such device.
     """
 
-    __slots__ = ("stream_",)
-    stream_: Stream | None
+    __slots__ = ()
 
     def __init__(
         self,

@@ -9,16 +9,23 @@ from typing import Any, ClassVar, Final, cast
 
 from gnomon.native.words import (
     Boxed,
+    Given,
+    Ints,
     Parts,
     Words,
     call,
+    claim,
     double_bits,
+    keep_alive,
     native,
     new,
     popped,
     scratch,
     single_bits,
+    there,
+    variant,
     whole,
+    word,
     wrapped,
 )
 from gnomon.record import Frozen, put, put_all
@@ -334,6 +341,90 @@ def entitled(leaf: Leaf, k: int) -> object:
     return (explode(k), leaf.name, k)
 
 
+@native
+def given(k: int, *rest: object) -> object:
+    found = counted(rest)
+    if k >= 0:
+        found = (found, rest[k])
+    return (found, len(rest), explode(k, *rest) if len(rest) == 0 else explode(k))
+
+
+@native
+def counted(rest: Given) -> tuple[object, ...]:
+    made: list[object] = []
+    for k in range(len(rest)):
+        one = rest[k]
+        made.append((one, k))
+    return (made, len(rest))
+
+
+@native
+def tried(x: Node, k: int, leaf: object) -> object:
+    made: object = None
+    try:
+        made = (x.leaf, explode(k))
+        made = (made, explode(k, leaf) if k > 3 else leaf)
+        x.leaf = made
+    except KeyError:
+        made = (made, k)
+    for n in range(3):
+        try:
+            if n == k:
+                break
+            made = (made, x.items[n], word(x.big))
+        except OverflowError:
+            made = explode(made)
+        if n == 2:
+            continue
+    try:
+        return (made, x.items[k])
+    except IndexError:
+        return made
+
+
+@native
+def addresses(x: Node, n: int) -> object:
+    words = scratch(8)
+    words[0] = id(x)
+    words[1] = id(x.leaf)
+    words[2] = words[3] = 0
+    free = claim(words + 2)
+    halves = Ints(words.address)
+    halves[6] = n << 33 | n
+    half = halves + 6
+    held = x.leaf
+    number = float(cast(Any, x.big)) if n > 2 else None
+    x.leaf = explode(n)
+    keep_alive(held)
+    return (
+        there(words[0]),
+        free,
+        claim(words + 2),
+        half[0],
+        halves[7],
+        number,
+        words[1] == id(held),
+    )
+
+
+@native
+def put_by_name(x: Node, name: str, leaf: object) -> object:
+    made = new(cast(type, type(x)))
+    object.__setattr__(x, "right", None)
+    object.__setattr__(x, name, (leaf, x.leaf))
+    object.__setattr__(x, "leaf", made)
+    return (leaf, x.right)
+
+
+@native
+def passed_on(x: Node, *rest: object) -> object:
+    return MEANT(x, *rest) if x.flag else MEANT(x)
+
+
+MEANT: Any = None
+meant = variant(passed_on, "meant", "What it says.", MEANT="explode")
+
+
 def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
     """Arguments for one of the functions."""
     small = lambda: chance.randrange(-1, 7)  # noqa: E731
@@ -356,6 +447,11 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
         "moved": lambda: (
             [Pair(Leaf(1), x, 3) for x in leaves(chance)], Leaf(2), chance.choice([1, 2**80])
         ),
+        "given": lambda: (small(), *leaves(chance)),
+        "tried": lambda: (node(chance), max(0, small()), leaf),
+        "addresses": lambda: (node(chance), small()),
+        "put_by_name": lambda: (node(chance), chance.choice(["left", "other", "leaf"]), leaf),
+        "meant": lambda: (node(chance), *leaves(chance)),
         "pairs": lambda: ([Pair(Leaf(1), x, small()) for x in (*leaves(chance), None)], small()),
     }  # fmt: skip
     return makers[function.__name__]()
@@ -363,5 +459,5 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
 
 ALL = (
     arithmetic, logic, loops, slots, made_new, lists, tables, keys, calls, methods, classes,
-    numbers, swaps, passes, moved, pairs,
+    numbers, swaps, passes, moved, pairs, given, tried, addresses, put_by_name, meant,
 )  # fmt: skip

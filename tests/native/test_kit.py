@@ -249,7 +249,7 @@ def test_methods():
     class Other(Node):
         __slots__ = ()
 
-    (made,) = methods(Node, samples.passes)
+    (made,) = methods((Node, samples.passes))
     Node.passes = made
     try:
         x = samples.node(random.Random(3))
@@ -297,7 +297,10 @@ REFUSED = {
     ),
     "def f(x: int) -> object:\n    x = []\n    return x": (2, "a number is needed, not list"),
     "def f(x: int) -> object:\n    y = 1\n    y = 2.5\n    return y": (3, "a plain int"),
-    "def f(*x: int) -> object:\n    return x": (1, "parameters"),
+    "def f(*x: int) -> object:\n    return x": (2, "an object is needed"),
+    "def f(**x: int) -> object:\n    return x": (1, "parameters"),
+    "def f(x: object, *y: object) -> object:\n    return f(*y)": (2, "behind one argument"),
+    "def f(x: object, y: object) -> object:\n    return x(y, *y)": (2, "`*` is for"),
     "def f(x: int) -> object:\n    return nobody(x)": (2, "no 'nobody' is known"),
     "def f(x: int) -> object:\n    return f(x)": (2, "calls itself"),
     "def f(x: int) -> object:\n    return 1 < x < 3": (2, "in a row"),

@@ -379,7 +379,7 @@ def test_what_a_function_gives_back_is_not_made_anew():
 def test_more_arguments_than_the_stack_holds():
     a = TensorContainer((3,), init=1.0)
     for method in (Tensor.__add__, Tensor.__getitem__, Tensor.__iadd__):
-        with pytest.raises(TypeError, match="1000001 were given"):
+        with pytest.raises(TypeError, match="1000000 were given"):
             method(a, *[1.0] * 1_000_000)
     with pytest.raises(TypeError, match="1000000"):
         fn.exp(*[1.0] * 1_000_000)
