@@ -1,9 +1,13 @@
 """Processes that make batches.
 
-Each worker has a pipe of its own: it is sent the numbers of a batch's samples, and sends back the
-batch or what went wrong. A batch goes to the worker that has the least to do. A worker that dies,
-raises, or is too slow, ends the epoch with an error that names it; then all workers are ended, and
-the next epoch starts new ones.
+Each worker has two pipes of its own: by one it is sent the numbers of a batch's samples, by the
+other it sends back the batch or what went wrong. A batch goes to the worker that has the least to
+do. A worker that dies, raises, or is too slow, ends the epoch with an error that names it; then all
+workers are ended, and the next epoch starts new ones.
+
+The parent never waits to send: what a pipe does not hold yet is kept, and sent when the parent next
+looks. So a worker needs no thread that takes tasks in, which would want the interpreter lock amidst
+its work. It has one that sleeps until the parent ends.
 """
 
 from __future__ import annotations
@@ -23,7 +27,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
-from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +34,8 @@ import numpy as np
 from gnomon import random as draws
 from gnomon.base import GnomonError
 from gnomon.gluon.data import shared
+
+_LOOK = 0.01  # seconds after which tasks are sent on that a pipe did not hold
 
 Batchify = Callable[[Sequence[Any]], Any]
 
@@ -51,11 +56,31 @@ class Failure(NamedTuple):
 
 
 class Worker:
-    """A process, its pipe, and the batches that it was asked for."""
+    """A process, its pipes, and the batches that it was asked for; `unsent` are bytes of tasks."""
 
-    def __init__(self, number: int, process: Any, pipe: Connection) -> None:
-        self.number, self.process, self.pipe = number, process, pipe
+    def __init__(self, number: int, process: Any, tasks: Connection, answers: Connection) -> None:
+        self.number, self.process, self.tasks, self.answers = number, process, tasks, answers
         self.asked: deque[int] = deque()
+        self.unsent = b""
+        os.set_blocking(tasks.fileno(), False)
+
+    def ask(self, task: Task) -> None:
+        """Have a batch made.
+
+        Raises:
+            OSError: the process has ended.
+        """
+        self.asked.append(task.number)
+        self.unsent += pickle.dumps(task)
+        self.send()
+
+    def send(self) -> None:
+        """Send of the tasks what the pipe holds; OSError where the process has ended."""
+        try:
+            while self.unsent:
+                self.unsent = self.unsent[os.write(self.tasks.fileno(), self.unsent) :]
+        except BlockingIOError:
+            pass
 
     def __str__(self) -> str:
         return f"worker {self.number} (process {self.process.pid})"
@@ -70,15 +95,17 @@ class Pool:
         self._folder = shared.folder()
         self.workers: list[Worker] = []
         self._close = weakref.finalize(self, _end, self.workers, self._folder)
-        pipes: list[Connection] = []
+        mine: list[Connection] = []
         for number in range(count):
-            mine, theirs = context.Pipe()
-            pipes.append(mine)
-            args = theirs, list(pipes), dataset, batchify, self._folder
+            asked, tasks = context.Pipe(duplex=False)
+            answers, told = context.Pipe(duplex=False)
+            mine += [tasks, answers]
+            args = asked, told, list(mine), dataset, batchify, self._folder
             process = context.Process(target=_work, args=args, daemon=True)
             process.start()
-            theirs.close()
-            self.workers.append(Worker(number, process, mine))
+            asked.close()
+            told.close()
+            self.workers.append(Worker(number, process, tasks, answers))
 
     def close(self) -> None:
         """End all workers and drop what they have made."""
@@ -92,9 +119,8 @@ class Pool:
     def ask(self, task: Task) -> None:
         """Have a batch made."""
         worker = min(self.workers, key=lambda each: len(each.asked))
-        worker.asked.append(task.number)
         try:
-            worker.pipe.send(task)
+            worker.ask(task)
         except OSError:
             raise self._died(worker) from None
 
@@ -108,9 +134,10 @@ class Pool:
         """
         until = time.monotonic() + timeout
         sentinels = {worker.process.sentinel: worker for worker in self.workers}
-        pipes = {worker.pipe: worker for worker in self.workers}
+        pipes = {worker.answers: worker for worker in self.workers}
         while (left := until - time.monotonic()) > 0:
-            ready = wait([*pipes, *sentinels], left)
+            is_sent = all(map(self._has_sent, self.workers))
+            ready = wait([*pipes, *sentinels], left if is_sent else min(left, _LOOK))
             for each in ready:
                 if isinstance(each, Connection):
                     return self._taken(pipes[each])
@@ -118,9 +145,18 @@ class Pool:
                 raise self._died(sentinels[each])
         raise self._late(number, timeout)
 
+    def _has_sent(self, worker: Worker) -> bool:
+        """Whether all tasks of a worker are sent, now at the latest."""
+        if worker.unsent:
+            try:
+                worker.send()
+            except OSError:
+                return True  # it has ended, which its sentinel tells
+        return not worker.unsent
+
     def _taken(self, worker: Worker) -> tuple[int, Any]:
         try:
-            found = worker.pipe.recv()
+            found = worker.answers.recv()
         except (EOFError, OSError):
             raise self._died(worker) from None
         number = worker.asked.popleft()
@@ -164,7 +200,8 @@ def _told(worker: Worker, number: int, failure: Failure) -> BaseException:
 def _end(workers: list[Worker], folder: str) -> None:
     """End processes, and remove what they left."""
     for worker in workers:
-        worker.pipe.close()
+        worker.tasks.close()
+        worker.answers.close()
     for worker in workers:
         if worker.process.is_alive():
             worker.process.kill()
@@ -173,35 +210,41 @@ def _end(workers: list[Worker], folder: str) -> None:
 
 
 def _work(
-    pipe: Connection, others: list[Connection], dataset: Any, batchify: Batchify, folder: str
+    asked: Connection,
+    told: Connection,
+    others: list[Connection],
+    dataset: Any,
+    batchify: Batchify,
+    folder: str,
 ) -> None:
-    """What a worker does until its pipe is closed."""
+    """What a worker does until its pipes are closed."""
     for other in others:  # of the parent; held here, they would never be closed
         other.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     if "cv2" in sys.modules:
         sys.modules["cv2"].setNumThreads(0)  # its threads are not in this process
-    tasks: SimpleQueue[Task] = SimpleQueue()
-    threading.Thread(target=_listen, args=(pipe, tasks, folder), daemon=True).start()
-    while True:
-        answer = _answer(tasks.get(), dataset, batchify, folder)
-        try:
-            pipe.send_bytes(answer)
-        except OSError:  # the parent is gone: `_listen` ends this process
-            return
-
-
-def _listen(pipe: Connection, tasks: SimpleQueue[Task], folder: str) -> None:
-    """Take tasks in at once, so that the parent never waits to send; end with the parent.
-
-    A parent that was killed has not removed the folder: its memory would stay taken.
-    """
-    try:
+    threading.Thread(target=_end_with_parent, args=(folder,), daemon=True).start()
+    with os.fdopen(os.dup(asked.fileno()), "rb") as tasks:
         while True:
-            tasks.put(pipe.recv())
-    except (EOFError, OSError):
-        shutil.rmtree(folder, ignore_errors=True)
-        os._exit(0)
+            try:
+                task = pickle.load(tasks)
+                told.send_bytes(_answer(task, dataset, batchify, folder))
+            except (EOFError, OSError):  # the parent is gone, or done
+                _leave(folder)
+
+
+def _end_with_parent(folder: str) -> None:
+    """Sleep until the parent ends, which may have been killed: then the folder is there still."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        _leave(folder)
+
+
+def _leave(folder: str) -> None:
+    """End this process, and give the memory of batches back."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
 
 
 def _answer(task: Task, dataset: Any, batchify: Batchify, folder: str) -> Any:
