@@ -280,6 +280,13 @@ SETTINGS = {
             "Whether the profiler runs from the start, and writes its file at the end.",
         ),
         Setting(
+            "streams",
+            bool,
+            True,
+            ("GNOMON_STREAMS",),
+            "Whether long native work runs behind the program; off, where it is pushed.",
+        ),
+        Setting(
             "programs",
             bool,
             True,

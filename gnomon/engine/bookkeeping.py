@@ -50,10 +50,11 @@ class Books:
     """What stands in the books, in slots, where native code finds it."""
 
     __slots__ = (
-        "_briefly", "_bulk", "_bulking", "_cpu_context", "_deferred", "_hiring", "_lane", "_late",
+        "_behind", "_briefly", "_bulk", "_bulking", "_cpu_context", "_deferred", "_hiring", "_lane", "_late",
         "_local", "_lock", "_observer", "_pending", "_poisoned", "_ready", "_settled", "_sleepers",
     )  # fmt: skip
 
+    _behind: deque[Job]  # what runs behind the program, in its order
     _briefly: bool  # kernels of `run_brief` are not to be joined by others now
     _bulk: Bulk | None  # what a bulk scope holds back
     _bulking: bool  # whether any thread asks for bulk
@@ -82,6 +83,7 @@ class Bookkeeping(Books, ABC):
         self._pending = 0
         self._settled = 0
         self._ready: deque[Job] = deque()
+        self._behind = deque()
         self._bulk = self._late = None
         self._sleepers = []
         self._failures: list[Failure] = []

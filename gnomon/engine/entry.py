@@ -35,7 +35,7 @@ Turns = Callable[[Any, Lane, ThreadState], Any]
 
 _SLOTS: dict[type, tuple[str, ...]] = {
     Books: (
-        "_bulk", "_bulking", "_cpu_context", "_deferred", "_hiring", "_lane", "_late", "_local",
+        "_behind", "_bulk", "_bulking", "_cpu_context", "_deferred", "_hiring", "_lane", "_late", "_local",
         "_lock", "_observer", "_pending", "_ready", "_settled", "_sleepers",
     ),
     Job: (

@@ -66,6 +66,8 @@ class Execution(Bookkeeping):
         """
         if self._observer is not None or self._bulk is not None or self._late is not None:
             return False
+        if self._behind:
+            self._collect()
         with self._lock:
             for var in const:
                 if var.writer is not None or var.queue or var.failure is not None:
@@ -108,9 +110,14 @@ class Execution(Bookkeeping):
         """
         if self._observer is not None or self._bulk is not None or self._late is not None:
             return False
+        if self._behind:
+            self._collect()
         if self._briefly:  # a kernel runs on variables that it does not hold
             return False
         return strike(read, written, integers, holders)
+
+    def _collect(self) -> None:
+        """Settle what has ended behind the program."""
 
     def _execute(self, job: Job, state: ThreadState) -> bool:
         """Run a ready job's function here; False where its `on_complete` is still to come."""

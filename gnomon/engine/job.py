@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from gnomon.base import EngineError, complaint
 from gnomon.engine.failure import Failure, Site
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from _thread import LockType
 
     from gnomon.context import Context
+    from gnomon.runtime.stream import Task
 
 Function = Callable[..., Any]
 
@@ -31,7 +32,9 @@ WAITING: Final = 1  # blocked by others on at least one variable
 READY: Final = 2  # holds all its variables: in a lane, running, or open until on_complete
 DONE: Final = 3
 HERE: Final = 4  # holds all its variables, and lies in the backlog of one thread
+BEHIND: Final = 5  # in the stream; it may wait for others there (see `behind.py`)
 
+_STATES = ("new", "waiting", "ready", "done", "here", "behind")
 PROMISED = attrgetter("promised")
 _new = object.__new__
 
@@ -72,6 +75,24 @@ class Repeatable:
 
     def __call__(self, run_ctx: RunContext) -> None:
         self.fn(run_ctx)
+
+
+class Native(Protocol):
+    """A function that is native work, which may run in the stream in the place of being called.
+
+    `is_long`: whether that is worth it. `task` gives that work, None where Python must do some of
+    it. `done` is filled when it is on its way, or done.
+    """
+
+    resumable: bool
+    done: list[Any]
+
+    @property
+    def is_long(self) -> bool: ...
+
+    def task(self) -> Task | None: ...
+
+    def __call__(self, run_ctx: RunContext) -> None: ...
 
 
 class Operator:
@@ -153,6 +174,7 @@ class Job:
         "priority",
         "site",
         "state",
+        "task",
     )
 
     fn: Any
@@ -171,6 +193,7 @@ class Job:
     blockers: int  # how many variables it still queues for; from its admission on
     outer: Job | None  # the job in whose function this one runs on one thread; while it runs
     gate: LockType  # of whoever sleeps until it is done; only where somebody may
+    task: Task | None  # of the stream; only where it was to go there
 
     @property
     def name(self) -> str:
@@ -178,7 +201,7 @@ class Job:
         return self.label or name_of(self.fn)
 
     def __repr__(self) -> str:
-        return f"Job({self.name}, {('new', 'waiting', 'ready', 'done', 'here')[self.state]})"
+        return f"Job({self.name}, {_STATES[self.state]})"
 
     def poison(self, failure: Failure) -> None:
         """Mark all that this job writes as not computed."""

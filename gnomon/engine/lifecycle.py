@@ -18,6 +18,7 @@ import atexit
 import logging
 import weakref
 from operator import attrgetter
+from typing import Any
 
 from gnomon.base import EngineError
 from gnomon.engine.failure import Failure
@@ -27,6 +28,7 @@ from gnomon.engine.thread import shut_gate
 from gnomon.engine.waiting import Waiting
 from gnomon.lock import around_forks
 from gnomon.record import put
+from gnomon.runtime import stream
 
 log = logging.getLogger("gnomon.engine")
 
@@ -40,11 +42,15 @@ class Lifecycle(Waiting):
 
     def __init__(self) -> None:
         super().__init__()
-        _engines.add(self)
+        engines.add(self)
 
     def hold(self) -> None:
-        """Before a fork: nobody else may be in the middle of an entry, and nothing is held back."""
+        """Before a fork: nobody else may be in the middle of an entry, and nothing is held back.
+
+        What runs behind the program is finished first, so that the child has it.
+        """
         self._flush()
+        self.finish_behind()
         self._lock.acquire()
 
     def let_go(self) -> None:
@@ -82,6 +88,7 @@ class Lifecycle(Waiting):
         """At the interpreter's exit: wait for the work, or drop it with a report."""
         try:
             self._flush()
+            self.finish_behind()
             self._outwait()
         except KeyboardInterrupt:
             log.warning("interrupted at exit; dropped:\n%s", self.report())
@@ -121,29 +128,33 @@ def _left_behind(job: Job) -> Failure:
     return failure
 
 
-_engines: weakref.WeakSet[Lifecycle] = weakref.WeakSet()
+engines: weakref.WeakSet[Any] = weakref.WeakSet()
 _held: list[Lifecycle] = []
 
 
 def _before_fork() -> None:
-    _held.extend(_engines)
+    _held.extend(engines)
     for engine in _held:
         engine.hold()
+    stream.hold()
 
 
 def _after_fork_in_parent() -> None:
+    stream.let_go()
     while _held:
         _held.pop().let_go()
 
 
 def _after_fork_in_child() -> None:
+    stream.restart()
     while _held:
         _held.pop().restart()
 
 
 def _at_exit() -> None:
-    for engine in list(_engines):
+    for engine in list(engines):
         engine.finish()
+    stream.close()
 
 
 around_forks(_before_fork, _after_fork_in_parent, _after_fork_in_child)

@@ -24,7 +24,9 @@ look:
   %lane = xor i1 %no.lane, true
   %manned = call i1 @empty(ptr %engine, i64 <Books._hiring>)
   %nothing.late = call i1 @empty(ptr %engine, i64 <Books._deferred>)
-  %one = and i1 %no.late, %no.bulk
+  %alone = call i1 @empty(ptr %engine, i64 <Books._behind>)
+  %no.held = and i1 %no.late, %no.bulk
+  %one = and i1 %no.held, %alone
   %two = and i1 %manned, %nothing.late
   %three = and i1 %one, %lane
   %all = and i1 %two, %three

@@ -25,8 +25,8 @@ from typing import Any
 from gnomon import config
 from gnomon.base import EngineError
 from gnomon.context import Context, cpu
+from gnomon.engine.behind import Behind
 from gnomon.engine.bulk import Bulk, is_plain
-from gnomon.engine.engine import Engine
 from gnomon.engine.entry import Turns, in_python, native
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import HERE, WAITING, Job
@@ -41,7 +41,7 @@ _MANY = 1000  # functions, after which native code pays where there is no worker
 _DEVICE_WORKERS = 2  # a device works by itself; these only start its work
 
 
-class ThreadedEngine(Engine):
+class ThreadedEngine(Behind):
     """One set of workers for everything; `workers` of them, `config.cpu_workers` by default."""
 
     def __init__(self, workers: int | None = None) -> None:
@@ -64,6 +64,8 @@ class ThreadedEngine(Engine):
             return
         if self._late is not None:
             self._enter_here(None)
+        if self._behind:
+            self._collect()
         try:
             with self._lock:
                 if self._bulking and self._collected(job):
@@ -91,12 +93,16 @@ class ThreadedEngine(Engine):
             return
         if self._late is not None:
             self._enter_here(None)
+        if self._goes_behind(job):
+            return
         if self._settled >= _MANY and self._turns is in_python:
             self._turns = native(type(self))
         self._enter_here(job)
 
     def _enter_here(self, job: Job | None) -> None:
         """Enter a short kernel, or what was held back; run it, unless this thread runs one now."""
+        if job is None and self._behind and (late := self._late) and self._goes_behind(late):
+            return
         state = self._state()
         bouncing = state.bouncing
         try:
@@ -388,6 +394,8 @@ class ThreadedEngine(Engine):
                     self._hiring.append(state.lane)
             for lane in self._lanes.values():
                 lane.wake()
+            if self._behind:
+                self._follow()
         self._after_entry()
 
     def _relieve(self, state: ThreadState) -> None:
@@ -414,12 +422,13 @@ class ThreadedEngine(Engine):
             lane.wake()
 
     def _waiting_to_run(self) -> list[Job]:
-        return [job for lane in self._lanes.values() for job in lane.jobs()]
+        return [*self._behind, *(job for lane in self._lanes.values() for job in lane.jobs())]
 
     def restart(self) -> None:
         """After a fork, in the child: the parent's workers are none of this process's."""
         for lane in self._lanes.values():
             lane.orphaned = True
+        self._settle_behind([], None)
         super().restart()
 
 

@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from gnomon import config
@@ -76,6 +76,10 @@ class Waiting(Execution):
         if write and var.promised:
             var.keep_promises()
         self._flush()
+        if write:
+            self.let_finish((var,))
+        else:
+            self._let_writes_finish(var)
         state = self._state()
         if (var.writer is not None or var.queue or write) and not state.holds(var):
             const, mutate = ((), (var,)) if write else ((var,), ())
@@ -87,6 +91,15 @@ class Waiting(Execution):
         if failure is not None:
             failure.reported = True
             raise failure.error()
+
+    def let_finish(self, variables: Iterable[Var]) -> None:
+        """Return when no work behind the program uses any of these variables."""
+
+    def _let_writes_finish(self, var: Var) -> None:
+        """Return when no work behind the program writes a variable."""
+
+    def finish_behind(self) -> None:
+        """Return when no work is behind the program."""
 
     def _enter(self, wait: Job) -> None:
         """Enter a wait in the books, or, where an interrupt comes, take it out again."""
@@ -147,6 +160,7 @@ class Waiting(Execution):
     def _drain(self, state: ThreadState) -> None:
         """Sleep until nothing is pending."""
         while self._pending:
+            self.finish_behind()
             gate = shut_gate()
             with self._lock:
                 self._sleepers.append(gate)
@@ -179,6 +193,7 @@ class Waiting(Execution):
             period = config.get("hang_report_seconds") or math.inf
             settled, since, looks = self._settled, time.monotonic(), 0
             while not gate.acquire(timeout=min(patience(looks), period)):
+                self._collect()
                 if settled != self._settled:
                     settled, since, looks = self._settled, time.monotonic(), 0
                     continue

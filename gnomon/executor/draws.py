@@ -16,6 +16,7 @@ from gnomon.dtype import DType
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
 from gnomon.resource import generator
+from gnomon.runtime.stream import Pair
 from gnomon.shape import prod
 
 Positions = list[tuple[int, int]]
@@ -55,3 +56,11 @@ class Draws:
         """Let the kernels that run from now on draw at `positions`."""
         for state, position in zip(self._states, positions, strict=True):
             state[:] = position
+
+    def pairs(self, positions: Positions) -> list[Pair]:
+        """What `put` puts where."""
+        found = []
+        for state, position in zip(self._states, positions, strict=True):
+            first = state.__array_interface__["data"][0]
+            found += [(first + 8 * k, word) for k, word in enumerate(position)]
+        return found

@@ -22,6 +22,7 @@ from gnomon.ndarray.core import Array
 from gnomon.record import put
 from gnomon.runtime.prepare import Store, prepare
 from gnomon.runtime.program import Done, Step
+from gnomon.runtime.stream import Pair, Task
 from gnomon.runtime.template import Template
 
 
@@ -45,6 +46,10 @@ class Load:
         """Let the next run copy from `address`."""
         self._copy.place((address,))
 
+    def pairs(self, address: int) -> list[Pair]:
+        """What `put` puts where."""
+        return self._copy.pairs((address,))
+
 
 class Give:
     """The copy of a bound array into one that lies elsewhere at each run."""
@@ -65,6 +70,10 @@ class Give:
     def put(self, address: int) -> None:
         """Let the next run copy to `address`."""
         self._copy.place((address,))
+
+    def pairs(self, address: int) -> list[Pair]:
+        """What `put` puts where."""
+        return self._copy.pairs((address,))
 
 
 class Input:
@@ -158,6 +167,15 @@ class _Copy:
         if not self.done:
             self.load.put(self.source._address)
         self.load.step.run_once(self.done)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is worth to be run behind the program."""
+        return self.load.step.is_long
+
+    def task(self) -> Task:
+        """It as a task of the stream."""
+        return Task(self.load.step, self.load.pairs(self.source._address), keep=self.source)
 
 
 def hidden(home: Any) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from gnomon.engine import Var
 from gnomon.executor import arrays
 from gnomon.runtime.program import Program
+from gnomon.runtime.stream import Pair
 
 
 class Prepared:
@@ -27,14 +28,28 @@ class Prepared:
         """Whether it depends on what `var` stands for."""
         return var in self._members
 
-    def refresh(self, value: object = None) -> None:
+    def put(self, nothing: object) -> None:
+        """As `refresh`, for a round."""
+        self.refresh()
+
+    def pairs(self, nothing: object) -> list[Pair] | None:
+        """No word is put anywhere, where all is up to date for sure; else None."""
+        certain = all(v.writer is None and not v.queue for v in self.variables)
+        return [] if certain and self._is_fresh() else None
+
+    def refresh(self) -> None:
         """Make the values again, unless nothing that they are made of was written since.
 
         What others beside gnomon may write (`Chunk.shared`) counts as changed each time.
         """
-        versions = [v.version for v in self.variables]
-        if versions == self._seen and not any(map(arrays.is_shared, self.variables)):
+        if self._is_fresh():
             return
+        versions = [v.version for v in self.variables]
         self._seen = None
         self.program.run()
         self._seen = versions
+
+    def _is_fresh(self) -> bool:
+        """Whether nothing was written since the values were made."""
+        versions = [v.version for v in self.variables]
+        return versions == self._seen and not any(map(arrays.is_shared, self.variables))

@@ -16,17 +16,29 @@ from gnomon.executor import arrays
 from gnomon.executor.inputs import Give, Input, Load, own
 from gnomon.executor.program import Slot
 from gnomon.runtime.program import Done, Program, Step
+from gnomon.runtime.stream import Pair, Task, place_of
 
 BRIEF = 3_000_000  # work (see `kernel.GRAIN`) for which others may well wait: some 100 us
 KEPT = 8  # programs of a pass: with and without a batch, and for each of a few updates
 
-Put = tuple[Callable[[Any], object], Any]
+
+class Putting(Protocol):
+    """What sets numbers or addresses that differ from run to run."""
+
+    def put(self, value: Any) -> None:
+        """Set what the next run reads."""
+
+    def pairs(self, value: Any) -> list[Pair] | None:
+        """What `put` puts where, for the stream; None where it does more than that."""
+
+
+Put = tuple[Putting, Any]
 Feed = tuple[Any, Any]  # the array that is bound, and the one whose elements it gets
 Gift = tuple[Any, Any]  # the array that is bound, and a new dense one that gets its elements
 Consts = tuple[Var, ...]
 
 
-class Follower(Protocol):
+class Follower(Putting, Protocol):
     """What may follow a round in the same native call: native work and what it touches."""
 
     @property
@@ -41,9 +53,6 @@ class Follower(Protocol):
     def writes(self) -> Sequence[Var]:
         """The variables of what it writes."""
 
-    def put(self, numbers: Any) -> None:
-        """Set the numbers that the next run reads."""
-
 
 class Moving:
     """The words of a program that say where an input lies; between its runs that is at `home`."""
@@ -57,6 +66,10 @@ class Moving:
         """Let the program read at `address`."""
         for words, k, offset in self.slots:
             words[k] = address + offset
+
+    def pairs(self, address: int) -> list[Pair]:
+        """What `put` puts where."""
+        return [(place_of(words, k), address + offset) for words, k, offset in self.slots]
 
 
 class Joined(NamedTuple):
@@ -101,8 +114,8 @@ class Round:
 
     def __call__(self, run_ctx: Any) -> None:
         if not self.done:
-            for put, value in self.puts:
-                put(value)
+            for putting, value in self.puts:
+                putting.put(value)
         if not self.moved:
             self.program.run_once(self.done)
             return
@@ -113,6 +126,23 @@ class Round:
         finally:
             for moving, _ in self.moved:
                 moving.put(moving.home)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is worth to be run behind the program."""
+        return self.program.is_long
+
+    def task(self) -> Task | None:
+        """It as a task of the stream; None where something is to be made by Python before."""
+        before, after = list[Pair](), list[Pair]()
+        for putting, value in self.puts:
+            if (found := putting.pairs(value)) is None:
+                return None
+            before += found
+        for moving, address in self.moved:
+            before += moving.pairs(address)
+            after += moving.pairs(moving.home)
+        return Task(self.program, before, after, self.keep)
 
 
 class Place(NamedTuple):
@@ -149,6 +179,11 @@ class Pass:
         self._moving: dict[Input, Moving | None] = {}
         self._joined: dict[tuple[object, ...], Joined] = {(): self._own}
 
+    @property
+    def is_long(self) -> bool:
+        """Whether it is worth to be run behind the program, and so is not held back."""
+        return self._own.program.is_long
+
     def push(self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()) -> None:
         """Push a round that begins by copying `feeds`, and ends by copying `gifts`."""
         made, whole, const = self._made(feeds, puts, gifts)
@@ -180,7 +215,7 @@ class Pass:
             else:
                 load = self._loads.get(id(own(dest))) or self._load(own(dest))
                 loads.append(load)
-                puts.append((load.put, address))
+                puts.append((load, address))
         held = self._place.held
         if len(held) > len(fed):
             for other in held:
@@ -188,7 +223,7 @@ class Pass:
                     other.bring()
         key = tuple(loads)
         gives = [self._gives.get(id(x)) or self._give(x) for x, _ in gifts]
-        puts += [(give.put, x._address) for give, (_, x) in zip(gives, gifts, strict=True)]
+        puts += [(give, x._address) for give, (_, x) in zip(gives, gifts, strict=True)]
         whole = self._joined.get((*key, *gives)) or self._of(key, gives)
         const, taken = whole.const, whole.taken
         if more := [v for v in more if v not in taken]:
@@ -219,7 +254,7 @@ class Pass:
         key = (*before.loads, after)
         whole = self._joined.get(key) or self._of(before.loads, (after,))
         before.program = program = whole.program
-        before.puts.append((after.put, numbers))
+        before.puts.append((after, numbers))
         const, mutate, taken = whole.const, whole.mutate, whole.taken
         own = self._joined.get(before.loads) or self._of(before.loads, ())
         if more := [v for v in job.const[len(own.const) :] if v not in taken]:

@@ -37,7 +37,7 @@ from gnomon.executor.round import (
     loadable,
 )
 from gnomon.expr.node import Buffer
-from gnomon.runtime.program import Turn
+from gnomon.runtime.stream import Turn
 
 Vars = Mapping[int, Var]
 
@@ -90,7 +90,7 @@ class Run:
         """Push the backward pass, whose forward pass was pushed before and left its values.
 
         `feeds` are gradients of outputs, and inputs as they were; `gifts` are copied out behind.
-        Without any, and as one native call, the pass is held back: then it is what is returned.
+        Without any, and as one short native call, it is held back: then it is what is returned.
         """
         if (whole := self._pass("backward")) is None:
             for feed in feeds:
@@ -100,19 +100,22 @@ class Run:
             self._push("backward")
             _give(gifts)
             return None
-        if not gifts:
+        if not gifts and not whole.is_long:
             return whole.push_later(self._natively(feeds), [])
         whole.push(self._natively(feeds), [], gifts)
         return None
 
     def forward_backward(self, feeds: Sequence[Feed]) -> Pushed | None:
-        """Push both passes; the round where they are one native call, which is held back.
+        """Push both passes; the round where they are one short native call, which is held back.
 
         Raises:
             ShapeError: as `forward`.
         """
         if (whole := self._pass("forward and backward")) is None:
             self._begin_apart("forward and backward", feeds)
+            return None
+        if whole.is_long:
+            whole.push(*self._begun(feeds))
             return None
         return whole.push_later(*self._begun(feeds))
 
@@ -140,9 +143,9 @@ class Run:
         puts: list[Put] = []
         if self._draws:
             self._positions = self.layout.draws.reserve()
-            puts.append((self.layout.draws.put, self._positions))
+            puts.append((self.layout.draws, self._positions))
         if prepared is not None:
-            puts.append((prepared.refresh, None))
+            puts.append((prepared, None))
         return feeds, puts
 
     def _natively(self, feeds: Sequence[Feed]) -> Sequence[Feed]:
@@ -204,15 +207,23 @@ class Run:
 
     def _prepare(self) -> None:
         """Compile what is made of parameters alone, if it is not."""
-        segment = self._builder.prepare() if self._prepared is None else None
+        if self._prepared is not None:
+            return
+        self._outwait()
+        segment = self._builder.prepare()
         if segment is not None and segment.program is not None:
             reads = self._vars(segment.reads).values()
             self._prepared = Prepared(segment.program, reads)
+
+    def _outwait(self) -> None:
+        """Let programs finish: what is compiled may give the steps of others another workspace."""
+        engine.get().let_finish((self.arena.var,))
 
     def segments(self, name: str, apart: bool = False) -> tuple[Segment, ...]:
         """The segments of a pass, compiled now if they are not; `apart` one for each task."""
         key = name, apart
         if key not in self._compiled:
+            self._outwait()
             with resting():
                 self._compiled[key] = self._builder.build(self.parts[name], *key)
         return self._compiled[key]
@@ -259,7 +270,12 @@ class Run:
             writes = (self.arena.var, *self._turns)
             current.push_inline(begin, self.arena.ctx, (), writes, name=f"begin {name}")
         for segment, operator in zip(segments, operators, strict=True):
-            current.push(operator, segment.ctx)
+            program = segment.program
+            if len(segments) == 1 and program is not None:
+                one, both = Turn(program), (operator.const, operator.mutate)
+                current.push_inline(one, segment.ctx, *both, name=operator.name)
+            else:
+                current.push(operator, segment.ctx)
 
     def _push_refresh(self, prepared: Prepared) -> None:
         refresh = engine.Repeatable(lambda run_ctx: prepared.refresh())

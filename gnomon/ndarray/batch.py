@@ -16,6 +16,7 @@ from gnomon.ndarray.core import Array
 from gnomon.ndarray.layout import Layout
 from gnomon.runtime.prepare import Store, prepare
 from gnomon.runtime.program import Done, Step
+from gnomon.runtime.stream import Task
 from gnomon.runtime.template import Template
 from gnomon.shape import prod
 
@@ -97,6 +98,15 @@ class _Run:
 
     def __call__(self, _: Any) -> None:
         self.template.run(self.addresses, self.done)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is worth to be run behind the program."""
+        return self.template.is_long
+
+    def task(self) -> Task:
+        """It as a task of the stream."""
+        return self.template.task(self.addresses, self.keep)
 
 
 def flat(buffers: Sequence[Buffer]) -> list[Buffer]:

@@ -32,6 +32,7 @@ from gnomon.runtime.launch import address_of
 from gnomon.runtime.launch_code import DOUBLE, FLOAT
 from gnomon.runtime.prepare import Store, prepare
 from gnomon.runtime.program import Done
+from gnomon.runtime.stream import Task
 from gnomon.runtime.template import KEPT_BYTES, Copy, Template
 from gnomon.shape import prod
 
@@ -179,7 +180,7 @@ class Recipe(Frozen):
         put(self, "strike", None if struck is None else struck.call)
         put(self, "address", None if struck is None else struck.address)
 
-    def run(self, addresses: Sequence[int], done: Done, keep: Any, run_ctx: Any) -> None:
+    def run(self, addresses: Sequence[int], done: Done) -> None:
         """Do the work, unless it is done; the first runs are timed, to know whether it is quick."""
         if self._trials >= _TRIALS or done:
             self.template.run(addresses, done)
@@ -240,19 +241,39 @@ def dispatch(
         return
     done = [] if done is None else done
     if recipe.brief is not None:
-        task = Run(recipe.brief, addresses, done)
-        if pushed.run_brief(task, read, written, None, name):  # it asks nothing of its context
+        brief = _Brief(recipe.brief, addresses, done)
+        if pushed.run_brief(brief, read, written, None, name):  # it asks nothing of its context
             return
     mutate = dict.fromkeys(written)
     const = dict.fromkeys([var for var in read if var not in mutate])
-    task = Run(recipe.run, addresses, done, keep)
+    task = Run(recipe, addresses, done, keep)
     pushed.push_checked(task, ctx, tuple(const), tuple(mutate), name)
 
 
-class Run(partial[None]):
-    """One run of a recipe: what the engine calls; called again, it goes on where it was.
-
-    Made of a function of operands, `Done` and what is kept meanwhile.
-    """
+class _Brief(partial[None]):
+    """A brief run of a recipe, of its operands and `Done`."""
 
     resumable = True
+
+
+class Run:
+    """One run of a recipe: what the engine calls; called again, it goes on where it was."""
+
+    __slots__ = ("addresses", "done", "keep", "recipe")
+
+    resumable = True
+
+    def __init__(self, recipe: Recipe, addresses: Sequence[int], done: Done, keep: Any) -> None:
+        self.recipe, self.addresses, self.done, self.keep = recipe, addresses, done, keep
+
+    def __call__(self, run_ctx: Any) -> None:
+        self.recipe.run(self.addresses, self.done)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is worth to be run behind the program."""
+        return self.recipe.template.is_long
+
+    def task(self) -> Task:
+        """It as a task of the stream."""
+        return self.recipe.template.task(self.addresses, self.keep)

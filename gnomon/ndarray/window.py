@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from gnomon import config, engine
 from gnomon.context import Context
+from gnomon.engine.behind import is_certain
 from gnomon.lock import exclusive, reentrant
 from gnomon.native.serve import methods
 from gnomon.native.words import native, whole
@@ -60,11 +61,10 @@ _AT_HOME = _at_home(object())
 
 
 def unsure(array: Any) -> bool:
-    """Whether an array in memory is not computed yet, or could not be."""
+    """Whether an array in memory waits for others' functions, or could not be computed."""
     if array._window is not None:
         return False
-    chunk = array._chunk
-    return chunk.writer is not None or bool(chunk.queue) or chunk.failure is not None
+    return not is_certain(array._chunk)
 
 
 def alone(array: Any, window: Window) -> bool:

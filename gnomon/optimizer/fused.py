@@ -20,6 +20,7 @@ from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.ndarray.batch import Batch, flat, overlapping
 from gnomon.ndarray.layout import dense, strided
 from gnomon.runtime.prepare import Store
+from gnomon.runtime.stream import Pair
 
 _PLACE = attrgetter("_address")
 
@@ -135,6 +136,12 @@ class Bound:
             self._last = ()
             self._pack(self._memory, 0, *rates)
             self._last = rates
+
+    def pairs(self, rates: Sequence[float]) -> list[Pair]:
+        """What `put` puts where; from then on, what is in memory is not known."""
+        self._last = ()
+        words = np.array(rates, np.float64).view(np.int64).tolist()
+        return list(zip(_places(self._memory), words, strict=True))
 
 
 #: takes over an update with its rates, and says whether it did

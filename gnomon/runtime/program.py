@@ -117,6 +117,8 @@ def _timer() -> jit.Module:
 
 
 UNKNOWN = 1 << 40  # work that nobody has estimated
+LONG = 3_000_000  # work (see `kernel.GRAIN`) that is worth to be done behind the program: 100 us
+LONG_SECONDS = 100e-6
 
 
 def estimated(bytes: int, flops: int) -> int:
@@ -130,6 +132,11 @@ def estimated(bytes: int, flops: int) -> int:
     return bytes // 2 + flops // 4 if bytes or flops else UNKNOWN
 
 
+def is_long(work: int, seconds: float | None) -> bool:
+    """Whether work is worth to be done behind the program: as it was seen to take, or estimated."""
+    return work > LONG if seconds is None else seconds > LONG_SECONDS
+
+
 class Status(NamedTuple):
     """Where a step that may fail writes its int32 status, and what the numbers mean."""
 
@@ -137,9 +144,16 @@ class Status(NamedTuple):
     meaning: Callable[[int], str]
 
 
+#: what native code calls: function, block, the address of its status; and who is told of its end
+Entry = tuple[int, int, int, Callable[[], object] | None]
+
 #: Filled in the same instant as the work of `Step.run_once` is done. A signal's handler may raise
 #: an exception between any two instructions of the interpreter, but a `list.extend` is one of them.
 Done = list[Any]
+
+
+_no_status = Block(1)
+_ALWAYS_WELL = Status(_no_status.address, str)
 
 
 class Timing(NamedTuple):
@@ -158,12 +172,12 @@ class Step:
     `function` is the address of a native `void f(void *)`, `block` that of its argument block,
     `keep` whatever must live as long as the step (code, blocks, storage); `name`, `bytes` moved
     and `flops` done are for profiles, `status` for steps that may fail, `work` estimates how long
-    it takes (see `kernel.GRAIN`).
+    it takes (see `kernel.GRAIN`). `seconds` is the shortest time that it was seen to take.
     """
 
     __slots__ = (
-        "_arguments", "_call", "block", "bytes", "flops", "function", "keep", "name", "status",
-        "work",
+        "_arguments", "_call", "block", "bytes", "flops", "function", "keep", "name", "seconds",
+        "status", "work",
     )  # fmt: skip
 
     def __init__(
@@ -185,6 +199,7 @@ class Step:
         self.flops = flops
         self.status = status
         self.work = work
+        self.seconds: float | None = None
         self._call = function(function_address)
         self._arguments = (pointer(block),)
 
@@ -208,6 +223,20 @@ class Step:
         else:
             done.extend(zip(map(self._call, self._arguments), (self,), strict=False))
             self.check()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it takes so long that it is worth to be done behind the program."""
+        return is_long(self.work, self.seconds)
+
+    def took(self, seconds: float) -> None:
+        """Note how long a run took: the shortest is what the work takes, the rest are others."""
+        if self.seconds is None or seconds < self.seconds:
+            self.seconds = seconds
+
+    def entry(self) -> Entry:
+        """What native code calls to do the work."""
+        return self.function, self.block, (self.status or _ALWAYS_WELL).address, None
 
     def check(self) -> None:
         """Raises GnomonError when the last run of this step failed."""
@@ -265,6 +294,15 @@ class Program(Step):
             _watched.by(self, timings)
             self.check()
 
+    def entry(self) -> Entry:
+        """As for any step; who watches programs is told of the time of each step."""
+        if (watcher := _watched.by) is None:
+            return super().entry()
+        times, arguments = self._timer_words()
+        status = (self.status or _ALWAYS_WELL).address
+        run = _timer().address("timed")
+        return run, arguments.address, status, lambda: watcher(self, self._rows(times, arguments))
+
     def profile(self) -> list[Timing]:
         """Runs the program once and gives the time of each step.
 
@@ -276,12 +314,20 @@ class Program(Step):
         return timings
 
     def _timed(self) -> list[Timing]:
-        count = len(self.steps)
-        times = Block(4 * count)
+        times, arguments = self._timer_words()
+        function(_timer().address("timed"))(pointer(arguments.address))
+        return self._rows(times)
+
+    def _timer_words(self) -> tuple[Block, Block]:
+        """Memory for the times of one run, and what the native code of such a run takes."""
+        times = Block(4 * len(self.steps))
         arguments = Block(_TIMED_WORDS)
         arguments.words[0:3] = [self.block, times.address, time.CLOCK_MONOTONIC]
-        function(_timer().address("timed"))(pointer(arguments.address))
-        rows = (times.words[4 * i : 4 * i + 4] for i in range(count))
+        return times, arguments
+
+    def _rows(self, times: Block, keep: object = None) -> list[Timing]:
+        """What the times of one run say."""
+        rows = (times.words[4 * i : 4 * i + 4] for i in range(len(self.steps)))
         return [
             Timing(
                 step.name,
@@ -314,25 +360,6 @@ def watch(watcher: Watcher | None) -> None:
     _watched.by = watcher
 
 
-class Turn:
-    """One run of a program, as the engine calls it: called again, it goes on where it was."""
-
-    __slots__ = ("done", "program")
-
-    resumable = True
-
-    def __init__(self, program: Step) -> None:
-        self.program = program
-        self.done: Done = []
-
-    def __call__(self, run_ctx: Any) -> None:
-        self.program.run_once(self.done)
-
-    def anew(self) -> Turn:
-        """Another run."""
-        return Turn(self.program)
-
-
 def finish(done: Done) -> None:
     """Raises the GnomonError of a run that `done` says is over, if it failed."""
     for entry in done:
@@ -348,12 +375,11 @@ def _flat(steps: Iterable[Step]) -> Iterable[Step]:
             yield step
 
 
-_never_fails = Block(1)
 
 
 def _triples(steps: Iterable[Step]) -> Iterable[int]:
     for step in steps:
-        status = step.status.address if step.status else _never_fails.address
+        status = step.status.address if step.status else _ALWAYS_WELL.address
         yield from (step.function, step.block, status)
 
 

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from gnomon.expr.node import Buffer
 from gnomon.runtime.native import Block
 from gnomon.runtime.pool import Storage
-from gnomon.runtime.program import Done, Program, Step, finish
+from gnomon.runtime.program import Done, Program, Step, finish, is_long
+from gnomon.runtime.stream import Pair, Task, place_of
 
 Make = Callable[..., list[Step]]
 
@@ -37,7 +38,7 @@ class Place(NamedTuple):
 class Copy:
     """One set of steps, with its blocks."""
 
-    __slots__ = ("call", "held", "slots", "step")
+    __slots__ = ("call", "held", "slots", "step", "words")
 
     def __init__(self, steps: Sequence[Step], places: Sequence[Place]) -> None:
         self.step = steps[0] if len(steps) == 1 else Program(steps)
@@ -45,6 +46,7 @@ class Copy:
         self.slots = [(blocks[p.block].words, p.word, p.operand, p.offset) for p in places]
         self.held = sum(storage.nbytes for step in steps for storage in storages_of(step))
         self.call = self.step.run_once
+        self.words: list[tuple[int, int, int]] = []  # as `slots`, by the address of a word
 
     def run(self, addresses: Sequence[int], done: Done) -> None:
         """Do the work on these operands, once; nobody else may be using this copy."""
@@ -55,6 +57,12 @@ class Copy:
         """From now on the operands are at these addresses."""
         for words, word, operand, offset in self.slots:
             words[word] = addresses[operand] + offset
+
+    def pairs(self, addresses: Sequence[int]) -> list[Pair]:
+        """What `place` puts where, for a task."""
+        if not self.words:
+            self.words = [(place_of(w, k), operand, offset) for w, k, operand, offset in self.slots]
+        return [(place, addresses[operand] + offset) for place, operand, offset in self.words]
 
 
 class Template:
@@ -80,8 +88,11 @@ class Template:
         "_make",
         "_numbers",
         "_places",
+        "_seconds",
         "_stand_ins",
+        "_streamed",
         "_which",
+        "_work",
         "bytes",
         "flops",
     )
@@ -98,6 +109,9 @@ class Template:
         self.flops = sum(step.flops for step in steps)
         first = Copy(steps, self._places)
         self._free = deque([first])
+        self._work = first.step.work
+        self._seconds: float | None = None
+        self._streamed: Copy | None = None  # the one that the stream uses
 
     def _compare(self, steps: Sequence[Step], shifted: Sequence[Step]) -> list[Place]:
         """The words of `steps` that differ from those of `shifted` as the stand-ins do."""
@@ -140,6 +154,25 @@ class Template:
         copy.run(addresses, [] if done is None else done)
         if copy.held <= KEPT_BYTES:
             self.give_back(copy)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the work is worth to be done behind the program."""
+        return is_long(self._work, self._seconds)
+
+    def took(self, seconds: float) -> None:
+        """As `Step.took`."""
+        if self._seconds is None or seconds < self._seconds:
+            self._seconds = seconds
+
+    def task(self, addresses: Sequence[int], keep: Any = None) -> Task:
+        """The work as a task of the stream, which runs one at a time: all use one copy."""
+        copy = self._streamed
+        if copy is None:
+            copy = self.reserve()
+            if copy.held <= KEPT_BYTES:
+                self._streamed = copy
+        return Task(copy.step, copy.pairs(addresses), keep=(copy, keep), timed=self)
 
     def reserve(self) -> Copy:
         """A copy of one's own, for a caller who sees to it that it runs once at a time."""

@@ -110,6 +110,11 @@ def kind() -> str:
     return _running().kind
 
 
+def looks() -> int:
+    """How often a thread of the pool looks for work before it sleeps: for 20 us."""
+    return ctypes.c_int32.from_address(_running().code.address("gnomon_spins")).value
+
+
 def _running() -> _Pool:
     return _state.pool or _start()
 

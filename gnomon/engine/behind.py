@@ -1,0 +1,295 @@
+"""Work behind the program: long native work goes to the stream, and is settled when it is over.
+
+A job whose function is native work (see `job.Native`) is *behind* from its entry into the stream
+on. It is in the books like any other, and holds or awaits its variables. It may go behind while
+others hold those, if all of these are behind as well: the stream runs its tasks in the order in
+which they were entered, and whatever such a job waits for comes before it. Work that is short goes
+there only where it waits for work behind; all else runs where it is pushed, as ever.
+
+The stream touches no object of Python's, and settles nothing. Whoever next enters the books does:
+a push, or a wait, which helps the stream first. Where something else waits for work behind (a
+user's function, a thread asleep in a wait), a thread of its own, the *follower*, sleeps until a
+task is over and settles it. What a settled job held goes when the lock is free again.
+
+A task that fails halts the stream. Whoever settles it poisons what depends on it, has the stream
+leave that out, and lets it go on. Memory: where more is in use than twice what was when the stream
+was last empty, or many tasks are pending, a push waits for the first of these.
+"""
+
+from __future__ import annotations
+
+import threading
+from _thread import start_new_thread
+from collections import deque
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gnomon.context import cpu
+from gnomon.engine.engine import Engine
+from gnomon.engine.failure import push_site
+from gnomon.engine.job import BEHIND, Job
+from gnomon.engine.lifecycle import engines
+from gnomon.engine.thread import shut_gate
+from gnomon.engine.var import Var, job_of
+from gnomon.runtime import pool, stream
+
+if TYPE_CHECKING:
+    from _thread import LockType
+
+_CPU = cpu(0)
+_FREE = 32 << 20  # bytes that work behind may hold, however little is in use
+_IDLE = 5.0  # seconds after which a follower that has nothing to do ends
+
+
+class Behind(Engine):
+    """An engine whose long native work runs behind the program."""
+
+    def _clear(self) -> None:
+        super()._clear()
+        self._follower: LockType | None = None  # the gate where it sleeps
+        self._base = 0  # bytes in use when the stream was last empty
+
+    # --- going behind ---------------------------------------------------------------------------
+
+    def _goes_behind(self, job: Job) -> bool:
+        """Have a job run behind the program, if it is native and long, or waits for such work.
+
+        Where the answer is False, nothing was done.
+        """
+        is_long, late = getattr(job.fn, "is_long", None), job is self._late
+        if is_long is None or not stream.available():
+            return False
+        if not late:
+            self._flush()
+        self._collect()
+        if not (is_long or any(map(_is_written, job.const)) or any(map(_is_used, job.mutate))):
+            return False
+        if any(getattr(var, "shared", False) for var in (*job.const, *job.mutate)):
+            self.let_finish((*job.const, *job.mutate))  # others may change it right after
+            return False
+        job.task = job.fn.task()
+        if job.task is None:
+            return False
+        self._make_room()
+        job.site = push_site(2)
+        try:
+            with self._lock:
+                if late and self._late is not job:
+                    return True  # another thread did it
+                if not all(map(is_certain, job.const)) or not all(map(_is_ours, job.mutate)):
+                    return False
+                super()._admit(job)
+                job.state = BEHIND
+                self._behind.append(job)
+                stream.enter(job.task, job.fn.done)
+                if late:
+                    self._late = None
+                if self._sleepers:
+                    self._follow()
+        except BaseException:
+            self._surely(self._call_back, job)
+            raise
+        return True
+
+    def _call_back(self, job: Job) -> None:
+        """An interrupt came while a job went behind: it is there, or it never was."""
+        with self._lock:
+            if job.task is not None and not job.task.number:
+                if job in self._behind:
+                    self._behind.remove(job)
+                self._withdraw(job)
+            elif self._late is job:
+                self._late = None
+
+    def _make_room(self) -> None:
+        """Wait until another task may be entered."""
+        while self._behind and (
+            len(self._behind) >= stream.ROOM or stream.pending() >= stream.ROOM or self._grown()
+        ):
+            self._await(self._first())
+        if not self._behind:
+            self._base = pool.pool_of(_CPU).large()
+
+    def _grown(self) -> bool:
+        """Whether much more memory is in use than when the stream was empty."""
+        return pool.pool_of(_CPU).large() - self._base > max(self._base, _FREE)
+
+    def _admit(self, job: Job) -> bool:
+        ready = super()._admit(job)
+        if not ready and self._behind:
+            self._follow()
+        return ready
+
+    # --- settling -------------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        """Settle what the stream has done, and run here what that makes ready and is short."""
+        if not self._behind or self._first() > stream.done() or self._lock._is_owned():
+            return
+        state, gone = self._state(), list[Job]()
+        try:
+            with self._lock:
+                self._settle_behind(gone, state.backlog)
+        except BaseException:
+            self._surely(self._collect_anew, gone)
+            raise
+        gone.clear()  # their memory goes without the lock: finalisers may wait
+        if state.backlog and not state.bouncing:
+            self._bounce(state, False)
+        self._after_entry()
+
+    def _collect_anew(self, gone: list[Job]) -> None:
+        """As `_collect`, where an interrupt ended that; others run what is ready."""
+        with self._lock:
+            self._settle_behind(gone, None)
+            self._put_right()
+
+    def _settle_behind(self, gone: list[Job], backlog: deque[Job] | None) -> None:
+        """Settle all tasks that are over, in their order. Lock held."""
+        behind, over = self._behind, stream.done()
+        while behind and (task := behind[0].task) is not None and 0 < task.number <= over:
+            job = behind[0]
+            if task.failed:
+                self._fail_behind(job)
+                stream.revive()
+            self._leave(job)
+            gone.append(job)
+            del behind[0]
+            begin, end = task.times
+            if end:
+                task.timed.took(end - begin)
+                if task.told is not None or self._observer is not None:
+                    self._deferred.append(partial(self._tell, job))
+        if self._ready:
+            self._dispatch_ready(backlog)
+        if not self._pending and self._sleepers:
+            self._wake_sleepers()
+
+    def _fail_behind(self, job: Job) -> None:
+        """Poison what a task that failed was to write, and leave out what depends on that."""
+        if job.failure is None:
+            try:
+                assert job.task is not None
+                job.task.step.check()
+            except Exception as error:
+                self._fail(job, error)
+        for later in self._behind:
+            failure = later.inherited()
+            if later is not job and failure is not None and later.task is not None:
+                later.poison(failure)
+                later.task.skip()
+
+    def _tell(self, job: Job) -> None:
+        """Tell observers of a job that ran behind."""
+        assert job.task is not None
+        if job.task.told is not None:
+            job.task.told()
+        if self._observer is not None:
+            self._observer(job.name, job.ctx or _CPU, *job.task.times)
+
+    # --- waiting --------------------------------------------------------------------------------
+
+    def _first(self) -> int:
+        """The number of the task that is next to be settled; 0 where there is none."""
+        with self._lock:
+            task = self._behind[0].task if self._behind else None
+            return 0 if task is None else task.number
+
+    def _await(self, number: int) -> None:
+        """Help the stream, or sleep, until the task of that number is over and settled."""
+        while not stream.wait(number):
+            for engine in list(engines):
+                engine._collect()
+        self._collect()
+
+    def let_finish(self, variables: Iterable[Var]) -> None:
+        """Return when no work behind uses any of these variables."""
+        if self._behind:
+            with self._lock:
+                users = [job for var in variables for job in var.users()]
+                numbers = [_number(job) for job in users]
+            if number := max(numbers, default=0):
+                self._await(number)
+
+    def _let_writes_finish(self, var: Var) -> None:
+        if self._behind:
+            with self._lock:
+                writers = [var.writer, *(e for e in var.queue or () if not isinstance(e, tuple))]
+                number = max(_number(job) for job in writers)
+            if number:
+                self._await(number)
+
+    def finish_behind(self) -> None:
+        """Return when no work is behind."""
+        while self._behind:
+            with self._lock:
+                number = _number(self._behind[-1]) if self._behind else 0
+            self._await(number)
+
+    # --- the follower ---------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """See that what waits for work behind is told of its end. Lock held."""
+        gate = self._follower
+        if gate is None:
+            self._follower = gate = shut_gate()
+            start_new_thread(self._trail, (gate,))
+        elif gate.locked():
+            gate.release()
+
+    def _trail(self, gate: LockType) -> None:
+        """The follower's life."""
+        threading.current_thread().name = "gnomon follower"
+        while True:
+            with self._lock:
+                awaited = self._pending > len(self._behind)
+                number = _number(self._behind[0]) if self._behind and awaited else 0
+            if number:
+                if not stream.wait(number, helps=False):
+                    self._await(number)
+                self._collect()
+            elif not gate.acquire(timeout=_IDLE):
+                with self._lock:
+                    if gate.locked() and self._follower is gate:
+                        self._follower = None
+                        return
+
+
+def _number(job: Job | None) -> int:
+    """The number of a job's task; 0 where it is not behind."""
+    if job is None or job.state != BEHIND or job.task is None:
+        return 0
+    return job.task.number
+
+
+def _is_written(var: Var) -> bool:
+    """Whether somebody writes a variable, or waits for it."""
+    return var.writer is not None or bool(var.queue)
+
+
+def _is_used(var: Var) -> bool:
+    """Whether somebody holds a variable, or waits for it."""
+    return var.writer is not None or bool(var.queue) or bool(var.readers)
+
+
+def is_certain(var: Var) -> bool:
+    """Whether the value of a variable is there, or is to come from work behind alone."""
+    if var.failure is not None or (var.writer is not None and var.writer.state != BEHIND):
+        return False
+    for entry in reversed(var.queue or ()):
+        if not isinstance(entry, tuple):
+            return entry.state == BEHIND  # then all before it are, or it would not
+    return True
+
+
+def _is_ours(var: Var) -> bool:
+    """Whether all who use a variable, or wait for it, are behind, and its value is well."""
+    if var.failure is not None or (var.writer is not None and var.writer.state != BEHIND):
+        return False
+    for entry in reversed(var.queue or ()):
+        if job_of(entry).state != BEHIND:
+            return False
+        if not isinstance(entry, tuple):
+            return True
+    return all(job.state == BEHIND for job in var.readers)
