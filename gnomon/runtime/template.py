@@ -18,6 +18,7 @@ from gnomon.runtime.native import Block
 from gnomon.runtime.pool import Storage
 from gnomon.runtime.program import Done, Program, Step, finish, is_long
 from gnomon.runtime.stream import Pair, Task, place_of
+from gnomon.runtime.threads import num_threads
 
 Make = Callable[..., list[Step]]
 
@@ -91,6 +92,7 @@ class Template:
         "_seconds",
         "_stand_ins",
         "_streamed",
+        "_threads",
         "_which",
         "_work",
         "bytes",
@@ -101,10 +103,10 @@ class Template:
         self._make = make
         self._stand_ins = [(k + 1) * _SPACING for k in range(count)]
         self._numbers = {pair: count + k for k, pair in enumerate(numbers)}
+        self._threads = 0  # for how many the places were looked for
+        self._places: list[Place] = []
         self._which: tuple[tuple[int, ...], ...] = ((0,), (1,)) if numbers else ((), ())
-        steps = make(self._stand_ins, *self._which[0])
-        moved = [a + (k + 1) * _SHIFT for k, a in enumerate(self._stand_ins)]
-        self._places = self._compare(steps, make(moved, *self._which[1]))
+        steps = self._made()
         self.bytes = sum(step.bytes for step in steps)
         self.flops = sum(step.flops for step in steps)
         first = Copy(steps, self._places)
@@ -112,6 +114,19 @@ class Template:
         self._work = first.step.work
         self._seconds: float | None = None
         self._streamed: Copy | None = None  # the one that the stream uses
+
+    def _made(self) -> list[Step]:
+        """The steps, made once more; their places are looked for where these may be others.
+
+        Work is cut for as many threads as there are at that time.
+        """
+        steps = self._make(self._stand_ins, *self._which[0])
+        threads = num_threads()
+        if threads != self._threads:
+            moved = [a + (k + 1) * _SHIFT for k, a in enumerate(self._stand_ins)]
+            self._places = self._compare(steps, self._make(moved, *self._which[1]))
+            self._threads = threads
+        return steps
 
     def _compare(self, steps: Sequence[Step], shifted: Sequence[Step]) -> list[Place]:
         """The words of `steps` that differ from those of `shifted` as the stand-ins do."""
@@ -179,7 +194,7 @@ class Template:
         try:
             return self._free.pop()
         except IndexError:
-            return Copy(self._make(self._stand_ins, *self._which[0]), self._places)
+            return Copy(self._made(), self._places)
 
     def give_back(self, copy: Copy) -> None:
         """Leave a copy of `reserve` to others."""
