@@ -275,9 +275,10 @@ def _is_used(var: Var) -> bool:
 
 def is_certain(var: Var) -> bool:
     """Whether the value of a variable is there, or is to come from work behind alone."""
-    if var.failure is not None or (var.writer is not None and var.writer.state != BEHIND):
+    writer = var.writer
+    if var.failure is not None or (writer is not None and writer.state != BEHIND):
         return False
-    for entry in reversed(var.queue or ()):
+    for entry in reversed(tuple(var.queue or ())):  # a copy: others may change it meanwhile
         if not isinstance(entry, tuple):
             return entry.state == BEHIND  # then all before it are, or it would not
     return True

@@ -267,14 +267,18 @@ class Window(Frozen):
         return self.held > most
 
     def _held_alone(self) -> int:
-        """The bytes that nobody else holds, beside those where results are at home."""
+        """The bytes that nobody else holds, beside those where results are at home.
+
+        What others work with now counts: they let go of it when they are done.
+        """
         entries: dict[Chunk, int] = {}
         for chunk in self.read:
             entries[chunk] = entries.get(chunk, 0) + 1
         for chunk, _ in self.homes.values():
             entries.pop(chunk, None)
         # beside its entries: that of the dictionary, the loop's variable, the call's argument
-        return sum(c.nbytes for c, n in entries.items() if _getrefcount(c) <= n + 4)
+        found = (c for c, n in entries.items() if c.writer or c.readers or _getrefcount(c) <= n + 4)
+        return sum(c.nbytes for c in found)
 
     def house(self, made: Any, dest: Any) -> bool:
         """Have the value of `made` computed in the memory of `dest`, which then is pending.
