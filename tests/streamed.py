@@ -1,4 +1,4 @@
-"""What tests of work behind the program share: slow native work, and engines that send all there."""
+"""What tests of work behind the program share: slow native work, engines that send all there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gnomon.engine import Engine, ThreadedEngine
-from gnomon.runtime import jit, program, stream
+from gnomon.runtime import jit, program
 from gnomon.runtime.native import Block
 from gnomon.runtime.program import Program, Status, Step
 from gnomon.runtime.stream import Turn
@@ -71,9 +71,6 @@ class Slow:
     def turn(self) -> Turn:
         """A run of it, as engines take it."""
         return Turn(Program([self.step], "slow"))
-
-
-needs_streams = pytest.mark.skipif(not stream.available(), reason="there is no stream here")
 
 
 @contextmanager

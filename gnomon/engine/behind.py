@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import threading
 from _thread import start_new_thread
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable
 from functools import partial
@@ -30,7 +31,7 @@ from gnomon.engine.engine import Engine
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import BEHIND, Job
 from gnomon.engine.lifecycle import engines
-from gnomon.engine.thread import shut_gate
+from gnomon.engine.thread import ThreadState, shut_gate
 from gnomon.engine.var import Var, job_of
 from gnomon.runtime import pool, stream
 
@@ -49,6 +50,10 @@ class Behind(Engine):
         super()._clear()
         self._follower: LockType | None = None  # the gate where it sleeps
         self._base = 0  # bytes in use when the stream was last empty
+
+    @abstractmethod
+    def _bounce(self, state: ThreadState, bouncing: bool, job: Job | None = None) -> None:
+        """Run the inline jobs that this thread made ready."""
 
     # --- going behind ---------------------------------------------------------------------------
 
@@ -249,11 +254,16 @@ class Behind(Engine):
                 if not stream.wait(number, helps=False):
                     self._await(number)
                 self._collect()
-            elif not gate.acquire(timeout=_IDLE):
-                with self._lock:
-                    if gate.locked() and self._follower is gate:
-                        self._follower = None
-                        return
+            elif not gate.acquire(timeout=_IDLE) and self._is_idle(gate):
+                return
+
+    def _is_idle(self, gate: LockType) -> bool:
+        """Whether a follower is not needed any more: then it is none."""
+        with self._lock:
+            idle = gate.locked()
+            if idle and self._follower is gate:
+                self._follower = None
+            return idle
 
 
 def _number(job: Job | None) -> int:

@@ -50,7 +50,8 @@ class Books:
     """What stands in the books, in slots, where native code finds it."""
 
     __slots__ = (
-        "_behind", "_briefly", "_bulk", "_bulking", "_cpu_context", "_deferred", "_hiring", "_lane", "_late",
+        "_behind", "_briefly", "_bulk", "_bulking", "_cpu_context", "_deferred", "_hiring", "_lane",
+        "_late",
         "_local", "_lock", "_observer", "_pending", "_poisoned", "_ready", "_settled", "_sleepers",
     )  # fmt: skip
 

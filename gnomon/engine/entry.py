@@ -35,8 +35,8 @@ Turns = Callable[[Any, Lane, ThreadState], Any]
 
 _SLOTS: dict[type, tuple[str, ...]] = {
     Books: (
-        "_behind", "_bulk", "_bulking", "_cpu_context", "_deferred", "_hiring", "_lane", "_late", "_local",
-        "_lock", "_observer", "_pending", "_ready", "_settled", "_sleepers",
+        "_behind", "_bulk", "_bulking", "_cpu_context", "_deferred", "_hiring", "_lane", "_late",
+        "_local", "_lock", "_observer", "_pending", "_ready", "_settled", "_sleepers",
     ),
     Job: (
         "blockers", "const", "copy", "ctx", "failure", "fn", "interrupt", "kind", "label",

@@ -375,8 +375,6 @@ def _flat(steps: Iterable[Step]) -> Iterable[Step]:
             yield step
 
 
-
-
 def _triples(steps: Iterable[Step]) -> Iterable[int]:
     for step in steps:
         status = step.status.address if step.status else _ALWAYS_WELL.address

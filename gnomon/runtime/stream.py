@@ -1,7 +1,7 @@
 """The stream: native work runs behind the program, in the order in which it was entered.
 
-States of a task: *made*; *pending* from `enter` on; *over*, when `done()` has reached its number: it
-ran, or `skip` left it out. One that fails halts the stream until `revive`, so that whoever knows
+States of a task: *made*; *pending* from `enter` on; *over*, when `done()` has reached its number:
+it ran, or `skip` left it out. One that fails halts the stream until `revive`, so that whoever knows
 what depends on it can have that left out. The stream's own thread starts with the first task, which
 it runs without Python's lock; `wait` helps it. stream_code.py has the native side and its rules.
 
@@ -124,7 +124,6 @@ class _Native(NamedTuple):
     renew: Any
     head: Any
     done: Any
-    keep: Any
 
 
 _CALLS = ("wait", "hold", "let_go", "revive", "renew")
@@ -153,7 +152,8 @@ def _native() -> _Native | None:
     address = {name: module.address(f"gnomon_stream_{name}") for name in _CALLS + _COUNTS}
     calls = [function(address[name]) for name in _CALLS]
     counts = [ffi.cast("int64_t *", address[name]) for name in _COUNTS]
-    _state.native = _Native(bound(method, None), *calls, *counts, for_good((module, method)))
+    for_good((module, method))
+    _state.native = _Native(bound(method, None), *calls, *counts)
     return _state.native
 
 

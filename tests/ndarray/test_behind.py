@@ -16,11 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 from ndarray.test_programs import program
-from streamed import Slow, all_behind, needs_streams
+from streamed import Slow, all_behind
 
 from gnomon import autograd, engine, nd
-
-pytestmark = needs_streams
 
 EXTRA = [
     "python(x{a})",
