@@ -62,7 +62,20 @@ class Peer:
         self.process.wait()
 
 
-def serve(about: str, setup: Callable[..., tuple[Step, Step, dict[str, Any]]]) -> None:
+def timed(step: Step, wait: Step, steps: int) -> float:
+    """Seconds that `steps` steps and waiting for their end take."""
+    start = time.perf_counter()
+    for _ in range(steps):
+        step()
+    wait()
+    return time.perf_counter() - start
+
+
+def serve(
+    about: str,
+    setup: Callable[..., tuple[Step, Step, dict[str, Any]]],
+    timed: Callable[[Step, Step, int], float] = timed,
+) -> None:
     """Be a worker: `setup(**fields)` gives the step, what waits for the end of steps, and facts.
 
     Whatever the libraries print goes to the standard error, not among the answers.
@@ -88,15 +101,6 @@ def serve(about: str, setup: Callable[..., tuple[Step, Step, dict[str, Any]]]) -
                 reply(seconds=timed(step, wait, request["steps"]))
         except Exception as e:
             reply(error=f"{type(e).__name__}: {e}".splitlines()[0])
-
-
-def timed(step: Step, wait: Step, steps: int) -> float:
-    """Seconds that `steps` steps and waiting for their end take."""
-    start = time.perf_counter()
-    for _ in range(steps):
-        step()
-    wait()
-    return time.perf_counter() - start
 
 
 def start(wanted: dict[str, tuple[str | None, Path, tuple[str, ...]]]) -> list[Peer]:

@@ -9,8 +9,10 @@ temporaries of its own. Copies that hold much memory are not kept.
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from gnomon.expr.node import Buffer
@@ -25,6 +27,9 @@ Make = Callable[..., list[Step]]
 _SPACING = 1 << 44  # between stand-ins, more than any memory
 _SHIFT = 1 << 40  # times its number: how much an operand's second stand-in is further
 KEPT_BYTES = 1 << 20
+STREAMED_BYTES = 64 << 20  # of copies that the stream uses, with more memory than that
+
+_large: deque[tuple[weakref.ref[Template], int]] = deque()  # those with such a copy, and its bytes
 
 
 class Place(NamedTuple):
@@ -85,6 +90,7 @@ class Template:
     """
 
     __slots__ = (
+        "__weakref__",
         "_free",
         "_make",
         "_numbers",
@@ -185,9 +191,20 @@ class Template:
         copy = self._streamed
         if copy is None:
             copy = self.reserve()
-            if copy.held <= KEPT_BYTES:
-                self._streamed = copy
+            self._keep_streamed(copy)
         return Task(copy.step, copy.pairs(addresses), keep=(copy, keep), timed=self)
+
+    def _keep_streamed(self, copy: Copy) -> None:
+        """Keep a copy for the stream: of those with much memory, the latest that have room."""
+        if copy.held <= STREAMED_BYTES:
+            self._streamed = copy
+        if KEPT_BYTES < copy.held <= STREAMED_BYTES:
+            _large.append((weakref.ref(self), copy.held))
+            while len(_large) > 1 and sum(held for _, held in tuple(_large)) > STREAMED_BYTES:
+                with suppress(IndexError):  # where another thread was faster
+                    oldest = _large.popleft()[0]()
+                    if oldest is not None:
+                        oldest._streamed = None
 
     def reserve(self) -> Copy:
         """A copy of one's own, for a caller who sees to it that it runs once at a time."""
