@@ -4,8 +4,8 @@
     python benchmarks/streams.py --only gnomon off --rows push
 
 "push X" is the call alone, whose work is waited for outside of the time; "100 ms of dot" is as many
-products of 1500 rows as take so long, and beside them a sleep of 100 ms, or Python that computes for
-as long; "wait a+1" is one small operator and the wait for it. A table gives each median and, in
+products of 1500 rows as take so long, and beside them a sleep of 100 ms, or Python that computes
+for as long; "wait a+1" is one small operator and the wait for it. A table gives each median and, in
 brackets, the median ratio to gnomon's of the same round. Before it stands what the stream costs by
 itself, in microseconds: median, 95 and 99 %.
 """
