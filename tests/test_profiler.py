@@ -17,6 +17,7 @@ from gnomon.base import GnomonError, ParamError
 from gnomon.profiler import control
 from gnomon.profiler.record import Count, Record, Span, Stretch
 from gnomon.profiler.trace import trace
+from gnomon.runtime import stream
 
 
 @pytest.fixture(autouse=True)
@@ -144,6 +145,23 @@ def test_a_program_shows_its_kernels_within_its_operation():
     assert all(e["ts"] >= operation["ts"] for e in kernels)
     assert any("fc" in e["name"] for e in kernels)
     assert any(e.get("args", {}).get("bytes", 0) > 0 for e in kernels)
+
+
+def test_work_behind_the_program_is_on_a_track_of_its_own():
+    x = mx.nd.ones((700, 700))
+    x.wait_to_read()
+    profiler.set_state("run")
+    begin = control.now()
+    y = mx.nd.dot(x, x)
+    y.wait_to_read()
+    end = control.now()
+    profiler.set_state("stop")
+    record = control.PROFILER.record
+    spans = [e for e in record.events if isinstance(e, Span) and e.category == "operator"]
+    (span,) = [e for e in spans if e.name == "dot"]
+    assert begin <= span.begin <= span.end <= end
+    if stream.available():
+        assert record.threads[span.thread] == "stream"
 
 
 def test_results_are_the_same_while_a_profile_runs():

@@ -39,8 +39,18 @@ if TYPE_CHECKING:
     from _thread import LockType
 
 _CPU = cpu(0)
-_FREE = 32 << 20  # bytes that work behind may hold, however little is in use
+_memory = pool.pool_of("cpu")
+_FREE = 16 << 20  # bytes that work behind may hold, however little is in use
 _IDLE = 5.0  # seconds after which a follower that has nothing to do ends
+
+
+class _Telling(threading.local):
+    """Whether observers are told of work behind the program in this thread: the stream's, then."""
+
+    behind = False
+
+
+telling = _Telling()
 
 
 class Behind(Engine):
@@ -65,18 +75,22 @@ class Behind(Engine):
         is_long, late = getattr(job.fn, "is_long", None), job is self._late
         if is_long is None or not stream.available():
             return False
-        if not late:
+        if self._bulk is not None or (self._late is not None and not late):
             self._flush()
-        self._collect()
+        if self._behind:
+            self._collect()
         if not (is_long or any(map(_is_written, job.const)) or any(map(_is_used, job.mutate))):
             return False
-        if any(getattr(var, "shared", False) for var in (*job.const, *job.mutate)):
+        if any(map(_is_shared, job.const)) or any(map(_is_shared, job.mutate)):
             self.let_finish((*job.const, *job.mutate))  # others may change it right after
             return False
         job.task = job.fn.task()
         if job.task is None:
             return False
-        self._make_room()
+        if self._behind:
+            self._make_room()
+        else:
+            self._base = _memory.roughly
         job.site = push_site(2)
         try:
             with self._lock:
@@ -113,12 +127,11 @@ class Behind(Engine):
             len(self._behind) >= stream.ROOM or stream.pending() >= stream.ROOM or self._grown()
         ):
             self._await(self._first())
-        if not self._behind:
-            self._base = pool.pool_of(_CPU).large()
 
     def _grown(self) -> bool:
         """Whether much more memory is in use than when the stream was empty."""
-        return pool.pool_of(_CPU).large() - self._base > max(self._base, _FREE)
+        most = self._base + max(self._base * 3 // 4, _FREE)
+        return _memory.roughly > most and _memory.large() > most
 
     def _admit(self, job: Job) -> bool:
         ready = super()._admit(job)
@@ -188,10 +201,14 @@ class Behind(Engine):
     def _tell(self, job: Job) -> None:
         """Tell observers of a job that ran behind."""
         assert job.task is not None
-        if job.task.told is not None:
-            job.task.told()
-        if self._observer is not None:
-            self._observer(job.name, job.ctx or _CPU, *job.task.times)
+        telling.behind = True
+        try:
+            if job.task.told is not None:
+                job.task.told()
+            if self._observer is not None:
+                self._observer(job.name, job.ctx or _CPU, *job.task.times)
+        finally:
+            telling.behind = False
 
     # --- waiting --------------------------------------------------------------------------------
 
@@ -281,6 +298,11 @@ def _is_written(var: Var) -> bool:
 def _is_used(var: Var) -> bool:
     """Whether somebody holds a variable, or waits for it."""
     return var.writer is not None or bool(var.queue) or bool(var.readers)
+
+
+def _is_shared(var: Var) -> bool:
+    """Whether somebody beside gnomon may read or write the memory that a variable stands for."""
+    return getattr(var, "shared", False)
 
 
 def is_certain(var: Var) -> bool:

@@ -10,6 +10,10 @@ import threading
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from gnomon.engine.behind import telling
+
+STREAM = 0  # in the place of a thread's number, for the stream's thread
+
 
 class Span(NamedTuple):
     """Something that took time on a thread; kernels know the bytes they move and their flops."""
@@ -62,7 +66,10 @@ class Record:
     threads: dict[int, str] = field(default_factory=dict)
 
     def here(self) -> int:
-        """The calling thread's number; its name is kept."""
+        """The number of the thread that is told of; its name is kept."""
+        if telling.behind:
+            self.threads[STREAM] = "stream"
+            return STREAM
         ident = threading.get_native_id()
         if ident not in self.threads:
             self.threads[ident] = threading.current_thread().name

@@ -135,9 +135,12 @@ class _State:
 
     over = False  # a forked child's, and a process's at its end
     native: _Native | None = None
+    settings = -1  # those that `available` was found with
+    available = False
 
 
 _state = _State()
+_changes = config.changes
 
 
 @once
@@ -159,9 +162,11 @@ def _native() -> _Native | None:
 
 def available() -> bool:
     """Whether work may be entered."""
-    if _state.over or not config.get("streams") or threads.kind() != "own":
-        return False
-    return _native() is not None
+    if _state.settings != _changes.count:
+        wanted = not _state.over and config.get("streams") and threads.kind() == "own"
+        _state.available = wanted and _native() is not None
+        _state.settings = _changes.count
+    return _state.available
 
 
 def enter(task: Task, entered: list[Any]) -> None:
@@ -222,12 +227,12 @@ def close() -> None:
     """At the end of the process: no task runs any more, and nobody waits for one."""
     if not _state.over:
         hold()
-        _state.over = True
+        _state.over, _state.settings = True, -1
 
 
 def restart() -> None:
     """After a fork, in the child: nothing is pending, and there is no stream any more."""
-    _state.over = True
+    _state.over, _state.settings = True, -1
     if _state.native is not None:
         _state.native.renew(pointer(0))
 
