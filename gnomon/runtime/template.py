@@ -201,10 +201,7 @@ class Template:
         if KEPT_BYTES < copy.held <= STREAMED_BYTES:
             _large.append((weakref.ref(self), copy.held))
             while len(_large) > 1 and sum(held for _, held in tuple(_large)) > STREAMED_BYTES:
-                with suppress(IndexError):  # where another thread was faster
-                    oldest = _large.popleft()[0]()
-                    if oldest is not None:
-                        oldest._streamed = None
+                _let_go()
 
     def reserve(self) -> Copy:
         """A copy of one's own, for a caller who sees to it that it runs once at a time."""
@@ -216,6 +213,14 @@ class Template:
     def give_back(self, copy: Copy) -> None:
         """Leave a copy of `reserve` to others."""
         self._free.append(copy)
+
+
+def _let_go() -> None:
+    """Have the oldest of those with a large copy for the stream go without."""
+    with suppress(IndexError):  # where another thread was faster
+        oldest = _large.popleft()[0]()
+        if oldest is not None:
+            oldest._streamed = None
 
 
 def blocks_of(step: Step) -> Iterator[Block]:
