@@ -49,7 +49,8 @@ class Reader:
 
     def take(self, nbytes: int, what: str) -> bytes:
         """The next `nbytes` bytes."""
-        self.need(nbytes, what)
+        if nbytes > self.end - self.offset:
+            self.need(nbytes, what)
         data = self.stream.read(nbytes)
         if len(data) != nbytes:  # somebody cut the file while it was read
             raise self.fail(what, f"{nbytes} bytes", f"{len(data)} before the end")

@@ -17,7 +17,7 @@ import numpy as np
 
 from gnomon.base import ParamError, complaint
 from gnomon.image.codec import Image
-from gnomon.image.default_augmenter import AUTO, LINEAR, RANDOM, Generator, resized
+from gnomon.image.default_augmenter import AUTO, LINEAR, RANDOM, Generator, mirrored, resized
 from gnomon.ops.param import Dims, Floats, param
 from gnomon.recordio.header import opencv
 
@@ -115,7 +115,7 @@ class DetDefaultAugmenter:
         if image.shape[2] == 3:
             image = self._coloured(cv2, image, rng)
         if rng.random() < self.rand_mirror_prob:
-            image, objects = image[:, ::-1], objects.copy()
+            image, objects = mirrored(cv2, image), objects.copy()
             objects[:, [1, 3]] = 1 - objects[:, [3, 1]]
         if self.max_pad_scale > 1 and rng.random() < self.rand_pad_prob:
             image, objects = self._padded(image, objects, rng)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import FormatError
-from gnomon.image.default_augmenter import DefaultAugmenter
+from gnomon.image.default_augmenter import DefaultAugmenter, mirrored
 from gnomon.io.desc import DataDesc
 from gnomon.io.record_images import Place, RecordImages
 from gnomon.ops.param import param
+from gnomon.recordio.header import opencv
 
 
 class ImageRecordIter(DefaultAugmenter, RecordImages):
@@ -52,7 +53,7 @@ class ImageRecordIter(DefaultAugmenter, RecordImages):
         image, label = self._loaded(row.record)
         image = self.augment(image, self.data_shape[1:], rng)
         if self.mirror or (self.rand_mirror and rng.random() < 0.5):
-            image = image[:, ::-1]
+            image = mirrored(opencv(type(self).__name__), image)
         return image, label
 
     def _draws(self, rows: list[Place]) -> tuple[Any, Any] | None:

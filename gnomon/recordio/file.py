@@ -43,6 +43,8 @@ class MXRecordIO:
         OSError: the file cannot be opened.
     """
 
+    _buffer = 1 << 20  # bytes read ahead: most records come out of it, without a call of their own
+
     def __init__(
         self, uri: str | os.PathLike[str], flag: str, *, skip_corrupt: bool = False
     ) -> None:
@@ -67,7 +69,7 @@ class MXRecordIO:
         if self.flag not in ("r", "w"):
             raise ParamError(complaint(type(self).__name__, "flag", "'r' or 'w'", repr(self.flag)))
         self.writable = self.flag == "w"
-        self._stream = Path(self.uri).open(self.flag + "b")  # noqa: SIM115
+        self._stream = Path(self.uri).open(self.flag + "b", self._buffer)  # noqa: SIM115
         self._reader = None if self.writable else Reader(self._stream, self.uri)
         self.pid = os.getpid()
         self.is_open = True
@@ -199,6 +201,8 @@ class MXIndexedRecordIO(MXRecordIO):
         ParamError, OSError: as `MXRecordIO`.
         FormatError: the index has a line that is none.
     """
+
+    _buffer = 1 << 13  # the next record may be anywhere
 
     def __init__(
         self,

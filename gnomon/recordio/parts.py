@@ -13,10 +13,15 @@ import contextlib
 import struct
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
 from gnomon.base import FormatError
 from gnomon.files import Reader
 
 MAGIC = struct.pack("<I", 0xCED7230A)
+WORDS = np.dtype("<u4")
+WORD = np.frombuffer(MAGIC, WORDS)
+HEADER = struct.Struct("<4sI")
 WHOLE, FIRST, MIDDLE, LAST = range(4)
 LIMIT = 1 << 29
 CHUNK = 1 << 20
@@ -24,7 +29,7 @@ CHUNK = 1 << 20
 
 def encode(data: bytes) -> bytes:
     """A record as it stands in a file."""
-    cuts = list(aligned(data))
+    cuts = aligned(data)
     starts, ends = [0, *(cut + 4 for cut in cuts)], [*cuts, len(data)]
     chunks = []
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
@@ -34,39 +39,43 @@ def encode(data: bytes) -> bytes:
     return b"".join(chunks)
 
 
-def aligned(data: bytes) -> Iterator[int]:
-    """Where the magic word stands at a multiple of 4."""
-    at = data.find(MAGIC)
-    while at >= 0:
-        if at % 4 == 0:
-            yield at
-        at = data.find(MAGIC, at + 1)
+def aligned(data: bytes) -> list[int]:
+    """Where the magic word stands at a multiple of 4.
+
+    >>> aligned(MAGIC + b"1" + MAGIC)
+    [0]
+    """
+    found = np.frombuffer(data, WORDS, len(data) // 4) == WORD
+    return (np.flatnonzero(found) * 4).tolist() if np.count_nonzero(found) else []
 
 
 def record(r: Reader, take: Callable[[int, str], bytes]) -> bytes:
     """The record that starts here, its payload taken by `take`: `r.take`, or `r.skip` to pass."""
     kind, data = _part(r, take, (WHOLE, FIRST))
+    if kind == WHOLE:
+        return data
     parts = [data]
-    while kind in (FIRST, MIDDLE):
+    while kind != LAST:
         kind, data = _part(r, take, (MIDDLE, LAST))
         parts.append(data)
-    return MAGIC.join(parts) if len(parts) > 1 else data
+    return MAGIC.join(parts)
 
 
 def _part(
     r: Reader, take: Callable[[int, str], bytes], kinds: tuple[int, ...]
 ) -> tuple[int, bytes]:
     at = r.offset
-    magic, word = r.unpack("<4sI", "record header")
+    magic, word = HEADER.unpack(r.take(8, "record header"))
     if magic != MAGIC:
         raise r.fail("record header", f"magic word {MAGIC.hex()}", magic.hex(), at)
     kind, length = word >> 29, word & (LIMIT - 1)
     if kind not in kinds:
         raise r.fail("record header", f"part of kind {kinds[0]} or {kinds[1]}", kind, at)
     data = take(length, "record")
-    if (inside := next(aligned(data), None)) is not None:  # the length is wrong, not the data
-        raise r.fail("record", f"an end within {inside} bytes", f"{length} and a magic word", at)
-    r.skip(-length % 4, "padding of a record")
+    if inside := aligned(data):  # the length is wrong, not the data
+        raise r.fail("record", f"an end within {inside[0]} bytes", f"{length} and a magic word", at)
+    if length % 4:
+        r.skip(-length % 4, "padding of a record")
     return kind, data
 
 
