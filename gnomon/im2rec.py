@@ -8,6 +8,7 @@ names begin with it, into `.rec` and `.idx` files beside them.
 from __future__ import annotations
 
 import argparse
+import glob
 import os
 import random
 import sys
@@ -140,8 +141,9 @@ def pack(path: Path, given: argparse.Namespace) -> int:
     """Pack the images of a list; nothing is left half-written. Gives how many there are."""
     rows = list(read_list(path))
     target = path.with_suffix(".rec")
+    remove_leftovers(target)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
-    index = draft.with_suffix(".idx")
+    index = target.with_name(f".{target.name}.{os.getpid()}.idx")
     bar = Progress(len(rows), target.name)
     try:
         with (
@@ -158,6 +160,14 @@ def pack(path: Path, given: argparse.Namespace) -> int:
         for left in (draft, index):
             left.unlink(missing_ok=True)
     return len(rows)
+
+
+def remove_leftovers(target: Path) -> None:
+    """Remove what processes left of `target` that were killed while they packed it."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*"):
+        number = left.name.removeprefix(f".{target.name}.").removesuffix(".idx")
+        if number.isdecimal() and not Path(f"/proc/{number}").exists():
+            left.unlink(missing_ok=True)
 
 
 def in_order(
