@@ -39,6 +39,9 @@ CASES = {
     "factorization": Case("--epochs 5 --ratings 40000", "error", 0.1, 0.25),
     "multitask": Case("--epochs 4", "odd: accuracy", 0.95),
     "siamese": Case("--epochs 4", "accuracy", 0.8),
+    "packing": Case("--images 60", "right", 1.0),
+    "train_records": Case("--epochs 4", "accuracy", 0.9),
+    "detect_records": Case("--epochs 4", "found", 0.7),
     "actor_critic": Case("--updates 200", "stood", 80.0),
 }
 
