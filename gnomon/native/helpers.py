@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gnomon.native.method import for_good, native_code
-from gnomon.runtime import fields
+from gnomon.runtime import fields, jit
 from gnomon.runtime.once import once
 
 NAMES = ("kit.filled", "kit.fits", "kit.less", "kit.popped", "kit.spread")
@@ -211,7 +211,7 @@ def shared() -> dict[str, int]:
     count = fields.count_offset()
     known = {"type": fields.type_offset(), "count": count or 0}
     text = _TEXT + (_ASKED if count is None else _COUNTED)
-    code = native_code(text, known, {"TypeError": id(TypeError)})
+    code = native_code(text, known, {"TypeError": id(TypeError)}, jit.BRANCHES)
     return {name: for_good(code).address(name) for name in NAMES}
 
 

@@ -39,7 +39,9 @@ def for_good(thing: T) -> T:
     return thing
 
 
-def native_code(text: str, numbers: Mapping[str, int], known: Mapping[str, int]) -> jit.Module:
+def native_code(
+    text: str, numbers: Mapping[str, int], known: Mapping[str, int], opt: int = 2
+) -> jit.Module:
     """Code that works with Python's objects.
 
     The functions of Python's that the text declares are called, `numbers` stand where it has
@@ -49,7 +51,7 @@ def native_code(text: str, numbers: Mapping[str, int], known: Mapping[str, int])
     for name in _DECLARED.findall(text):
         symbols[name] = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
     written = _NUMBER.sub(lambda found: str(numbers[found[1]]), text)
-    return objects.compiled(written, symbols=symbols)
+    return objects.compiled(written, opt=opt, symbols=symbols)
 
 
 _DECLARED = re.compile(r"^declare .*@(Py\w+)\(", re.MULTILINE)

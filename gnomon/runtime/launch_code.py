@@ -58,7 +58,7 @@ def _attribute(row: Words, owner: object) -> object:
     """What an instruction takes of the object in its register."""
     if row[1]:
         cls = cast(type, there(row[1]))
-        if type(owner) is not cls and not isinstance(owner, cls):
+        if not isinstance(owner, cls):
             return _UNFIT
         held = Words(id(owner) + row[2])[0]
         return there(held) if held else _UNFIT

@@ -342,7 +342,8 @@ def _install(tensor: type[Buffer]) -> None:
     served = methods(*found)
     for (kind, function), method in zip(found, served, strict=True):
         setattr(kind, function.__name__, method)
-    MEMORY.__dict__.update(note=_note_call)
+    # bound once: a method is bound anew at each call whose arguments are given by `*`
+    MEMORY.__dict__.update(recall=MEMORY.recall, note=_note_call)
     _installed.extend(served)
     for_good((_installed, _kept, TABLE, EPOCH))
     atexit.register(_close)

@@ -181,15 +181,25 @@ def _of_one(self: Expr) -> object:
 
 
 @native
+def _of_left(fn: ScalarFn, method: Any, self: Expr, other: object) -> object:
+    made = _applied(fn, 2, self, other, None)
+    return method(self, other) if made is None else made
+
+
+@native
+def _of_right(fn: ScalarFn, method: Any, self: Expr, other: object) -> object:
+    made = _applied(fn, 2, other, self, None)
+    return method(self, other) if made is None else made
+
+
+@native
 def _left(self: Expr, other: object) -> object:
-    made = _applied(FN, 2, self, other, None)
-    return METHOD(self, other) if made is None else made
+    return _of_left(FN, METHOD, self, other)
 
 
 @native
 def _right(self: Expr, other: object) -> object:
-    made = _applied(FN, 2, other, self, None)
-    return METHOD(self, other) if made is None else made
+    return _of_right(FN, METHOD, self, other)
 
 
 @native
@@ -291,17 +301,6 @@ def known_call(function: object, given: Given) -> Words:
 
 
 @native
-def _value(program: tuple[Any, ...], at: int, earlier: Parts | None, given: Given) -> object:
-    """What a field gets: a value of its own, an argument, or a node made before."""
-    place = cast(int, program[at + 1])
-    if place < 0:
-        return program[at + 2]
-    if place < len(given):
-        return given[place]
-    return cast(Parts, earlier)[place - len(given)]
-
-
-@native
 def made_by(program: tuple[Any, ...], nodes: int, given: Given) -> object:
     """The last of the nodes that a program makes."""
     earlier: Parts | None = Parts(nodes) if nodes > 1 else None
@@ -317,8 +316,12 @@ def made_by(program: tuple[Any, ...], nodes: int, given: Given) -> object:
         fields = cast(int, program[at + 2])
         at += 3
         for _ in range(fields):
-            value = _value(program, at, earlier, given)
-            put(made, cast(str, program[at]), value)
+            place = cast(int, program[at + 1])
+            value = program[at + 2] if place < 0 or place >= len(given) else given[place]
+            if earlier is not None and place >= len(given):
+                put(made, cast(str, program[at]), earlier[place - len(given)])
+            else:
+                put(made, cast(str, program[at]), value)
             at += 3
         if earlier is not None:
             earlier[node] = made
