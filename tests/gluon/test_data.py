@@ -477,6 +477,26 @@ def test_transforms():
         t.CenterCrop(3)(mx.nd.ones((2, 3)))
 
 
+def test_rotations():
+    kinds = data.vision.transforms
+    x = mx.nd.array(np.arange(48).reshape(4, 4, 3) / 48).transpose((2, 0, 1))
+    sums = {(): 19.986303, ("zoom_in",): 23.5, ("zoom_out",): 13.324203}  # as in MXNet
+    for flags, total in sums.items():
+        found = kinds.Rotate(30, **dict.fromkeys(flags, True))(x)
+        np.testing.assert_allclose(found.sum().asscalar(), total, rtol=1e-6)
+    near = kinds.RandomRotation((30, 30.0001))(x).sum().asscalar()
+    np.testing.assert_allclose(near, 19.986301, rtol=1e-6)
+    assert kinds.RandomRotation((10, 30), rotate_with_proba=0)(x) is x
+    batch = kinds.RandomRotation((-90, 90))(mx.nd.stack(x, x))
+    assert batch.shape == (2, 3, 4, 4) and (batch[0] - batch[1]).abs().max().asscalar() > 0.01
+    with pytest.raises(TypeError, match="float32"):
+        kinds.Rotate(30)(x.astype("uint8"))
+    for wrong in ({"angle_limits": 10}, {"angle_limits": (30, 10)}, {"zoom_in": 1, "zoom_out": 1},
+                  {"rotate_with_proba": 1.5}):  # fmt: skip
+        with pytest.raises(ParamError, match=f"RandomRotation: argument '{[*wrong][-1]}'"):
+            kinds.RandomRotation(**{"angle_limits": (10, 30), **wrong})
+
+
 def test_transforms_in_workers():
     t = data.vision.transforms
     images = mx.nd.array(np.random.default_rng(0).integers(0, 256, (6, 9, 9, 3)), dtype="uint8")

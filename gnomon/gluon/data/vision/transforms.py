@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gnomon import image
 from gnomon import ndarray as nd
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.gluon.block import Block, HybridBlock
@@ -29,8 +30,10 @@ __all__ = [
     "RandomHue",
     "RandomLighting",
     "RandomResizedCrop",
+    "RandomRotation",
     "RandomSaturation",
     "Resize",
+    "Rotate",
     "ToTensor",
 ]
 
@@ -226,6 +229,65 @@ def _cut(
     """A part of the image, resized where it has not the size."""
     part = nd.image.crop(x, x=left, y=top, width=wide, height=high)
     return part if (wide, high) == size else nd.image.resize(part, size=size, interp=interp)
+
+
+class Rotate(Block):
+    """A tensor (channels, height, width) of float32, or a batch of them, turned counterclockwise.
+
+    What lies outside of the image counts as 0; `zoom_in` enlarges until nothing of that is seen,
+    `zoom_out` makes smaller until nothing is cut off.
+    """
+
+    def __init__(
+        self, rotation_degrees: float, zoom_in: bool = False, zoom_out: bool = False
+    ) -> None:
+        super().__init__()
+        self._degrees, self._zoom = rotation_degrees, _zoom("Rotate", zoom_in, zoom_out)
+
+    def forward(self, x: Any) -> Any:
+        """The image, turned."""
+        return image.imrotate(x, self._degrees, *self._zoom)
+
+
+class RandomRotation(Block):
+    """`Rotate` by a random angle between two limits, drawn by NumPy; one for each of a batch.
+
+    Args:
+        angle_limits: the least and the greatest angle in degrees.
+        zoom_in, zoom_out: as for `Rotate`.
+        rotate_with_proba: the probability of turning at all.
+    """
+
+    def __init__(
+        self,
+        angle_limits: tuple[float, float],
+        zoom_in: bool = False,
+        zoom_out: bool = False,
+        rotate_with_proba: float = 1.0,
+    ) -> None:
+        super().__init__()
+        where = "RandomRotation"
+        if not (isinstance(angle_limits, (list, tuple)) and len(angle_limits) == 2):
+            raise ParamError(complaint(where, "angle_limits", "two numbers", angle_limits))
+        if not angle_limits[0] < angle_limits[1]:
+            raise ParamError(complaint(where, "angle_limits", "the lower one first", angle_limits))
+        if not 0 <= rotate_with_proba <= 1:
+            got = rotate_with_proba
+            raise ParamError(complaint(where, "rotate_with_proba", "from 0 to 1", got))
+        self._limits, self._zoom = tuple(angle_limits), _zoom(where, zoom_in, zoom_out)
+        self._chance = rotate_with_proba
+
+    def forward(self, x: Any) -> Any:
+        """The image, turned or not."""
+        if np.random.random() >= self._chance:
+            return x
+        return image.random_rotate(x, self._limits, *self._zoom)
+
+
+def _zoom(where: str, zoom_in: bool, zoom_out: bool) -> tuple[bool, bool]:
+    if zoom_in and zoom_out:
+        raise ParamError(complaint(where, "zoom_out", "False beside zoom_in", True))
+    return zoom_in, zoom_out
 
 
 class RandomFlipLeftRight(HybridBlock):
