@@ -121,6 +121,17 @@ def test_a_loop_over_steps(layout):
         outputs, states = unroll(cell, x, cell.begin_state(2), layout=layout, valid_length=valid)
         assert outputs.shape == (*x.shape[:2], 4)
         np.testing.assert_allclose([a.sum().asscalar() for a in (outputs, *states)], sums, 1e-6)
+
+    class Looped(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x, *states):
+            outputs, states = unroll(self.cell, x, list(states), layout=layout)
+            return [outputs, *states]
+
+    net = Looped()
+    net.cell = cell
+    net.hybridize()
+    found = [a.sum().asscalar() for a in net(x, *cell.begin_state(2))]
+    np.testing.assert_allclose(found, expected[None], 1e-6)
     with mx.autograd.record():
         outputs, _ = unroll(cell, x, None, 0, 0.5, layout=layout)
     dropped = (outputs.asnumpy() == 0).all(axis=layout.find("T"))
