@@ -214,13 +214,14 @@ def dynamic_unroll(
     def step(given: Any, before: Any) -> tuple[Any, Any]:
         part, number = given
         output, after = cell(part, before)
-        if valid_length is not None:
-            goes_on = F.broadcast_greater(valid_length, number)
-            after = [F.where(goes_on, *pair) for pair in zip(after, before, strict=True)]
-        return output, after
+        goes_on = F.broadcast_greater(valid_length, number)
+        return output, [F.where(goes_on, *pair) for pair in zip(after, before, strict=True)]
 
-    numbers = F.reshape(F.contrib.arange_like(inputs, axis=0), shape=(-1, 1))
-    outputs, states = F.contrib.foreach(step, [inputs, numbers], states)
+    if valid_length is None:
+        outputs, states = F.contrib.foreach(cell, inputs, states)
+    else:
+        numbers = F.reshape(F.contrib.arange_like(inputs, axis=0), shape=(-1, 1))
+        outputs, states = F.contrib.foreach(step, [inputs, numbers], states)
     if drop_outputs:
         outputs = F.Dropout(outputs, p=drop_outputs, axes=(0,))
     if valid_length is not None:
