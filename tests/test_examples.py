@@ -39,6 +39,10 @@ CASES = {
     "factorization": Case("--epochs 5 --ratings 40000", "error", 0.1, 0.25),
     "multitask": Case("--epochs 4", "odd: accuracy", 0.95),
     "siamese": Case("--epochs 4", "accuracy", 0.8),
+    "csv_regression": Case("--epochs 10", "error", 0.0, 0.02),
+    "libsvm_logistic": Case("--epochs 3 --rows 2000", "accuracy", 0.8),
+    "predict_checkpoint": Case("{golden}/lenet 1", "right", 0.98),
+    "finetune": Case("{golden}/lenet 1 --epochs 5 --out {folder}/new", "accuracy", 0.93),
     "packing": Case("--images 60", "right", 1.0),
     "train_records": Case("--epochs 4", "accuracy", 0.9),
     "detect_records": Case("--epochs 4", "found", 0.7),
@@ -52,8 +56,9 @@ def test_all_examples_are_run():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_learns(name):
+def test_it_learns(name, tmp_path):
     arguments, word, low, high = CASES[name]
+    arguments = arguments.format(golden=ROOT / "tests" / "golden", folder=tmp_path)
     script = ROOT / "examples" / f"{name.split()[0]}.py"
     command = [sys.executable, str(script), *arguments.split()]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -1,0 +1,35 @@
+"""Programs as MXNet's users write them run unchanged: `gnomon run`."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "pattern", "low", "high"),
+    [
+        ("train_mnist.py", ["--data-train", str(ROOT / "gnomon/data/digits.rec")],
+         r"accuracy ([0-9.]+)$", 0.9, 1.0),
+        ("gluon_word_lm.py", [], r"perplexity ([0-9.]+)$", 1.0, 2.0),
+        ("numpy_ops.py", [], r"accuracy ([0-9.]+) True$", 0.9, 1.0),
+    ],
+)  # fmt: skip
+def test_it_runs_as_it_is(program, arguments, pattern, low, high, tmp_path):
+    command = [sys.executable, "-m", "gnomon", "run", str(PROGRAMS / program), *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = re.search(pattern, done.stdout.strip())
+    assert found, done.stdout
+    assert low <= float(found[1]) <= high, done.stdout
