@@ -16,7 +16,7 @@ from gnomon.expr.node import Buffer, Expr, Map, Scalar
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Store, identity
-from gnomon.plan.view import views
+from gnomon.plan.view import unshaped, views
 from gnomon.record import record
 
 
@@ -108,7 +108,7 @@ class _Cutter:
         if isinstance(e, Buffer):
             return e
         value = self.temporary(e)
-        self.pieces.append([Store(value, "saveto", e)])
+        self.pieces.append([unshaped(Store(value, "saveto", e))])
         return value
 
     def root(self, call: Call) -> int | None:

@@ -21,9 +21,12 @@ from gnomon.plan.statement import Store
 def views(stores: Sequence[Store]) -> list[Store]:
     """The same statements with as few index rules as can be."""
     stores = [unshaped(s) for s in stores]
+    order = postorder([s.value for s in stores])
+    given = {c for node in order if isinstance(node, Call) for c in node.children}
     new: dict[Expr, Expr] = {}
-    for node in postorder([s.value for s in stores]):
-        new[node] = viewed(with_children(node, [new[c] for c in node.children]))
+    for node in order:
+        made = with_children(node, [new[c] for c in node.children])
+        new[node] = made if node in given and stays(made) else viewed(made)
     return [unshaped(reduced(Store(s.dest, s.saver, new[s.value]))) for s in stores]
 
 
@@ -61,6 +64,11 @@ def reshaped_inside(value: Expr) -> Expr | None:
         args = tuple(a if isinstance(a, Scalar) else inner for a in outer.args)
         inner = Map(outer.fn, args, inner.shape, outer.dtype)
     return inner
+
+
+def stays(node: Expr) -> bool:
+    """Whether a call's operand is a reshape of what is computed: `unshaped` then undoes it."""
+    return isinstance(node, Reshape) and not isinstance(node.src, Buffer)
 
 
 def viewed(node: Expr) -> Expr:

@@ -82,5 +82,31 @@ def sensitive():
         case("_contrib_RROIAlign", inputs, attrs, tag=tag, grad=False)
 
 
-for group in (coding, regions, sensitive):
+def deformed():
+    """Convolutions with deformed windows."""
+    for tag, attrs, taps, size, weight in (
+        ("plain", {"kernel": (2, 2)}, 4, (3, 4), (3, 4, 2, 2)),
+        ("groups", {"kernel": (2, 3), "pad": (1, 1), "num_deformable_group": 2}, 12, (5, 5),
+         (3, 4, 2, 3)),
+        ("strides", {"kernel": (2, 2), "stride": (2, 1), "dilate": (1, 2), "pad": (1, 0)}, 4,
+         (3, 3), (3, 4, 2, 2)),
+        ("shared", {"kernel": (2, 2), "num_group": 2, "num_filter": 4, "num_deformable_group": 2,
+         "no_bias": True}, 8, (3, 4), (4, 2, 2, 2)),
+    ):  # fmt: skip
+        attrs = {"num_filter": 3, **attrs}
+        inputs = {"data": n(2, 4, 4, 5), "offset": n(2, 2 * taps, *size)}
+        rest = {"weight": n(*weight)} | ({} if attrs.get("no_bias") else {"bias": n(3)})
+        case("_contrib_DeformableConvolution", {**inputs, **rest}, attrs, tag=tag)
+        inputs["mask"] = n(2, taps, *size)
+        case("_contrib_ModulatedDeformableConvolution", {**inputs, **rest}, attrs, tag=tag)
+    attrs = {"num_filter": 3, "kernel": (2, 2), "pad": (1, 1)}
+    still = {"data": n(2, 4, 4, 5), "offset": ["z", [2, 8, 5, 6]], "weight": n(3, 4, 2, 2)}
+    more = {**attrs, "no_bias": True}
+    case("_contrib_DeformableConvolution", still, more, tag="still", dtype="float64")
+    data, offset, weight = still.values()
+    still = {"data": data, "offset": offset, "mask": ["o", [2, 4, 5, 6]], "weight": weight}
+    case("_contrib_ModulatedDeformableConvolution", still, more, tag="still", dtype="float64")
+
+
+for group in (coding, regions, sensitive, deformed):
     group()
