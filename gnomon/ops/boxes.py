@@ -57,14 +57,21 @@ def every_overlap(lhs: Array, rhs: Array) -> Array:
     return overlaps(across, rhs)
 
 
-def survivors(boxes: Array, classes: Array, threshold: float) -> Array:
-    """Which boxes, best first, no better survivor of their class overlaps more than `threshold`."""
+def survivors(boxes: Array, classes: Array, threshold: float, most: int = 0) -> Array:
+    """Which boxes, best first, no better survivor of their class overlaps more than `threshold`.
+
+    With `most`, those behind so many survivors may be wrong.
+    """
     x0, y0, x1, y1 = np.ascontiguousarray(boxes.T)
     area = areas(boxes)
     alive = np.ones(len(boxes), bool)
+    count = 0
     for k in range(len(boxes)):
         if not alive[k]:
             continue
+        count += 1
+        if count == most:
+            break
         rest = slice(k + 1, None)
         width = np.minimum(x1[rest], x1[k]) - np.maximum(x0[rest], x0[k])
         height = np.minimum(y1[rest], y1[k]) - np.maximum(y0[rest], y0[k])

@@ -1,6 +1,6 @@
 """Records of operators on boxes and regions that detectors learn with."""
 
-from make_case import case, d, floats, n, v
+from make_case import case, d, floats, n, u, v
 
 ANCHORS = v([[0.1, 0.2, 0.5, 0.9], [0, 0, 1, 1], [0.3, 0.3, 0.9, 0.4], [0.2, 0, 0.4, 0.8]])
 
@@ -108,5 +108,26 @@ def deformed():
     case("_contrib_ModulatedDeformableConvolution", still, more, tag="still", dtype="float64")
 
 
-for group in (coding, regions, sensitive, deformed):
+def proposals():
+    """Regions that a network proposes."""
+    for tag, attrs in (
+        ("plain", {}),
+        ("all", {"rpn_pre_nms_top_n": 0, "output_score": True, "threshold": 0.3}),
+        ("iou", {"iou_loss": True, "rpn_min_size": 8}),
+        ("anchors", {"scales": [2, 3], "ratios": [0.7, 1.3], "feature_stride": 8}),
+    ):
+        attrs = {"rpn_pre_nms_top_n": 100, "rpn_post_nms_top_n": 12, "threshold": 0.6,
+                 "rpn_min_size": 20, **attrs}  # fmt: skip
+        count = len(attrs.get("scales", range(4))) * len(attrs.get("ratios", range(3)))
+        for name, batch in (("Proposal", 1), ("MultiProposal", 2)):
+            info = [[90, 100, 1.5], [64, 80, 1]] if tag != "anchors" else [[40, 44, 1], [38, 48, 1]]
+            inputs = {
+                "cls_prob": d(batch, 2 * count, 5, 6),
+                "bbox_pred": u(-1, 1, batch, 4 * count, 5, 6),
+                "im_info": v(*info[:batch]),
+            }
+            case(f"_contrib_{name}", inputs, attrs, tag=tag, grad=False)
+
+
+for group in (coding, regions, sensitive, deformed, proposals):
     group()
