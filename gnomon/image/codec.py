@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import FormatError
 from gnomon.lock import load_module
-from gnomon.recordio.header import opencv
+from gnomon.ops.image_files import decoded
 
 Image = np.ndarray[Any, Any]
 JPEG = b"\xff\xd8\xff"
@@ -35,13 +34,4 @@ def decode(where: str, data: bytes, channels: int = 3, *, rgb: bool = True) -> I
             return jpeg.decode_jpeg(data, colorspace=space, fastdct=False, fastupsample=False)
         except ValueError:
             pass  # CMYK, or broken: OpenCV reads more
-    cv2 = opencv(where)
-    flag = {1: cv2.IMREAD_GRAYSCALE, 3: cv2.IMREAD_COLOR}.get(channels, cv2.IMREAD_UNCHANGED)
-    found = cv2.imdecode(np.frombuffer(data, np.uint8), flag) if data else None
-    if found is None:
-        raise FormatError(f"{where}: expected an image, got {len(data)} bytes {data[:8]!r}...")
-    found = found[:, :, None] if found.ndim == 2 else found
-    if rgb and found.shape[2] >= 3:
-        swap = cv2.COLOR_BGR2RGB if found.shape[2] == 3 else cv2.COLOR_BGRA2RGBA
-        found = cv2.cvtColor(found, swap)
-    return found
+    return decoded(where, data, channels, rgb)

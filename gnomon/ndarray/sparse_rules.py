@@ -107,6 +107,38 @@ def summed(op: Any, inputs: Sequence[Any]) -> Any:
     return total.reshape(op.infer_shape([x.shape], zero_unknown=False)[1][0])
 
 
+@rule("_contrib_getnnz")
+def counted(op: Any, inputs: Sequence[Any]) -> Any:
+    """How many elements are stored, whatever they are."""
+    (x,) = inputs
+    if stored(x) != "csr":
+        return None
+    index = x._rows() if op.axis else x._index()
+    found = (
+        np.bincount(index, minlength=x.shape[1 - op.axis]) if op.axis is not None else len(index)
+    )
+    return on_device(np.atleast_1d(found).astype(np.int64), x)
+
+
+@rule("_contrib_edge_id")
+def edges(op: Any, inputs: Sequence[Any]) -> Any:
+    """What is stored at places, whatever it is; -1 where nothing is."""
+    x, *ends = inputs
+    if stored(x) != "csr" or any(stored(e) != "default" for e in ends):
+        return None
+    u, v = (
+        op.vertices(n, e.asnumpy(), x, k) for k, (n, e) in enumerate(zip("uv", ends, strict=True))
+    )
+    places = x._rows().astype(np.int64) * x.shape[1] + x._index()
+    order = np.argsort(places, kind="stable")
+    wanted = u * x.shape[1] + v
+    at = np.searchsorted(places, wanted, sorter=order)
+    at = np.concatenate([order, [-1]])[np.minimum(at, len(order))]
+    values = np.append(x._parts.data.asnumpy(), -1)
+    there = np.append(places, -1)[at] == wanted
+    return on_device(np.where(there, values[at], -1).astype(values.dtype), x)
+
+
 @rule("norm")
 def normed(op: Any, inputs: Sequence[Any]) -> Any:
     """The norm of all elements is that of what is kept."""

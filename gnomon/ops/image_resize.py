@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import GnomonError, ParamError, complaint
-from gnomon.lock import load_module
+from gnomon.base import ParamError, complaint
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.image import ImageOp
+from gnomon.ops.image_files import opencv
 from gnomon.ops.infer import UNKNOWN, Shapes, Types
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
@@ -62,21 +62,9 @@ class Resize(ImageOp, HostOp):
         if made.size:
             pairs = [(data, made)] if data.ndim == 3 else zip(data, made, strict=True)
             for image, out in pairs:
-                scaled = _opencv().resize(image, (w, h), interpolation=self.interp)
+                scaled = opencv(self.name).resize(image, (w, h), interpolation=self.interp)
                 out[...] = scaled.reshape(out.shape)
         return made
 
     # There is none: asking for it is refused, not answered by 0.
     backward_needs, run_backward = Op.backward_needs, Op.run_backward
-
-
-def _opencv() -> Any:
-    """OpenCV, which only images need.
-
-    Raises:
-        GnomonError: it is not installed.
-    """
-    try:
-        return load_module("cv2")
-    except ImportError as error:
-        raise GnomonError("_image_resize: needs OpenCV: install gnomon[image]") from error

@@ -40,6 +40,11 @@ class Embedding(Op):
         return ext.take(weight, positions(data, self.input_dim))
 
 
+@op("_contrib_SparseEmbedding", inputs=("data", "weight"))
+class SparseEmbedding(Embedding):
+    """The row of `weight`, which may be row-sparse, for each number in `data`."""
+
+
 @op("take", inputs=("a", "indices"))
 class Take(Op):
     """The parts of `a` along `axis` at `indices`."""

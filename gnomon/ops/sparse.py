@@ -6,10 +6,15 @@ with stands in `gnomon.ndarray`. `_put_rows` and `_csr_dot` are what that is mad
 
 from __future__ import annotations
 
+import numpy as np
+
+from gnomon.base import ShapeError, complaint
 from gnomon.dtype import int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.binary import Counted
+from gnomon.ops.case import case
+from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import Shapes, Types
 from gnomon.ops.linalg import STORAGE
 from gnomon.ops.op import Op, op
@@ -110,3 +115,66 @@ class CsrDot(Op):
     def forward(self, values: Expr, source: Expr, target: Expr, matrix: Expr) -> Expr:
         rows = ext.take(matrix, source)
         return ext.take_grad(target, rows * ext.broadcast_axis(values, rows.shape, 0), self.rows)
+
+
+@op("_contrib_getnnz")
+class CountStored(HostOp):
+    """How many elements of a matrix are stored, in all or along an axis; not 0 if it is dense."""
+
+    axis: int | None = param(None, low=0, high=1, doc="0: of each column, 1: of each row.")
+    cases = (
+        case([[1.0, 0, 2], [0, 0, 3]], differentiable=()),
+        case([[1.0, 0, 2], [0, 0, 3]], axis=1, differentiable=()),
+        case([[1.0, 0, 2], [0, 0, 3]], axis=0, differentiable=()),
+    )
+
+    def shapes(self, s: Shapes) -> None:
+        rows, columns = s.rank("data", 2)
+        s["output"] = (1,) if self.axis is None else (rows if self.axis else columns,)
+
+    def types(self, t: Types) -> None:
+        t["output"] = int64
+
+    def compute(self, data: Array) -> Array:
+        return np.atleast_1d(np.count_nonzero(data, self.axis))
+
+    def gradient(self) -> None:
+        return None
+
+    def reference(self, data: Array) -> Array:
+        return np.atleast_1d(np.asarray((data != 0).sum(self.axis)))
+
+
+@op("_contrib_edge_id", inputs=("data", "u", "v"))
+class EdgeId(HostOp):
+    """What the matrix `data` stores from vertices `u` to `v`, both (n,): edges by number, or -1.
+
+    What is 0 is not stored where `data` is dense.
+    """
+
+    cases = (case([[0, 1.0], [2, 0]], [0, 1, 1.0], [1, 0, 1.0], differentiable=()),)
+
+    def shapes(self, s: Shapes) -> None:
+        s.rank("data", 2)
+        s["u"] = s["v"] = (-1,)
+        s.same("u", "v", "output")
+
+    def types(self, t: Types) -> None:
+        t.same("data", "output")
+
+    def compute(self, data: Array, u: Array, v: Array) -> Array:
+        found = data[self.vertices("u", u, data, 0), self.vertices("v", v, data, 1)]
+        return np.where(found != 0, found, -1)
+
+    reference = compute
+
+    def vertices(self, name: str, index: Array, data: Array, axis: int) -> Array:
+        """Numbers of rows or columns; ShapeError where there is none such."""
+        found = index.astype(np.int64)
+        if found.size and not 0 <= found.min() <= found.max() < data.shape[axis]:
+            expected = f"numbers from 0 to {data.shape[axis] - 1}"
+            raise ShapeError(complaint(self.name, name, expected, f"{found.min()}, {found.max()}"))
+        return found
+
+    def gradient(self) -> None:
+        return None

@@ -47,7 +47,8 @@ def case(
 
     `tag` tells records of one operator apart. `dtypes` gives inputs a type of their own. `grad` is
     whether there are gradients, or the names that have one. `heads` are specs of the head gradients
-    where normal numbers do not do. `mode` is "update" where inputs are changed in place. `ours`
+    where normal numbers do not do. `mode` is "update" where inputs are changed in place, and "out"
+    where they are no inputs, but written. `ours`
     maps (inputs, heads, outputs, gradients) to gnomon's gradients where MXNet's are at fault.
     """
     record = {

@@ -109,7 +109,8 @@ def record_update(record, values):
     """A record whose inputs change in place."""
     arrays = {k: array(v) for k, v in values.items()}
     out = written(record, arrays)
-    found = find(mx.nd, record["op"])(*arrays.values(), out=out or None, **settings(record))
+    given = [] if record["mode"] == "out" else arrays.values()
+    found = find(mx.nd, record["op"])(*given, out=out or None, **settings(record))
     named = {f"aux:{k}": a.asnumpy() for k, a in arrays.items() if not k.startswith("grad")}
     if record["ours"]:
         named = record["ours"](values, named)
@@ -124,7 +125,7 @@ def make(folder, group="") -> None:
     facts, arrays = [], {}
     for record in CASES:
         values = inputs(record)
-        runner = record_update if record["mode"] == "update" else record_symbol
+        runner = record_symbol if record["mode"] == "symbol" else record_update
         try:
             found = runner(record, values)
         except mx.MXNetError as e:

@@ -29,7 +29,9 @@ def recorded():
     """The names of what MXNet recorded."""
     files = GOLDEN.glob("operators*.json")
     found = {record["op"] for path in files for record in json.loads(path.read_text())}
-    return found | {f"_image_{name}" for name, *_ in images.CASES}
+    networks = json.loads((GOLDEN / "control.json").read_text()).values()
+    loops = {node["op"] for network in networks for node in network["nodes"]}
+    return found | loops | {f"_image_{name}" for name, *_ in images.CASES}
 
 
 def uncovered(classes):

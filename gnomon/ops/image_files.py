@@ -1,0 +1,164 @@
+"""MXNet's operators for images by OpenCV: decoding, reading, resizing, borders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import FormatError, GnomonError, ParamError, complaint
+from gnomon.dtype import uint8
+from gnomon.lock import load_module
+from gnomon.ops.case import case
+from gnomon.ops.host import Array, HostOp
+from gnomon.ops.infer import UNKNOWN, Shapes, Types
+from gnomon.ops.op import op
+from gnomon.ops.param import Floats, param
+
+CHANNELS = {0: 1, 1: 3}  # of the images that a flag asks for; others as they are stored
+
+
+def opencv(where: str) -> Any:
+    """OpenCV, which only images need.
+
+    Raises:
+        GnomonError: it is not installed.
+    """
+    try:
+        return load_module("cv2")
+    except ImportError as error:
+        raise GnomonError(f"{where}: needs OpenCV: install gnomon[image]") from error
+
+
+def decoded(where: str, data: bytes, channels: int, rgb: bool) -> Array:
+    """The image in `data` as uint8 (height, width, channels); 1 channel is grey, 4 as stored.
+
+    Raises:
+        FormatError: `data` is no image.
+        GnomonError: OpenCV is not installed.
+    """
+    cv2 = opencv(where)
+    flag = {1: cv2.IMREAD_GRAYSCALE, 3: cv2.IMREAD_COLOR}.get(channels, cv2.IMREAD_UNCHANGED)
+    found = cv2.imdecode(np.frombuffer(data, np.uint8), flag) if data else None
+    if found is None:
+        raise FormatError(f"{where}: expected an image, got {len(data)} bytes {data[:8]!r}...")
+    found = found[:, :, None] if found.ndim == 2 else found
+    if rgb and found.shape[2] >= 3:
+        swap = cv2.COLOR_BGR2RGB if found.shape[2] == 3 else cv2.COLOR_BGRA2RGBA
+        found = cv2.cvtColor(found, swap)
+    return np.asarray(found)
+
+
+class Decoding(HostOp):
+    """What reading and decoding share."""
+
+    flag: int = param(1, low=-1, high=1, doc="0: grey, 1: three channels, -1: as it is stored.")
+    to_rgb: bool = param(True, doc="Channels in the order red, green, blue; else the reverse.")
+
+    def shapes(self, s: Shapes) -> None:
+        s["output"] = (UNKNOWN, UNKNOWN, CHANNELS.get(self.flag, UNKNOWN))
+
+    def types(self, t: Types) -> None:
+        t["output"] = uint8
+
+    def image(self, data: bytes) -> Array:
+        """The image in compressed bytes."""
+        return decoded(self.name, data, CHANNELS.get(self.flag, 4), self.to_rgb)
+
+
+@op("_cvimdecode", inputs=("buf",), aliases=("_npi_cvimdecode",))
+class CvDecode(Decoding):
+    """The image in the compressed bytes `buf` (n,), uint8 (height, width, channels)."""
+
+    def types(self, t: Types) -> None:
+        t["buf"] = t["output"] = uint8
+
+    def compute(self, buf: Array) -> Array:
+        return self.image(buf.tobytes())
+
+
+@op("_cvimread", inputs=(), aliases=("_npi_cvimread",))
+class CvRead(Decoding):
+    """The image in a file, uint8 (height, width, channels)."""
+
+    filename: str = param(doc="The file.")
+    leading = ("filename",)
+
+    def compute(self) -> Array:
+        try:
+            return self.image(Path(self.filename).read_bytes())
+        except OSError as error:
+            text = f"{self.name}: cannot read {self.filename!r}: {error.strerror}"
+            raise GnomonError(text) from error
+
+
+class Picture(HostOp):
+    """What operators on images (height, width, channels) share."""
+
+    def channels(self, s: Shapes) -> int:
+        """Channels of `src`."""
+        return s.rank("src", 3)[2]
+
+    def types(self, t: Types) -> None:
+        t.same()
+
+
+@op("_cvimresize", inputs=("src",), aliases=("_npi_cvimresize",))
+class CvResize(Picture):
+    """An image in another size, its dtype kept."""
+
+    w: int = param(low=1, doc="Columns of the result.")
+    h: int = param(low=1, doc="Rows of the result.")
+    interp: int = param(1, low=0, high=4, doc="OpenCV's interpolation: 0 nearest, 1 linear...")
+
+    def shapes(self, s: Shapes) -> None:
+        s["output"] = (self.h, self.w, self.channels(s))
+
+    def compute(self, src: Array) -> Array:
+        made = opencv(self.name).resize(
+            np.ascontiguousarray(src), (self.w, self.h), interpolation=self.interp
+        )
+        return np.reshape(made, (self.h, self.w, src.shape[2]))
+
+
+@op("_cvcopyMakeBorder", inputs=("src",))
+class CvBorder(Picture):
+    """An image with a border around it."""
+
+    top: int = param(low=0, doc="Rows above.")
+    bot: int = param(low=0, doc="Rows below.")
+    left: int = param(low=0, doc="Columns before.")
+    right: int = param(low=0, doc="Columns behind.")
+    type: int = param(0, low=0, high=4, doc="OpenCV's kind of border; 0: numbers.")
+    value: float = param(0.0, doc="The number of a border of numbers.")
+    values: Floats = param((), doc="Numbers for each channel, in its place.")
+    cases = (
+        case((2, 3, 1), top=1, bot=0, left=2, right=1, value=3, differentiable=()),
+        case((2, 2, 3), top=0, bot=2, left=0, right=1, values=(1, 2, 3), differentiable=()),
+    )
+
+    def check(self) -> None:
+        if len(self.values) > 4:
+            raise ParamError(complaint(self.name, "values", "up to 4 numbers", self.values))
+
+    def shapes(self, s: Shapes) -> None:
+        channels = self.channels(s)
+        h, w, _ = s.need("src")
+        s["output"] = (h + self.top + self.bot, w + self.left + self.right, channels)
+
+    def compute(self, src: Array) -> Array:
+        around = (self.top, self.bot, self.left, self.right)
+        colour = self.values or (self.value,) * 4
+        image = np.ascontiguousarray(src)
+        made = opencv(self.name).copyMakeBorder(image, *around, self.type, value=colour)
+        h, w, channels = src.shape
+        return np.reshape(made, (h + around[0] + around[1], w + around[2] + around[3], channels))
+
+    def reference(self, src: Array) -> Array:
+        around = ((self.top, self.bot), (self.left, self.right))
+        colour = self.values or (self.value,) * src.shape[2]
+        parts = [
+            np.pad(src[..., k], around, constant_values=colour[k]) for k in range(src.shape[2])
+        ]
+        return np.stack(parts, -1)
