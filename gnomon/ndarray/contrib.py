@@ -1,17 +1,24 @@
 """Operators of the second row: `mx.nd.contrib`."""
 
 from gnomon.ndarray.control import (
-    adamw_update,
     cond,
     foreach,
     isfinite,
     isinf,
     isnan,
-    mp_adamw_update,
     rand_zipfian,
     while_loop,
 )
+from gnomon.ndarray.decayed import (
+    adamw_update,
+    mp_adamw_update,
+    multi_adamw_update,
+    multi_lamb_update,
+    multi_mp_adamw_update,
+    multi_mp_lamb_update,
+)
 from gnomon.ndarray.functions import attributes
+from gnomon.ndarray.random import uniform
 
 __all__ = [
     "adamw_update",
@@ -21,7 +28,12 @@ __all__ = [
     "isinf",
     "isnan",
     "mp_adamw_update",
+    "multi_adamw_update",
+    "multi_lamb_update",
+    "multi_mp_adamw_update",
+    "multi_mp_lamb_update",
     "rand_zipfian",
+    "uniform",
     "while_loop",
 ]
 

@@ -13,7 +13,6 @@ from typing import Any
 from gnomon.base import ParamError, complaint
 from gnomon.context import Context
 from gnomon.ndarray.core import Array
-from gnomon.ndarray.create import array
 from gnomon.ndarray.functions import find
 
 Step = Callable[..., tuple[Any, Any]]
@@ -173,22 +172,3 @@ def rand_zipfian(
         return ((wide + 2.0) / (wide + 1.0)).log() / whole * num_sampled
 
     return numbers, expected(true_classes), expected(numbers)
-
-
-def _loaded(name: str, most: int) -> Callable[..., Any]:
-    """The function of AdamW's operator `name`, whose scale may be a number as well."""
-
-    def update(*args: Any, rescale_grad: Any = None, **kwargs: Any) -> Any:
-        inputs = list(args[:most])
-        scale = rescale_grad if rescale_grad is not None else inputs.pop()
-        if not isinstance(scale, Array):
-            scale = array([scale], inputs[0].context)
-        return find("_internal", name)(*inputs, scale.astype("float32").reshape((1,)), **kwargs)
-
-    update.__name__ = update.__qualname__ = name.lstrip("_")
-    update.__doc__ = f"`{name}` with `rescale_grad` as an array or a number."
-    return update
-
-
-adamw_update = _loaded("_adamw_update", 5)
-mp_adamw_update = _loaded("_mp_adamw_update", 6)
