@@ -1,12 +1,13 @@
 """CTCLoss: how unlikely a network makes label sequences, over all ways to align them with time.
 
-A label becomes states, blanks around each of its symbols. `forward_logs` is the probability of all
-ways to a state at a time; backwards in time the same is computed of the sequences reversed. All of
-it is in logarithms and float64, for the whole batch at once.
+A label becomes states, blanks around each of its symbols. `steps` are the probabilities of all ways
+to each state, time by time; backwards in time the same is computed of the sequences reversed. All of
+it is in logarithms, which are kept small, for the whole batch at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from gnomon.ops.op import op
 from gnomon.ops.param import param
 
 NEVER = -np.inf
+LEAST = -1e30  # a logarithm that is finite, and of nothing
 
 
 @dataclass(frozen=True)
@@ -56,48 +58,79 @@ class Aligned:
         at = np.where(order < self.sizes[:, None], self.sizes[:, None] - 1 - order, order)
         return np.asarray(np.take_along_axis(states, np.broadcast_to(at, states.shape), -1))
 
-    def emitted(self) -> Array:
-        """The logarithm of the probability of each state's class, (time, batch, states)."""
-        at = np.broadcast_to(self.states, (len(self.logs), *self.states.shape))
-        return np.asarray(np.take_along_axis(self.logs, at, 2))
+    def emitted(self, logs: Array) -> Array:
+        """Of logarithms (batch, classes), those of each state's class, (batch, states)."""
+        return np.asarray(np.take_along_axis(logs, self.states, 1))
 
-    def forward_logs(self) -> Array:
-        """Of each time and state: all ways that lead there, (time, batch, states)."""
-        emitted = self.emitted()
-        found = np.full(emitted.shape, NEVER)
-        found[0, :, :2] = emitted[0, :, :2]
-        skips = (self.states != self.blank)[:, 2:] & (self.states[:, 2:] != self.states[:, :-2])
-        for t in range(1, len(found)):
-            before, now = found[t - 1], found[t]
-            now[:] = before
-            now[:, 1:] = np.logaddexp(now[:, 1:], before[:, :-1])
-            now[:, 2:] = np.logaddexp(now[:, 2:], np.where(skips, before[:, :-2], NEVER))
-            now += emitted[t]
-        return found
+    def steps(self) -> Iterator[tuple[Array, Array]]:
+        """All ways that lead to each state (batch, states), time by time; to be read at once.
 
-    def total(self, forward: Array) -> Array:
-        """The logarithm of the probability of each label."""
+        They are less their maximum over the states, which is counted up beside (batch,).
+        """
+        batch, states = self.states.shape
+        kind = self.logs.dtype
+        # two states before the first one, so that a step comes from three neighbouring ones
+        found = np.full((batch, states + 2), NEVER, kind)
+        found[:, 2:4] = self.emitted(self.logs[0])[:, :2]
+        offset = np.zeros(batch)
+        yield found[:, 2:], offset
+        apart = (self.states != self.blank)[:, 2:] & (self.states[:, 2:] != self.states[:, :-2])
+        skips = np.where(np.pad(apart, ((0, 0), (2, 0))), 0, NEVER)[:, :states].astype(kind)
+        ways, top = np.empty((3, batch, states), kind), np.empty((batch, states), kind)
+        for logs in self.logs[1:]:
+            ways[0], ways[1] = found[:, 2:], found[:, 1:-1]
+            np.add(found[:, :-2], skips, out=ways[2])
+            np.maximum(ways[0], ways[1], out=top)
+            np.maximum(top, ways[2], out=top)
+            np.maximum(top, LEAST, out=top)
+            np.subtract(ways, top, out=ways)
+            np.exp(ways, out=ways)
+            ways[0] += ways[1]
+            ways[0] += ways[2]
+            np.log(ways[0], out=ways[0])
+            top += self.emitted(logs)
+            top += ways[0]
+            highest = np.maximum(top.max(1), LEAST)
+            offset += highest
+            np.subtract(top, highest[:, None], out=found[:, 2:])
+            yield found[:, 2:], offset
+
+    def totals(self, keep: tuple[Array, Array] | None = None) -> Array:
+        """The logarithm of the probability of each label; `keep` gets all that `steps` gives."""
         rows = np.arange(len(self.times))
-        last = forward[np.maximum(self.times - 1, 0), rows]
-        ends = last[rows, self.sizes - 1]
-        before = last[rows, np.maximum(self.sizes - 2, 0)]
-        return np.asarray(np.where(self.sizes > 1, np.logaddexp(ends, before), ends))
+        last = np.maximum(self.times - 1, 0)
+        found = np.full(len(rows), NEVER)
+        for t, (ways, offset) in enumerate(self.steps()):
+            if keep is not None:
+                keep[0][t], keep[1][t] = ways, offset
+            ends = np.flatnonzero(last == t)
+            if len(ends):
+                sizes = self.sizes[ends]
+                before = np.where(sizes > 1, ways[ends, np.maximum(sizes - 2, 0)], NEVER)
+                found[ends] = np.logaddexp(ways[ends, sizes - 1], before) + offset[ends]
+        return found
 
     def gradient(self) -> Array:
         """The gradient of each loss with respect to the unnormalised logarithms."""
-        forward, back = self.forward_logs(), self.reversed()
-        backward = self.flipped(back.forward_logs())
-        steps = np.arange(len(self.logs))[:, None]
-        inside = steps < self.times
-        at = np.where(inside, self.times - 1 - steps, steps)
-        backward = np.take_along_axis(backward, at[..., None], 0)
-        share = np.exp(forward + backward - self.emitted() - self.total(forward)[:, None])
+        steps, batch, classes = self.logs.shape
+        forward = np.empty((steps, *self.states.shape), self.logs.dtype)
+        offsets = np.empty((steps, batch))
+        total = self.totals((forward, offsets))
+        rows = np.arange(batch)
+        places = (rows[:, None] * classes + self.states).ravel()
         used = np.arange(self.states.shape[1]) < self.sizes[:, None]
-        share = np.where(used & inside[..., None], share, 0)
-        classes = self.logs.shape[2]
-        place = np.arange(self.logs[..., 0].size).reshape(inside.shape)[..., None] * classes
-        counted = np.bincount((place + self.states).ravel(), share.ravel(), self.logs.size)
-        found = np.exp(self.logs) - counted.reshape(self.logs.shape)
+        found = np.exp(self.logs)
+        for k, (ways, offset) in enumerate(self.reversed().steps()):
+            t = self.times - 1 - k
+            live = np.flatnonzero(t >= 0)
+            at = np.maximum(t, 0), rows
+            share = forward[at] + self.flipped(ways)
+            share -= self.emitted(self.logs[at])
+            share += (offsets[at] + offset - total)[:, None].astype(share.dtype)
+            share = np.where(used, np.exp(share), 0)
+            counted = np.bincount(places, share.ravel(), batch * classes)
+            found[t[live], live] -= counted.reshape(batch, classes)[live]
+        inside = np.arange(steps)[:, None] < self.times
         return np.where((inside & self.fits)[..., None], found, 0)
 
 
@@ -163,7 +196,7 @@ class CTCLoss(HostOp):
         states[:, 1::2] = symbols
         top = data.max(2, keepdims=True)
         logs = data - top - np.log(np.exp(data - top).sum(2, keepdims=True, dtype=np.float64))
-        return Aligned(logs, states, times, 2 * sizes + 1, blank)
+        return Aligned(logs.astype(data.dtype), states, times, 2 * sizes + 1, blank)
 
     def lengths(self, given: dict[str, Array], name: str, otherwise: Array, most: int) -> Array:
         """Lengths that were given, or others; GnomonError where one is above `most` or below 0."""
@@ -177,7 +210,7 @@ class CTCLoss(HostOp):
         if not data.size:
             return np.zeros(data.shape[1], data.dtype)
         found = self.aligned(data, label, lengths)
-        return np.where(found.fits, -found.total(found.forward_logs()), 0)
+        return np.where(found.fits, -found.totals(), 0)
 
     def gradient(self, grad: Array, inputs: tuple[Array, ...]) -> dict[str, Array]:
         data, label, *lengths = inputs
