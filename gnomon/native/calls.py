@@ -289,6 +289,9 @@ class Calls(Expressions):
     def do_ints(self, node: ast.expr) -> Value:
         return replace(self.do_words(node), kind=Kind("ptr", words.Ints))
 
+    def do_reals(self, node: ast.expr) -> Value:
+        return replace(self.do_words(node), kind=Kind("ptr", words.Reals))
+
     def do_there(self, node: ast.expr) -> Value:
         return replace(self.do_words(node), kind=OBJECT)
 
@@ -353,7 +356,7 @@ INTRINSICS = {
     id(thing): f"do_{thing.__name__.strip('_').lower()}"
     for thing in (
         typing.cast, len, type, int, isinstance, float, bool, abs, tuple, getattr, hasattr, id,
-        threading.get_ident, words.Parts, words.new, words.Words, words.Ints, words.there,
+        threading.get_ident, words.Parts, words.new, words.Words, words.Ints, words.Reals, words.there,
         words.scratch, words.popped, words.call, words.call_aside, words.claim, words.wrapped,
         words.double_bits, words.single_bits, words.keep_alive, words.word, record.put,
         record.put_all,

@@ -28,7 +28,7 @@ from gnomon.native.kinds import (
     kind_of,
     slot_of,
 )
-from gnomon.native.words import Ints, Parts
+from gnomon.native.words import Parts
 
 Narrow = dict[str, Kind]  # variables' kinds, where they were compared
 
@@ -202,6 +202,8 @@ class Expressions(Conversions):
         if owner.kind.cls in RAW:
             at, width = self.word(owner, index)
             text = self.value(f"load {width}, ptr {at}, align 4")
+            if width == "double":
+                return Value(text, FLOAT)
             return Value(text if width == "i64" else self.value(f"sext i32 {text} to i64"), INT)
         if owner.kind == GIVEN:
             outside = self.value(f"icmp uge i64 {index.text}, {self.size(owner)}")
@@ -223,7 +225,7 @@ class Expressions(Conversions):
 
     def word(self, owner: Value, index: Value) -> tuple[str, str]:
         """Where a word lies, and LLVM's type of it."""
-        width = "i32" if owner.kind.cls is Ints else "i64"
+        width = RAW[owner.kind.cls]
         at = f"getelementptr {width}, ptr {owner.text}, i64 {index.text}"
         return self.value(at), width
 

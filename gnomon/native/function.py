@@ -14,6 +14,7 @@ from gnomon.native.calls import Calls
 from gnomon.native.emit import Facts, Value
 from gnomon.native.kinds import (
     BOOL,
+    FLOAT,
     GIVEN,
     INT,
     NONE,
@@ -290,7 +291,7 @@ class Writer(Calls):
         owner = self.firm(owner)
         self.use([value])
         if owner.kind.cls in RAW:
-            self.put_word(owner, self.unboxed(index), self.fitted(value, INT, "a word"))
+            self.put_word(owner, self.unboxed(index), value)
             return
         if owner.kind.cls is dict:
             self.put_entry(owner, self.boxed(index), self.boxed(value))
@@ -307,7 +308,8 @@ class Writer(Calls):
 
     def put_word(self, owner: Value, index: Value, value: Value) -> None:
         at, width = self.word(owner, index)
-        text = value.text if width == "i64" else self.value(f"trunc i64 {value.text} to i32")
+        text = self.fitted(value, FLOAT if width == "double" else INT, "a word").text
+        text = self.value(f"trunc i64 {text} to i32") if width == "i32" else text
         self.emit(f"store {width} {text}, ptr {at}, align 4")
 
     def put_entry(self, owner: Value, key: Value, value: Value) -> None:

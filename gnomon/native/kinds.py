@@ -11,7 +11,7 @@ from types import GenericAlias, MemberDescriptorType, NoneType, UnionType
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
 from gnomon.base import GnomonError
-from gnomon.native.words import Given, Ints, Words
+from gnomon.native.words import Given, Ints, Reals, Words
 from gnomon.record import Frozen
 from gnomon.runtime import fields
 
@@ -53,7 +53,7 @@ class Kind(NamedTuple):
 
 PLAIN = ("i64", "i1", "double")
 INT, BOOL, FLOAT = Kind("i64", int), Kind("i1", bool), Kind("double", float)
-RAW = (Words, Ints)
+RAW = {Words: "i64", Ints: "i32", Reals: "double"}  # addresses, and what lies there
 WORDS, NOTHING, OBJECT = Kind("ptr", Words), Kind("i8", NoneType), Kind("ptr", object)
 NONE = Kind("ptr", NoneType)
 GIVEN = Kind("{ ptr, i64 }", Given)  # where the objects lie, and how many

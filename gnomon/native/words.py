@@ -104,6 +104,31 @@ class Ints(Words):
         return Ints(self.address + 4 * count, self._block)
 
 
+class Reals:
+    """Floats of 64 bits in native memory, from an address on; whoever uses them owns the memory.
+
+    >>> w = scratch(2)
+    >>> x = Reals(w.address)
+    >>> x[1] = 0.5
+    >>> (x + 1)[0]
+    0.5
+    """
+
+    __slots__ = ("address",)
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+
+    def __getitem__(self, index: int) -> float:
+        return ctypes.c_double.from_address(self.address + 8 * index).value
+
+    def __setitem__(self, index: int, number: float) -> None:
+        ctypes.c_double.from_address(self.address + 8 * index).value = number
+
+    def __add__(self, count: int) -> Reals:
+        return Reals(self.address + 8 * count)
+
+
 def scratch(count: int) -> Words:
     """New words of any contents, gone when the function ends; it asks for them in no loop.
 

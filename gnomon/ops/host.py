@@ -33,6 +33,7 @@ from gnomon.ops.infer import Shape
 from gnomon.ops.op import Op
 from gnomon.ops.requests import check_requests, kAddTo, kNullOp
 from gnomon.resource import ResourceRequest
+from gnomon.runtime.pool import allocate
 
 Array = np.ndarray[Any, Any]
 
@@ -122,6 +123,12 @@ def store(blob: Any, request: Any, values: Any) -> None:
         memory += convert(values, memory.dtype)
     else:
         np.copyto(memory, convert(values, memory.dtype))
+
+
+def pooled(shape: Sequence[int], dtype: Any) -> Array:
+    """An array with any contents, in memory that was used before: new pages take their time."""
+    nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return allocate(nbytes).view(np.dtype(dtype), tuple(shape))
 
 
 def generator(draws: Any) -> np.random.Generator:

@@ -12,6 +12,7 @@ from gnomon.native.words import (
     Given,
     Ints,
     Parts,
+    Reals,
     Words,
     call,
     claim,
@@ -425,6 +426,19 @@ MEANT: Any = None
 meant = variant(passed_on, "meant", "What it says.", MEANT="explode")
 
 
+@native
+def memory(numbers: list[float], count: int) -> object:
+    own = scratch(count + 1)
+    x = Reals(own.address)
+    total = 0.0
+    for k in range(count):
+        x[k] = float(k) - 1.5
+        x[k] = x[k] * 0.5
+        rest = x + k
+        total += rest[0] * 2.0
+    return (total, x[0], x[count - 1], x.address == own.address) if count > 3 else None
+
+
 def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
     """Arguments for one of the functions."""
     small = lambda: chance.randrange(-1, 7)  # noqa: E731
@@ -452,6 +466,7 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
         "addresses": lambda: (node(chance), small()),
         "put_by_name": lambda: (node(chance), chance.choice(["left", "other", "leaf"]), leaf),
         "meant": lambda: (node(chance), *leaves(chance)),
+        "memory": lambda: ([], max(0, small())),
         "pairs": lambda: ([Pair(Leaf(1), x, small()) for x in (*leaves(chance), None)], small()),
     }  # fmt: skip
     return makers[function.__name__]()
@@ -459,5 +474,5 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
 
 ALL = (
     arithmetic, logic, loops, slots, made_new, lists, tables, keys, calls, methods, classes,
-    numbers, swaps, passes, moved, pairs, given, tried, addresses, put_by_name, meant,
+    numbers, swaps, passes, moved, pairs, given, tried, addresses, put_by_name, meant, memory,
 )  # fmt: skip

@@ -1,29 +1,27 @@
 """CTCLoss: how unlikely a network makes label sequences, over all ways to align them with time.
 
-A label becomes states, blanks around each of its symbols. `steps` are the probabilities of all ways
-to each state, time by time; backwards in time the same is computed of the sequences reversed. All of
-it is in logarithms, which are kept small, for the whole batch at once.
+A label becomes states, blanks around each of its symbols. `forwards` is the probability of all ways
+to a state at a time, `backwards` that of all ways behind it; both are native code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from gnomon.base import GnomonError, complaint
+from gnomon.native.serve import served
 from gnomon.ops.case import case
-from gnomon.ops.host import Array, HostOp
+from gnomon.ops.host import Array, HostOp, pooled
 from gnomon.ops.infer import Shapes, Types
+from gnomon.ops.nn.ctc_ways import LOG_HUGE, NEVER, backwards, forwards
 from gnomon.ops.op import op
 from gnomon.ops.param import param
 
-NEVER = -np.inf
-LEAST = -1e30  # a logarithm that is finite, and of nothing
 
-
-@dataclass(frozen=True)
+@dataclass
 class Aligned:
     """Logarithms of probabilities (time, batch, classes), and the states of each label.
 
@@ -45,91 +43,63 @@ class Aligned:
         again = (symbols[:, 1:] == symbols[:, :-1]) & used[:, 1:]
         return np.asarray(self.times >= (self.sizes - 1) // 2 + again.sum(1))
 
-    def reversed(self) -> Aligned:
-        """The same backwards in time."""
-        steps = np.arange(len(self.logs))[:, None]
-        at = np.where(steps < self.times, self.times - 1 - steps, steps)
-        logs = np.take_along_axis(self.logs, at[..., None], 0)
-        return Aligned(logs, self.flipped(self.states), self.times, self.sizes, self.blank)
+    @cached_property
+    def chance(self) -> tuple[Array, Array]:
+        """The probabilities of classes as numbers and exponents."""
+        logs = np.maximum(self.logs, -1e9)
+        powers = np.ceil(logs / LOG_HUGE)
+        numbers = np.where(self.logs > -1e9, np.exp(logs - powers * LOG_HUGE), 0)
+        return numbers, powers.astype(np.int64)
 
-    def flipped(self, states: Array) -> Array:
-        """What belongs to states, (..., batch, states), with the used ones in reverse order."""
-        order = np.arange(states.shape[-1])
-        at = np.where(order < self.sizes[:, None], self.sizes[:, None] - 1 - order, order)
-        return np.asarray(np.take_along_axis(states, np.broadcast_to(at, states.shape), -1))
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Where probabilities, states, times and sizes lie."""
+        arrays = (*self.chance, self.states, self.times, self.sizes)
+        return tuple(a.ctypes.data for a in arrays)
 
-    def emitted(self, logs: Array) -> Array:
-        """Of logarithms (batch, classes), those of each state's class, (batch, states)."""
-        return np.asarray(np.take_along_axis(logs, self.states, 1))
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Of labels, states and classes, and which one is the blank."""
+        return len(self.times), self.states.shape[1], self.logs.shape[2], self.blank
 
-    def steps(self) -> Iterator[tuple[Array, Array]]:
-        """All ways that lead to each state (batch, states), time by time; to be read at once.
+    @cached_property
+    def ways(self) -> tuple[Array, Array]:
+        """All ways to each state, (time, batch, states), as numbers and exponents."""
+        shape = (len(self.logs), *self.states.shape)
+        found, raised = (pooled(shape, kind) for kind in (np.float64, np.int64))
+        run = served(forwards, backwards)[0]
+        run(*self.places, found.ctypes.data, raised.ctypes.data, *self.counts)
+        return found, raised
 
-        They are less their maximum over the states, which is counted up beside (batch,).
-        """
-        batch, states = self.states.shape
-        kind = self.logs.dtype
-        # two states before the first one, so that a step comes from three neighbouring ones
-        found = np.full((batch, states + 2), NEVER, kind)
-        found[:, 2:4] = self.emitted(self.logs[0])[:, :2]
-        offset = np.zeros(batch)
-        yield found[:, 2:], offset
-        apart = (self.states != self.blank)[:, 2:] & (self.states[:, 2:] != self.states[:, :-2])
-        skips = np.where(np.pad(apart, ((0, 0), (2, 0))), 0, NEVER)[:, :states].astype(kind)
-        ways, top = np.empty((3, batch, states), kind), np.empty((batch, states), kind)
-        for logs in self.logs[1:]:
-            ways[0], ways[1] = found[:, 2:], found[:, 1:-1]
-            np.add(found[:, :-2], skips, out=ways[2])
-            np.maximum(ways[0], ways[1], out=top)
-            np.maximum(top, ways[2], out=top)
-            np.maximum(top, LEAST, out=top)
-            np.subtract(ways, top, out=ways)
-            np.exp(ways, out=ways)
-            ways[0] += ways[1]
-            ways[0] += ways[2]
-            np.log(ways[0], out=ways[0])
-            top += self.emitted(logs)
-            top += ways[0]
-            highest = np.maximum(top.max(1), LEAST)
-            offset += highest
-            np.subtract(top, highest[:, None], out=found[:, 2:])
-            yield found[:, 2:], offset
+    @property
+    def totals(self) -> tuple[Array, Array]:
+        """The probability of each label, as numbers and exponents."""
+        found, raised = self.ways
+        rows, last = np.arange(len(self.times)), np.maximum(self.times - 1, 0)
+        ends = self.sizes - 1
+        one, power = found[last, rows, ends], raised[last, rows, ends]
+        before = np.maximum(ends - 1, 0)
+        two = np.where(ends > 0, found[last, rows, before], 0)
+        top = np.maximum(power, np.where(two > 0, raised[last, rows, before], NEVER))
+        other = np.where(two > 0, raised[last, rows, before], NEVER)
+        scales = [np.maximum((p - top) * LOG_HUGE, -1e3) for p in (power, other)]
+        return one * np.exp(scales[0]) + two * np.exp(scales[1]), top
 
-    def totals(self, keep: tuple[Array, Array] | None = None) -> Array:
-        """The logarithm of the probability of each label; `keep` gets all that `steps` gives."""
-        rows = np.arange(len(self.times))
-        last = np.maximum(self.times - 1, 0)
-        found = np.full(len(rows), NEVER)
-        for t, (ways, offset) in enumerate(self.steps()):
-            if keep is not None:
-                keep[0][t], keep[1][t] = ways, offset
-            ends = np.flatnonzero(last == t)
-            if len(ends):
-                sizes = self.sizes[ends]
-                before = np.where(sizes > 1, ways[ends, np.maximum(sizes - 2, 0)], NEVER)
-                found[ends] = np.logaddexp(ways[ends, sizes - 1], before) + offset[ends]
-        return found
+    @property
+    def losses(self) -> Array:
+        """-log of the probability of each label; 0 where its sequence is too short."""
+        number, power = self.totals
+        return np.where(self.fits & (self.times > 0), -np.log(number) - power * LOG_HUGE, 0)
 
     def gradient(self) -> Array:
         """The gradient of each loss with respect to the unnormalised logarithms."""
-        steps, batch, classes = self.logs.shape
-        forward = np.empty((steps, *self.states.shape), self.logs.dtype)
-        offsets = np.empty((steps, batch))
-        total = self.totals((forward, offsets))
-        rows = np.arange(batch)
-        places = (rows[:, None] * classes + self.states).ravel()
-        used = np.arange(self.states.shape[1]) < self.sizes[:, None]
-        found = np.exp(self.logs)
-        for k, (ways, offset) in enumerate(self.reversed().steps()):
-            t = self.times - 1 - k
-            live = np.flatnonzero(t >= 0)
-            at = np.maximum(t, 0), rows
-            share = forward[at] + self.flipped(ways)
-            share -= self.emitted(self.logs[at])
-            share += (offsets[at] + offset - total)[:, None].astype(share.dtype)
-            share = np.where(used, np.exp(share), 0)
-            counted = np.bincount(places, share.ravel(), batch * classes)
-            found[t[live], live] -= counted.reshape(batch, classes)[live]
+        steps = len(self.logs)
+        number, power = self.totals
+        inverse, lowered = 1 / np.where(number > 0, number, 1), -power
+        found, room = np.exp(self.logs), np.empty(4 * self.states.shape[1])
+        run = served(forwards, backwards)[1]
+        arrays = [a.ctypes.data for a in (*self.ways, inverse, lowered, found, room)]
+        run(*self.places, *arrays, *self.counts)
         inside = np.arange(steps)[:, None] < self.times
         return np.where((inside & self.fits)[..., None], found, 0)
 
@@ -196,7 +166,8 @@ class CTCLoss(HostOp):
         states[:, 1::2] = symbols
         top = data.max(2, keepdims=True)
         logs = data - top - np.log(np.exp(data - top).sum(2, keepdims=True, dtype=np.float64))
-        return Aligned(logs.astype(data.dtype), states, times, 2 * sizes + 1, blank)
+        own = (np.ascontiguousarray(a, np.int64) for a in (states, times, 2 * sizes + 1))
+        return Aligned(np.ascontiguousarray(logs, np.float64), *own, blank)
 
     def lengths(self, given: dict[str, Array], name: str, otherwise: Array, most: int) -> Array:
         """Lengths that were given, or others; GnomonError where one is above `most` or below 0."""
@@ -210,7 +181,7 @@ class CTCLoss(HostOp):
         if not data.size:
             return np.zeros(data.shape[1], data.dtype)
         found = self.aligned(data, label, lengths)
-        return np.where(found.fits, -found.totals(), 0)
+        return found.losses
 
     def gradient(self, grad: Array, inputs: tuple[Array, ...]) -> dict[str, Array]:
         data, label, *lengths = inputs
