@@ -1,4 +1,4 @@
-"""nd.linalg: decompositions, inverses and determinants, by LAPACK through NumPy.
+"""nd.linalg: decompositions, inverses and determinants, by LAPACK, mostly through NumPy.
 
 The last two axes are matrices, those before them a batch. A symmetric matrix is given by its lower
 triangle.
@@ -15,6 +15,7 @@ from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types
 from gnomon.ops.op import op
+from gnomon.runtime.lapack import cholesky
 
 FLAT = (1,)  # the shape of a number for each matrix, where there is no batch
 
@@ -82,7 +83,7 @@ class Cholesky(Matrices):
 
     def compute(self, A: Array) -> Array:
         try:
-            return np.asarray(np.linalg.cholesky(mirrored(A)))
+            return cholesky(A)
         except np.linalg.LinAlgError:
             raise self.refused("positive definite matrices", "another") from None
 

@@ -36,7 +36,7 @@ _KINDS = {dtypes.float32: ("s", "float"), dtypes.float64: ("d", "double")}
 
 
 @functools.cache
-def _library() -> ctypes.CDLL | None:
+def library() -> ctypes.CDLL | None:
     """OpenBLAS without threads of its own, or None where the wheel is not installed."""
     spec = importlib.util.find_spec("scipy_openblas32")
     folders = spec.submodule_search_locations if spec else None
@@ -62,12 +62,12 @@ def _loaded(file: str) -> ctypes.CDLL | None:
 
 @once
 def _code(dtype: DType) -> jit.Module | None:
-    library = _library()
-    if library is None or dtype not in _KINDS:
+    loaded = library()
+    if loaded is None or dtype not in _KINDS:
         return None
     letter, number = _KINDS[dtype]
     names = {"gemm": f"scipy_cblas_{letter}gemm", "gemv": f"scipy_cblas_{letter}gemv"}
-    symbols = {ours: symbol(library, theirs) for ours, theirs in names.items()}
+    symbols = {ours: symbol(loaded, theirs) for ours, theirs in names.items()}
     if not all(symbols.values()):
         return None
     return objects.compiled(blas_code.text(number, dtype.size), symbols=symbols)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 
 import numpy as np
 
 from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.dtype import int64
+from gnomon.native.serve import served
 from gnomon.ops.case import case
-from gnomon.ops.host import Array, HostOp
+from gnomon.ops.host import Array, HostOp, pooled
 from gnomon.ops.infer import Shapes, Types
+from gnomon.ops.nn.roi_maxima import maxima
 from gnomon.ops.op import op
 from gnomon.ops.param import Dims, param
 
 
-@op("ROIPooling", inputs=("data", "rois"), aliases=("_npx_roi_pooling",))
+@op(
+    "ROIPooling",
+    inputs=("data", "rois"),
+    outputs=("output", "maxidx"),
+    aliases=("_npx_roi_pooling",),
+)
 class ROIPooling(HostOp):
     """The maximum of each of `pooled_size` parts of regions of `data` (N, C, h, w).
 
@@ -25,6 +32,7 @@ class ROIPooling(HostOp):
 
     pooled_size: Dims = param(low=1, doc="Rows and columns of parts.")
     spatial_scale: float = param(doc="Size of `data` as a share of what `rois` speak of.")
+    num_visible_outputs = 1  # the other says where maxima lie
 
     def check(self) -> None:
         if len(self.pooled_size) != 2:
@@ -33,53 +41,41 @@ class ROIPooling(HostOp):
     def shapes(self, s: Shapes) -> None:
         s["rois"] = (-1, 5)
         s["output"] = (s.need("rois")[0], s.rank("data", 4)[1], *self.pooled_size)
+        s["maxidx"] = s.need("output")
 
     def types(self, t: Types) -> None:
-        t.same()
+        t.same("data", "rois", "output")
         t.check("data", "f")
+        t["maxidx"] = int64
 
-    def parts(self, data: Array, rois: Array) -> Iterator[tuple[int, int, int, int, slice, slice]]:
-        """Each part that has pixels: its region, image, row, column, and the pixels.
+    def parts(self, first: Array, last: Array, count: int, size: int) -> Array:
+        """Where parts of regions begin and end along a side, (regions, 2, count)."""
+        step = np.maximum(last - first + 1, 1).astype(np.float32) / np.float32(count)
+        borders = np.arange(count + 1, dtype=np.float32) * step[:, None]
+        ends = np.stack([np.floor(borders[:, :-1]), np.ceil(borders[:, 1:])], 1)
+        return np.clip(ends.astype(np.int64) + first[:, None, None], 0, size)
 
-        Raises:
-            GnomonError: a region is of an image that there is not.
-        """
-        n, _, h, w = data.shape
+    def compute(self, data: Array, rois: Array) -> tuple[Array, Array]:
+        n, channels, h, w = data.shape
         images = rois[:, 0].astype(np.int64)
         if images.size and not 0 <= images.min() <= images.max() < n:
             expected, got = f"numbers of images below {n}", f"{images.min()}, {images.max()}"
             raise GnomonError(complaint(self.name, "rois", expected, got))
         scaled = rois[:, 1:].astype(np.float32) * np.float32(self.spatial_scale)
-        corners = np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int64)
-        for r, (x0, y0, x1, y1) in enumerate(corners):
-            rows = self.spans(y0, y1, self.pooled_size[0], h)
-            columns = self.spans(x0, x1, self.pooled_size[1], w)
-            for (i, down), (j, right) in product(enumerate(rows), enumerate(columns)):
-                if down.start < down.stop and right.start < right.stop:
-                    yield r, int(images[r]), i, j, down, right
+        x0, y0, x1, y1 = np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int64).T
+        rows = self.parts(y0, y1, self.pooled_size[0], h)
+        columns = self.parts(x0, x1, self.pooled_size[1], w)
+        whole = pooled(data.shape, np.float64)
+        np.copyto(whole, data)
+        shape = (len(rois), channels, *self.pooled_size)
+        found, places = pooled(shape, np.float64), pooled(shape, np.int64)
+        arrays = [a.ctypes.data for a in (whole, images, rows, columns, found, places)]
+        served(maxima)[0](*arrays, len(rois), channels, h, w, *self.pooled_size)
+        return found, places
 
-    def spans(self, first: int, last: int, count: int, size: int) -> list[slice]:
-        """A side of a region in so many parts, as far as the image has them."""
-        step = np.float32(max(last - first + 1, 1)) / np.float32(count)
-        borders = np.arange(count + 1, dtype=np.float32) * step
-        starts, stops = np.floor(borders[:-1]), np.ceil(borders[1:])
-        ends = (np.clip(e.astype(int) + first, 0, size) for e in (starts, stops))
-        return [slice(int(a), int(b)) for a, b in zip(*ends, strict=True)]
-
-    def compute(self, data: Array, rois: Array) -> Array:
-        found = np.zeros((len(rois), data.shape[1], *self.pooled_size), data.dtype)
-        for r, n, i, j, down, right in self.parts(data, rois):
-            found[r, :, i, j] = data[n, :, down, right].max((1, 2))
-        return found
-
-    def gradient(self, grad: Array, data: Array, rois: Array) -> dict[str, Array]:
-        found = np.zeros_like(data)
-        channels = np.arange(data.shape[1])
-        for r, n, i, j, down, right in self.parts(data, rois):
-            region = data[n, :, down, right]
-            rows, columns = np.divmod(region.reshape(len(channels), -1).argmax(1), region.shape[2])
-            found[n, channels, rows + down.start, columns + right.start] += grad[r, :, i, j]
-        return {"data": found}
+    def gradient(self, grad: Array, data: Array, maxidx: Array) -> dict[str, Array]:
+        sums = np.bincount(maxidx.ravel() + 1, grad.ravel(), data.size + 1)  # 0: of none
+        return {"data": sums[1:].reshape(data.shape)}
 
 
 @op("Correlation", inputs=("data1", "data2"))
