@@ -356,9 +356,9 @@ INTRINSICS = {
     id(thing): f"do_{thing.__name__.strip('_').lower()}"
     for thing in (
         typing.cast, len, type, int, isinstance, float, bool, abs, tuple, getattr, hasattr, id,
-        threading.get_ident, words.Parts, words.new, words.Words, words.Ints, words.Reals, words.there,
-        words.scratch, words.popped, words.call, words.call_aside, words.claim, words.wrapped,
-        words.double_bits, words.single_bits, words.keep_alive, words.word, record.put,
-        record.put_all,
+        threading.get_ident, words.Parts, words.new, words.Words, words.Ints, words.Reals,
+        words.there, words.scratch, words.popped, words.call, words.call_aside, words.claim,
+        words.wrapped, words.double_bits, words.single_bits, words.keep_alive, words.word,
+        record.put, record.put_all,
     )
 }  # fmt: skip

@@ -82,7 +82,7 @@ class OneHotEncode(Op):
         return None
 
     def reference(self, lhs: Array, rhs: Array) -> Array:
-        return (np.arange(rhs.shape[1]) == lhs[:, None]).astype(rhs.dtype)
+        return np.asarray(np.arange(rhs.shape[1]) == lhs[:, None], rhs.dtype)
 
 
 @op("_scatter_set_nd", inputs=("lhs", "rhs", "indices"), aliases=("_npi_scatter_set_nd",))

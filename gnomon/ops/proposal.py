@@ -88,7 +88,7 @@ class Proposals(HostOp):
 
     def proposed(self, prob: Array, pred: Array, info: Array) -> tuple[Array, Array]:
         """The boxes of an image and their scores."""
-        count, h, w = self.count, *prob.shape[1:]
+        count, (h, w) = self.count, prob.shape[1:]
         high, wide, scale = info
         scores = prob[count:].transpose(1, 2, 0).ravel().copy()
         moves = pred.reshape(count, 4, h, w).transpose(2, 3, 0, 1).reshape(-1, 4)

@@ -166,8 +166,8 @@ class CTCLoss(HostOp):
         states[:, 1::2] = symbols
         top = data.max(2, keepdims=True)
         logs = data - top - np.log(np.exp(data - top).sum(2, keepdims=True, dtype=np.float64))
-        own = (np.ascontiguousarray(a, np.int64) for a in (states, times, 2 * sizes + 1))
-        return Aligned(np.ascontiguousarray(logs, np.float64), *own, blank)
+        logs = np.ascontiguousarray(logs, np.float64)
+        return Aligned(logs, states.astype(np.int64), times, 2 * sizes + 1, blank)
 
     def lengths(self, given: dict[str, Array], name: str, otherwise: Array, most: int) -> Array:
         """Lengths that were given, or others; GnomonError where one is above `most` or below 0."""
