@@ -138,17 +138,16 @@ class HawkesLikelihood(HostOp):
     def reference(self, *inputs: Array) -> tuple[Array, Array]:
         lda, alpha, beta, state, lags, marks, lengths, until = inputs
         found, states = np.zeros(len(lda)), state.copy()
-        for n, count in enumerate(lengths.astype(int)):
-            times = np.cumsum(lags[n, :count])
-            for k in range(lda.shape[1]):
-                found[n] -= lda[n, k] * until[n]
-                before, s = 0.0, states[n, k]
-                for t in [*times[marks[n, :count] == k], None]:
-                    wait = (until[n] if t is None else t) - before
-                    left = np.exp(-beta[k] * wait)
-                    found[n] -= alpha[k] * s * (1 - left)
-                    if t is not None:
-                        found[n] += np.log(lda[n, k] + alpha[k] * beta[k] * s * left)
-                    s, before = s * left + (t is not None), t
-                states[n, k] = s
+        for n, k in np.ndindex(*lda.shape):
+            count = int(lengths[n])
+            times = np.cumsum(lags[n, :count])[marks[n, :count] == k]
+            found[n] -= lda[n, k] * until[n]
+            before, s = 0.0, states[n, k]
+            for t in [*times, until[n]]:
+                left = np.exp(-beta[k] * (t - before))
+                found[n] -= alpha[k] * s * (1 - left)
+                if t != until[n]:
+                    found[n] += np.log(lda[n, k] + alpha[k] * beta[k] * s * left)
+                s, before = s * left + (t != until[n]), t
+            states[n, k] = s
         return found, states

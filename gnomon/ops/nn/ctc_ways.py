@@ -67,6 +67,42 @@ def end(t: int, size: int) -> int:
 
 
 @native
+def start(
+    states: Words, chance: Reals, powers: Words, now: Reals, raised: Words, low: int, high: int
+) -> None:
+    """Ways at the first time: to the first two states."""
+    for s in range(low, high):
+        k = states[s]
+        put(now, raised, s, chance[k], powers[k])
+
+
+@native
+def step(
+    states: Words, chance: Reals, powers: Words, before: Reals, behind: Words, now: Reals,
+    raised: Words, low: int, high: int, blank: int,
+) -> None:  # fmt: skip
+    """Ways at a time, from those at the time before: from a state, and from the two before it."""
+    for s in range(low, high):
+        k = states[s]
+        one = behind[s - 1] if s >= 1 else NEVER
+        two = behind[s - 2] if skips(states, blank, s) else NEVER
+        top = highest(behind[s], one, two)
+        total = scaled(before[s], behind[s], top)
+        if one >= top - 1 and s >= 1:
+            total += scaled(before[s - 1], one, top)
+        if two >= top - 1 and s >= 2:
+            total += scaled(before[s - 2], two, top)
+        put(now, raised, s, total * chance[k], top + powers[k])
+
+
+@native
+def fill(numbers: Reals, exponents: Words, number: float, low: int, high: int) -> None:
+    """The same for these states."""
+    for s in range(low, high):
+        put(numbers, exponents, s, number, 0)
+
+
+@native
 def forwards(
     chance_at: int, powers_at: int, states_at: int, times_at: int, sizes_at: int,
     found_at: int, raised_at: int, batch: int, count: int, classes: int, blank: int,
@@ -76,6 +112,7 @@ def forwards(
     sizes = Words(sizes_at)
     for b in range(batch):
         states = Words(states_at) + b * count
+        size = sizes[b]
         for t in range(times[b]):
             row = (t * batch + b) * classes
             chance = Reals(chance_at) + row
@@ -83,26 +120,46 @@ def forwards(
             row = (t * batch + b) * count
             now = Reals(found_at) + row
             raised = Words(raised_at) + row
-            before = Reals(found_at) + (row - batch * count)
-            behind = Words(raised_at) + (row - batch * count)
-            size = sizes[b]
+            low = first(t, times[b], size)
             high = end(t, size)
-            for s in range(high, high + 2 if high + 2 < size else size):
-                put(now, raised, s, 0.0, 0)
-            for s in range(first(t, times[b], size), high):
-                k = states[s]
-                if t == 0:
-                    put(now, raised, s, chance[k] if s < 2 else 0.0, powers[k])
-                else:
-                    one = behind[s - 1] if s >= 1 else NEVER
-                    two = behind[s - 2] if skips(states, blank, s) else NEVER
-                    top = highest(behind[s], one, two)
-                    total = scaled(before[s], behind[s], top)
-                    if one >= top - 1 and s >= 1:
-                        total += scaled(before[s - 1], one, top)
-                    if two >= top - 1 and s >= 2:
-                        total += scaled(before[s - 2], two, top)
-                    put(now, raised, s, total * chance[k], top + powers[k])
+            fill(now, raised, 0.0, high, high + 2 if high + 2 < size else size)
+            if t == 0:
+                start(states, chance, powers, now, raised, low, high)
+            else:
+                before = Reals(found_at) + (row - batch * count)
+                behind = Words(raised_at) + (row - batch * count)
+                step(states, chance, powers, before, behind, now, raised, low, high, blank)
+
+
+@native
+def follow(
+    states: Words, rest: Reals, height: Words, now: Reals, level: Words, low: int, high: int,
+    size: int, blank: int,
+) -> None:  # fmt: skip
+    """What comes behind states, without their own classes, from what comes behind the next time."""
+    for s in range(low, high):
+        far = s + 2 < size and skips(states, blank, s + 2)
+        one = height[s + 1] if s + 1 < size else NEVER
+        two = height[s + 2] if far else NEVER
+        top = highest(height[s], one, two)
+        total = scaled(rest[s], height[s], top)
+        if s + 1 < size:
+            total += scaled(rest[s + 1], one, top)
+        if far:
+            total += scaled(rest[s + 2], two, top)
+        put(now, level, s, total, top)
+
+
+@native
+def lowered_to_0(number: float, exponent: int) -> float:
+    """A number that is not above 1, without its exponent."""
+    while exponent > 0 and number > 0.0:
+        number = number * HUGE
+        exponent = exponent - 1
+    while exponent < 0 and number > 0.0:
+        number = number * TINY
+        exponent = exponent + 1
+    return number
 
 
 @native
@@ -120,46 +177,31 @@ def backwards(
     sizes = Words(sizes_at)
     rest = Reals(ways_at)
     height = Words(ways_at) + count
+    now = Reals(ways_at) + 2 * count
+    level = Words(ways_at) + 3 * count
     for b in range(batch):
         states = Words(states_at) + b * count
         size = sizes[b]
+        inverse = (Reals(inverse_at) + b)[0]
+        lowered = (Words(lowered_at) + b)[0]
         for k in range(times[b]):
-            row = ((times[b] - 1 - k) * batch + b) * classes
+            t = times[b] - 1 - k
+            low = first(t, times[b], size)
+            high = end(t, size)
+            if k == 0:
+                fill(now, level, 1.0, low, high)
+            else:
+                follow(states, rest, height, now, level, low, high, size, blank)
+            fill(rest, height, 0.0, low - 2 if low > 2 else 0, low)
+            row = (t * batch + b) * classes
             chance = Reals(chance_at) + row
             powers = Words(powers_at) + row
             grads = Reals(grads_at) + row
-            row = ((times[b] - 1 - k) * batch + b) * count
+            row = (t * batch + b) * count
             found = Reals(found_at) + row
             raised = Words(raised_at) + row
-            now = Reals(ways_at) + 2 * count
-            level = Words(ways_at) + 3 * count
-            low = first(times[b] - 1 - k, times[b], size)
-            high = end(times[b] - 1 - k, size)
-            for s in range(low, high):  # what comes behind a state, without its own class
-                if k == 0:
-                    put(now, level, s, 1.0 if s >= size - 2 else 0.0, 0)
-                else:
-                    far = s + 2 < size and skips(states, blank, s + 2)
-                    one = height[s + 1] if s + 1 < size else NEVER
-                    two = height[s + 2] if far else NEVER
-                    top = highest(height[s], one, two)
-                    total = scaled(rest[s], height[s], top)
-                    if s + 1 < size:
-                        total += scaled(rest[s + 1], one, top)
-                    if far:
-                        total += scaled(rest[s + 2], two, top)
-                    put(now, level, s, total, top)
-            for s in range(low - 2 if low > 2 else 0, low):
-                put(rest, height, s, 0.0, 0)
             for s in range(low, high):
                 c = states[s]
-                share = found[s] * now[s] * (Reals(inverse_at) + b)[0]
-                power = raised[s] + level[s] + (Words(lowered_at) + b)[0]
-                while power > 0 and share > 0.0:
-                    share = share * HUGE
-                    power = power - 1
-                while power < 0 and share > 0.0:
-                    share = share * TINY
-                    power = power + 1
-                grads[c] = grads[c] - share
+                share = found[s] * now[s] * inverse
+                grads[c] = grads[c] - lowered_to_0(share, raised[s] + level[s] + lowered)
                 put(rest, height, s, now[s] * chance[c], level[s] + powers[c])

@@ -121,7 +121,7 @@ class Deformable(Convolution):
         found = made[0] if groups == 1 else ext.concat(made, 1)
         return ext.transpose(ext.reshape(found, (n, h, w, self.num_filter)), (0, 3, 1, 2))
 
-    def forward(self, *inputs: Any) -> Expr:  # type: ignore[override]  # further ones
+    def forward(self, *inputs: Any) -> Expr:
         by = dict(zip(self.arguments(), inputs, strict=True))
         columns = self.pixels(by["data"], *self.places_of(by["offset"]))
         if "mask" in by:

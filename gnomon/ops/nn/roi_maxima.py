@@ -8,6 +8,24 @@ LOWEST = -1e308
 
 
 @native
+def maximum(
+    data: Reals, w: int, rows: Words, columns: Words, down: int, right: int, found: Reals,
+    places: Words, plane: int,
+) -> None:  # fmt: skip
+    """The first maximum of one part of an image, and where it lies; `plane` is where that does."""
+    best = LOWEST
+    place = -1
+    for y in range(rows[0], rows[down]):
+        for x in range(columns[0], columns[right]):
+            value = data[y * w + x]
+            if value > best:
+                best = value
+                place = y * w + x
+    found[0] = best if place >= 0 else 0.0
+    places[0] = plane + place if place >= 0 else -1
+
+
+@native
 def maxima(
     data_at: int, images_at: int, rows_at: int, columns_at: int, found_at: int, places_at: int,
     regions: int, channels: int, h: int, w: int, down: int, right: int,
@@ -18,29 +36,26 @@ def maxima(
     2, down) and `columns` (regions, 2, right), where parts begin and end, and `places` are int64. A
     part without pixels has 0, and lies at -1.
     """
-    rows = Words(rows_at)
-    columns = Words(columns_at)
     images = Words(images_at)
-    out = 0
+    size = down * right
     for r in range(regions):
         for c in range(channels):
             plane = (images[r] * channels + c) * h * w
             data = Reals(data_at) + plane
-            for i in range(down):
-                top = rows[2 * r * down + i]
-                bottom = rows[(2 * r + 1) * down + i]
-                for j in range(right):
-                    left = columns[2 * r * right + j]
-                    beyond = columns[(2 * r + 1) * right + j]
-                    best = LOWEST
-                    place = -1
-                    for y in range(top, bottom):
-                        line = data + y * w
-                        for x in range(left, beyond):
-                            value = line[x]
-                            if value > best:
-                                best = value
-                                place = y * w + x
-                    (Reals(found_at) + out)[0] = best if place >= 0 else 0.0
-                    (Words(places_at) + out)[0] = plane + place if place >= 0 else -1
-                    out += 1
+            rows = Words(rows_at) + 2 * r * down
+            columns = Words(columns_at) + 2 * r * right
+            found = Reals(found_at) + (r * channels + c) * size
+            places = Words(places_at) + (r * channels + c) * size
+            of_plane(data, w, rows, columns, down, right, found, places, plane)
+
+
+@native
+def of_plane(
+    data: Reals, w: int, rows: Words, columns: Words, down: int, right: int, found: Reals,
+    places: Words, plane: int,
+) -> None:  # fmt: skip
+    """The maxima of all parts of a region, in one channel."""
+    for i in range(down):
+        for j in range(right):
+            out = i * right + j
+            maximum(data, w, rows + i, columns + j, down, right, found + out, places + out, plane)
