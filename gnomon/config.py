@@ -307,7 +307,12 @@ class _Scoped(threading.local):
 class Changes:
     """How often settings were changed, in whatever thread: another number means to look again."""
 
-    count = 0
+    __slots__ = ("count",)
+
+    count: int
+
+    def __init__(self) -> None:
+        self.count = 0
 
 
 _scoped = _Scoped()

@@ -44,7 +44,7 @@ FILE, FUNCTION, NESTING, COLUMNS = 500, 60, 3, 100
 EXCEPTIONS: dict[tuple[str, str, str], str] = {
     ("llvm", f"gnomon/{place}.py", "llvm"): why
     for why, places in {
-        "not yet a native function": "ndarray/join_code runtime/beside runtime/blas_code "
+        "not yet a native function": "runtime/beside runtime/blas_code "
         "runtime/dnn/stage runtime/program runtime/thread_code "
         "runtime/tile_code",
         "waits without Python's lock, which native functions hold": "kvstore/wait_code",

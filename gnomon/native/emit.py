@@ -348,7 +348,8 @@ class Emitter:
 def _joined(known: Kind, kind: Kind, name: str) -> Kind:
     """The kind of a variable that holds values of both."""
     if name.startswith(".") and known.is_object != kind.is_object:
-        return OBJECT  # of a choice, whose cases are objects when it is written again
+        # of a choice, whose cases are objects when it is written again
+        return Kind("ptr", kind.cls) if known.cls is kind.cls else OBJECT
     if known == kind or kind.cls is type(None) or (known == INT and kind.cls is int):
         return known
     if known.cls is type(None) and kind.is_object:

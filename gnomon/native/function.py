@@ -347,6 +347,10 @@ class Writer(Calls):
                 self.go(on)
                 ways.append((self.set, self.narrow))
             self.fresh.clear()
+        return self.join(ways, on)
+
+    def join(self, ways: Sequence[tuple[set[str], dict[str, Kind]]], on: str) -> bool:
+        """Go on with what is known on all ways that come here; True where none does."""
         if not ways:
             return True
         self.set = set.intersection(*(known for known, _ in ways))
@@ -366,7 +370,7 @@ class Writer(Calls):
         outer, self.catch = self.catch, f"catch.{self.number()}"
         if not self.block_of(node.body):
             self.go(on)
-            ways.append(self.set)
+            ways.append((self.set, self.narrow))
         caught, self.catch = self.catch, outer
         self.set, self.narrow = set(before), narrow
         self.at(caught)
@@ -376,14 +380,9 @@ class Writer(Calls):
         self.call("PyErr_Clear", "void")
         if not self.block_of(handler.body):
             self.go(on)
-            ways.append(self.set)
+            ways.append((self.set, self.narrow))
         self.fresh.clear()
-        self.narrow = {}
-        if not ways:
-            return True
-        self.set = set.intersection(*ways)
-        self.at(on)
-        return False
+        return self.join(ways, on)
 
     def on_While(self, node: ast.While) -> None:
         if node.orelse:
