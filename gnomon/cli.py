@@ -17,10 +17,11 @@ from gnomon import __version__
 from gnomon.base import GnomonError, Later
 
 if TYPE_CHECKING:
-    from gnomon import demo, doctor, im2rec, launch, run
+    from gnomon import demo, doctor, im2rec, inspection, launch, run
 else:  # a command imports what it needs alone
     demo, doctor, run = Later("gnomon.demo"), Later("gnomon.doctor"), Later("gnomon.run")
     im2rec, launch = Later("gnomon.im2rec"), Later("gnomon.launch")
+    inspection = Later("gnomon.inspection")
 
 
 def positive(text: str) -> int:
@@ -66,6 +67,10 @@ def _launch(options: argparse.Namespace) -> int:
     return launch.main(options)
 
 
+def _inspect(options: argparse.Namespace) -> int:
+    return inspection.main(options)
+
+
 def _doctor(_: argparse.Namespace) -> int:
     return doctor.examine()
 
@@ -109,6 +114,11 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     several.set_defaults(run=_launch)
     if command == "launch":
         launch.options(several)
+
+    model = commands.add_parser("inspect", help="tell what a model is, and what it needs here")
+    model.set_defaults(run=_inspect)
+    if command == "inspect":
+        inspection.options(model)
 
     examine = commands.add_parser("doctor", help="tell what this machine offers and lacks")
     examine.set_defaults(run=_doctor)

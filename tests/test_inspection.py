@@ -1,0 +1,79 @@
+"""`gnomon inspect`: layers, operators that are missing, parameters, memory, a drawing."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import gnomon as mx
+from gnomon.cli import main
+
+GOLDEN = Path(__file__).parent / "golden"
+MODEL, PARAMS = str(GOLDEN / "lenet-symbol.json"), str(GOLDEN / "lenet-0001.params")
+
+
+def inspect(capsys, *arguments):
+    code = main(["inspect", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_a_model_of_mxnet(capsys, tmp_path):
+    drawing = tmp_path / "net.gv"
+    code, out, _ = inspect(capsys, MODEL, PARAMS, "--shapes", "data:5x1x8x8", "--draw", drawing)
+    assert code == 0
+    assert "written by MXNet 1.9.1, 11 operators" in out
+    assert re.search(r"^ +2 Convolution$", out, re.MULTILINE)
+    assert re.search(r"^ +1 SoftmaxOutput +out_grad=True", out, re.MULTILINE)
+    assert "parameters: 8 arrays, 3,658 numbers, 14.3 KB" in out
+    assert "inputs, not in the file: data softmax_label" in out
+    assert "Total params: 3658" in out
+    assert re.search(r"^conv2\(Convolution\) +16x4x4 +1168 +pool1", out, re.MULTILINE)
+    sizes = [re.search(rf"^{kind}: ([0-9.]+) KB of arrays", out, re.MULTILINE)[1]
+             for kind in ("prediction", "training")]  # fmt: skip
+    assert 14.3 < float(sizes[0]) < float(sizes[1]) / 1.9
+    assert "conv1" in drawing.read_text()
+
+
+def test_without_shapes(capsys):
+    code, out, _ = inspect(capsys, MODEL, PARAMS)
+    assert code == 0
+    assert re.search(r"fc2\(FullyConnected\) +fc2_weight 10x32, fc2_bias 10$", out, re.MULTILINE)
+
+
+def test_operators_that_are_missing(capsys, tmp_path):
+    found = json.loads(Path(MODEL).read_text())
+    for node in found["nodes"]:
+        node["op"] = "_contrib_Someday" if node["op"] == "Pooling" else node["op"]
+    (tmp_path / "x.json").write_text(json.dumps(found))
+    code, out, _ = inspect(capsys, tmp_path / "x.json", PARAMS)
+    assert code == 1
+    assert re.search(r"^ +2 _contrib_Someday +MISSING: not there yet", out, re.MULTILINE)
+    assert "8 arrays" in out
+
+
+def test_parameters_that_do_not_belong(capsys, tmp_path):
+    file = str(tmp_path / "x.params")
+    mx.nd.save(file, {"arg:conv1_weight": mx.nd.ones((8, 1, 3, 3)), "arg:other": mx.nd.ones(3)})
+    _, out, _ = inspect(capsys, MODEL, file)
+    assert "in the file, not in the network: other" in out
+    assert "not in the file: data conv1_bias conv2_weight" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere.json"], "cannot read"),
+        ([PARAMS], "JSON of a network"),
+        ([MODEL, "nowhere.params"], "no file"),
+        ([MODEL, "--shapes", "data"], "data:1x3x224x224"),
+        ([MODEL, "--shapes", "data:0x3"], "data:1x3x224x224"),
+        ([MODEL, "--shapes", "dat:5x1x8x8"], "did you mean 'data'"),
+        ([MODEL, "--shapes", "fc2_bias:10"], "also of data"),
+    ],
+)
+def test_what_cannot_be_told(capsys, arguments, words):
+    code, _, err = inspect(capsys, *arguments)
+    assert code == 1
+    assert words in err
