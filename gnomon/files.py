@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from gnomon.base import FormatError, complaint
+from gnomon.base import FormatError, GnomonError, complaint
+from gnomon.lock import load_module
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
 
@@ -80,6 +81,32 @@ class Reader:
     def unpack(self, layout: str, what: str) -> tuple[Any, ...]:
         """The next values of a `struct` layout."""
         return struct.unpack(layout, self.take(struct.calcsize(layout), what))
+
+
+def is_remote(path: str | os.PathLike[str]) -> bool:
+    """Whether a path names a place that fsspec reads, as `s3://bucket/x`.
+
+    >>> is_remote("memory://x"), is_remote("/tmp/x")
+    (True, False)
+    """
+    return "://" in os.fspath(path)
+
+
+def opened(path: str | os.PathLike[str], mode: str, buffering: int = -1) -> Any:
+    """The binary file `path`, a local one or, as `s3://bucket/x`, one that fsspec knows.
+
+    Raises:
+        OSError: it cannot be opened.
+        GnomonError: fsspec, or what it needs for this kind of place, is not installed.
+    """
+    if not is_remote(path):
+        return Path(path).open(mode, buffering)
+    try:
+        return load_module("fsspec").open(os.fspath(path), mode).open()
+    except (ImportError, ValueError) as error:  # ValueError: a kind of place that it does not know
+        raise GnomonError(
+            f"{os.fspath(path)!r} needs fsspec (pip install fsspec): {error}"
+        ) from error
 
 
 @contextlib.contextmanager

@@ -6,9 +6,9 @@ State: `_order` is the order of the samples in this epoch, `cur` the next one; w
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -204,7 +204,7 @@ class ImageIter(DataIter):
 
     def read_image(self, fname: str) -> bytes:
         """The bytes of an image file below `path_root`."""
-        return read("ImageIter", str(Path(self.path_root or "") / fname))
+        return read("ImageIter", os.path.join(self.path_root or "", fname))  # noqa: PTH118
 
     def augmentation_transform(self, data: Any) -> Any:
         """The image after all augmenters."""

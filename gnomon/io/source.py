@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from gnomon.base import FormatError, GnomonError, ParamError, complaint
 from gnomon.context import cpu
+from gnomon.files import is_remote, opened
 from gnomon.io.iterator import DataIter
-from gnomon.lock import load_module
 from gnomon.ops.param import Param, declared, param, parse_fields
 
 
@@ -66,24 +66,16 @@ def read(where: str, path: str) -> bytes:
         GnomonError: it cannot be read; fsspec is not installed.
     """
     try:
-        content = _remote(where, path) if "://" in path else Path(path).read_bytes()
+        with opened(path, "rb") as stream:
+            content = bytes(stream.read())
         return gzip.decompress(content) if path.endswith(".gz") else content
     except (OSError, EOFError) as error:
         raise GnomonError(f"{where}: cannot read {path!r}: {error}") from error
 
 
-def _remote(where: str, path: str) -> bytes:
-    try:
-        fsspec = load_module("fsspec")
-    except ImportError as error:
-        raise GnomonError(f"{where}: {path!r} needs fsspec: pip install fsspec") from error
-    with fsspec.open(path, "rb") as stream:
-        return bytes(stream.read())
-
-
 def files(where: str, path: str) -> list[str]:
     """The file `path`, or all files in the folder `path`, in order of their names."""
-    if "://" in path or not Path(path).is_dir():
+    if is_remote(path) or not Path(path).is_dir():
         return [path]
     found = sorted(str(file) for file in Path(path).iterdir() if file.is_file())
     if not found:

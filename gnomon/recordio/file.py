@@ -8,14 +8,14 @@ cannot be pickled.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import IO, Any, Self
 
 from gnomon.base import FormatError, GnomonError, ParamError, UnknownNameError, complaint
-from gnomon.files import Reader
+from gnomon.files import Reader, opened
 from gnomon.recordio.parts import LIMIT, encode, record, resync
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class MXRecordIO:
     """A file of records, read or written one after the other.
 
     Args:
-        uri: path of the file.
+        uri: path of the file; `s3://bucket/x` and its like are reached by fsspec.
         flag: "r" to read it, "w" to write it anew.
         skip_corrupt: a reader's `read` passes over damage to the next whole record, logs a warning
             and counts it in `skipped`, instead of raising.
@@ -69,7 +69,7 @@ class MXRecordIO:
         if self.flag not in ("r", "w"):
             raise ParamError(complaint(type(self).__name__, "flag", "'r' or 'w'", repr(self.flag)))
         self.writable = self.flag == "w"
-        self._stream = Path(self.uri).open(self.flag + "b", self._buffer)  # noqa: SIM115
+        self._stream = opened(self.uri, self.flag + "b", self._buffer)
         self._reader = None if self.writable else Reader(self._stream, self.uri)
         self.pid = os.getpid()
         self.is_open = True
@@ -229,12 +229,13 @@ class MXIndexedRecordIO(MXRecordIO):
         super().open()
         self.idx, self.keys = {}, []
         if self.writable:
-            self.fidx = Path(self.idx_path).open("w", encoding="utf-8")  # noqa: SIM115
+            self.fidx = io.TextIOWrapper(opened(self.idx_path, "wb"), encoding="utf-8")
         else:
             self._load_index()
 
     def _load_index(self) -> None:
-        text = Path(self.idx_path).read_text(encoding="utf-8", errors="replace")
+        with opened(self.idx_path, "rb") as stream:
+            text = stream.read().decode(errors="replace")
         for number, line in enumerate(text.splitlines(), 1):
             try:
                 name, offset = line.strip().split("\t")

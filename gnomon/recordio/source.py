@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-from pathlib import Path
 
 import numpy as np
 
 from gnomon.base import FormatError, GnomonError
-from gnomon.files import Reader
+from gnomon.files import Reader, is_remote, opened
+from gnomon.lock import exclusive
 from gnomon.recordio.parts import record, resync
 
 
@@ -28,11 +28,12 @@ class Records:
         self.path = path
         self.skipped = 0
         try:
-            with Path(path).open("rb") as stream:
+            with opened(path, "rb") as stream:
                 starts = self._walk(Reader(stream, path), skip_corrupt)
-            self._file = os.open(path, os.O_RDONLY)
+            self._file = _Remote(path) if is_remote(path) else _Local(path)
         except OSError as error:
-            raise GnomonError(f"cannot read the records of {path!r}: {error.strerror}") from error
+            reason = error.strerror or error
+            raise GnomonError(f"cannot read the records of {path!r}: {reason}") from error
         self._starts = np.array(starts, np.int64)  # and, last, where the last one ends
 
     def _walk(self, reader: Reader, skip_corrupt: bool) -> list[int]:
@@ -64,10 +65,33 @@ class Records:
             FormatError: the file has changed since it was opened.
         """
         start, end = (int(x) for x in self._starts[number : number + 2])
-        block = os.pread(self._file, end - start, start)
+        block = self._file.read(start, end - start)
         reader = Reader(io.BytesIO(block), f"{self.path}, from offset {start} on")
         return record(reader, reader.take)
+
+
+class _Local:
+    """A file read at any place by any thread."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_RDONLY)
+
+    def read(self, start: int, nbytes: int) -> bytes:
+        return os.pread(self._file, nbytes, start)
 
     def __del__(self) -> None:
         if hasattr(self, "_file"):
             os.close(self._file)
+
+
+class _Remote:
+    """A file of another place, read by one thread after the other."""
+
+    def __init__(self, path: str) -> None:
+        self._lock = exclusive()
+        self._file = opened(path, "rb")
+
+    def read(self, start: int, nbytes: int) -> bytes:
+        with self._lock:
+            self._file.seek(start)
+            return bytes(self._file.read(nbytes))
