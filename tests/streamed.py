@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gnomon.engine import Engine, ThreadedEngine
-from gnomon.runtime import jit, program
+from gnomon.runtime import jit, program, stream
 from gnomon.runtime.native import Block
 from gnomon.runtime.program import Program, Status, Step
 from gnomon.runtime.stream import Turn
@@ -60,7 +60,7 @@ class Slow:
     def __init__(self, seconds: float, fails: bool = False, long: bool = True) -> None:
         self.block = Block([int(seconds * 1e9), int(fails), 0])
         status = Status(self.block.address + 8, "status {}".format) if fails else None
-        work = program.LONG + 1 if long else 1
+        work = stream.WOKEN if long else 1
         address = _code().address("slow")
         self.step = Step(address, self.block.address, self.block, "slow", status=status, work=work)
 

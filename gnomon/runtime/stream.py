@@ -22,6 +22,7 @@ from gnomon.runtime.native import Block, ffi, function, pointer
 from gnomon.runtime.once import once
 from gnomon.runtime.program import LONG, LONG_SECONDS, Done, Step
 
+WOKEN = 10 * LONG  # pending work from which on the thread is woken; whoever waits runs less
 HELPED = 500 * LONG  # work that a waiter does not help with: signals' handlers would wait for it
 ROOM = code.RING * 3 // 4  # tasks that may be pending; the rest is for threads that come together
 
@@ -145,7 +146,7 @@ _changes = config.changes
 
 @once
 def _native() -> _Native | None:
-    text = code.text(LONG)
+    text = code.text(WOKEN)
     if text is None:
         return None
     module = native_code(text, {}, {})
@@ -171,7 +172,7 @@ def available() -> bool:
 
 def enter(task: Task, entered: list[Any]) -> None:
     """Have a task run after all others; `entered` gets an element in the same instant."""
-    native = _state.native
+    native = _state.native or _native()
     assert native is not None
     entered.extend(map(native.enter, (task.address,)))
 
