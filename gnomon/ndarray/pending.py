@@ -144,12 +144,13 @@ def pend(op: Any, home: Home, arrays: Sequence[Any], ctx: Context, hold: bool = 
 
 def pair(rule: Rule, a: Any, b: Any, hold: bool = False) -> Any:
     """`pend` of two arrays by a rule for their layouts; None where that was not in time."""
-    first, second = a._window, b._window
+    first = a._window
     ctx = a._chunk.ctx if first is None else first.ctx
     window = here.own.window(rule.shape, ctx, (a, b))
     put(window, "busy", True)
-    i = a._index if first is window else window.leaf(a)
-    j = b._index if second is window else window.leaf(b)
+    # asked again: another thread may have computed them since, and the window have begun anew
+    i = a._index if a._window is window else window.leaf(a)
+    j = b._index if b._window is window else window.leaf(b)
     stage = window.stage.after.get((rule, i, j))
     if stage is None:
         stage = window.stage.next(rule, (i, j), (a._layout, b._layout))
@@ -170,7 +171,8 @@ def single(home: Home, numbers: Sequence[float], a: Any, hold: bool = False) -> 
     ctx = a._chunk.ctx if first is None else first.ctx
     window = here.own.window(rule.shape, ctx, (a,))
     put(window, "busy", True)
-    i = a._index if first is window else window.leaf(a)
+    # asked again: another thread may have computed it since, and the window have begun anew
+    i = a._index if a._window is window else window.leaf(a)
     stage = window.stage.after.get((rule, i))
     if stage is None:
         stage = window.stage.next(rule, (i,), (a._layout,))
