@@ -11,19 +11,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from gnomon import launch_rank
 from gnomon.base import GnomonError
+from gnomon.launch_rank import LAST_WORDS
 
 LAUNCHERS = ("mpi", "local", "slurm")
 #: names of what MPI libraries share between the processes of a machine
@@ -31,7 +31,6 @@ SEGMENTS = (
     "/dev/shm/mpich*", "/dev/shm/MPICH*", "/dev/shm/vader_segment*", "/dev/shm/sm_segment*",
     "/dev/shm/psm2_shm*", "/dev/shm/fi_shm*", "/tmp/ompi.*", "/tmp/prte.*",
 )  # fmt: skip
-LAST_WORDS = "; the job ends"  # the end of the one message about a failure
 PASSED_ON = ("GNOMON_", "MXNET_", "DMLC_", "OMP_", "PYTHON")
 
 
@@ -70,35 +69,27 @@ def main(given: argparse.Namespace) -> int:
     environment = _environment(given)
     command = _command(given, environment)
     before = set(_segments())
-    with tempfile.TemporaryDirectory(prefix="gnomon-launch-") as folder:
-        roster = Path(folder) / "roster"
-        environment["GNOMON_DIST_ROSTER"] = str(roster)
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        output = _Output(process)
-        try:
-            return _waited(process)
-        finally:
-            _end_group(process)
-            output.end(roster)
-            _remove(set(_segments()) - before)
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    output = _Output(process)
+    try:
+        return _waited(process)
+    finally:
+        _end_group(process)
+        output.end()
+        _remove(set(_segments()) - before)
 
 
 class _Output:
-    """Passes on what a job says, and names the rank that died where no rank could.
-
-    An MPI launcher ends all processes as soon as one of them dies, often before another one has
-    said which it was; the launcher itself knows the number of its process alone.
-    """
+    """Passes on what a job says; of several messages about its failure, the first alone."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._told = False
-        self._died: tuple[str, str] | None = None
         streams = ((process.stdout, sys.stdout), (process.stderr, sys.stderr))
         self._threads = [
             threading.Thread(target=self._pass_on, args=pair, name="gnomon launch", daemon=True)
@@ -110,26 +101,17 @@ class _Output:
     def _pass_on(self, source: IO[bytes], target: IO[str]) -> None:
         for line in iter(source.readline, b""):
             text = line.decode(errors="replace")
-            with contextlib.suppress(OSError, ValueError):
-                target.write(text)
-                target.flush()
-            self._told = self._told or LAST_WORDS in text
-            found = re.search(r"PID (\d+) (?:RUNNING AT|on node) (\S+)", text)
-            if found is not None and self._died is None:
-                self._died = found[1], found[2]
+            last = text.rstrip().endswith(LAST_WORDS)
+            if not (last and self._told):
+                with contextlib.suppress(OSError, ValueError):
+                    target.write(text)
+                    target.flush()
+            self._told = self._told or last
 
-    def end(self, roster: Path) -> None:
-        """Say which rank died, after all that the job itself says."""
+    def end(self) -> None:
+        """Wait for the last lines."""
         for thread in self._threads:
             thread.join(5)
-        if self._told or self._died is None:
-            return
-        process, host = self._died
-        lines = roster.read_text().splitlines() if roster.exists() else []
-        ranks = [line.split() for line in lines]
-        who = next((rank for rank, _, number in ranks if number == process), "?")
-        text = f"gnomon: rank {who} (host {host}, process {process}) died{LAST_WORDS}"
-        print(text, file=sys.stderr, flush=True)
 
 
 def _environment(given: argparse.Namespace) -> dict[str, str]:
@@ -149,11 +131,12 @@ def _environment(given: argparse.Namespace) -> dict[str, str]:
 def _command(given: argparse.Namespace, environment: dict[str, str]) -> list[str]:
     """The launcher's command line; sets what it needs in the environment."""
     count = str(given.num_workers + given.num_servers)
+    program = [sys.executable, "-P", str(Path(launch_rank.__file__)), *given.command]
     if given.launcher == "slurm":
         srun = shutil.which("srun")
         if srun is None:
             raise GnomonError("launch: there is no srun: is this a machine of a Slurm cluster?")
-        return [srun, "-n", count, "--label", "--kill-on-bad-exit=1", *given.command]
+        return [srun, "-n", count, "--kill-on-bad-exit=1", *program]
     mpiexec = find_mpiexec()
     hosts = given.hostfile if given.launcher == "mpi" else None
     if hosts is not None and not Path(hosts).is_file():
@@ -170,10 +153,10 @@ def _command(given: argparse.Namespace, environment: dict[str, str]) -> list[str
             if name.startswith(PASSED_ON)
             for part in ("-x", name)
         ]
-        mapped = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "--output", "tag"]
-        return [mpiexec, "-n", count, *mapped, *where, *passed, *given.command]
+        mapped = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
+        return [mpiexec, "-n", count, *mapped, *where, *passed, *program]
     where = ["-f", hosts] if hosts else []
-    return [mpiexec, "-n", count, "-prepend-rank", *where, *given.command]
+    return [mpiexec, "-n", count, *where, *program]
 
 
 def find_mpiexec() -> str:

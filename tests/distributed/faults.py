@@ -5,6 +5,7 @@ python faults.py HOW RANK STEP
 
 import os
 import signal
+import socket
 import sys
 import time
 
@@ -28,7 +29,7 @@ def fail(store, how):
         store.barrier()
     elif how == "link":
         for line in store._comm.watch._lines:
-            line.link.close()
+            line.link.shutdown(socket.SHUT_RDWR)
 
 
 def main(how, who, when):

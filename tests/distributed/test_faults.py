@@ -9,7 +9,7 @@ import pytest
 from distributed import job
 
 MESSAGES = {
-    "kill": r"rank {who} \(host \S+, process \d+\) died.*; the job ends",
+    "kill": r"rank {who} \(host \S+, process \d+\) (died|was killed).*; the job ends",
     "stop": r"rank {who} \(host \S+, process \d+\) gave no sign of life for 1 s; the job ends",
     "raise": r"rank {who} \(.*\) failed: ValueError: no such picture; the job ends",
     "exit": r"rank {who} \(.*\) does the end of the program, while .* does push of key 'w' of",

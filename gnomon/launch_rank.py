@@ -1,0 +1,71 @@
+"""One rank of `gnomon launch`: runs the program, and puts its rank before each line of output.
+
+It stands between the MPI launcher and the program, since a launcher such as MPICH's kills all
+processes within milliseconds of the first one that dies, and names none of them by its rank. When
+the program was killed, this process stays a moment longer: the other ranks notice, and one of them
+says what happened; if none did, this one does.
+
+The program is killed with this process, whatever ends it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from typing import IO
+
+RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
+MOMENT = 1.5  # seconds in which other ranks notice a death
+LAST_WORDS = "; the job ends"  # the end of the one message about a failure
+_PR_SET_PDEATHSIG = 1
+
+
+def main(command: list[str]) -> int:
+    """Run the command; gives its exit code."""
+    rank = next((os.environ[name] for name in RANKS if name in os.environ), "?")
+    child = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        close_fds=False,  # MPICH's launcher speaks to the program through one of them
+        preexec_fn=_die_with_parent,  # noqa: PLW1509  there is no other thread yet
+    )
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
+        signal.signal(number, lambda which, _: child.send_signal(which))
+    pairs = ((child.stdout, sys.stdout.buffer), (child.stderr, sys.stderr.buffer))
+    threads = [
+        threading.Thread(target=_pass_on, args=(*pair, f"[{rank}] ".encode()), daemon=True)
+        for pair in pairs
+    ]
+    for thread in threads:
+        thread.start()
+    code = child.wait()
+    for thread in threads:
+        thread.join(2)
+    if code >= 0:
+        return code
+    time.sleep(MOMENT)
+    who = f"rank {rank} (host {socket.gethostname()}, process {child.pid})"
+    print(f"gnomon: {who} was killed by signal {-code}{LAST_WORDS}", file=sys.stderr, flush=True)
+    return 128 - code
+
+
+def _pass_on(source: IO[bytes], target: IO[bytes], before: bytes) -> None:
+    for line in iter(source.readline, b""):
+        target.write(before + line.removesuffix(b"\n") + b"\n")
+        target.flush()
+
+
+def _die_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
