@@ -26,6 +26,7 @@ class Case(NamedTuple):
 CASES = {
     "gluon_mnist": Case("--epochs 3", "accuracy", 0.92),
     "gluon_mnist plain": Case("--epochs 3 --plain", "accuracy", 0.92),
+    "distributed_mnist": Case("--epochs 3", "accuracy", 0.85),
     "module_mnist": Case("--epochs 3", "accuracy:", 0.92),
     "feedforward_mnist": Case("--epochs 4", "accuracy:", 0.93),
     "resnet_cifar": Case("--epochs 2 --images 1500", "accuracy", 0.9),

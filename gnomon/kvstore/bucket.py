@@ -34,6 +34,8 @@ from gnomon.kvstore.compression import Compression
 from gnomon.kvstore.shards import Piece, Shards, shaped, view
 from gnomon.kvstore.transfer import add_up
 
+PART_BYTES = 4 << 20  # what one message of a collective carries: several move at the same time
+
 #: updates the pieces that this rank owns by their gradients, and gives the new elements
 Update = Callable[[Sequence[Piece], Sequence[Any]], Sequence[Any]]
 
@@ -77,6 +79,7 @@ class Bucket:
             Subject(f"push ({compression})" if compression else "push", rows),
             Subject("pull", rows),
         )
+        self._cuts: dict[str, tuple[list[Any], list[list[Any]]]] = {}
         self._make_memory()
 
     def _make_memory(self) -> None:
@@ -140,12 +143,21 @@ class Bucket:
             (only,) = values.values()
             if len(only) == 1:
                 return only[0]
-        jobs = [
-            (target, [view(v, p.start, p.stop) for v in values[p.key]])
-            for p, target in zip(self._pieces, self._sent_views, strict=True)
-        ]
-        add_up(jobs, priority)
+        add_up(list(zip(self._sent_views, self._cut("values", values), strict=True)), priority)
         return self._sent
+
+    def _cut(self, which: str, arrays: dict[Any, Sequence[Any]]) -> list[list[Any]]:
+        """The pieces of arrays of each key; most often the arrays are those of the last time."""
+        flat = [a for each in arrays.values() for a in each]
+        known, pieces = self._cuts.get(which, ([], []))
+        same = len(known) == len(flat) and all(
+            old is new._chunk and at == new._address
+            for (old, at), new in zip(known, flat, strict=True)
+        )
+        if not same:
+            pieces = [[view(a, p.start, p.stop) for a in arrays[p.key]] for p in self._pieces]
+            self._cuts[which] = [(a._chunk, a._address) for a in flat], pieces
+        return pieces
 
     def _total(self, values: Sequence[Any], priority: int) -> Any:
         if len(values) == 1:
@@ -168,12 +180,22 @@ class Bucket:
         const = dict.fromkeys(each._var for each in levels.values())
         engine.get().push_sync(pack, None, tuple(const), (self._sent._var,), priority)
 
-    def _exchange(self, world: Any, source: Any, target: Any) -> Any:
-        mine = self._sent_bytes[world.rank]
-        byte = self._comm.mpi.BYTE
-        there = [source, (self._sent_bytes, _offsets(self._sent_bytes)), byte]
-        here = [target, ([mine] * world.size, [mine * r for r in range(world.size)]), byte]
-        return world.Ialltoallv(there, here)
+    def _exchange(self, world: Any, source: Any, target: Any) -> list[Any]:
+        counts, byte = self._sent_bytes, self._comm.mpi.BYTE
+        mine, starts = counts[world.rank], _offsets(counts)
+        rows = [mine * rank for rank in range(world.size)]
+        return [
+            world.Ialltoallv(
+                [source, _part_of(counts, starts, k, parts), byte],
+                [target, _part_of([mine] * world.size, rows, k, parts), byte],
+            )
+            for parts in [self._parts(sum(counts))]
+            for k in range(parts)
+        ]
+
+    def _parts(self, nbytes: int) -> int:
+        """In how many messages so many bytes travel: MPI moves several at the same time."""
+        return max(1, -(-nbytes // PART_BYTES))
 
     # --- the way back ---------------------------------------------------------------------------
 
@@ -193,11 +215,9 @@ class Bucket:
             whole = targets[self.keys[0]]
         self._travel(self._subjects[1], self._gather, self._part, whole, priority)
         if whole is self._whole:
-            jobs = [
-                (view(targets[p.key], p.start, p.stop), [source])
-                for p, source in zip(self._pieces, self._whole_views, strict=True)
-            ]
-            add_up(jobs, priority)
+            cut = self._cut("targets", {k: [a] for k, a in targets.items()})
+            sources = [[source] for source in self._whole_views]
+            add_up([(t, s) for (t,), s in zip(cut, sources, strict=True)], priority)
 
     def _add(self, priority: int) -> None:
         """The sum of the rows that came from all ranks."""
@@ -223,17 +243,22 @@ class Bucket:
                 part[start : start + piece.size] += levels
                 at, start = at + count, start + piece.size
 
-    def _gather(self, world: Any, source: Any, target: Any) -> Any:
-        counts = [n * self._dtype.itemsize for n in self._counts]
-        byte = self._comm.mpi.BYTE
-        mine = [source[: counts[world.rank]], counts[world.rank], byte]
-        return world.Iallgatherv(mine, [target, (counts, _offsets(counts)), byte])
+    def _gather(self, world: Any, source: Any, target: Any) -> list[Any]:
+        counts, byte = [n * self._dtype.itemsize for n in self._counts], self._comm.mpi.BYTE
+        starts, found = _offsets(counts), []
+        parts = self._parts(sum(counts))
+        for k in range(parts):
+            sizes, offsets = _part_of(counts, starts, k, parts)
+            start = offsets[world.rank] - starts[world.rank]
+            mine = source[start : start + sizes[world.rank]]
+            found.append(world.Iallgatherv([mine, byte], [target, (sizes, offsets), byte]))
+        return found
 
     def _travel(self, subject: Subject, post: Any, source: Any, target: Any, priority: int) -> None:
         """Have a collective read one array and write another, as an operation of the engine."""
 
         def work(world: Any) -> Any:
-            yield [post(world, _bytes(source), _bytes(target))]
+            yield post(world, _bytes(source), _bytes(target))
 
         push_collective(self._comm, subject, work, [source], [target], priority)
 
@@ -278,6 +303,20 @@ def _dense(array: Any) -> Any:
 def _bytes(array: Any) -> Any:
     """The memory of an array as bytes, for MPI."""
     return array._numpy().reshape(-1).view(np.uint8)
+
+
+def _part_of(
+    counts: Sequence[int], starts: Sequence[int], number: int, parts: int
+) -> tuple[list[int], list[int]]:
+    """Bytes and offsets of part `number` of `parts`, of each rank's bytes.
+
+    >>> _part_of([10, 4], [0, 10], 0, 2), _part_of([10, 4], [0, 10], 1, 2)
+    (([5, 2], [0, 10]), ([5, 2], [5, 12]))
+    """
+    low = [count * number // parts for count in counts]
+    high = [count * (number + 1) // parts for count in counts]
+    sizes = [b - a for a, b in zip(low, high, strict=True)]
+    return sizes, [start + a for start, a in zip(starts, low, strict=True)]
 
 
 def _offsets(counts: Sequence[int]) -> list[int]:

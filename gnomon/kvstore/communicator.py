@@ -37,6 +37,7 @@ from gnomon.kvstore import mpi
 from gnomon.kvstore.watch import Peer, Watch
 
 WINDOW = 4
+SPIN_SECONDS = 1e-3  # data that move are looked after without naps for so long
 PROTOCOL = 1  # of headers and messages; ranks must have the same
 
 #: yields the requests of each step, and gives a result at its end
@@ -188,6 +189,7 @@ class Communicator:
     def _run(self, started: threading.Event) -> None:
         self._thread_ended = threading.Event()
         try:
+            mpi.sleep_exactly()
             self._set_up()
         except BaseException as error:
             self._start_error = error
@@ -330,8 +332,9 @@ class Communicator:
             self._idle = time.monotonic()
             return
         idle = time.monotonic() - self._idle
-        nap = 20e-6 if idle < 0.02 else 200e-6 if idle < 1 else 1e-3
-        self._native.wait(requests, 400 if nap < 1e-3 else 100, 50 if idle < 0.002 else 0, nap)
+        nap = 20e-6 if idle < 0.05 else 200e-6 if idle < 1 else 1e-3
+        spins = 2000 if self._running and idle < SPIN_SECONDS else 20
+        self._native.wait(requests, max(100, int(0.01 / nap)), spins, nap)
         jobs = self._running or self._entered
         if not jobs:
             return

@@ -37,8 +37,9 @@ def joined(
         else:
             found[key] = have[0]
     optimizer = updater.optimizer
-    for _, counts in ranks:
-        optimizer._index_update_count.update(counts)
+    known = optimizer._index_update_count
+    for _, counts in ranks:  # a rank counts its own keys alone, and may have old counts of others
+        known.update({key: max(count, known.get(key, 0)) for key, count in counts.items()})
     whole = Updater(optimizer)
     whole.states = _mapped(found, lambda a: nd.array(a, dtype=a.dtype))
     data: bytes = whole.get_states(with_optimizer)

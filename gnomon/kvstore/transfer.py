@@ -38,7 +38,7 @@ def add_up(jobs: Sequence[Job], priority: int = 0) -> None:
         if len(_batches) >= KEPT:
             _batches.clear()
         batch = _batches[key] = _made(arrays, counts)
-    starts = [sum(counts[:number]) for number in range(len(counts))]
+    starts = [0, *itertools.accumulate(counts)][:-1]
     batch.push(arrays, starts, priority=priority)
 
 

@@ -39,6 +39,19 @@ def test_training_for_long(kind, ranks):
     assert output.count("agreed") == ranks
 
 
+def accuracies(ranks, epochs, *more):
+    example = job.ROOT / "examples" / "distributed_mnist.py"
+    output = job.launch(ranks, example, "--epochs", epochs, *more).stdout
+    return re.findall(r"epoch (\d): accuracy ([0-9.]+)", output)
+
+
+def test_an_interrupted_job_goes_on_to_the_same_result(tmp_path):
+    checkpoints = ("--folder", tmp_path, "--every", 20)
+    first = accuracies(2, 1, *checkpoints)
+    assert (tmp_path / "last").read_text() == '{"step": 20}'
+    assert first + accuracies(2, 2, *checkpoints, "--resume")[1:] == accuracies(1, 2)
+
+
 CREATE = "import gnomon as mx; kv = mx.kv.create('dist_sync'); print(kv.rank, kv.num_workers)"
 
 
