@@ -288,7 +288,7 @@ def training(path: str) -> None:
                 value = loss(net(batch.data[0]), batch.label[0])
             value.backward()
             trainer.step(BATCH)
-            value.wait_to_read()
+            mx.nd.waitall()  # else the next batch would wait for the step, not for data
         whole = time.perf_counter() - begin
         if epoch:
             print(f"ResNet-20: {sum(spent) / whole:.1%} of {whole:.1f} s waits for data")
