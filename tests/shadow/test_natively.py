@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from gnomon import config
 from gnomon.expr.arguments import Memory
 from gnomon.expr.node import Expr
 from gnomon.expr.pattern import pattern_of
@@ -24,11 +25,14 @@ BINARY = [row for row in quick._OPERATORS if row[2] != "own"]
 
 @pytest.fixture(autouse=True)
 def installed():
-    """Native code has taken over, where there may be such."""
+    """Native code has taken over, whatever the environment says."""
+    config.set("native", True)
     a, b = Tensor(np.ones(3, np.float32)), Tensor(np.ones(3, np.float32))
     for _ in range(quick.PATIENCE + 4):
         b[:] = a + a
     assert bool(quick._installed) is readable()
+    yield
+    config.reset("native")
 
 
 def tensor(chance, shape=(4, 3), dtype=np.float32):
