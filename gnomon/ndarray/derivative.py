@@ -102,7 +102,8 @@ def _recipe(
 
     dests = [Dest(count + n, saver) for n, saver in enumerate(savers)]
     places = anchors or [(k, 0) for k in range(len(layouts))]
-    return Recipe(Work(gradient.name, layouts, express, dests, places))
+    drawing = gradient.op.takes_random
+    return Recipe(Work(gradient.name, layouts, express, dests, places, drawing))
 
 
 def _of_opaque(

@@ -215,7 +215,9 @@ def _forward(
     every = [*inputs, *layouts]
     anchors = [*anchors, *((k, 0) for k in range(len(anchors), len(every)))]
     probes = [partial(express, probe) for probe in probed(op, fields)] if fields else ()
-    work = Work(op.name, every, partial(express, op), dests, anchors, probes, len(fields))
+    drawing = getattr(op, "takes_random", True)  # the derivative of an operator does not say
+    every_op = partial(express, op)
+    work = Work(op.name, every, every_op, dests, anchors, drawing, probes, len(fields))
     recipe = Recipe(work)
     put(recipe, "given", (layouts, [count + k for k in changed]))
     return recipe

@@ -83,11 +83,14 @@ class Work:
     express: Express
     dests: Sequence[Dest]
     anchors: Sequence[tuple[int, int]]  # for each operand: whose memory it lies in, and how far
+    draws_any: bool  # whether it may take random numbers
     probes: Sequence[Express] = ()  # `express` with each set of stand-ins for its numbers
     given: int = 0  # how many numbers come with each run
 
     def draws(self) -> list[int]:
         """How many random numbers each draw takes."""
+        if not self.draws_any:
+            return []
         noted = Draws(lambda: Buffer((2,), int64))
         self.express(self._leaves(), noted)
         return noted.counts

@@ -244,7 +244,7 @@ class Stage(Frozen):
 
         probes = [partial(express, side) for side in (0, 1)] if self.numbers else ()
         name = " ".join(dict.fromkeys(stage.rule.op.name for stage in path))
-        return Work(name, layouts, partial(express, 0), dests, anchors, probes, self.numbers)
+        return Work(name, layouts, partial(express, 0), dests, anchors, False, probes, self.numbers)
 
 
 EMPTY = Stage(None, None, (), ())

@@ -44,11 +44,13 @@ HUGE = 8_000_000  # and beyond which it is generated in haste: 40,000 operations
 class Kernel:
     """Machine code for one structure of statements, and what to call it with."""
 
-    __slots__ = ("address", "module", "signature")
+    __slots__ = ("address", "leaves", "module", "signature")
 
     def __init__(self, signature: Signature, module: Module) -> None:
         self.signature, self.module = signature, module
         self.address = module.address(ENTRY)
+        #: the arguments that are addresses of leaves
+        self.leaves = [k for k, slot in enumerate(signature.args) if _is_leaf(slot)]
 
     def bind(self, structure: Structure, name: str = "kernel", in_order: bool = False) -> Step:
         """A step that runs this kernel on the leaves of `structure`; `in_order` on one thread."""
@@ -95,6 +97,10 @@ class Kernel:
         made = Block(words)
         keep = (self, made, own, operands, [b.owner for b in operands])
         return Step(self.address, made.address, keep, name, step.bytes, work=step.work)
+
+
+def _is_leaf(slot: Hashable) -> bool:
+    return isinstance(slot, tuple) and slot[0] == "leaf"
 
 
 def arguments(structure: Structure) -> dict[Hashable, int]:

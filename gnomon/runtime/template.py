@@ -1,8 +1,9 @@
 """Templates: steps made once for a kind of work, whose operands' addresses come with each run.
 
 Making steps takes 50 us and more; an array operation of some size takes less. So the steps are made
-for stand-in addresses, twice with different ones: the words of the argument blocks that differ
-accordingly are where the operands' addresses go. A run takes a free copy of the steps, writes the
+for stand-in addresses, which no memory has. Kernels know which words of their argument blocks are
+addresses; where there are other steps, or numbers, all are made twice with different stand-ins, and
+the words that differ accordingly are what is looked for. A run takes a free copy of the steps, writes the
 addresses into its blocks and calls it; as many copies come to be as run at the same time, each with
 temporaries of its own. Copies that hold much memory are not kept.
 """
@@ -16,6 +17,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from gnomon.expr.node import Buffer
+from gnomon.runtime.kernel import Kernel
 from gnomon.runtime.native import Block
 from gnomon.runtime.pool import Storage
 from gnomon.runtime.program import Done, Program, Step, finish, is_long
@@ -24,7 +26,7 @@ from gnomon.runtime.threads import num_threads
 
 Make = Callable[..., list[Step]]
 
-_SPACING = 1 << 44  # between stand-ins, more than any memory
+_SPACING = 1 << 48  # between stand-ins, more than any memory; the first is beyond all addresses
 _SHIFT = 1 << 40  # times its number: how much an operand's second stand-in is further
 KEPT_BYTES = 1 << 20
 STREAMED_BYTES = 64 << 20  # of copies that the stream uses, with more memory than that
@@ -129,10 +131,30 @@ class Template:
         steps = self._make(self._stand_ins, *self._which[0])
         threads = num_threads()
         if threads != self._threads:
-            moved = [a + (k + 1) * _SHIFT for k, a in enumerate(self._stand_ins)]
-            self._places = self._compare(steps, self._make(moved, *self._which[1]))
-            self._threads = threads
+            known = None if self._numbers else self._of_kernels(steps)
+            if known is None:
+                moved = [a + (k + 1) * _SHIFT for k, a in enumerate(self._stand_ins)]
+                known = self._compare(steps, self._make(moved, *self._which[1]))
+            self._places, self._threads = known, threads
         return steps
+
+    def _of_kernels(self, steps: Sequence[Step]) -> list[Place] | None:
+        """The words of kernels' blocks that hold operands' addresses; None for other steps."""
+        flat = [x for step in steps for x in (step.steps if isinstance(step, Program) else (step,))]
+        found = []
+        for number, step in enumerate(flat):
+            kernel = step.keep[0] if type(step.keep) is tuple else None
+            if not isinstance(kernel, Kernel):
+                return None
+            (block,) = blocks_of(step)
+            first = len(block.words) - len(kernel.signature.args)
+            for word in kernel.leaves:
+                address = block.words[first + word]
+                operand = (address + _SPACING // 2) // _SPACING
+                if operand > 0:
+                    offset = address - self._stand_ins[operand - 1]
+                    found.append(Place(number, first + word, operand - 1, offset))
+        return found
 
     def _compare(self, steps: Sequence[Step], shifted: Sequence[Step]) -> list[Place]:
         """The words of `steps` that differ from those of `shifted` as the stand-ins do."""
