@@ -3,7 +3,7 @@
 A group of `Store`s means: all values are taken first, then all are stored. `Structure` separates
 what code depends on (`key`) from what it is given at each call: the leaves' addresses, sizes,
 strides and numbers. Sizes are told apart by value alone: two axes of one size are one kernel
-argument. 0 and 1 are part of the key, since they mean other code.
+argument, but where each is an `Axis`. 0 and 1 are part of the key, since they mean other code.
 """
 
 from __future__ import annotations
@@ -36,6 +36,17 @@ class Store:
     value: Expr
 
 
+class Axis(int):
+    """A size that is a kernel argument of its own, whatever its value: that of axis `number`."""
+
+    number: int
+
+    def __new__(cls, size: int, number: int) -> Axis:
+        made = super().__new__(cls, size)
+        made.number = number
+        return made
+
+
 class Structure:
     """A group of statements, read once: its `key`, and the leaves in the order of their slots."""
 
@@ -65,7 +76,7 @@ class Structure:
         self._numbers: dict[int, int] = {}
         self._buffers: dict[Hashable, int] = {}
         self._leaves: dict[Hashable, int] = {}
-        self._sizes: dict[int, int] = {}
+        self._sizes: dict[Hashable, int] = {}
         tail = []
         for store in stores:
             self._walk(store.value)
@@ -83,10 +94,11 @@ class Structure:
     def size(self, n: int) -> Hashable:
         """What stands for the size `n` in the key: 0 and 1 themselves, else a number."""
         if n in (0, 1):
-            return n
-        found = self._sizes.get(n)
+            return int(n)
+        which = (n.number, int(n)) if isinstance(n, Axis) else n
+        found = self._sizes.get(which)
         if found is None:
-            found = self._sizes[n] = len(self.dims)
+            found = self._sizes[which] = len(self.dims)
             self.dims.append(n)
         return ("n", found)
 

@@ -13,9 +13,10 @@ from gnomon.expr.ext.reduce import Reduce
 from gnomon.expr.ext.reshape import Reshape
 from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
-from gnomon.expr.rewrite import substitute, with_children
+from gnomon.expr.rewrite import with_children
 from gnomon.expr.walk import postorder
-from gnomon.plan.statement import Store
+from gnomon.plan.statement import Axis, Store
+from gnomon.record import put
 
 
 def views(stores: Sequence[Store]) -> list[Store]:
@@ -59,7 +60,11 @@ def reshaped_inside(value: Expr) -> Expr | None:
         (value,) = operands
     if not isinstance(value, Reshape):
         return None
-    inner = value.src
+    return mapped(maps, value.src)
+
+
+def mapped(maps: Sequence[Map], inner: Expr) -> Expr:
+    """The same maps, outermost first, of another operand; all others are numbers."""
     for outer in reversed(maps):
         args = tuple(a if isinstance(a, Scalar) else inner for a in outer.args)
         inner = Map(outer.fn, args, inner.shape, outer.dtype)
@@ -74,7 +79,7 @@ def stays(node: Expr) -> bool:
 def viewed(node: Expr) -> Expr:
     """`node` as a buffer where it is a view of one; reshapes sunk below maps."""
     if isinstance(node, Reshape):
-        return sunk(node)
+        return sunk(node.src, node.shape)
     if isinstance(node, Chainer) and len(node.children) == 1:
         (src,) = node.children
         if isinstance(src, Buffer):
@@ -85,19 +90,23 @@ def viewed(node: Expr) -> Expr:
 
 def reduced(store: Store) -> Store:
     """A reduction that is all a statement does, numbers beside, over as few axes as can be."""
+    maps: list[Map] = []
     node = store.value
     while isinstance(node, Map):
         operands = [a for a in node.args if not isinstance(a, Scalar)]
         if len(operands) != 1:
             return store
+        maps.append(node)
         (node,) = operands
-    if not isinstance(node, Reduce):
+    if not isinstance(node, Reduce) or not store.dest.contiguous:
         return store
-    (value,) = substitute([store.value], {node: joined(node)})
-    return Store(store.dest, store.saver, value)
+    made = joined(node)
+    if made is None:
+        return store
+    return Store(reshaped(store.dest, made.shape), store.saver, mapped(maps, made))
 
 
-def joined(node: Reduce) -> Expr:
+def joined(node: Reduce) -> Reduce | None:
     """A reduction of dense data with neighbouring axes as one, where both are kept or neither is.
 
     Few kernels do then for all shapes. Data with gaps stay: a reshape of them costs divisions.
@@ -112,24 +121,25 @@ def joined(node: Reduce) -> Expr:
         else:
             sizes.append(n)
             gone.append(axis in node.axes)
+    if True not in gone:  # what is reduced has one element
+        sizes.append(1)
+        gone.append(True)
     axes = tuple(k for k, along in enumerate(gone) if along)
-    if not axes or tuple(sizes) == node.src.shape:
-        return node
-    src = sunk(Reshape(node.src, tuple(sizes)))
-    if any(isinstance(n, Reshape) for n in postorder([src])):
-        return node
+    src = sunk(node.src, [Axis(n, k) for k, n in enumerate(sizes)])
+    if not all(isinstance(n, (Buffer, Scalar, Map, Cast)) for n in postorder([src])):
+        return None
     made = Reduce(src, node.reducer, axes, False)
-    return made if made.shape == node.shape else Reshape(made, node.shape)
+    put(made, "shape", tuple(n for n, along in zip(src.shape, gone, strict=True) if not along))
+    return made
 
 
-def sunk(root: Reshape) -> Expr:
+def sunk(src: Expr, shape: Sequence[int]) -> Expr:
     """The reshape of maps as the maps of reshapes, down to what is not a map."""
-    shape = root.shape
-    order = [n for n in postorder([root.src]) if n.shape == root.src.shape or isinstance(n, Scalar)]
+    order = [n for n in postorder([src]) if n.shape == src.shape or isinstance(n, Scalar)]
     new: dict[Expr, Expr] = {}
     for node in order:
         new[node] = _sunk_one(node, new, shape)
-    return new[root.src]
+    return new[src]
 
 
 def _sunk_one(node: Expr, new: dict[Expr, Expr], shape: Sequence[int]) -> Expr:

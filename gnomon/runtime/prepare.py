@@ -20,6 +20,7 @@ from gnomon.expr.pattern import EPOCH
 from gnomon.expr.rewrite import check_sizes
 from gnomon.expr.walk import fits_any, shown
 from gnomon.plan import scatter
+from gnomon.plan.canonical import canonical
 from gnomon.plan.cut import Invoke, Piece, overlap
 from gnomon.plan.fuse import fused
 from gnomon.plan.overlap import directed, mirrored, repeats
@@ -171,6 +172,9 @@ def check_leaves(structure: Structure, stores: Sequence[Store]) -> None:
 
 
 def _group(stores: Sequence[Store], structure: Structure, name: str) -> list[Step]:
+    few = canonical(stores, structure)
+    if few is not stores:
+        stores, structure = few, Structure(few)
     kernel = CACHE.get(stores, structure)
     if not clashes(stores, structure, kernel):
         return [kernel.bind(structure, name)]

@@ -9,6 +9,7 @@ from gnomon import dtype as dt
 from gnomon.expr.ext import reduce
 from gnomon.expr.node import Buffer
 from gnomon.plan.view import joined
+from gnomon.runtime.cache import CACHE
 from gnomon.runtime.dispatch import store
 
 
@@ -53,13 +54,25 @@ def test_data_with_gaps_stay_as_they_are():
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     for view in (x[:, ::2], x.transpose(2, 0, 1), x[..., :3]):
         value = reduce(leaf(view), "sum", (1, 2))
-        assert joined(value) is value
+        assert joined(value) is None
         np.testing.assert_allclose(stored(value), view.sum((1, 2)))
 
 
 def test_neighbours_become_one_axis():
     x = leaf(np.zeros((2, 3, 1, 4, 5), np.float32))
     made = joined(reduce(x, "sum", (1, 2)))
-    assert made.shape == (2, 4, 5)
-    assert made.src.src.shape == (2, 3, 20)
-    assert made.src.axes == (1,)
+    assert made.shape == (2, 20)
+    assert made.src.shape == (2, 3, 20)
+    assert made.axes == (1,)
+
+
+def test_one_kernel_for_equal_and_other_sizes_and_one_for_axes_of_one():
+    def kernels(*shapes):
+        for shape in shapes:
+            x = np.ones(shape, np.float32)
+            assert stored(reduce(leaf(x), "prod", (1,))).sum() == x[:, :1].size
+        return len(CACHE.kernels)
+
+    first = kernels((5, 7, 3))
+    assert kernels((5, 5, 5), (4, 7, 4), (2, 3, 1, 2)) == first
+    assert kernels((5, 1, 5), (5, 1)) == first + 1

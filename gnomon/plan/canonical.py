@@ -1,0 +1,88 @@
+"""Canonical forms: many shapes and strides brought to few, so that few kernels serve them all.
+
+The axes of a map's operands are joined where all their memories allow it, in the order of the
+destination's memory. What is left of strides decides code on the two innermost axes alone; on
+others they are arguments, those of 0 too. Axes of one size are no longer told by it: each is an
+argument of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gnomon import dtype as dt
+from gnomon.expr.layout import ANY, REVERSED, UNIT, ZERO
+from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
+from gnomon.expr.walk import postorder
+from gnomon.plan.statement import Axis, Store, Structure
+from gnomon.record import put
+
+_CLASSES = {1: UNIT, 0: ZERO, -1: REVERSED}
+_WORDS = {dt.float32: dt.int32, dt.float64: dt.int64}  # a copy of bits, whatever they mean
+
+
+def canonical(stores: Sequence[Store], structure: Structure) -> Sequence[Store]:
+    """The same statements over as few axes as can be; others than maps of leaves stay as they are.
+
+    They belong to `structure`, whose leaves have an element for each of the destination's.
+    """
+    dest = stores[0].dest
+    alike = all(b.shape == dest.shape for b in structure.buffers)
+    if structure.composite or structure.flat or not alike:
+        return stores
+    axes = joined_axes(dest, structure.buffers)
+    if not axes:
+        return stores
+    shape = tuple(Axis(n, k) for k, (n, _) in enumerate(axes))
+    places = [place for _, place in axes]
+    copies = len(stores) == 1 and stores[0].saver == "saveto" and stores[0].value is not dest
+    words = _WORDS if copies and isinstance(stores[0].value, Buffer) else {}
+    dests = {structure.slot(s.dest) for s in stores}
+    made = [
+        _over(b, shape, places, slot in dests, words.get(b.dtype, b.dtype))
+        for slot, b in enumerate(structure.buffers)
+    ]
+    new: dict[Expr, Expr] = {}
+    for node in postorder([s.value for s in stores]):
+        new[node] = made[structure.slot(node)] if isinstance(node, Buffer) else _again(node, new)
+    return [Store(made[structure.slot(s.dest)], s.saver, new[s.value]) for s in stores]
+
+
+def joined_axes(dest: Buffer, buffers: Sequence[Buffer]) -> list[tuple[int, int]]:
+    """The extents of the joined axes, outermost first, each with the innermost that is in it."""
+    shape = dest.shape
+    order = [a for a, n in enumerate(shape) if n != 1]
+    order.sort(key=lambda a: -abs(dest.strides[a]))
+    found: list[tuple[int, int]] = []
+    for axis in order:
+        n = shape[axis]
+        if found and all(b.strides[found[-1][1]] == b.strides[axis] * n for b in buffers):
+            found[-1] = found[-1][0] * n, axis
+        else:
+            found.append((n, axis))
+    return found
+
+
+def _over(
+    buffer: Buffer, shape: tuple[Axis, ...], places: Sequence[int], stored: bool, dtype: dt.DType
+) -> Buffer:
+    """A leaf over the joined axes; one that is stored to is told as dense where it is."""
+    strides = [buffer.strides[a] for a in places]
+    made = Buffer(shape, dtype, strides, buffer.address, buffer, buffer.device)
+    if not (stored and made.contiguous):
+        outer = len(strides) - 2
+        classes = [ANY if k < outer else _CLASSES.get(s, ANY) for k, s in enumerate(strides)]
+        put(made, "_layout", tuple(classes))
+    return made
+
+
+def _again(node: Expr, new: dict[Expr, Expr]) -> Expr:
+    """A map, or a number, of the new leaves."""
+    if isinstance(node, Map):
+        args = tuple(new[a] for a in node.args)
+        shape = next((a.shape for a in args if a.shape), node.shape)
+        return Map(node.fn, args, shape, node.dtype)
+    if isinstance(node, Cast):
+        return Cast(new[node.src], node.dtype)
+    assert isinstance(node, Scalar), type(node)
+    return node
