@@ -2,8 +2,9 @@
 
 The axes of a map's operands are joined where all their memories allow it, in the order of the
 destination's memory. What is left of strides decides code on the two innermost axes alone; on
-others they are arguments, those of 0 too. Axes of one size are no longer told by it: each is an
-argument of its own.
+others they are arguments, those of 0 too. Of three axes and more, each size is an argument of its
+own. Square matrices have kernels of their own: one argument less makes a transpose 1.04 to 1.1
+times as fast.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Axis, Store, Structure
 from gnomon.record import put
 
+MANY = 3  # axes whose sizes are not told apart by value
 _CLASSES = {1: UNIT, 0: ZERO, -1: REVERSED}
 _WORDS = {dt.float32: dt.int32, dt.float64: dt.int64}  # a copy of bits, whatever they mean
 
@@ -33,15 +35,12 @@ def canonical(stores: Sequence[Store], structure: Structure) -> Sequence[Store]:
     axes = joined_axes(dest, structure.buffers)
     if not axes:
         return stores
-    shape = tuple(Axis(n, k) for k, (n, _) in enumerate(axes))
+    sizes = [n for n, _ in axes]
+    shape = tuple(sizes if len(axes) < MANY else map(Axis, sizes, range(len(axes))))
     places = [place for _, place in axes]
     copies = len(stores) == 1 and stores[0].saver == "saveto" and stores[0].value is not dest
     words = _WORDS if copies and isinstance(stores[0].value, Buffer) else {}
-    dests = {structure.slot(s.dest) for s in stores}
-    made = [
-        _over(b, shape, places, slot in dests, words.get(b.dtype, b.dtype))
-        for slot, b in enumerate(structure.buffers)
-    ]
+    made = [_over(b, shape, places, words.get(b.dtype, b.dtype)) for b in structure.buffers]
     new: dict[Expr, Expr] = {}
     for node in postorder([s.value for s in stores]):
         new[node] = made[structure.slot(node)] if isinstance(node, Buffer) else _again(node, new)
@@ -64,12 +63,12 @@ def joined_axes(dest: Buffer, buffers: Sequence[Buffer]) -> list[tuple[int, int]
 
 
 def _over(
-    buffer: Buffer, shape: tuple[Axis, ...], places: Sequence[int], stored: bool, dtype: dt.DType
+    buffer: Buffer, shape: tuple[int, ...], places: Sequence[int], dtype: dt.DType
 ) -> Buffer:
-    """A leaf over the joined axes; one that is stored to is told as dense where it is."""
+    """A leaf over the joined axes: dense, or with strides that are arguments."""
     strides = [buffer.strides[a] for a in places]
     made = Buffer(shape, dtype, strides, buffer.address, buffer, buffer.device)
-    if not (stored and made.contiguous):
+    if not made.contiguous:
         outer = len(strides) - 2
         classes = [ANY if k < outer else _CLASSES.get(s, ANY) for k, s in enumerate(strides)]
         put(made, "_layout", tuple(classes))
