@@ -395,17 +395,26 @@ def describe(cls: type[Op]) -> None:
     """Read off `cls` what the record holds beside its names: fields, and what `forward` is."""
     cls.fields = declared(cls)
     cls.is_expression = cls.forward is not Op.forward
-    cls.takes_random = "random" in inspect.signature(cls.forward).parameters
+    cls.takes_random = "random" in _parameters(cls.forward)
     if cls.gradient is not None:
         cls.asked = given.asked(cls.gradient)
 
 
+def _parameters(function: Callable[..., Any]) -> Sequence[str]:
+    """Names of parameters; of a function in a tenth of the time that its signature takes."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return tuple(inspect.signature(function).parameters)
+    names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return names
+
+
 def _with_context(method: Callable[..., Any]) -> Callable[..., Any]:
     """`method` taking any context, passing on what its keyword-only parameters ask for."""
-    kinds = {p.name: p.kind for p in inspect.signature(method).parameters.values()}
-    if inspect.Parameter.VAR_KEYWORD in kinds.values():
+    code = inspect.unwrap(method).__code__
+    if code.co_flags & inspect.CO_VARKEYWORDS:
         return method
-    asked = [n for n, kind in kinds.items() if kind is inspect.Parameter.KEYWORD_ONLY]
+    asked = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
 
     @functools.wraps(method)
     def call(self: Op, *args: Any, **context: Any) -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import itertools
 import operator
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -155,6 +157,7 @@ _NAMES = {
     "Floats": Floats,
     "DType": dtypes.DType,
 }
+_PLAIN: dict[Any, Any] = {**_NAMES, **{kind.__name__: kind for kind in (int, float, bool, str)}}
 
 
 def kind_of(annotation: Any) -> Kind:
@@ -292,12 +295,26 @@ def declared(owner: type) -> dict[str, Param]:
         own = {k: v for k, v in vars(base).items() if isinstance(v, Param)}
         for name in [n for n in found if n in vars(base)]:
             del found[name]  # declared anew, or set to a fixed value
-        hints = typing.get_type_hints(base, localns=_NAMES) if own else {}
         for name, field in own.items():
-            field.name, field.kind = name, kind_of(hints.get(name, Any))
+            field.name, field.kind = name, kind_of(_hint(base, name))
             found[name] = field
     leading = [name for name in getattr(owner, "leading", ()) if name in found]
     return {name: found[name] for name in dict.fromkeys((*leading, *found))}
+
+
+def _hint(owner: type, name: str) -> Any:
+    """The annotation of a field; `typing.get_type_hints` would evaluate those of all bases."""
+    for base in owner.__mro__:
+        hint = vars(base).get("__annotations__", {}).get(name)
+        if hint is not None:
+            known = _PLAIN.get(hint, hint)
+            return _evaluated(known, base.__module__) if isinstance(known, str) else known
+    return Any
+
+
+@functools.lru_cache(maxsize=256)
+def _evaluated(hint: str, module: str) -> Any:
+    return eval(hint, vars(sys.modules[module]), _NAMES)
 
 
 def parse_fields(
