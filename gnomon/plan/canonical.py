@@ -62,9 +62,7 @@ def joined_axes(dest: Buffer, buffers: Sequence[Buffer]) -> list[tuple[int, int]
     return found
 
 
-def _over(
-    buffer: Buffer, shape: tuple[int, ...], places: Sequence[int], dtype: dt.DType
-) -> Buffer:
+def _over(buffer: Buffer, shape: tuple[int, ...], places: Sequence[int], dtype: dt.DType) -> Buffer:
     """A leaf over the joined axes: dense, or with strides that are arguments."""
     strides = [buffer.strides[a] for a in places]
     made = Buffer(shape, dtype, strides, buffer.address, buffer, buffer.device)
