@@ -17,11 +17,11 @@ from gnomon import __version__
 from gnomon.base import GnomonError, Later
 
 if TYPE_CHECKING:
-    from gnomon import demo, doctor, im2rec, inspection, launch, run
+    from gnomon import demo, doctor, im2rec, inspection, launch, run, warm
 else:  # a command imports what it needs alone
     demo, doctor, run = Later("gnomon.demo"), Later("gnomon.doctor"), Later("gnomon.run")
     im2rec, launch = Later("gnomon.im2rec"), Later("gnomon.launch")
-    inspection = Later("gnomon.inspection")
+    inspection, warm = Later("gnomon.inspection"), Later("gnomon.warm")
 
 
 def positive(text: str) -> int:
@@ -75,6 +75,10 @@ def _doctor(_: argparse.Namespace) -> int:
     return doctor.examine()
 
 
+def _warm(options: argparse.Namespace) -> int:
+    return warm.warm(options.model, warm.shapes_of(options.shapes), options.train)
+
+
 def parser(command: str = "") -> argparse.ArgumentParser:
     """The arguments of all commands, and every option of `command`."""
     top = argparse.ArgumentParser(prog="gnomon", description=__doc__.splitlines()[0])
@@ -119,6 +123,16 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     model.set_defaults(run=_inspect)
     if command == "inspect":
         inspection.options(model)
+
+    cache = commands.add_parser("cache", help="prepare the kernels that are kept on disk")
+    actions = cache.add_subparsers(title="actions", required=True, metavar="ACTION")
+    warming = actions.add_parser("warm", help="compile what a network needs")
+    warming.add_argument("model", type=Path, metavar="SYMBOL.json", help="a saved symbol")
+    warming.add_argument(
+        "--shapes", nargs="+", required=True, metavar="NAME:SIZExSIZE", help="data:1x3x224x224"
+    )
+    warming.add_argument("--train", action="store_true", help="its gradients as well")
+    warming.set_defaults(run=_warm)
 
     examine = commands.add_parser("doctor", help="tell what this machine offers and lacks")
     examine.set_defaults(run=_doctor)

@@ -137,6 +137,13 @@ SETTINGS = {
             low=0,
         ),
         Setting(
+            "tell_compiling",
+            bool,
+            True,
+            ("GNOMON_TELL_COMPILING",),
+            "Whether it is told when kernels are compiled for more than a second.",
+        ),
+        Setting(
             "engine_type",
             str,
             "ThreadedEnginePerDevice",

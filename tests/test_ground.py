@@ -409,12 +409,15 @@ PRIVATE = {
     "__main__",
     "absent",
     "code",
+    "conversion",
     "demo",
     "doctor",
     "expr",
     "files",
+    "frames",
     "graph",
     "im2rec",
+    "launch",
     "lock",
     "native",
     "old_numpy",
@@ -422,6 +425,7 @@ PRIVATE = {
     "plan",
     "record",
     "run",
+    "warm",
 }
 
 

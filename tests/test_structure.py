@@ -34,7 +34,7 @@ RANKS = {
         12: "kvstore",
         13: "module model rnn gluon callback monitor visualization test_utils contrib",
         14: "__main__ cli demo doctor compat im2rec inspection launch launch_rank libinfo "
-        "old_numpy onnx run",
+        "old_numpy onnx run warm",
     }.items()
     for name in names.split()
 }

@@ -29,6 +29,7 @@ from gnomon.runtime.again import Again
 from gnomon.runtime.beside import beside
 from gnomon.runtime.prepare import prepare
 from gnomon.runtime.program import Program, Step
+from gnomon.runtime.progress import PROGRESS
 from gnomon.runtime.template import blocks_of
 
 #: words of a block, which of them, and how much what it holds lies behind an address
@@ -116,7 +117,8 @@ class Builder:
 
     def _native(self, tasks: Sequence[Task], name: str) -> Segment:
         """Tasks of expressions as one native program."""
-        program = Program(self._in_order(tasks), name)
+        with PROGRESS.expecting(len(tasks)):
+            program = Program(self._in_order(tasks), name)
         for task in tasks:  # all in the workspace that was large enough at last
             self._share(task)
         reads, writes = _touched(self.layout, tasks)
@@ -139,6 +141,7 @@ class Builder:
         """The steps of a task of expressions, compiled now if they are not."""
         if task not in self._steps:
             self._steps[task] = self._made(task)
+            PROGRESS.ready()
             self._share(task)  # at once, or each would hold memory until the end
         return self._steps[task]
 

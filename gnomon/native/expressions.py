@@ -173,7 +173,8 @@ class Expressions(Conversions):
             self.branch(self.value(f"icmp eq ptr {text}, @None"), fine, look)
             self.at(look)
         found, wanted = self.class_at(text), self.unit.class_symbol(kind.cls)
-        usual = [c for c in kind.cls.__subclasses__() if c.__module__ == kind.cls.__module__]
+        home = kind.cls.__module__  # of Python's own classes, others than gnomon's have no names
+        usual = [c for c in kind.cls.__subclasses__() if home == c.__module__ != "builtins"]
         for cls in (*usual, kind.cls):
             below = self.label()
             same = self.value(f"icmp eq ptr {found}, {self.unit.class_symbol(cls)}")

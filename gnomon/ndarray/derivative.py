@@ -175,6 +175,7 @@ class Derivative:
         self.wanted = wanted
         self.train = train
         self.name = gradient.name
+        self.takes_random: bool = gradient.op.takes_random
 
     def arguments(self) -> tuple[str, ...]:
         """Names of what it reads."""

@@ -215,9 +215,8 @@ def _forward(
     every = [*inputs, *layouts]
     anchors = [*anchors, *((k, 0) for k in range(len(anchors), len(every)))]
     probes = [partial(express, probe) for probe in probed(op, fields)] if fields else ()
-    drawing = getattr(op, "takes_random", True)  # the derivative of an operator does not say
-    every_op = partial(express, op)
-    work = Work(op.name, every, every_op, dests, anchors, drawing, probes, len(fields))
+    first = partial(express, op)
+    work = Work(op.name, every, first, dests, anchors, op.takes_random, probes, len(fields))
     recipe = Recipe(work)
     put(recipe, "given", (layouts, [count + k for k in changed]))
     return recipe

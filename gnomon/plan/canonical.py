@@ -43,7 +43,10 @@ def canonical(stores: Sequence[Store], structure: Structure) -> Sequence[Store]:
     made = [_over(b, shape, places, words.get(b.dtype, b.dtype)) for b in structure.buffers]
     new: dict[Expr, Expr] = {}
     for node in postorder([s.value for s in stores]):
-        new[node] = made[structure.slot(node)] if isinstance(node, Buffer) else _again(node, new)
+        if isinstance(node, Buffer):
+            new[node] = made[structure.slot(node)]
+        else:
+            new[node] = _again(node, new, shape)
     return [Store(made[structure.slot(s.dest)], s.saver, new[s.value]) for s in stores]
 
 
@@ -73,13 +76,12 @@ def _over(buffer: Buffer, shape: tuple[int, ...], places: Sequence[int], dtype: 
     return made
 
 
-def _again(node: Expr, new: dict[Expr, Expr]) -> Expr:
+def _again(node: Expr, new: dict[Expr, Expr], shape: tuple[int, ...]) -> Expr:
     """A map, or a number, of the new leaves."""
+    shape = shape if node.shape else ()
     if isinstance(node, Map):
-        args = tuple(new[a] for a in node.args)
-        shape = next((a.shape for a in args if a.shape), node.shape)
-        return Map(node.fn, args, shape, node.dtype)
+        return Map(node.fn, tuple(new[a] for a in node.args), shape, node.dtype)
     if isinstance(node, Cast):
-        return Cast(new[node.src], node.dtype)
+        return Cast(new[node.src], node.dtype, shape)
     assert isinstance(node, Scalar), type(node)
     return node

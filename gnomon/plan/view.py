@@ -28,7 +28,8 @@ def views(stores: Sequence[Store]) -> list[Store]:
     for node in order:
         made = with_children(node, [new[c] for c in node.children])
         new[node] = made if node in given and stays(made) else viewed(made)
-    return [unshaped(reduced(Store(s.dest, s.saver, new[s.value]))) for s in stores]
+    alone = len(stores) == 1
+    return [unshaped(reduced(Store(s.dest, s.saver, new[s.value]), alone)) for s in stores]
 
 
 def unshaped(store: Store) -> Store:
@@ -88,8 +89,11 @@ def viewed(node: Expr) -> Expr:
     return node
 
 
-def reduced(store: Store) -> Store:
-    """A reduction that is all a statement does, numbers beside, over as few axes as can be."""
+def reduced(store: Store, alone: bool) -> Store:
+    """A reduction that is all a statement does, numbers beside, over as few axes as can be.
+
+    Only where the statement is `alone`, equal sizes are not told: others may read the same leaves.
+    """
     maps: list[Map] = []
     node = store.value
     while isinstance(node, Map):
@@ -100,13 +104,13 @@ def reduced(store: Store) -> Store:
         (node,) = operands
     if not isinstance(node, Reduce) or not store.dest.contiguous:
         return store
-    made = joined(node)
+    made = joined(node, alone)
     if made is None:
         return store
     return Store(reshaped(store.dest, made.shape), store.saver, mapped(maps, made))
 
 
-def joined(node: Reduce) -> Reduce | None:
+def joined(node: Reduce, alone: bool = True) -> Reduce | None:
     """A reduction of dense data with neighbouring axes as one, where both are kept or neither is.
 
     Few kernels do then for all shapes. Data with gaps stay: a reshape of them costs divisions.
@@ -125,7 +129,7 @@ def joined(node: Reduce) -> Reduce | None:
         sizes.append(1)
         gone.append(True)
     axes = tuple(k for k, along in enumerate(gone) if along)
-    src = sunk(node.src, [Axis(n, k) for k, n in enumerate(sizes)])
+    src = sunk(node.src, list(map(Axis, sizes, range(len(sizes)))) if alone else sizes)
     if not all(isinstance(n, (Buffer, Scalar, Map, Cast)) for n in postorder([src])):
         return None
     made = Reduce(src, node.reducer, axes, False)

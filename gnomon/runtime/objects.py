@@ -7,6 +7,7 @@ this process had its code from.
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from gnomon.record import record
 from gnomon.runtime import jit, key
 from gnomon.runtime.disk import Disk
 from gnomon.runtime.jit import Module
+from gnomon.runtime.progress import PROGRESS
 
 _SIZES = struct.Struct("<II")
 Symbols = Mapping[str, int] | None
@@ -78,8 +80,10 @@ def make(
     Raises:
         GnomonError: see `jit.compile_ir`.
     """
+    began = time.perf_counter()
     module = jit.compile_ir(text, opt=opt, symbols=symbols)
     COUNTS.compiled += 1
+    PROGRESS.compiled(time.perf_counter() - began)
     place = disk()
     if place is not None and name is not None:
         names = "\n".join(module.names).encode()

@@ -1,0 +1,63 @@
+"""`gnomon cache warm`: what it compiles, the next process finds."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gnomon import cli, config, sym
+
+RUN = """
+import sys
+from gnomon import cpu, sym
+from gnomon.runtime.objects import COUNTS
+bound = sym.load(sys.argv[1]).simple_bind(cpu(), grad_req=sys.argv[2], data=(2, 3, 5))
+out = bound.forward(is_train=sys.argv[2] == "write")
+if sys.argv[2] == "write":
+    bound.backward(out)
+print(out[0].shape, COUNTS.compiled)
+"""
+
+
+def net():
+    x = sym.Variable("data")
+    return sym.softmax(sym.FullyConnected(sym.tanh(x), num_hidden=4, name="fc"), name="p")
+
+
+@pytest.mark.parametrize("request_", ["null", "write"])
+def test_the_next_process_compiles_nothing(tmp_path, request_):
+    model = tmp_path / "net-symbol.json"
+    net().save(str(model))
+    given = [str(model), "--shapes", "data:2x3x5", *(["--train"] if request_ == "write" else [])]
+    variables = os.environ | {"GNOMON_CACHE_DIR": str(tmp_path), "GNOMON_NUM_THREADS": "1"}
+
+    def process(*command):
+        done = subprocess.run(
+            [sys.executable, *command], env=variables, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    first = process("-m", "gnomon.cli", "cache", "warm", *given)
+    assert "kernels compiled" in first
+    assert not first.startswith("0 ")
+    assert process("-c", RUN, str(model), request_).strip() == "(2, 4) 0"
+    assert process("-m", "gnomon.cli", "cache", "warm", *given).startswith("0 kernels compiled")
+
+
+@pytest.mark.parametrize("word", ["data", "data:", "data:2xx3", ":3", "data:-1x2"])
+def test_words_that_are_no_shape(word, capsys):
+    assert cli.main(["cache", "warm", "net-symbol.json", "--shapes", word]) == 1
+    assert repr(word) in capsys.readouterr().err
+
+
+def test_what_cannot_be_warmed(tmp_path, capsys):
+    model = tmp_path / "net-symbol.json"
+    net().save(str(model))
+    wrong = ["cache", "warm", str(model), "--shapes"]
+    assert cli.main([*wrong, "other:2x3"]) == 1
+    assert cli.main(["cache", "warm", str(tmp_path / "none.json"), "--shapes", "data:2x3"]) == 1
+    capsys.readouterr()
+    with config.using(disk_cache=False):
+        assert cli.main([*wrong, "data:2x3"]) == 1
+    assert "disk_cache" in capsys.readouterr().err
