@@ -1,4 +1,4 @@
-"""It is told when compiling takes long: seldom, to a terminal or the log, and not where unwanted."""
+"""It is told when compiling takes long: seldom, to a terminal or the log, unless unwanted."""
 
 import io
 import logging
