@@ -97,7 +97,7 @@ def possible(which: dnn.Convolution | dnn.Pooling, kind: type[Call]) -> bool:
             backward = issubclass(kind, BACKWARD)
             (dnn.pooling_backward if backward else dnn.pooling_forward)(which)
         elif issubclass(kind, FORWARD):
-            dnn.convolution_forward(which, bias=kind is nodes.BiasedConvolution)
+            dnn.convolution_forward(which, bias=issubclass(kind, nodes.BiasedConvolution))
         elif kind is nodes.ConvolutionData:
             dnn.convolution_backward_data(which)
         else:

@@ -10,7 +10,7 @@ from gnomon.base import DTypeError, ParamError, ShapeError, complaint, nearest
 from gnomon.expr import fn
 from gnomon.expr.arguments import explained
 from gnomon.expr.call.dot import BatchDot, Dot
-from gnomon.expr.ext import reshape
+from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.node import Buffer, Expr, Map, Operand, Scalar, cast
 from gnomon.expr.scalar import ScalarFn

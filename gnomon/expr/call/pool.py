@@ -17,7 +17,8 @@ from gnomon.base import Later, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr import fn
 from gnomon.expr.composite import Call, Chainer, composite
-from gnomon.expr.ext import pool, reduce
+from gnomon.expr.ext.pool import pool
+from gnomon.expr.ext.reduce import reduce
 from gnomon.expr.index import Index
 from gnomon.expr.node import Expr
 from gnomon.expr.reducer import ARGMAX, SUM

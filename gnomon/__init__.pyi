@@ -1,0 +1,75 @@
+# Written from the registry by tests/generated.py.
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+__version__: str
+from gnomon import attribute as attribute
+from gnomon import autograd as autograd
+from gnomon import base as base
+from gnomon import callback as callback
+from gnomon import cli as cli
+from gnomon import compat as compat
+from gnomon import config as config
+from gnomon import context as context
+from gnomon import contrib as contrib
+from gnomon import dtype as dtype
+from gnomon import engine as engine
+from gnomon import error as error
+from gnomon import executor as executor
+from gnomon import gluon as gluon
+from gnomon import image as image
+from gnomon import initializer as initializer
+from gnomon import io as io
+from gnomon import kvstore as kvstore
+from gnomon import libinfo as libinfo
+from gnomon import log as log
+from gnomon import lr_scheduler as lr_scheduler
+from gnomon import metric as metric
+from gnomon import model as model
+from gnomon import module as module
+from gnomon import monitor as monitor
+from gnomon import name as name
+from gnomon import ndarray as ndarray
+from gnomon import operator as operator
+from gnomon import optimizer as optimizer
+from gnomon import profiler as profiler
+from gnomon import random as random
+from gnomon import recordio as recordio
+from gnomon import registry as registry
+from gnomon import resource as resource
+from gnomon import rnn as rnn
+from gnomon import runtime as runtime
+from gnomon import shadow as shadow
+from gnomon import shape as shape
+from gnomon import symbol as symbol
+from gnomon import test_utils as test_utils
+from gnomon import util as util
+from gnomon import visualization as visualization
+from gnomon import image as img
+from gnomon import initializer as init
+from gnomon import kvstore as kv
+from gnomon import module as mod
+from gnomon import monitor as mon
+from gnomon import ndarray as nd
+from gnomon import random as rnd
+from gnomon import symbol as sym
+from gnomon import visualization as viz
+from gnomon.attribute import AttrScope as AttrScope
+from gnomon.context import Context as Context
+from gnomon.base import GnomonError as GnomonError
+from gnomon.base import MXNetError as MXNetError
+from gnomon.context import cpu as cpu
+from gnomon.context import cpu_pinned as cpu_pinned
+from gnomon.context import cpu_shared as cpu_shared
+from gnomon.context import current_context as current_context
+from gnomon.context import gpu as gpu
+from gnomon.util import is_np_array as is_np_array
+from gnomon.util import is_np_shape as is_np_shape
+from gnomon.util import np_array as np_array
+from gnomon.util import np_shape as np_shape
+from gnomon.context import num_gpus as num_gpus
+from gnomon.util import set_np_shape as set_np_shape
+from gnomon.util import use_np as use_np
+from gnomon.util import use_np_array as use_np_array
+from gnomon.util import use_np_shape as use_np_shape

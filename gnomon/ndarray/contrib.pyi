@@ -1,0 +1,108 @@
+# Written from the registry by tests/generated.py.
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from gnomon.ndarray import NDArray
+from gnomon.ndarray.decayed import adamw_update as adamw_update
+from gnomon.ndarray.control import cond as cond
+from gnomon.ndarray.control import foreach as foreach
+from gnomon.ndarray.control import isfinite as isfinite
+from gnomon.ndarray.control import isinf as isinf
+from gnomon.ndarray.control import isnan as isnan
+from gnomon.ndarray.decayed import mp_adamw_update as mp_adamw_update
+from gnomon.ndarray.decayed import multi_adamw_update as multi_adamw_update
+from gnomon.ndarray.decayed import multi_lamb_update as multi_lamb_update
+from gnomon.ndarray.decayed import multi_mp_adamw_update as multi_mp_adamw_update
+from gnomon.ndarray.decayed import multi_mp_lamb_update as multi_mp_lamb_update
+from gnomon.ndarray.control import rand_zipfian as rand_zipfian
+uniform: Any
+from gnomon.ndarray.control import while_loop as while_loop
+def AdaptiveAvgPooling2D(data: NDArray, output_size: int | Sequence[int] = (), out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""Means of regions that together are the whole image, `output_size` of them along the axes."""
+def BatchNormWithReLU(data: NDArray, gamma: NDArray | None = ..., beta: NDArray | None = ..., moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = 0.0010000000474974513, momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None, max_calib_range: float | None = None, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+    r"""`BatchNorm`, of whose result what is negative is 0."""
+def BilinearResize2D(data: NDArray, like: NDArray | None = ..., height: int = 1, width: int = 1, scale_height: float | None = None, scale_width: float | None = None, mode: Literal['like', 'odd_scale', 'size', 'to_even_down', 'to_even_up', 'to_odd_down', 'to_odd_up'] = 'size', align_corners: bool = True, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""Images of another size by bilinear interpolation."""
+from gnomon.ndarray import CTCLoss as CTCLoss
+def DeformableConvolution(data: NDArray, offset: NDArray | None = ..., weight: NDArray | None = ..., bias: NDArray | None = ..., kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = (), dilate: int | Sequence[int] = (), pad: int | Sequence[int] = (), num_filter: int = ..., num_group: int = 1, workspace: int = 1024, no_bias: bool = False, layout: Literal['NCDHW', 'NCHW', 'NCW'] | None = None, num_deformable_group: int = 1, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""A convolution whose windows are deformed by `offset` (N, 2 groups taps, h, w), rows first."""
+def DeformablePSROIPooling(data: NDArray, rois: NDArray | None = ..., trans: NDArray | None = ..., spatial_scale: float = ..., output_dim: int = ..., pooled_size: int = ..., group_size: int = ..., part_size: int = 0, sample_per_part: int = 1, trans_std: float = 0.0, no_trans: bool = False, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""Means of samples of parts of regions, of channels of its own, each part moved by `trans`."""
+def ModulatedDeformableConvolution(data: NDArray, offset: NDArray | None = ..., mask: NDArray | None = ..., weight: NDArray | None = ..., bias: NDArray | None = ..., kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = (), dilate: int | Sequence[int] = (), pad: int | Sequence[int] = (), num_filter: int = ..., num_group: int = 1, workspace: int = 1024, no_bias: bool = False, layout: Literal['NCDHW', 'NCHW', 'NCW'] | None = None, num_deformable_group: int = 1, im2col_step: int = 64, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""A convolution whose windows are deformed by `offset`, and their elements scaled by `mask`."""
+def MultiBoxDetection(cls_prob: NDArray, loc_pred: NDArray | None = ..., anchor: NDArray | None = ..., clip: bool = True, threshold: float = 0.01, background_id: int = 0, nms_threshold: float = 0.5, force_suppress: bool = False, variances: float | Sequence[float] = (0.1, 0.1, 0.2, 0.2), nms_topk: int = -1, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""Rows (class, score, left, top, right, bottom) of what was found (batch, n, 6), best first."""
+def MultiBoxPrior(data: NDArray, sizes: float | Sequence[float] = (1,), ratios: float | Sequence[float] = (1,), clip: bool = False, steps: float | Sequence[float] = (-1, -1), offsets: float | Sequence[float] = (0.5, 0.5), out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""Anchors around each pixel of `data` (N, C, h, w), as corners (1, anchors, 4)."""
+def MultiBoxTarget(anchor: NDArray, label: NDArray | None = ..., cls_pred: NDArray | None = ..., overlap_threshold: float = 0.5, ignore_label: float = -1, negative_mining_ratio: float = -1, negative_mining_thresh: float = 0.5, minimum_negative_samples: int = 0, variances: float | Sequence[float] = (0.1, 0.1, 0.2, 0.2), out: Any = ..., name: str | None = ..., ctx: Any = ...) -> list[NDArray]:
+    r"""What to learn for each of `anchor` (1, n, 4): moves, where they count, classes from 1 on."""
+def MultiProposal(cls_prob: NDArray, bbox_pred: NDArray | None = ..., im_info: NDArray | None = ..., rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: int = 300, threshold: float = 0.7, rpn_min_size: int = 16, scales: float | Sequence[float] = (4, 8, 16, 32), ratios: float | Sequence[float] = (0.5, 1, 2), feature_stride: int = 16, output_score: bool = False, iou_loss: bool = False, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+    r"""As `Proposal`, for each image of a batch in turn: rows (image, x0, y0, x1, y1)."""
+def PSROIPooling(data: NDArray, rois: NDArray | None = ..., spatial_scale: float = ..., output_dim: int = ..., pooled_size: int = ..., group_size: int = 0, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""The mean of each of `pooled_size` x `pooled_size` parts of regions, of channels of its own."""
+def Proposal(cls_prob: NDArray, bbox_pred: NDArray | None = ..., im_info: NDArray | None = ..., rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: int = 300, threshold: float = 0.7, rpn_min_size: int = 16, scales: float | Sequence[float] = (4, 8, 16, 32), ratios: float | Sequence[float] = (0.5, 1, 2), feature_stride: int = 16, output_score: bool = False, iou_loss: bool = False, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+    r"""The best regions (n, 5) of one image, rows (0, x0, y0, x1, y1), and their scores (n, 1)."""
+def ROIAlign(data: NDArray, rois: NDArray | None = ..., pooled_size: int | Sequence[int] = ..., spatial_scale: float = ..., sample_ratio: int = -1, position_sensitive: bool = False, aligned: bool = False, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""Means of samples of each of `pooled_size` parts of regions of `data` (N, C, h, w)."""
+def RROIAlign(data: NDArray, rois: NDArray | None = ..., pooled_size: int | Sequence[int] = ..., spatial_scale: float = ..., sampling_ratio: int = -1, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""Means of samples of each of `pooled_size` parts of rotated regions of `data` (N, C, h, w)."""
+def SparseEmbedding(data: NDArray, weight: NDArray | None = ..., input_dim: int = ..., output_dim: int = ..., dtype: Literal['bfloat16', 'float16', 'float32', 'float64', 'int32', 'int64', 'int8', 'uint8'] = ..., sparse_grad: bool = False, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""The row of `weight`, which may be row-sparse, for each number in `data`."""
+def SyncBatchNorm(data: NDArray, gamma: NDArray | None = ..., beta: NDArray | None = ..., moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = 0.0010000000474974513, momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False, ndev: int = 1, key: str = ..., out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+    r"""`BatchNorm` along the second axis; in one process there is nothing to synchronize."""
+def allclose(a: NDArray, b: NDArray | None = ..., rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""1 where all elements are equal but for `atol + rtol * abs(b)`, else 0."""
+def arange_like(data: NDArray, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: str = '', axis: int | None = None, out: Any = ..., name: str | None = ...) -> NDArray:
+    r"""`start`, `start + step`, ... in the shape and dtype of `data`, or as many as an axis has."""
+def bipartite_matching(data: NDArray, is_ascend: bool = False, threshold: float = ..., topk: int = -1, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> list[NDArray]:
+    r"""The column that each row of `data` (..., n, m) is matched with, and the row of each column."""
+def boolean_mask(data: NDArray, index: NDArray | None = ..., axis: int = 0, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""The parts of `data` along its first axis where `index` is not 0."""
+def box_decode(data: NDArray, anchors: NDArray | None = ..., std0: float = 1.0, std1: float = 1.0, std2: float = 1.0, std3: float = 1.0, clip: float = -1.0, format: Literal['center', 'corner'] = 'center', out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""Corners of `anchors` (1, n, 4) moved by `data` (batch, n, 4): the inverse of `box_encode`."""
+def box_encode(samples: NDArray, matches: NDArray | None = ..., anchors: NDArray | None = ..., refs: NDArray | None = ..., means: NDArray | None = ..., stds: NDArray | None = ..., out: Any = ..., name: str | None = ..., ctx: Any = ...) -> list[NDArray]:
+    r"""How `anchors` (batch, n, 4) move to the boxes `refs` (batch, m, 4) they match, and a mask."""
+def box_iou(lhs: NDArray, rhs: NDArray | None = ..., format: Literal['corner', 'center'] = 'corner', out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""Intersection over union of each box of `lhs` (..., 4) with each one of `rhs` (..., 4)."""
+def box_nms(data: NDArray, overlap_thresh: float = 0.5, valid_thresh: float = 0, topk: int = -1, coord_start: int = 2, score_index: int = 1, id_index: int = -1, background_id: int = -1, force_suppress: bool = False, in_format: Literal['corner', 'center'] = 'corner', out_format: Literal['corner', 'center'] = 'corner', out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""The rows of `data` (..., n, k) whose boxes are kept, best score first; then rows of -1."""
+def box_non_maximum_suppression(data: NDArray, overlap_thresh: float = 0.5, valid_thresh: float = 0, topk: int = -1, coord_start: int = 2, score_index: int = 1, id_index: int = -1, background_id: int = -1, force_suppress: bool = False, in_format: Literal['corner', 'center'] = 'corner', out_format: Literal['corner', 'center'] = 'corner', out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""The rows of `data` (..., n, k) whose boxes are kept, best score first; then rows of -1."""
+def count_sketch(data: NDArray, h: NDArray | None = ..., s: NDArray | None = ..., out_dim: int = ..., processing_batch_size: int = 32, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""Sums of columns of `data` (..., n), each times its sign `s` (1, n), in column `h` (1, n)."""
+from gnomon.ndarray import ctc_loss as ctc_loss
+def div_sqrt_dim(data: NDArray, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""The value divided by the root of the size of the last axis."""
+def edge_id(data: NDArray, u: NDArray | None = ..., v: NDArray | None = ..., out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""What the matrix `data` stores from vertices `u` to `v`, both (n,): edges by number, or -1."""
+def fft(data: NDArray, compute_size: int = 128, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""The Fourier transform of each row of real numbers: real and imaginary parts by turns."""
+def getnnz(data: NDArray, axis: int | None = None, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""How many elements of a matrix are stored, in all or along an axis; not 0 if it is dense."""
+def gradientmultiplier(data: NDArray, scalar: float = 1.0, is_int: bool = True, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""The value itself; its gradient is multiplied by `scalar`."""
+def group_adagrad_update(weight: NDArray, grad: NDArray | None = ..., history: NDArray | None = ..., lr: float = ..., epsilon: float = 1e-05, rescale_grad: float = 1.0, clip_gradient: float = -1.0, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""The weight moved by the gradient over the root of sums of squares, one for each row."""
+def hawkesll(lda: NDArray, alpha: NDArray | None = ..., beta: NDArray | None = ..., state: NDArray | None = ..., lags: NDArray | None = ..., marks: NDArray | None = ..., valid_length: NDArray | None = ..., max_time: NDArray | None = ..., out: Any = ..., name: str | None = ..., ctx: Any = ...) -> list[NDArray]:
+    r"""The logarithm of the likelihood (N,) of events, and the states (N, K) at `max_time` (N,)."""
+def ifft(data: NDArray, compute_size: int = 128, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""The real part of the inverse Fourier transform of each row, n times as large."""
+def index_array(data: NDArray, axes: int | Sequence[int] | None = None, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""The index of each element of `data` along `axes`, in a new last axis."""
+def index_copy(old_tensor: NDArray, index_vector: NDArray | None = ..., new_tensor: NDArray | None = ..., out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""`old_tensor` with the rows that `index_vector` names replaced by those of `new_tensor`."""
+def interleaved_matmul_encdec_qk(queries: NDArray, keys_values: NDArray | None = ..., heads: int = ..., out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""Scores of attention to another sequence, (batch * heads, length, other length)."""
+def interleaved_matmul_encdec_valatt(keys_values: NDArray, attention: NDArray | None = ..., heads: int = ..., out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""Values of another sequence weighted by `attention`, (length, batch, heads * size)."""
+def interleaved_matmul_selfatt_qk(queries_keys_values: NDArray, heads: int, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""Scores of self-attention, (batch * heads, length, length)."""
+def interleaved_matmul_selfatt_valatt(queries_keys_values: NDArray, attention: NDArray | None = ..., heads: int = ..., out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""Values of self-attention weighted by `attention`, (length, batch, heads * size)."""
+def quadratic(data: NDArray, a: float = 0.0, b: float = 0.0, c: float = 0.0, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""`a * x**2 + b * x + c`."""
+def round_ste(data: NDArray, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""The nearest integer; the gradient passes unchanged."""
+def sign_ste(data: NDArray, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""-1, 0 or 1 by the sign; the gradient passes unchanged."""

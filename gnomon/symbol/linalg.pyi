@@ -1,0 +1,40 @@
+# Written from the registry by tests/generated.py.
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from gnomon.symbol import Symbol
+def det(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""The determinant of each matrix."""
+def extractdiag(A: Symbol, offset: int = 0, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""A diagonal of each matrix."""
+def extracttrian(A: Symbol, offset: int = 0, lower: bool = True, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""A triangle of each matrix, in a row."""
+def gelqf(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""Q with orthonormal rows and a lower triangular L with A = L Q, of matrices not taller."""
+def gemm(A: Symbol, B: Symbol | None = ..., C: Symbol | None = ..., transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, beta: float = 1.0, axis: int = -2, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""`alpha * A B + beta * C`."""
+def gemm2(A: Symbol, B: Symbol | None = ..., transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, axis: int = -2, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""`alpha * A B`."""
+def inverse(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""The inverse of each matrix."""
+def makediag(A: Symbol, offset: int = 0, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""Matrices of diagonals, 0 elsewhere."""
+def maketrian(A: Symbol, offset: int = 0, lower: bool = True, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""Matrices of triangles, 0 elsewhere."""
+def potrf(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""The lower triangular L with A = L L^T."""
+def potri(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""The inverse of A A^T, of a lower triangular A."""
+def slogdet(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""The sign of the determinant, and the logarithm of its absolute value."""
+def sumlogdiag(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""The sum of the logarithms of the diagonal of each matrix."""
+def syevd(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""Eigenvectors as rows of U, and eigenvalues L in ascending order, of symmetric matrices."""
+def syrk(A: Symbol, transpose: bool = False, alpha: float = 1.0, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""`alpha * A A^T`, or with `transpose` `alpha * A^T A`."""
+def trmm(A: Symbol, B: Symbol | None = ..., transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""`alpha * A B`, or `alpha * B A`, of a triangular A."""
+def trsm(A: Symbol, B: Symbol | None = ..., transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""X of `A X = alpha * B`, or of `X A = alpha * B`, of a triangular A."""

@@ -1,0 +1,196 @@
+"""What is written from the registry: `docs/catalogue.md`, and the stubs of `nd` and `sym`.
+
+`python tests/generated.py` writes all of it again; `test_generated.py` fails where it has to be.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import itertools
+import pathlib
+import re
+from collections.abc import Iterator
+
+import gnomon
+from gnomon import absent
+from gnomon.ops import registry
+from gnomon.ops.namespace import SPACES, _full_names, _names
+from gnomon.ops.op import Op
+from gnomon.ops.signature import home
+
+ROOT = pathlib.Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "catalogue.md"
+_PUBLIC = tuple(space for space in SPACES if not space.startswith("_"))
+FAMILIES = {"gnomon.ndarray": "NDArray", "gnomon.symbol": "Symbol"}
+
+_HEAD = """# Every operator
+
+Written from the registry by `python tests/generated.py`. Each operator is a function of `mx.nd`
+and of `mx.sym` by each of its names (`_contrib_x` is `contrib.x`, `_linalg_x` is `linalg.x`, and so
+on), and a node of model files. `help(mx.nd.Convolution)` tells its parameters. Under *MXNet*:
+*equal*, checked against MXNet 1.9.1 or NumPy; *[differs](differences.md)* on purpose in something
+that `differences.md` names; *ours*, which MXNet has not.
+"""
+
+_STUB = """# Written from the registry by tests/generated.py.
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+"""
+
+
+def operators() -> list[type[Op]]:
+    """Every operator of gnomon's own, in order of its name."""
+    found = {registry.find(name) for name in registry.names()}
+    own = [cls for cls in found if cls.__module__.startswith("gnomon.ops.")]
+    return sorted(own, key=lambda cls: cls.name.lower().lstrip("_"))
+
+
+def page() -> str:
+    """The page that lists every operator with its names and what MXNet makes of it."""
+    known, told = absent.names()["operators"], _told()
+    lines = [_HEAD, "| operator | also | what | MXNet |", "|---|---|---|---|"]
+    for cls in operators():
+        names = {cls.name, *cls.aliases}
+        shorts = {home(name)[1] for name in names}
+        state = "equal" if names & known else "ours"
+        if state == "equal" and (names | shorts) & told:
+            state = "[differs](differences.md)"
+        also = ", ".join(f"`{name}`" for name in sorted(names - {cls.name}))
+        lines.append(f"| `{cls.name}` | {also} | {_summary(cls)} | {state} |")
+    missing = sorted(known - set(registry.names()))
+    listed = ", ".join(f"`{name}`" for name in missing) or "none"
+    count = len(known) - len(missing)
+    lines += ["", f"Of MXNet's {len(known)} names {count} are there. Missing: {listed}.", ""]
+    return "\n".join(lines)
+
+
+def _told() -> set[str]:
+    """What the first columns of the tables of `differences.md` name."""
+    text = (ROOT / "docs" / "differences.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| ")]
+    spans = [span for row in rows for span in re.findall(r"`([^`]*)`", row)]
+    return {re.split(r"[^\w.]", span.removeprefix("nd."))[0].split(".")[-1] for span in spans}
+
+
+def _summary(cls: type[Op]) -> str:
+    text = (inspect.getdoc(cls) or "").split("\n\n")[0]
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def stubs() -> dict[pathlib.Path, str]:
+    """The stub of each module of `nd` and `sym` that has functions of operators."""
+    made = {}
+    for package, kind in FAMILIES.items():
+        for space in ("", *_PUBLIC):
+            name = f"{package}.{space}".rstrip(".")
+            source = pathlib.Path(str(importlib.import_module(name).__file__))
+            made[source.with_suffix(".pyi")] = _stub(name, space, kind)
+    return made
+
+
+def package() -> str:
+    """The stub of the package, whose modules come to be when they are first used."""
+    lines = [_STUB, "__version__: str\n"]
+    lines += [f"from gnomon import {name} as {name}\n" for name in gnomon._MODULES]
+    lines += [f"from gnomon import {full} as {name}\n" for name, full in gnomon._SHORT.items()]
+    lines += [f"from gnomon.{own} import {n} as {n}\n" for n, own in gnomon._FROM.items()]
+    return "".join(lines)
+
+
+def _stub(name: str, space: str, kind: str) -> str:
+    module = importlib.import_module(name)
+    own = sorted(getattr(module, "__all__", ()))
+    lines = [_STUB]
+    if kind not in own:
+        lines.append(f"from {name.rpartition('.')[0]} import {kind}\n")
+    lines += [_imported(name, thing, getattr(module, thing)) for thing in own]
+    if not space:
+        lines += [f"from {name} import {other} as {other}\n" for other in _PUBLIC]
+    above = set(_names("")) if space else set()
+    for short in sorted(set(_names(space)) - set(own)):
+        found = [full for full in _full_names(space, short) if registry.has(full)]
+        if short in above and registry.find(short) is registry.find(found[0]):
+            lines.append(f"from {name.rpartition('.')[0]} import {short} as {short}\n")
+        elif found and registry.find(found[0]) in operators():
+            lines += _function(short, registry.find(found[0]), kind)
+    return "".join(lines)
+
+
+def _imported(module: str, name: str, thing: object) -> str:
+    home = getattr(thing, "__module__", module)
+    if home == module or not hasattr(importlib.import_module(home), name):
+        return f"{name}: Any\n"
+    return f"from {home} import {name} as {name}\n"
+
+
+def _function(name: str, cls: type[Op], kind: str) -> Iterator[str]:
+    fields = [_field(n, cls) for n in cls.fields if n != cls.variadic]
+    if cls.variadic is not None or cls.open_inputs:
+        many = cls.input_names[0] if cls.variadic and cls.input_names else "args"
+        taken = [f"*{many}: {kind}", *fields]
+    else:  # the first array must be given, and so what must be given right behind it
+        first, *others = cls.usual_inputs() or ("",)
+        taken = [f"{first}: {kind}"] if first else []
+        taken += [f"{n}: {kind} | None = ..." for n in others] + fields
+        asked = sum(1 for _ in itertools.takewhile(lambda text: "=" not in text, taken))
+        taken[asked:] = [text if "=" in text else f"{text} = ..." for text in taken[asked:]]
+    taken += [text for text in _TAILS[kind] if text.partition(":")[0] not in cls.fields]
+    yield f"def {name}({', '.join(taken)}) -> {_result(cls, kind)}:\n"
+    yield f"    {_quoted(_summary(cls))}\n"
+
+
+_TAILS = {
+    "NDArray": ("out: Any = ...", "name: str | None = ...", "ctx: Any = ..."),
+    "Symbol": ("out: Any = ...", "name: str | None = ...", "attr: Any = ...", "**kwargs: Any"),
+}
+
+
+def _quoted(text: str) -> str:
+    return f'r"""{text} """' if text.endswith('"') else f'r"""{text}"""'
+
+
+_TYPES = {
+    "string": "str",
+    "tuple of ints": "int | Sequence[int]",
+    "tuple of floats": "float | Sequence[float]",
+    "dtype": "Any",
+}
+
+
+def _field(name: str, cls: type[Op]) -> str:
+    field = cls.fields[name]
+    base = field.kind.name
+    text = _TYPES.get(base, base)
+    if base.startswith("tuple") and "or None" in base:
+        text = "int | Sequence[int | None]"
+    if field.choices:
+        text = f"Literal[{', '.join(map(repr, field.choices))}]"
+    if field.kind.optional or field.default is None:
+        text += " | None"
+    if field.required:
+        return f"{name}: {text}"
+    return f"{name}: {text} = {'...' if base == 'dtype' else repr(field.default)}"
+
+
+def _result(cls: type[Op], kind: str) -> str:
+    if kind == "Symbol":
+        return kind
+    open_count = cls.outputs is not Op.outputs or (
+        cls.num_visible_outputs is not Op.num_visible_outputs and cls.num_visible_outputs != 1
+    )
+    if open_count or getattr(cls.outputs, "__module__", "") == "gnomon.ops.property":
+        return "Any"
+    return kind if len(cls.output_names) == 1 or cls.num_visible_outputs == 1 else f"list[{kind}]"
+
+
+def everything() -> dict[pathlib.Path, str]:
+    """Each written file with its text."""
+    return {PAGE: page(), ROOT / "gnomon" / "__init__.pyi": package(), **stubs()}
+
+
+if __name__ == "__main__":
+    for path, text in everything().items():
+        path.write_text(text, encoding="utf-8")
