@@ -214,8 +214,8 @@ class Window(Frozen):
         serve()
         self.open()
 
-    def enter(self, stage: Stage) -> Array:
-        """The result of one more operator."""
+    def enter(self, stage: Stage) -> Array | None:
+        """The result of one more operator; None where the window is closed."""
         serve()
         return self.enter(stage)
 
@@ -397,9 +397,12 @@ def reopened(window: Window) -> None:
 
 
 @native
-def entered(window: Window, stage: Stage) -> Array:
-    """The result of one more operator of a window."""
+def entered(window: Window, stage: Stage) -> Array | None:
+    """The result of one more operator of a window; None where that was closed meanwhile."""
     made = pending_in(window, stage.index, stage.layout)
+    if window.closed:  # what the stage reads is gone: nobody may compute it
+        put(window, "busy", False)
+        return None
     window.results.append(made)
     put(window, "stage", stage)
     put(window, "busy", False)
