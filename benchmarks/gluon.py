@@ -1,4 +1,4 @@
-"""A step by Gluon: gnomon, hybridized and not, beside MXNet, turn by turn.
+"""A step by Gluon: gnomon, hybridized and not, beside MXNet and PyTorch, turn by turn.
 
     python benchmarks/gluon.py --peer mxnet=ORACLE/bin/python
     python benchmarks/gluon.py --cost
@@ -25,20 +25,28 @@ from typing import Any
 import measure
 from peers.protocol import PeerError, start
 
-WORKER = Path(__file__).parent / "peers" / "gluon_module.py"
+PEERS = Path(__file__).parent / "peers"
 CONTENDERS = {
     "gnomon": ("gnomon", "hybrid"),
     "gnomon plain": ("gnomon", "plain"),
     "mxnet": ("mxnet", "hybrid"),
     "mxnet plain": ("mxnet", "plain"),
+    "torch": ("torch", "eager"),
+    "torch compiled": ("torch", "compile"),
 }
+TRAINED = {"lstm": 20, "transformer": 16, "resnet18": 32}  # alone, at these sizes of a batch
 ROWS = {
     f"{kind}{net} {size}": (net, size, not kind)
     for kind in ("", "predict ")
     for net, size in (("deep", 4), ("mlp", 32), ("mlp", 128), ("lenet", 32))
-}
+} | {f"{net} {size}": (net, size, True) for net, size in TRAINED.items()}
 TOLERANCE = 2e-3
 TRIES, STEPS = 40, 50  # of `--cost`: the least of so many means over so many steps
+
+
+def worker(package: str) -> Path:
+    """The script of a contender."""
+    return PEERS / ("gluon_torch.py" if package == "torch" else "gluon_module.py")
 
 
 def disagreement(facts: dict[str, dict[str, float]]) -> str:
@@ -108,7 +116,7 @@ def main() -> None:
         return
     peers = start(
         {
-            name: (pythons.get(package, sys.executable), WORKER, (package, kind))
+            name: (pythons.get(package, sys.executable), worker(package), (package, kind))
             for name, (package, kind) in CONTENDERS.items()
             if name in (options.only or CONTENDERS)
         }

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
-import zlib
 from typing import Any
 
-import numpy as np
+import gluon_data
 from protocol import Step, serve
 
 PACKAGE, KIND = sys.argv[1:]
@@ -41,27 +40,72 @@ def lenet() -> Any:
     return net
 
 
+class Recurrent(gluon.HybridBlock):
+    """Two recurrent layers of 200, whose last output is classified."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = gluon.rnn.LSTM(200, 2, input_size=200)
+        self.out = nn.Dense(10, in_units=200)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        steps = self.rnn(F.swapaxes(x, dim1=0, dim2=1))
+        return self.out(F.squeeze(F.slice_axis(steps, axis=0, begin=-1, end=None), axis=0))
+
+
+class Layer(gluon.HybridBlock):
+    """Attention by 4 heads over 64 numbers, then a dense layer of 256."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm1, self.parts = nn.LayerNorm(), nn.Dense(192, flatten=False, in_units=64)
+        self.joined = nn.Dense(64, flatten=False, in_units=64)
+        self.norm2, self.wide = nn.LayerNorm(), nn.Dense(256, flatten=False, in_units=64)
+        self.narrow = nn.Dense(64, flatten=False, in_units=256)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        parts = F.split(self.parts(self.norm1(x)), num_outputs=3, axis=2)
+        query, key, value = (
+            p.reshape((0, 0, 4, -1)).transpose((0, 2, 1, 3)).reshape((-3, 0, 0)) for p in parts
+        )
+        weights = F.softmax(F.batch_dot(query, key, transpose_b=True) * 0.25, axis=2)
+        found = F.batch_dot(weights, value).reshape((-4, -1, 4, 0, 0)).transpose((0, 2, 1, 3))
+        x = x + self.joined(found.reshape((0, 0, -3)))
+        return x + self.narrow(F.relu(self.wide(self.norm2(x))))
+
+
+def transformer() -> Any:
+    """Two layers of attention, and a dense one of all steps."""
+    net = nn.HybridSequential()
+    net.add(Layer(), Layer(), nn.Dense(10))
+    return net
+
+
+def resnet18() -> Any:
+    """The network of the zoo, with a stem of 3x3."""
+    return gluon.model_zoo.vision.resnet18_v1(classes=10, thumbnail=True)
+
+
 NETS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "deep": (deep, (8,)),
     "mlp": (mlp, (784,)),
     "lenet": (lenet, (1, 28, 28)),
+    "lstm": (Recurrent, (35, 200)),
+    "transformer": (transformer, (32, 64)),
+    "resnet18": (resnet18, (3, 32, 32)),
 }
 
 
 def started(name: str, size: int) -> tuple[Any, Any, Any]:
-    """A network with parameters that their names decide, a batch and its labels."""
+    """A network whose weights follow from their order, a batch and its labels."""
     make, shape = NETS[name]
-    rng = np.random.RandomState(7)
-    pictures = mx.nd.array(rng.uniform(-1, 1, (size, *shape)))
-    labels = mx.nd.array(rng.randint(0, 4, size))
-    with mx.name.NameManager():
-        net = make()
+    pictures, labels = map(mx.nd.array, gluon_data.batch(size, shape))
+    net = make()
     net.initialize()
     net(pictures)
-    for key, param in net.collect_params().items():
-        rng = np.random.RandomState(zlib.crc32(key.encode()))
-        scale = np.sqrt(3 / max(1, np.prod(param.shape[1:])))
-        param.set_data(mx.nd.array(rng.uniform(-scale, scale, param.shape)))
+    weights = [p for p in net.collect_params().values() if len(p.shape) > 1]
+    for param, values in zip(weights, gluon_data.weights([p.shape for p in weights])):  # noqa: B905
+        param.set_data(mx.nd.array(values))
     return net, pictures, labels
 
 
