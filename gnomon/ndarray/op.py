@@ -1,5 +1,8 @@
 """Every operator under its registered name: `mx.nd.op`."""
 
+from gnomon.ndarray.create import reset_arrays
 from gnomon.ndarray.functions import attributes
 
-__getattr__, __dir__ = attributes("op")
+__all__ = ["reset_arrays"]  # which writes where the operator makes new arrays
+
+__getattr__, __dir__ = attributes("op", __all__)

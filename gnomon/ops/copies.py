@@ -133,7 +133,7 @@ class ScatterSetNd(HostOp):
         return {"lhs": left, "rhs": grad[places]}
 
 
-@op("reset_arrays", inputs=(), variadic="num_arrays")
+@op("reset_arrays", variadic="num_arrays")
 class ResetArrays(Op):
     """0 in all elements of every array."""
 
