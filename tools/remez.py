@@ -177,6 +177,13 @@ digamma = large(lambda w, z: (mp.log(w) - 1 / (2 * w) - mp.digamma(w)) / z, mpf(
 trigamma = large(lambda w, z: (mp.psi(1, w) - 1 / w - z / 2) * w / z, mpf(1) / 6)
 
 
+def beside_two(t: mpf) -> mpf:
+    """log gamma(2 + t) / t."""
+    with mp.workdps(90):
+        slope = 1 - mp.euler
+        return +(mp.loggamma(2 + t) / t if abs(t) > mpf(10) ** -30 else slope)
+
+
 def scaled_gamma(u: mpf) -> mpf:
     """gamma(w) e^w w^(1/2 - w) by u = 1 / w."""
     with mp.workdps(90):
@@ -196,6 +203,7 @@ TASKS: dict[str, Task] = {
     ),
     "ERF_SINGLE": Task(log_erfc, 0, 4.0, 8, beside_erf, 24),
     "ERF_DOUBLE": Task(log_erfc, 0, 6.0, 22, beside_erf, 53),
+    "GAMMALN": Task(beside_two, -0.5, 0.5, 18),
     "STIRLING": Task(stirling, 0, 1 / 16, 9),
     "SCALED_GAMMA": Task(scaled_gamma, 0, 1 / 4, 12, lambda u: 1 / scaled_gamma(u)),
     "DIGAMMA": Task(digamma, 0, 1 / 16, 8, lambda z: z / 2),

@@ -437,9 +437,12 @@ def as_expr(
     dtype: DType,
     where: str = "assignment",
     argument: str = "value",
-    modular: bool = False,
 ) -> Expr:
-    """`value` itself, or a Scalar of `dtype`; a float beside integers is an error."""
+    """`value` itself, or a Scalar of `dtype`.
+
+    Raises:
+        DTypeError: a float beside integers, or an integer that their dtype does not hold.
+    """
     if isinstance(value, Expr):
         return value
     expected = "an expression or a number (Tensor wraps arrays)"
@@ -448,7 +451,10 @@ def as_expr(
     if real and dtype.kind != "f":
         message = complaint(where, argument, f"a number of {dtype.name}", repr(value))
         raise DTypeError(f"{message}; convert with tcast")
-    return Scalar(value, dtype, modular)
+    if dtype.kind in "iu" and beyond(value, dtype):
+        expected = f"an integer that {dtype.name} holds"
+        raise DTypeError(complaint(where, argument, expected, repr(value)))
+    return Scalar(value, dtype)
 
 
 def map_over(fn: ScalarFn, operands: Sequence[Operand]) -> Map:
@@ -466,8 +472,7 @@ def map_over(fn: ScalarFn, operands: Sequence[Operand]) -> Map:
         if any(isinstance(x, Deferred) for x in operands) and dtype.size < 8:
             wide = [Cast(x, dt.int64) if isinstance(x, Expr) else x for x in operands]
             return map_over(SCALAR["identity"], [Cast(map_over(fn, wide), dtype)])
-    how = fn.modular
-    args = tuple([as_expr(x, dtype, fn.name, f"operand {k}", how) for k, x in enumerate(operands)])
+    args = tuple([as_expr(x, dtype, fn.name, f"operand {k}") for k, x in enumerate(operands)])
     shape: Shape | None = None
     for k, arg in enumerate(args):
         if arg.dtype is not dtype:

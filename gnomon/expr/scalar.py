@@ -84,11 +84,6 @@ class ScalarFn:
         return self.integral or self.overridden or self.derivatives is not None
 
     @property
-    def modular(self) -> bool:
-        """Whether it counts modulo a power of two on integers."""
-        return self.name in ("add", "sub", "mul")
-
-    @property
     def floats(self) -> bool:
         """Whether integers have to be computed in float64."""
         return self.body.floats and not self.integral
@@ -313,7 +308,8 @@ def _share(a: Sym, b: Sym) -> Sym:
 
 
 def _sigmoid(x: Sym) -> Sym:
-    return 1.0 / (prim("exp", -x) + 1.0)
+    e = prim("exp", select(x > 88.0, 88.0, x))  # from there on it is 1, in float64 too
+    return e / (e + 1.0)
 
 
 def _softplus(x: Sym) -> Sym:
@@ -393,7 +389,7 @@ _row("square", 1, lambda x: x * x)
 _row("reciprocal", 1, lambda x: 1.0 / x)
 _row("mod", 2, _mod, lambda a, b, y: 1.0, lambda a, b, y: -prim("floor", a / b))
 _row("clip", 3, lambda x, low, high: prim("min", prim("max", x, low), high),
-     lambda x, low, high, y: select((x >= low) & (x <= high), 1.0, 0.0),
+     lambda x, low, high, y: select((x < low) | (x > high), 0.0, 1.0),
      lambda x, low, high, y: x < low,
      lambda x, low, high, y: x > high)  # fmt: skip
 

@@ -193,15 +193,13 @@ def _in_place(name: str, sign: str) -> Method:
     quick = Quick(name, inside=True)
 
     def method(self: Any, other: Any) -> Any:
-        while True:
-            join = quick.join
-            made = None if join is None else join(here.own, self, other)
-            if made is None:
-                made = quick(self, other, True)
-            if made is None:
-                return combine(name, self, other, out=self)
-            if pending.write(made, self):
-                return self
+        join = quick.join
+        made = None if join is None else join(here.own, self, other)
+        if made is None:
+            made = quick(self, other, True)
+        if made is None or not pending.write(made, self):
+            return combine(name, self, other, out=self)
+        return self
 
     method.__doc__ = f"`{sign}=` with an array or a number; writes into this array."
     return method

@@ -12,7 +12,7 @@ from gnomon.expr.node import Buffer, Expr
 from gnomon.graph.gradient import Gradient
 from gnomon.ndarray import kinds, opaque
 from gnomon.ndarray.core import Array
-from gnomon.ndarray.invoke import anchors_of, invoke, launch
+from gnomon.ndarray.invoke import anchors_of, guarded, invoke, launch
 from gnomon.ndarray.kept import RECIPES
 from gnomon.ndarray.layout import Layout, dense
 from gnomon.ndarray.recipe import Dest, Draws, Recipe, Work
@@ -39,11 +39,21 @@ def of(node: Node, grads: Sequence[Any], dests: Sequence[Any], create: bool) -> 
     reads = [_or_zeros(node, grads, k) for k in gradient.needs.out_grads]
     if not gradient.op.is_expression:
         return _of_opaque(node, reads, wanted, dests, create)
-    if create:
-        return _recorded(node, reads, wanted)
-    if gradient.op.sparse_grad:
+    if gradient.op.sparse_grad and not create:
         return _of_rows(node, reads, dests)
-    return _computed(node, reads, wanted, dests)
+    found = _recorded(node, reads, wanted) if create else _computed(node, reads, wanted, dests)
+    if gradient.op.guard is not None:
+        _refuse(node, [found[k] for k in wanted])
+    return found
+
+
+def _refuse(node: Node, found: Sequence[Any]) -> None:
+    """Have the wait for gradients raise where the operator refuses its indices."""
+    saved = dict(zip(node.gradient.needs.inputs, node.saved or (), strict=False))
+    indices = saved.get(1)
+    if indices is not None:
+        for array in found:
+            guarded(node.gradient.op, node.gradient.shapes[0], indices, array)
 
 
 def _or_zeros(node: Node, grads: Sequence[Any], k: int) -> Any:

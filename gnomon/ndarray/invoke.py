@@ -124,15 +124,14 @@ def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context)
     outputs += [Array._new(layout, ctx) for layout in layouts[len(outputs) :]]
     launch(recipe, op.name, inputs, outputs, [inputs[k] for k in changed], ctx, home.values)
     if op.guard is not None:
-        _guarded(op, inputs, outputs[0])
+        guarded(op, [x.shape for x in inputs], inputs[1], outputs[0])
     return outputs
 
 
-def _guarded(op: Any, inputs: Sequence[Any], output: Any) -> None:
-    """Have the wait for an output raise where an index is out of bounds."""
-    guard = op.guard(*(x.shape for x in inputs))
+def guarded(op: Any, shapes: Sequence[Any], indices: Any, output: Any) -> None:
+    """Have the wait for what is computed of an output raise where an index is out of bounds."""
+    guard = op.guard(*shapes)
     if guard is not None:
-        indices = inputs[1]
         task = engine.Repeatable(lambda run_ctx: guard.refuse(indices._numpy()))
         reads = () if indices._var is output._var else (indices._var,)
         engine.get().push_inline(task, output.context, reads, (output._var,), name=op.name)

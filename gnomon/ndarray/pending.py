@@ -50,6 +50,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from gnomon import engine
 from gnomon.context import Context
 from gnomon.engine import EngineError
 from gnomon.lock import reentrant
@@ -218,9 +219,7 @@ def apply(op: Any, arrays: Sequence[Any], given: Sequence[Any] | None, ctx: Cont
         return None
     if (rule.layout.shape, rule.layout.dtype) != (dest._layout.shape, dest._layout.dtype):
         return None
-    while not write(pend(op, home, arrays, ctx, hold=True), dest):
-        pass
-    return given
+    return given if write(pend(op, home, arrays, ctx, hold=True), dest) else None
 
 
 def replaced(dest: Any, made: Any) -> bool:
@@ -272,6 +271,7 @@ def store(value: Any, dest: Any, kept: bool = False) -> bool:
         return True
     if value._window is window:
         raise EngineError("an array was written to while it was being computed")
+    engine.get().wait_for_var(value._chunk)  # what failed is raised here, and not tried for ever
     return False
 
 

@@ -160,6 +160,8 @@ class OneHot(Op):
         t["output"] = self.dtype
 
     def forward(self, indices: Expr) -> Expr:
+        if indices.dtype.kind == "f":  # what is no number names no position
+            indices = fn.where(fn.eq(indices, indices), indices, -1)
         marks = ext.one_hot(cast(indices, int64), self.depth, self.dtype)
         if (self.on_value, self.off_value) == (1, 0):
             return marks

@@ -204,7 +204,7 @@ def _note_map(fn: ScalarFn, operands: Sequence[Any], made: Any) -> None:
             return
     patterns = _patterns(made)
     if patterns is not None and len(keys) <= 4:
-        enter(keys, (*patterns, fn.modular))
+        enter(keys, (*patterns, False))
 
 
 def _kind(number: float) -> object:

@@ -25,17 +25,13 @@ plusto: Saver = "plusto"
 minusto: Saver = "minusto"
 multo: Saver = "multo"
 divto: Saver = "divto"
-#: whether a saver counts modulo a power of two on integers
-MODULAR: dict[Any, bool] = {s: s in (plusto, minusto, multo) for s in SAVERS}
 
 
-def modular(saver: Any) -> bool:
-    """Whether a saver counts modulo a power of two on integers; a ValueError where it is none."""
-    try:
-        return MODULAR[saver]
-    except (KeyError, TypeError):
+def check_saver(saver: Any) -> None:
+    """Raises a ValueError where something is no saver."""
+    if not isinstance(saver, str) or saver not in SAVERS:
         expected = f"one of {', '.join(SAVERS)}"
-        raise ValueError(complaint("assignment", "saver", expected, f"{saver!s:.60}")) from None
+        raise ValueError(complaint("assignment", "saver", expected, f"{saver!s:.60}"))
 
 
 def assign(dest: Buffer, saver: Saver, value: Operand) -> None:
@@ -45,7 +41,8 @@ def assign(dest: Buffer, saver: Saver, value: Operand) -> None:
         ShapeError, DTypeError: the value does not fit; the destination is untouched.
         GnomonError: a product inside a larger expression, or stored by `*=` or `/=`.
     """
-    e = as_expr(value, dest.dtype, modular=modular(saver))
+    check_saver(saver)
+    e = as_expr(value, dest.dtype)
     if e.exp_type & ~CHAINER:
         check_products(e, saver)
     store(dest, saver, e)
@@ -73,7 +70,8 @@ def assign_all(dest: Targets, saver: Saver, value: Operand) -> None:
         ShapeError, DTypeError: the value does not fit; the destinations are untouched.
         GnomonError: a product of a library, which stores into one tensor.
     """
-    e = as_expr(value, dest.dtype, modular=modular(saver))
+    check_saver(saver)
+    e = as_expr(value, dest.dtype)
     if e.exp_type & ~CHAINER:
         raise GnomonError(f"{e!r} holds a product, which stores into one tensor; see implicit_dot")
     if not isinstance(e, Scalar) and e.shape != dest.shape:

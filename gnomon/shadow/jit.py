@@ -24,9 +24,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import DTypeError, ParamError, complaint
 from gnomon.dtype import DType, int64
 from gnomon.expr.deferred import TRACED, Deferred, TraceError
+from gnomon.expr.machine import beyond
 from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.expr.pattern import EPOCH, NONE, pattern_of
 from gnomon.expr.rewrite import substitute
@@ -357,7 +358,7 @@ class Recorder:
             return reading.value(0, None, kind_of(scalar), value.place)
         compute = value.compute
         if dtype.kind != "f":
-            compute = functools.partial(_nearest, value.compute, dtype, scalar.modular)
+            compute = functools.partial(_whole, value.compute, dtype)
         self.computed.append(compute)
         place = len(self.captured) + len(self._drawn) + len(self.computed) - 1
         return reading.value(1, None, kind_of(scalar), place)
@@ -402,8 +403,10 @@ def address_in(region: int) -> int:
     return (region + 1) * _SPACING + _MIDDLE
 
 
-def _nearest(
-    compute: Callable[[Sequence[Any]], Any], dtype: DType, modular: bool, values: Sequence[Any]
-) -> int:
-    """A number as an integer type holds it."""
-    return (int64 if dtype.kind == "b" else dtype).nearest(compute(values), modular)
+def _whole(compute: Callable[[Sequence[Any]], Any], dtype: DType, values: Sequence[Any]) -> int:
+    """A number as an integer type holds it; int64 compares with any."""
+    value = compute(values)
+    if dtype.kind in "iu" and dtype.size < 8 and beyond(value, dtype):
+        expected = f"an integer that {dtype.name} holds"
+        raise DTypeError(complaint("jit", "number", expected, repr(value)))
+    return (int64 if dtype.kind == "b" else dtype).nearest(value)

@@ -21,7 +21,7 @@ from gnomon.record import put
 from gnomon.runtime import device as devices
 from gnomon.runtime import look, quick
 from gnomon.runtime.quick_tensor import Handle
-from gnomon.shadow.assign import assign, divto, minusto, modular, multo, plusto, saveto
+from gnomon.shadow.assign import assign, check_saver, divto, minusto, multo, plusto, saveto
 from gnomon.shadow.stream import Stream
 from gnomon.shape import Shape, prod
 
@@ -299,7 +299,8 @@ class Tensor(Handle):
 
     def explain(self, e: Operand, saver: Any = saveto, stage: str = "loop") -> str:
         """What would run for `self saver e`: its 'plan', 'loop', 'llvm' or 'asm'."""
-        value = as_expr(e, self.dtype, "explain", "e", modular(saver))
+        check_saver(saver)
+        value = as_expr(e, self.dtype, "explain", "e")
         return look.explain([Store(self, saver, value)], stage)
 
 

@@ -21,8 +21,8 @@ from tests.code.terms import compute, expanded, ulps, walk, worst
 # the greatest error in ulp; of digamma and gammaln in ulp of max(1, |value|), since they have zeros
 BOUND = {
     "arccos": 1.5, "arcsin": 2, "arctan": 2, "arctan2": 2, "cbrt": 1, "cos": 2, "cosh": 1.5,
-    "cospi": 2, "digamma": 8, "erf": 3, "erfinv": 3, "exp": 1, "exp2": 1.5, "expm1": 1.5,
-    "gamma": 8, "gammaln": 20, "log": 1, "log10": 2, "log1p": 1.5, "log2": 2, "pow": 1.5,
+    "cospi": 2, "digamma": 6, "erf": 3, "erfinv": 3, "exp": 1, "exp2": 1.5, "expm1": 1.5,
+    "gamma": 8, "gammaln": 6, "log": 1, "log10": 2, "log1p": 1.5, "log2": 2, "pow": 1.5,
     "scalb": 0.5, "sin": 2, "sinh": 2, "sinpi": 2, "tan": 2, "tanh": 3, "trigamma": 8,
 }  # fmt: skip
 RANGES = {

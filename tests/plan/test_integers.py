@@ -13,6 +13,7 @@ import pytest
 
 from gnomon import dtype as dt
 from gnomon import shadow
+from gnomon.base import DTypeError
 from gnomon.expr import fn
 from gnomon.expr.oracle import evaluate
 from gnomon.expr.scalar import SCALAR
@@ -88,7 +89,11 @@ def test_savers(dtype, saver):
 def test_numbers_beside(dtype):
     a, _ = pairs(dtype)
     x, out = Tensor(a.copy()), Tensor(a.copy())
-    for number in (0, -1, np.iinfo(dtype).min, np.iinfo(dtype).max, 2**40, -(2**70)):
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    for number in (low - 1, high + 1, -(2**70)):
+        with pytest.raises(DTypeError, match=f"{dtype} holds"):
+            x / number
+    for number in (0, max(-1, low), low, high, high // 3):
         for e in (x / number, number / x, fn.mod(x, number), fn.mod(number, x), x * number):
             out[:] = e
             np.testing.assert_array_equal(out.numpy(), evaluate(e))

@@ -75,9 +75,16 @@ def test_refused(case: str) -> None:
 def test_numbers_beside_unsigned_ones() -> None:
     x = Tensor(np.array([5], np.uint8))
     out = TensorContainer((1,), "uint8")
-    for value, right in ((x + (-1), 4), (x * -1, 251), (fn.minimum(x, 300), 5), (x >= 300, 0)):
+    for make in (
+        lambda: x + (-1), lambda: x * -1, lambda: 300 - x, lambda: fn.minimum(x, 300),
+        lambda: out.assign(300), lambda: Tensor(np.zeros(2, np.int8)) + 1000,
+    ):  # fmt: skip
+        with pytest.raises(DTypeError, match=r"an integer that u?int8 holds, got"):
+            make()
+    for value, right in ((x >= 300, 0), (x > -1, 1), (x + 250, 255), (x - 5, 0)):
         out[:] = value
         assert out.numpy() == [right]
+    assert out.numpy() == [0]
 
 
 def test_numbers_are_explained() -> None:

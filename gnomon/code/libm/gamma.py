@@ -65,21 +65,29 @@ class Moved:
 
 @in_double
 def gammaln(k: Kit, x: Term) -> Term:
-    """log |gamma(x)|, by Stirling's series; one logarithm takes product and reflection together."""
+    """log |gamma(x)|: a polynomial around 2, from 4.5 up Stirling's series.
+
+    What lies up to 2.5 from 2 is moved there by whole steps; one logarithm takes the product of
+    these and the reflection together.
+    """
     a = k.op("abs", x)
-    m = Moved.of(k, a)
-    inverse, log_w = 1.0 / m.w, log(k, m.w)
+    large = k(4.5) <= a
+    inverse, log_a = 1.0 / a, log(k, a)
     series = inverse * k.poly(inverse * inverse, tables.STIRLING)
-    slope = k.fma(inverse, -0.5, log_w)
-    rest = k.fma(m.left, slope, series)
-    stirling = k.fma(m.w - 0.5, log_w, 0.5 * math.log(2.0 * math.pi) - m.w) + rest
-    factor = m.product(k, a)
+    stirling = k.fma(a - 0.5, log_a, 0.5 * math.log(2.0 * math.pi) - a) + series
+    n, _ = k.near(k.at_most(a, 4.5), 1.0)
+    t = a - n
+    base = k.select(large, stirling, t * k.poly(t, tables.GAMMALN))
+    steps = k.select(n < 1.0, a * (a + 1.0), k.select(n < 2.0, a, 1.0))
+    above = (k(2.0) < n) & (a < 4.5)
+    steps = k.select(above, k.select(k(3.0) < n, (a - 1.0) * (a - 2.0), a - 1.0), steps)
+    steps = k.select(large, 1.0, steps)
     negative = (x < 0.0) & (k(2.0**-60) < a)  # nearer to 0 the sign does not matter
     sine = sinpi(k, x)
-    reflected = factor * (math.pi / (a * k.op("abs", sine)))
-    taken = log(k, k.select(negative, reflected, factor))
-    value = k.select(negative, taken - stirling, stirling - taken)
-    value = k.select(x.eq(1.0) | x.eq(2.0), 0.0, value)
+    bow = math.pi / (a * k.op("abs", sine))
+    reflected = k.select(above, bow / steps, bow * steps)
+    taken = log(k, k.select(negative, reflected, steps))
+    value = k.select(negative, taken - base, k.select(above, base + taken, base - taken))
     return k.select(a.eq(INF) | (negative & sine.eq(0.0)), INF, value)
 
 
