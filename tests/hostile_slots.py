@@ -148,6 +148,22 @@ def attack(thing: Any, name: str, junk: Any, roots: Roots) -> int:
     os._exit(1)
 
 
+def attacked(way: str, thing: Any, name: str, roots: Roots) -> tuple[int, int]:
+    """The number of attacks on a slot, and how many of them ended the interpreter."""
+    count = crashes = 0
+    for junk in (*JUNK, ...):
+        count += 1
+        status = attack(thing, name, junk, roots)
+        if -status in CRASHES or -status == signal.SIGALRM:
+            crashes += 1
+            said = "deleted" if junk is ... else f"= {junk!r}"
+            told = signal.Signals(-status).name
+            print(f"{type(thing).__name__} {way}.{name} {said}: {told}", flush=True)
+        if status == 0:  # it refuses assignments
+            break
+    return count, crashes
+
+
 def main() -> None:
     number, of = int(sys.argv[1]), int(sys.argv[2])
     warnings.simplefilter("ignore")
@@ -158,16 +174,8 @@ def main() -> None:
     crashes = count = 0
     for way, thing in reached[number::of]:
         for name, _ in parts(thing):
-            for junk in (*JUNK, ...):
-                status = attack(thing, name, junk, roots)
-                count += 1
-                if -status in CRASHES or -status == signal.SIGALRM:
-                    crashes += 1
-                    said = "deleted" if junk is ... else f"= {junk!r}"
-                    told = signal.Signals(-status).name
-                    print(f"{type(thing).__name__} {way}.{name} {said}: {told}", flush=True)
-                if status == 0 and junk is None:  # it refuses assignments
-                    break
+            more, ended = attacked(way, thing, name, roots)
+            count, crashes = count + more, crashes + ended
     print(f"{len(reached)} classes, {count} attacks, {crashes} crashes", flush=True)
 
 

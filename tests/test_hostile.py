@@ -39,3 +39,12 @@ def test_an_hour_of_hostile_calls(tmp_path):
         attack(seed, 1000, tmp_path)
         seed += 1
     print(f"{seed - 1000} seeds of 1000 steps")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(2 * HOUR)
+def test_every_slot_of_what_users_hold():
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(ROOT / "tests" / "hostile_slots.py"), "0", "1"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.endswith(" 0 crashes\n"), done.stdout

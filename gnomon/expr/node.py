@@ -432,17 +432,8 @@ def checked_number(where: str, value: Any, argument: str = "x", expected: str = 
     return value
 
 
-def as_expr(
-    value: Any,
-    dtype: DType,
-    where: str = "assignment",
-    argument: str = "value",
-) -> Expr:
-    """`value` itself, or a Scalar of `dtype`.
-
-    Raises:
-        DTypeError: a float beside integers, or an integer that their dtype does not hold.
-    """
+def as_expr(value: Any, dtype: DType, where: str = "assignment", argument: str = "value") -> Expr:
+    """`value` itself, or a Scalar; DTypeError for floats beside integers, and what is too large."""
     if isinstance(value, Expr):
         return value
     expected = "an expression or a number (Tensor wraps arrays)"
@@ -452,8 +443,8 @@ def as_expr(
         message = complaint(where, argument, f"a number of {dtype.name}", repr(value))
         raise DTypeError(f"{message}; convert with tcast")
     if dtype.kind in "iu" and beyond(value, dtype):
-        expected = f"an integer that {dtype.name} holds"
-        raise DTypeError(complaint(where, argument, expected, repr(value)))
+        held = f"an integer that {dtype.name} holds"
+        raise DTypeError(complaint(where, argument, held, repr(value)))
     return Scalar(value, dtype)
 
 
