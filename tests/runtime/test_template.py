@@ -11,7 +11,7 @@ from gnomon.dtype import float32
 from gnomon.expr import ext, fn
 from gnomon.expr.call import dot
 from gnomon.expr.node import Buffer
-from gnomon.runtime import template
+from gnomon.runtime import gemm, template, threads
 from gnomon.runtime.prepare import Store, prepare
 from gnomon.runtime.template import Template
 
@@ -108,3 +108,24 @@ def test_copies_with_much_memory_are_not_kept(monkeypatch):
 def test_nothing_to_do():
     made = Template(making(((0, 3), (0, 3)), lambda a: a + 1), 2)
     made.run([0, 0])
+
+
+@pytest.mark.parametrize("later", [1, 3])
+def test_a_copy_made_for_another_number_of_threads_has_places_of_its_own(later):
+    """Work is cut otherwise then, and what is cut otherwise has other blocks."""
+    sides = [np.random.default_rng(k).normal(size=(300, 300)).astype(np.float32) for k in (0, 1)]
+    found, before = np.empty((300, 300), np.float32), threads.num_threads()
+
+    def make(addresses):
+        return [gemm.gemm_step("float32", 300, 300, 300, *addresses)]
+
+    try:
+        threads.set_num_threads(2)
+        work = Template(make, 3)
+        taken = work.reserve()
+        threads.set_num_threads(later)
+        work.run([x.ctypes.data for x in (*sides, found)])
+        assert taken is not work.reserve()
+    finally:
+        threads.set_num_threads(before)
+    np.testing.assert_allclose(found, sides[0] @ sides[1], rtol=1e-3, atol=1e-3)
