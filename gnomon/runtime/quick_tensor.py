@@ -106,7 +106,10 @@ def _viewed(self: Handle, key: object) -> Handle | None:
         first = _bound(key)
     else:
         return None
-    entry = find(word_of(self), first, last, step)
+    form = word_of(self)
+    if form == 0:  # four zeros are what an empty place of the table holds
+        return None
+    entry = find(form, first, last, step)
     if entry.address == 0:
         return None
     shape = cast(Shape, there(entry[0]))
