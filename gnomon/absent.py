@@ -23,7 +23,6 @@ MODULES = {
     "contrib.quantization": "quantization",
     "contrib.svrg_optimization": "SVRG optimization",
     "executor_manager": "executor manager, older than mx.mod",
-    "gluon.contrib.cnn": "deformable convolutions",
     "library": "loader of operator libraries",
     "notebook": "callbacks for notebooks",
     "np": _ARRAYS,

@@ -1,0 +1,157 @@
+"""Convolutions that learn where the elements of their windows are taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gnomon.base import ParamError, complaint
+from gnomon.gluon.block import HybridBlock
+from gnomon.gluon.nn.activations import Activation
+from gnomon.gluon.nn.pooling import sizes
+
+__all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
+
+
+class DeformableConvolution(HybridBlock):
+    """A convolution of (N, C, H, W) by another's results: how far each window's elements move.
+
+    Source: Dai et al., Deformable Convolutional Networks, 2017.
+
+    Args:
+        channels: the number of channels of the output.
+        kernel_size, strides, padding, dilation: of the window, a number or one an axis.
+        groups: how many groups of channels are convolved apart.
+        num_deformable_group: groups of channels with offsets of their own.
+        layout: "NCHW".
+        use_bias, offset_use_bias: whether there is a bias, and one for the offsets.
+        in_channels: the number of channels of the input; 0 leaves that to the first one.
+        activation: the name of an activation after it.
+        op_name: the operator; this class's own.
+        adj: no meaning here.
+
+    >>> import gnomon as mx
+    >>> net = DeformableConvolution(4, kernel_size=3, padding=1)
+    >>> net.initialize()
+    >>> net(mx.nd.ones((2, 3, 5, 5))).shape
+    (2, 4, 5, 5)
+
+    Raises:
+        ParamError: the groups do not divide the channels, or another layout.
+    """
+
+    _numbers = 2  # that the first convolution gives for each element of a window
+
+    def __init__(
+        self,
+        channels: int,
+        kernel_size: Any = (1, 1),
+        strides: Any = (1, 1),
+        padding: Any = (0, 0),
+        dilation: Any = (1, 1),
+        groups: int = 1,
+        num_deformable_group: int = 1,
+        layout: str = "NCHW",
+        use_bias: bool = True,
+        in_channels: int = 0,
+        activation: str | None = None,
+        weight_initializer: Any = None,
+        bias_initializer: Any = "zeros",
+        offset_weight_initializer: Any = "zeros",
+        offset_bias_initializer: Any = "zeros",
+        offset_use_bias: bool = True,
+        op_name: str | None = None,
+        adj: Any = None,
+        prefix: str | None = None,
+        params: Any = None,
+    ) -> None:
+        super().__init__(prefix=prefix, params=params)
+        where = type(self).__name__
+        if layout != "NCHW":
+            raise ParamError(complaint(where, "layout", "'NCHW'", repr(layout)))
+        if in_channels % groups or channels % groups:
+            expected = f"a divisor of {in_channels} and {channels} channels"
+            raise ParamError(complaint(where, "groups", expected, groups))
+        self._operator = op_name or where
+        window = sizes(where, "kernel_size", kernel_size, 2)
+        self._taps = window[0] * window[1] * num_deformable_group
+        self._kwargs = {
+            "kernel": window,
+            "stride": sizes(where, "strides", strides, 2),
+            "dilate": sizes(where, "dilation", dilation, 2),
+            "pad": sizes(where, "padding", padding, 2),
+            "num_group": groups,
+            "layout": layout,
+        }
+        self._own = {
+            "num_filter": channels,
+            "num_deformable_group": num_deformable_group,
+            "no_bias": not use_bias,
+        }
+        self._offsets = {"num_filter": self._numbers * self._taps, "no_bias": not offset_use_bias}
+        inner = in_channels // groups
+        makers = {
+            "offset": (
+                self._numbers * self._taps,
+                offset_weight_initializer,
+                offset_bias_initializer,
+            ),
+            "deformable_conv": (channels, weight_initializer, bias_initializer),
+        }
+        biases = {"offset": offset_use_bias, "deformable_conv": use_bias}
+        with self.name_scope():
+            for name, (count, weights, constants) in makers.items():
+                shape = (count, inner, *window)
+                self._add(f"{name}_weight", shape, weights)
+                self._add(f"{name}_bias", (count,), constants, biases[name])
+            self.act = (
+                None if activation is None else Activation(activation, prefix=activation + "_")
+            )
+
+    def _add(self, name: str, shape: Any, init: Any, wanted: bool = True) -> None:
+        given = {"shape": shape, "init": init, "allow_deferred_init": True}
+        setattr(self, name, self.params.get(name, **given) if wanted else None)
+
+    def hybrid_forward(
+        self,
+        F: Any,
+        x: Any,
+        offset_weight: Any,
+        deformable_conv_weight: Any,
+        offset_bias: Any = None,
+        deformable_conv_bias: Any = None,
+    ) -> Any:
+        moves = F.Convolution(x, offset_weight, offset_bias, **self._kwargs, **self._offsets)
+        operator = getattr(F.contrib, self._operator)
+        weights = deformable_conv_weight, deformable_conv_bias
+        found = operator(
+            x, *self._inputs(F, moves), *weights, name="fwd", **self._kwargs, **self._own
+        )
+        return found if self.act is None else self.act(found)
+
+    def _inputs(self, F: Any, moves: Any) -> tuple[Any, ...]:
+        """What the operator takes beside the data, made of the first convolution's results."""
+        return (moves,)
+
+    def __repr__(self) -> str:
+        channels, inner = self.deformable_conv_weight.shape[:2]
+        told = f"kernel_size={self._kwargs['kernel']}, stride={self._kwargs['stride']}"
+        told += f", padding={self._kwargs['pad']}" if any(self._kwargs["pad"]) else ""
+        told += f", groups={self._kwargs['num_group']}" if self._kwargs["num_group"] != 1 else ""
+        told += "" if self.deformable_conv_bias else ", bias=False"
+        told += f", {self.act}" if self.act else ""
+        return f"{type(self).__name__}({inner or None} -> {channels}, {told})"
+
+
+class ModulatedDeformableConvolution(DeformableConvolution):
+    """The same, each element of a window weighted by a number from 0 to 2 that is learned too.
+
+    Source: Zhu et al., Deformable ConvNets v2, 2018.
+    """
+
+    _numbers = 3
+
+    def _inputs(self, F: Any, moves: Any) -> tuple[Any, ...]:
+        border = 2 * self._taps
+        offsets = F.slice_axis(moves, axis=1, begin=0, end=border)
+        mask = F.slice_axis(moves, axis=1, begin=border, end=None)
+        return offsets, F.sigmoid(mask) * 2
