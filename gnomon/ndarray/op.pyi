@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from gnomon.ndarray import NDArray
+from gnomon.ndarray.create import reset_arrays as reset_arrays
 from gnomon.ndarray import Activation as Activation
 from gnomon.ndarray import BatchNorm as BatchNorm
 from gnomon.ndarray import BatchNorm_v1 as BatchNorm_v1
@@ -217,7 +218,6 @@ from gnomon.ndarray import rcbrt as rcbrt
 from gnomon.ndarray import reciprocal as reciprocal
 from gnomon.ndarray import relu as relu
 from gnomon.ndarray import repeat as repeat
-from gnomon.ndarray import reset_arrays as reset_arrays
 from gnomon.ndarray import reshape as reshape
 from gnomon.ndarray import reshape_like as reshape_like
 from gnomon.ndarray import reverse as reverse

@@ -455,7 +455,7 @@ def relu(data: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., 
     r"""The value where it is positive, else 0."""
 def repeat(data: Symbol, repeats: int, axis: int | None = None, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
     r"""Each element several times in a row."""
-def reset_arrays(*args: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+def reset_arrays(*data: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
     r"""0 in all elements of every array."""
 def reshape(data: Symbol, shape: int | Sequence[int] = (), reverse: bool = False, target_shape: int | Sequence[int] = (), keep_highest: bool = False, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
     r"""The same elements in `shape`, where special numbers stand for sizes of `data`."""

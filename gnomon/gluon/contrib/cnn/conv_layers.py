@@ -89,27 +89,25 @@ class DeformableConvolution(HybridBlock):
         }
         self._offsets = {"num_filter": self._numbers * self._taps, "no_bias": not offset_use_bias}
         inner = in_channels // groups
-        makers = {
-            "offset": (
-                self._numbers * self._taps,
-                offset_weight_initializer,
-                offset_bias_initializer,
-            ),
-            "deformable_conv": (channels, weight_initializer, bias_initializer),
-        }
-        biases = {"offset": offset_use_bias, "deformable_conv": use_bias}
         with self.name_scope():
-            for name, (count, weights, constants) in makers.items():
-                shape = (count, inner, *window)
-                self._add(f"{name}_weight", shape, weights)
-                self._add(f"{name}_bias", (count,), constants, biases[name])
-            self.act = (
-                None if activation is None else Activation(activation, prefix=activation + "_")
-            )
+            count = self._numbers * self._taps
+            starts = offset_weight_initializer, offset_bias_initializer, offset_use_bias
+            self._add("offset", (count, inner, *window), *starts)
+            starts = weight_initializer, bias_initializer, use_bias
+            self._add("deformable_conv", (channels, inner, *window), *starts)
+            self.act = None
+            if activation is not None:
+                self.act = Activation(activation, prefix=activation + "_")
 
-    def _add(self, name: str, shape: Any, init: Any, wanted: bool = True) -> None:
-        given = {"shape": shape, "init": init, "allow_deferred_init": True}
-        setattr(self, name, self.params.get(name, **given) if wanted else None)
+    def _add(self, name: str, shape: Any, weight: Any, bias: Any, use_bias: bool) -> None:
+        """The parameters of a convolution."""
+        late = {"allow_deferred_init": True}
+        made = self.params.get(f"{name}_weight", shape=shape, init=weight, **late)
+        setattr(self, f"{name}_weight", made)
+        made = None
+        if use_bias:
+            made = self.params.get(f"{name}_bias", shape=shape[:1], init=bias, **late)
+        setattr(self, f"{name}_bias", made)
 
     def hybrid_forward(
         self,
