@@ -245,3 +245,21 @@ def test_shapes_that_contradict_name_the_node():
         net.infer_shape(x=(3, 2), y=(4, 2), h=(2,))
     with pytest.raises(mx.MXNetError, match=r"_foreach"):
         net.infer_shape(x=(3, 2), y=(3, 2), h=(5,))
+
+
+def test_shapes_of_loops_in_loops_are_inferred_once():
+    def body(x, s):
+        return x * s, s + x
+
+    def around(inner):
+        def outer(x, s):
+            out, last = mx.sym.contrib.foreach(inner, mx.sym.expand_dims(x, 0), s)
+            return out, s + last
+
+        return outer
+
+    for _ in range(40):  # each level asks twice for those of its body
+        body = around(body)
+    out, last = mx.sym.contrib.foreach(body, mx.sym.var("data"), mx.sym.var("state"))
+    shapes = mx.sym.Group([out, last]).infer_shape(data=(3, 2), state=(2,))[1]
+    assert shapes == [(3, *(1,) * 40, 2), (2,)]
