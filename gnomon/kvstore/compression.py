@@ -36,7 +36,8 @@ class Compression:
     [0.5, 0.5, -0.5]
 
     Args:
-        params: `type`, one of '1bit' and '2bit', and `threshold`, above 0 and 0.5 by default.
+        params: `type`, one of '1bit' and '2bit', and `threshold`, a finite number above 0, 0.5 by
+            default.
 
     Raises:
         ParamError: something else in `params`.
@@ -58,9 +59,9 @@ class Compression:
             self.threshold = float(params.get("threshold", 0.5))
         except (TypeError, ValueError):
             self.threshold = 0.0
-        if not self.threshold > 0:
+        if not 0 < self.threshold < float("inf"):
             got = params.get("threshold")
-            raise ParamError(complaint(where, "threshold", "a number above 0", got))
+            raise ParamError(complaint(where, "threshold", "a finite number above 0", got))
         self._residuals: dict[Hashable, Any] = {}
 
     def __str__(self) -> str:

@@ -230,6 +230,7 @@ def test_row_sparse_values_are_not_compressed():
         ({"threshold": 1}, "1bit, 2bit, got None"),
         ({"type": "2bit", "threshold": 0}, "above 0, got 0"),
         ({"type": "2bit", "threshold": "big"}, "above 0, got big"),
+        ({"type": "2bit", "threshold": np.inf}, "a finite number above 0, got inf"),
         ({"type": "2bit", "treshold": 1}, "did you mean 'threshold'"),
         ("2bit", "a dictionary, got str"),
     ],
