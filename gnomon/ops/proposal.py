@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.ops.boxes import survivors
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import UNKNOWN, Shapes, Types
@@ -31,6 +31,8 @@ class Proposals(HostOp):
         for name in ("scales", "ratios"):
             if not getattr(self, name):
                 raise ParamError(complaint(self.name, name, "1 number or more", ()))
+        if min(self.ratios) <= 0:
+            raise ParamError(complaint(self.name, "ratios", "numbers above 0", self.ratios))
 
     @property
     def num_visible_outputs(self) -> int:
@@ -87,9 +89,15 @@ class Proposals(HostOp):
         return np.concatenate([middle - half, middle + half], 1)
 
     def proposed(self, prob: Array, pred: Array, info: Array) -> tuple[Array, Array]:
-        """The boxes of an image and their scores."""
+        """The boxes of an image and their scores.
+
+        Raises:
+            GnomonError: the image has no size.
+        """
         count, (h, w) = self.count, prob.shape[1:]
         high, wide, scale = info
+        if not np.isfinite(info).all():
+            raise GnomonError(complaint(self.name, "im_info", "finite numbers", info.tolist()))
         scores = prob[count:].transpose(1, 2, 0).ravel().copy()
         moves = pred.reshape(count, 4, h, w).transpose(2, 3, 0, 1).reshape(-1, 4)
         most = np.array([wide - 1, high - 1] * 2, prob.dtype)

@@ -67,3 +67,46 @@ def test_what_is_refused(name, inputs, params, words):
     args = list(map(mx.sym.var, "abcdef"[: len(inputs)]))
     with pytest.raises(mx.MXNetError, match=words):
         getattr(mx.sym.contrib, name)(*args, **params).infer_shape(*inputs)
+
+
+def aligned(name, regions, **params):
+    """What an operator takes of an image of 4 x 5 pixels."""
+    data = mx.nd.array(np.arange(20.0).reshape(1, 1, 4, 5))
+    operator = getattr(mx.nd.contrib, name)
+    return operator(data, mx.nd.array(regions), pooled_size=(2, 2), spatial_scale=1.0, **params)
+
+
+@pytest.mark.parametrize("size", [100, 1e9, 3e38])
+def test_regions_far_larger_than_the_image_take_no_more_than_the_image(size):
+    found = aligned("ROIAlign", [[0, 0, 0, size, size]]).asnumpy()[0, 0]
+    turned = aligned("RROIAlign", [[0, 2, 1.5, size, size, 30]]).asnumpy()
+    side = min(size, 1e30) / 2  # of each part
+    assert 0 <= found[0, 0] <= 1.05 * (4.5 * 5.5) * 20 / side**2
+    assert found.ravel()[1:].tolist() == [0, 0, 0]
+    assert np.all((turned >= 0) & (turned <= 30 * 20 / side**2))
+    if size == 100:
+        assert found[0, 0] == pytest.approx(sum(range(20)) / side**2, rel=0.4)
+
+
+def test_regions_that_are_no_numbers_do_no_harm_to_others():
+    good = [0, 0.5, 1, 3.2, 2.9]
+    bad = [[0, np.nan, 0, 3, 3], [0, 0, 0, np.inf, np.inf], [0, 1e30, 1e30, 2e30, 2e30]]
+    alone = aligned("ROIAlign", [good]).asnumpy()
+    assert aligned("ROIAlign", [*bad, good]).asnumpy()[3:].tolist() == alone.tolist()
+    good = [0, 2, 2, 3, 2, 30]
+    bad = [[0, 2, 2, np.nan, 3, 30], [0, 2, 2, 2, 2, np.inf], [0, np.inf, 2, 2, 2, 20]]
+    alone = aligned("RROIAlign", [good]).asnumpy()
+    assert aligned("RROIAlign", [*bad, good]).asnumpy()[3:].tolist() == alone.tolist()
+
+
+def proposed(info, **params):
+    """Proposals of anchors of one size."""
+    inputs = mx.nd.ones((1, 2, 3, 3)), mx.nd.zeros((1, 4, 3, 3)), mx.nd.array([info])
+    return mx.nd.contrib.Proposal(*inputs, scales=(1,), **{"ratios": (1,), **params}).asnumpy()
+
+
+def test_proposals_refuse_images_and_anchors_without_size():
+    with pytest.raises(mx.MXNetError, match=r"Proposal.*im_info.*finite"):
+        proposed([np.nan, 48, 1])
+    with pytest.raises(mx.MXNetError, match=r"Proposal.*ratios.*above 0"):
+        proposed([48, 48, 1], ratios=(0,))

@@ -13,7 +13,7 @@ from gnomon.base import ParamError, complaint
 from gnomon.ops.case import case
 from gnomon.ops.host import Array
 from gnomon.ops.infer import UNKNOWN, Shapes
-from gnomon.ops.nn.taps import Regions, covered, crossed, mixed
+from gnomon.ops.nn.taps import Regions, covered, crossed, mixed, seen
 from gnomon.ops.op import op
 from gnomon.ops.param import Dims, param
 
@@ -313,25 +313,32 @@ class RROIAlign(Regions):
         sides = zip(self.pooled_size, shape[2:], strict=True)
         return math.prod(2 * n * own if own > 0 else 2 * (size + 3 * n) for n, size in sides)
 
-    def offsets(self, length: Array, bins: int) -> tuple[Array, Array]:
-        """Samples of parts of a side from its middle, (regions, bins, k), and what each counts."""
+    def offsets(self, length: Array, bins: int, at: Array, far: float) -> tuple[Array, Array]:
+        """Samples of parts of a side from its middle, (regions, bins, k), and what each counts.
+
+        All are there that lie not more than `far` from `at`.
+        """
+        length, at = length[:, None, None], at[:, None, None]
         step = length / length.dtype.type(bins)
         own = np.ceil(step) if self.sampling_ratio <= 0 else np.full_like(step, self.sampling_ratio)
-        own = np.where(np.isfinite(step), own, 0)[:, None, None]
-        k = np.arange(max(int(own.max(initial=0)), 1), dtype=length.dtype)
-        part = np.arange(bins, dtype=length.dtype)[:, None]
-        inner = (k + length.dtype.type(0.5)) / np.maximum(own, 1)
-        place = (part + inner) * step[:, None, None] - length[:, None, None] / 2
+        own = np.where(np.isfinite(step), own, 0)
+        start = np.arange(bins, dtype=length.dtype)[:, None] * step - length / 2
+        k = seen(start, step / np.maximum(own, 1), own, at - far, at + far)
+        place = start + (k + length.dtype.type(0.5)) / np.maximum(own, 1) * step
         return place, np.broadcast_to((k < own) / np.maximum(own, 1), place.shape)
 
     def weighted(self, shape: Sequence[int], *more: Array) -> tuple[Array, Array]:
         h, w = shape[2:]
         center = more[0][:, 1:3] * more[0].dtype.type(self.spatial_scale)
         length = np.maximum(more[0][:, 3:5] * more[0].dtype.type(self.spatial_scale), 1)
-        down, each_down = self.offsets(length[:, 1], self.pooled_size[0])
-        right, each_right = self.offsets(length[:, 0], self.pooled_size[1])
+        turn = np.deg2rad(more[0][:, 5])
+        x, y = (w - 1) / 2 - center[:, 0], (h - 1) / 2 - center[:, 1]  # of the image's middle
+        over, under = x * np.cos(turn) - y * np.sin(turn), x * np.sin(turn) + y * np.cos(turn)
+        far = math.hypot(h + 1, w + 1) / 2
+        down, each_down = self.offsets(length[:, 1], self.pooled_size[0], under, far)
+        right, each_right = self.offsets(length[:, 0], self.pooled_size[1], over, far)
         y, x = down[:, :, None, :, None], right[:, None, :, None, :]
-        angle = (np.deg2rad(more[0][:, 5]))[:, None, None, None, None]
+        angle = turn[:, None, None, None, None]
         cos, sin = np.cos(angle), np.sin(angle)
         middle = center[:, :, None, None, None, None]
         x, y = x * cos + y * sin + middle[:, 0], y * cos - x * sin + middle[:, 1]

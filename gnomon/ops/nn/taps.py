@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -62,16 +63,30 @@ def averaged(first: Array, step: Array, counts: Array, bins: int, size: int) -> 
     spaced. A sample lies between two pixels and is interpolated; up to 1 outside of the image it is
     the pixel at the border, and 0 beyond.
     """
-    counts = np.where(np.isfinite(first + step), counts, 0)
-    most = max(int(counts.max(initial=0)), 1)
-    k = np.arange(most, dtype=first.dtype)
-    each = counts[:, None, None].astype(first.dtype)
+    each = np.where(np.isfinite(first + step), counts, 0)[:, None, None].astype(first.dtype)
     part = np.arange(bins, dtype=first.dtype)[:, None]
     step = step[:, None, None]
-    place = first[:, None, None] + part * step + (k + first.dtype.type(0.5)) * step / each
+    start = first[:, None, None] + part * step
+    k = seen(start, step / np.maximum(each, 1), each, -1, size)
+    place = start + (k + first.dtype.type(0.5)) * step / each
     used = (k < each) & (place >= -1) & (place <= size)
     weight = np.where(used, 1 / np.maximum(each, 1), 0)
     return spread(np.clip(np.nan_to_num(place), 0, max(size - 1, 0)), weight, size)
+
+
+def seen(start: Array, step: Array, counts: Array, low: Any, high: Any) -> Array:
+    """Which of so many samples, `step` apart behind `start`, may lie from `low` to `high`.
+
+    The arrays have a last axis of 1, the result has one of consecutive numbers, as many of each
+    row as the row of most needs: a region far larger than the image takes no more than the image.
+    """
+    start, step, counts = (np.nan_to_num(e.astype(np.float64)) for e in (start, step, counts))
+    low, high = (np.nan_to_num(np.asarray(e, np.float64)) for e in (low, high))
+    reach = np.where(step > 0, step, np.inf)
+    first = np.clip(np.floor((low - start) / reach) - 2, 0, np.maximum(counts - 1, 0))
+    last = np.where(step > 0, np.ceil((high - start) / reach) + 2, counts)
+    most = int(np.max(np.clip(last, first, counts) - first, initial=1))
+    return np.asarray(first + np.arange(most))
 
 
 def spread(place: Array, weight: Array, size: int) -> Spans:
