@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import gnomon as mx
 from gnomon import nd
@@ -58,3 +59,40 @@ def test_one_row_is_the_first_and_scaled_sizes_are_rounded_in_single_precision()
     assert found.asnumpy().ravel().tolist() == [0, 4, 8]
     found = resize(nd.zeros((1, 1, 100, 50)), scale_height=0.29, scale_width=0.58)
     assert found.shape == (1, 1, 29, 29)
+
+
+@pytest.mark.parametrize("hole", [np.nan, np.inf])
+def test_a_likelihood_of_no_numbers_is_no_number(hole):
+    values = np.random.default_rng(0).normal(size=(5, 2, 3)).astype("float32")
+    values[1, 0, 0] = hole
+    data = mx.nd.array(values)
+    data.attach_grad()
+    with mx.autograd.record():
+        loss = mx.nd.CTCLoss(data, mx.nd.array([[1, 2], [2, 1]]))
+    loss.backward()
+    assert np.isnan(loss.asnumpy()).tolist() == [True, False]
+    assert np.isnan(data.grad.asnumpy()).any((0, 2)).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("label", [np.nan, 1e30, np.inf, -np.inf])
+def test_labels_that_are_no_classes_are_refused(label):
+    with pytest.raises(mx.MXNetError, match=r"CTCLoss.*label.*classes"):
+        mx.nd.CTCLoss(mx.nd.ones((5, 1, 3)), mx.nd.array([[label, 1]])).asnumpy()
+    behind = mx.nd.CTCLoss(mx.nd.ones((5, 1, 3)), mx.nd.array([[1, 0, label]]))
+    assert np.isfinite(behind.asnumpy()).all()
+
+
+@pytest.mark.parametrize("modulated", [False, True])
+def test_windows_deformed_to_infinity_take_nothing(modulated):
+    offset = np.zeros((1, 4, 2, 2), "float32")
+    offset[0, :2, 0, 0], offset[0, 2:, 1, 1] = (-np.inf, np.inf), (np.inf, -np.inf)
+    arrays = [nd.ones((1, 1, 2, 3)), nd.array(offset)] + [nd.ones((1, 2, 2, 2))] * modulated
+    arrays.append(nd.ones((1, 1, 1, 2)))
+    name = "ModulatedDeformableConvolution" if modulated else "DeformableConvolution"
+    for array in arrays:
+        array.attach_grad()
+    with mx.autograd.record():
+        found = getattr(nd.contrib, name)(*arrays, kernel=(1, 2), num_filter=1, no_bias=True)
+    found.backward()
+    assert found.asnumpy().ravel().tolist() == [1, 2, 2, 1]
+    assert all(np.isfinite(array.grad.asnumpy()).all() for array in arrays)

@@ -20,6 +20,8 @@ from gnomon.ops.nn.ctc_ways import LOG_HUGE, NEVER, backwards, forwards
 from gnomon.ops.op import op
 from gnomon.ops.param import param
 
+MOST = (1 << 31) - 1  # above all classes
+
 
 @dataclass
 class Aligned:
@@ -48,8 +50,8 @@ class Aligned:
         """The probabilities of classes as numbers and exponents."""
         logs = np.maximum(self.logs, -1e9)
         powers = np.ceil(logs / LOG_HUGE)
-        numbers = np.where(self.logs > -1e9, np.exp(logs - powers * LOG_HUGE), 0)
-        return numbers, powers.astype(np.int64)
+        numbers = np.where(self.logs <= -1e9, 0, np.exp(logs - powers * LOG_HUGE))
+        return numbers, np.nan_to_num(powers).astype(np.int64)  # of NaN is NaN
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -153,7 +155,7 @@ class CTCLoss(HostOp):
         steps, batch, classes = data.shape
         given = dict(zip(self.arguments()[2:], lengths, strict=True))
         blank, end = (0, 0) if self.blank_label == "first" else (classes - 1, -1)
-        label = label.astype(np.int64)
+        label = np.where(np.abs(label) <= MOST, label, MOST).astype(np.int64)  # NaN is no class
         over = np.pad(label, ((0, 0), (0, 1)), constant_values=end) <= end
         sizes = self.lengths(given, "label_lengths", over.argmax(1), label.shape[1])
         times = self.lengths(given, "data_lengths", np.full(batch, steps), steps)

@@ -101,6 +101,7 @@ class Deformable(Convolution):
 
     def sides(self, place: Expr, size: int) -> list[tuple[Expr, Expr]]:
         """The pixels before and behind a place along an axis, and the share of each."""
+        place = fn.clip(place, -1.0, float(size))  # infinite ones, too, have a share of 0
         low = fn.floor(place)
         return [(low, (1.0 - (place - low)) * inside(low, size)),
                 (low + 1.0, (place - low) * inside(low + 1.0, size))]  # fmt: skip
@@ -185,7 +186,7 @@ class DeformableConvolution(Deformable):
 
     def sides(self, place: Expr, size: int) -> list[tuple[Expr, Expr]]:
         seen = fn.logical_and(fn.ge(place, 0), fn.lt(place, size))
-        kept = fn.minimum(place, size - 1.0)
+        kept = fn.clip(place, 0.0, max(size - 1.0, 0.0))
         low = fn.floor(kept)
         return [(low, (1.0 - (kept - low)) * seen), (low + 1.0, (kept - low) * seen)]
 
