@@ -102,7 +102,7 @@ def print_summary(
     """
     nodes = _nodes("print_summary", symbol)
     shapes = _output_shapes("print_summary", symbol, shape)
-    auxiliary = set(symbol.list_auxiliary_states())
+    counted = {*symbol.list_auxiliary_states(), *(shape or ())}  # states and inputs are none
     ends = [int(line_length * part) if part <= 1 else int(part) for part in positions]
     total = 0
     print("_" * line_length)
@@ -110,7 +110,7 @@ def print_summary(
     print("=" * line_length)
     rows = [node for node in nodes if node.shown]
     for node in rows:
-        count = sum(_sizes(node, nodes, shapes, auxiliary))
+        count = sum(_sizes(node, nodes, shapes, counted))
         total += count
         before = [nodes[i].name for i in node.inputs if nodes[i].shown]
         out = "x".join(map(str, _shape_of(node, shapes)))
@@ -126,13 +126,14 @@ def _sizes(
     node: Node,
     nodes: Sequence[Node],
     shapes: Mapping[str, tuple[int, ...]],
-    auxiliary: set[str],
+    counted: set[str],
 ) -> Iterator[int]:
-    """Sizes of the parameters among a node's inputs: variables that are no data or label."""
+    """Sizes of the parameters among a node's inputs; one that several share counts at the first."""
     for entry in map(nodes.__getitem__, node.inputs):
-        is_data = entry.op != "null" or entry.first or entry.name in auxiliary
-        if not is_data and entry.name.startswith(f"{node.name}_") and entry.name in shapes:
-            yield 0 if entry.name.endswith("_label") else math.prod(shapes[entry.name])
+        is_data = entry.op != "null" or entry.first or entry.name.endswith("_label")
+        if not is_data and entry.name not in counted and entry.name in shapes:
+            counted.add(entry.name)
+            yield math.prod(shapes[entry.name])
 
 
 def _row(fields: Sequence[Any], ends: Sequence[int]) -> str:

@@ -18,6 +18,7 @@ settings.load_profile("gnomon")
 # every run starts without kernels of earlier ones; the folder goes with the process
 _cache = tempfile.TemporaryDirectory(prefix="gnomon-tests-", ignore_cleanup_errors=True)
 os.environ["GNOMON_CACHE_DIR"] = _cache.name
+os.environ["GNOMON_TELL_COMPILING"] = "0"  # what a slow machine is told would be in the log
 
 # the tests of oneDNN's own steps need its library, and that the system's libgomp; all others pass
 # by the fallback too

@@ -15,6 +15,12 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.fixture(autouse=True)
+def told():
+    with config.using(tell_compiling=True):
+        yield
+
+
 @pytest.fixture
 def clock(monkeypatch):
     """A clock that the test sets."""

@@ -229,3 +229,15 @@ def test_names_in_drawings_are_quoted_where_needed():
     graph = visualization.Digraph("node")
     graph.edge("a-b", 'say "x"', label="-1.5")
     assert graph.source == 'digraph "node" {\n\t"a-b" -> "say \\"x\\"" [label=-1.5]\n}\n'
+
+
+def test_a_summary_counts_parameters_by_what_reads_them(capsys):
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(5, in_units=4), mx.gluon.nn.Dense(5, in_units=5, use_bias=False))
+    visualization.print_summary(net(mx.sym.var("data")), {"data": (1, 4)})
+    assert "Total params: 50\n" in capsys.readouterr().out
+    shared, data = mx.sym.var("mine"), mx.sym.var("data")
+    for name in ("one", "two"):
+        data = mx.sym.FullyConnected(data, shared, no_bias=True, num_hidden=4, name=name)
+    visualization.print_summary(data, {"data": (1, 4)})
+    assert "Total params: 16\n" in capsys.readouterr().out
