@@ -106,7 +106,7 @@ class ImageDetIter(ImageIter):
         expected = "[header, width, ..., objects] with 5 numbers or more for each object"
         if label.size < 2 + BOX:
             raise FormatError(f"ImageDetIter: expected {expected}, got {label.size} numbers")
-        header, width = int(label[0]), int(label[1])
+        header, width = map(int, np.nan_to_num(label[:2]))
         if header < 2 or width < BOX or (label.size - header) % width:
             got = f"{label.size} numbers, of them {header} before objects of {width}"
             raise FormatError(f"ImageDetIter: expected {expected}, got {got}")

@@ -66,7 +66,7 @@ class ImageDetRecordIter(DetDefaultAugmenter, RecordImages):
         if self.label_width > 0 and len(label) != self.label_width:
             expected = f"{self.label_width} numbers (label_width)"
             raise FormatError(f"record {number}: expected {expected}, got {len(label)}")
-        header, width = (int(label[0]), int(label[1])) if len(label) > 1 else (0, 0)
+        header, width = map(int, np.nan_to_num(label[:2]) if len(label) > 1 else (0, 0))
         if header < 2 or width < 5 or len(label) < header or (len(label) - header) % width:
             expected = "a label [header, width, ..., objects] with 5 numbers or more for each"
             got = f"{len(label)} numbers, of them {header} before objects of {width}"

@@ -101,6 +101,8 @@ def test_more_than_boxes_of_objects(folder):
         ([2, 5], "got 2 numbers"),
         ([2, 5, 0, 0.1, 0.1, 0.4], "got 6 numbers"),
         ([1, 5, *BOX], "of them 1 before objects"),
+        ([np.nan, 5, *BOX], "of them 0 before objects"),
+        ([2, np.inf, *BOX], "7 numbers, of them 2 before objects"),
         ([2, 4, 0, 0.1, 0.1, 0.4, 0.2], "objects of 4"),
         ([2, 5, *BOX, 1], "got 8 numbers"),
         ([2, 5, 0, 0.5, 0.1, 0.4, 0.5], "an object with an area"),

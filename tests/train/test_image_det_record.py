@@ -148,3 +148,11 @@ def test_damage_is_told_or_passed_over(tmp_path):
 def test_bad_options(rec, options, words):
     with pytest.raises(mx.MXNetError, match=words):
         make(rec, **options)
+
+
+@pytest.mark.parametrize("head", [[np.nan, 5.0], [2.0, np.nan], [np.inf, 5.0], [2.0, -np.inf]])
+def test_labels_of_no_numbers_are_damage(tmp_path, head):
+    path = pack(tmp_path, [label(1), [*head, *BOXES[0]]])
+    with pytest.raises(mx.MXNetError, match="expected a label"):
+        make(path)
+    assert len(make(path, skip_corrupt=True).next().index) == 2
