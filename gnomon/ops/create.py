@@ -23,8 +23,9 @@ Known = Sequence[Shape] | None
 
 
 def full(shape: tuple[int, ...], value: Number, dtype: DType) -> Expr:
-    """`value` everywhere."""
-    return ext.broadcast_to(Scalar(value, dtype), shape)
+    """`value` everywhere; true where `dtype` is bool and `value` is not 0, as 0.3 and NaN."""
+    one = cast(Scalar(value, float64), dtype) if dtype.kind == "b" else Scalar(value, dtype)
+    return ext.broadcast_to(one, shape)
 
 
 class Created(Op):

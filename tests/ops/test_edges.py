@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from golden import statements
 
@@ -16,3 +17,14 @@ RECORDED = json.loads((Path(statements.__file__).parent / "edges.json").read_tex
 @pytest.mark.parametrize("case", statements.cases("edges"))
 def test_as_mxnet(case):
     statements.check(mx, case, RECORDED[case])
+
+
+@pytest.mark.parametrize("value", [0.3, -0.3, np.nan, np.inf, 2, 0, -0.0, True])
+def test_what_is_not_0_is_true_wherever_it_is_written(value):
+    wanted = bool(value)
+    assert mx.nd.full((2,), value, dtype="bool").asnumpy().tolist() == [wanted] * 2
+    assert mx.sym.full((2,), value, dtype="bool").eval()[0].asnumpy().tolist() == [wanted] * 2
+    part, whole = (mx.nd.full((3,), not wanted, dtype="bool") for _ in range(2))
+    part[1], whole[:] = value, value
+    assert part.asnumpy().tolist() == [not wanted, wanted, not wanted]
+    assert whole.asnumpy().tolist() == [wanted] * 3
