@@ -73,7 +73,11 @@ class Behind(Engine):
         Where the answer is False, nothing was done.
         """
         is_long, late = getattr(job.fn, "is_long", None), job is self._late
-        if is_long is None or not stream.available():
+        if is_long is None:
+            return False
+        if not stream.available():
+            if self._behind:  # from before the end began: what waited for it would pile up
+                self.let_finish((*job.const, *job.mutate))
             return False
         if self._bulk is not None or (self._late is not None and not late):
             self._flush()
@@ -97,6 +101,8 @@ class Behind(Engine):
                 if late and self._late is not job:
                     return True  # another thread did it
                 if not all(map(is_certain, job.const)) or not all(map(_is_ours, job.mutate)):
+                    return False
+                if not stream.available():  # the process has begun to end meanwhile
                     return False
                 super()._admit(job)
                 job.state = BEHIND
@@ -243,10 +249,12 @@ class Behind(Engine):
                 self._await(number)
 
     def finish_behind(self) -> None:
-        """Return when no work is behind."""
-        while self._behind:
+        """Return when no work is behind; at once amidst an entry, which nobody can wait in."""
+        while not self._lock._is_owned():
             with self._lock:
-                number = _number(self._behind[-1]) if self._behind else 0
+                if not self._behind:
+                    return
+                number = _number(self._behind[-1])
             self._await(number)
 
     # --- the follower ---------------------------------------------------------------------------

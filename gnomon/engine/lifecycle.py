@@ -152,6 +152,7 @@ def _after_fork_in_child() -> None:
 
 
 def _at_exit() -> None:
+    stream.refuse()  # daemon threads may push without an end, and be waited for later
     for engine in list(engines):
         engine.finish()
     stream.close()

@@ -237,10 +237,11 @@ out:
   ret void
 }
 
-; from now on no task runs
+; from now on no task runs; a signal's handler may fork amidst a fork, where it is held already
 define void @gnomon_stream_hold(ptr %unused) {
-  store atomic i32 1, ptr @held seq_cst, align 4
-  br label %try
+  %held = atomicrmw xchg ptr @held, i32 1 seq_cst, align 4
+  %fresh = icmp eq i32 %held, 0
+  br i1 %fresh, label %try, label %out
 try:
   %swap = cmpxchg ptr @baton, i32 0, i32 1 seq_cst seq_cst, align 4
   %mine = extractvalue {i32, i1} %swap, 1

@@ -135,6 +135,7 @@ class _State:
     """Whether this process is a forked child, and what it runs natively."""
 
     over = False  # a forked child's, and a process's at its end
+    refuses = False  # it takes no more work: a process's that begins to end
     native: _Native | None = None
     settings = -1  # those that `available` was found with
     available = False
@@ -164,7 +165,8 @@ def _native() -> _Native | None:
 def available() -> bool:
     """Whether work may be entered."""
     if _state.settings != _changes.count:
-        wanted = not _state.over and config.get("streams") and threads.kind() == "own"
+        ended = _state.over or _state.refuses
+        wanted = not ended and config.get("streams") and threads.kind() == "own"
         _state.available = wanted and _native() is not None
         _state.settings = _changes.count
     return _state.available
@@ -222,6 +224,11 @@ def revive() -> None:
     """Go on after a failure."""
     if _state.native is not None:
         _state.native.revive(pointer(0))
+
+
+def refuse() -> None:
+    """From now on `available()` is False; what was entered before is done."""
+    _state.refuses, _state.settings = True, -1
 
 
 def close() -> None:

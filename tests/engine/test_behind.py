@@ -306,6 +306,44 @@ def test_the_exit_waits_for_it():
     assert (ran.stdout.decode().strip(), ran.returncode) == ("done 3", 0), ran.stderr.decode()
 
 
+FLOOD = """
+import atexit, os, sys, threading, time
+given = []
+
+def last():  # of all handlers; the code of `Slow` would go amidst its runs
+    for x in given:
+        e.wait_for_var(x)
+    print("read", flush=True)
+    os._exit(0)
+
+atexit.register(last)
+sys.path.insert(0, {tests!r})
+from streamed import Slow
+from gnomon import engine
+
+e = engine.get()
+Slow(0.0)  # its code is made by one thread
+
+def flood():
+    x = e.new_variable()
+    given.append(x)
+    while True:
+        e.push_inline(Slow(0.0002).turn(), None, (), (x,))
+
+threading.Thread(target=flood, daemon=True).start()
+time.sleep(0.2)
+"""
+
+
+def test_the_process_ends_while_a_thread_pushes_more_and_handlers_may_wait_for_that():
+    text = FLOOD.format(tests=str(ROOT / "tests"))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        [sys.executable, "-c", text], env=environment, check=False, capture_output=True, timeout=60
+    )
+    assert (ran.stdout.decode().strip(), ran.returncode) == ("read", 0), ran.stderr.decode()
+
+
 def test_another_engine_takes_over_when_it_is_done():
     before, slow = engine.get(), Slow(0.01)
     one = engine.create("ThreadedEnginePerDevice")

@@ -94,6 +94,16 @@ def test_held_it_stands():
     assert stream.wait(task.number) and slow.runs == 1
 
 
+def test_held_twice_it_stands_until_it_is_let_go():
+    """A signal's handler may fork amidst a fork."""
+    stream.hold()
+    stream.hold()
+    stream.let_go()
+    stream.let_go()
+    slow = Slow(0.0)
+    assert stream.wait(entered(Task(slow.step)).number) and slow.runs == 1
+
+
 def test_many_threads_enter_and_wait():
     """No wake-up is lost, whoever runs what."""
     slow = Slow(2e-6, long=False)
