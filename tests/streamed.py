@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from gnomon.engine import Engine, ThreadedEngine
 from gnomon.runtime import jit, program, stream
 from gnomon.runtime.native import Block
+from gnomon.runtime.once import once
 from gnomon.runtime.program import Program, Status, Step
 from gnomon.runtime.stream import Turn
 
@@ -49,7 +49,7 @@ out:
 """
 
 
-@cache
+@once
 def _code() -> jit.Module:
     return jit.compile_ir(_SLOW)
 

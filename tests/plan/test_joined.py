@@ -1,6 +1,7 @@
 """Reductions over neighbouring axes share their kernels, and give what NumPy gives."""
 
 import itertools
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -66,7 +67,9 @@ def test_neighbours_become_one_axis():
     assert made.axes == (1,)
 
 
-def test_one_kernel_for_equal_and_other_sizes_and_one_for_axes_of_one():
+def test_one_kernel_for_equal_and_other_sizes_and_one_for_axes_of_one(monkeypatch):
+    monkeypatch.setattr(CACHE, "kernels", OrderedDict())  # without those of other tests
+
     def kernels(*shapes):
         for shape in shapes:
             x = np.ones(shape, np.float32)
