@@ -1,6 +1,7 @@
 """What is written from the registry: `docs/catalogue.md`, and the stubs of `nd` and `sym`.
 
-`python tests/generated.py` writes all of it again; `test_generated.py` fails where it has to be.
+`python tests/generated.py` writes all of it again; with `--check` it names what has to be, and
+`test_generated.py` asks that, in a process without the operators that other tests register.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import inspect
 import itertools
 import pathlib
 import re
+import sys
 from collections.abc import Iterator
 
 import gnomon
@@ -193,4 +195,7 @@ def everything() -> dict[pathlib.Path, str]:
 
 if __name__ == "__main__":
     for path, text in everything().items():
-        path.write_text(text, encoding="utf-8")
+        if "--check" not in sys.argv:
+            path.write_text(text, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != text:
+            print(path.relative_to(ROOT))

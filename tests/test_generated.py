@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import generated
-import pytest
+import os
+import subprocess
+import sys
+from pathlib import Path
 
-FILES = generated.everything()
+ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(generated.ROOT)))
-def test_what_is_written_is_what_the_registry_says(path):
-    assert path.read_text(encoding="utf-8") == FILES[path], "run python tests/generated.py"
+def test_what_is_written_is_what_the_registry_says():
+    command = [sys.executable, str(ROOT / "tests" / "generated.py"), "--check"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    found = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=90)
+    assert found.stdout.split() == [], "run python tests/generated.py"
 
 
 def test_the_page_tells_what_differs():
-    lines = {line.split("|")[1].strip(" `"): line for line in generated.page().splitlines()[8:-2]}
+    page = (ROOT / "docs" / "catalogue.md").read_text(encoding="utf-8")
+    lines = {line.split("|")[1].strip(" `"): line for line in page.splitlines() if "|" in line}
     assert lines["norm"].endswith("| [differs](differences.md) |")
     assert lines["Activation"].endswith("| equal |")
     assert lines["cumprod"].endswith("| ours |")
