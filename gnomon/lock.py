@@ -16,6 +16,7 @@ look.
 from __future__ import annotations
 
 import importlib
+import logging  # noqa: F401  whose lock a fork takes after ours if it was registered before them
 import os
 import sys
 import threading
@@ -141,21 +142,33 @@ def around_forks(
     after_in_parent: Callable[[], object],
     after_in_child: Callable[[], object],
 ) -> None:
-    """Have these called around every fork of the process, in which `first_use` is held."""
+    """Have these called around every fork of the process, in which `first_use` is held.
+
+    What another thread registers while a fork waits for `first_use` is called after that fork
+    without having been called before it: then only a child has something to do.
+    """
+    held: list[bool] = []  # one for each fork under way that began here
 
     def hold() -> None:
         first_use.acquire()
+        held.append(True)
         before()
 
-    def let_go(after: Callable[[], object]) -> None:
-        after()
-        first_use.release()
+    def let_go(after: Callable[[], object], late: Callable[[], object]) -> None:
+        if not held:
+            late()
+            return
+        held.pop()
+        try:
+            after()
+        finally:
+            first_use.release()
 
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(
             before=hold,
-            after_in_parent=partial(let_go, after_in_parent),
-            after_in_child=partial(let_go, after_in_child),
+            after_in_parent=partial(let_go, after_in_parent, bool),
+            after_in_child=partial(let_go, after_in_child, after_in_child),
         )
 
 

@@ -10,7 +10,8 @@ from hypothesis import settings
 from gnomon.ndarray import window
 from gnomon.runtime.dnn.library import why_not
 
-collect_ignore_glob = ["**/make*.py"]  # run by hand: they need MXNet or other programs
+# run by hand, as they need MXNet, and programs for `gnomon run`
+collect_ignore_glob = ["**/make*.py", "programs/*"]
 
 settings.register_profile("gnomon", deadline=None, database=None, derandomize="CI" in os.environ)
 settings.load_profile("gnomon")
