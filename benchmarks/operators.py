@@ -2,7 +2,8 @@
 
     python benchmarks/operators.py --peer mxnet=ORACLE/bin/python --peer torch=TORCH/bin/python
 
-The rows stand in `peers/operators.py`. The table gives each median and, in brackets, the median
+The rows stand in `peers/operators.py`. A forward row waits for each result: what is pending and
+dropped would never be computed. The table gives each median and, in brackets, the median
 ratio to gnomon's time of the same round; below it stand the geometric mean of the ratios to each
 peer, and the rows below 1.
 """

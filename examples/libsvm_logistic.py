@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from pathlib import Path
 
 import numpy as np
 
@@ -21,7 +22,7 @@ def write(path: str, rows: int, seed: int) -> None:
     """Write rows of `FILLED` numbers and a class that a hidden direction decides."""
     hidden = np.random.default_rng(0).normal(size=COLUMNS)
     rng = np.random.default_rng(seed)
-    with open(path, "w", encoding="utf-8") as out:  # noqa: PTH123
+    with Path(path).open("w", encoding="utf-8") as out:
         for _ in range(rows):
             columns = np.sort(rng.choice(COLUMNS, FILLED, replace=False))
             values = rng.normal(size=FILLED)

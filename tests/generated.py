@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import itertools
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 import gnomon
 from gnomon import absent
 from gnomon.ops import registry
-from gnomon.ops.namespace import SPACES, _full_names, _names
+from gnomon.ops.namespace import SPACES, full_names, names_of
 from gnomon.ops.op import Op
 from gnomon.ops.signature import home
 
@@ -43,6 +44,7 @@ from typing import Any, Literal
 """
 
 
+@functools.cache
 def operators() -> list[type[Op]]:
     """Every operator of gnomon's own, in order of its name."""
     found = {registry.find(name) for name in registry.names()}
@@ -111,9 +113,9 @@ def _stub(name: str, space: str, kind: str) -> str:
     lines += [_imported(name, thing, getattr(module, thing)) for thing in own]
     if not space:
         lines += [f"from {name} import {other} as {other}\n" for other in _PUBLIC]
-    above = set(_names("")) if space else set()
-    for short in sorted(set(_names(space)) - set(own)):
-        found = [full for full in _full_names(space, short) if registry.has(full)]
+    above = set(names_of("")) if space else set()
+    for short in sorted(set(names_of(space)) - set(own)):
+        found = [full for full in full_names(space, short) if registry.has(full)]
         if short in above and registry.find(short) is registry.find(found[0]):
             lines.append(f"from {name.rpartition('.')[0]} import {short} as {short}\n")
         elif found and registry.find(found[0]) in operators():

@@ -104,7 +104,8 @@ def started(name: str, size: int) -> tuple[Any, Any, Any]:
     net.initialize()
     net(pictures)
     weights = [p for p in net.collect_params().values() if len(p.shape) > 1]
-    for param, values in zip(weights, gluon_data.weights([p.shape for p in weights])):  # noqa: B905
+    drawn = gluon_data.weights([p.shape for p in weights])
+    for param, values in zip(weights, drawn, strict=True):
         param.set_data(mx.nd.array(values))
     return net, pictures, labels
 

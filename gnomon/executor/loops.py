@@ -8,6 +8,7 @@ gradients are arrays of the steps, and are stored as requested at the end.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -94,7 +95,7 @@ class Steps:
         return made
 
 
-class Runner:
+class Runner(ABC):
     """What all share: inputs as arrays, and results stored as requested."""
 
     def __init__(self, op: Any) -> None:
@@ -106,9 +107,9 @@ class Runner:
         blobs = [*in_data, *aux]
         tensors = [b.tensor for b in blobs]
         key = tuple((t.address, t.shape, t.strides) for t in tensors)
-        known = ctx.state.get("steps")
+        known: Steps | None = ctx.state.get("steps")
         if known is not None and known.key == key and known.differentiates >= differentiates:
-            return known  # type: ignore[no-any-return]
+            return known
         inputs: Arrays = [None] * len(blobs)
         for k, tensor in zip(self.op.order, tensors, strict=True):
             inputs[k] = over(tensor, cpu())
@@ -140,16 +141,23 @@ class Runner:
             if blob is not None:
                 store(blob, request, found[k].asnumpy() if k in found else 0)
 
+    @abstractmethod
     def compute(self, steps: Steps, train: bool) -> None:
         """Compute `steps.outputs`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def differentiate(self, steps: Steps, heads: Arrays) -> dict[int, Any]:
         """Gradients of inputs by number; those that steps have in common are `steps.shared`."""
-        raise NotImplementedError
 
-    def made(self, steps: Steps, which: int, given: Mapping[int, Any], count: int = 0) -> Arrays:
-        """New arrays for the outputs of a body; with `count`, so many in a row for each."""
+    def made(
+        self,
+        steps: Steps,
+        which: int,
+        given: Mapping[int, Any],
+        part: slice = slice(None),
+        count: int = 0,
+    ) -> Arrays:
+        """New arrays for a part of a body's outputs; with `count`, so many in a row for each."""
         body, numbers = self.fed[which]
         read = [given.get(k, steps.inputs[k]) for k in numbers]
         shapes = body.infer("shapes", [x.shape for x in read])[1]
@@ -158,7 +166,8 @@ class Runner:
             expected = "outputs of the body that follow from its inputs"
             raise GnomonError(complaint(self.op.name, "outputs", expected, shapes))
         row = (count,) if count else ()
-        return [arrays.zeros((*row, *s), steps.ctx, t) for s, t in zip(shapes, types, strict=True)]
+        pairs = zip(shapes[part], types[part], strict=True)
+        return [arrays.zeros((*row, *shape), steps.ctx, dtype) for shape, dtype in pairs]
 
     def holds(self, steps: Steps, place: Place, given: Mapping[int, Any]) -> bool:
         """What a condition says of inputs; `given` are in place of the usual ones."""
@@ -190,9 +199,9 @@ class Loop(Runner):
     data: Sequence[int] = ()
     moving: Sequence[int] = ()
 
+    @abstractmethod
     def most(self, steps: Steps) -> int:
         """How many steps there are at most."""
-        raise NotImplementedError
 
     def goes_on(self, steps: Steps, t: int, moving: Arrays) -> bool:
         """Whether there is step `t`."""
@@ -218,7 +227,7 @@ class Loop(Runner):
                 own[k] = steps.zeros(x.shape, x)
         body, numbers = self.fed[self.which]
         count = self.op.num_out_data
-        ends = self.made(steps, self.which, given)[count:]
+        ends = self.made(steps, self.which, given, slice(count, None))
         outputs = [*(row(x, t) for x in steps.outputs[:count]), *ends]
         return steps.executor((self.which, t), body, numbers, given, outputs, own)
 
@@ -229,7 +238,7 @@ class Loop(Runner):
         moving = [steps.inputs[k] for k in self.moving]
         if not steps.outputs:
             first = self.given(steps, 0, moving)
-            steps.outputs = self.made(steps, self.which, first, most)[:count]
+            steps.outputs = self.made(steps, self.which, first, slice(count), most)
         t = 0
         while t < most and self.goes_on(steps, t, moving):
             executor = self.step(steps, t, moving)

@@ -236,16 +236,6 @@ class Communicator:
             each.Set_errhandler(self.mpi.ERRORS_RETURN)
         node = world.Split_type(self.mpi.COMM_TYPE_SHARED)
         self.local_rank, self.local_size = node.rank, node.size
-        self.servers = _servers(everybody.size)
-        self.is_server = everybody.rank in self.servers and len(self.servers) < everybody.size
-        world = everybody.Split(int(self.is_server))
-        self.rank, self.size = world.rank, world.size  # workers come first: as among everybody
-        self._control, self._talk, self.world = world, world.Dup(), world.Dup()
-        self.mail, self.replies = everybody.Dup(), everybody.Dup()
-        for each in (self._control, self._talk, self.world, self.mail, self.replies):
-            each.Set_errhandler(self.mpi.ERRORS_RETURN)
-        node = world.Split_type(self.mpi.COMM_TYPE_SHARED)
-        self.local_rank, self.local_size = node.rank, node.size
         self._limit = config.get("dist_timeout_seconds")
         self.watch = Watch(self.peers, everybody.rank, self._where, everybody, self._native)
 

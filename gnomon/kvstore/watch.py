@@ -32,6 +32,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from gnomon import config
@@ -252,10 +253,10 @@ def _leave_process() -> NoReturn:
 def _is_stopped(process: int) -> bool:
     """Whether a process of this machine is stopped, as by SIGSTOP."""
     try:
-        with open(f"/proc/{process}/stat") as file:  # noqa: PTH123
-            return file.read().rpartition(")")[2].split()[0] in "Tt"
+        about = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
+    return about.rpartition(")")[2].split()[0] in "Tt"
 
 
 def _connected(peers: list[Peer], rank: int, talk: Any) -> list[tuple[Peer, socket.socket]]:

@@ -41,17 +41,17 @@ class Functions:
         where = f"{self._package}.{space}".rstrip(".")
         if name.startswith("__"):
             refuse(where, name, ())
-        for full in _full_names(space, name):
+        for full in full_names(space, name):
             if registry.has(full):
                 made = self._make(full, name, where)
                 if where in sys.modules:  # which has it from now on
                     vars(sys.modules[where]).setdefault(name, made)
                 return made
-        return refuse(where, name, _names(space))
+        return refuse(where, name, names_of(space))
 
     def attributes(self, space: str, own: Iterable[str] = ()) -> tuple[Find, Names]:
         """`__getattr__` and `__dir__` of a namespace's module, whose own names are `own`."""
-        return functools.partial(self.find, space), lambda: sorted({*own, *_names(space)})
+        return functools.partial(self.find, space), lambda: sorted({*own, *names_of(space)})
 
     def top(self, own: Iterable[str]) -> tuple[Find, Names]:
         """The same for the package itself, which has the other namespaces too."""
@@ -61,10 +61,10 @@ class Functions:
                 return load_module(f"{self._package}.{name}")
             return self.find("", name)
 
-        return find, lambda: sorted({*own, *SPACES, *_names("")})
+        return find, lambda: sorted({*own, *SPACES, *names_of("")})
 
 
-def _full_names(space: str, name: str) -> tuple[str, ...]:
+def full_names(space: str, name: str) -> tuple[str, ...]:
     """What an operator that is `name` in `space` may be registered as."""
     if space in ("", "_internal", "op"):
         return (name,)
@@ -72,6 +72,7 @@ def _full_names(space: str, name: str) -> tuple[str, ...]:
     return (f"_{space}_{name}", *further.get(space, ()))
 
 
-def _names(space: str) -> list[str]:
+def names_of(space: str) -> list[str]:
+    """The names that registered operators have in `space`."""
     at = "" if space == "op" else space
     return [short for full in registry.names() for there, short in (home(full),) if there == at]
