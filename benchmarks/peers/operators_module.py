@@ -15,11 +15,13 @@ mx = importlib.import_module(sys.argv[1])
 def setup(row: str, train: bool) -> tuple[Step, Step, dict[str, Any]]:
     """The operator's function, and with `train` its gradients."""
     named: dict[str, Any] = {"nd": mx.nd}
+    marked = []
     for name, values in arrays(row).items():
         dtype = "uint8" if name == "photo" else "float32"
         named[name] = mx.nd.array(values, dtype=dtype)
         if train and name in ARRAYS:
             named[name].attach_grad()
+            marked.append(named[name])
     code = compile(ROWS[row][0], row, "eval")
 
     def forward() -> None:  # waits: a pending result that is dropped is never computed
@@ -31,6 +33,8 @@ def setup(row: str, train: bool) -> tuple[Step, Step, dict[str, Any]]:
         with mx.autograd.record():
             result = eval(code, named)
         result.backward()
+        for each in marked:
+            each.grad.wait_to_read()
 
     forward()
     mx.nd.waitall()
