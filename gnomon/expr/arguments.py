@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args,
 
 import numpy as np
 
-from gnomon.base import GnomonError, complaint
+from gnomon.base import GnomonError, complaint, nearest
 from gnomon.expr import node
 from gnomon.expr.node import Expr
 
@@ -112,8 +112,11 @@ def wrong(function: Callable[..., Any], args: Iterable[Any], kwargs: dict[str, A
     signature = inspect.signature(function)
     try:
         given = signature.bind(*args, **kwargs).arguments
-    except TypeError:
-        return None  # Python's own sentence names what is missing
+    except TypeError as error:
+        unknown = next((k for k in kwargs if k not in signature.parameters), None)
+        if unknown is None:
+            return None  # Python's own sentence names what is missing
+        return f"{function.__name__}: {error}{nearest(unknown, signature.parameters)}"
     for name, value in given.items():
         parameter = signature.parameters[name]
         hint = meaning(function, parameter.annotation)

@@ -31,6 +31,7 @@ from gnomon.expr.pattern import Pattern
 from gnomon.expr.refused import without
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Number, Term, compute_dtype
+from gnomon.expr.ufunc import scalar_function
 from gnomon.expr.walk import brief, fits_any, tree
 from gnomon.record import Frozen, put
 from gnomon.shape import row_major
@@ -55,7 +56,6 @@ class Expr(Frozen):
 
     __slots__ = ("__weakref__", "dtype", "exp_type", "pattern", "shape")
     __hash__ = object.__hash__  # two nodes never have one: sets and dictionaries go by identity
-    __array_ufunc__ = None  # NumPy's scalars and arrays leave arithmetic with expressions to these
     kind: ClassVar[int] = CHAINER
     shape: Shape
     dtype: DType
@@ -87,6 +87,9 @@ class Expr(Frozen):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         raise TypeError(f"{self!r} is an expression, no array: store it into a tensor first")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return scalar_function(ufunc, method, kwargs)(*inputs)
 
     @property
     def ndim(self) -> int:
