@@ -18,7 +18,6 @@ PAGE = "docs/differences.md, 'Not there yet'"
 _ARRAYS = "interface in the manner of NumPy (np, npx)"
 # MXNet's modules that are no names in the table below, or not there as a whole -> what they are
 MODULES = {
-    "contrib.amp": "mixed precision",
     "contrib.onnx": "ONNX reader and writer",
     "contrib.quantization": "quantization",
     "contrib.svrg_optimization": "SVRG optimization",

@@ -1,4 +1,4 @@
-"""Modules beside the core: texts, the first autograd, a logger of metrics, an iterator of batches.
+"""Modules beside the core: mixed precision, texts, the first autograd, loggers, iterators.
 
 >>> import gnomon as mx
 >>> mx.contrib.text.vocab.Vocabulary().idx_to_token
@@ -10,7 +10,7 @@ from typing import Any
 from gnomon.absent import refuse as _refuse
 from gnomon.lock import load_module as _load_module
 
-_MODULES = "autograd io ndarray symbol tensorboard text".split()
+_MODULES = "amp autograd io ndarray symbol tensorboard text".split()
 
 _SHORT = {"nd": "ndarray", "sym": "symbol"}
 

@@ -101,6 +101,8 @@ class Trainer:
             self._scale = float(optimizer.rescale_grad)
         self._optimizer = opt.create(optimizer, **given)
         self._name_params()
+        self._amp_loss_scaler: Any = None  # of mixed precision, and the scale without it
+        self._amp_original_scale = self._scale
         self._wanted_store = kvstore
         self._compression = compression_params
         self._wanted_update = update_on_kvstore
@@ -146,8 +148,28 @@ class Trainer:
         self._optimizer.rescale_grad = self._scale / batch_size
         self._prepare()
         self._check_fresh(ignore_stale_grad)
+        if self._updates_on_store and self._overflows():
+            return
         self._allreduce()
         self._update(ignore_stale_grad)
+
+    def _overflows(self) -> bool:
+        """Whether gradients of a scaled loss are not finite: then they count as used.
+
+        Raises:
+            GnomonError: processes decide that apart, where a store updates weights.
+        """
+        if self._amp_loss_scaler is None:
+            return False
+        if self._updates_on_store and self._store.num_workers > 1:
+            raise GnomonError(
+                "Trainer.step: a loss scaled by amp needs update_on_kvstore=False where processes "
+                "share a store: each of them has to see the summed gradients"
+            )
+        found = bool(self._amp_loss_scaler.has_overflow(self._params))
+        if found:
+            self._stepped = passes.count
+        return found
 
     def allreduce_grads(self) -> None:
         """Sum gradients over contexts alone; `update` does the rest.
@@ -215,6 +237,8 @@ class Trainer:
 
     def _update(self, ignore_stale: bool) -> None:
         """Update weights on each context, where the store does not; all gradients are old now."""
+        if not self._updates_on_store and self._overflows():
+            return
         for number, replica in enumerate(self._layout):
             if not self._updates_on_store:
                 part = self._fresh(replica) if ignore_stale else replica

@@ -20,7 +20,7 @@ from gnomon.ndarray.mode import mode
 from gnomon.ndarray.numbers import home_of, word
 from gnomon.ndarray.trace import SMALL, of_inputs_alone
 from gnomon.ndarray.window import here
-from gnomon.ops import registry
+from gnomon.ops import precision, registry
 
 
 class Applied:
@@ -58,6 +58,8 @@ class Applied:
 
     def _learn(self, key: tuple[Any, ...], arrays: tuple[Any, ...], out: Any) -> None:
         """Be quick from now on for operands like these, to which it was just applied."""
+        if precision.current is not None:  # which casts them first
+            return
         if out is None and self._home.kind.rules.get(tuple([x._layout for x in arrays])):
             if self._join is None and len(arrays) <= 2 and not self._home.fields:
                 self._join = joining(self._home.kind.rules, self._home.kind.rules)

@@ -25,8 +25,10 @@ from gnomon.ndarray.kept import RECIPES
 from gnomon.ndarray.layout import Layout, dense
 from gnomon.ndarray.mode import mode
 from gnomon.ndarray.numbers import Home, home_of, keep_alone, probed, word
+from gnomon.ndarray.precise import adapted
 from gnomon.ndarray.recipe import Alike, Dest, Draws, NotShared, Recipe, Work, dispatch
 from gnomon.ndarray.tape import record
+from gnomon.ops import precision
 from gnomon.record import put
 from gnomon.resource import generator
 
@@ -52,6 +54,8 @@ def invoke(
     """
     try:
         given = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
+        if precision.current is not None and given is None:
+            op, inputs = adapted(precision.current, op, inputs, invoke)
         tapes = mode.recording and any(x._tape is not None for x in inputs)
         if given is not None:
             check_writes(op, given, inputs if tapes else ())

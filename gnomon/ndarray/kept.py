@@ -40,6 +40,12 @@ class Kept:
                 before.pop(gone, None)
         table[key] = value
 
+    def forget(self) -> None:
+        """Drop every entry."""
+        for table, key in self._entries:
+            table.pop(key, None)
+        self._entries.clear()
+
 
 #: recipes, 6 KB each
 RECIPES = Kept(8192)

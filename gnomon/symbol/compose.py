@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gnomon.attribute import AttrScope
 from gnomon.base import ParamError, complaint, nearest
+from gnomon.dtype import DType
 from gnomon.graph.legacy import hidden_key, initial
 from gnomon.graph.node import Entry, Graph, Node, rebuilt
 from gnomon.name import NameManager
+from gnomon.ops import precision, registry
 from gnomon.ops.op import Op
+
+_LOG = logging.getLogger("gnomon")
 
 
 def make(
@@ -42,7 +47,31 @@ def make(
     attrs.update((hidden_key(k), str(v)) for k, v in params.items() if k not in given)
     attrs.update(attributes(cls.name, {k: v for k, v in users.items() if k not in given}))
     name = NameManager.current.get(name, hint.lower())
-    return Node(op, name, _filled(op, name, attrs, inputs, named), attrs)
+    entries = _filled(op, name, attrs, inputs, named)
+    if precision.current is not None:
+        entries = _cast(precision.current, op, entries)
+    return Node(op, name, entries, attrs)
+
+
+def _cast(now: precision.Precision, op: Op, entries: list[Entry]) -> list[Entry]:
+    """Inputs cast to what mixed precision wants; states stay as they are."""
+    if now.loss_scale is not None and type(op) in now.losses:
+        _LOG.warning("%s: dynamic loss scaling does not reach losses of symbols", op.name)
+    rule, count = now.rule(op), len(op.arguments())
+    if rule is None or count == 0 or (rule == precision.WIDEST and count == 1):
+        return entries
+    arguments, states = entries[:count], entries[count:]
+    if rule == precision.WIDEST:
+        node = _named("amp_multicast", arguments, num_outputs=str(count))
+        return [*node.entries(), *states]
+    assert isinstance(rule, DType)
+    return [*(_named("amp_cast", [e], dtype=rule.name).entries()[0] for e in arguments), *states]
+
+
+def _named(name: str, inputs: Sequence[Entry], **attrs: str) -> Node:
+    """A node of the operator `name`, called so with a number behind."""
+    op = registry.find(name).parse(attrs)
+    return Node(op, NameManager.current.get(None, name), inputs, attrs)
 
 
 def is_attribute(key: str) -> bool:
