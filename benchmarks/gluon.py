@@ -71,7 +71,7 @@ def least(step: Callable[[], object]) -> float:
 def cost() -> None:
     """Print what Python costs in forward, in forward and backward, and in a whole step."""
     mx = importlib.import_module("gnomon")
-    watch = importlib.import_module("gnomon.runtime.program").watch
+    watch = importlib.import_module("gnomon.runtime.execution.program").watch
     net = mx.gluon.nn.HybridSequential()
     net.add(*(mx.gluon.nn.Dense(8, activation="relu", in_units=8) for _ in range(20)))
     net.initialize()

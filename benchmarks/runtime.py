@@ -19,10 +19,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import numpy as np
 
 from gnomon import config
-from gnomon.runtime import blas, dnn, gemm, jit, pool, threads
-from gnomon.runtime.native import Block, function, pointer
-from gnomon.runtime.product import product
-from gnomon.runtime.program import Program, Step
+from gnomon.runtime.compiler import jit
+from gnomon.runtime.devices import pool
+from gnomon.runtime.execution import threads
+from gnomon.runtime.execution.program import Program, Step
+from gnomon.runtime.ffi import Block, function, pointer
+from gnomon.runtime.libraries import blas, dnn, gemm
+from gnomon.runtime.libraries.product import product
 
 CODE = """
 declare void @gnomon_parallel(ptr, ptr, i64)

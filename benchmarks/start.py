@@ -103,7 +103,7 @@ def microseconds(line: Callable[[], None], seconds: float = 0.01) -> float:
 def bench_statements(folder: str, rounds: int) -> None:
     print("microseconds of a line on ten elements: gnomon, NumPy, ratio")
     for name, (ours, theirs) in {**elementwise(), **others()}.items():
-        for _ in range(50):  # known, and its operators native code: see runtime/quick.py
+        for _ in range(50):  # known, and its operators native code (call_cache.py)
             ours()
         turns = [(microseconds(ours), microseconds(theirs)) for _ in range(rounds)]
         mine, numpys, ratio = (

@@ -24,10 +24,10 @@ import measure
 from peers.protocol import Peer, start
 
 from gnomon.expr.node import Buffer
-from gnomon.runtime import stream
-from gnomon.runtime.pool import allocate
-from gnomon.runtime.prepare import Store, prepare
-from gnomon.runtime.program import Program
+from gnomon.runtime.devices.pool import allocate
+from gnomon.runtime.execution import stream
+from gnomon.runtime.execution.program import Program
+from gnomon.runtime.statements.prepare import Store, prepare
 
 WORKER = Path(__file__).parent / "peers" / "stream_work.py"
 CONTENDERS = {"gnomon": "gnomon", "off": "off", "MXNet": "mxnet"}

@@ -16,7 +16,9 @@ import numpy as np
 
 from gnomon import __version__, config, shadow
 from gnomon.dtype import float32
-from gnomon.runtime import blas, dnn, jit, threads
+from gnomon.runtime.compiler import jit
+from gnomon.runtime.execution import threads
+from gnomon.runtime.libraries import blas, dnn
 
 GOOD, POOR, BAD = "ok", "--", "!!"
 Finding = tuple[str, str]

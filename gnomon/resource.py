@@ -23,7 +23,7 @@ from gnomon.dtype import DType
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
 from gnomon.lock import exclusive
-from gnomon.runtime import pool
+from gnomon.runtime.devices import pool
 from gnomon.shape import prod
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from typing import Any
 from gnomon import config, symbol
 from gnomon.base import GnomonError
 from gnomon.context import cpu
-from gnomon.runtime.objects import COUNTS
+from gnomon.runtime.compiler.objects import COUNTS
 
 Shapes = Mapping[str, tuple[int, ...]]
 

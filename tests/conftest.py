@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 from gnomon.ndarray import window
-from gnomon.runtime.dnn.library import why_not
+from gnomon.runtime.libraries.dnn.library import why_not
 
 # run by hand, as they need MXNet, and programs for `gnomon run`
 collect_ignore_glob = ["**/make*.py", "programs/*"]

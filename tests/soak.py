@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import gnomon as mx
 from gnomon import shadow
-from gnomon.runtime import pool
+from gnomon.runtime.devices import pool
 
 SLACK = 8 << 20  # bytes
 ROWS = 30

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from gnomon.engine import Engine, ThreadedEngine
-from gnomon.runtime import jit, program, stream
-from gnomon.runtime.native import Block
+from gnomon.runtime.compiler import jit
+from gnomon.runtime.execution import program, stream
+from gnomon.runtime.execution.program import Program, Status, Step
+from gnomon.runtime.execution.stream import Turn
+from gnomon.runtime.ffi import Block
 from gnomon.runtime.once import once
-from gnomon.runtime.program import Program, Status, Step
-from gnomon.runtime.stream import Turn
 
 _SLOW = """
 declare i32 @clock_gettime(i32, ptr)
@@ -78,7 +79,7 @@ def all_behind(patch: pytest.MonkeyPatch) -> Iterator[None]:
     """A scope in which all native work that is pushed goes to the stream."""
     with patch.context() as scope:
         scope.setattr(program, "is_long", lambda work, seconds: True)
-        scope.setattr("gnomon.runtime.template.is_long", lambda work, seconds: True)
+        scope.setattr("gnomon.runtime.kernels.template.is_long", lambda work, seconds: True)
         scope.setattr(ThreadedEngine, "struck", _refused)
         scope.setattr(ThreadedEngine, "run_brief", _refused)
         yield

@@ -140,6 +140,24 @@ def _why_not(
     return f"imports {target} of rank {other}: only lower ranks" if other > rank else None
 
 
+def room_breaches(sources: list[Source], rooms: Mapping[str, str]) -> Iterator[Breach]:
+    """Imports of a later room of the same folder, and files of a folder with rooms in none."""
+    modules = module_names(sources)
+    for source in sources:
+        _, top, *inner = *source.module.split("."), ""
+        order = rooms.get(top, "").split()
+        if not order or not inner[0]:
+            continue
+        if inner[0] not in order:
+            yield source.breach(1, inner[0], f"{inner[0]!r} is no room of {top}: enter it in ROOMS")
+            continue
+        for used in imports(source, modules):
+            _, other, *rest = *used.target.split("."), ""
+            if other == top and rest[0] in order and order.index(rest[0]) > order.index(inner[0]):
+                message = f"{inner[0]!r} imports {used.target} of {rest[0]!r}"
+                yield source.breach(used.line, used.target, f"{message}: only rooms before it")
+
+
 def cycle_breaches(sources: list[Source]) -> Iterator[Breach]:
     """Import cycles between files; imports for types alone make none."""
     modules = module_names(sources)

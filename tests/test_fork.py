@@ -19,7 +19,8 @@ import pytest
 
 import gnomon as mx
 from gnomon import engine, shadow
-from gnomon.runtime import pool, threads
+from gnomon.runtime.devices import pool
+from gnomon.runtime.execution import threads
 from gnomon.shadow import Tensor, TensorContainer, fn
 
 SECONDS = 60  # a hang is a failure, not a wait

@@ -19,7 +19,7 @@ from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, Unknown
 from gnomon.context import Context, cpu, gpu
 from gnomon.record import record
 from gnomon.registry import Registry
-from gnomon.runtime import pool
+from gnomon.runtime.devices import pool
 
 FLAGS = {
     "float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4, "int8": 5, "int64": 6,

@@ -17,7 +17,7 @@ from gnomon.base import GnomonError, ParamError
 from gnomon.profiler import control
 from gnomon.profiler.record import Count, Record, Span, Stretch
 from gnomon.profiler.trace import trace
-from gnomon.runtime import stream
+from gnomon.runtime.execution import stream
 
 
 @pytest.fixture(autouse=True)

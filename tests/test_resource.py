@@ -11,7 +11,7 @@ from gnomon import cpu, engine, resource
 from gnomon.base import ParamError, ShapeError
 from gnomon.dtype import float64
 from gnomon.resource import ResourceRequest, request
-from gnomon.runtime import pool
+from gnomon.runtime.devices import pool
 
 
 def test_scratch_memory_never_costs_more_than_the_largest_request():

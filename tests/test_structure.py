@@ -39,15 +39,22 @@ RANKS = {
     for name in names.split()
 }
 
+# rooms of a folder: a file imports only from its own room and from those before it
+ROOMS = {
+    "runtime": "once ffi cpu_caches compiler devices execution kernels libraries statements "
+    "features",
+}
+
 FILE, FUNCTION, NESTING, COLUMNS = 500, 60, 3, 100
 
 # (rule, file, what the breach is about) -> why the rule gives way there
 EXCEPTIONS: dict[tuple[str, str, str], str] = {
     ("llvm", f"gnomon/{place}.py", "llvm"): why
     for why, places in {
-        "not yet a native function": "runtime/beside runtime/blas_code "
-        "runtime/dnn/stage runtime/program runtime/thread_code "
-        "runtime/tile_code",
+        "not yet a native function": "runtime/execution/parallel_chains "
+        "runtime/execution/program runtime/execution/thread_code runtime/execution/stream_code "
+        "runtime/execution/stream_threads runtime/libraries/blas_code "
+        "runtime/libraries/dnn/stage runtime/libraries/tile_code",
         "waits without Python's lock, which native functions hold": "kvstore/wait_code",
         "the engine's own, which another engine replaces": "engine/entry_code engine/operator_code "
         "engine/push_code engine/strike_code engine/surely engine/work_code",
@@ -64,6 +71,7 @@ EXAMPLES = Path(__file__).name  # holds bad examples on purpose
 PACKAGE_RULES = {
     "rank": partial(structure.rank_breaches, ranks=RANKS),
     "cycle": structure.cycle_breaches,
+    "room": partial(structure.room_breaches, rooms=ROOMS),
 }
 FILE_RULES = {
     "file": partial(structure.length_breaches, cap=FILE),
@@ -207,6 +215,16 @@ def test_importing_for_types_makes_no_cycle():
         ops__b="if TYPE_CHECKING:\n    from gnomon.ops.a import x",
     )
     assert not lines(structure.cycle_breaches(sources))
+
+
+@pytest.mark.parametrize("way", ["from gnomon.ops.high.b import x", "import gnomon.ops.high.b"])
+def test_an_import_of_a_later_room_is_found(way):
+    sources = package(ops__low__a=way, ops__high__b="import gnomon.ops.low.a", ops__other__c="")
+    found = lines(structure.room_breaches(sources, {"ops": "low high"}))
+    assert found == [
+        "gnomon/ops/low/a.py:1: 'low' imports gnomon.ops.high.b of 'high': only rooms before it",
+        "gnomon/ops/other/c.py:1: 'other' is no room of ops: enter it in ROOMS",
+    ]
 
 
 def one(rule: str, text: str, path: str = "gnomon/ops/relu.py") -> list[str]:

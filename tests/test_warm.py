@@ -11,7 +11,7 @@ from gnomon import cli, config, sym
 RUN = """
 import sys
 from gnomon import cpu, sym
-from gnomon.runtime.objects import COUNTS
+from gnomon.runtime.compiler.objects import COUNTS
 bound = sym.load(sys.argv[1]).simple_bind(cpu(), grad_req=sys.argv[2], data=(2, 3, 5))
 out = bound.forward(is_train=sys.argv[2] == "write")
 if sys.argv[2] == "write":

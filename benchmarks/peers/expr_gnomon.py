@@ -12,8 +12,8 @@ from protocol import Step, serve
 
 import gnomon
 from gnomon import shadow
-from gnomon.runtime.prepare import Store, prepare
-from gnomon.runtime.program import Program
+from gnomon.runtime.execution.program import Program
+from gnomon.runtime.statements.prepare import Store, prepare
 from gnomon.shadow import fn, tcast
 
 ETA, LAM, ROOT = work.ETA, work.LAM, work.ROOT_HALF

@@ -33,7 +33,8 @@ from gnomon.engine.job import BEHIND, Job
 from gnomon.engine.lifecycle import engines
 from gnomon.engine.thread import ThreadState, shut_gate
 from gnomon.engine.var import Var, job_of
-from gnomon.runtime import pool, stream
+from gnomon.runtime.devices import pool
+from gnomon.runtime.execution import stream
 
 if TYPE_CHECKING:
     from _thread import LockType

@@ -26,9 +26,9 @@ from gnomon.engine.var import NOBODY, Var
 from gnomon.engine.work_code import WORK
 from gnomon.lock import reentrant
 from gnomon.native.method import Method, bound, for_good, method_of, native_code
-from gnomon.runtime.fields import WORD, offset, readable, type_offset, words
-from gnomon.runtime.native import Block
+from gnomon.runtime.ffi import Block
 from gnomon.runtime.once import once
+from gnomon.runtime.statements.fields import WORD, offset, readable, type_offset, words
 
 #: `turns(engine, lane, state)`: see `work_code`
 Turns = Callable[[Any, Lane, ThreadState], Any]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from _thread import LockType
 
     from gnomon.context import Context
-    from gnomon.runtime.stream import Task
+    from gnomon.runtime.execution.stream import Task
 
 Function = Callable[..., Any]
 

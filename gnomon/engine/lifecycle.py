@@ -28,7 +28,7 @@ from gnomon.engine.thread import shut_gate
 from gnomon.engine.waiting import Waiting
 from gnomon.lock import around_forks
 from gnomon.record import put
-from gnomon.runtime import stream
+from gnomon.runtime.execution import stream
 
 log = logging.getLogger("gnomon.engine")
 

@@ -13,12 +13,12 @@ from gnomon.engine.strike_code import HOLDER, STRIKE, VARIABLE
 from gnomon.engine.var import Var
 from gnomon.native.method import Method, bound, native_code
 from gnomon.native.words import Words, call, native
-from gnomon.runtime import jit
-from gnomon.runtime.fields import offset, readable
-from gnomon.runtime.launch import HELD
-from gnomon.runtime.native import Block
+from gnomon.runtime.compiler import jit
+from gnomon.runtime.execution.program import Step
+from gnomon.runtime.ffi import Block
 from gnomon.runtime.once import once
-from gnomon.runtime.program import Step
+from gnomon.runtime.statements.fields import offset, readable
+from gnomon.runtime.statements.launch import HELD
 
 #: `strike(read, written, integers, holders)`: whether it was done; see `strike_code`
 Strike = Callable[[list[Var], list[Var], list[int], list[object]], bool]

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 
 from gnomon import engine
 from gnomon.context import Context
-from gnomon.runtime import pool
-from gnomon.runtime.dnn import share_workspace
-from gnomon.runtime.program import Step
+from gnomon.runtime.devices import pool
+from gnomon.runtime.execution.program import Step
+from gnomon.runtime.libraries.dnn import share_workspace
 
 
 class Room:

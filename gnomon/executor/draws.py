@@ -16,7 +16,7 @@ from gnomon.dtype import DType
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
 from gnomon.resource import generator
-from gnomon.runtime.stream import Pair
+from gnomon.runtime.execution.stream import Pair
 from gnomon.shape import prod
 
 Positions = list[tuple[int, int]]

@@ -20,10 +20,10 @@ from gnomon.expr.node import Buffer
 from gnomon.lock import reentrant
 from gnomon.ndarray.core import Array
 from gnomon.record import put
-from gnomon.runtime.prepare import Store, prepare
-from gnomon.runtime.program import Done, Step
-from gnomon.runtime.stream import Pair, Task
-from gnomon.runtime.template import Template
+from gnomon.runtime.execution.program import Done, Step
+from gnomon.runtime.execution.stream import Pair, Task
+from gnomon.runtime.kernels.template import Template
+from gnomon.runtime.statements.prepare import Store, prepare
 
 
 class Load:

@@ -46,7 +46,8 @@ from gnomon.graph.task import (
 )
 from gnomon.ops.create import full
 from gnomon.plan.cut import reach
-from gnomon.runtime import calls, threads
+from gnomon.runtime.execution import threads
+from gnomon.runtime.libraries import calls
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]

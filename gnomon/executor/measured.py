@@ -20,10 +20,10 @@ from gnomon.executor.run import Run
 from gnomon.expr import call
 from gnomon.expr.node import Buffer
 from gnomon.graph.task import Task
-from gnomon.runtime.look import explain
-from gnomon.runtime.prepare import Store, prepare
-from gnomon.runtime.program import Program, Timing
-from gnomon.runtime.scratch import temporary
+from gnomon.runtime.execution.program import Program, Timing
+from gnomon.runtime.kernels.scratch import temporary
+from gnomon.runtime.statements.inspect import explain
+from gnomon.runtime.statements.prepare import Store, prepare
 
 TIMES = 3  # the least of so many runs counts
 COPIED = 1 << 24  # floats of the copy that tells the bandwidth: more than caches hold

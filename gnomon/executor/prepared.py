@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from gnomon.engine import Var
 from gnomon.executor import arrays
-from gnomon.runtime.program import Program
-from gnomon.runtime.stream import Pair
+from gnomon.runtime.execution.program import Program
+from gnomon.runtime.execution.stream import Pair
 
 
 class Prepared:

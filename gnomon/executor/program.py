@@ -24,13 +24,13 @@ from gnomon.expr.node import Buffer, cast, set_address
 from gnomon.graph.node import Entry
 from gnomon.graph.task import Task
 from gnomon.plan.statement import Store
-from gnomon.runtime import pool
-from gnomon.runtime.again import Again
-from gnomon.runtime.beside import beside
-from gnomon.runtime.prepare import prepare
-from gnomon.runtime.program import Program, Step
-from gnomon.runtime.progress import PROGRESS
-from gnomon.runtime.template import blocks_of
+from gnomon.runtime.compiler.progress import PROGRESS
+from gnomon.runtime.devices import pool
+from gnomon.runtime.execution.parallel_chains import parallel_chains
+from gnomon.runtime.execution.program import Program, Step
+from gnomon.runtime.kernels.again import Again
+from gnomon.runtime.kernels.template import blocks_of
+from gnomon.runtime.statements.prepare import prepare
 
 #: words of a block, which of them, and how much what it holds lies behind an address
 Slot = tuple[Any, int, int]
@@ -86,7 +86,7 @@ class Builder:
         tasks = self.layout.tasks[part]
         on_data = not all(task.is_expression for task in tasks)
         if on_data and not apart and len(self.layout.lanes) > 1:
-            return self._beside(tasks, name)
+            return self._in_parallel(tasks, name)
         numbered = list(enumerate(tasks))
         runs = groupby(numbered, key=lambda kt: (kt[1].is_expression, kt[0] if apart else -1))
         groups = ([task for _, task in group] for _, group in runs)
@@ -97,7 +97,7 @@ class Builder:
         tasks = self.layout.prepare
         return self._native(tasks, "prepare parameters") if tasks else None
 
-    def _beside(self, tasks: Sequence[Task], name: str) -> tuple[Segment, ...]:
+    def _in_parallel(self, tasks: Sequence[Task], name: str) -> tuple[Segment, ...]:
         """Segments of one context each, which wait for what they need alone."""
         layout, segments, parts = self.layout, list[Segment](), list[Part]()
         runs = groupby(tasks, key=lambda t: (t.is_expression, layout.place_of(t)))
@@ -133,7 +133,7 @@ class Builder:
             if task in regions:
                 chains = [[s for t in chain for s in self.steps(t)] for chain in regions[task]]
                 names = (chain[0].name for chain in regions[task])
-                yield beside(filter(None, chains), " | ".join(names))
+                yield parallel_chains(filter(None, chains), " | ".join(names))
             elif task not in inside:
                 yield from self.steps(task)
 

@@ -15,8 +15,8 @@ from gnomon.engine import Var
 from gnomon.executor import arrays
 from gnomon.executor.inputs import Give, Input, Load, own
 from gnomon.executor.program import Slot
-from gnomon.runtime.program import Done, Program, Step
-from gnomon.runtime.stream import Pair, Task, place_of
+from gnomon.runtime.execution.program import Done, Program, Step
+from gnomon.runtime.execution.stream import Pair, Task, place_of
 
 BRIEF = 3_000_000  # work (see `kernel.GRAIN`) for which others may well wait: some 100 us
 KEPT = 8  # programs of a pass: with and without a batch, and for each of a few updates

@@ -37,7 +37,7 @@ from gnomon.executor.round import (
     loadable,
 )
 from gnomon.expr.node import Buffer
-from gnomon.runtime.stream import Turn
+from gnomon.runtime.execution.stream import Turn
 
 Vars = Mapping[int, Var]
 

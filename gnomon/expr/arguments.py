@@ -37,7 +37,7 @@ _WORDS: dict[Any, str] = {
 
 
 class Memory:
-    """What functions made of their arguments before: nothing, until `runtime/quick.py` knows.
+    """What functions made of their arguments before: nothing, until `call_cache.py` knows.
 
     Where some were given by name, a tuple of `NAMED` and the names stands before their values.
     """

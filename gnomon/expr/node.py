@@ -39,7 +39,8 @@ from gnomon.shape import row_major
 Shape: TypeAlias = tuple[int, ...]
 Operand: TypeAlias = "Expr | Number"
 RVALUE, MAPPER, CHAINER, COMPLEX = 0, 1, 3, 7
-# how later stages print an expression: entered by `gnomon.runtime.look`, which knows them
+# how later stages print an expression: entered by `gnomon.runtime.statements.inspect`, which knows
+# them
 STAGES: dict[str, Callable[[Any], str]] = {}
 # what `.T` means: entered by `gnomon.expr.ext.transpose`, which builds on this page
 TURN: dict[str, Callable[[Any], Any]] = {}
@@ -134,7 +135,7 @@ class Expr(Frozen):
     def _map(self, fn: ScalarFn, args: Sequence[Operand]) -> Map:
         return map_over(fn, args)
 
-    # each runs once for each pair of patterns: see `runtime/quick_code.py`
+    # each runs once for each pair of patterns: see `runtime/statements/call_cache_code.py`
 
     def __add__(self, other: Operand) -> Expr:
         return map_over(SCALAR["add"], (self, other))

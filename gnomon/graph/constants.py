@@ -14,8 +14,8 @@ from gnomon.expr.node import Buffer, Expr
 from gnomon.graph.laid import Laid, Rewriter, is_map, is_pure
 from gnomon.graph.node import Entry, Node
 from gnomon.ops.op import Op, describe
-from gnomon.runtime.prepare import Store, prepare
-from gnomon.runtime.scratch import temporary
+from gnomon.runtime.kernels.scratch import temporary
+from gnomon.runtime.statements.prepare import Store, prepare
 
 SMALL = 4096  # bytes of a result that is always kept: no reader notices them
 

@@ -12,9 +12,9 @@ from gnomon.expr.composite import Call
 from gnomon.expr.node import Expr
 from gnomon.expr.walk import postorder
 from gnomon.graph.form import Form
-from gnomon.runtime import dnn, neural
-from gnomon.runtime.kernel import GRAIN
-from gnomon.runtime.program import estimated
+from gnomon.runtime.execution.program import estimated
+from gnomon.runtime.kernels.kernel import GRAIN
+from gnomon.runtime.libraries import dnn, neural
 from gnomon.shape import prod
 
 PRODUCT = 400_000  # multiply-adds of a matrix product below which another thread does not pay

@@ -14,7 +14,7 @@ from gnomon.graph.node import Entry, Node
 from gnomon.ops.nn.rnn import RNN, Place
 from gnomon.ops.op import describe
 from gnomon.ops.param import param
-from gnomon.runtime import recurrent, tile
+from gnomon.runtime.libraries import recurrent, tile
 
 PACKED = ("w_in", "w_hid")
 

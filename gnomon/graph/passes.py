@@ -12,7 +12,7 @@ from gnomon.graph.laid import Laid, Purpose
 from gnomon.graph.pack_weights import pack_weights
 from gnomon.graph.show import show, told
 from gnomon.graph.simplify import simplify
-from gnomon.runtime import dnn
+from gnomon.runtime.libraries import dnn
 
 Step = Callable[[Laid, Purpose], Laid]
 

@@ -14,7 +14,7 @@ from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.ext.transpose import transpose
 from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.ndarray.batch import Batch
-from gnomon.runtime.prepare import Store
+from gnomon.runtime.statements.prepare import Store
 
 
 class Normalizer:

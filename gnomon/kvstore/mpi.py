@@ -13,8 +13,8 @@ from typing import Any
 
 from gnomon.base import GnomonError
 from gnomon.kvstore import wait_code
-from gnomon.runtime import objects
-from gnomon.runtime.native import Block, function, pointer, symbol
+from gnomon.runtime.compiler import objects
+from gnomon.runtime.ffi import Block, function, pointer, symbol
 
 _PR_SET_TIMERSLACK = 29
 

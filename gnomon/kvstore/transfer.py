@@ -10,7 +10,7 @@ from typing import Any
 
 from gnomon.expr.node import Buffer, cast
 from gnomon.ndarray.batch import Batch, flat
-from gnomon.runtime.prepare import Store
+from gnomon.runtime.statements.prepare import Store
 
 KEPT = 256
 _batches: dict[Any, Batch] = {}

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple, NoReturn
 from gnomon import config
 from gnomon.base import GnomonError
 from gnomon.kvstore.mpi import Native, beats
-from gnomon.runtime.native import Block
+from gnomon.runtime.ffi import Block
 
 JOIN_SECONDS = 30.0  # for all connections to rank 0
 SURVEY_SECONDS = 2.0  # for all ranks to say where they are

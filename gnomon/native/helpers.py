@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gnomon.native.method import for_good, native_code
-from gnomon.runtime import fields, jit
+from gnomon.runtime.compiler import jit
 from gnomon.runtime.once import once
+from gnomon.runtime.statements import fields
 
 NAMES = ("kit.filled", "kit.fits", "kit.less", "kit.popped", "kit.spread")
 

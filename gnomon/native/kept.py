@@ -12,7 +12,7 @@ from typing import Any
 from gnomon.native.helpers import shared
 from gnomon.native.method import for_good
 from gnomon.native.words import Words
-from gnomon.runtime import fields
+from gnomon.runtime.statements import fields
 
 ALWAYS = (None, True, False, AttributeError, IndexError, TypeError, ValueError)
 

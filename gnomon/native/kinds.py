@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origi
 from gnomon.base import GnomonError
 from gnomon.native.words import Given, Ints, Reals, Words
 from gnomon.record import Frozen
-from gnomon.runtime import fields
+from gnomon.runtime.statements import fields
 
 
 class KitError(GnomonError):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from gnomon.runtime import jit, objects
+from gnomon.runtime.compiler import jit, objects
 
 T = TypeVar("T")
 _KEYWORDS, _NO_ARGUMENTS, _ARGUMENTS = 0x02, 0x04, 0x80

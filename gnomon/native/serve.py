@@ -19,8 +19,9 @@ from typing import Any
 from gnomon.lock import load_module
 from gnomon.native.kept import NoSource, addresses, symbols_of
 from gnomon.native.method import Method, bound, for_good, method_of
-from gnomon.runtime import fields, jit, key, objects
+from gnomon.runtime.compiler import jit, key, objects
 from gnomon.runtime.once import once
+from gnomon.runtime.statements import fields
 
 
 @once

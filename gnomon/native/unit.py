@@ -22,7 +22,7 @@ from gnomon.native.function import Made, make
 from gnomon.native.helpers import every
 from gnomon.native.kept import ALWAYS, NoSource, name_of, stamp
 from gnomon.native.kinds import GIVEN, PLAIN, RAW, Kind, KitError, takes_none
-from gnomon.runtime import fields
+from gnomon.runtime.statements import fields
 
 _HINTS = """!0 = !{!"branch_weights", i32 1, i32 4000}
 !1 = distinct !{!1, !2}

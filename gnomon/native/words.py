@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar
 
 from gnomon.lock import exclusive
 from gnomon.record import whole as whole  # noqa: PLC0414  a word of native functions
-from gnomon.runtime.native import Block
+from gnomon.runtime.ffi import Block
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

@@ -24,7 +24,7 @@ from gnomon.ndarray.mode import recording
 from gnomon.ndarray.tape import DIRECT, Bundle, Call, Leaf, Node, Output, Place, passes
 from gnomon.ops import registry
 from gnomon.record import put
-from gnomon.runtime.native import ffi, pointer
+from gnomon.runtime.ffi import ffi, pointer
 
 Dest = tuple[Any, str]  # an array, and the saver that stores into it
 _BRIEF = 1 << 12  # elements: fewer are written at once

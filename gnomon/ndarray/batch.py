@@ -14,10 +14,10 @@ from gnomon import engine
 from gnomon.expr.node import Buffer
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.layout import Layout
-from gnomon.runtime.prepare import Store, prepare
-from gnomon.runtime.program import Done, Step
-from gnomon.runtime.stream import Task
-from gnomon.runtime.template import Template
+from gnomon.runtime.execution.program import Done, Step
+from gnomon.runtime.execution.stream import Task
+from gnomon.runtime.kernels.template import Template
+from gnomon.runtime.statements.prepare import Store, prepare
 from gnomon.shape import prod
 
 #: gives groups of statements; the values of a group are all taken before any of it is stored

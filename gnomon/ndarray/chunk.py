@@ -12,7 +12,7 @@ from gnomon.native.serve import methods, served
 from gnomon.native.words import Boxed, native, new, popped, whole
 from gnomon.ndarray.layout import Layout
 from gnomon.record import put
-from gnomon.runtime import pool
+from gnomon.runtime.devices import pool
 
 GPU = Context.devstr2type["gpu"]
 

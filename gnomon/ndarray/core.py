@@ -29,7 +29,7 @@ from gnomon.ndarray.layout import Layout, dense, strided
 from gnomon.ndarray.tape import Place
 from gnomon.profiler import autostart  # noqa: F401  begins where the settings say so
 from gnomon.record import Frozen, put, put_all
-from gnomon.runtime.native import ffi, pointer
+from gnomon.runtime.ffi import ffi, pointer
 
 _BRIEF = 1 << 14  # bytes: NumPy takes longer to make a view than to copy them
 

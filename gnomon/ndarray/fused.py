@@ -17,7 +17,7 @@ from gnomon.ndarray.numbers import word
 from gnomon.ndarray.recipe import Recipe, dispatch
 from gnomon.ndarray.trace import EMPTY, Near
 from gnomon.record import put
-from gnomon.runtime.program import Done
+from gnomon.runtime.execution.program import Done
 
 
 class Storing(NamedTuple):

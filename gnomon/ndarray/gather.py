@@ -14,7 +14,7 @@ from gnomon import engine
 from gnomon.ndarray.chunk import Pooled, allocate
 from gnomon.ndarray.core import Array
 from gnomon.record import put
-from gnomon.runtime.native import ffi, pointer
+from gnomon.runtime.ffi import ffi, pointer
 
 LARGEST = 1 << 16  # bytes: work on larger arrays takes longer than their entry
 _ALONE = 2  # references to a chunk that one array holds, while they are counted

@@ -25,7 +25,7 @@ from gnomon.ndarray.settle import native_wait
 from gnomon.ndarray.trace import Rule
 from gnomon.ndarray.window import HELD, Own, Window
 from gnomon.record import Frozen, put
-from gnomon.runtime.fields import readable
+from gnomon.runtime.statements.fields import readable
 
 #: `join(own, array, other)` or `join(own, array)`: the pending result, or None
 Join = Callable[..., Any]

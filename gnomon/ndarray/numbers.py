@@ -17,7 +17,7 @@ from gnomon.expr.node import Expr, Scalar
 from gnomon.expr.walk import postorder
 from gnomon.ops.binary import WithScalar
 from gnomon.ops.update import Update
-from gnomon.runtime.kernel import bits
+from gnomon.runtime.kernels.kernel import bits
 
 _FIELDS: tuple[tuple[type, tuple[str, ...]], ...] = (
     (WithScalar, ("scalar",)),

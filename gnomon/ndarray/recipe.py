@@ -2,8 +2,8 @@
 
 A recipe is kept with its operator under the layouts of the operands, so that a second call costs a
 look-up: inference is done, the kernel compiled, and its steps take the operands' addresses as they
-come (see `runtime/template.py`). Operands that an output overlaps keep their distance in memory,
-since that decides what may be done in place.
+come (see `runtime/kernels/template.py`). Operands that an output overlaps keep their distance in
+memory, since that decides what may be done in place.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from gnomon.ndarray.core import Array
 from gnomon.ndarray.layout import Layout
 from gnomon.ndarray.numbers import Number, matched, words_of
 from gnomon.record import Frozen, put
-from gnomon.runtime.launch import address_of
-from gnomon.runtime.launch_code import DOUBLE, FLOAT
-from gnomon.runtime.prepare import Store, prepare
-from gnomon.runtime.program import Done
-from gnomon.runtime.stream import Task
-from gnomon.runtime.template import KEPT_BYTES, Copy, Template
+from gnomon.runtime.execution.program import Done
+from gnomon.runtime.execution.stream import Task
+from gnomon.runtime.kernels.template import KEPT_BYTES, Copy, Template
+from gnomon.runtime.statements.launch import address_of
+from gnomon.runtime.statements.launch_code import DOUBLE, FLOAT
+from gnomon.runtime.statements.prepare import Store, prepare
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]

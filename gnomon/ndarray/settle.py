@@ -27,8 +27,8 @@ from gnomon.ndarray.recipe import Recipe
 from gnomon.ndarray.trace import Stage
 from gnomon.ndarray.window import Window, emptied
 from gnomon.record import put
-from gnomon.runtime.launch_code import DOUBLE, FLOAT
 from gnomon.runtime.once import once
+from gnomon.runtime.statements.launch_code import DOUBLE, FLOAT
 
 LARGE = 3.0e38  # numbers beyond, and NaN, take a closer look than native code has
 _BY_PYTHON = Array.wait_to_read

@@ -15,7 +15,7 @@ from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types
 from gnomon.ops.op import op
-from gnomon.runtime.lapack import cholesky
+from gnomon.runtime.libraries.lapack import cholesky
 
 FLAT = (1,)  # the shape of a number for each matrix, where there is no batch
 

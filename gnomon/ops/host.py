@@ -33,7 +33,7 @@ from gnomon.ops.infer import Shape
 from gnomon.ops.op import Op
 from gnomon.ops.requests import check_requests, kAddTo, kNullOp
 from gnomon.resource import ResourceRequest
-from gnomon.runtime.pool import allocate
+from gnomon.runtime.devices.pool import allocate
 
 Array = np.ndarray[Any, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.expr.node import Buffer, Operand, as_expr
 from gnomon.plan.statement import Saver, Store
-from gnomon.runtime.prepare import prepare
+from gnomon.runtime.statements.prepare import prepare
 from gnomon.shadow import TBlob
 
 

@@ -19,8 +19,8 @@ from gnomon.dtype import DType, float64
 from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.ndarray.batch import Batch, flat, overlapping
 from gnomon.ndarray.layout import dense, strided
-from gnomon.runtime.prepare import Store
-from gnomon.runtime.stream import Pair
+from gnomon.runtime.execution.stream import Pair
+from gnomon.runtime.statements.prepare import Store
 
 _PLACE = attrgetter("_address")
 

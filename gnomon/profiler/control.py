@@ -23,8 +23,8 @@ from gnomon.files import replacing
 from gnomon.profiler import table
 from gnomon.profiler.record import Count, Record, Span
 from gnomon.profiler.trace import trace
-from gnomon.runtime import pool
-from gnomon.runtime.program import Program, Timing, watch
+from gnomon.runtime.devices import pool
+from gnomon.runtime.execution.program import Program, Timing, watch
 
 DEFAULTS: dict[str, Any] = {
     "filename": "profile.json",

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from gnomon.base import UnknownNameError, nearest
 from gnomon.dtype import float32
-from gnomon.runtime import blas, dnn, jit, threads
+from gnomon.runtime.compiler import jit
+from gnomon.runtime.execution import threads
+from gnomon.runtime.libraries import blas, dnn
 
 # name -> what LLVM calls the instructions
 _INSTRUCTIONS = {

@@ -18,7 +18,7 @@ from gnomon.expr.node import CHAINER, Buffer, Expr, Operand, Scalar, as_expr
 from gnomon.expr.walk import postorder
 from gnomon.plan.cut import core
 from gnomon.plan.statement import SAVERS, Saver, Store
-from gnomon.runtime.dispatch import store, store_all
+from gnomon.runtime.statements.dispatch import store, store_all
 
 saveto: Saver = "saveto"
 plusto: Saver = "plusto"

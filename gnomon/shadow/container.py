@@ -15,7 +15,7 @@ from gnomon.expr.node import Buffer, Expr, Operand, set_address
 from gnomon.expr.pattern import forget
 from gnomon.lock import reentrant
 from gnomon.record import put
-from gnomon.runtime import pool
+from gnomon.runtime.devices import pool
 from gnomon.shadow.tensor import Array, Tensor
 from gnomon.shape import prod, row_major
 

@@ -33,10 +33,10 @@ from gnomon.expr.pattern import EPOCH, NONE, pattern_of
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Store
-from gnomon.runtime.dispatch import TRACERS, tracer, tracing
-from gnomon.runtime.launch import Launch, NoLaunch, Place, Reading, Work, kind_of, tied
-from gnomon.runtime.prepare import check, in_turn, prepare
-from gnomon.runtime.program import Step
+from gnomon.runtime.execution.program import Step
+from gnomon.runtime.statements.dispatch import TRACERS, tracer, tracing
+from gnomon.runtime.statements.launch import Launch, NoLaunch, Place, Reading, Work, kind_of, tied
+from gnomon.runtime.statements.prepare import check, in_turn, prepare
 from gnomon.shadow.random import Random
 from gnomon.shadow.tensor import Tensor
 

@@ -18,8 +18,8 @@ from gnomon.expr.node import Buffer, Expr, check_expr
 from gnomon.expr.term import Term
 from gnomon.plan.statement import Store
 from gnomon.record import Frozen, put
-from gnomon.runtime import look
-from gnomon.runtime.prepare import prepare
+from gnomon.runtime.statements import inspect
+from gnomon.runtime.statements.prepare import prepare
 from gnomon.shadow.container import TensorContainer
 from gnomon.shape import prod
 
@@ -97,7 +97,7 @@ class Plan(Frozen):
         Raises:
             ParamError: `arch` is not a GPU from sm_70 on.
         """
-        return look.shown(self.exp, targets.gpu(arch).cpu)
+        return inspect.shown(self.exp, targets.gpu(arch).cpu)
 
     def assembly(self, target: str = "aarch64") -> str:
         """The assembly of the same kernels for another processor, or for a GPU.
@@ -106,7 +106,7 @@ class Plan(Frozen):
             ParamError: there is no such target; the message lists them.
         """
         targets.named(target)
-        return look.shown(self.exp, target)
+        return inspect.shown(self.exp, target)
 
     def index(self, y: int, x: int) -> tuple[int, ...]:
         """The index of an element of the expression."""

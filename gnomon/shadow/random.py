@@ -29,8 +29,8 @@ from gnomon.expr.ext.philox import Philox
 from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.expr.pattern import pattern_of
 from gnomon.lock import exclusive
-from gnomon.runtime import device as devices
-from gnomon.runtime.dispatch import tracer
+from gnomon.runtime.devices import device as devices
+from gnomon.runtime.statements.dispatch import tracer
 from gnomon.shadow.tensor import Tensor
 from gnomon.shape import prod
 

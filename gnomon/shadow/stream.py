@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gnomon.expr.arguments import explained
 from gnomon.record import Frozen, put
-from gnomon.runtime import device as devices
+from gnomon.runtime.devices import device as devices
 
 cpu, gpu = "cpu", "gpu"  # what tensors, streams and the functions below take for a device
 

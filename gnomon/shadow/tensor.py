@@ -18,9 +18,9 @@ from gnomon.expr.pattern import NONE
 from gnomon.plan.cut import reach
 from gnomon.plan.statement import Store, identity
 from gnomon.record import put
-from gnomon.runtime import device as devices
-from gnomon.runtime import look, quick
-from gnomon.runtime.quick_tensor import Handle
+from gnomon.runtime.devices import device as devices
+from gnomon.runtime.statements import call_cache, inspect
+from gnomon.runtime.statements.call_cache_tensor import Handle
 from gnomon.shadow.assign import assign, check_saver, divto, minusto, multo, plusto, saveto
 from gnomon.shadow.stream import Stream
 from gnomon.shape import Shape, prod
@@ -216,7 +216,7 @@ class Tensor(Handle):
         elif isinstance(key, tuple):
             return self._box(key)
         found = self._box((key,))
-        quick.note_view(self, key, found)
+        call_cache.note_view(self, key, found)
         return found
 
     def _box(self, keys: tuple[Key, ...]) -> Tensor:
@@ -301,10 +301,10 @@ class Tensor(Handle):
         """What would run for `self saver e`: its 'plan', 'loop', 'llvm' or 'asm'."""
         check_saver(saver)
         value = as_expr(e, self.dtype, "explain", "e")
-        return look.explain([Store(self, saver, value)], stage)
+        return inspect.explain([Store(self, saver, value)], stage)
 
 
-quick.serve(Tensor)
+call_cache.serve(Tensor)
 
 
 def inside(n: int, key: Key) -> int | range:

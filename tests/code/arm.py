@@ -16,8 +16,10 @@ from gnomon.plan.cut import reach
 from gnomon.plan.pipeline import plan
 from gnomon.plan.signature import Signature, signature_of
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime import cross, kernel, pool
-from gnomon.runtime.native import Block
+from gnomon.runtime.compiler import cross
+from gnomon.runtime.devices import pool
+from gnomon.runtime.ffi import Block
+from gnomon.runtime.kernels import kernel
 from tests.code.gpu import groups
 
 AVAILABLE = find_spec("unicorn") is not None

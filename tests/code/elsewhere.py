@@ -18,8 +18,8 @@ from gnomon.code.target import TARGETS, gpu
 from gnomon.plan.ir import Kernel
 from gnomon.plan.pipeline import plan
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime import cross
-from gnomon.runtime.kernel import divides
+from gnomon.runtime.compiler import cross
+from gnomon.runtime.kernels.kernel import divides
 from tests.code.gpu import groups
 
 ARM, GPU = TARGETS["aarch64"], gpu("sm_90")

@@ -17,8 +17,10 @@ from gnomon.code.target import gpu
 from gnomon.plan.pipeline import plan
 from gnomon.plan.signature import signature_of
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime import jit, kernel, pool
-from gnomon.runtime.prepare import pieces
+from gnomon.runtime.compiler import jit
+from gnomon.runtime.devices import pool
+from gnomon.runtime.kernels import kernel
+from gnomon.runtime.statements.prepare import pieces
 
 REGISTERS = ("tid.x", "tid.y", "ntid.x", "ntid.y", "ctaid.x", "nctaid.x")
 SUPPORT = """

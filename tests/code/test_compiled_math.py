@@ -10,7 +10,7 @@ from gnomon.code.math import RULES
 from gnomon.expr.node import Buffer
 from gnomon.expr.primitive import PRIMITIVES
 from gnomon.expr.scalar import SCALAR
-from gnomon.runtime.dispatch import store
+from gnomon.runtime.statements.dispatch import store
 from tests.code.terms import compute, ulps
 
 NAMES = {f.primitive: name for name, f in SCALAR.items() if f.primitive in RULES}

@@ -5,7 +5,7 @@ import pytest
 
 from gnomon import dtype as dt
 from gnomon.expr.node import Buffer, cast
-from gnomon.runtime.dispatch import store
+from gnomon.runtime.statements.dispatch import store
 
 INTEGERS = ("int8", "uint8", "int32", "int64", "uint16", "int16", "uint32", "uint64")
 

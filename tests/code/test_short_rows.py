@@ -6,7 +6,7 @@ import pytest
 from gnomon import dtype as dt
 from gnomon.expr.ext import reduce
 from gnomon.expr.node import Buffer
-from gnomon.runtime.dispatch import store
+from gnomon.runtime.statements.dispatch import store
 
 REDUCERS = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
 LENGTHS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129)

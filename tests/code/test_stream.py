@@ -13,8 +13,8 @@ from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.plan.pipeline import plan
 from gnomon.plan.signature import signature_of
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime import jit
-from gnomon.runtime.kernel import Kernel
+from gnomon.runtime.compiler import jit
+from gnomon.runtime.kernels.kernel import Kernel
 
 HERE = jit.host()
 PAST = "!nontemporal"

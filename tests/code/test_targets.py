@@ -30,8 +30,8 @@ from gnomon.expr.scalar import SCALAR
 from gnomon.plan.pipeline import plan
 from gnomon.plan.signature import signature_of
 from gnomon.plan.statement import SAVERS, Store, Structure
-from gnomon.runtime import cross, jit
-from gnomon.runtime.kernel import ENTRY, Kernel, divides
+from gnomon.runtime.compiler import cross, jit
+from gnomon.runtime.kernels.kernel import ENTRY, Kernel, divides
 from gnomon.shadow import Tensor, make_plan
 from tests.code import arm
 from tests.code import gpu as simulated

@@ -19,9 +19,9 @@ from streamed import Slow
 
 from gnomon import engine
 from gnomon.base import EngineError
-from gnomon.runtime import stream
-from gnomon.runtime.program import Program, Step
-from gnomon.runtime.stream import Task, Turn
+from gnomon.runtime.execution import stream
+from gnomon.runtime.execution.program import Program, Step
+from gnomon.runtime.execution.stream import Task, Turn
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,7 @@ import gnomon as mx
 from gnomon import config, engine
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError
 from gnomon.engine import NaiveEngine
-from gnomon.runtime import pool
+from gnomon.runtime.devices import pool
 
 nd, sym = mx.nd, mx.sym
 

@@ -6,7 +6,7 @@ import pytest
 import gnomon as mx
 from gnomon import config, dtype, engine
 from gnomon.executor import round as rounds
-from gnomon.runtime import tile
+from gnomon.runtime.libraries import tile
 
 sym = mx.sym
 

@@ -6,7 +6,7 @@ import pytest
 import gnomon as mx
 from gnomon import config
 from gnomon.graph import regions
-from gnomon.runtime import threads
+from gnomon.runtime.execution import threads
 
 sym = mx.sym
 

@@ -15,8 +15,9 @@ from gnomon.expr.node import Buffer, Expr, cast, set_address
 from gnomon.expr.oracle import evaluate
 from gnomon.expr.walk import postorder
 from gnomon.record import put
-from gnomon.runtime import look, pool
-from gnomon.runtime.prepare import Store, prepare
+from gnomon.runtime.devices import pool
+from gnomon.runtime.statements import inspect
+from gnomon.runtime.statements.prepare import Store, prepare
 
 MODULES = {
     m.name: importlib.import_module(f"{ext.__name__}.{m.name}")
@@ -76,7 +77,7 @@ def check(e: Expr, saver: str = "saveto") -> None:
 def test_what_a_guard_does_not_choose_is_not_read():
     src = over(np.ones((4, 6), np.float32))
     e = ext.pool(src, "max", (3,), (1,), (1,))
-    text = look.explain([Store(over(np.empty(e.shape, np.float32)), "saveto", e)], "loop")
+    text = inspect.explain([Store(over(np.empty(e.shape, np.float32)), "saveto", e)], "loop")
     assert "l0[" in text
     assert all("if (" in line for line in text.splitlines() if "l0[" in line)
 
@@ -84,7 +85,7 @@ def test_what_a_guard_does_not_choose_is_not_read():
 def test_each_part_of_what_is_put_together_has_a_loop_without_questions():
     parts = [over(np.ones((2, 3), np.float32)) for _ in range(3)]
     whole = ext.concat(parts, 0) * 2.0
-    text = look.explain([Store(over(np.empty((6, 3), np.float32)), "saveto", whole)], "loop")
+    text = inspect.explain([Store(over(np.empty((6, 3), np.float32)), "saveto", whole)], "loop")
     assert text.count("vector for i") == 3  # both axes joined
     assert " if " not in text
     assert "<" not in text
@@ -92,7 +93,7 @@ def test_each_part_of_what_is_put_together_has_a_loop_without_questions():
 
 def test_a_frame_has_loops_without_questions_and_rows_that_ask_for_columns_alone():
     framed = ext.pad(over(np.ones((2, 3), np.float32)), (1, 2), (1, 2))
-    text = look.explain([Store(over(np.empty((4, 7), np.float32)), "saveto", framed)], "loop")
+    text = inspect.explain([Store(over(np.empty((4, 7), np.float32)), "saveto", framed)], "loop")
     assert text.count("parallel") == 3  # above, beside and below
     asking = [line for line in text.splitlines() if " if " in line]
     assert len(asking) == 1

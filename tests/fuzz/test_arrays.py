@@ -24,7 +24,7 @@ def test_some_programs(first):
 @pytest.mark.timeout(4 * 3600)
 def test_a_hundred_thousand_programs(monkeypatch):
     """Compiled in haste: what is compared is what the planner makes of them."""
-    monkeypatch.setattr("gnomon.runtime.kernel.LARGE", 0)
-    monkeypatch.setattr("gnomon.runtime.kernel.HUGE", 0)
+    monkeypatch.setattr("gnomon.runtime.kernels.kernel.LARGE", 0)
+    monkeypatch.setattr("gnomon.runtime.kernels.kernel.HUGE", 0)
     found = [report for seed in range(100_000) if (report := run(seed))]
     assert not found, "\n\n".join(found[:5])

@@ -18,7 +18,7 @@ from gnomon.graph.simplify import simplify
 from gnomon.graph.task import Buffers, express, used_entries
 from gnomon.graph.verify import check
 from gnomon.ops import registry
-from gnomon.runtime import tile
+from gnomon.runtime.libraries import tile
 
 PREDICT, TRAIN = Purpose(False, False), Purpose(True, True)
 

@@ -17,7 +17,7 @@ from gnomon import config
 from gnomon.native.kinds import KitError
 from gnomon.native.serve import code_of, methods, served
 from gnomon.native.unit import Unit
-from gnomon.runtime.fields import readable
+from gnomon.runtime.statements.fields import readable
 
 
 @pytest.fixture(autouse=True)

@@ -18,8 +18,8 @@ from gnomon.ndarray.applied import applying
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.window import here
 from gnomon.record import put
-from gnomon.runtime import pool
-from gnomon.runtime.fields import readable
+from gnomon.runtime.devices import pool
+from gnomon.runtime.statements.fields import readable
 
 SHAPES = [(), (1,), (3,), (0, 2), (2, 3), (4, 40)]
 

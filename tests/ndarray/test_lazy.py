@@ -15,7 +15,7 @@ import pytest
 
 import gnomon as mx
 from gnomon import autograd, config, engine, nd
-from gnomon.runtime import pool
+from gnomon.runtime.devices import pool
 
 SHAPE = (4, 5)
 KEYS = ["[:]", "[1:]", "[:-1]", "[::-1]", "[:, 1:3]", "[2]", "[:, ::2]", "[1:3, :1]", "[..., 0]"]

@@ -10,7 +10,7 @@ import pytest
 import gnomon as mx
 from gnomon import cpu, engine, nd, random, sym
 from gnomon.base import ParamError, ShapeError
-from gnomon.runtime import threads
+from gnomon.runtime.execution import threads
 
 
 def draws():

@@ -13,7 +13,7 @@ from gnomon.base import EngineError, GnomonError, ParamError, ShapeError
 from gnomon.ndarray import applied
 from gnomon.ndarray.kept import Kept
 from gnomon.record import put
-from gnomon.runtime.fields import readable
+from gnomon.runtime.statements.fields import readable
 
 
 @pytest.fixture

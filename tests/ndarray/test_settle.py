@@ -16,8 +16,8 @@ from gnomon.base import DeviceError
 from gnomon.ndarray import settle
 from gnomon.ndarray.core import Array
 from gnomon.ndarray.window import Window, here
-from gnomon.runtime import pool
-from gnomon.runtime.fields import readable
+from gnomon.runtime.devices import pool
+from gnomon.runtime.statements.fields import readable
 
 
 def left(found, count):

@@ -7,7 +7,7 @@ import pytest
 
 from gnomon import config, engine, nd
 from gnomon.ndarray import trace, window
-from gnomon.runtime.cache import CACHE
+from gnomon.runtime.kernels.cache import CACHE
 
 ALIKE = [
     "a += b; r = nd.where(b > 0, a, a)",

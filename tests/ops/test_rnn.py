@@ -17,8 +17,9 @@ from gnomon.expr.call.rnn import panels
 from gnomon.ops import find
 from gnomon.ops.testing import check, check_storing
 from gnomon.plan.statement import Store
-from gnomon.runtime import threads, tile
-from gnomon.runtime.prepare import prepare
+from gnomon.runtime.execution import threads
+from gnomon.runtime.libraries import tile
+from gnomon.runtime.statements.prepare import prepare
 from gnomon.shadow import Tensor
 
 GOLDEN = np.load(Path(__file__).parent.parent / "golden" / "recurrent.npz")

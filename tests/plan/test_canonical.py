@@ -10,8 +10,8 @@ from gnomon.expr.layout import ANY, JOINED, UNIT, ZERO
 from gnomon.expr.node import Buffer, Cast
 from gnomon.plan.canonical import canonical
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime.cache import CACHE
-from gnomon.runtime.dispatch import store
+from gnomon.runtime.kernels.cache import CACHE
+from gnomon.runtime.statements.dispatch import store
 
 
 def leaf(x):

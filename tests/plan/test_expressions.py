@@ -16,7 +16,7 @@ from gnomon.expr.oracle import evaluate
 from gnomon.plan.pipeline import plan
 from gnomon.plan.statement import Store, Structure
 from gnomon.plan.view import views
-from gnomon.runtime.prepare import prepare
+from gnomon.runtime.statements.prepare import prepare
 
 SAVERS = {
     "saveto": lambda old, new: new,

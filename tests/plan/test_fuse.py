@@ -12,7 +12,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Buffer, Expr
 from gnomon.plan.fuse import fused
 from gnomon.plan.statement import Store
-from gnomon.runtime.prepare import in_turn, prepare
+from gnomon.runtime.statements.prepare import in_turn, prepare
 
 SAVERS = ("saveto", "plusto", "minusto", "multo")
 

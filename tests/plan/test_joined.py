@@ -10,8 +10,8 @@ from gnomon import dtype as dt
 from gnomon.expr.ext import reduce
 from gnomon.expr.node import Buffer
 from gnomon.plan.view import joined
-from gnomon.runtime.cache import CACHE
-from gnomon.runtime.dispatch import store
+from gnomon.runtime.kernels.cache import CACHE
+from gnomon.runtime.statements.dispatch import store
 
 
 def leaf(x):

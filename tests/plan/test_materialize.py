@@ -16,7 +16,7 @@ from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.oracle import evaluate
 from gnomon.plan import materialize
 from gnomon.plan.statement import Store
-from gnomon.runtime.prepare import pieces
+from gnomon.runtime.statements.prepare import pieces
 from gnomon.shape import prod
 
 N = 20

@@ -14,8 +14,8 @@ from gnomon.expr.oracle import evaluate
 from gnomon.plan.pipeline import plan
 from gnomon.plan.statement import Store, Structure
 from gnomon.plan.view import views
-from gnomon.runtime import pool
-from gnomon.runtime.prepare import prepare
+from gnomon.runtime.devices import pool
+from gnomon.runtime.statements.prepare import prepare
 from tests.plan.test_expressions import counts, over, run
 
 SHAPES = [(1, 1), (3, 7), (5, 64), (2, 300), (300, 2), (40, 131), (700, 33), (1, 9000), (9000, 1)]

@@ -15,7 +15,7 @@ from gnomon.expr.oracle import evaluate
 from gnomon.expr.scalar import SCALAR
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import SAVERS, Store
-from gnomon.runtime.prepare import prepare
+from gnomon.runtime.statements.prepare import prepare
 from gnomon.shadow import Tensor
 from tests.plan.trees import DTYPES, SHAPES, Forest
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 
-from gnomon.runtime import jit, threads
-from gnomon.runtime.native import Block
-from gnomon.runtime.program import Step
+from gnomon.runtime.compiler import jit
+from gnomon.runtime.execution import threads
+from gnomon.runtime.execution.program import Step
+from gnomon.runtime.ffi import Block
 
 # block of a task: counts, thread of each task, microseconds to doze, counts of the nested job
 CODE = """

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.runtime import dnn
+from gnomon.runtime.libraries import dnn
 
 Array = np.ndarray[Any, Any]
 

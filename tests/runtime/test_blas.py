@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnomon.base import DTypeError, ParamError
-from gnomon.runtime import blas, threads
-from gnomon.runtime.product import product
+from gnomon.runtime.execution import threads
+from gnomon.runtime.libraries import blas
+from gnomon.runtime.libraries.product import product
 
 Array = np.ndarray[Any, Any]
 TOLERANCE = {"float32": 1e-4, "float64": 1e-11}

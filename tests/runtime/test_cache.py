@@ -26,9 +26,10 @@ from gnomon.expr.reducer import REDUCERS, Reducer, from_operator
 from gnomon.expr.scalar import SCALAR
 from gnomon.plan import form
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime import disk, jit, key, objects, threads
-from gnomon.runtime.cache import Cache
-from gnomon.runtime.disk import Disk
+from gnomon.runtime.compiler import disk, jit, key, objects
+from gnomon.runtime.compiler.disk import Disk
+from gnomon.runtime.execution import threads
+from gnomon.runtime.kernels.cache import Cache
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,8 +39,8 @@ import sys
 import numpy as np
 from gnomon import shadow
 from gnomon.expr import ext, fn
-from gnomon.runtime import key, objects
-from gnomon.runtime.prepare import Store, prepare
+from gnomon.runtime.compiler import key, objects
+from gnomon.runtime.statements.prepare import Store, prepare
 
 key.sources_digest = lambda package, begun: "sources"  # whoever is editing them just now
 
@@ -406,7 +407,7 @@ def test_a_disk_that_refuses(
 def test_another_machine_or_version_has_other_names(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = key.surroundings.__wrapped__
     here = jit.host()
-    host = "gnomon.runtime.jit.host"
+    host = "gnomon.runtime.compiler.jit.host"
     changes: list[tuple[str, Any]] = [
         (host, lambda: dataclasses.replace(here, cpu="other")),
         (host, lambda: dataclasses.replace(here, features=here.features - {min(here.features)})),
@@ -414,8 +415,8 @@ def test_another_machine_or_version_has_other_names(monkeypatch: pytest.MonkeyPa
         (host, lambda: dataclasses.replace(here, triple="other")),
         ("llvmlite.__version__", llvmlite.__version__ + ".1"),
         ("llvmlite.binding.llvm_version_info", (1, 2, 3)),
-        ("gnomon.runtime.key.__version__", "0.0.0"),
-        ("gnomon.runtime.key.sources_digest", lambda package, begun: "other sources"),
+        ("gnomon.runtime.compiler.key.__version__", "0.0.0"),
+        ("gnomon.runtime.compiler.key.sources_digest", lambda package, begun: "other sources"),
     ]
     monkeypatch.setattr(key, "_begun", time.time() + 60)
     names = {fresh()}

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from gnomon.runtime.disk import Disk
+from gnomon.runtime.compiler.disk import Disk
 
 
 def test_what_was_used_longest_ago_goes(tmp_path: Path) -> None:

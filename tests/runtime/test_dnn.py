@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 
 from gnomon import config
 from gnomon.base import DeviceError, GnomonError, ParamError, ShapeError
-from gnomon.runtime import dnn, pool, threads
-from gnomon.runtime.program import Program
+from gnomon.runtime.devices import pool
+from gnomon.runtime.execution import threads
+from gnomon.runtime.execution.program import Program
+from gnomon.runtime.libraries import dnn
 
 from . import oracle
 
@@ -295,7 +297,7 @@ def test_without_libgomp() -> None:
         "    if name and 'gomp' in str(name): raise OSError('no such file')\n"
         "    return load(name, *a, **k)\n"
         "ctypes.CDLL = refuse\n"
-        "from gnomon.runtime import dnn\n"
+        "from gnomon.runtime.libraries import dnn\n"
         "assert not dnn.available(); print(dnn.why_not())\n"
         "try: dnn.convolution_forward(dnn.Convolution((1,1,3,3), (1,1,2,2)))\n"
         "except Exception as e: print(type(e).__name__, e)\n"

@@ -11,7 +11,8 @@ import pytest
 from gnomon import config
 from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, ParamError
-from gnomon.runtime import dnn, gemm, threads
+from gnomon.runtime.execution import threads
+from gnomon.runtime.libraries import dnn, gemm
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13, "bfloat16": 1e-2, "float16": 2e-3}
 SIZES = [(3, 5, 7), (64, 33, 20), (200, 300, 100), (1, 50, 60), (50, 1, 60), (17, 4, 1)]

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from gnomon.base import GnomonError
-from gnomon.runtime import jit
+from gnomon.runtime.compiler import jit
 
 ADD = "define i64 @add{n}(i64 %a) {{ %r = add i64 %a, {n}\n ret i64 %r }}"
 

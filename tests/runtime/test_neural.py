@@ -9,8 +9,8 @@ from gnomon.expr.call import conv, pool
 from gnomon.expr.diff import vjp
 from gnomon.expr.node import Buffer
 from gnomon.expr.oracle import evaluate
-from gnomon.runtime.dnn.library import available
-from gnomon.runtime.prepare import Store, prepare
+from gnomon.runtime.libraries.dnn.library import available
+from gnomon.runtime.statements.prepare import Store, prepare
 
 
 def lying(values, last):

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from gnomon import config, context
 from gnomon.base import DeviceError, ParamError, ShapeError
-from gnomon.runtime import pool
-from gnomon.runtime.cpu import Cpu
-from gnomon.runtime.null import Null
-from gnomon.runtime.pool import Pool, size_class
+from gnomon.runtime.devices import pool
+from gnomon.runtime.devices.cpu import Cpu
+from gnomon.runtime.devices.null import Null
+from gnomon.runtime.devices.pool import Pool, size_class
 
 
 @given(st.integers(0, 1 << 40))
@@ -229,7 +229,7 @@ def test_fork() -> None:
 
 def test_storage_alive_at_exit_says_nothing() -> None:
     script = (
-        "from gnomon.runtime import pool\n"
+        "from gnomon.runtime.devices import pool\n"
         "class C: pass\n"
         "c = C(); c.me = c; c.s = pool.allocate(4 << 20); keep = pool.allocate(100)\n"
         "import builtins; builtins.kept = pool.allocate(4 << 20).view('uint8', (10,))\n"

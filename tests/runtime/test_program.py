@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from gnomon.base import GnomonError
-from gnomon.runtime import jit
-from gnomon.runtime.native import Block
-from gnomon.runtime.program import Program, Status, Step
+from gnomon.runtime.compiler import jit
+from gnomon.runtime.execution.program import Program, Status, Step
+from gnomon.runtime.ffi import Block
 
 CODE = """
 declare i32 @usleep(i32)

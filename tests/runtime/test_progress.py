@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from gnomon import config
-from gnomon.runtime import progress
-from gnomon.runtime.progress import Progress
+from gnomon.runtime.compiler import progress
+from gnomon.runtime.compiler.progress import Progress
 
 
 class Terminal(io.StringIO):

@@ -8,8 +8,8 @@ from collections import OrderedDict
 import pytest
 
 from gnomon import config
-from gnomon.runtime import dispatch
-from gnomon.runtime.cache import CACHE
+from gnomon.runtime.kernels.cache import CACHE
+from gnomon.runtime.statements import dispatch
 from gnomon.shadow import TensorContainer, fn
 
 RUNGS = {2: "kernel ", 3: "\nplan:\nphase 0", 4: "\nloop:\nparallel", 5: "\nllvm:\n", 7: "\nasm:\n"}

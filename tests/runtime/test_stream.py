@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from streamed import Slow
 
-from gnomon.runtime import stream
-from gnomon.runtime.native import Block
-from gnomon.runtime.program import LONG
-from gnomon.runtime.stream import Task
+from gnomon.runtime.execution import stream
+from gnomon.runtime.execution.program import LONG
+from gnomon.runtime.execution.stream import Task
+from gnomon.runtime.ffi import Block
 
 ROOT = Path(__file__).parents[2]
 
@@ -168,7 +168,8 @@ def test_a_forked_child_has_none():
     ("variable", "value"), [("GNOMON_STREAMS", "0"), ("GNOMON_GOMP", "1")], ids=["off", "libgomp"]
 )
 def test_where_there_is_none(variable, value):
-    text = "from gnomon.runtime import stream, threads; print(stream.available(), threads.kind())"
+    text = "from gnomon.runtime.execution import stream, threads\n"
+    text += "print(stream.available(), threads.kind())"
     environment = {**os.environ, variable: value, "PYTHONPATH": str(ROOT)}
     out = subprocess.run(
         [sys.executable, "-c", text], env=environment, check=False, capture_output=True

@@ -11,9 +11,11 @@ from gnomon.dtype import float32
 from gnomon.expr import ext, fn
 from gnomon.expr.call import dot
 from gnomon.expr.node import Buffer
-from gnomon.runtime import gemm, template, threads
-from gnomon.runtime.prepare import Store, prepare
-from gnomon.runtime.template import Template
+from gnomon.runtime.execution import threads
+from gnomon.runtime.kernels import template
+from gnomon.runtime.kernels.template import Template
+from gnomon.runtime.libraries import gemm
+from gnomon.runtime.statements.prepare import Store, prepare
 
 
 def address(array):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gnomon.base import ParamError
-from gnomon.runtime import threads
+from gnomon.runtime.execution import threads
 
 from .jobs import Job
 
@@ -22,7 +22,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 KINDS = {
     "own": "",
-    "condition": "from gnomon.runtime import thread_code; thread_code._FUTEX_NUMBER.clear()",
+    "condition": "from gnomon.runtime.execution import thread_code as code\n"
+    "code._FUTEX_NUMBER.clear()",
     "libgomp": "from gnomon import config; config.set('gomp', True)",
 }
 
@@ -99,7 +100,7 @@ def test_one_thread_runs_on_the_caller() -> None:
 def test_several_python_threads_at_once(kind: str) -> None:
     body = """
         import threading
-        from gnomon.runtime import threads
+        from gnomon.runtime.execution import threads
         threads.set_num_threads(4)
         jobs = [Job(n, nested=n == 5) for n in (1, 2, 3, 5, 8, 40)]
         workers = [threading.Thread(target=job.run, args=(2000,)) for job in jobs]
@@ -116,7 +117,7 @@ def test_several_python_threads_at_once(kind: str) -> None:
 def test_sleeping_threads_wake_up(kind: str) -> None:
     body = """
         import time
-        from gnomon.runtime import threads
+        from gnomon.runtime.execution import threads
         threads.set_num_threads(3)
         good = used = 0
         for _ in range(20):
@@ -133,7 +134,7 @@ def test_sleeping_threads_wake_up(kind: str) -> None:
 def test_fork(kind: str) -> None:
     body = """
         import os, threading
-        from gnomon.runtime import threads
+        from gnomon.runtime.execution import threads
         threads.set_num_threads(3)
         background = [threading.Thread(target=Job(6).run, args=(5000,)) for _ in range(2)]
         for thread in background: thread.start()
@@ -165,7 +166,7 @@ def test_fork(kind: str) -> None:
 def test_fork_before_the_first_job() -> None:
     body = """
         import os
-        from gnomon.runtime import threads
+        from gnomon.runtime.execution import threads
         child = os.fork()
         if child == 0:
             os._exit(threads.num_threads())
@@ -200,7 +201,7 @@ def test_exit_with_a_thread_at_work(kind: str) -> None:
 def test_environment_is_honoured_and_left_alone() -> None:
     body = """
         import os
-        from gnomon.runtime import threads
+        from gnomon.runtime.execution import threads
         print(threads.num_threads(), os.environ.get("OMP_WAIT_POLICY"))
     """
     assert in_fresh_process("libgomp", body, OMP_NUM_THREADS="3") == "3 None"

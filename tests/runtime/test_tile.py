@@ -12,8 +12,9 @@ import pytest
 from gnomon import dtype as dtypes
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer
-from gnomon.runtime import gemm, threads, tile, tile_code
-from gnomon.runtime.product import product
+from gnomon.runtime.execution import threads
+from gnomon.runtime.libraries import gemm, tile, tile_code
+from gnomon.runtime.libraries.product import product
 
 Array = np.ndarray[Any, Any]
 SIZES = [(1, 1, 1), (7, 33, 20), (33, 50, 17), (6, 4, 16), (9, 97, 1), (32, 10, 64), (65, 13, 40)]

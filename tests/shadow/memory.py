@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from gnomon.runtime import pool
+from gnomon.runtime.devices import pool
 
 
 @contextmanager

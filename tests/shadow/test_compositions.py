@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gnomon.expr.oracle import evaluate
-from gnomon.runtime.prepare import Store, prepare
+from gnomon.runtime.statements.prepare import Store, prepare
 from tests.shadow.compositions import composition, memory, over
 
 SAVERS = {

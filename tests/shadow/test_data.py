@@ -16,7 +16,7 @@ from gnomon import dtype as dt
 from gnomon import shadow
 from gnomon.base import DeviceError, DTypeError, ParamError, ShapeError
 from gnomon.expr.node import Buffer
-from gnomon.runtime import pool
+from gnomon.runtime.devices import pool
 from gnomon.shadow import TBlob, Tensor, TensorContainer
 
 DTYPES = ("float32", "float64", "float16", "bfloat16", "uint8", "int8", "int32", "int64", "bool")

@@ -11,7 +11,7 @@ import pytest
 
 from gnomon import shadow
 from gnomon.base import DTypeError, FormatError, GnomonError, ParamError, ShapeError
-from gnomon.runtime import threads
+from gnomon.runtime.execution import threads
 from gnomon.shadow import Tensor, TensorContainer, red
 
 RNG = np.random.default_rng(5)

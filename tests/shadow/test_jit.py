@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gnomon import shadow
 from gnomon.base import DTypeError, ParamError, ShapeError
 from gnomon.expr.deferred import TraceError
-from gnomon.runtime import threads
+from gnomon.runtime.execution import threads
 from gnomon.shadow import Random, Tensor, TensorContainer, fn
 
 

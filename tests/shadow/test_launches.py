@@ -11,7 +11,8 @@ import pytest
 
 from gnomon import shadow
 from gnomon.base import ShapeError
-from gnomon.runtime import dispatch, threads
+from gnomon.runtime.execution import threads
+from gnomon.runtime.statements import dispatch
 from gnomon.shadow import Tensor, TensorContainer, fn
 
 

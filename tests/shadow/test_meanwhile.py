@@ -11,7 +11,7 @@ import pytest
 from gnomon import shadow
 from gnomon.base import GnomonError
 from gnomon.lock import first_use
-from gnomon.runtime import dispatch, quick
+from gnomon.runtime.statements import call_cache, dispatch
 from gnomon.shadow import TensorContainer
 
 LARGE = 300_000  # elements: whoever stores them lets other threads run
@@ -102,9 +102,9 @@ def test_a_container_without_memory_takes_some_again():
 
 def test_a_child_learns_statements_whoever_was_noting_them():
     a, b = TensorContainer((6,), init=1.0), TensorContainer((6,), init=2.0)
-    for _ in range(quick.PATIENCE + 200):
+    for _ in range(call_cache.PATIENCE + 200):
         a[:] = b + 1.0
-    with quick._writing[0], dispatch.tracing(Elsewhere()):
+    with call_cache._writing[0], dispatch.tracing(Elsewhere()):
         release, held = threading.Event(), threading.Event()
 
         def trace():

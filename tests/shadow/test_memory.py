@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gnomon import shadow
-from gnomon.runtime import threads
+from gnomon.runtime.execution import threads
 from gnomon.shadow import Random, Tensor
 from tests.shadow.memory import watched_pool
 

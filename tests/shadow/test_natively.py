@@ -15,12 +15,18 @@ from gnomon.expr.arguments import Memory
 from gnomon.expr.node import Expr
 from gnomon.expr.pattern import pattern_of
 from gnomon.expr.scalar import SCALAR, ScalarFn
-from gnomon.runtime import dispatch, launch_code, quick, quick_code, quick_tensor
-from gnomon.runtime.fields import readable
+from gnomon.runtime.statements import (
+    call_cache,
+    call_cache_code,
+    call_cache_tensor,
+    dispatch,
+    launch_code,
+)
+from gnomon.runtime.statements.fields import readable
 from gnomon.shadow import Tensor, broadcast, fn, sum_rows
 
 DTYPES = (np.float32, np.float64, np.int32)
-BINARY = [row for row in quick._OPERATORS if row[2] != "own"]
+BINARY = [row for row in call_cache._OPERATORS if row[2] != "own"]
 
 
 @pytest.fixture(autouse=True)
@@ -28,9 +34,9 @@ def installed():
     """Native code has taken over, whatever the environment says."""
     config.set("native", True)
     a, b = Tensor(np.ones(3, np.float32)), Tensor(np.ones(3, np.float32))
-    for _ in range(quick.PATIENCE + 4):
+    for _ in range(call_cache.PATIENCE + 4):
         b[:] = a + a
-    assert bool(quick._installed) is readable()
+    assert bool(call_cache._installed) is readable()
     yield
     config.reset("native")
 
@@ -67,7 +73,7 @@ def outcome(run, *given):
 def test_operators_both_ways(dtype):
     chance, known = random.Random(5), 0
     for name, function, order in [*BINARY, *BINARY, *BINARY]:
-        python = quick_code.operator(name, function, order)
+        python = call_cache_code.operator(name, function, order)
         x = tensor(chance, dtype=dtype)
         y = chance.choice([tensor(chance, dtype=dtype), number(chance, dtype), x, x * 2])
         outcome(getattr(x, name), y)  # now it is known
@@ -85,7 +91,7 @@ def test_operators_both_ways(dtype):
 
 def test_calls_both_ways():
     chance = random.Random(6)
-    python = quick_code.calling()
+    python = call_cache_code.calling()
     for k in range(60):
         x, y = tensor(chance), chance.choice([tensor(chance), 1.5, 2, None, "x"])
         function = chance.choice([SCALAR["exp"], SCALAR["hypot"], SCALAR["where"]])
@@ -114,7 +120,7 @@ def test_recalled_calls_both_ways():
         inner = getattr(function, "__wrapped__", function)
         results = [
             outcome(recall, Memory(), inner, x, *given)
-            for recall in (quick_tensor.recall, Memory.recall)
+            for recall in (call_cache_tensor.recall, Memory.recall)
         ]
         assert results[0] == results[1], k
         found += results[0] is not None
@@ -123,8 +129,8 @@ def test_recalled_calls_both_ways():
 
 def test_views_and_assignments_both_ways():
     chance = random.Random(8)
-    get, store = quick_tensor.assignments({})
-    add = quick_tensor.assignments({"__iadd__": "plusto"})[0]
+    get, store = call_cache_tensor.assignments({})
+    add = call_cache_tensor.assignments({"__iadd__": "plusto"})[0]
     for k in range(120):
         x, y = tensor(chance, (5,)), tensor(chance, (5,))
         key = chance.choice(

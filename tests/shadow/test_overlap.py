@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gnomon import shadow
-from gnomon.runtime import pool
+from gnomon.runtime.devices import pool
 from gnomon.shadow import Tensor, TensorContainer
 
 Places = tuple[slice, ...]

@@ -7,7 +7,7 @@ import pytest
 
 from gnomon import shadow
 from gnomon.base import ParamError
-from gnomon.runtime.cache import CACHE
+from gnomon.runtime.kernels.cache import CACHE
 from gnomon.shadow import F, Tensor, TensorContainer, make_plan
 from gnomon.shadow.plan import At
 

@@ -15,7 +15,7 @@ from gnomon import shadow
 from gnomon.base import GnomonError, ShapeError
 from gnomon.expr import ext
 from gnomon.expr.node import Map, Scalar
-from gnomon.runtime import fields, quick
+from gnomon.runtime.statements import call_cache, fields
 from gnomon.shadow import F, Tensor, TensorContainer, fn
 
 
@@ -23,9 +23,9 @@ from gnomon.shadow import F, Tensor, TensorContainer, fn
 def known():
     """Native code has taken over."""
     a, b = TensorContainer((3,), init=1.0), TensorContainer((3,))
-    for _ in range(quick.PATIENCE + 4):
+    for _ in range(call_cache.PATIENCE + 4):
         b[:] = a + a
-    assert quick._installed
+    assert call_cache._installed
 
 
 def tensors(*shapes, dtype="float32"):
@@ -257,11 +257,11 @@ def test_a_pad_of_minus_zero_is_another_kernel():
 
 
 def test_what_is_known_is_bounded():
-    before = len(quick._kept)
+    before = len(call_cache._kept)
     (x,), (a,) = tensors((3000,))
     for k in range(2999):
         assert a[k : k + 1].numpy()[0] == x[k]
-    assert before <= len(quick._kept) <= 1 << 12
+    assert before <= len(call_cache._kept) <= 1 << 12
 
 
 def test_nothing_leaks():
@@ -391,12 +391,12 @@ def run(text):
         import gc, sys, threading, time
         import numpy as np
         from gnomon import shadow
-        from gnomon.runtime import dispatch, quick
+        from gnomon.runtime.statements import call_cache, dispatch
         from gnomon.shadow import Tensor, TensorContainer
         a, b = TensorContainer((3,), init=1.0), TensorContainer((3,))
-        for _ in range(quick.PATIENCE + 4):
+        for _ in range(call_cache.PATIENCE + 4):
             b[:] = a + a
-        assert quick._installed
+        assert call_cache._installed
     """
     source = textwrap.dedent(warm) + textwrap.dedent(text)
     done = subprocess.run(
@@ -475,7 +475,7 @@ def test_operators_while_the_interpreter_ends():
     text = """
         import os
         from gnomon import base
-        from gnomon.runtime import native
+        from gnomon.runtime import ffi
 
         class Last:
             def __init__(self):
@@ -493,7 +493,7 @@ def test_operators_while_the_interpreter_ends():
                 except error:
                     pass
 
-        for place in (np, sys, base, quick, native, dispatch, Tensor, Last):
+        for place in (np, sys, base, call_cache, ffi, dispatch, Tensor, Last):
             place.last = Last()
             place.last.lines()
     """

@@ -7,7 +7,7 @@ from gnomon import config
 from gnomon.base import GnomonError
 from gnomon.expr.node import map_over
 from gnomon.expr.scalar import SCALAR
-from gnomon.runtime import quick
+from gnomon.runtime.statements import call_cache
 from gnomon.shadow import Tensor
 
 EDGES = (0, 1, 3, 127, 128, 200, 255, 256, 65535, 2**31 - 1, 2**31, 2**40, 2**63 - 1, 2**63, 2**70)
@@ -20,9 +20,9 @@ def known():
     """Native code has taken over, whatever the environment says."""
     config.set("native", True)
     a, b = Tensor(np.ones(3, np.float32)), Tensor(np.ones(3, np.float32))
-    for _ in range(quick.PATIENCE + 4):
+    for _ in range(call_cache.PATIENCE + 4):
         b[:] = a + a
-    assert quick._installed
+    assert call_cache._installed
     yield
     config.reset("native")
 
@@ -83,7 +83,7 @@ def test_numbers_that_fit_do_not_come_by_python(monkeypatch):
     a, out = Tensor(np.arange(5, dtype=np.int32)), Tensor(np.zeros(5, np.int32))
     for number in (3, 3, 1000, 1000):
         out[:] = a + number
-    monkeypatch.setattr(quick, "_note_map", lambda *given: came.append(given))
+    monkeypatch.setattr(call_cache, "_note_map", lambda *given: came.append(given))
     for number in (0, 127, 128, -1, 2**31 - 1, -(2**31)):
         out[:] = a + number
         assert out.numpy().tolist() == (np.arange(5) + number).astype(np.int32).tolist()

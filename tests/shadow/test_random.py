@@ -11,7 +11,7 @@ from gnomon.expr.oracle import evaluate
 from gnomon.plan.ir import Fold
 from gnomon.plan.pipeline import plan
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime import threads
+from gnomon.runtime.execution import threads
 from gnomon.shadow import Random, Tensor, TensorContainer
 
 N = 40_000

@@ -11,8 +11,8 @@ import pytest
 
 from gnomon import shadow
 from gnomon.base import ShapeError
-from gnomon.runtime import threads
-from gnomon.runtime.cache import CACHE
+from gnomon.runtime.execution import threads
+from gnomon.runtime.kernels.cache import CACHE
 from gnomon.shadow import F, Tensor, TensorContainer, fn
 from tests.shadow.memory import watched_pool
 

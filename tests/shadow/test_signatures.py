@@ -8,13 +8,13 @@ import pytest
 
 from gnomon.expr.node import Expr
 from gnomon.expr.scalar import ScalarFn
-from gnomon.runtime import quick
+from gnomon.runtime.statements import call_cache
 from gnomon.shadow import Tensor, TensorContainer
 
 
 def test_native_methods_tell_their_signatures():
     a = TensorContainer((3,), init=1.0)
-    for _ in range(quick.PATIENCE + 4):
+    for _ in range(call_cache.PATIENCE + 4):
         a[:] = a * 1.0
     for method, wanted in (
         (Tensor.__getitem__, "(self, key, /)"),

@@ -1,0 +1,56 @@
+"""Code for machines other than this one, from the same LLVM IR text: assembly and object files.
+
+LLVM's back ends for x86, AArch64 and NVPTX are part of llvmlite, so this needs no compiler, no
+other machine and no GPU.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from gnomon.code.target import Target
+from gnomon.runtime.compiler import jit
+
+
+def assembly(text: str, target: Target, opt: int = 1) -> str:
+    """The assembly (for a GPU: PTX) of a text; `opt` is the pipeline, see `jit.compile_ir`.
+
+    >>> from gnomon.code.target import TARGETS
+    >>> "ret" in assembly("define i32 @two() { ret i32 2 }", TARGETS["aarch64"])
+    True
+
+    Raises:
+        GnomonError: the text does not parse or verify.
+    """
+
+    def make() -> str:
+        machine = _machine(target)
+        return str(machine.emit_assembly(jit.optimised(text, opt, machine)))
+
+    return jit.undisturbed(make)
+
+
+def object_file(text: str, target: Target, opt: int = 1) -> bytes:
+    """The object file of a text, which `jit.load_object` links on a machine of that kind.
+
+    Raises:
+        GnomonError: the text does not parse or verify.
+    """
+
+    def make() -> bytes:
+        machine = _machine(target)
+        return bytes(machine.emit_object(jit.optimised(text, opt, machine)))
+
+    return jit.undisturbed(make)
+
+
+@functools.cache
+def _machine(target: Target) -> Any:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="small"
+    )

@@ -1,0 +1,131 @@
+"""Object code kept on disk between processes, by name or by the text it was compiled from.
+
+Every failure of the disk counts as a missing entry: the code is compiled then. `COUNTS` tells where
+this process had its code from.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from gnomon.base import GnomonError
+from gnomon.record import record
+from gnomon.runtime.compiler import jit, key
+from gnomon.runtime.compiler.disk import Disk
+from gnomon.runtime.compiler.jit import Module
+from gnomon.runtime.compiler.progress import PROGRESS
+
+_SIZES = struct.Struct("<II")
+Symbols = Mapping[str, int] | None
+
+
+@record(frozen=False)
+class Counts:
+    """How many modules this process compiled, and how many it loaded from disk.
+
+    Threads that add at once may lose one: no lock, which a forked child could inherit taken.
+    """
+
+    compiled: int = 0
+    loaded: int = 0
+
+
+COUNTS = Counts()
+
+
+class Kept(NamedTuple):
+    """Linked code from disk, and what was kept beside it."""
+
+    module: Module
+    beside: bytes
+
+
+def disk() -> Disk | None:
+    """Where code is kept; None for nowhere, and where its names would not tell what it is."""
+    place = key.kept()
+    return place if place is not None and key.surroundings() else None
+
+
+def name_of(*parts: str) -> str | None:
+    """The name of code that depends on `parts` alone; None where nothing is kept."""
+    return key.digest(key.surroundings(), *parts) if disk() else None
+
+
+def compiled(text: str, *, opt: int = 2, symbols: Mapping[str, int] | None = None) -> Module:
+    """Machine code as `jit.compile_ir` gives it, from disk where it is kept.
+
+    Raises:
+        GnomonError: see there.
+    """
+    name = name_of("text", str(opt), text)
+    kept = None if name is None else load(name, symbols)
+    if kept is not None:
+        return kept.module
+    return make(name, text, opt=opt, symbols=symbols)
+
+
+def make(
+    name: str | None,
+    text: str,
+    beside: bytes = b"",
+    *,
+    opt: int = 2,
+    symbols: Mapping[str, int] | None = None,
+) -> Module:
+    """Machine code compiled now, and kept under `name` with what `beside` says.
+
+    Raises:
+        GnomonError: see `jit.compile_ir`.
+    """
+    began = time.perf_counter()
+    module = jit.compile_ir(text, opt=opt, symbols=symbols)
+    COUNTS.compiled += 1
+    PROGRESS.compiled(time.perf_counter() - began)
+    place = disk()
+    if place is not None and name is not None:
+        names = "\n".join(module.names).encode()
+        place.write(name, _SIZES.pack(len(beside), len(names)) + beside + names + module.code)
+    return module
+
+
+def load(name: str, symbols: Symbols | Callable[[bytes], Symbols] = None) -> Kept | None:
+    """The code of that name; None where there is none on disk that links.
+
+    `symbols` may be made of what was kept beside the code; a ValueError there means that the code
+    is of no use.
+    """
+    place = disk()
+    content = None if place is None else place.read(name)
+    if content is None:
+        return None
+    try:
+        kept = _linked(content, symbols)
+    except (ValueError, GnomonError):
+        forget(name)
+        return None
+    COUNTS.loaded += 1
+    return kept
+
+
+def forget(name: str) -> None:
+    """Remove what is kept under `name`."""
+    place = disk()
+    if place is not None:
+        place.remove(name)
+
+
+def _linked(content: bytes, symbols: Symbols | Callable[[bytes], Symbols]) -> Kept:
+    if len(content) < _SIZES.size:
+        raise ValueError("an entry ends too early")
+    beside, names = _SIZES.unpack_from(content)
+    start = _SIZES.size + beside
+    code = content[start + names :]
+    if not code:
+        raise ValueError("an entry has no code")
+    found = content[start : start + names].decode().split("\n")
+    said = content[_SIZES.size : start]
+    known = symbols(said) if callable(symbols) else symbols
+    return Kept(jit.load_object(code, found, symbols=known), said)

@@ -1,0 +1,1 @@
+"""Devices, and pools of their memory: each device is one file, found by its name."""

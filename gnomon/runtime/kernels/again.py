@@ -1,0 +1,107 @@
+"""Steps made again: what kernels do on some operands, done on others of the same sizes and strides.
+
+Preparing a statement reads its expression several times. In networks whose layers repeat most
+statements differ by their operands' addresses alone, and so do the argument blocks of their steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from gnomon.expr.node import Buffer
+from gnomon.plan.cut import reach
+from gnomon.plan.statement import identity
+from gnomon.runtime.execution.program import Step
+from gnomon.runtime.kernels.kernel import Kernel
+
+Make = Callable[[], list[Step]]
+
+
+class Where(NamedTuple):
+    """A leaf of a kernel: so many bytes behind the address of an operand."""
+
+    operand: int
+    offset: int
+
+
+class Made(NamedTuple):
+    """A step of a kernel, and where the leaves of the kernel are."""
+
+    step: Step
+    leaves: tuple[Where, ...]
+
+
+class Again:
+    """What was prepared so far, by what tells it from other work beside addresses.
+
+    >>> import numpy as np
+    >>> from gnomon.runtime.statements.prepare import Store, prepare
+    >>> again, arrays = Again(), [np.full(3, k, np.float32) for k in range(4)]
+    >>> a, b, c, d = (Buffer((3,), address=x.ctypes.data, owner=x) for x in arrays)
+    >>> for x, y in ((a, b), (c, d)):
+    ...     double = [Store(y, "saveto", x + x)]
+    ...     for step in again.steps("double", [x, y], lambda: prepare(double), "double"):
+    ...         step.run()
+    >>> arrays[3]
+    array([4., 4., 4.], dtype=float32)
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, tuple[Made, ...] | None] = {}
+
+    def steps(
+        self, what: Hashable, operands: Sequence[Buffer], make: Make, name: str
+    ) -> list[Step]:
+        """Steps that do `what` on `operands`: those of `make`, or some like them.
+
+        `what` stands for everything about the work but the operands' addresses.
+        """
+        same = _pattern(operands)
+        if same is None:
+            return make()
+        key = what, same
+        made = self._made.get(key)
+        if made is not None:
+            return [_again(m, operands, name) for m in made]
+        steps = make()
+        if key not in self._made:
+            self._made[key] = _made(steps, operands)
+        return steps
+
+
+def _pattern(operands: Sequence[Buffer]) -> tuple[int, ...] | None:
+    """For each operand the first that is the same memory; None where two overlap otherwise."""
+    first: dict[Hashable, int] = {}
+    same = tuple([first.setdefault(identity(b), k) for k, b in enumerate(operands)])
+    spans = sorted(reach(operands[k]) for k in first.values())
+    for (low, high), (begin, _) in pairwise(spans):
+        if begin < high or low == high:
+            return None
+    return same if spans and spans[-1][0] < spans[-1][1] else None
+
+
+def _made(steps: Sequence[Step], operands: Sequence[Buffer]) -> tuple[Made, ...] | None:
+    """`steps` with the places of their leaves; None where one is no kernel on `operands` alone."""
+    spans = [reach(b) for b in operands]
+    found = []
+    for step in steps:
+        keep = step.keep
+        if not (isinstance(keep, tuple) and isinstance(keep[0], Kernel)):
+            return None
+        leaves = []
+        for leaf in keep[3]:
+            at = (k for k, (low, high) in enumerate(spans) if low <= leaf.address < high)
+            operand = next(at, None)
+            if operand is None:
+                return None
+            leaves.append(Where(operand, leaf.address - operands[operand].address))
+        found.append(Made(step, tuple(leaves)))
+    return tuple(found)
+
+
+def _again(made: Made, operands: Sequence[Buffer], name: str) -> Step:
+    kernel: Kernel = made.step.keep[0]
+    addresses = [operands[w.operand].address + w.offset for w in made.leaves]
+    return kernel.again(made.step, addresses, [operands[w.operand] for w in made.leaves], name)

@@ -1,0 +1,240 @@
+"""Kernels: groups of statements compiled once by structure, and bound to memory as steps.
+
+A `Kernel` is code and a signature; `runtime.cache` keeps it under its structure's key. Binding
+fills an argument block: addresses, sizes, strides, numbers, and how the work is cut into tasks. The
+block belongs to one step, never to the kernel.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from gnomon.base import Later
+from gnomon.dtype import DType
+from gnomon.expr.node import Buffer, Scalar
+from gnomon.expr.term import cast_number, compute_dtype
+from gnomon.plan.ir import LONGEST
+from gnomon.plan.ir import Kernel as Nests
+from gnomon.plan.scratch import TASKS
+from gnomon.plan.signature import Loops, Signature
+from gnomon.plan.statement import Structure
+from gnomon.runtime import cpu_caches
+from gnomon.runtime.compiler import jit
+from gnomon.runtime.compiler.jit import Module
+from gnomon.runtime.devices import pool
+from gnomon.runtime.execution import threads
+from gnomon.runtime.execution.program import Step
+from gnomon.runtime.ffi import Block
+
+if TYPE_CHECKING:
+    from gnomon.code import cpu, target
+else:  # where kernels come from disk, nothing is compiled
+    cpu, target = Later("gnomon.code.cpu"), Later("gnomon.code.target")
+
+COLUMN = 64  # inner iterations of a block that is taken in columns
+GRAIN = 250_000  # work (see `Phase.cost`) below which another thread does not pay
+SINGLE = 1000  # work of a phase that is one iteration, such as the last step of a sum
+BY_ROWS = 0  # in the place of blocks a row: each task has rows of the destination
+SEARCHES = 2  # tasks for each thread that look at all turns for their own
+TASKS_EACH = 4  # tasks for each thread, of work that is enough
+ENTRY = "kernel"
+LARGE = 1_000_000  # characters of code beyond which no passes run over it
+HUGE = 8_000_000  # and beyond which it is generated in haste: 40,000 operations
+
+
+class Kernel:
+    """Machine code for one structure of statements, and what to call it with."""
+
+    __slots__ = ("address", "leaves", "module", "signature")
+
+    def __init__(self, signature: Signature, module: Module) -> None:
+        self.signature, self.module = signature, module
+        self.address = module.address(ENTRY)
+        #: the arguments that are addresses of leaves
+        self.leaves = [k for k, slot in enumerate(signature.args) if _is_leaf(slot)]
+
+    def bind(self, structure: Structure, name: str = "kernel", in_order: bool = False) -> Step:
+        """A step that runs this kernel on the leaves of `structure`; `in_order` on one thread."""
+        values = arguments(structure)
+        values[TASKS] = 1
+        sizes = self.signature.sizes(values)
+        most = 1 if in_order else threads.num_threads()
+        shares = divisions(self.signature.phases, sizes, most)
+        if TASKS in self.signature.args:
+            values[TASKS] = max(share[0] for share in shares)
+            sizes = self.signature.sizes(values)
+        scratch = [
+            (slot, pool.allocate(sizes[elements] * itemsize))
+            for slot, elements, itemsize in self.signature.scratch
+            if sizes[elements]
+        ]
+        values.update((slot, storage.address) for slot, storage in scratch)
+        # where no phase has a second task, no thread is started
+        shared = any(share[0] > 1 for share in shares)
+        words = [threads.parallel_address() if shared else 0]
+        words.extend(n for share in shares for n in share)
+        words.extend(values.get(slot, 0) for slot in self.signature.args)
+        block = Block(words)
+        owners = [b.owner for b in structure.buffers]
+        keep = (self, block, scratch, structure.buffers, owners)
+        moved = sum(size_of(b) for b in structure.buffers)
+        effort = sum(work(loops, sizes) for loops in self.signature.phases)
+        return Step(self.address, block.address, keep, name, moved, work=effort)
+
+    def again(
+        self, step: Step, addresses: Sequence[int], operands: Sequence[Buffer], name: str
+    ) -> Step:
+        """`step`, which `bind` made, for leaves of the same sizes that lie at `addresses`.
+
+        `operands` own that memory.
+        """
+        _, block, scratch, _, _ = step.keep
+        own = [(slot, pool.allocate(storage.nbytes)) for slot, storage in scratch]
+        values: dict[Hashable, int] = {("leaf", k): a for k, a in enumerate(addresses)}
+        values.update((slot, storage.address) for slot, storage in own)
+        words = list(block.words)
+        for at, slot in enumerate(self.signature.args, len(words) - len(self.signature.args)):
+            words[at] = values.get(slot, words[at])
+        made = Block(words)
+        keep = (self, made, own, operands, [b.owner for b in operands])
+        return Step(self.address, made.address, keep, name, step.bytes, work=step.work)
+
+
+def _is_leaf(slot: Hashable) -> bool:
+    return isinstance(slot, tuple) and slot[0] == "leaf"
+
+
+def arguments(structure: Structure) -> dict[Hashable, int]:
+    """What a structure's leaves give for a kernel's slots, as words: all but scratch memory."""
+    values: dict[Hashable, int] = {("dim", k): n for k, n in enumerate(structure.dims)}
+    for k, buffer in enumerate(structure.buffers):
+        values["leaf", k] = buffer.address
+        for axis, stride in enumerate(buffer.strides):
+            values["stride", ("leaf", k), axis] = stride
+    values.update((("scalar", k), bits(s)) for k, s in enumerate(structure.scalars))
+    return values
+
+
+class Source(NamedTuple):
+    """LLVM IR, and the pipeline that it is worth."""
+
+    text: str
+    opt: int
+
+
+def source(nests: Nests) -> Source:
+    """The code of loop nests for this machine.
+
+    A body of thousands of operations is in registers and in order already; passes over it would
+    take longer than the code generator, and there is no loop that short ones could be unrolled in.
+    """
+    here = jit.host()
+    machine = target.processor(here.triple, here.cpu, here.features, cpu_caches.last_level())
+    text = cpu.write(nests, machine)
+    if len(text) < LARGE:
+        return Source(text, 2 if divides(nests) else 1)
+    return Source(text, 0 if len(text) < HUGE else -1)
+
+
+def divides(nests: Nests) -> bool:
+    """Whether loops divide by sizes: LLVM's usual pipeline then earns its time."""
+    terms = nests.arena.table.values()
+    return any(t.op in ("idiv", "imod") and t.free and t.args[1].constant is None for t in terms)
+
+
+def divisions(
+    phases: Sequence[Loops], sizes: Sequence[int], threads: int
+) -> list[tuple[int, int, int, int]]:
+    """How each phase is divided; a phase before one that is cut by rows may be left to that.
+
+    Where more rows are added to than there are, the rows of one task may be all that is added to:
+    that phase is then cut along them.
+    """
+    shares = [division(loops, sizes, threads) for loops in phases]
+    for k, loops in enumerate(phases):
+        if loops.own is None or loops.inner is None:
+            continue
+        rows, turns, filled = sizes[loops.own.rows], sizes[loops.own.turns], loops.own.filled
+        effort = work(loops, sizes) + (work(phases[k - 1], sizes) if filled else 0)
+        tasks = min(task_count(effort, threads), SEARCHES * threads, rows)
+        if tasks > 1 and turns <= rows:
+            width = sizes[loops.inner]
+            shares[k] = tasks, width, BY_ROWS, rows
+            if filled:
+                shares[k - 1] = 0, width, 1, 0
+    return shares
+
+
+def division(loops: Loops, sizes: Sequence[int], threads: int) -> tuple[int, int, int, int]:
+    """How a phase is divided for at most `threads`: the words of `code.cpu`'s header."""
+    if loops.inner is None:
+        return 1, 1, 1, 1
+    inner, rows = sizes[loops.inner], row_count(loops, sizes)
+    tasks = task_count(work(loops, sizes), threads)
+    block = min(max(1, inner), LONGEST) if loops.split else max(1, inner)
+    if loops.columns:
+        block = min(block, COLUMN)
+    elif loops.split and 1 <= rows < tasks:
+        pieces = -(-tasks // rows)
+        block = piece(block, pieces) if loops.vector else -(-block // pieces)
+    each = -(-inner // block)
+    return max(1, min(tasks, rows * each)), block, each, rows * each
+
+
+def task_count(work: int, threads: int) -> int:
+    """Tasks of a phase: several a thread, so that one that comes late still finds some to do.
+
+    As many for each thread, where there are that many: the odd one of five keeps the others of two
+    waiting, and it moves its memory from one core's cache to the other's from run to run.
+    """
+    worth = 1 if threads == 1 else min(TASKS_EACH * threads, 1 + work // GRAIN)
+    return worth if worth < threads else worth // threads * threads
+
+
+def piece(n: int, tasks: int) -> int:
+    """Elements of one task: whole cache lines, so that each is written by one thread."""
+    return (-(-n // tasks) + 63) // 64 * 64
+
+
+def row_count(loops: Loops, sizes: Sequence[int]) -> int:
+    """How many rows a phase goes through."""
+    rows = 1
+    for step in loops.rows:
+        rows *= sizes[step]
+    return rows
+
+
+def work(loops: Loops, sizes: Sequence[int]) -> int:
+    """The estimated work of a phase; see `plan.ir.Phase`."""
+    if loops.inner is None:
+        return SINGLE
+    each = sum(w * (1 if n is None else sizes[n]) for w, n in loops.cost)
+    return sizes[loops.inner] * row_count(loops, sizes) * each
+
+
+def bits(scalar: Scalar) -> int:
+    """A number as the kernel's 8-byte slot holds it."""
+    dtype: DType = compute_dtype(scalar.dtype)
+    value = cast_number(scalar.value, dtype)
+    if dtype.kind != "f":
+        return int(value)
+    if dtype.size == 8:
+        return int(_WORD.unpack(_DOUBLE.pack(value))[0])
+    try:
+        return int(_HALF_WORD.unpack(_FLOAT.pack(value))[0])
+    except OverflowError:  # beyond float32's range is infinity
+        return int(_HALF_WORD.unpack(_FLOAT.pack(float("inf") if value > 0 else -float("inf")))[0])
+
+
+_WORD, _HALF_WORD = struct.Struct("<q"), struct.Struct("<i")
+_DOUBLE, _FLOAT = struct.Struct("<d"), struct.Struct("<f")
+
+
+def size_of(buffer: Buffer) -> int:
+    """Bytes of the elements of a buffer."""
+    count = buffer.dtype.size
+    for n in buffer.shape:
+        count *= n
+    return count

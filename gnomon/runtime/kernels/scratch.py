@@ -1,0 +1,24 @@
+"""Temporaries of statements: dense buffers in the pool's memory, and copies into them."""
+
+from __future__ import annotations
+
+from gnomon.expr.node import Buffer, Expr
+from gnomon.plan.statement import Store, Structure
+from gnomon.runtime.devices import pool
+from gnomon.runtime.execution.program import Step
+from gnomon.runtime.kernels.cache import CACHE
+from gnomon.shape import prod
+
+
+def temporary(e: Expr) -> Buffer:
+    """A dense buffer in the pool's memory for the value of `e`."""
+    storage = pool.allocate(max(1, prod(e.shape) * e.dtype.size))
+    return Buffer(e.shape, e.dtype, None, storage.address, storage)
+
+
+def copied(buffer: Buffer) -> tuple[Buffer, list[Step]]:
+    """A dense buffer, and the step that copies `buffer` there."""
+    copy = temporary(buffer)
+    stores = [Store(copy, "saveto", buffer)]
+    structure = Structure(stores)
+    return copy, [CACHE.get(stores, structure).bind(structure, "copy")]

@@ -1,0 +1,279 @@
+"""Templates: steps made once for a kind of work, whose operands' addresses come with each run.
+
+Making steps takes 50 us and more; an array operation of some size takes less. So the steps are made
+for stand-in addresses, which no memory has. Kernels know which words of their argument blocks are
+addresses; where there are other steps, or numbers, all are made twice with different stand-ins, and
+the words that differ accordingly are what is looked for. A run takes a free copy of the steps,
+writes the addresses into its blocks and calls it; as many copies come to be as run at the same
+time, each with temporaries of its own. Copies that hold much memory are not kept.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from gnomon.expr.node import Buffer
+from gnomon.runtime.devices.pool import Storage
+from gnomon.runtime.execution.program import Done, Program, Step, finish, is_long
+from gnomon.runtime.execution.stream import Pair, Task, place_of
+from gnomon.runtime.execution.threads import num_threads
+from gnomon.runtime.ffi import Block
+from gnomon.runtime.kernels.kernel import Kernel
+
+Make = Callable[..., list[Step]]
+
+_SPACING = 1 << 48  # between stand-ins, more than any memory; the first is beyond all addresses
+_SHIFT = 1 << 40  # times its number: how much an operand's second stand-in is further
+KEPT_BYTES = 1 << 20
+STREAMED_BYTES = 64 << 20  # of copies that the stream uses, with more memory than that
+
+_large: deque[tuple[weakref.ref[Template], int]] = deque()  # those with such a copy, and its bytes
+
+
+class Place(NamedTuple):
+    """A word of a block that holds an operand's address plus a constant."""
+
+    block: int
+    word: int
+    operand: int
+    offset: int
+
+
+class Copy:
+    """One set of steps, with its blocks."""
+
+    __slots__ = ("call", "held", "slots", "step", "words")
+
+    def __init__(self, steps: Sequence[Step], places: Sequence[Place]) -> None:
+        self.step = steps[0] if len(steps) == 1 else Program(steps)
+        blocks = [block for step in steps for block in blocks_of(step)]
+        self.slots = [(blocks[p.block].words, p.word, p.operand, p.offset) for p in places]
+        self.held = sum(storage.nbytes for step in steps for storage in storages_of(step))
+        self.call = self.step.run_once
+        self.words: list[tuple[int, int, int]] = []  # as `slots`, by the address of a word
+
+    def run(self, addresses: Sequence[int], done: Done) -> None:
+        """Do the work on these operands, once; nobody else may be using this copy."""
+        self.place(addresses)
+        self.call(done)
+
+    def place(self, addresses: Sequence[int]) -> None:
+        """From now on the operands are at these addresses."""
+        for words, word, operand, offset in self.slots:
+            words[word] = addresses[operand] + offset
+
+    def pairs(self, addresses: Sequence[int]) -> list[Pair]:
+        """What `place` puts where, for a task."""
+        if not self.words:
+            self.words = [(place_of(w, k), operand, offset) for w, k, operand, offset in self.slots]
+        return [(place, addresses[operand] + offset) for place, operand, offset in self.words]
+
+
+class Template:
+    """Work on `count` operands; `make(addresses)` gives its steps for operands that lie there.
+
+    `numbers` are words that come with each run, too, after the addresses: each is what the steps
+    hold for it when made by `make(addresses, 0)` and by `make(addresses, 1)`.
+
+    >>> import numpy as np
+    >>> from gnomon.expr.node import Buffer
+    >>> from gnomon.runtime.statements.prepare import Store, prepare
+    >>> def make(addresses):
+    ...     source, dest = (Buffer((3,), address=a) for a in addresses)
+    ...     return prepare([Store(dest, "saveto", source * 2.0)])
+    >>> double, a, b = Template(make, 2), np.arange(3, dtype=np.float32), np.zeros(3, np.float32)
+    >>> double.run([a.ctypes.data, b.ctypes.data])
+    >>> b
+    array([0., 2., 4.], dtype=float32)
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_free",
+        "_make",
+        "_numbers",
+        "_places",
+        "_seconds",
+        "_stand_ins",
+        "_streamed",
+        "_threads",
+        "_which",
+        "_work",
+        "bytes",
+        "flops",
+    )
+
+    def __init__(self, make: Make, count: int, numbers: Sequence[tuple[int, int]] = ()) -> None:
+        self._make = make
+        self._stand_ins = [(k + 1) * _SPACING for k in range(count)]
+        self._numbers = {pair: count + k for k, pair in enumerate(numbers)}
+        self._threads = 0  # for how many the places were looked for
+        self._places: list[Place] = []
+        self._which: tuple[tuple[int, ...], ...] = ((0,), (1,)) if numbers else ((), ())
+        steps = self._made()
+        self.bytes = sum(step.bytes for step in steps)
+        self.flops = sum(step.flops for step in steps)
+        first = Copy(steps, self._places)
+        self._free = deque([first])
+        self._work = first.step.work
+        self._seconds: float | None = None
+        self._streamed: Copy | None = None  # the one that the stream uses
+
+    def _made(self) -> list[Step]:
+        """The steps, made once more; their places are looked for where these may be others.
+
+        Work is cut for as many threads as there are at that time.
+        """
+        steps = self._make(self._stand_ins, *self._which[0])
+        threads = num_threads()
+        if threads != self._threads:
+            known = None if self._numbers else self._of_kernels(steps)
+            if known is None:
+                moved = [a + (k + 1) * _SHIFT for k, a in enumerate(self._stand_ins)]
+                known = self._compare(steps, self._make(moved, *self._which[1]))
+            self._places, self._threads = known, threads
+        return steps
+
+    def _of_kernels(self, steps: Sequence[Step]) -> list[Place] | None:
+        """The words of kernels' blocks that hold operands' addresses; None for other steps."""
+        flat = [x for step in steps for x in (step.steps if isinstance(step, Program) else (step,))]
+        found = []
+        for number, step in enumerate(flat):
+            kernel = step.keep[0] if type(step.keep) is tuple else None
+            if not isinstance(kernel, Kernel):
+                return None
+            (block,) = blocks_of(step)
+            first = len(block.words) - len(kernel.signature.args)
+            for word in kernel.leaves:
+                address = block.words[first + word]
+                operand = (address + _SPACING // 2) // _SPACING
+                if operand > 0:
+                    offset = address - self._stand_ins[operand - 1]
+                    found.append(Place(number, first + word, operand - 1, offset))
+        return found
+
+    def _compare(self, steps: Sequence[Step], shifted: Sequence[Step]) -> list[Place]:
+        """The words of `steps` that differ from those of `shifted` as the stand-ins do."""
+        ours = [block for step in steps for block in blocks_of(step)]
+        theirs = [block for step in shifted for block in blocks_of(step)]
+        return [
+            place
+            for number, (a, b) in enumerate(zip(ours, theirs, strict=True))
+            for word, (x, y) in enumerate(zip(a.words, b.words, strict=True))
+            if (place := self._place(number, word, x, y)) is not None
+        ]
+
+    def _place(self, block: int, word: int, x: int, y: int) -> Place | None:
+        """What a word is that holds `x` in one making and `y` in the other, if it is a place."""
+        if (x, y) in self._numbers:
+            return Place(block, word, self._numbers[x, y], 0)
+        operand, rest = divmod(y - x, _SHIFT)
+        if rest or not 1 <= operand <= len(self._stand_ins):
+            return None
+        offset = x - self._stand_ins[operand - 1]
+        return Place(block, word, operand - 1, offset) if abs(offset) < _SHIFT else None
+
+    def places_of(self, operand: int) -> int:
+        """How many words hold an operand's address, or a number."""
+        return sum(place.operand == operand for place in self._places)
+
+    def run(self, addresses: Sequence[int], done: Done | None = None) -> None:
+        """Do the work on operands at these addresses, with these numbers.
+
+        Called again with the same `done`, an empty list at first, after an exception that came
+        from a signal's handler, it goes on where it was: the work is done once.
+
+        Raises:
+            GnomonError: a step failed.
+        """
+        if done:
+            finish(done)
+            return
+        copy = self.reserve()
+        copy.run(addresses, [] if done is None else done)
+        if copy.held <= KEPT_BYTES:
+            self.give_back(copy)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the work is worth to be done behind the program."""
+        return is_long(self._work, self._seconds)
+
+    def took(self, seconds: float) -> None:
+        """As `Step.took`."""
+        if self._seconds is None or seconds < self._seconds:
+            self._seconds = seconds
+
+    def task(self, addresses: Sequence[int], keep: Any = None) -> Task:
+        """The work as a task of the stream, which runs one at a time: all use one copy."""
+        copy = self._streamed
+        if copy is None:
+            copy = self.reserve()
+            self._keep_streamed(copy)
+        return Task(copy.step, copy.pairs(addresses), keep=(copy, keep), timed=self)
+
+    def _keep_streamed(self, copy: Copy) -> None:
+        """Keep a copy for the stream: of those with much memory, the latest that have room."""
+        if copy.held <= STREAMED_BYTES:
+            self._streamed = copy
+        if KEPT_BYTES < copy.held <= STREAMED_BYTES:
+            _large.append((weakref.ref(self), copy.held))
+            while len(_large) > 1 and sum(held for _, held in tuple(_large)) > STREAMED_BYTES:
+                _let_go()
+
+    def reserve(self) -> Copy:
+        """A copy of one's own, for a caller who sees to it that it runs once at a time."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return Copy(self._made(), self._places)
+
+    def give_back(self, copy: Copy) -> None:
+        """Leave a copy of `reserve` to others."""
+        self._free.append(copy)
+
+
+def _let_go() -> None:
+    """Have the oldest of those with a large copy for the stream go without."""
+    with suppress(IndexError):  # where another thread was faster
+        oldest = _large.popleft()[0]()
+        if oldest is not None:
+            oldest._streamed = None
+
+
+def blocks_of(step: Step) -> Iterator[Block]:
+    """The argument blocks of a step, or of all steps of a program, in a fixed order."""
+    steps = step.steps if isinstance(step, Program) else (step,)
+    yield from (x for each in steps for x in _held(each.keep) if isinstance(x, Block))
+
+
+def storages_of(step: Step) -> Iterator[Storage]:
+    """The pool's memory that a step holds for itself."""
+    steps = step.steps if isinstance(step, Program) else (step,)
+    seen: set[int] = set()
+    for each in steps:
+        for x in _held(each.keep):
+            if isinstance(x, Storage) and id(x) not in seen:
+                seen.add(id(x))
+                yield x
+
+
+def _held(keep: Any) -> Iterator[Any]:
+    """What a step keeps, taken apart."""
+    stack = [keep]
+    while stack:
+        x = stack.pop()
+        if isinstance(x, (Block, Storage)):
+            yield x
+        elif isinstance(x, (tuple, list)):
+            stack.extend(reversed(x))
+        elif isinstance(x, Buffer):
+            stack.append(x.owner)
+        elif isinstance(x, Program):  # of chains side by side
+            stack.extend(step.keep for step in reversed(x.steps))
+        elif hasattr(x, "workspace"):  # operands of a library: their addresses, and its scratch
+            stack += [x.workspace, x.block]

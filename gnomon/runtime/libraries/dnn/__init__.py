@@ -1,0 +1,41 @@
+"""Convolution, pooling and matrix products by oneDNN, where it is installed."""
+
+from gnomon.runtime.libraries.dnn.convolution import (
+    convolution_backward_data,
+    convolution_backward_weight,
+    convolution_forward,
+)
+from gnomon.runtime.libraries.dnn.geometry import Convolution
+from gnomon.runtime.libraries.dnn.layout import CHOSEN, PLAIN, Layout, last, strides_last
+from gnomon.runtime.libraries.dnn.library import Refused, available, why_not
+from gnomon.runtime.libraries.dnn.matmul import matmul, supports_matmul
+from gnomon.runtime.libraries.dnn.pooling import (
+    Pooling,
+    pooling_backward,
+    pooling_forward,
+    winner_bytes,
+)
+from gnomon.runtime.libraries.dnn.stage import DnnStep, share_workspace
+
+__all__ = [
+    "CHOSEN",
+    "PLAIN",
+    "Convolution",
+    "DnnStep",
+    "Layout",
+    "Pooling",
+    "Refused",
+    "available",
+    "convolution_backward_data",
+    "convolution_backward_weight",
+    "convolution_forward",
+    "last",
+    "strides_last",
+    "matmul",
+    "pooling_backward",
+    "pooling_forward",
+    "share_workspace",
+    "supports_matmul",
+    "why_not",
+    "winner_bytes",
+]

@@ -1,0 +1,304 @@
+"""Convolution by oneDNN, 1 to 3 axes: forward, and the gradients of data and weight.
+
+The batch is cut into as many tasks as there are threads, and each task into slices small enough
+that the copies of a slice in oneDNN's layout stay in the cache between the operations on them. The
+weight is brought into its layout once, before. The gradient of the weight is computed for each task
+on its own and added up after.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+
+from gnomon.runtime.execution import threads
+from gnomon.runtime.libraries.dnn.geometry import Convolution, pieces
+from gnomon.runtime.libraries.dnn.layout import NOTHING, PLAIN, Layout, Side, plain, sides
+from gnomon.runtime.libraries.dnn.library import Description, Primitive, Refused, total
+from gnomon.runtime.libraries.dnn.primitives import (
+    data_primitive,
+    forward_primitive,
+    weight_primitive,
+)
+from gnomon.runtime.libraries.dnn.stage import WORKSPACE, Arena, DnnStep, Phase, Place, Task
+from gnomon.shape import prod
+
+_GRAIN = 2_000_000  # multiply-adds below which another thread does not pay
+_SLICE = 1 << 20  # bytes of a slice's data and output together
+_SHARE = 1 << 20  # bytes of a weight from which the threads share its copy
+_BLOCK = 64  # filters that no layout of a weight takes apart
+
+
+def convolution_forward(
+    conv: Convolution,
+    *,
+    bias: bool = False,
+    relu: bool = False,
+    layouts: Mapping[str, Layout] = NOTHING,
+    name: str = "convolution",
+) -> DnnStep:
+    """out = convolution of data with weight, plus bias, and the positive part of that if `relu`.
+
+    Operands to bind: `data`, `weight`, `out`, and `bias` (one number a filter) where there is one.
+    float32; every operand is plain unless `layouts` says otherwise.
+
+    Raises:
+        DeviceError: oneDNN is not available.
+        Refused: oneDNN does not do it.
+    """
+    operands = ("data", "weight", "out", *(("bias",) if bias else ()))
+    make = functools.partial(forward_primitive, bias=bias, relu=relu)
+    ours = sides(layouts, data=conv.data, weight=conv.grouped, out=conv.out)
+    work = _Streamed(conv, make, ours, ("src", "weights", "dst"))
+    if bias:
+        work.extra["bias"] = Side(4, conv.weight[:1], PLAIN).whole()
+    return work.step(name, operands)
+
+
+def convolution_backward_data(
+    conv: Convolution,
+    *,
+    layouts: Mapping[str, Layout] = NOTHING,
+    name: str = "convolution_backward_data",
+) -> DnnStep:
+    """out = the gradient of the data, from `grad` of the result and the weight.
+
+    Operands to bind: `grad`, `weight`, `out`; raises as `convolution_forward`.
+    """
+    ours = sides(layouts, out=conv.data, weight=conv.grouped, grad=conv.out)
+    work = _Streamed(conv, data_primitive, ours, ("diff_src", "weights", "diff_dst"))
+    return work.step(name, ("out", "weight", "grad"))
+
+
+def convolution_backward_weight(
+    conv: Convolution,
+    *,
+    bias: bool = False,
+    layouts: Mapping[str, Layout] = NOTHING,
+    name: str = "convolution_backward_weight",
+) -> DnnStep:
+    """out = the gradient of the weight, from the data and `grad` of the result.
+
+    Operands to bind: `data`, `out`, `grad`, and `bias`, the gradient of the bias, where there is
+    one; raises as `convolution_forward`.
+    """
+    ours = sides(layouts, data=conv.data, out=conv.grouped, grad=conv.out)
+    work = _Gathered(conv, bias, ours)
+    return work.step(name, ("data", "out", "grad", *(("bias",) if bias else ())))
+
+
+def _number_of_tasks(conv: Convolution) -> int:
+    return max(1, min(threads.num_threads(), conv.data[0], conv.work // _GRAIN))
+
+
+def _copied(name: str, arena: Arena, source: Place, dest: Place, filters: int) -> Phase:
+    """A weight from one layout to the other, by several threads where it is large."""
+    nbytes = max(source.description.nbytes, dest.description.nbytes)
+    parts = min(threads.num_threads(), filters // _BLOCK) if nbytes >= _SHARE else 1
+    try:
+        tasks = [
+            _copy_of_filters(arena, source, dest, filters, *run) for run in _runs(filters, parts)
+        ]
+    except Refused:
+        tasks = [_copy_of_filters(arena, source, dest, filters, 0, filters)]
+    return Phase(name, tasks, 2 * nbytes)
+
+
+def _runs(filters: int, parts: int) -> list[tuple[int, int]]:
+    """Whole blocks of filters for each part; the last has what is left."""
+    blocks = pieces(filters // _BLOCK, parts) if parts > 1 else [(0, 0)]
+    runs = [(first * _BLOCK, count * _BLOCK) for first, count in blocks]
+    return [*runs[:-1], (runs[-1][0], filters - runs[-1][0])]
+
+
+def _copy_of_filters(
+    arena: Arena, source: Place, dest: Place, filters: int, start: int, count: int
+) -> Task:
+    task = Task(arena)
+    if count == filters:
+        task.copy(source, dest)
+    else:
+        task.copy(source.part(start, count), dest.part(start, count))
+    return task
+
+
+class _Streamed:
+    """A convolution that gives an image for each image it takes: slices go through one by one."""
+
+    def __init__(
+        self,
+        conv: Convolution,
+        make: Callable[..., Primitive],
+        sides: tuple[Side, ...],
+        theirs: tuple[str, str, str],
+    ) -> None:
+        self.conv, self.make, self.sides, self.theirs = conv, make, sides, theirs
+        self.data, self.weight, self.out = sides
+        self.extra: dict[str, Place] = {}
+        self.arena = Arena()
+        self.weights: dict[Description, Place] = {}
+
+    def step(self, name: str, operands: tuple[str, ...]) -> DnnStep:
+        """The step whose `operands` are those of `sides`, then those of `extra`."""
+        conv = self.conv
+        found = self.make(conv, *(side.fixed for side in self.sides))
+        for side, their in zip(self.sides, self.theirs, strict=True):
+            side.choose(found.operands[their])
+        shares = [self._slices(*run) for run in pieces(conv.data[0], _number_of_tasks(conv))]
+        phases = self._bring_weights(name, {count for share in shares for _, count in share})
+        moved = 4 * (prod(conv.data) + prod(conv.weight) + prod(conv.out))
+        phases.append(Phase(name, [self._task(s) for s in shares], moved, 2 * conv.work))
+        step = DnnStep(name, operands, phases, self.arena, found.name)
+        step.layouts.update(zip(operands, (side.layout for side in self.sides), strict=False))
+        return step
+
+    def _slices(self, start: int, count: int) -> list[tuple[int, int]]:
+        """One task's share of the batch, cut to what the cache holds."""
+        image = 4 * (prod(self.conv.data[1:]) + prod(self.conv.out[1:]))
+        parts = min(count, -(-count * image // _SLICE))
+        return [(start + first, n) for first, n in pieces(count, parts)]
+
+    def _primitive(self, count: int) -> Primitive:
+        data, out = self.data.fixed_rows(count), self.out.fixed_rows(count)
+        return self.make(self.conv.of(count), data, self.weight.fixed, out)
+
+    def _bring_weights(self, name: str, counts: set[int]) -> list[Phase]:
+        """A copy of the weight in each layout that the slices' primitives want; mostly one."""
+        source, phases = self.weight.whole(), []
+        for count in sorted(counts):
+            wanted = self._primitive(count).operands["weights"]
+            if wanted in self.weights:
+                continue
+            self.weights[wanted] = source
+            if wanted != source.description:
+                copy = Place(wanted, WORKSPACE, self.arena.reserve(wanted.nbytes))
+                self.weights[wanted] = copy
+                filters = self.weight.shape[0]
+                phases.append(_copied(f"{name}: weight", self.arena, source, copy, filters))
+        return phases
+
+    def _task(self, slices: list[tuple[int, int]]) -> Task:
+        """Slices one after the other, in the same bytes of the workspace."""
+        task, mark, before = Task(self.arena), self.arena.size, (0, 0)
+        begin = 0
+        for start, count in slices:
+            if count == before[1]:
+                end, moved = len(task.words), start - before[0]
+                task.repeat(begin, {s.number: moved * s.row_bytes for s in self._streams()})
+                begin = end
+            else:
+                begin, self.arena.next = len(task.words), mark
+                self._slice(task, start, count)
+            before = start, count
+        self.arena.next = self.arena.size
+        return task
+
+    def _streams(self) -> tuple[Side, Side]:
+        """What is taken, and what is given."""
+        forward = self.theirs[0] == "src"
+        return (self.data, self.out) if forward else (self.out, self.data)
+
+    def _slice(self, task: Task, start: int, count: int) -> None:
+        what = self._primitive(count)
+        data, _, out = self.theirs
+        take, give = (data, out) if data == "src" else (out, data)
+        taken, given = self._streams()
+        dest = given.rows(start, count)
+        source = task.fetched(taken.rows(start, count), what.operands[take])
+        result = task.result(dest, what.operands[give])
+        weight = self.weights[what.operands["weights"]]
+        task.run(what, {take: source, "weights": weight, give: result} | self.extra)
+        task.store(result, dest)
+
+
+class _Gathered:
+    """The gradient of the weight: each task's share of the batch on its own, then the sum."""
+
+    def __init__(self, conv: Convolution, bias: bool, sides: tuple[Side, ...]) -> None:
+        self.conv, self.bias, self.sides = conv, bias, sides
+        self.data, self.weight, self.out = sides
+        self.shift = Side(4, conv.weight[:1], PLAIN)
+        self.arena = Arena()
+
+    def step(self, name: str, operands: tuple[str, ...]) -> DnnStep:
+        """The step whose `operands` are those of `sides`, then the bias if there is one."""
+        conv = self.conv
+        found = weight_primitive(conv, *(side.fixed for side in self.sides), bias=self.bias)
+        for side, their in zip(self.sides, ("src", "diff_weights", "diff_dst"), strict=True):
+            side.choose(found.operands[their])
+        shares = self._shares()
+        partial = self._primitive(shares[0][1]).operands["diff_weights"]
+        if len(shares) == 1:
+            phases = [
+                Phase(name, [self._task(*shares[0], self.weight.whole(), self.shift.whole())])
+            ]
+        else:
+            phases = self._partial_and_sum(name, shares, partial)
+        phases[0].flops = 2 * conv.work
+        phases[0].bytes = 4 * (prod(conv.data) + prod(conv.weight) + prod(conv.out))
+        step = DnnStep(name, operands, phases, self.arena, found.name)
+        step.layouts.update(zip(operands, (side.layout for side in self.sides), strict=False))
+        return step
+
+    def _shares(self) -> list[tuple[int, int]]:
+        """The tasks' shares of the batch; one where unequal shares want unequal layouts."""
+        shares = pieces(self.conv.data[0], _number_of_tasks(self.conv))
+        try:
+            layouts = {self._primitive(n).operands["diff_weights"] for n in {n for _, n in shares}}
+        except Refused:
+            layouts = set()
+        return shares if len(layouts) == 1 else [(0, self.conv.data[0])]
+
+    def _primitive(self, count: int) -> Primitive:
+        data, out = self.data.fixed_rows(count), self.out.fixed_rows(count)
+        conv = self.conv.of(count)
+        return weight_primitive(conv, data, self.weight.fixed, out, bias=self.bias)
+
+    def _task(self, start: int, count: int, weight: Place, shift: Place) -> Task:
+        task, what = Task(self.arena), self._primitive(count)
+        result = task.result(weight, what.operands["diff_weights"])
+        operands = {
+            "src": task.fetched(self.data.rows(start, count), what.operands["src"]),
+            "diff_dst": task.fetched(self.out.rows(start, count), what.operands["diff_dst"]),
+            "diff_weights": result,
+        }
+        task.run(what, operands | ({"diff_bias": shift} if self.bias else {}))
+        task.store(result, weight)
+        return task
+
+    def _partial_and_sum(
+        self, name: str, shares: list[tuple[int, int]], partial: Description
+    ) -> list[Phase]:
+        filters = self.conv.weight[0]
+        weights = self._rows_of_workspace(partial, len(shares))
+        shifts = self._rows_of_workspace(plain((filters,)), len(shares))
+        tasks = [
+            self._task(*share, weight, shift)
+            for share, weight, shift in zip(shares, weights, shifts, strict=True)
+        ]
+        dest = self.weight.whole()
+        whole = dest if dest.description == partial else self._rows_of_workspace(partial, 1)[0]
+        elements = partial.nbytes // 4
+        parts = threads.num_threads() if partial.nbytes >= _SHARE else 1
+        adding = [self._sum(weights, whole, *run) for run in pieces(elements, parts)]
+        if self.bias:
+            shift = self.shift.whole()
+            adding.append(self._sum(shifts, shift, 0, filters))
+        phases = [Phase(name, tasks), Phase(f"{name}: sum", adding, 4 * elements * len(shares))]
+        if whole is not dest:
+            phases.append(_copied(f"{name}: weight", self.arena, whole, dest, self.weight.shape[0]))
+        return phases
+
+    def _rows_of_workspace(self, description: Description, count: int) -> list[Place]:
+        nbytes = description.nbytes
+        return [Place(description, WORKSPACE, self.arena.reserve(nbytes)) for _ in range(count)]
+
+    def _sum(self, terms: list[Place], dest: Place, start: int, count: int) -> Task:
+        """Elements of all terms added up, whatever the layout they share."""
+        task, what, flat = Task(self.arena), total(count, len(terms)), plain((count,))
+        operands = {
+            f"src{i}": Place(flat, term.operand, term.offset + 4 * start)
+            for i, term in enumerate(terms)
+        }
+        task.run(what, operands | {"dst": Place(flat, dest.operand, dest.offset + 4 * start)})
+        return task

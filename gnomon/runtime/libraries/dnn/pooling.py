@@ -1,0 +1,221 @@
+"""Pooling by oneDNN: the largest element or the mean of every window, and the gradients.
+
+Data stay plain: oneDNN pools them as they are, images and channels shared out to the threads. Of
+several largest elements of a window the first takes the gradient.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.runtime.execution import threads
+from gnomon.runtime.libraries.dnn.geometry import Sizes, check_axes, pieces, windows
+from gnomon.runtime.libraries.dnn.layout import NOTHING, Layout, Side, plain, sides
+from gnomon.runtime.libraries.dnn.library import (
+    Description,
+    Primitive,
+    attributes,
+    describe,
+    one_thread,
+    primitive,
+)
+from gnomon.runtime.libraries.dnn.stage import Arena, DnnStep, Phase, Place, Task
+from gnomon.shape import prod
+
+_GRAIN = 100_000  # elements read below which another thread does not pay
+_TRAINING = 64
+_KINDS = {"max": 0x1FF, "avg_padded": 0x2FF, "avg": 0x3FF}
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Which pooling of `data` (N, C, space...), one number for each spatial axis.
+
+    `kind` is 'max', 'avg' (the mean of the elements inside) or 'avg_padded' (padding counts as
+    zeros, so that every mean divides by the whole window). `pad_right` is `pad_left` where it is
+    not given.
+
+    >>> Pooling("max", (2, 3, 8, 8), (2, 2), stride=(2, 2)).out
+    (2, 3, 4, 4)
+
+    Raises:
+        ShapeError: a size is 0, or a window is larger than the padded data.
+        ParamError: an unknown kind, not one number for each axis, or padding as wide as a window.
+    """
+
+    kind: str
+    data: Sizes
+    kernel: Sizes
+    stride: Sizes = ()
+    pad_left: Sizes = ()
+    pad_right: Sizes = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in _KINDS:
+            raise ParamError(complaint("Pooling", "kind", f"one of {', '.join(_KINDS)}", self.kind))
+        axes = len(self.data) - 2
+        check_axes(self, "kernel", (), 1)
+        check_axes(self, "stride", (1,) * axes, 1)
+        check_axes(self, "pad_left", (0,) * axes, 0)
+        check_axes(self, "pad_right", self.pad_left, 0)
+        pads = zip(self.pad_left, self.kernel, strict=True)
+        if any(pad >= k for pad, k in pads):
+            raise ParamError(complaint("Pooling", "pad_left", "less than a window", self.pad_left))
+        if not 1 <= axes <= 3 or min(*self.data, *self.out) < 1:
+            raise ShapeError(
+                complaint("Pooling", "data", f"windows {self.kernel} inside", self.data)
+            )
+
+    @property
+    def out(self) -> Sizes:
+        """The shape of the result: (N, C, places...)."""
+        space = windows(self.data[2:], self.kernel, self.stride, self.pad_left, self.pad_right)
+        return (*self.data[:2], *space)
+
+    def of(self, batch: int) -> Pooling:
+        """The same for another number of images."""
+        return replace(self, data=(batch, *self.data[1:]))
+
+
+@functools.lru_cache(maxsize=256)
+def _forward(
+    pool: Pooling, src: Description | None = None, dst: Description | None = None
+) -> Primitive:
+    with one_thread() as found:
+        return primitive(*_forward_arguments(pool, found.engine, src, dst))
+
+
+def _forward_arguments(
+    pool: Pooling, engine: Any, src: Description | None, dst: Description | None
+) -> tuple[Any, ...]:
+    return (
+        "dnnl_pooling_forward_primitive_desc_create", engine, _TRAINING, _KINDS[pool.kind],
+        src or plain(pool.data), dst or plain(pool.out), *_geometry(pool), attributes(),
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=256)
+def _backward(
+    pool: Pooling, src: Description | None = None, dst: Description | None = None
+) -> Primitive:
+    with one_thread() as found:
+        hint = describe(*_forward_arguments(pool, found.engine, src, dst))
+        return primitive(
+            "dnnl_pooling_backward_primitive_desc_create", found.engine, _KINDS[pool.kind],
+            src or plain(pool.data), dst or plain(pool.out), *_geometry(pool), hint, attributes(),
+        )  # fmt: skip
+
+
+def _geometry(pool: Pooling) -> tuple[Sizes, ...]:
+    none = (0,) * len(pool.kernel)
+    return pool.stride, pool.kernel, none, pool.pad_left, pool.pad_right
+
+
+def pooling_forward(
+    pool: Pooling,
+    *,
+    winners: bool = False,
+    layouts: Mapping[str, Layout] = NOTHING,
+    name: str = "pooling",
+) -> DnnStep:
+    """out = the pooled data; with `winners` also where each window's largest element was.
+
+    Operands to bind: `data`, `out`, and `winners` if asked: `winner_bytes(pool)` bytes that
+    `pooling_backward` reads. float32; plain unless `layouts` says otherwise.
+
+    Raises:
+        DeviceError: oneDNN is not available.
+        Refused: oneDNN does not do it.
+    """
+    work = _Work(pool, winners, sides(layouts, data=pool.data, out=pool.out))
+    return work.step(name, ("data", "out", *(("winners",) if winners else ())), _forward)
+
+
+def pooling_backward(
+    pool: Pooling,
+    *,
+    winners: bool = False,
+    layouts: Mapping[str, Layout] = NOTHING,
+    name: str = "pooling_backward",
+) -> DnnStep:
+    """out = the gradient of the data, from `grad` of the result.
+
+    Operands to bind: `out`, `grad`, and for 'max' either `data`, from which the winners are found
+    again, or with `winners` what the forward step wrote. Raises as `pooling_forward`.
+    """
+    work = _Work(pool, winners, sides(layouts, out=pool.data, grad=pool.out))
+    third = (("winners" if winners else "data"),) if pool.kind == "max" else ()
+    return work.step(name, ("out", "grad", *third), _backward)
+
+
+def winner_bytes(pool: Pooling) -> int:
+    """The size of the `winners` operand of a 'max' pooling."""
+    return pool.data[0] * _winner_row(pool)
+
+
+def _winner_row(pool: Pooling) -> int:
+    return _forward(pool.of(1)).operands["workspace"].nbytes
+
+
+class _Work:
+    """A pooling cut into shares of the batch."""
+
+    def __init__(self, pool: Pooling, winners: bool, sides: tuple[Side, ...]) -> None:
+        self.pool, self.winners = pool, winners
+        self.data, self.out = sides
+        self.arena = Arena()
+
+    def step(self, name: str, operands: tuple[str, ...], make: Callable[..., Primitive]) -> DnnStep:
+        """The step, of the primitives that `make` makes."""
+        pool = self.pool
+        found = make(pool, self.data.fixed, self.out.fixed)
+        self.data.choose(found.operands["src" if make is _forward else "diff_src"])
+        self.out.choose(found.operands["dst" if make is _forward else "diff_dst"])
+        count = max(1, min(threads.num_threads(), pool.data[0], prod(pool.data) // _GRAIN))
+        task = self._forward if make is _forward else self._backward
+        tasks = [task(*share) for share in pieces(pool.data[0], count)]
+        moved = 4 * (prod(pool.data) + prod(pool.out))
+        work = prod(pool.out) * prod(pool.kernel)
+        step = DnnStep(name, operands, [Phase(name, tasks, moved, work)], self.arena, found.name)
+        step.layouts.update(zip(operands, (self.data.layout, self.out.layout), strict=False))
+        return step
+
+    def _primitive(self, make: Callable[..., Primitive], count: int) -> Primitive:
+        return make(self.pool.of(count), self.data.fixed_rows(count), self.out.fixed_rows(count))
+
+    def _forward(self, start: int, count: int) -> Task:
+        task, what = Task(self.arena), self._primitive(_forward, count)
+        places = {"src": self.data.rows(start, count), "dst": self.out.rows(start, count)}
+        if self.pool.kind == "max":
+            places["workspace"] = self._winners(task, what, start)
+        task.run(what, places)
+        return task
+
+    def _backward(self, start: int, count: int) -> Task:
+        task, what = Task(self.arena), self._primitive(_backward, count)
+        places = {"diff_src": self.data.rows(start, count), "diff_dst": self.out.rows(start, count)}
+        if self.pool.kind == "max":
+            places["workspace"] = self._winners(task, what, start)
+            if not self.winners:
+                self._find(task, start, count, places["workspace"])
+        task.run(what, places)
+        return task
+
+    def _winners(self, task: Task, what: Primitive, start: int) -> Place:
+        """The operand where it is one, else a place in the workspace."""
+        description = what.operands["workspace"]
+        if self.winners:
+            return Place(description, 3, start * _winner_row(self.pool))
+        return task.temporary(description)
+
+    def _find(self, task: Task, start: int, count: int, winners: Place) -> None:
+        """The forward pass once more, for its winners alone."""
+        what = self._primitive(_forward, count)
+        source = self.data.rows(start, count)
+        data = Place(source.description, 3, source.offset)
+        pooled = task.temporary(what.operands["dst"])
+        task.run(what, {"src": data, "dst": pooled, "workspace": winners})

@@ -1,0 +1,324 @@
+"""Steps out of oneDNN's primitives: phases of tasks, each task a list of operations in native code.
+
+An operation gives a memory object its address (operand's address plus offset), or executes a
+primitive. Operand 0 is the step's workspace: copies in other layouts, partial results, scratch. The
+addresses stand in one block of int64 words that all phases read, so that `DnnStep.bind` writes a
+few words and touches nothing of oneDNN. A task stops at the first status that is not zero and
+leaves it in its phase's block, `[status, tasks, table of tasks, operands]`. Two threads must
+not run one step at the same time: they would share its memory objects and its workspace.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gnomon.base import ParamError, complaint
+from gnomon.runtime.compiler import jit, objects
+from gnomon.runtime.devices import pool
+from gnomon.runtime.execution import threads
+from gnomon.runtime.execution.program import Program, Status, Step, estimated
+from gnomon.runtime.ffi import Block, symbol
+from gnomon.runtime.libraries.dnn.library import (
+    ARGUMENT,
+    STATUS,
+    Description,
+    Primitive,
+    library,
+    memory,
+    reorder,
+)
+from gnomon.runtime.once import once
+
+WORKSPACE = 0
+_UNBOUND = 100
+
+_TEXT = f"""
+declare void @gnomon_parallel(ptr, ptr, i64)
+declare i32 @dnnl_primitive_execute(ptr, ptr, i32, ptr)
+declare i32 @dnnl_memory_set_data_handle(ptr, ptr)
+declare i32 @omp_get_max_threads()
+declare void @omp_set_num_threads(i32)
+
+define void @phase(ptr %block) {{
+  store i64 0, ptr %block
+  %tasks.at = getelementptr i64, ptr %block, i64 1
+  %tasks = load i64, ptr %tasks.at
+  call void @gnomon_parallel(ptr @task, ptr %block, i64 %tasks)
+  ret void
+}}
+
+define internal void @task(ptr %block, i64 %task, i64 %tasks) {{
+  %table.at = getelementptr ptr, ptr %block, i64 2
+  %table = load ptr, ptr %table.at
+  %operands.at = getelementptr ptr, ptr %block, i64 3
+  %operands = load ptr, ptr %operands.at
+  %list.at = getelementptr ptr, ptr %table, i64 %task
+  %list = load ptr, ptr %list.at
+  %count = load i64, ptr %list
+  %first = getelementptr i64, ptr %list, i64 1
+  %before = call i32 @omp_get_max_threads()
+  call void @omp_set_num_threads(i32 1)
+  br label %head
+head:
+  %i = phi i64 [0, %0], [%next, %tail]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %body, label %out
+body:
+  %word = mul i64 %i, 4
+  %object.at = getelementptr ptr, ptr %first, i64 %word
+  %object = load ptr, ptr %object.at
+  %x.at = getelementptr i64, ptr %object.at, i64 1
+  %x = load i64, ptr %x.at
+  %y.at = getelementptr i64, ptr %object.at, i64 2
+  %y = load i64, ptr %y.at
+  %stream.at = getelementptr ptr, ptr %object.at, i64 3
+  %stream = load ptr, ptr %stream.at
+  %placing = icmp eq ptr %stream, null
+  br i1 %placing, label %place, label %execute
+place:
+  %base.at = getelementptr i64, ptr %operands, i64 %x
+  %base = load i64, ptr %base.at
+  %unbound = icmp eq i64 %base, 0
+  %address = add i64 %base, %y
+  %pointer = inttoptr i64 %address to ptr
+  %placed = call i32 @dnnl_memory_set_data_handle(ptr %object, ptr %pointer)
+  %place.status = select i1 %unbound, i32 {_UNBOUND}, i32 %placed
+  br label %tail
+execute:
+  %arguments = inttoptr i64 %y to ptr
+  %number = trunc i64 %x to i32
+  %executed = call i32 @dnnl_primitive_execute(
+    ptr %object, ptr %stream, i32 %number, ptr %arguments)
+  br label %tail
+tail:
+  %status = phi i32 [%place.status, %place], [%executed, %execute]
+  %next = add i64 %i, 1
+  %fine = icmp eq i32 %status, 0
+  br i1 %fine, label %head, label %failed
+failed:
+  store atomic i32 %status, ptr %block monotonic, align 4
+  br label %out
+out:
+  call void @omp_set_num_threads(i32 %before)
+  ret void
+}}
+"""
+
+
+@once
+def _code() -> jit.Module:
+    found = library()
+    names = ("dnnl_primitive_execute", "dnnl_memory_set_data_handle")
+    symbols = {name: symbol(found.dnnl, name) for name in names}
+    names = ("omp_get_max_threads", "omp_set_num_threads")
+    symbols |= {name: symbol(found.gomp, name) for name in names}
+    symbols["gnomon_parallel"] = threads.parallel_address()
+    return objects.compiled(_TEXT, symbols=symbols)
+
+
+def _meaning(status: int) -> str:
+    if status == _UNBOUND:
+        return "an operand has no address: bind it first"
+    return f"oneDNN: {STATUS[status] if status < len(STATUS) else status}"
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = [("number", ctypes.c_int), ("memory", ctypes.c_void_p)]
+
+
+class Arena:
+    """Offsets in the workspace; what is never needed at the same time may share bytes."""
+
+    def __init__(self) -> None:
+        self.size = self.next = 0
+
+    def reserve(self, nbytes: int) -> int:
+        """The offset of `nbytes` bytes from `next` on, aligned to 64."""
+        offset = self.next
+        self.next += -(-nbytes // 64) * 64
+        self.size = max(self.size, self.next)
+        return offset
+
+
+class Place:
+    """An operand, or a part of it: its layout, its memory object, and where its bytes are."""
+
+    __slots__ = ("description", "memory", "offset", "operand")
+
+    def __init__(self, description: Description, operand: int, offset: int) -> None:
+        self.description = description
+        self.memory = memory(description)
+        self.operand = operand
+        self.offset = offset
+
+    def part(self, start: int, count: int) -> Place:
+        """`count` of the outermost axis; the layout's descriptor holds where they start."""
+        shape = (count, *self.description.shape[1:])
+        at = (start, *[0] * (len(shape) - 1))
+        return Place(self.description.part(shape, at), self.operand, self.offset)
+
+
+class Task:
+    """The operations that one thread does in order."""
+
+    def __init__(self, arena: Arena) -> None:
+        self.arena = arena
+        self.words: list[int] = []
+        self.keep: list[Any] = []
+
+    def temporary(self, description: Description) -> Place:
+        """A place in the workspace."""
+        return Place(description, WORKSPACE, self.arena.reserve(description.nbytes))
+
+    def run(self, what: Primitive, operands: Mapping[str, Place]) -> None:
+        """Executes a primitive on these places, with scratch of the workspace if it wants any."""
+        places = dict(operands)
+        scratch = what.operands.get("scratchpad")
+        if scratch is not None and scratch.nbytes:
+            places["scratchpad"] = self.temporary(scratch)
+        arguments = (_Argument * len(places))()
+        for argument, (name, place) in zip(arguments, places.items(), strict=True):
+            argument.number, argument.memory = _number(name), place.memory.address
+            self.words += [place.memory.address, place.operand, place.offset, 0]
+        stream = library().stream.value or 0
+        self.words += [what.address, len(places), ctypes.addressof(arguments), stream]
+        self.keep.append((what, arguments, [place.memory for place in places.values()]))
+
+    def copy(self, source: Place, dest: Place) -> None:
+        """Copies from one layout to the other."""
+        self.run(reorder(source.description, dest.description), {"src": source, "dst": dest})
+
+    def fetched(self, place: Place, wanted: Description) -> Place:
+        """`place` in the wanted layout: itself, or a copy in the workspace."""
+        if place.description == wanted:
+            return place
+        copy = self.temporary(wanted)
+        self.copy(place, copy)
+        return copy
+
+    def result(self, place: Place, given: Description) -> Place:
+        """Where a primitive puts what goes to `place`: there, or first into the workspace."""
+        return place if place.description == given else self.temporary(given)
+
+    def store(self, result: Place, place: Place) -> None:
+        """Brings what `result` stands for to its place, if it is not there."""
+        if result is not place:
+            self.copy(result, place)
+
+    def repeat(self, begin: int, moved: Mapping[int, int]) -> None:
+        """What was recorded from word `begin` on once more, some operands' parts moved by bytes."""
+        for at in range(begin, len(self.words), 4):
+            what, operand, offset, stream = self.words[at : at + 4]
+            if stream == 0:
+                offset += moved.get(operand, 0)
+            self.words += [what, operand, offset, stream]
+
+    def block(self) -> Block:
+        """The list as native code reads it."""
+        return Block([len(self.words) // 4, *self.words])
+
+
+def _number(name: str) -> int:
+    """An operand's number; `src3` is the fourth of several sources."""
+    return ARGUMENT[name] if name in ARGUMENT else 1024 + int(name.removeprefix("src"))
+
+
+class Addresses:
+    """Where a step's operands are: the words that its phases read, and the workspace they own."""
+
+    __slots__ = ("block", "workspace")
+
+    def __init__(self, operands: int, workspace_bytes: int) -> None:
+        self.block = Block(1 + operands)
+        self.give(pool.allocate(max(64, workspace_bytes)))
+
+    def give(self, workspace: pool.Storage) -> None:
+        """Sets the workspace."""
+        self.workspace = workspace
+        self.block.words[WORKSPACE] = workspace.address
+
+
+class Phase:
+    """Tasks that may run at the same time, after all of the phase before."""
+
+    def __init__(self, name: str, tasks: Sequence[Task], bytes: int = 0, flops: int = 0) -> None:
+        self.name, self.tasks, self.bytes, self.flops = name, tasks, bytes, flops
+
+    def step(self, operands: Addresses) -> Step:
+        """The phase as a step that reads its operands' addresses in `operands`."""
+        lists = [task.block() for task in self.tasks]
+        table = Block([one.address for one in lists])
+        block = Block([0, len(lists), table.address, operands.block.address])
+        keep = (_code(), operands, lists, table, block, [task.keep for task in self.tasks])
+        status = Status(block.address, _meaning)
+        code, work = _code().address("phase"), estimated(self.bytes, self.flops)
+        return Step(code, block.address, keep, self.name, self.bytes, self.flops, status, work)
+
+
+class DnnStep(Program):
+    """Work of oneDNN as a step: its operands are named, and their addresses can change.
+
+    `operands` are the names that `bind` takes, `implementation` is what oneDNN calls its code,
+    `layouts` gives for each operand that was left to choose the layout it has to have.
+    """
+
+    __slots__ = ("_addresses", "implementation", "layouts", "operands", "workspace_bytes")
+
+    def __init__(
+        self,
+        name: str,
+        operands: Sequence[str],
+        phases: Iterable[Phase],
+        arena: Arena,
+        implementation: str,
+    ) -> None:
+        self.operands = tuple(operands)
+        self.implementation = implementation
+        self.workspace_bytes = arena.size
+        self.layouts: dict[str, Any] = {}
+        self._addresses = Addresses(len(self.operands), arena.size)
+        super().__init__([phase.step(self._addresses) for phase in phases], name)
+
+    def bind(self, *addresses: int, **named: int) -> None:
+        """From now on the operands, in the order of `operands` or by name, are at these addresses.
+
+        Raises:
+            ParamError: the step has no operand of that name, or not so many.
+        """
+        if len(addresses) > len(self.operands):
+            expected = f"at most {len(self.operands)}"
+            raise ParamError(complaint(self.name, "addresses", expected, len(addresses)))
+        for name, address in [*zip(self.operands, addresses, strict=False), *named.items()]:
+            if name not in self.operands:
+                raise ParamError(complaint(self.name, name, f"one of {self.operands}", address))
+            self._addresses.block.words[1 + self.operands.index(name)] = address
+
+    def use_workspace(self, storage: pool.Storage) -> None:
+        """From now on the step works in `storage`, which steps that run one by one may share.
+
+        Raises:
+            ParamError: it is smaller than `workspace_bytes`.
+        """
+        if storage.nbytes < self.workspace_bytes:
+            expected = f"at least {self.workspace_bytes} bytes"
+            raise ParamError(complaint(self.name, "storage", expected, storage.nbytes))
+        self._addresses.give(storage)
+
+
+def share_workspace(
+    steps: Iterable[Step], storage: pool.Storage | None = None
+) -> pool.Storage | None:
+    """Gives all oneDNN steps among `steps`, which run one by one, one workspace.
+
+    It is `storage` where that is large enough, else a new one; None where nobody needs any.
+    """
+    ours = [step for step in steps if isinstance(step, DnnStep)]
+    nbytes = max((step.workspace_bytes for step in ours), default=0)
+    if ours and (storage is None or storage.nbytes < nbytes):
+        storage = pool.allocate(max(64, nbytes))
+    for step in ours:
+        assert storage is not None
+        step.use_workspace(storage)
+    return storage

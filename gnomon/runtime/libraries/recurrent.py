@@ -1,0 +1,376 @@
+"""Recurrent layers as steps: large matrix products before and after, small ones and cells between.
+
+The gradients of the weights are one product over all steps in time; the products with the state
+stay inside. A step's cell is one kernel with several destinations, the same for every step:
+addresses and the time are its arguments.
+
+Where weights stay in a core's own cache they are packed once for all steps (`tile.panels`). The
+rows of a batch need nothing of each other: if there is a tile of them or more for each thread, they
+are *shared out*, and a thread goes through all steps in time with its rows without waiting for
+others. Else what all steps get from the input is one product, and the threads share each step. A
+row's numbers are the same either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from gnomon.dtype import DType
+from gnomon.expr.call.cell import Kept
+from gnomon.expr.call.rnn import (
+    Areas,
+    Layer,
+    Recurrence,
+    RecurrenceGradient,
+    active,
+    step,
+    step_gradient,
+)
+from gnomon.expr.composite import Call
+from gnomon.expr.ext import broadcast_axis, reduce
+from gnomon.expr.node import Buffer, Expr, Scalar
+from gnomon.plan.cut import Invoke
+from gnomon.plan.statement import Store, Structure
+from gnomon.runtime import cpu_caches
+from gnomon.runtime.execution import threads
+from gnomon.runtime.execution.parallel_chains import parallel_chains
+from gnomon.runtime.execution.program import Step
+from gnomon.runtime.kernels.cache import CACHE
+from gnomon.runtime.kernels.scratch import copied, temporary
+from gnomon.runtime.libraries import gemm, tile
+from gnomon.runtime.libraries.neural import saved
+from gnomon.shape import prod
+
+_ROWS = 8  # rows of a batch that are worth a thread of their own
+_PART = 8  # of the second-level cache: what gates may fill beside the weights
+_EARN = 64  # rows of all steps in time that packing the weights pays for
+
+
+def supported(call: Call) -> bool:
+    """Whether matrix products of this dtype are done by a library, and nothing is empty."""
+    filled = not any(0 in e.shape for e in call.children)
+    return filled and gemm.supports(call.dtype) and _readable(call)
+
+
+def _readable(call: Call) -> bool:
+    """Whether weights that lie in panels lie in those of this machine's tiles."""
+    if not isinstance(call, Recurrence) or not call.packed:
+        return True
+    return tile.packs(call.dtype) and call.w_in.shape[-1] == tile.columns(call.dtype)
+
+
+def steps(invoke: Invoke) -> list[Step]:
+    """The work of a recurrence or of its gradient, on buffers."""
+    call = invoke.call
+    made = _Work(call.dtype)
+    straight = invoke.saver == "saveto" and invoke.scale == 1.0
+    out = invoke.dest if straight else temporary(call)
+    if isinstance(call, Recurrence):
+        _forward(made, call, out)
+    else:
+        assert isinstance(call, RecurrenceGradient)
+        _backward(made, call, out)
+    if not straight:
+        made.steps.append(saved(invoke, out))
+    return made.steps
+
+
+class _Factor(NamedTuple):
+    """The right operand of products: its columns, and how it lies."""
+
+    stored: Buffer
+    columns: int
+    how: dict[str, Any]
+
+
+class _Work:
+    """The steps so far, and ways to add one."""
+
+    def __init__(self, dtype: DType) -> None:
+        self.steps: list[Step] = []
+        self.dtype = dtype
+
+    def dense(self, operand: Any) -> Buffer:
+        """An operand without gaps: itself, or a copy."""
+        assert isinstance(operand, Buffer)
+        if operand.contiguous:
+            return operand
+        copy, making = copied(operand)
+        self.steps.extend(making)
+        return copy
+
+    def rows(self, operand: Any) -> Buffer:
+        """An operand whose rows, along its last axis, have no gaps: itself, or a copy."""
+        dense = operand.strides[-1] == 1 and operand.strides[-2] >= operand.shape[-1]
+        return operand if dense else self.dense(operand)
+
+    def kernel(self, stores: Sequence[Store], name: str) -> None:
+        """One kernel with all these destinations."""
+        structure = Structure(stores)
+        self.steps.append(CACHE.get(stores, structure).bind(structure, name))
+
+    def product(
+        self, a: Buffer, b: _Factor, c: Buffer, *, beta: float = 0.0, transpose_a: bool = False
+    ) -> None:
+        """c = a b + beta c; more than two axes of both count as rows, or as many products."""
+        batch, strides = 1, None
+        if a.contiguous and c.contiguous:
+            a, c = flat(a), flat(c)
+        elif len(a.shape) > 2:
+            batch, strides = a.shape[0], (a.strides[0], 0, c.strides[0])
+        m, k = a.shape[-2:][:: -1 if transpose_a else 1]
+        made = gemm.gemm_step(
+            self.dtype, m, b.columns, k, a.address, b.stored.address, c.address,
+            transpose_a=transpose_a, lda=a.strides[-2], ldc=c.strides[-2], beta=beta,
+            batch=batch, strides=strides, keep=(a, b, c), **b.how,
+        )  # fmt: skip
+        self.steps.append(made)
+
+    def factors(self, packed: bool, **matrices: tuple[Any, bool]) -> dict[str, _Factor]:
+        """Right operands of products, `packed` or as they are; those marked are transposed."""
+        found, chains = {}, []
+        for name, (operand, turned) in matrices.items():
+            matrix = self.dense(operand)
+            inner, columns = matrix.shape[:: -1 if turned else 1]
+            how: dict[str, Any] = {"transpose_b": turned}
+            if packed:
+                strides = (1, inner) if turned else (columns, 1)
+                seen = Buffer((inner, columns), matrix.dtype, strides, matrix.address, matrix)
+                matrix, packing = tile.panels(seen)
+                chains.append(packing)
+                how = {"packed": True}
+            found[name] = _Factor(matrix, columns, how)
+        self.spread(chains, "pack")
+        return found
+
+    def spread(self, chains: Sequence[Sequence[Step]], name: str) -> None:
+        """What several chains of steps do, at once; one chain step by step."""
+        if len(chains) == 1:
+            self.steps.extend(chains[0])
+        elif chains:
+            self.steps.append(parallel_chains(chains, name))
+
+
+def flat(matrix: Buffer) -> Buffer:
+    """A buffer seen as rows: itself where it has two axes."""
+    if len(matrix.shape) == 2:
+        return matrix
+    shape = prod(matrix.shape[:-1]), matrix.shape[-1]
+    return Buffer(shape, matrix.dtype, None, matrix.address, matrix)
+
+
+def area(vector: Buffer, areas: Areas, name: str) -> Buffer:
+    """The array `name` in the vector."""
+    address = vector.address + areas.starts[name] * vector.dtype.size
+    return Buffer(areas.shapes[name], vector.dtype, None, address, vector)
+
+
+def part(array: Buffer, axis: int, begin: int, end: int) -> Buffer:
+    """The elements from `begin` to `end` along an axis."""
+    shape = list(array.shape)
+    shape[axis] = end - begin
+    address = array.address + begin * array.strides[axis] * array.dtype.size
+    return Buffer(shape, array.dtype, array.strides, address, array)
+
+
+def slot(states: Buffer, k: int) -> Buffer:
+    """`states[k]`."""
+    address = states.address + k * states.strides[0] * states.dtype.size
+    return Buffer(states.shape[1:], states.dtype, states.strides[1:], address, states)
+
+
+def parts(gates: Buffer, count: int) -> list[Buffer]:
+    """An array as `count` of them side by side along its last axis."""
+    size = gates.shape[-1] // count
+    return [part(gates, -1, k * size, (k + 1) * size) for k in range(count)]
+
+
+def packs(layer: Layer, dtype: DType, weights: int) -> bool:
+    """Whether the weights are packed, of which each step reads so many numbers.
+
+    Larger ones than a core's cache pass by it in every step, whichever way they lie: two layers of
+    650 states then take 1.1 times the time of products by a library.
+    """
+    many = layer.batch > 1 and layer.steps * layer.batch >= _EARN
+    return many and tile.packs(dtype) and weights * dtype.size <= cpu_caches.own()
+
+
+def packs_forward(layer: Layer, dtype: DType) -> bool:
+    """Whether a recurrence of this layer reads packed weights."""
+    return packs(layer, dtype, layer.width * (layer.inputs + layer.hidden))
+
+
+def shares(layer: Layer) -> list[tuple[int, int]]:
+    """The rows of the batch that each thread has, where the weights are packed."""
+    count = threads.num_threads()
+    if layer.batch < _ROWS * count:
+        return [(0, layer.batch)]
+    ends = [layer.batch * k // count for k in range(count + 1)]
+    return list(pairwise(ends))
+
+
+def _forward(work: _Work, call: Recurrence, out: Buffer) -> None:
+    """Add the steps of a recurrence: everything lies in its result."""
+    y, areas = call.layer, call.layer.areas()
+    arrays = {name: area(out, areas, name) for name in areas.shapes}
+    for name, value in (("h", call.h0), ("c", call.c0)):
+        if value is not None:
+            work.kernel([Store(slot(arrays[name], y.first), "saveto", value)], "state")
+    matrices: dict[str, Any] = {"w_in": call.w_in, "w_hid": call.w_hid}
+    if call.packed:
+        packed, how = True, {"packed": True}
+        weights = {n: _Factor(work.dense(w), y.width, how) for n, w in matrices.items()}
+    else:
+        packed = packs_forward(y, work.dtype)
+        weights = work.factors(packed, **{n: (w, True) for n, w in matrices.items()})
+    found = shares(y) if packed else [(0, y.batch)]
+    data = work.rows(call.data) if len(found) > 1 else work.dense(call.data)
+    chains = [_Forward(call, arrays, *rows).chain(data, weights) for rows in found]
+    work.spread(chains, y.cell.name)
+
+
+class _Forward:
+    """The steps of a recurrence with some rows of the batch, in order."""
+
+    def __init__(self, call: Recurrence, arrays: dict[str, Buffer], begin: int, end: int) -> None:
+        self.layer = replace(call.layer, batch=end - begin)
+        self.rows = begin, end
+        self.arrays = {name: part(array, 1, begin, end) for name, array in arrays.items()}
+        self.length = length_of(call, begin, end)
+        gates = self.layer.cell.gates
+        biases: Any = call.b_in, call.b_hid
+        self.bias_in, self.bias_hid = (
+            [broadcast_axis(e, (end - begin, self.layer.hidden), 1) for e in parts(b, gates)]
+            for b in biases
+        )
+
+    def chain(self, data: Buffer, weights: dict[str, _Factor]) -> list[Step]:
+        """All steps in time, with as many products of `data` at once as have room in the cache."""
+        y, work, given = self.layer, _Work(data.dtype), part(data, 1, *self.rows)
+        count = y.steps if y.batch == data.shape[1] else self._room(data.dtype)
+        shapes = {} if y.wanted else y.gates()
+        scratch = {n: temporary(Buffer((count, *s[1:]), data.dtype)) for n, s in shapes.items()}
+        order = list(y.order())
+        for times in (order[k : k + count] for k in range(0, y.steps, count)):
+            first = min(times)[0]
+            whole = scratch or {n: part(self.arrays[n], 0, first, y.steps) for n in y.gates()}
+            room = part(whole["gates"], 0, 0, len(times))
+            work.product(part(given, 0, first, first + len(times)), weights["w_in"], room)
+            for t, before, after in times:
+                gates = {name: slot(array, t - first) for name, array in whole.items()}
+                self._step(work, weights["w_hid"], gates, t, before, after)
+        return work.steps
+
+    def _room(self, dtype: DType) -> int:
+        """How many steps have their gates in a part of the cache that the weights leave free."""
+        each = self.layer.batch * self.layer.width * dtype.size
+        return max(1, min(self.layer.steps, cpu_caches.own() // _PART // each))
+
+    def _step(
+        self, work: _Work, w_hid: _Factor, gates: dict[str, Buffer], t: int, before: int, after: int
+    ) -> None:
+        cell, h, c = self.layer.cell, self.arrays["h"], self.arrays.get("c")
+        into = gates["apart" if cell.apart else "gates"]
+        work.product(slot(h, before), w_hid, into, beta=0.0 if cell.apart else 1.0)
+        mine = parts(gates["gates"], cell.gates)
+        theirs = parts(into, cell.gates) if cell.apart else []
+        r: list[Any] = [e + b for e, b in zip(theirs, self.bias_hid, strict=False)]
+        z: list[Any] = [e + b for e, b in zip(mine, self.bias_in, strict=True)]
+        if not cell.apart:
+            z = [e + b for e, b in zip(z, self.bias_hid, strict=True)]
+        old = None if c is None else slot(c, before)
+        made = step(cell, z, r, slot(h, before), old, active(self.length, t, self.layer))
+        stores = [(slot(h, after), made.h)]
+        if c is not None:
+            stores.append((slot(c, after), made.c))
+        if self.layer.wanted:
+            stores += zip(mine, made.gates, strict=True)
+            stores += zip(theirs, made.apart, strict=True)
+        work.kernel([Store(d, "saveto", v) for d, v in stores], cell.name)
+
+
+def length_of(call: Any, begin: int, end: int) -> Expr | None:
+    """The lengths of some of the sequences; None where all go on to the end."""
+    return None if call.length is None else part(call.length, 0, begin, end)
+
+
+def _backward(work: _Work, call: RecurrenceGradient, out: Buffer) -> None:
+    """Add the steps of a gradient: the states' gradients are carried in their final places."""
+    y, areas = call.layer, call.layer.gradients()
+    kept, before = work.dense(call.kept), y.areas()
+    grads = {name: area(out, areas, name) for name in areas.shapes}
+    seen = {name: area(kept, before, name) for name in before.shapes}
+    for name, value in (("h0", call.dh), ("c0", call.dc)):
+        dest = grads.get(name)
+        if dest is not None:
+            start = Scalar(0.0, work.dtype) if value is None else value
+            work.kernel([Store(dest, "saveto", start)], "state")
+    dy = work.dense(call.dy)
+    packed = packs(y, work.dtype, y.width * y.hidden)
+    w_hid = work.factors(packed, w_hid=(call.w_hid, False))["w_hid"]
+    found = shares(y) if packed else [(0, y.batch)]
+    chains = [_Backward(call, seen, grads, *rows).chain(dy, w_hid) for rows in found]
+    work.spread(chains, f"{y.cell.name} gradient")
+    states, data = part(seen["h"], 0, *y.slots(before=True)), work.dense(call.data)
+    z, r = grads["z"], grads["r" if y.cell.apart else "z"]
+    plain = work.factors(
+        False, w_in=(call.w_in, False), data=(flat(data), False), states=(flat(states), False)
+    )
+    work.product(z, plain["w_in"], grads["data"])
+    work.product(z, plain["data"], grads["w_in"], transpose_a=True)
+    work.product(r, plain["states"], grads["w_hid"], transpose_a=True)
+    for name, gates in (("b_in", z), ("b_hid", r)):
+        work.kernel([Store(grads[name], "saveto", reduce(flat(gates), "sum", 0))], "bias")
+
+
+class _Backward:
+    """The steps of a gradient with some rows of the batch, from the last to the first."""
+
+    def __init__(
+        self,
+        call: RecurrenceGradient,
+        kept: dict[str, Buffer],
+        grads: dict[str, Buffer],
+        begin: int,
+        end: int,
+    ) -> None:
+        self.layer = replace(call.layer, batch=end - begin)
+        self.rows = begin, end
+        self.kept = {name: part(array, 1, begin, end) for name, array in kept.items()}
+        states = {n: part(a, 0, begin, end) for n, a in grads.items() if n in ("h0", "c0")}
+        self.dh, self.dc = states["h0"], states.get("c0")
+        self.z = part(grads["z"], 1, begin, end)
+        self.apart = part(grads["r"], 1, begin, end) if self.layer.cell.apart else self.z
+        self.length = length_of(call, begin, end)
+
+    def chain(self, dy: Buffer, w_hid: _Factor) -> list[Step]:
+        """All steps in time; `dy` are the gradients of the states after them."""
+        work, mine = _Work(dy.dtype), part(dy, 1, *self.rows)
+        for t, before, after in reversed(list(self.layer.order())):
+            self._step(work, w_hid, t, self._seen(t, before, after), slot(mine, t))
+        return work.steps
+
+    def _step(self, work: _Work, w_hid: _Factor, t: int, kept: Kept, dy: Buffer) -> None:
+        cell, dh, dc = self.layer.cell, self.dh, self.dc
+        on = active(self.length, t, self.layer)
+        back = step_gradient(cell, kept, dy + dh, dc, on)
+        stores = list(zip(parts(slot(self.z, t), cell.gates), back.gates, strict=True))
+        if cell.apart:
+            stores += zip(parts(slot(self.apart, t), cell.gates), back.apart, strict=True)
+        if back.h is not None:
+            stores.append((dh, back.h))
+        if dc is not None:
+            stores.append((dc, back.c))
+        work.kernel([Store(d, "saveto", v) for d, v in stores], f"{cell.name} gradient")
+        work.product(slot(self.apart, t), w_hid, dh, beta=0.0 if back.h is None else 1.0)
+
+    def _seen(self, t: int, before: int, after: int) -> Kept:
+        cell, kept = self.layer.cell, self.kept
+        gates = parts(slot(kept["gates"], t), cell.gates)
+        apart = parts(slot(kept["apart"], t), cell.gates) if cell.apart else []
+        c = kept.get("c")
+        states = (None, None) if c is None else (slot(c, before), slot(c, after))
+        return Kept(gates, apart, slot(kept["h"], before), *states)

@@ -1,0 +1,144 @@
+"""Small matrix products by code of our own, which packs nothing: see `tile_code.py`.
+
+A library brings parts of both operands into an order of its own before it multiplies. Where C has
+few rows or the inner axis is short, that takes as long as the product.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from gnomon import dtype as dtypes
+from gnomon.dtype import DType
+from gnomon.expr.call import rnn
+from gnomon.expr.node import Buffer
+from gnomon.plan.statement import Store, Structure
+from gnomon.runtime.compiler import jit, objects
+from gnomon.runtime.execution import threads
+from gnomon.runtime.execution.program import Step, estimated
+from gnomon.runtime.ffi import Block
+from gnomon.runtime.kernels.cache import CACHE
+from gnomon.runtime.kernels.scratch import temporary
+from gnomon.runtime.libraries import tile_code
+from gnomon.runtime.libraries.product import Product, bits
+
+_GRAIN = 400_000  # multiply-adds below which another thread does not pay
+_GRAIN_VECTOR = 80_000  # the same where A is a row, and what takes time is reading B
+_EDGE = 16  # rows or columns that a piece is a multiple of
+_SMALL = 300_000  # multiply-adds up to which packing takes longer than it saves
+_MIDDLE = 4_000_000
+_WIDE = 64  # bytes of a register where there are 32 of them
+_ELEMENTS = {dtypes.float32: "float", dtypes.float64: "double"}
+
+
+def fits(p: Product) -> bool:
+    """Whether a product is one that this does faster than a library.
+
+    Measured on one core, float32, in microseconds, this before oneDNN: (32 128 784) with B turned
+    45, 65; (32 500 800) so 172, 223; (10 64 32) with A turned 0.4, 1.4; (1 128 784) 2.6, 14; on two
+    cores, with B turned, (128 128 784) 99, 111; (100 128 1024) 105, 149; but (128 64 128) 12, 10;
+    on one (128 500 800) 640, 610, and (20 200 800) with nothing turned 37, 33.
+    """
+    if p.packed:
+        return True
+    if p.dtype is not dtypes.float32 or p.batch != 1 or (p.transpose_a and p.transpose_b):
+        return False
+    if min(p.m, p.n, p.k) < 1 or not _has_fma():
+        return False
+    if p.work <= _SMALL:
+        return True
+    if p.transpose_b:
+        return p.work <= 4 * _MIDDLE and p.m <= 128 and p.k >= 512
+    return p.work <= _MIDDLE and p.k <= 64
+
+
+def packs(dtype: DType) -> bool:
+    """Whether there is code here for products whose B is `packed`, one B for a whole batch."""
+    return dtype in _ELEMENTS and _has_fma()
+
+
+def panels(matrix: Buffer) -> tuple[Buffer, list[Step]]:
+    """`matrix` (k, n) as products that are `packed` read it, and the steps that write it so.
+
+    A panel is as many columns as a tile has. What a tile reads of B is then one piece of memory,
+    read from end to end: a product of 16 rows is done in two thirds of a library's time, which
+    packs its part each time.
+    """
+    strides = matrix.strides[::-1]
+    turned = Buffer(matrix.shape[::-1], matrix.dtype, strides, matrix.address, matrix)
+    value = rnn.panels(turned, columns(matrix.dtype))
+    out = temporary(value)
+    stores = [Store(out, "saveto", value)]
+    structure = Structure(stores)
+    return out, [CACHE.get(stores, structure).bind(structure, "pack")]
+
+
+def columns(dtype: DType) -> int:
+    """How many columns a panel has."""
+    return tile_code.WIDEST * _machine(dtype).lanes
+
+
+@functools.cache
+def _has_fma() -> bool:
+    """Whether a product and a sum are one instruction here; else they would be a function."""
+    host = jit.host()
+    return "fma" in host.features or not host.triple.startswith(("x86", "i686", "amd64"))
+
+
+def _machine(dtype: DType) -> tile_code.Machine:
+    wide = jit.host().vector_bytes
+    registers = 32 if wide >= _WIDE else 16
+    return tile_code.Machine(_ELEMENTS[dtype], dtype.size, wide // dtype.size, registers)
+
+
+@functools.cache
+def _code(dtype: DType) -> jit.Module:
+    return objects.compiled(tile_code.text(_machine(dtype)))
+
+
+class TileStep(Step):
+    """A small product whose three addresses can change."""
+
+    __slots__ = ("_words",)
+
+    def __init__(self, product: Product, values: dict[str, int], tasks: int, keep: Any) -> None:
+        code = _code(product.dtype)
+        numbers = [int(values.get(word, 0)) for word in tile_code.WORDS]
+        self._words = Block([code.address("tiles"), 0, tasks, *numbers])
+        self._words.words[1] = self._words.address + 24
+        super().__init__(
+            threads.spread_address(),
+            self._words.address,
+            keep=(code, self._words, keep),
+            name=product.name,
+            bytes=product.bytes,
+            flops=product.flops,
+            work=estimated(product.bytes, product.flops),
+        )
+
+    def bind(self, a: int, b: int, c: int) -> None:
+        """From now on the product reads at `a` and `b` and writes at `c`."""
+        words = self._words.words
+        words[3], words[4], words[5] = a, b, c
+
+
+def step(p: Product, keep: Any = None) -> TileStep:
+    """A step that computes a product that `fits`; `keep` is held by it."""
+    row, along = (1, p.lda) if p.transpose_a else (p.lda, 1)
+    ldb, across, edge = p.ldb, p.ldb if p.transpose_b else 1, _EDGE
+    if p.packed:
+        ldb = edge = columns(p.dtype)
+        across = p.k
+    pays = p.batch * p.work // (_GRAIN if p.m > 1 else _GRAIN_VECTOR)
+    wanted = min(threads.num_threads(), max(1, pays))
+    by_rows = p.m >= _EDGE * wanted and (p.n < p.m or not (p.transpose_b or p.packed))
+    axis, edge = (p.m, _EDGE) if by_rows else (p.n, edge)
+    piece = axis if wanted == 1 else -(-axis // (wanted * edge)) * edge
+    values = {
+        "m": p.m, "n": p.n, "k": p.k, "row": row, "along": along, "ldb": ldb, "across": across,
+        "ldc": p.ldc, "alpha": bits(p.alpha, p.dtype), "beta": bits(p.beta, p.dtype),
+        "inner": p.transpose_b, "by_rows": by_rows, "piece": piece, "batch": p.batch,
+        "sa": p.sa, "sc": p.sc,
+    }  # fmt: skip
+    return TileStep(p, values, -(-axis // piece), keep)

@@ -1,0 +1,168 @@
+"""Statements carried out at once, and those that come again in one native call.
+
+Statements are known by their patterns (`expr/pattern.py`): saver, value, destination. The first
+time, a statement goes the whole way: checks, a look into the kernel cache, a filled block. When a
+statement of its patterns comes again, a `Launch` is made, which later ones are handed to as they
+are: it reads their addresses and numbers itself. Patterns have several launches where operands
+overlap in several ways, or where threads run them at the same time. When some have run, operators
+and assignments of tensors go through native code that knows the launches, too (see `call_cache`).
+
+State: `KNOWN`, the launches by saver and patterns; `_seen`, how often patterns came that have none.
+Both are emptied together when they are full. While a function is traced (see `tracing`), the
+launches of all threads are gone and nothing is learned, so that every statement comes by here.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeAlias
+
+from gnomon.expr.node import Buffer, Expr, Scalar
+from gnomon.expr.pattern import EPOCH, NONE, Pattern, pattern_of
+from gnomon.plan.statement import SAVERS, Saver, Store
+from gnomon.runtime.execution.program import Step
+from gnomon.runtime.kernels import stages
+from gnomon.runtime.statements import call_cache
+from gnomon.runtime.statements.launch import Launch, NoLaunch, Place, Reading, Tree, Work
+from gnomon.runtime.statements.prepare import prepare
+
+KEPT = 4096
+VARIANTS = 6
+
+Key: TypeAlias = tuple[Pattern | None, Pattern | None]
+
+#: launches by saver, then by the patterns of value and destination
+KNOWN: dict[str, dict[Key, Launch]] = {saver: {} for saver in SAVERS}
+_seen: dict[tuple[str, Key], int] = {}
+
+
+class Tracer(Protocol):
+    """Who takes the statements of a thread instead of having them carried out."""
+
+    def take(self, stores: Sequence[Store], together: bool) -> None:
+        """Statements, in their order; `together`: all values are taken before any is stored."""
+
+    def draw(self, source: Any, count: int) -> Buffer:
+        """What stands for the place of `count` numbers of a random stream."""
+
+
+class _Tracing(threading.local):
+    tracer: Tracer | None = None
+
+
+_thread = _Tracing()
+#: of all threads; while there is one, nothing is learned
+TRACERS: list[Tracer] = []
+
+
+def store(dest: Buffer, saver: Saver, value: Expr) -> None:
+    """`dest saver value`, now.
+
+    Raises:
+        ShapeError, DTypeError: the value does not fit; the destination is untouched.
+    """
+    key = (pattern_of(value), pattern_of(dest))
+    launch = KNOWN[saver].get(key)
+    while launch is not None:
+        done = launch.call(dest, value)
+        if done:
+            if not launch.noted and not TRACERS:
+                launch.noted = call_cache.note_launch(dest, saver, value, launch)
+            return
+        if done is None:
+            launch.failed()
+        launch = launch.following
+    statement = Store(dest, saver, value)
+    if _thread.tracer is not None:
+        _thread.tracer.take([statement], False)
+        return
+    stages.run(prepare([statement], "assignment"))
+    if NONE not in key and not TRACERS and not stages.timed():
+        _learn((saver, key), statement)
+
+
+def store_all(stores: Sequence[Store]) -> None:
+    """Statements as one: all values are taken before any is stored; now.
+
+    Raises:
+        ShapeError, DTypeError: a value does not fit; the destinations are untouched.
+    """
+    if _thread.tracer is not None:
+        _thread.tracer.take(stores, True)
+        return
+    stages.run(prepare(stores, "assignment"))
+
+
+def tracer() -> Tracer | None:
+    """Who takes the statements of this thread; None where they are carried out."""
+    return _thread.tracer
+
+
+@contextmanager
+def tracing(taker: Tracer) -> Iterator[None]:
+    """Inside, `taker` takes the statements of this thread."""
+    before, _thread.tracer = _thread.tracer, taker
+    TRACERS.append(taker)
+    forget()
+    try:
+        yield
+    finally:
+        _thread.tracer = before
+        TRACERS.remove(taker)
+
+
+def forget() -> None:
+    """Let every statement go the whole way again."""
+    for table in KNOWN.values():
+        table.clear()
+    _seen.clear()
+    call_cache.clear()
+
+
+def _learn(where: tuple[str, Key], statement: Store) -> None:
+    """Note that a statement came; make a launch where one is worth it."""
+    saver, key = where
+    count = _seen.get(where, 0)
+    if count == 0 and len(_seen) >= KEPT:
+        forget()
+    _seen[where] = count + 1
+    if not 1 <= count <= VARIANTS or 0 in statement.dest.shape:
+        return
+    if any(pattern is None or pattern.epoch != EPOCH.value for pattern in key):
+        return
+    try:
+        made = Launch(_work(statement))
+    except NoLaunch:
+        _seen[where] = VARIANTS + 1
+        return
+    table = KNOWN[saver]
+    first = table.get(key)
+    made.following = None if first is None or first.epoch != made.epoch else first
+    table[key] = made
+
+
+def _work(statement: Store) -> Work:
+    """What a launch of a statement is made of: its call is given the destination and the value."""
+    reading = Reading(2)
+    dest = Place(reading.address(0), statement.dest, written=True)
+    tree = Tree(reading, 1, statement.value)
+
+    def steps(buffers: Sequence[Buffer], numbers: Sequence[Scalar]) -> list[Step]:
+        value = tree.over(iter(buffers[1:]), iter(numbers))
+        return prepare([Store(buffers[0], statement.saver, value)], "assignment")
+
+    return Work(reading, [dest, *tree.places], tree.numbers, steps)
+
+
+def _in_child() -> None:
+    """In a forked child: launches that other threads ran and traces they made are not here."""
+    TRACERS[:] = [t for t in TRACERS if t is _thread.tracer]
+    call_cache.renew()
+    forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
