@@ -9,12 +9,13 @@ import io
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from gnomon.base import FormatError, GnomonError, complaint
-from gnomon.lock import load_module
+from gnomon.lock import exclusive, load_module
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
 
@@ -92,7 +93,7 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
     return "://" in os.fspath(path)
 
 
-def opened(path: str | os.PathLike[str], mode: str, buffering: int = -1) -> Any:
+def opened(path: str | os.PathLike[str], mode: str) -> Any:
     """The binary file `path`, a local one or, as `s3://bucket/x`, one that fsspec knows.
 
     Raises:
@@ -100,13 +101,47 @@ def opened(path: str | os.PathLike[str], mode: str, buffering: int = -1) -> Any:
         GnomonError: fsspec, or what it needs for this kind of place, is not installed.
     """
     if not is_remote(path):
-        return Path(path).open(mode, buffering)
+        return Path(path).open(mode)
     try:
         return load_module("fsspec").open(os.fspath(path), mode).open()
     except (ImportError, ValueError) as error:  # ValueError: a kind of place that it does not know
         raise GnomonError(
             f"{os.fspath(path)!r} needs fsspec (pip install fsspec): {error}"
         ) from error
+
+
+class RandomAccess:
+    """A file that any thread reads at any place; `size` is the number of its bytes.
+
+    `read(nbytes, start)` gives up to `nbytes` bytes from offset `start` on, fewer at the end.
+
+    Raises:
+        OSError, GnomonError: as `opened`.
+    """
+
+    read: Callable[[int, int], bytes]
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._stream = opened(path, "rb")
+        self.size = self._stream.seek(0, io.SEEK_END)
+        if is_remote(path):
+            self._lock = exclusive()
+            self.read = self._read
+        else:
+            self.read = partial(os.pread, self._stream.fileno())
+
+    def _read(self, nbytes: int, start: int) -> bytes:
+        with self._lock:
+            self._stream.seek(start)
+            return bytes(self._stream.read(nbytes))
+
+    def close(self) -> None:
+        """Close the file; closing twice is no fault."""
+        self._stream.close()
+
+    def __del__(self) -> None:
+        if "_stream" in self.__dict__:
+            self.close()
 
 
 @contextlib.contextmanager

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any, Self
 
 from gnomon.base import FormatError, GnomonError, ParamError, UnknownNameError, complaint
-from gnomon.files import Reader, opened
-from gnomon.recordio.parts import LIMIT, encode, record, resync
+from gnomon.files import RandomAccess, opened
+from gnomon.recordio.parts import LIMIT, Blocks, encode, record, resync
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class MXRecordIO:
         OSError: the file cannot be opened.
     """
 
-    _buffer = 1 << 20  # bytes read ahead: most records come out of it, without a call of their own
+    _ahead = 1 << 19  # bytes read at once, of small records
 
     def __init__(
         self, uri: str | os.PathLike[str], flag: str, *, skip_corrupt: bool = False
@@ -54,7 +54,8 @@ class MXRecordIO:
         self.skipped = 0
         self.is_open = False
         self.pid: int | None = None
-        self._reader: Reader | None = None
+        self._reader: Blocks | None = None
+        self._file: RandomAccess | None = None
         self._stream: IO[bytes] | None = None
         self.open()
 
@@ -69,16 +70,20 @@ class MXRecordIO:
         if self.flag not in ("r", "w"):
             raise ParamError(complaint(type(self).__name__, "flag", "'r' or 'w'", repr(self.flag)))
         self.writable = self.flag == "w"
-        self._stream = opened(self.uri, self.flag + "b", self._buffer)
-        self._reader = None if self.writable else Reader(self._stream, self.uri)
+        if self.writable:
+            self._stream = opened(self.uri, "wb")
+        else:
+            self._file = file = RandomAccess(self.uri)
+            self._reader = Blocks(file.read, file.size, self.uri, self._ahead)
         self.pid = os.getpid()
         self.is_open = True
 
     def close(self) -> None:
         """Close the file; closing twice is no fault."""
-        if self.is_open and self._stream is not None:
-            self._stream.close()
-        self._stream = self._reader = None
+        for each in (self._stream, self._file):
+            if each is not None:
+                each.close()
+        self._stream = self._file = self._reader = None
         self.is_open = False
         self.pid = None
 
@@ -98,20 +103,20 @@ class MXRecordIO:
         self.close()
 
     def __del__(self) -> None:
-        if "is_open" in self.__dict__:  # the constructor got that far
+        if "_stream" in self.__dict__:  # the constructor got that far
             self.close()
 
     def __getstate__(self) -> dict[str, Any]:
         if self.is_open and self.writable:
             raise GnomonError(f"{self.uri}: a record file open for writing cannot be pickled")
-        return {**self.__dict__, "_reader": None, "_stream": None, "pid": None}
+        return {**self.__dict__, "_reader": None, "_file": None, "_stream": None, "pid": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if self.is_open:
             self.open()
 
-    def _reading(self) -> Reader:
+    def _reading(self) -> Blocks:
         """The reader; in a forked child one of its own."""
         if self.is_open and not self.writable and self.pid != os.getpid():
             self.reset()
@@ -140,14 +145,15 @@ class MXRecordIO:
                 so reading again says the same. Not with `skip_corrupt`.
             GnomonError: the file is not open for reading.
         """
-        reader = self._reading()
-        while reader.left:
-            at = reader.offset
+        reader = self._reader
+        if reader is None or self.pid != os.getpid():
+            reader = self._reading()
+        while (at := reader.offset) < reader.end:
             try:
-                return record(reader, reader.take)
+                return record(reader)
             except FormatError as error:
                 if not self.skip_corrupt:
-                    reader.seek(at)
+                    reader.offset = at
                     raise
                 resync(reader, at)
                 self.skipped += 1
@@ -202,7 +208,7 @@ class MXIndexedRecordIO(MXRecordIO):
         FormatError: the index has a line that is none.
     """
 
-    _buffer = 1 << 13  # the next record may be anywhere
+    _ahead = 1 << 13  # the next record may be anywhere
 
     def __init__(
         self,
@@ -266,7 +272,7 @@ class MXIndexedRecordIO(MXRecordIO):
         at = self.idx[idx]
         if not 0 <= at <= reader.end:
             raise reader.fail(f"offset of record {idx!r}", f"0 to {reader.end}", at, at)
-        reader.seek(at)
+        reader.offset = at
 
     def read_idx(self, idx: Any) -> bytes:
         """The record with key `idx`.
@@ -277,7 +283,7 @@ class MXIndexedRecordIO(MXRecordIO):
         """
         self.seek(idx)
         reader = self._reading()
-        return record(reader, reader.take)
+        return record(reader)
 
     def write_idx(self, idx: Any, buf: bytes | bytearray | memoryview) -> None:
         """Append `buf` under the key `idx`.

@@ -4,7 +4,8 @@ A file is a sequence of parts: magic word, a word with a kind in its upper 3 bit
 the lower 29, that many bytes, zeros up to a multiple of 4. A record is one part (kind 0). Where it
 holds the magic word itself at a multiple of 4, that word is left out and the record goes on in
 another part: kinds 1, 2 ..., 3. So a magic word at a multiple of 4 always starts a part, and a
-reader can find its way again.
+reader can find its way again. A length is believed where a magic word follows what it tells of;
+elsewhere the bytes are searched for one, which would show that the length is wrong.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from gnomon.base import FormatError
-from gnomon.files import Reader
 
 MAGIC = struct.pack("<I", 0xCED7230A)
 WORDS = np.dtype("<u4")
 WORD = np.frombuffer(MAGIC, WORDS)
 HEADER = struct.Struct("<4sI")
+WORD_AT = struct.Struct("<I")
 WHOLE, FIRST, MIDDLE, LAST = range(4)
 LIMIT = 1 << 29
 CHUNK = 1 << 20
+LARGE = 1 << 13
+
+ReadAt = Callable[[int, int], bytes]
 
 
 def encode(data: bytes) -> bytes:
@@ -49,8 +53,90 @@ def aligned(data: bytes) -> list[int]:
     return (np.flatnonzero(found) * 4).tolist() if np.count_nonzero(found) else []
 
 
-def record(r: Reader, take: Callable[[int, str], bytes]) -> bytes:
-    """The record that starts here, its payload taken by `take`: `r.take`, or `r.skip` to pass."""
+class Blocks:
+    """Bytes of a file in turn, cut out of a block of them that is held.
+
+    `read_at(nbytes, offset)` gives bytes of the file, fewer at its end, which is at `end`. The
+    block are the bytes from offset `begin` on. `ahead` is how many are read at once: more than are
+    asked for as long as records are small; large ones are read one by one, as copying them out of
+    larger blocks, which leave the cache meanwhile, takes longer than a call for each.
+    """
+
+    def __init__(self, read_at: ReadAt, end: int, name: str, ahead: int) -> None:
+        self.read_at, self.end, self.name, self.ahead = read_at, end, name, ahead
+        self.offset = self.begin = 0
+        self.block = b""
+
+    @property
+    def left(self) -> int:
+        """Bytes between here and the end."""
+        return self.end - self.offset
+
+    def fail(self, what: str, expected: object, got: object, at: int) -> FormatError:
+        """The error for `what` at the offset `at`, ready to be raised."""
+        return FormatError(f"{self.name}: offset {at}: {what}: expected {expected}, got {got}")
+
+    def hold(self, nbytes: int) -> None:
+        """Have the block begin here, and hold `nbytes` bytes if there are so many."""
+        self.begin = at = self.offset
+        self.block = self.read_at(nbytes if nbytes > LARGE else max(nbytes, self.ahead), at)
+
+    def take(self, nbytes: int, what: str) -> bytes:
+        """The next `nbytes` bytes."""
+        start = self.offset - self.begin
+        if start < 0 or start + nbytes > len(self.block):
+            self.hold(nbytes)
+            start = 0
+        data = self.block[start : start + nbytes]
+        if len(data) < nbytes:
+            got = f"{len(data)} before the end"
+            raise self.fail(what, f"{nbytes} bytes", got, self.offset)
+        self.offset += nbytes
+        return data
+
+    def skip(self, nbytes: int, what: str) -> bytes:
+        """Pass over `nbytes` bytes, which must be there; gives none of them."""
+        if nbytes > self.left:
+            got = f"{self.left} before the end"
+            raise self.fail(what, f"{nbytes} bytes", got, self.offset)
+        self.offset += nbytes
+        return b""
+
+    def is_at_record(self) -> bool:
+        """Whether a magic word is next."""
+        if self.left < 4:
+            return False
+        found = self.take(4, "magic word") == MAGIC
+        self.offset -= 4
+        return found
+
+
+def record(r: Blocks) -> bytes:
+    """The record that starts here.
+
+    Raises:
+        FormatError: it is damaged; it names file and offset.
+    """
+    start, block = r.offset - r.begin, r.block
+    if start >= 0 and block.startswith(MAGIC, start) and start + 8 <= len(block):
+        (length,) = WORD_AT.unpack_from(block, start + 4)
+        size = 8 + (length + 3 & ~3)
+        if start + size + 4 > len(block) and size < LIMIT and r.offset + size < r.end:
+            r.hold(size + 8)
+            start, block = 0, r.block
+        if block.startswith(MAGIC, start + size) and length < LIMIT:  # most are of one part
+            r.offset += size
+            return block[start + 8 : start + 8 + length]
+    return _record(r, r.take)
+
+
+def skip_record(r: Blocks) -> None:
+    """Pass over the record that starts here; FormatError as far as its headers tell."""
+    _record(r, r.skip)
+
+
+def _record(r: Blocks, take: Callable[[int, str], bytes]) -> bytes:
+    """A record of any form, its payload taken by `take`."""
     kind, data = _part(r, take, (WHOLE, FIRST))
     if kind == WHOLE:
         return data
@@ -62,7 +148,7 @@ def record(r: Reader, take: Callable[[int, str], bytes]) -> bytes:
 
 
 def _part(
-    r: Reader, take: Callable[[int, str], bytes], kinds: tuple[int, ...]
+    r: Blocks, take: Callable[[int, str], bytes], kinds: tuple[int, ...]
 ) -> tuple[int, bytes]:
     at = r.offset
     magic, word = HEADER.unpack(r.take(8, "record header"))
@@ -72,29 +158,29 @@ def _part(
     if kind not in kinds:
         raise r.fail("record header", f"part of kind {kinds[0]} or {kinds[1]}", kind, at)
     data = take(length, "record")
-    if inside := aligned(data):  # the length is wrong, not the data
-        raise r.fail("record", f"an end within {inside[0]} bytes", f"{length} and a magic word", at)
     if length % 4:
         r.skip(-length % 4, "padding of a record")
+    if not r.is_at_record() and (inside := aligned(data)):  # the length is wrong, not the data
+        raise r.fail("record", f"an end within {inside[0]} bytes", f"{length} and a magic word", at)
     return kind, data
 
 
-def resync(r: Reader, damaged: int) -> None:
+def resync(r: Blocks, damaged: int) -> None:
     """Go to the first whole record that starts after offset `damaged`, or to the end."""
     for at in _find_magic(r, damaged + 1):
-        r.seek(at)
+        r.offset = at
         with contextlib.suppress(FormatError):
-            record(r, r.skip)
-            if at % 4 == 0 or r.left == 0 or r.take(4, "magic word") == MAGIC:
-                r.seek(at)
+            skip_record(r)
+            if at % 4 == 0 or r.left == 0 or r.is_at_record():
+                r.offset = at
                 return
-    r.seek(r.end)
+    r.offset = r.end
 
 
-def _find_magic(r: Reader, start: int) -> Iterator[int]:
+def _find_magic(r: Blocks, start: int) -> Iterator[int]:
     """Offsets of the magic word from `start` on; the caller may move the reader meanwhile."""
     while start < r.end:
-        r.seek(start)
+        r.offset = start
         chunk = r.take(min(CHUNK, r.left), "record")
         at = chunk.find(MAGIC)
         while at >= 0:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import os
-
 import numpy as np
 
 from gnomon.base import FormatError, GnomonError
-from gnomon.files import Reader, is_remote, opened
-from gnomon.lock import exclusive
-from gnomon.recordio.parts import record, resync
+from gnomon.files import RandomAccess
+from gnomon.recordio.parts import Blocks, record, resync, skip_record
+
+HEADERS = 1 << 13  # bytes read at once while records are passed over
 
 
 class Records:
@@ -28,20 +26,20 @@ class Records:
         self.path = path
         self.skipped = 0
         try:
-            with opened(path, "rb") as stream:
-                starts = self._walk(Reader(stream, path), skip_corrupt)
-            self._file = _Remote(path) if is_remote(path) else _Local(path)
+            self._file = RandomAccess(path)
+            reader = Blocks(self._file.read, self._file.size, path, HEADERS)
+            starts = self._walk(reader, skip_corrupt)
         except OSError as error:
             reason = error.strerror or error
             raise GnomonError(f"cannot read the records of {path!r}: {reason}") from error
         self._starts = np.array(starts, np.int64)  # and, last, where the last one ends
 
-    def _walk(self, reader: Reader, skip_corrupt: bool) -> list[int]:
+    def _walk(self, reader: Blocks, skip_corrupt: bool) -> list[int]:
         starts = []
         while reader.left:
             start = reader.offset
             try:
-                record(reader, reader.skip)
+                skip_record(reader)
             except FormatError:
                 if not skip_corrupt:
                     raise
@@ -62,36 +60,9 @@ class Records:
         """The bytes of a record.
 
         Raises:
-            FormatError: the file has changed since it was opened.
+            FormatError: it holds another one, as its length is damaged; or the file has changed.
         """
         start, end = (int(x) for x in self._starts[number : number + 2])
-        block = self._file.read(start, end - start)
-        reader = Reader(io.BytesIO(block), f"{self.path}, from offset {start} on")
-        return record(reader, reader.take)
-
-
-class _Local:
-    """A file read at any place by any thread."""
-
-    def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDONLY)
-
-    def read(self, start: int, nbytes: int) -> bytes:
-        return os.pread(self._file, nbytes, start)
-
-    def __del__(self) -> None:
-        if hasattr(self, "_file"):
-            os.close(self._file)
-
-
-class _Remote:
-    """A file of another place, read by one thread after the other."""
-
-    def __init__(self, path: str) -> None:
-        self._lock = exclusive()
-        self._file = opened(path, "rb")
-
-    def read(self, start: int, nbytes: int) -> bytes:
-        with self._lock:
-            self._file.seek(start)
-            return bytes(self._file.read(nbytes))
+        reader = Blocks(self._file.read, end, self.path, end - start)
+        reader.offset = start
+        return record(reader)
