@@ -1,16 +1,17 @@
-"""What beginning costs: `python benchmarks/start.py [import kernels statements]`.
+"""What beginning costs: `python benchmarks/start.py [import run kernels statements]`.
 
 `import` is `import gnomon.shadow` beside `import numpy, llvmlite.binding`, each in fresh processes
-that start by turns. `kernels` is the first statements of a process, milliseconds each, compiled and
-from the disk cache. `statements` is what lines on ten elements cost beside NumPy's time for the
-same lines. Medians of `--rounds` turns; byte code is kept in a folder of its own, as an installed
-package has it.
+that start by turns. `run` is what `gnomon run` adds to an empty script. `kernels` is the first
+statements of a process, milliseconds each, compiled and from the disk cache. `statements` is what
+lines on ten elements cost beside NumPy's time for the same lines. Medians of `--rounds` turns;
+byte code is kept in a folder of its own, as an installed package has it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -73,6 +74,27 @@ def bench_import(folder: str, rounds: int) -> None:
     pairs = zip(taken["gnomon.shadow"], taken["libraries"], strict=True)
     ratio = statistics.median(ours / theirs for ours, theirs in pairs)
     print(f"gnomon.shadow / libraries {ratio:.2f}")
+
+
+def bench_run(folder: str, rounds: int) -> None:
+    """`gnomon run` of an empty script beside Python's."""
+    script = Path(folder) / "empty.py"
+    script.touch()
+    lines = {"python": [str(script)], "gnomon run": ["-m", "gnomon", "run", str(script)]}
+    variables = environment(folder)
+    walls, works = ({name: [] for name in lines} for _ in range(2))
+    for _ in range(rounds + 1):
+        for name, line in lines.items():
+            start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, *line], env=variables, check=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            walls[name].append((time.perf_counter() - start) * 1e3)
+            work = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            works[name].append(work * 1e3)
+    for what, found in (("the clock", walls), ("the processor", works)):
+        pairs = list(zip(found["gnomon run"], found["python"], strict=True))[1:]
+        added = statistics.median(ours - pythons for ours, pythons in pairs)
+        print(f"gnomon run adds {added:.0f} ms to a script by {what}")
 
 
 def bench_kernels(folder: str, rounds: int) -> None:
@@ -203,15 +225,18 @@ def others() -> Lines:
     }  # fmt: skip
 
 
-BENCHES = {"import": bench_import, "kernels": bench_kernels, "statements": bench_statements}
+BENCHES = {
+    "import": bench_import,
+    "run": bench_run,
+    "kernels": bench_kernels,
+    "statements": bench_statements,
+}
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "benches", nargs="*", default=list(BENCHES), metavar="import|kernels|statements"
-    )
+    parser.add_argument("benches", nargs="*", default=list(BENCHES), metavar="|".join(BENCHES))
     parser.add_argument("--rounds", type=int, default=9)
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

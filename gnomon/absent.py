@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, NoReturn
 
 from gnomon.base import UnknownNameError, nearest
@@ -41,7 +41,7 @@ def names() -> dict[str, frozenset[str]]:
 
     Under 'operators' stand the names that model files use, aliases among them.
     """
-    text = (files("gnomon") / "data" / "mxnet-names.txt").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "data" / "mxnet-names.txt").read_text(encoding="utf-8")
     rows = (line.partition(":") for line in text.splitlines())
     return {module: frozenset(listed.split()) for module, _, listed in rows}
 

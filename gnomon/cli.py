@@ -6,7 +6,6 @@ Exit codes: 0 done, 1 failed (the reason goes to stderr), 2 wrong arguments, 130
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -17,8 +16,11 @@ from gnomon import __version__
 from gnomon.base import GnomonError, Later
 
 if TYPE_CHECKING:
+    import json
+
     from gnomon import demo, doctor, im2rec, inspection, launch, run, warm
 else:  # a command imports what it needs alone
+    json = Later("json")
     demo, doctor, run = Later("gnomon.demo"), Later("gnomon.doctor"), Later("gnomon.run")
     im2rec, launch = Later("gnomon.im2rec"), Later("gnomon.launch")
     inspection, warm = Later("gnomon.inspection"), Later("gnomon.warm")
@@ -83,7 +85,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     """The arguments of all commands, and every option of `command`."""
     top = argparse.ArgumentParser(prog="gnomon", description=__doc__.splitlines()[0])
     top.add_argument("--version", action="version", version=f"gnomon {__version__}")
-    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    commands = top.add_subparsers(title="commands", prog=top.prog, required=True, metavar="COMMAND")
 
     train = commands.add_parser("demo", help="train a LeNet on real handwritten digits")
     train.add_argument("--epochs", type=positive, default=12, help="default: %(default)s")

@@ -15,13 +15,11 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-import gnomon
-from gnomon import conversion
+import gnomon.conversion
 from gnomon.lock import load_module
 
 NAME = "mxnet"
@@ -63,7 +61,7 @@ class _Top(ModuleType):
         return dir(gnomon)
 
 
-class _Same(Loader):
+class _Same:
     """Gives a module of gnomon, which stays what it is under the other name."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -82,7 +80,7 @@ class _Same(Loader):
             module.__spec__ = self._spec
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Answers for `mxnet` and what is below it."""
 
     def find_spec(
@@ -104,7 +102,7 @@ class _Finder(MetaPathFinder):
         )
 
 
-class _Lacking(MetaPathFinder):
+class _Lacking:
     """Asked last: tells of MXNet's modules that gnomon has not."""
 
     def find_spec(
@@ -124,7 +122,7 @@ def install() -> None:
     """Have `import mxnet` get gnomon; a MXNet that was imported before stays for who has it."""
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
-    conversion.everywhere = True
+    gnomon.conversion.everywhere = True
     for name in [n for n in sys.modules if n == NAME or n.startswith(f"{NAME}.")]:
         del sys.modules[name]
     sys.meta_path.insert(0, _Finder())

@@ -16,6 +16,7 @@ import numpy as np
 
 from gnomon import __version__, config, shadow
 from gnomon.dtype import float32
+from gnomon.lock import load_module
 from gnomon.runtime.compiler import jit
 from gnomon.runtime.execution import threads
 from gnomon.runtime.libraries import blas, dnn
@@ -91,6 +92,34 @@ def _compiler() -> Finding:
     return GOOD, "an expression was compiled and came out right"
 
 
+def _package(name: str, use: str, extra: str) -> Finding:
+    """Whether an optional package is installed, and what it serves."""
+    try:
+        return GOOD, f"{metadata.version(name)}, for {use}"
+    except metadata.PackageNotFoundError:
+        return POOR, f"not installed: no {use}; pip install 'gnomon[{extra}]'"
+
+
+def _opencv() -> Finding:
+    try:
+        return GOOD, f"{load_module('cv2').__version__}, for mx.image, image records and im2rec"
+    except ImportError as error:
+        text = f"{error}: no mx.image, image records, im2rec; pip install 'gnomon[image]'"
+        return POOR, text
+
+
+def _mpi() -> Finding:
+    """The library that mpi4py finds; it is not started."""
+    use = "distributed kvstores"
+    try:
+        version = metadata.version("mpi4py")
+        load_module("mpi4py").rc.initialize = False
+        library = load_module("mpi4py.MPI").Get_library_version().split(chr(10))[0]
+    except (ImportError, RuntimeError) as error:
+        return POOR, f"{error}: no {use}; pip install 'gnomon[dist]'"
+    return GOOD, f"mpi4py {version}, {' '.join(library.split())}, for {use}"
+
+
 CHECKS: dict[str, Callable[[], Finding]] = {
     "Python": _python,
     "system": _system,
@@ -100,6 +129,10 @@ CHECKS: dict[str, Callable[[], Finding]] = {
     "threads": _threads,
     "BLAS": _blas,
     "oneDNN": _onednn,
+    "OpenCV": _opencv,
+    "simplejpeg": lambda: _package("simplejpeg", "fast decoding of JPEGs", "image"),
+    "fsspec": lambda: _package("fsspec", "files of other places (s3://, http://)", "remote"),
+    "MPI": _mpi,
     "cache folder": _cache,
     "compiler": _compiler,
 }

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import recordio
+from gnomon.bar import Bar
 from gnomon.base import FormatError, GnomonError
 from gnomon.files import replacing
 from gnomon.recordio.header import opencv
@@ -28,6 +29,10 @@ from gnomon.recordio.listing import Row
 from gnomon.recordio.listing import rows as rows_of
 
 AHEAD = 8  # images under way for each thread
+
+
+class ImageError(FormatError):
+    """A file that cannot be read as an image."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +63,7 @@ def main(given: argparse.Namespace) -> int:
     """Write lists or record files; gives the exit code.
 
     Raises:
-        GnomonError: a folder, list or image that cannot be read.
+        GnomonError: a folder or list that cannot be read, or none of the images.
     """
     if given.list:
         write_lists(given)
@@ -138,28 +143,42 @@ def read_list(path: Path) -> Iterator[Row]:
 
 
 def pack(path: Path, given: argparse.Namespace) -> int:
-    """Pack the images of a list; nothing is left half-written. Gives how many there are."""
+    """Pack the images of a list; nothing is left half-written. Gives how many there are.
+
+    What cannot be read as an image is told and left out.
+    """
     rows = list(read_list(path))
     target = path.with_suffix(".rec")
     remove_leftovers(target)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     index = target.with_name(f".{target.name}.{os.getpid()}.idx")
-    bar = Progress(len(rows), target.name)
     try:
         with (
+            Bar(len(rows), target.name) as bar,
             ThreadPoolExecutor(given.num_thread) as pool,
             recordio.MXIndexedRecordIO(str(index), str(draft), "w") as out,
         ):
-            for row, record in in_order(pool, rows, given):
-                out.write_idx(row.number, record)
-                bar.update()
+            made = in_order(pool, rows, given)
+            count = sum(entered(out, row.number, work, bar) for row, work in made)
+        if not count:
+            raise GnomonError(f"im2rec: no image of {str(path)!r} can be read")
         draft.replace(target)
         index.replace(target.with_suffix(".idx"))
     finally:
-        bar.close()
         for left in (draft, index):
             left.unlink(missing_ok=True)
-    return len(rows)
+    return count
+
+
+def entered(out: Any, number: int, work: Future[bytes], bar: Bar) -> bool:
+    """Whether a record was made, and then written."""
+    error = work.exception()
+    if isinstance(error, ImageError):
+        bar.say(f"{error}; left out")
+    else:
+        out.write_idx(number, work.result())
+    bar.update()
+    return error is None
 
 
 def remove_leftovers(target: Path) -> None:
@@ -172,23 +191,22 @@ def remove_leftovers(target: Path) -> None:
 
 def in_order(
     pool: ThreadPoolExecutor, rows: Sequence[Row], given: argparse.Namespace
-) -> Iterator[tuple[Row, bytes]]:
-    """Each row with its record; the threads are a little ahead."""
+) -> Iterator[tuple[Row, Future[bytes]]]:
+    """Each row with the work that makes its record; the threads are a little ahead."""
     ahead: deque[tuple[Row, Future[bytes]]] = deque()
     for row in rows:
         ahead.append((row, pool.submit(record, row, given)))
         if len(ahead) > AHEAD * given.num_thread:
-            first, work = ahead.popleft()
-            yield first, work.result()
-    for first, work in ahead:
-        yield first, work.result()
+            yield ahead.popleft()
+    yield from ahead
 
 
 def record(row: Row, given: argparse.Namespace) -> bytes:
     """The record of an image.
 
     Raises:
-        GnomonError: the file cannot be read; it is no image.
+        ImageError: the file cannot be read; it is no image.
+        FormatError: there are several labels, and `pack_label` is not set.
     """
     path = given.root / row.path
     if not given.pack_label and len(row.labels) != 1:
@@ -198,13 +216,13 @@ def record(row: Row, given: argparse.Namespace) -> bytes:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise GnomonError(f"im2rec: cannot read {str(path)!r}: {error.strerror}") from error
+        raise ImageError(f"cannot read {str(path)!r}: {error.strerror}") from error
     if given.pass_through:
         return recordio.pack(header, data)
     cv2 = opencv("im2rec")
     image = cv2.imdecode(np.frombuffer(data, np.uint8), given.color) if data else None
     if image is None:
-        raise FormatError(f"im2rec: {str(path)!r} is no image")
+        raise ImageError(f"{str(path)!r} is no image")
     image = fitted(cv2, image, given)
     return recordio.pack_img(header, image, given.quality, given.encoding)
 
@@ -222,25 +240,3 @@ def fitted(cv2: Any, image: Any, given: argparse.Namespace) -> Any:
         to = (size, h * size // w) if h > w else (w * size // h, size)
         image = cv2.resize(image, to)
     return image
-
-
-class Progress:
-    """A bar on a terminal, a line for each tenth elsewhere."""
-
-    def __init__(self, total: int, name: str) -> None:
-        self._total, self._name, self._done = max(1, total), name, 0
-
-    def update(self) -> None:
-        """One more is done."""
-        before, self._done = self._done, self._done + 1
-        if sys.stderr.isatty():
-            share = self._done / self._total
-            bar = ("=" * int(40 * share)).ljust(40)
-            print(f"\r{self._name} [{bar}] {self._done}/{self._total}", end="", file=sys.stderr)
-        elif 10 * before // self._total != 10 * self._done // self._total:
-            print(f"{self._name}: {self._done}/{self._total}", file=sys.stderr)
-
-    def close(self) -> None:
-        """End the bar's line."""
-        if sys.stderr.isatty():
-            print(file=sys.stderr)

@@ -2,8 +2,9 @@
 
 `first_use` is held while something is used for the first time: a module imported, a library loaded,
 code compiled, the process's threads and engine made. A fork waits for it, so that a child never
-finds any of that half done by a thread it does not have. It is taken before every other lock: a
-thread that holds one must not ask for it.
+finds any of that half done by a thread it does not have; it waits for `import` statements of
+gnomon's modules in other threads as well, which do not take the lock. It is taken before every
+other lock: a thread that holds one must not ask for it.
 
 An interrupt is an exception that a signal's handler raises between two steps of the interpreter. Up
 to Python 3.13 it looks for signals nowhere between having entered a lock and being in the block
@@ -20,6 +21,7 @@ import logging  # noqa: F401  whose lock a fork takes after ours if it was regis
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
@@ -106,6 +108,7 @@ def reentrant() -> Reentrant:
 
 
 first_use = reentrant()
+PATIENCE = 5.0
 
 
 def load_module(name: str) -> Any:
@@ -114,27 +117,42 @@ def load_module(name: str) -> Any:
     >>> load_module("math").floor(2.5)
     2
     """
-    if _importing():
+    # In an import statement it holds the interpreter's lock of a module, which the holder of
+    # `first_use` may wait for: it must not wait for `first_use` in turn.
+    if not first_use._is_owned() and _is_importing(sys._getframe()):
         return importlib.import_module(name)
     with first_use:
         return importlib.import_module(name)
 
 
-def _importing() -> bool:
-    """Whether this thread is in an `import` statement of a module of gnomon's.
-
-    Then it holds the interpreter's lock of that module, which the holder of `first_use` may wait
-    for: it must not wait for `first_use` in turn.
-    """
+def _is_importing(frame: FrameType | None) -> bool:
+    """Whether this frame is in an `import` statement of a module of gnomon's."""
     package = __name__.partition(".")[0]
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and not first_use._is_owned():
+    while frame is not None:
         if frame.f_code.co_name == "_find_and_load":
             name = frame.f_locals.get("name")
             if isinstance(name, str) and name.startswith(f"{package}."):
                 return True
         frame = frame.f_back
     return False
+
+
+def _await_imports() -> None:
+    """Let other threads end their `import` statements, which know nothing of `first_use`.
+
+    A child would find the module half there, and locked for good. Not where this thread is in such
+    a statement, for which another one may wait, and no longer than `PATIENCE` seconds.
+    """
+    mine, until = threading.get_ident(), time.monotonic() + PATIENCE
+    if _is_importing(sys._getframe()):
+        return
+    while time.monotonic() < until:
+        frames = sys._current_frames().items()
+        if not any(_is_importing(frame) for thread, frame in frames if thread != mine):
+            return
+        first_use.release()
+        time.sleep(1e-3)
+        first_use.acquire()
 
 
 def around_forks(
@@ -151,6 +169,7 @@ def around_forks(
 
     def hold() -> None:
         first_use.acquire()
+        _await_imports()
         held.append(True)
         before()
 

@@ -15,7 +15,6 @@ import io
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -52,7 +51,7 @@ _LIBRARIES = (Path(__file__).resolve().parent, Path(io.__file__).resolve().paren
 _INSTALLED = {"site-packages", "dist-packages"}
 
 
-class _OwnFinder(MetaPathFinder):
+class _OwnFinder:
     """Finds modules below a program's own folder, installed packages left out."""
 
     def __init__(self, folder: str) -> None:

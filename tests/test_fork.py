@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -230,3 +232,38 @@ def test_a_fork_while_another_thread_uses_something_for_the_first_time(what, tmp
         env = {**os.environ, "PYTHONPATH": str(ROOT), "GNOMON_CACHE_DIR": str(tmp_path / str(k))}
         command = [sys.executable, first_use.__file__, what, str(seconds)]
         subprocess.run(command, env=env, timeout=100, check=True)
+
+
+class Slow:
+    """Finds and loads one module of gnomon's that takes long to import."""
+
+    name = "gnomon.slow_for_a_test"
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        return ModuleSpec(name, self) if name == self.name else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: Any) -> None:
+        self.begun.set()
+        time.sleep(0.3)
+        module.whole = True
+
+
+def test_a_fork_waits_for_an_import_statement(monkeypatch):
+    slow = Slow()
+    monkeypatch.setattr(sys, "meta_path", [slow, *sys.meta_path])
+    importing = threading.Thread(target=exec, args=(f"import {slow.name}",))
+    importing.start()
+    slow.begun.wait()
+    child = FORK.Process(target=exec, args=(f"import {slow.name} as m; assert m.whole",))
+    child.start()
+    importing.join()
+    child.join(SECONDS)
+    code, _ = child.exitcode, child.kill()
+    del sys.modules[slow.name]
+    assert code == 0

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parent.parent
 RANKS = {
     name: rank
     for rank, names in {
-        0: "absent base files frames config conversion lock record registry dtype shape context "
-        "error log util",
+        0: "absent bar base files frames config conversion lock record registry dtype shape "
+        "context error log util",
         1: "expr",
         2: "plan",
         3: "code",

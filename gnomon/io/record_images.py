@@ -20,6 +20,7 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon import recordio
+from gnomon.bar import Bar
 from gnomon.base import FormatError, ParamError, complaint
 from gnomon.image.codec import decode
 from gnomon.io.desc import DataBatch, DataDesc
@@ -61,10 +62,12 @@ class RecordImages(Part, SourceIter):
     preprocess_threads: int = param(4, low=1, doc="Threads that decode and augment.")
     verbose: bool = param(True, doc="Not used.")
     device_id: int = param(0, doc="Not used.")
-    shuffle_chunk_size: int = param(0, low=0, doc="Not used: all of the file is shuffled.")
-    shuffle_chunk_seed: int = param(0, doc="Not used.")
+    shuffle_chunk_size: int = param(
+        0, low=0, doc="MB of chunks, taken in another order each epoch."
+    )
+    shuffle_chunk_seed: int = param(0, low=0, doc="What the order of chunks is drawn by.")
     seed_aug: int | None = param(None, doc="What the augmenter draws by; `seed` where None.")
-    shuffle: bool = param(False, doc="Take the images in another order each epoch.")
+    shuffle: bool = param(False, doc="Another order each epoch, of all or within each chunk.")
     seed: int = param(0, low=0, doc="What the order is drawn by.")
     round_batch: bool = param(True, doc="Go on with the next epoch in the last batch.")
     skip_corrupt: bool = param(False, doc="Pass over what is damaged.")
@@ -175,12 +178,20 @@ class RecordImages(Part, SourceIter):
         over, at = divmod(at, len(self._part))
         epoch += over if self.round_batch else 0
         if epoch not in self._orders:
-            order = np.array(self._part)
-            if self.shuffle:
-                np.random.default_rng([self.seed, epoch]).shuffle(order)
-            self._orders[epoch] = order
+            self._orders[epoch] = self._order(epoch)
             self._orders.pop(epoch - 8, None)
         return Place(int(self._orders[epoch][at]), epoch)
+
+    def _order(self, epoch: int) -> np.ndarray[Any, Any]:
+        """The records of this part in an epoch's order."""
+        order = np.array(self._part)
+        if self.shuffle:
+            np.random.default_rng([self.seed, epoch]).shuffle(order)
+        if self.shuffle_chunk_size:
+            chunk = self._records.offsets(order) // (self.shuffle_chunk_size << 20)
+            drawn = np.random.default_rng([self.shuffle_chunk_seed, epoch])
+            order = order[np.argsort(drawn.permutation(chunk.max() + 1)[chunk], kind="stable")]
+        return order
 
     def _begun(self, last: bool, pad: int, rows: list[Place]) -> Batch:
         channels, height, width = self.data_shape
@@ -225,7 +236,7 @@ class RecordImages(Part, SourceIter):
 
     def _damage(self, number: int, error: FormatError) -> FormatError:
         """The error of a record, with its place in the file."""
-        at = self._records.offset(number)
+        at = self._records.offsets(number)
         return FormatError(f"{self.path_imgrec}: offset {at}: {error}")
 
     def _read(self, number: int) -> tuple[Any, Any]:
@@ -278,9 +289,11 @@ class RecordImages(Part, SourceIter):
                 raise FormatError(f"{self.mean_img}: expected {expected}, got {image.shape}")
             return image.asnumpy()
         total = np.zeros(self.data_shape)
-        for record in self._part:
-            small, _ = self._made(place := Place(record, 0), self._generator(place))
-            total[:, : small.shape[0], : small.shape[1]] += small.transpose(2, 0, 1)
+        with Bar(len(self._part), self.mean_img) as bar:
+            for record in self._part:
+                small, _ = self._made(place := Place(record, 0), self._generator(place))
+                total[:, : small.shape[0], : small.shape[1]] += small.transpose(2, 0, 1)
+                bar.update()
         mean = (total / len(self._part)).astype(np.float32)
         nd.save(self.mean_img, {"mean_img": nd.array(mean)})
         return mean

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gnomon.base import FormatError, GnomonError
@@ -52,9 +54,9 @@ class Records:
     def __len__(self) -> int:
         return len(self._starts) - 1
 
-    def offset(self, number: int) -> int:
-        """Where the record `number` begins in the file."""
-        return int(self._starts[number])
+    def offsets(self, numbers: Any) -> Any:
+        """Where the record of a number, or of each number in an array, begins in the file."""
+        return self._starts[numbers]
 
     def __getitem__(self, number: int) -> bytes:
         """The bytes of a record.

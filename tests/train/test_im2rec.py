@@ -6,6 +6,7 @@ import pytest
 
 import gnomon as mx
 from gnomon import cli
+from gnomon.bar import Bar
 
 RNG = np.random.default_rng(0)
 
@@ -96,8 +97,8 @@ def test_several_labels(folder, capsys):
     [
         (None, "write one by --list"),
         ("x\tcat/a.png\n", "line 1"),
-        ("0\t1\tcat/none.png\n", "none.png"),
-        ("0\t1\tdog/note.txt\n", "is no image"),
+        ("0\t1\tcat/none.png\n", "bad.rec: cannot read 'images/cat/none.png'"),
+        ("0\t1\tdog/note.txt\n", "no image of "),
     ],
 )
 def test_what_is_wrong_is_told_and_nothing_left(folder, capsys, text, words):
@@ -107,6 +108,32 @@ def test_what_is_wrong_is_told_and_nothing_left(folder, capsys, text, words):
     assert im2rec("bad", "images") == 1
     assert words in capsys.readouterr().err
     assert sorted(folder.iterdir()) == before
+
+
+def test_what_is_no_image_is_told_and_left_out(folder, capsys):
+    rows = ("cat/a.png", "dog/note.txt", "cat/none.png", "cat/b.png")
+    (folder / "some.lst").write_text("".join(f"{k}\t{k}\t{row}\n" for k, row in enumerate(rows)))
+    assert im2rec("some", "images") == 0
+    told = capsys.readouterr().err
+    assert "some.rec: 'images/dog/note.txt' is no image; left out" in told
+    assert "some.rec: cannot read 'images/cat/none.png': No such file or directory; left" in told
+    assert "some.rec: 2 images" in told
+    with mx.recordio.MXIndexedRecordIO("some.idx", "some.rec", "r") as file:
+        assert file.keys == [0, 3]
+        assert mx.recordio.unpack(file.read_idx(3))[0].label == 3
+
+
+def test_a_bar_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("gnomon.bar.PAUSE", 0)
+    with Bar(2, "x") as bar:
+        bar.update()
+        bar.say("odd")
+        bar.update()
+    drawn = capsys.readouterr().err.replace("\x1b[K", "").replace("\r", "\n").splitlines()
+    assert drawn[1].startswith("x [" + "=" * 20 + " " * 20 + "] 1/2, ")
+    assert drawn[1].endswith("s left") and drawn[2] == "x: odd"
+    assert drawn[-1].startswith("x [" + "=" * 40 + "] 2/2, ")
 
 
 def test_folders_without_images_are_told(folder, capsys):

@@ -156,6 +156,39 @@ def test_order_by_seed(rec):
     assert runs[0][0] != runs[0][1]
 
 
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_chunks_are_taken_in_another_order(tmp_path, shuffle):
+    path = str(tmp_path / "wide.rec")
+    image = cv2.imencode(".png", IMAGES[0])[1].tobytes() + bytes(300_000)
+    with mx.recordio.MXRecordIO(path, "w") as file:
+        for k in range(12):
+            file.write(mx.recordio.pack((0, float(k), k, 0), image))
+
+    def orders(chunk_seed):
+        it = make(
+            path,
+            batch_size=12,
+            shuffle=shuffle,
+            shuffle_chunk_size=1,
+            shuffle_chunk_seed=chunk_seed,
+        )
+        return [labels for labels, _, _ in seen(it, 6)]
+
+    found = orders(1)
+    assert orders(1) == found != orders(2)
+    chunks = [[0, 1, 2, 3], [4, 5, 6], [7, 8, 9, 10], [11]]
+    for order in found:
+        assert sorted(order) == list(range(12))
+        parts = []
+        while order:
+            size = next(len(c) for c in chunks if order[0] in c)
+            parts.append(order[:size])
+            order = order[size:]
+        assert sorted(map(sorted, parts)) == chunks
+        assert shuffle or all(part == sorted(part) for part in parts)
+    assert len({tuple(order) for order in found}) > 1
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -232,7 +265,7 @@ def test_damage_is_told_or_passed_over(rec, tmp_path):
     with pytest.raises(mx.MXNetError, match=r"no\.rec"):
         make(str(tmp_path / "no.rec"))
     content = bytearray((tmp_path / "a.rec").read_bytes())
-    third = Records(rec).offset(2)
+    third = Records(rec).offsets(2)
     content[third + 40 : third + 60] = bytes(20)  # inside the image
     (tmp_path / "b.rec").write_bytes(content)
     it = make(str(tmp_path / "b.rec"))

@@ -1,5 +1,10 @@
 """Files of other places than the disk: record files, lists and tables, by fsspec."""
 
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
 import cv2
 import fsspec
 import numpy as np
@@ -52,6 +57,58 @@ def test_tables():
     assert next(it).data[0].asnumpy().tolist() == [[1, 2], [3, 4]]
     it = mx.io.LibSVMIter(data_libsvm=put("a.svm", b"1 0:5\n"), data_shape=(2,), batch_size=1)
     assert next(it).data[0].asnumpy().tolist() == [[5, 0]]
+
+
+class Ranges(SimpleHTTPRequestHandler):
+    """Serves files, also parts of them: what `Range: bytes=a-b` asks for."""
+
+    def do_GET(self):
+        content = Path(self.translate_path(self.path))
+        if not content.is_file():
+            self.send_error(404)
+            return
+        data = content.read_bytes()
+        start, end, code = 0, len(data), 200
+        if wanted := self.headers.get("Range"):
+            first, _, last = wanted.removeprefix("bytes=").partition("-")
+            start, end, code = int(first), min(int(last) + 1, end) if last else end, 206
+        self.send_response(code)
+        self.send_header("Content-Length", str(end - start))
+        self.send_header("Accept-Ranges", "bytes")
+        if code == 206:
+            self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(data)}")
+        self.end_headers()
+        self.wfile.write(data[start:end])
+
+    def log_message(self, *_):
+        """Nothing."""
+
+
+@pytest.fixture
+def address(tmp_path):
+    """Of a server of the files in `tmp_path`."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Ranges, directory=tmp_path)) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_files_of_a_web_server(tmp_path, address):
+    records = [bytes([k]) * (50_000 if k % 3 else 20) for k in range(9)]
+    with mx.recordio.MXIndexedRecordIO(tmp_path / "a.idx", tmp_path / "a.rec", "w") as out:
+        for k, record in enumerate(records):
+            out.write_idx(k, record)
+    with mx.recordio.MXIndexedRecordIO(f"{address}/a.idx", f"{address}/a.rec", "r") as file:
+        assert file.read_idx(7) == records[7] and list(file) == records[8:]
+    with mx.recordio.MXRecordIO(f"{address}/a.rec", "r") as file:
+        assert list(file) == records
+    (tmp_path / "a.csv").write_text("1,2\n3,4\n")
+    it = mx.io.CSVIter(data_csv=f"{address}/a.csv", data_shape=(2,), batch_size=2)
+    assert next(it).data[0].asnumpy().tolist() == [[1, 2], [3, 4]]
+    with pytest.raises((OSError, mx.MXNetError), match=r"no\.rec"):
+        mx.recordio.MXRecordIO(f"{address}/no.rec", "r")
 
 
 @pytest.mark.parametrize("path", [f"{PLACE}/nowhere.rec", "nosuchplace://x.rec"])
