@@ -54,8 +54,12 @@ def name_of(*parts: str) -> str | None:
     return key.digest(key.surroundings(), *parts) if disk() else None
 
 
-def compiled(text: str, *, opt: int = 2, symbols: Mapping[str, int] | None = None) -> Module:
+def compiled(
+    text: str, *, opt: int = jit.BRANCHES, symbols: Mapping[str, int] | None = None
+) -> Module:
     """Machine code as `jit.compile_ir` gives it, from disk where it is kept.
+
+    What is no kernel is calls and branches, or, as tiles are, written as it is to run.
 
     Raises:
         GnomonError: see there.
@@ -72,7 +76,7 @@ def make(
     text: str,
     beside: bytes = b"",
     *,
-    opt: int = 2,
+    opt: int = jit.BRANCHES,
     symbols: Mapping[str, int] | None = None,
 ) -> Module:
     """Machine code compiled now, and kept under `name` with what `beside` says.
