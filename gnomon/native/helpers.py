@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gnomon.native.method import for_good, native_code
-from gnomon.runtime.compiler import jit
 from gnomon.runtime.once import once
 from gnomon.runtime.statements import fields
 
@@ -212,7 +211,7 @@ def shared() -> dict[str, int]:
     count = fields.count_offset()
     known = {"type": fields.type_offset(), "count": count or 0}
     text = _TEXT + (_ASKED if count is None else _COUNTED)
-    code = native_code(text, known, {"TypeError": id(TypeError)}, jit.BRANCHES)
+    code = native_code(text, known, {"TypeError": id(TypeError)})
     return {name: for_good(code).address(name) for name in NAMES}
 
 

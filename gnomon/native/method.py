@@ -39,9 +39,7 @@ def for_good(thing: T) -> T:
     return thing
 
 
-def native_code(
-    text: str, numbers: Mapping[str, int], known: Mapping[str, int], opt: int = 2
-) -> jit.Module:
+def native_code(text: str, numbers: Mapping[str, int], known: Mapping[str, int]) -> jit.Module:
     """Code that works with Python's objects.
 
     The functions of Python's that the text declares are called, `numbers` stand where it has
@@ -51,7 +49,7 @@ def native_code(
     for name in _DECLARED.findall(text):
         symbols[name] = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
     written = _NUMBER.sub(lambda found: str(numbers[found[1]]), text)
-    return objects.compiled(written, opt=opt, symbols=symbols)
+    return objects.compiled(written, symbols=symbols)
 
 
 _DECLARED = re.compile(r"^declare .*@(Py\w+)\(", re.MULTILINE)

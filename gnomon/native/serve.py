@@ -97,7 +97,7 @@ def code_of(functions: tuple[Any, ...], as_methods: bool = False) -> jit.Module:
     beside = marshal.dumps(unit.relied)
     symbols = addresses(list(unit.things.values()), unit.relied["called"])
     keep = name if _is_kept(unit, beside) else None
-    return for_good(objects.make(keep, unit.text, beside, opt=jit.BRANCHES, symbols=symbols))
+    return for_good(objects.make(keep, unit.text, beside, symbols=symbols))
 
 
 def _is_kept(unit: Any, beside: bytes) -> bool:
