@@ -142,6 +142,28 @@ log_erfc = near_zero(lambda x: -mp.log(mp.erfc(x)) / x - 1)
 beside_erf = near_zero(lambda x: x * mp.erfc(x) / mp.erf(x))  # the error relative to erf
 
 
+def log_ndtr(x: mpf) -> mpf:
+    """-log(2 ndtr(-x)) / x."""
+    with mp.workdps(90):
+        return +(-mp.log(mp.erfc(x / mp.sqrt(2))) / x if x else mp.sqrt(2 / mp.pi))
+
+
+def ndtr_tail(t: mpf) -> mpf:
+    """(a + 3) exp(a^2 / 2) ndtr(-a) by t = 1 / (a + 3)."""
+    with mp.workdps(90):
+        if t < mpf(10) ** -22:
+            return 1 / mp.sqrt(2 * mp.pi)
+        a = 1 / t - 3
+        return +((a + 3) * mp.erfc(a / mp.sqrt(2)) / 2 * mp.exp(a * a / 2))
+
+
+def cotangent(z: mpf) -> mpf:
+    """(1 / d - pi cot(pi d)) / d by z = d^2."""
+    with mp.workdps(120):
+        d = mp.sqrt(z)
+        return +((1 - mp.pi * d * mp.cot(mp.pi * d)) / z if z > mpf(10) ** -35 else mp.pi**2 / 3)
+
+
 def inverse_erf(w: mpf) -> mpf:
     """erfinv(x) / x by w = -log(1 - x^2)."""
     if w < mpf(10) ** -30:
@@ -203,10 +225,13 @@ TASKS: dict[str, Task] = {
     ),
     "ERF_SINGLE": Task(log_erfc, 0, 4.0, 8, beside_erf, 24),
     "ERF_DOUBLE": Task(log_erfc, 0, 6.0, 22, beside_erf, 53),
+    **pair("NDTR", log_ndtr, 0, 3.0, (8, 18), lambda x: x),
+    **pair("NDTR_TAIL", ndtr_tail, 0, 1 / 6, (7, 18), lambda t: 1 / ndtr_tail(t)),
     "GAMMALN": Task(beside_two, -0.5, 0.5, 18),
     "STIRLING": Task(stirling, 0, 1 / 16, 9),
     "SCALED_GAMMA": Task(scaled_gamma, 0, 1 / 4, 12, lambda u: 1 / scaled_gamma(u)),
     "DIGAMMA": Task(digamma, 0, 1 / 16, 8, lambda z: z / 2),
+    "COTANGENT": Task(cotangent, 0, 0.25, 15, mp.sqrt),
     "TRIGAMMA": Task(trigamma, 0, 1 / 16, 9, lambda z: z),
     "ERFINV_NEAR_SINGLE": inverse_task(3.125, 3.125, False, 10, 24),
     "ERFINV_NEAR_DOUBLE": inverse_task(3.125, 3.125, False, 24),

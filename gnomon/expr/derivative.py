@@ -17,6 +17,7 @@ from gnomon.expr.primitive import PRIMITIVES
 Rule: TypeAlias = "Callable[..., Operand]"
 
 TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
+NORMAL_AT_ZERO = 1.0 / math.sqrt(2.0 * math.pi)  # the density of the standard normal distribution
 LN2, LN10 = math.log(2.0), math.log(10.0)
 FREE = frozenset({"abs", "add", "fma", "max", "min", "mul", "neg", "sub"})  # cheap to do twice
 
@@ -166,6 +167,7 @@ DERIVATIVES: dict[str, tuple[Rule, ...]] = {
     "tanh": (lambda a, y: 1.0 - y * y,),
     "erf": (lambda a, y: TWO_OVER_ROOT_PI * prim("exp", -(a * a)),),
     "erfinv": (lambda a, y: (1.0 / TWO_OVER_ROOT_PI) * prim("exp", y * y),),
+    "ndtr": (lambda a, y: NORMAL_AT_ZERO * prim("exp", -0.5 * a * a),),
     "gamma": (lambda a, y: y * prim("digamma", a),),
     "gammaln": (lambda a, y: prim("digamma", a),),
     "digamma": (lambda a, y: prim("trigamma", a),),

@@ -149,6 +149,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "tanh": Primitive(1, np.tanh, floats_only=True),
     "erf": Primitive(1, special.erf, floats_only=True),
     "erfinv": Primitive(1, special.erfinv, floats_only=True),
+    "ndtr": Primitive(1, special.ndtr, floats_only=True),
     "gamma": Primitive(1, special.gamma, floats_only=True),
     "gammaln": Primitive(1, special.gammaln, floats_only=True),
     "digamma": Primitive(1, special.digamma, floats_only=True),

@@ -20,7 +20,7 @@ import numpy as np
 from gnomon import dtype as dt
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
-from gnomon.expr.derivative import TWO_OVER_ROOT_PI, best_derivative
+from gnomon.expr.derivative import NORMAL_AT_ZERO, best_derivative
 from gnomon.expr.formula import Formula, Operand, Sym, Tape, prim, select, write
 from gnomon.expr.machine import NumpyMachine, TermMachine, near
 from gnomon.expr.primitive import PRIMITIVES, convert
@@ -337,12 +337,12 @@ def _arctanh(x: Sym) -> Sym:
 
 
 def _gelu(x: Sym) -> Sym:
-    return 0.5 * x * (prim("erf", x * 0.7071067811865476) + 1.0)
+    return x * prim("ndtr", x)
 
 
 def _gelu_slope(x: Sym, y: Sym) -> Sym:
-    density = prim("exp", -0.5 * x * x) * (0.7071067811865476 * 0.5 * TWO_OVER_ROOT_PI)
-    return 0.5 * (prim("erf", x * 0.7071067811865476) + 1.0) + x * density
+    density = prim("exp", -0.5 * x * x) * NORMAL_AT_ZERO
+    return prim("ndtr", x) + x * density
 
 
 def _softsign_slope(x: Sym, y: Sym) -> Sym:

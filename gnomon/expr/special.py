@@ -71,6 +71,14 @@ def _erfinv(y: float) -> float:
     return x
 
 
+def _ndtr(x: float) -> float:
+    """erfc(y) / 2 with y = -x / sqrt(2), and what a change of y by its rounding error adds."""
+    exact = -np.longdouble(x) / np.sqrt(np.longdouble(2))
+    y = float(exact)
+    value = 0.5 * math.erfc(y)
+    return value - 2.0 * y * float(exact - y) * value if 1.0 < y < 40.0 else value
+
+
 def _polygamma(x: float, order: int) -> float:
     """Digamma (0) or trigamma (1): upward recurrence, then the asymptotic series."""
     if x == -math.inf or math.isnan(x):
@@ -104,6 +112,7 @@ def _asymptotic(x: float, order: int) -> float:
 
 erf = _elementwise(math.erf)
 erfinv = _elementwise(_erfinv)
+ndtr = _elementwise(_ndtr)
 gamma = _elementwise(_pole_safe(math.gamma, math.nan))
 gammaln = _elementwise(_pole_safe(math.lgamma, math.inf))
 digamma = _elementwise(lambda x: _polygamma(x, 0))

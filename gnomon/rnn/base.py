@@ -9,6 +9,7 @@ from typing import Any
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
 from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.ops.param import checked_count
 from gnomon.symbol import Symbol
 
 Arrays = dict[str, Any]
@@ -204,5 +205,6 @@ def unrolled_by_hand(
     """`cell.unroll`, under the name of old: without `inputs` they are variables, one a step."""
     warnings.warn("rnn_unroll is deprecated: call cell.unroll", DeprecationWarning, stacklevel=2)
     if inputs is None:
+        length = checked_count("rnn_unroll", "length", length)
         inputs = [sym.Variable(f"{input_prefix}t{t}_data") for t in range(length)]
     return cell.unroll(length, inputs, begin_state, layout)

@@ -18,6 +18,7 @@ FUNCTIONS = {
     "trigamma": (lambda x: mp.psi(1, x), RANGES),
     "sinpi": (mp.sinpi, [(-1.0, 1.0), (-50.0, 50.0)]),
     "cospi": (mp.cospi, [(-1.0, 1.0), (-50.0, 50.0)]),
+    "ndtr": (mp.ncdf, [(-3.0, 3.0), (-37.0, 3.0), (3.0, 9.0)]),
 }
 
 

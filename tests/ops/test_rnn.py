@@ -157,7 +157,7 @@ def test_rows_among_threads(dtype, kind, batch, reverse, lengths, any_threads):
     def tensor(*shape):
         return Tensor((rng.normal(size=shape) * 0.5).astype(dtype))
 
-    clip = (-0.2, 0.3) if kind == "lstm" and reverse else None
+    clip = (-0.2, 0.3, False) if kind == "lstm" and reverse else None
     y = Layer(kind, reverse, 1 + 64 // batch, batch, 5, 7, clip)
     weights = [tensor(*s) for s in ((y.width, 5), (y.width, 7), (y.width,), (y.width,))]
     across = tensor(batch, y.steps, 5).numpy().transpose(1, 0, 2)  # the rows of a step lie apart
@@ -268,6 +268,17 @@ def test_gluons_way_of_calling():
     y.backward()
     assert y.shape == (2, 3, 5) and [s.shape for s in states] == [(1, 3, 5)] * 2
     assert (weights.grad.asnumpy() != 0).any()
+
+
+@pytest.mark.parametrize("nan", [False, True])
+def test_states_that_are_no_numbers(nan):
+    """Clipped to the least value where that is asked for, and carried on otherwise."""
+    x, weights = mx.nd.ones((2, 1, 1)), mx.nd.zeros((4 * (1 + 1 + 2),))
+    told = {"mode": "lstm", "state_size": 1, "num_layers": 1, "state_outputs": True}
+    told |= {"lstm_state_clip_min": -0.5, "lstm_state_clip_max": 2.0, "lstm_state_clip_nan": nan}
+    start = mx.nd.full((1, 1, 1), np.nan)
+    cell = mx.nd.RNN(x, weights, mx.nd.zeros((1, 1, 1)), start, **told)[2].asscalar()
+    assert cell == -0.25 if nan else np.isnan(cell)  # -0.5, then halved by the forget gate
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from gnomon.code.libm.exponential import LN2, exp_rest
 from gnomon.code.libm.kit import INF, NAN, Kit
 from gnomon.code.libm.logarithm import LOG2_E, log
 from gnomon.code.libm.power import long_log2
-from gnomon.code.libm.trigonometric import cospi, sinpi
+from gnomon.code.libm.trigonometric import sinpi
 from gnomon.expr.term import Term
 from gnomon.record import record
 
@@ -123,10 +123,11 @@ def digamma(k: Kit, x: Term) -> Term:
     inverse = 1.0 / m.w
     z = inverse * inverse
     series = k.fma(z, k.poly(z, tables.DIGAMMA), 0.5 * inverse)
-    value = log(k, m.w) - (series + k.select(m.low, m.p1 / m.p + 1.0 / a, 0.0))
-    sine = sinpi(k, x)
-    turned = value + (1.0 / a - math.pi * (cospi(k, x) / sine))
-    value = k.select(x < 0.0, k.select(sine.eq(0.0), NAN, turned), value)
+    above = (log(k, m.w) - k.select(m.low, m.p1 / m.p, 0.0)) - series  # digamma(a + 1), if low
+    d = x - k.op("rint", x)
+    turn = 1.0 / d - d * k.poly(d * d, tables.COTANGENT)  # pi / tan(pi x)
+    turned = k.select(m.low, above, above + 1.0 / a) - k.select(d.eq(0.0), NAN, turn)
+    value = k.select(x < 0.0, turned, k.select(m.low, above - 1.0 / a, above))
     return k.select(a < 2.0**-60, -1.0 / x, value)
 
 

@@ -115,12 +115,15 @@ def _gru_gradient(kept: Kept, dh: Any, dc: Any) -> Back:
     return Back([dr, dz, dn], [dr, dz, dn * reset], dh * update)
 
 
-def clipped(cell: Cell, low: float, high: float) -> Cell:
-    """The same cell, its state kept between two limits; beyond them no gradient flows."""
+def clipped(cell: Cell, low: float, high: float, nan: bool) -> Cell:
+    """The same cell, its state kept between two limits; beyond them no gradient flows.
+
+    With `nan`, a state of NaN becomes `low`, as of CUDNN_NOT_PROPAGATE_NAN.
+    """
 
     def step(z: Parts, r: Parts, h: Any, c: Any) -> After:
         made = cell.step(z, r, h, c)
-        c = fn.clip(made.c, low, high)
+        c = fn.clip(fn.where(fn.ne(made.c, made.c), low, made.c) if nan else made.c, low, high)
         return replace(made, h=made.gates[3] * fn.tanh(c), c=c)
 
     def gradient(kept: Kept, dh: Any, dc: Any) -> Back:

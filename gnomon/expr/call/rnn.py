@@ -60,7 +60,7 @@ class Layer:
     batch: int
     inputs: int
     hidden: int
-    clip: tuple[float, float] | None = None
+    clip: tuple[float, float, bool] | None = None
     wanted: bool = True
 
     @property

@@ -62,7 +62,7 @@ class RNN(Op):
     projection_size: int | None = param(None, low=1, doc="Size of a projected LSTM state.")
     lstm_state_clip_min: float | None = param(None, doc="Least value of an LSTM cell's state.")
     lstm_state_clip_max: float | None = param(None, doc="Greatest value of such a state.")
-    lstm_state_clip_nan: bool = param(False, doc="No meaning here.")
+    lstm_state_clip_nan: bool = param(False, doc="Put a state of NaN at the least value.")
     use_sequence_length: bool = param(False, doc="Take `sequence_length`, one number a sequence.")
 
     def check(self) -> None:
@@ -75,9 +75,11 @@ class RNN(Op):
             )
 
     @property
-    def _clip(self) -> tuple[float, float] | None:
+    def _clip(self) -> tuple[float, float, bool] | None:
         low, high = self.lstm_state_clip_min, self.lstm_state_clip_max
-        return None if low is None or high is None or not self.has_cell else (low, high)
+        if low is None or high is None or not self.has_cell:
+            return None
+        return low, high, self.lstm_state_clip_nan
 
     @property
     def has_cell(self) -> bool:
