@@ -256,3 +256,17 @@ def build_param_doc(
         if name != "num_args":
             rows.setdefault(key, f"{name} : {kind}" + (f"\n    {text}" if text else ""))
     return "Parameters\n----------\n" + "\n".join(rows.values()) + "\n"
+
+
+def power_of_numbers(base: Any, exp: Any) -> Any:
+    """`base ** exp`; of ints whose power has many digits as of floats, which takes no time.
+
+    >>> power_of_numbers(3, 5)
+    243
+
+    Raises:
+        OverflowError: it is beyond all floats.
+    """
+    if isinstance(base, int) and isinstance(exp, int) and exp * base.bit_length() > 1 << 12:
+        return float(base) ** float(exp)
+    return base**exp

@@ -50,19 +50,19 @@ class DType:
     def nearest(self, number: float, modular: bool = False) -> int:
         """What an integer type holds for `number`: fractions cut off, the ends kept, NaN as 0.
 
-        `modular` is for sums and products, which count modulo a power of two: there a negative
-        number beside unsigned ones stands for what gives the same sum.
+        `modular` is for sums and products, which count modulo a power of two: there a number
+        below 2^63 stands for the one of the type that gives the same sum.
 
         >>> uint8.nearest(300), uint8.nearest(-2.5), int8.nearest(float("nan"))
         (255, 0, 0)
-        >>> uint8.nearest(-5, modular=True)
-        251
+        >>> uint8.nearest(-5, modular=True), int8.nearest(300, modular=True)
+        (251, 44)
         """
         low, high = self.limits
         if number != number:
             return 0
-        if modular and self.kind == "u" and -high <= number < 0:
-            return high + 1 + int(number) if number <= -1 else 0
+        if modular and abs(number) < 2.0**63:
+            return (int(number) - low) % (high - low + 1) + low
         return int(number) if low <= number <= high else high if number > 0 else low
 
     def __repr__(self) -> str:

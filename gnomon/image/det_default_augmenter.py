@@ -64,7 +64,7 @@ class DetDefaultAugmenter:
     emit_overlap_thresh: float = param(0.3, low=0, doc="Least share of an object that stays.")
     max_crop_trials: Dims = param((25,), doc="Windows that each sampler draws at most.")
     rand_pad_prob: float = param(0.0, doc="Probability of a larger canvas.")
-    max_pad_scale: float = param(1.0, doc="Largest canvas, in sizes of the image.")
+    max_pad_scale: float = param(1.0, high=1000, doc="Largest canvas, in sizes of the image.")
     max_random_hue: int = param(0, doc="How much the hue may change, of 180.")
     random_hue_prob: float = param(0.0, doc="Probability of that.")
     max_random_saturation: int = param(0, doc="How much the saturation may change, of 255.")

@@ -1,4 +1,4 @@
-"""Batches from arrays in memory.
+"""Batches from arrays in memory, or from h5py data sets.
 
 State: `cursor` is the row at which the current batch starts. It is `-batch_size` before the first
 batch. With `roll_over` it may start between `-batch_size` and 0: then the first `-cursor` rows of
@@ -15,6 +15,7 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon.base import DTypeError, ParamError, ShapeError, complaint
+from gnomon.io.dataset import Dataset, is_dataset
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.iterator import DataIter
 
@@ -24,6 +25,8 @@ Named = list[tuple[str, Any]]
 
 class NDArrayIter(DataIter):
     """Batches of `batch_size` rows from NDArrays or NumPy arrays, or lists or dicts of them.
+
+    h5py data sets are read batch by batch, never as a whole: batches are float32.
 
     `last_batch_handle` says what happens to rows that do not fill a batch: `pad` fills it up from
     the start (and `batch.pad` tells by how many rows), `discard` drops them, `roll_over` keeps
@@ -128,10 +131,10 @@ class NDArrayIter(DataIter):
         if begin < 0:
             return nd.concat(self._carried[position][1], array[0:end], dim=0)
         pieces = [array[begin : self.num_data]]
-        missing = end - self.num_data
-        pieces += [array] * (missing // self.num_data)
-        if missing % self.num_data:
-            pieces.append(array[0 : missing % self.num_data])
+        rounds, rest = divmod(end - self.num_data, self.num_data)
+        pieces += [array[0 : self.num_data] for _ in range(rounds)]
+        if rest:
+            pieces.append(array[0:rest])
         return nd.concat(*pieces, dim=0)
 
     def getpad(self) -> int:
@@ -141,10 +144,10 @@ class NDArrayIter(DataIter):
 
 
 def named_arrays(argument: str, data: Any, default_name: str, allow_empty: bool) -> Named:
-    """`data` as a list of (name, NDArray); NumPy arrays become float32 NDArrays."""
+    """`data` as a list of (name, NDArray or Dataset); NumPy arrays become float32 NDArrays."""
     if data is None:
         data = []
-    if isinstance(data, (np.ndarray, nd.NDArray)):
+    if isinstance(data, (np.ndarray, nd.NDArray)) or is_dataset(data):
         data = [data]
     if isinstance(data, (list, tuple)):
         if not data and not allow_empty:
@@ -154,7 +157,7 @@ def named_arrays(argument: str, data: Any, default_name: str, allow_empty: bool)
     elif isinstance(data, Mapping):
         data = dict(sorted(data.items()))
     else:
-        expected = "NDArray, numpy.ndarray, or a list or dict of them"
+        expected = "NDArray, numpy.ndarray, h5py.Dataset, or a list or dict of them"
         raise DTypeError(complaint("NDArrayIter", argument, expected, type(data).__name__))
     return [(name, _as_ndarray(argument, name, array)) for name, array in data.items()]
 
@@ -162,6 +165,8 @@ def named_arrays(argument: str, data: Any, default_name: str, allow_empty: bool)
 def _as_ndarray(argument: str, name: str, array: Any) -> Any:
     if isinstance(array, nd.NDArray):
         return array
+    if is_dataset(array):
+        return Dataset(array)
     try:
         return nd.array(array)
     except (TypeError, ValueError) as error:
@@ -171,6 +176,8 @@ def _as_ndarray(argument: str, name: str, array: Any) -> Any:
 
 
 def _rows_in_order(array: Any, order: np.ndarray) -> Any:
+    if isinstance(array, Dataset):
+        return array.reordered(order)
     return nd.array(array.asnumpy()[order], ctx=array.context, dtype=array.dtype)
 
 

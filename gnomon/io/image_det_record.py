@@ -33,7 +33,9 @@ class ImageDetRecordIter(DetDefaultAugmenter, RecordImages):
 
     aug_seq: str = param("det_aug_default", choices=("det_aug_default",), doc="The augmenter.")
     label_width: int = param(-1, doc="Length that all labels must have; -1 for any.")
-    label_pad_width: int = param(0, doc="Length of labels in a batch; 0 for that of the longest.")
+    label_pad_width: int = param(
+        0, high=1 << 20, doc="Length of labels in a batch; 0 for that of the longest."
+    )
     label_pad_value: float = param(-1.0, doc="What fills labels up.")
 
     def _prepare(self) -> None:

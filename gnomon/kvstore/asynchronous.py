@@ -285,10 +285,14 @@ class AsyncStore(KVStore):
 
     def send_command_to_servers(self, head: int, body: str) -> None:
         """Send a command to the servers; one with `head` 0 has a pickled optimizer as its body."""
+        where = "KVStore.send_command_to_servers"
+        if not isinstance(head, int):
+            raise ParamError(complaint(where, "head", "an int", repr(head)))
+        if not isinstance(body, (bytes, str)):
+            raise ParamError(complaint(where, "body", "a string", type(body).__name__))
         if head == 0:
-            data = np.frombuffer(
-                body if isinstance(body, bytes) else body.encode("latin1"), np.uint8
-            )
+            text = body if isinstance(body, bytes) else body.encode("latin1")
+            data = np.frombuffer(text, np.uint8)
             header: tuple[Any, ...] = ("optimizer", self._number)
         else:
             header, data = ("command", head, body), NOTHING

@@ -160,7 +160,12 @@ def rand_zipfian(
 
     Gives `num_sampled` numbers in int64, and how often each of `true_classes` and of the numbers is
     expected among them.
+
+    Raises:
+        ParamError: `range_max` is less than 1.
     """
+    if range_max < 1:
+        raise ParamError(complaint("rand_zipfian", "range_max", "a number from 1 up", range_max))
     place = ctx or true_classes.context
     whole = math.log(range_max + 1)
     uniform = find("random", "uniform")(shape=(num_sampled,), dtype="float64", ctx=place)

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from gnomon.base import power_of_numbers
 from gnomon.ndarray.arithmetic import combine, is_number, of_two
 from gnomon.ndarray.core import Array
 
@@ -15,7 +16,7 @@ _NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "mul": operator.mul,
     "div": operator.truediv,
     "mod": operator.mod,
-    "power": operator.pow,
+    "power": power_of_numbers,
     "maximum": max,
     "minimum": min,
     "hypot": lambda a, b: (a * a + b * b) ** 0.5,

@@ -17,6 +17,7 @@ from gnomon.ops.op import op
 from gnomon.ops.param import Floats, param
 
 CHANNELS = {0: 1, 1: 3}  # of the images that a flag asks for; others as they are stored
+SIDE = 1 << 20  # pixels: more along one side of an image are a mistake
 
 
 def opencv(where: str) -> Any:
@@ -108,8 +109,8 @@ class Picture(HostOp):
 class CvResize(Picture):
     """An image in another size, its dtype kept."""
 
-    w: int = param(low=1, doc="Columns of the result.")
-    h: int = param(low=1, doc="Rows of the result.")
+    w: int = param(low=1, high=SIDE, doc="Columns of the result.")
+    h: int = param(low=1, high=SIDE, doc="Rows of the result.")
     interp: int = param(1, low=0, high=4, doc="OpenCV's interpolation: 0 nearest, 1 linear...")
 
     def shapes(self, s: Shapes) -> None:
@@ -126,10 +127,10 @@ class CvResize(Picture):
 class CvBorder(Picture):
     """An image with a border around it."""
 
-    top: int = param(low=0, doc="Rows above.")
-    bot: int = param(low=0, doc="Rows below.")
-    left: int = param(low=0, doc="Columns before.")
-    right: int = param(low=0, doc="Columns behind.")
+    top: int = param(low=0, high=SIDE, doc="Rows above.")
+    bot: int = param(low=0, high=SIDE, doc="Rows below.")
+    left: int = param(low=0, high=SIDE, doc="Columns before.")
+    right: int = param(low=0, high=SIDE, doc="Columns behind.")
     type: int = param(0, low=0, high=4, doc="OpenCV's kind of border; 0: numbers.")
     value: float = param(0.0, doc="The number of a border of numbers.")
     values: Floats = param((), doc="Numbers for each channel, in its place.")

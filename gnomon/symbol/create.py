@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gnomon import dtype as dtypes
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, complaint, power_of_numbers
 from gnomon.symbol.apply import apply, is_symbol
 from gnomon.symbol.arithmetic import combine
 from gnomon.symbol.symbol import Symbol
@@ -102,7 +102,7 @@ def minimum(left: Any, right: Any) -> Any:
 def power(base: Any, exp: Any) -> Any:
     """`base` to the power of `exp`, symbols or numbers."""
     names = ("_Power", "_PowerScalar", "_RPowerScalar")
-    return _pair("power", *names, lambda a, b: a**b, base, exp)
+    return _pair("power", *names, power_of_numbers, base, exp)
 
 
 pow = power

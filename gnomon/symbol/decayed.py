@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gnomon.base import ParamError, complaint
 from gnomon.symbol.create import full
 from gnomon.symbol.functions import find
 from gnomon.symbol.symbol import Symbol
@@ -53,7 +54,12 @@ def rand_zipfian(
 
     Gives `num_sampled` numbers in int64, and how often each of `true_classes` and of the numbers is
     expected among them.
+
+    Raises:
+        ParamError: `range_max` is less than 1.
     """
+    if range_max < 1:
+        raise ParamError(complaint("rand_zipfian", "range_max", "a number from 1 up", range_max))
     whole = math.log(range_max + 1)
     uniform = find("random", "uniform")(0, whole, shape=(num_sampled,), dtype="float64")
     numbers = find("", "cast")(find("", "exp")(uniform) - 1, dtype="int64") % range_max

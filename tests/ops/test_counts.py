@@ -8,6 +8,7 @@ import signal
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gnomon as mx
@@ -85,3 +86,20 @@ def test_a_small_file_that_asks_for_much_is_refused_at_once(name, attributes):
 def test_layers_of_recurrent_networks_are_bounded(kind):
     with pytest.raises(GnomonError, match=f"num_layers.*<= {MOST}, got 9"):
         kind(2, num_layers=9_000_000_000)
+
+
+def test_numbers_that_would_take_for_ever_are_refused_or_do_no_harm():
+    x = mx.nd.array([[[[1.0]], [[2.0]], [[3.0]]]])
+    mean = (1 + 4 + 9) / 50_000
+    found = mx.nd.LRN(x, nsize=50_000, alpha=1.0, beta=1.0, knorm=0.0).asnumpy().ravel()
+    np.testing.assert_allclose(found, np.array([1, 2, 3]) / mean, rtol=1e-5)
+    for power in (mx.nd.power, mx.sym.power):
+        assert power(3, 5) == 243
+        with pytest.raises(OverflowError):
+            power(3, 1 << 70)
+    with pytest.raises(GnomonError, match="length"), pytest.warns(DeprecationWarning):
+        mx.rnn.rnn_unroll(mx.rnn.RNNCell(2), 1 << 62)
+    with pytest.raises(GnomonError, match="range_max"):
+        mx.nd.contrib.rand_zipfian(mx.nd.ones((2,)), 3, 0)
+    with pytest.raises(GnomonError, match="range_max"):
+        mx.sym.contrib.rand_zipfian(mx.sym.var("x"), 3, 0)

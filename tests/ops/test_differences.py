@@ -92,3 +92,15 @@ def test_the_hypotenuse_at_0():
     for this, other in ((x, y), (y, x)):
         numeric = difference(lambda v, o=other: nd.broadcast_hypot(v, o), this.asnumpy())
         np.testing.assert_allclose(this.grad.asnumpy(), numeric, 1e-6, 1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32"])
+@pytest.mark.parametrize("number", [300, -300, 2**31, 2**40 + 5, -1])
+def test_sums_and_products_with_a_number_beyond_the_type_count_modulo(dtype, number):
+    values = np.array([1, 100, 5], np.int64)
+    x = nd.array(values, dtype=dtype)
+    for _ in range(3):  # as a first call, and as known ones
+        np.testing.assert_array_equal((x + number).asnumpy(), (values + number).astype(dtype))
+        np.testing.assert_array_equal((x - number).asnumpy(), (values - number).astype(dtype))
+        np.testing.assert_array_equal((number - x).asnumpy(), (number - values).astype(dtype))
+        np.testing.assert_array_equal((x * number).asnumpy(), (values * number).astype(dtype))

@@ -179,3 +179,35 @@ def test_sources_that_end_at_different_times_are_an_error():
 def test_prefetching_refuses(wrong):
     with pytest.raises(ValueError, match="PrefetchingIter"):
         PrefetchingIter(**wrong)
+
+
+@pytest.mark.parametrize("last", ["pad", "discard", "roll_over"])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_data_sets_of_h5py_are_read_batch_by_batch(tmp_path, shuffle, last, monkeypatch):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["rows"], file["numbers"] = np.arange(44.0).reshape(11, 4), np.arange(11)
+    with h5py.File(tmp_path / "x.h5", "r") as file:
+        rows, asked = file["rows"], []
+        get = h5py.Dataset.__getitem__
+        count = lambda self, key: asked.append(found := get(self, key)) or found  # noqa: E731
+        monkeypatch.setattr(h5py.Dataset, "__getitem__", count)
+        np.random.seed(3)
+        iterator = NDArrayIter(rows, {"y": file["numbers"]}, 4, shuffle, last)
+        assert iterator.provide_data[0] == DataDesc("data", (4, 4))
+        for _ in range(2):
+            seen = [(b.data[0].asnumpy(), b.label[0].asnumpy()) for b in iterator]
+            for data, numbers in seen:
+                np.testing.assert_array_equal(data, numbers[:, None] * 4 + np.arange(4))
+            order = np.concatenate([numbers for _, numbers in seen])[:8].tolist()
+            assert shuffle == (order not in ([*range(8)], [8, 9, 10, *range(5)]))
+            iterator.reset()
+        assert max(len(part) for part in asked) <= 4  # never the whole
+
+
+def test_a_batch_larger_than_a_data_set_of_h5py(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["rows"] = np.arange(3)
+        batch = next(NDArrayIter([file["rows"]], batch_size=8))
+    assert batch.data[0].asnumpy().tolist() == [0, 1, 2] * 2 + [0, 1] and batch.pad == 5

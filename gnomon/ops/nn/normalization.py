@@ -126,7 +126,7 @@ class LRN(Op):
     def forward(self, data: Expr) -> Expr:
         if data.ndim < 2:
             raise ParamError(complaint(self.name, "data", "at least 2 axes", data.shape))
-        reach = (self.nsize - 1) // 2
+        reach = min((self.nsize - 1) // 2, max(data.shape[1] - 1, 0))
         rest = [0] * (data.ndim - 2)
         squares = ext.pad(data * data, [0, reach, *rest], [0, reach, *rest])
         near = along(squares, 1, 0, data.shape[1])
