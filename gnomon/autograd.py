@@ -18,10 +18,10 @@ from typing import Any
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.lock import load_module
 from gnomon.ndarray import backward as _backward
-from gnomon.ndarray.core import Array
-from gnomon.ndarray.mode import mode
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.mode import mode
+from gnomon.ndarray.core.tape import Call, Node, Output
 from gnomon.ndarray.ndarray import mark
-from gnomon.ndarray.tape import Call, Node, Output
 from gnomon.record import put
 
 

@@ -19,7 +19,7 @@ from gnomon import dtype as dtypes
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import current_context
 from gnomon.ndarray import NDArray
-from gnomon.ndarray.opaque import over
+from gnomon.ndarray.lazy.opaque import over
 from gnomon.ops import registry
 from gnomon.ops.custom import kinds
 from gnomon.ops.property import OpContext, Operator, OperatorProperty

@@ -7,7 +7,7 @@ import tempfile
 import pytest
 from hypothesis import settings
 
-from gnomon.ndarray import window
+from gnomon.ndarray.lazy import fusion_group
 from gnomon.runtime.libraries.dnn.library import why_not
 
 # run by hand, as they need MXNet, and programs for `gnomon run`
@@ -34,7 +34,7 @@ if sys.platform != "linux":
 @pytest.fixture(autouse=True, scope="session")
 def chains_met_again_are_compiled():
     """So that tests of few rounds run them both ways: as single operators, and as one kernel."""
-    window.OFTEN = 1
+    fusion_group.OFTEN = 1
 
 
 def pytest_report_header():

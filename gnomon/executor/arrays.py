@@ -15,8 +15,8 @@ from gnomon.dtype import DType
 from gnomon.engine import Var
 from gnomon.executor.inputs import Input, own
 from gnomon.expr.node import Buffer
-from gnomon.ndarray.core import of_zeros
-from gnomon.ndarray.mode import recording
+from gnomon.ndarray.core.array import of_zeros
+from gnomon.ndarray.core.mode import recording
 from gnomon.shape import prod
 
 Shape = tuple[int, ...]

@@ -18,7 +18,7 @@ from typing import Any
 from gnomon import engine
 from gnomon.expr.node import Buffer
 from gnomon.lock import reentrant
-from gnomon.ndarray.core import Array
+from gnomon.ndarray.core.array import Array
 from gnomon.record import put
 from gnomon.runtime.execution.program import Done, Step
 from gnomon.runtime.execution.stream import Pair, Task

@@ -17,9 +17,9 @@ from gnomon.context import Context, cpu
 from gnomon.executor import arrays
 from gnomon.executor.executor import Bound, Executor
 from gnomon.graph.node import Graph
-from gnomon.ndarray.core import Array
-from gnomon.ndarray.layout import dense
-from gnomon.ndarray.opaque import over
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.layout import dense
+from gnomon.ndarray.lazy.opaque import over
 from gnomon.ops.control import runners
 from gnomon.ops.host import store
 

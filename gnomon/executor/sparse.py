@@ -2,7 +2,7 @@
 
 A program works on the memory of all elements, so where an array is sparse there is none: the
 operators of the graph are applied to the arrays, which gives each its form for sparse storage where
-it has one (`ndarray/sparse_rules.py`), and `backward` follows the tape. State: `_heads_on_tape` are
+it has one (`ndarray/sparse/rules.py`), and `backward` follows the tape. State: `_heads_on_tape` are
 the outputs of the last pass that was recorded; a new pass drops them.
 """
 

@@ -23,7 +23,7 @@ from gnomon.executor.later import Updates
 from gnomon.files import replacing
 from gnomon.gluon.parameter import Parameter
 from gnomon.kvstore import KVStoreBase
-from gnomon.ndarray.tape import Leaf, changes, passes
+from gnomon.ndarray.core.tape import Leaf, changes, passes
 
 
 class StaleGradient(UserWarning):

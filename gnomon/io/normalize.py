@@ -13,7 +13,7 @@ from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.ext.transpose import transpose
 from gnomon.expr.node import Buffer, Expr, cast
-from gnomon.ndarray.batch import Batch
+from gnomon.ndarray.lazy.batch import Batch
 from gnomon.runtime.statements.prepare import Store
 
 

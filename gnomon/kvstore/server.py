@@ -28,7 +28,7 @@ from gnomon.kvstore.mail import NOTHING, Mail
 from gnomon.kvstore.rows import of_rows, to_rows
 from gnomon.kvstore.shards import Piece, shaped, view
 from gnomon.kvstore.transfer import add_up
-from gnomon.ndarray.core import Array
+from gnomon.ndarray.core.array import Array
 from gnomon.optimizer import get_updater
 
 #: a piece with its key's shape and type, and whether it is kept row-sparse

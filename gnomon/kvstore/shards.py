@@ -12,8 +12,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from gnomon import optimizer as opt
-from gnomon.ndarray.core import Array
-from gnomon.ndarray.layout import dense
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.layout import dense
 from gnomon.shape import prod
 
 SPLIT_BYTES = 1 << 16  # from here on, a key is cut into pieces

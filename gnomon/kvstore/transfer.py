@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gnomon.expr.node import Buffer, cast
-from gnomon.ndarray.batch import Batch, flat
+from gnomon.ndarray.lazy.batch import Batch, flat
 from gnomon.runtime.statements.prepare import Store
 
 KEPT = 256

@@ -7,27 +7,7 @@ array([[ 7., 10.],
        [15., 22.]], dtype=float32)
 """
 
-from gnomon.ndarray.create import (
-    arange,
-    array,
-    concatenate,
-    empty,
-    eye,
-    from_dlpack,
-    from_numpy,
-    full,
-    histogram,
-    linspace,
-    moveaxis,
-    onehot_encode,
-    ones,
-    reset_arrays,
-    split_v2,
-    to_dlpack_for_read,
-    to_dlpack_for_write,
-    zeros,
-)
-from gnomon.ndarray.elementwise import (
+from gnomon.ndarray.api.elementwise import (
     add,
     divide,
     equal,
@@ -48,11 +28,31 @@ from gnomon.ndarray.elementwise import (
     subtract,
     true_divide,
 )
+from gnomon.ndarray.api.functions import top
+from gnomon.ndarray.create import (
+    arange,
+    array,
+    concatenate,
+    empty,
+    eye,
+    from_dlpack,
+    from_numpy,
+    full,
+    histogram,
+    linspace,
+    moveaxis,
+    onehot_encode,
+    ones,
+    reset_arrays,
+    split_v2,
+    to_dlpack_for_read,
+    to_dlpack_for_write,
+    zeros,
+)
 from gnomon.ndarray.files import load, load_frombuffer, save, waitall
-from gnomon.ndarray.functions import top
-from gnomon.ndarray.invoke import invoke
+from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ndarray.ndarray import NDArray
-from gnomon.ndarray.sparse_create import cast_storage
+from gnomon.ndarray.sparse.creation import cast_storage
 
 __all__ = [
     "NDArray",

@@ -16,12 +16,12 @@ import numpy as np
 
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint
 from gnomon.ndarray import derivative
-from gnomon.ndarray.core import Array
-from gnomon.ndarray.invoke import invoke
-from gnomon.ndarray.layout import Layout, dense
-from gnomon.ndarray.methods import copied
-from gnomon.ndarray.mode import recording
-from gnomon.ndarray.tape import DIRECT, Bundle, Call, Leaf, Node, Output, Place, passes
+from gnomon.ndarray.api.methods import copied
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.layout import Layout, dense
+from gnomon.ndarray.core.mode import recording
+from gnomon.ndarray.core.tape import DIRECT, Bundle, Call, Leaf, Node, Output, Place, passes
+from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ops import registry
 from gnomon.record import put
 from gnomon.runtime.ffi import ffi, pointer

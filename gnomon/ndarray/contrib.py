@@ -1,6 +1,6 @@
 """Operators of the second row: `mx.nd.contrib`."""
 
-from gnomon.ndarray.control import (
+from gnomon.ndarray.api.control import (
     cond,
     foreach,
     isfinite,
@@ -9,6 +9,7 @@ from gnomon.ndarray.control import (
     rand_zipfian,
     while_loop,
 )
+from gnomon.ndarray.api.functions import attributes
 from gnomon.ndarray.decayed import (
     adamw_update,
     mp_adamw_update,
@@ -17,7 +18,6 @@ from gnomon.ndarray.decayed import (
     multi_mp_adamw_update,
     multi_mp_lamb_update,
 )
-from gnomon.ndarray.functions import attributes
 from gnomon.ndarray.random import uniform
 
 __all__ = [

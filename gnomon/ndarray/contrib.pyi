@@ -5,19 +5,19 @@ from typing import Any, Literal
 
 from gnomon.ndarray import NDArray
 from gnomon.ndarray.decayed import adamw_update as adamw_update
-from gnomon.ndarray.control import cond as cond
-from gnomon.ndarray.control import foreach as foreach
-from gnomon.ndarray.control import isfinite as isfinite
-from gnomon.ndarray.control import isinf as isinf
-from gnomon.ndarray.control import isnan as isnan
+from gnomon.ndarray.api.control import cond as cond
+from gnomon.ndarray.api.control import foreach as foreach
+from gnomon.ndarray.api.control import isfinite as isfinite
+from gnomon.ndarray.api.control import isinf as isinf
+from gnomon.ndarray.api.control import isnan as isnan
 from gnomon.ndarray.decayed import mp_adamw_update as mp_adamw_update
 from gnomon.ndarray.decayed import multi_adamw_update as multi_adamw_update
 from gnomon.ndarray.decayed import multi_lamb_update as multi_lamb_update
 from gnomon.ndarray.decayed import multi_mp_adamw_update as multi_mp_adamw_update
 from gnomon.ndarray.decayed import multi_mp_lamb_update as multi_mp_lamb_update
-from gnomon.ndarray.control import rand_zipfian as rand_zipfian
+from gnomon.ndarray.api.control import rand_zipfian as rand_zipfian
 uniform: Any
-from gnomon.ndarray.control import while_loop as while_loop
+from gnomon.ndarray.api.control import while_loop as while_loop
 def AdaptiveAvgPooling2D(data: NDArray, output_size: int | Sequence[int] = (), out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""Means of regions that together are the whole image, `output_size` of them along the axes."""
 def BatchNormWithReLU(data: NDArray, gamma: NDArray | None = ..., beta: NDArray | None = ..., moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = 0.0010000000474974513, momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None, max_calib_range: float | None = None, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:

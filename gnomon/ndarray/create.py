@@ -13,16 +13,16 @@ from gnomon import dtype as dtypes
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.context import Context, current_context
 from gnomon.dtype import DType
-from gnomon.ndarray import kinds
-from gnomon.ndarray.applied import applying
-from gnomon.ndarray.core import Array
-from gnomon.ndarray.core import empty as _empty
-from gnomon.ndarray.dlpack import imported
-from gnomon.ndarray.functions import context_of, find
-from gnomon.ndarray.invoke import invoke
-from gnomon.ndarray.methods import copied, split_v2
+from gnomon.ndarray.api.dlpack import imported
+from gnomon.ndarray.api.functions import context_of, find
+from gnomon.ndarray.api.methods import copied, split_v2
+from gnomon.ndarray.core import storage_types
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.array import empty as _empty
+from gnomon.ndarray.core.values import converted
+from gnomon.ndarray.lazy.applied import applying
+from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ndarray.ndarray import NDArray
-from gnomon.ndarray.values import converted
 from gnomon.ops import registry
 from gnomon.shape import prod
 
@@ -140,7 +140,7 @@ def zeros(
     """
     if stype not in (None, "default"):
         where = context_of(ctx) or current_context()
-        return kinds.made(stype, _shape(shape), _dtype(dtype), where)
+        return storage_types.made(stype, _shape(shape), _dtype(dtype), where)
     return _filled("_zeros", shape, ctx, dtype, kwargs.get("out"))
 
 

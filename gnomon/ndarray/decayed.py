@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from gnomon.base import ParamError, complaint
-from gnomon.ndarray.core import Array
+from gnomon.ndarray.api.functions import find
+from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.create import array
-from gnomon.ndarray.functions import find
 
 Arrays = Sequence[Any]
 

@@ -10,13 +10,14 @@ from gnomon.base import GnomonError
 from gnomon.expr.diff import vjp
 from gnomon.expr.node import Buffer, Expr
 from gnomon.graph.gradient import Gradient
-from gnomon.ndarray import kinds, opaque
-from gnomon.ndarray.core import Array
-from gnomon.ndarray.invoke import anchors_of, guarded, invoke, launch
-from gnomon.ndarray.kept import RECIPES
-from gnomon.ndarray.layout import Layout, dense
-from gnomon.ndarray.recipe import Dest, Draws, Recipe, Work
-from gnomon.ndarray.tape import Call, Network, Node
+from gnomon.ndarray.core import storage_types
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.bounded_cache import RECIPES
+from gnomon.ndarray.core.layout import Layout, dense
+from gnomon.ndarray.core.tape import Call, Network, Node
+from gnomon.ndarray.lazy import opaque
+from gnomon.ndarray.lazy.invoke import anchors_of, guarded, invoke, launch
+from gnomon.ndarray.lazy.recipe import Dest, Draws, Recipe, Work
 from gnomon.ops.requests import kAddTo, kNullOp, kWriteTo
 from gnomon.record import put
 
@@ -150,9 +151,9 @@ def _of_call(node: Node, grads: Sequence[Any], dests: Any, create: bool) -> Grad
 
 def _of_rows(node: Node, reads: Sequence[Any], dests: Any) -> Grads:
     """The gradients of an operator that looks rows up, in row-sparse storage."""
-    assert kinds.row_gradient is not None
+    assert storage_types.row_gradient is not None
     gradient = node.gradient
-    found: Grads = kinds.row_gradient(
+    found: Grads = storage_types.row_gradient(
         gradient.parts([*reads, *(node.saved or ())]), gradient.shapes[0][1][0]
     )
     for value, dest in zip(found, dests, strict=True):

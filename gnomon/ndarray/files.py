@@ -9,9 +9,9 @@ import numpy as np
 from gnomon import engine
 from gnomon.base import complaint
 from gnomon.context import cpu
-from gnomon.ndarray import serialize
-from gnomon.ndarray.core import Array
-from gnomon.ndarray.sparse_array import from_record, record
+from gnomon.ndarray.api import serialize
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.sparse.arrays import from_record, record
 
 
 def save(fname: Any, data: Any) -> None:

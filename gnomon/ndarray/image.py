@@ -1,5 +1,5 @@
 """Operators on images: `mx.nd.image`."""
 
-from gnomon.ndarray.functions import attributes
+from gnomon.ndarray.api.functions import attributes
 
 __getattr__, __dir__ = attributes("image")

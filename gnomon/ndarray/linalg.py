@@ -1,5 +1,5 @@
 """Linear algebra: `mx.nd.linalg`."""
 
-from gnomon.ndarray.functions import attributes
+from gnomon.ndarray.api.functions import attributes
 
 __getattr__, __dir__ = attributes("linalg")

@@ -13,14 +13,15 @@ import numpy as np
 
 from gnomon import engine
 from gnomon.base import ParamError, complaint
-from gnomon.ndarray import dlpack, functions, kinds, serialize
-from gnomon.ndarray.arithmetic import Arithmetic, combine, is_number
+from gnomon.ndarray.api import dlpack, functions, serialize
+from gnomon.ndarray.api.arithmetic import Arithmetic, combine, is_number
+from gnomon.ndarray.api.indexing import Indexing
+from gnomon.ndarray.api.methods import Methods, copied
 from gnomon.ndarray.backward import backward
-from gnomon.ndarray.core import Array
-from gnomon.ndarray.indexing import Indexing
-from gnomon.ndarray.layout import dense
-from gnomon.ndarray.methods import Methods, copied
-from gnomon.ndarray.tape import Leaf, changes
+from gnomon.ndarray.core import storage_types
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.layout import dense
+from gnomon.ndarray.core.tape import Leaf, changes
 from gnomon.record import put
 
 
@@ -139,7 +140,7 @@ class NDArray(Arithmetic, Indexing, Methods, Array, main=True):
             grad = Array._new(dense(self.shape, self._dtype), self.context)
             grad[:] = 0
         else:
-            grad = kinds.made(stype, self.shape, self._dtype, self.context)
+            grad = storage_types.made(stype, self.shape, self._dtype, self.context)
         mark(self, grad, grad_req)
 
     def detach(self) -> Any:

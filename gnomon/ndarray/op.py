@@ -1,7 +1,7 @@
 """Every operator under its registered name: `mx.nd.op`."""
 
+from gnomon.ndarray.api.functions import attributes
 from gnomon.ndarray.create import reset_arrays
-from gnomon.ndarray.functions import attributes
 
 __all__ = ["reset_arrays"]  # which writes where the operator makes new arrays
 

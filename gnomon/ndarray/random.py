@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.base import complaint
-from gnomon.ndarray import create, functions
-from gnomon.ndarray.core import Array
-from gnomon.ndarray.invoke import invoke
+from gnomon.ndarray import create
+from gnomon.ndarray.api import functions
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ops import draws, registry
 from gnomon.ops.draws import function, optional
 

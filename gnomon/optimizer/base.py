@@ -22,10 +22,10 @@ from gnomon.base import ParamError, complaint, nearest
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.lr_scheduler import LRScheduler
-from gnomon.ndarray import kinds
-from gnomon.ndarray.invoke import check_write
-from gnomon.ndarray.mode import mode
-from gnomon.ndarray.tape import changes
+from gnomon.ndarray.core import storage_types
+from gnomon.ndarray.core.mode import mode
+from gnomon.ndarray.core.tape import changes
+from gnomon.ndarray.lazy.invoke import check_write
 from gnomon.ops.update import Update
 from gnomon.optimizer.fused import FusedUpdates, Given, Item, Join, Rates
 from gnomon.optimizer.rows import is_sparse, push_sparse
@@ -214,7 +214,7 @@ class Optimizer:
         if mode.recording:
             for item in items:
                 check_write(type(self).__name__, "weight", item.weight)
-        if kinds.compute is not None and any(map(is_sparse, items)):
+        if storage_types.compute is not None and any(map(is_sparse, items)):
             for index, item in zip(given.indices, items, strict=True):
                 push_sparse(item, self._lazy, partial(self._push_one, index))
             return

@@ -17,8 +17,8 @@ import numpy as np
 
 from gnomon.dtype import DType, float64
 from gnomon.expr.node import Buffer, Expr, cast
-from gnomon.ndarray.batch import Batch, flat, overlapping
-from gnomon.ndarray.layout import dense, strided
+from gnomon.ndarray.core.layout import dense, strided
+from gnomon.ndarray.lazy.batch import Batch, flat, overlapping
 from gnomon.runtime.execution.stream import Pair
 from gnomon.runtime.statements.prepare import Store
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gnomon.ndarray.sparse_apply import update_rows
-from gnomon.ndarray.sparse_array import wide
+from gnomon.ndarray.sparse.apply import update_rows
+from gnomon.ndarray.sparse.arrays import wide
 from gnomon.optimizer.fused import Item
 
 

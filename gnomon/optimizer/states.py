@@ -18,8 +18,8 @@ import numpy as np
 
 from gnomon.base import FormatError, ParamError, complaint
 from gnomon.lr_scheduler import LRScheduler
-from gnomon.ndarray import serialize
-from gnomon.ndarray.core import Array
+from gnomon.ndarray.api import serialize
+from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.files import array_of, record_of
 from gnomon.optimizer.base import Optimizer
 

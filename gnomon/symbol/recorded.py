@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from gnomon.base import GnomonError
 from gnomon.graph.node import Entry, Node
-from gnomon.ndarray import tape
 from gnomon.ndarray.backward import reachable
+from gnomon.ndarray.core import tape
 from gnomon.ops.op import Op
 from gnomon.symbol.symbol import Symbol
 

@@ -14,7 +14,7 @@ import gnomon as mx
 from gnomon import autograd, gluon
 from gnomon.base import GnomonError, ParamError
 from gnomon.contrib import amp
-from gnomon.ndarray.kept import LEARNT
+from gnomon.ndarray.core.bounded_cache import LEARNT
 from gnomon.ops import precision
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "amp.json").read_text())

@@ -7,7 +7,7 @@ import pytest
 
 from gnomon import autograd, nd
 from gnomon.base import EngineError
-from gnomon.ndarray.recipe import Recipe
+from gnomon.ndarray.lazy.recipe import Recipe
 from gnomon.shadow import Tensor, fn
 
 NAN = float("nan")

@@ -12,7 +12,7 @@ import pytest
 
 import gnomon as mx
 from gnomon.base import GnomonError
-from gnomon.ndarray import serialize
+from gnomon.ndarray.api import serialize
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SOURCES = ("arrays.params", "sparse.params", "lenet-0001.params")

@@ -13,10 +13,10 @@ import pytest
 
 from gnomon import config, nd
 from gnomon.native.serve import binding
-from gnomon.ndarray.core import Array
-from gnomon.ndarray.join import Rules, join
-from gnomon.ndarray.numbers import home_of
-from gnomon.ndarray.window import here
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.lazy.fusion_group import here
+from gnomon.ndarray.lazy.native_pend import Rules, join
+from gnomon.ndarray.lazy.numbers import home_of
 from gnomon.ops import registry
 from gnomon.record import put
 

@@ -10,7 +10,7 @@ import pytest
 import gnomon as mx
 from gnomon import nd
 from gnomon.base import DTypeError
-from gnomon.ndarray import numbers, recipe
+from gnomon.ndarray.lazy import numbers, recipe
 from gnomon.ops import Op, op
 from gnomon.ops.binary import WithScalar
 from gnomon.ops.param import param

@@ -10,8 +10,8 @@ import pytest
 
 from gnomon import autograd, engine, nd
 from gnomon.base import EngineError, GnomonError, ParamError, ShapeError
-from gnomon.ndarray import applied
-from gnomon.ndarray.kept import Kept
+from gnomon.ndarray.core.bounded_cache import Kept
+from gnomon.ndarray.lazy import applied
 from gnomon.record import put
 from gnomon.runtime.statements.fields import readable
 

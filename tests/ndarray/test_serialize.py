@@ -12,8 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnomon.base import DTypeError, FormatError, ParamError
-from gnomon.ndarray import serialize
-from gnomon.ndarray.serialize import V1, V2, V3, Sparse, dumps, dumps_array, read, read_array, write
+from gnomon.ndarray.api import serialize
+from gnomon.ndarray.api.serialize import (
+    V1,
+    V2,
+    V3,
+    Sparse,
+    dumps,
+    dumps_array,
+    read,
+    read_array,
+    write,
+)
 
 TYPES = (
     "float32 float64 float16 uint8 int32 int8 int64 bool int16 uint16 uint32 uint64 bfloat16"

@@ -14,7 +14,7 @@ from golden import statements
 import gnomon as mx
 from gnomon import autograd, config, nd
 from gnomon.base import ShapeError
-from gnomon.ndarray import sparse_apply
+from gnomon.ndarray.sparse import apply
 
 RECORDED = json.loads((Path(__file__).parent.parent / "golden" / "sparse.json").read_text())
 
@@ -137,7 +137,7 @@ def test_files(tmp_path):
 
 
 def test_the_fallback_is_told_once(caplog, monkeypatch):
-    monkeypatch.setattr(sparse_apply, "_told", set())
+    monkeypatch.setattr(apply, "_told", set())
     x, a = matrix((3, 4))
     with caplog.at_level(logging.WARNING, "gnomon"):
         for _ in range(2):

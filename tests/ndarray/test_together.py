@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gnomon import config, engine, nd
-from gnomon.ndarray import trace, window
+from gnomon.ndarray.lazy import fusion_group, trace
 from gnomon.runtime.kernels.cache import CACHE
 
 ALIKE = [
@@ -61,7 +61,7 @@ def test_operators_that_cannot_be_one_kernel_lose_no_operand(monkeypatch):
 
 
 def test_a_short_chain_is_compiled_once_it_has_come_often(monkeypatch):
-    monkeypatch.setattr(window, "OFTEN", 3)
+    monkeypatch.setattr(fusion_group, "OFTEN", 3)
     a, kernels = nd.array([1.0, 2.0]), []
     for _ in range(5):
         assert ((a * 5 + a) * a - 3.5).asnumpy().tolist() == [2.5, 20.5]

@@ -10,7 +10,7 @@ from gnomon.base import GnomonError, complaint
 from gnomon.contrib.amp.lists import LOSSES, chosen, target
 from gnomon.contrib.amp.loss_scaler import LossScaler
 from gnomon.gluon.trainer import Trainer
-from gnomon.ndarray.kept import LEARNT
+from gnomon.ndarray.core.bounded_cache import LEARNT
 from gnomon.ops import precision, registry
 from gnomon.ops.precision import Condition
 

@@ -19,10 +19,10 @@ from gnomon.gluon.block.program import Lease, applied, gradients
 from gnomon.gluon.block.site import Site
 from gnomon.gluon.block.trace import Trace, infer_params
 from gnomon.gluon.parameter import DeferredInitializationError, Parameter
-from gnomon.ndarray import kinds
-from gnomon.ndarray.core import Array
-from gnomon.ndarray.mode import mode
-from gnomon.ndarray.tape import Network, Node, Output, changes
+from gnomon.ndarray.core import storage_types
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.mode import mode
+from gnomon.ndarray.core.tape import Network, Node, Output, changes
 from gnomon.record import put
 
 Arrays = Sequence[Any]
@@ -97,7 +97,7 @@ class Compiled:
         if recording:
             places = (site.bundle, *[x._tape for x in given])
             recording = places.count(None) < len(places)
-        sparse = kinds.compute is not None and any(x.stype != "default" for x in given)
+        sparse = storage_types.compute is not None and any(x.stype != "default" for x in given)
         if site.is_sparse or sparse:
             return applied(site.symbol._graph, site.named(given), ctx)
         program, home = site.program(given, places if recording else None)

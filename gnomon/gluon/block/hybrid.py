@@ -22,7 +22,7 @@ from gnomon.gluon.block.structure import flatten, regroup
 from gnomon.gluon.block.trace import Trace, infer_params, infer_types, traced
 from gnomon.gluon.parameter import DeferredInitializationError, ParameterDict
 from gnomon.ndarray import NDArray
-from gnomon.ndarray.tape import changes
+from gnomon.ndarray.core.tape import changes
 
 FLAGS = "static_alloc", "static_shape", "inline_limit", "forward_bulk_size", "backward_bulk_size"
 

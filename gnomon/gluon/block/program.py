@@ -10,9 +10,9 @@ from gnomon import ndarray as nd
 from gnomon.context import Context
 from gnomon.executor.passes import Passes
 from gnomon.graph.node import Entry, Graph
-from gnomon.ndarray.core import Array
-from gnomon.ndarray.layout import Layout, dense
-from gnomon.ndarray.tape import Leaf, Node
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.layout import Layout, dense
+from gnomon.ndarray.core.tape import Leaf, Node
 
 
 class Program:

@@ -10,11 +10,11 @@ from gnomon.executor.executor import Bound
 from gnomon.executor.inputs import hidden
 from gnomon.executor.passes import Passes
 from gnomon.gluon.block.program import Program
-from gnomon.ndarray.core import of_zeros
-from gnomon.ndarray.gather import gather
-from gnomon.ndarray.layout import dense
-from gnomon.ndarray.mode import mode
-from gnomon.ndarray.tape import Bundle, Leaf
+from gnomon.ndarray.core.array import of_zeros
+from gnomon.ndarray.core.gather import gather
+from gnomon.ndarray.core.layout import dense
+from gnomon.ndarray.core.mode import mode
+from gnomon.ndarray.core.tape import Bundle, Leaf
 
 KINDS_KEPT = 64  # of inputs, for which there are programs
 

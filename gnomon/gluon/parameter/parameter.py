@@ -23,7 +23,7 @@ from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complai
 from gnomon.context import Context, cpu, current_context
 from gnomon.dtype import of as dtype_of
 from gnomon.gluon.parameter.shapes import Shape, as_shape, merged, shape_is_known
-from gnomon.ndarray.tape import changes
+from gnomon.ndarray.core.tape import changes
 
 REQUESTS = ("write", "add", "null")
 STORAGE = ("default", "row_sparse", "csr")

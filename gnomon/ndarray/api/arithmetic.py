@@ -1,0 +1,259 @@
+"""Python's operators on arrays: with another array, or with a number on either side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import complaint
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.bounded_cache import LEARNT
+from gnomon.ndarray.core.layout import Layout
+from gnomon.ndarray.core.values import converted
+from gnomon.ndarray.lazy import pending
+from gnomon.ndarray.lazy.applied import applying
+from gnomon.ndarray.lazy.fusion_group import here
+from gnomon.ndarray.lazy.invoke import invoke
+from gnomon.ndarray.lazy.native_pend import Join, joining
+from gnomon.ndarray.lazy.numbers import home_of
+from gnomon.ndarray.lazy.trace import Rule
+from gnomon.ops import registry
+from gnomon.ops.binary import FORMS
+
+Method = Callable[[Any, Any], Any]
+
+_EXACT = 1 << 53  # up to here, Python's integers are floats
+
+
+def is_number(value: object) -> bool:
+    """Whether an operator takes `value` as a number: Python's and NumPy's, bool included."""
+    return isinstance(value, (Number, np.generic))
+
+
+def number(value: Any) -> Any:
+    """`value` as operators take it: NumPy's numbers and truths become Python's.
+
+    >>> number(True), number(np.int64(3)), number(np.float32(0.5))
+    (1, 3, 0.5)
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    return int(value) if isinstance(value, bool) else value
+
+
+def _pair(name: str) -> tuple[Any, Any]:
+    """The operators of two arrays: of one shape, and with axes stretched."""
+    registry.names()
+    forms = FORMS[name]
+    return registry.find(forms.elemwise).parse({}), registry.find(forms.broadcast).parse({})
+
+
+_pairs: dict[str, tuple[Any, Any]] = {}
+
+
+def both(name: str, lhs: Any, rhs: Any, out: Any = None) -> Any:
+    """The function `name` of two arrays, whose axes of 1 are stretched."""
+    pair = _pairs.get(name)
+    if pair is None:
+        pair = _pairs[name] = _pair(name)
+    return invoke(pair[lhs._layout.shape != rhs._layout.shape], (lhs, rhs), out)
+
+
+def with_number(name: str, array: Any, value: Any, out: Any = None, left: bool = False) -> Any:
+    """The function `name` of an array and a number; `left` where the number stands left."""
+    forms = FORMS[name]
+    form = (forms.reversed or forms.scalar) if left else forms.scalar
+    return invoke(registry.find(form).parse({"scalar": number(value)}), (array,), out)
+
+
+def combine(name: str, lhs: Any, rhs: Any, out: Any = None) -> Any:
+    """The function `name` of arrays or numbers, of which one at least is an array.
+
+    Raises:
+        TypeError: an operand is neither.
+    """
+    if isinstance(lhs, Array):
+        if isinstance(rhs, Array):
+            return both(name, lhs, rhs, out)
+        if is_number(rhs):
+            return with_number(name, lhs, rhs, out)
+        if isinstance(rhs, np.ndarray):
+            return both(name, lhs, lhs._like(rhs), out)
+        raise TypeError(complaint(name, "rhs", "an NDArray or a number", f"{rhs!r:.60}"))
+    if is_number(lhs):
+        mirrored = _MIRRORED.get(name, name)
+        return with_number(mirrored, rhs, lhs, out, left=mirrored == name)
+    if isinstance(lhs, np.ndarray):
+        return both(name, rhs._like(lhs), rhs, out)
+    raise TypeError(complaint(name, "lhs", "an NDArray or a number", f"{lhs!r:.60}"))
+
+
+#: what a comparison is called when its sides are swapped
+_MIRRORED = {
+    "greater": "lesser",
+    "greater_equal": "lesser_equal",
+    "lesser": "greater",
+    "lesser_equal": "greater_equal",
+}
+
+
+class Quick:
+    """One function of the usual operands: off the tape, and met before in these layouts.
+
+    `join` is its native form; it is None until the operators are looked up at the first call.
+    """
+
+    __slots__ = ("inside", "join", "name", "pairs", "rules", "singles", "swapped")
+
+    def __init__(self, name: str, swapped: bool = False, inside: bool = False) -> None:
+        self.name = name
+        self.swapped = swapped  # whether the number stands on the left
+        self.inside = inside  # whether the result goes where the array is
+        self.join: Join | None = None
+        self.rules: dict[Any, Any] = {}  # of two arrays whose layouts were met
+        self.pairs: Any = None  # homes of the operators: of two arrays, of one shape and not,
+        self.singles: Any = None  # and of an array and a number
+
+    def __call__(self, array: Any, other: Any, hold: bool = False) -> Any:
+        """The pending result; None where the operands are not as usual, and nothing was done."""
+        if self.join is None:
+            self._learn()
+        if array._tape is not None:
+            return None
+        kind = other.__class__
+        if kind is array.__class__:
+            rule = None if other._tape is not None else self._rule(array._layout, other._layout)
+            return None if rule is None else pending.pair(rule, array, other, hold)
+        number = kind is float or (kind is int and -_EXACT <= other <= _EXACT)
+        if number and self.singles.fields:  # else the number is part of the operator
+            return pending.single(self.singles, (float(other),), array, hold)
+        return None
+
+    def _rule(self, lhs: Layout, rhs: Layout) -> Rule | None:
+        """The rule of two arrays of these layouts, where there is one already."""
+        home = self.pairs[lhs.shape != rhs.shape]
+        rule: Rule | None = home.kind.rules.get((lhs, rhs))
+        if rule is None or (self.inside and rule.shape != lhs.shape):
+            return None
+        LEARNT.put(self.rules, (lhs, rhs), rule)
+        return rule
+
+    def _learn(self) -> None:
+        """Look the operators up."""
+        self.pairs = [home_of(op) for op in _pair(self.name)]
+        name = _MIRRORED.get(self.name, self.name) if self.swapped else self.name
+        forms = FORMS[name]
+        form = forms.reversed if self.swapped and name == self.name else None
+        self.singles = home_of(registry.find(form or forms.scalar).parse({"scalar": 1.0}))
+        singles = self.singles.kind.rules if self.singles.fields else None
+        self.join = joining({} if self.swapped else self.rules, singles)
+
+
+def of_two(name: str) -> Method:
+    """The function `name` of an array and another one, or a number."""
+    quick = Quick(name)
+
+    def function(self: Any, other: Any) -> Any:
+        join = quick.join
+        made = None if join is None else join(here.own, self, other)
+        if made is None:
+            made = quick(self, other)
+        return combine(name, self, other) if made is None else made
+
+    return function
+
+
+def _method(name: str, sign: str) -> Method:
+    """The method of `array sign other`."""
+    method = of_two(name)
+    method.__doc__ = f"The array of `{sign}`, with an array or a number."
+    return method
+
+
+def _swapped(name: str, sign: str) -> Method:
+    """The method of `other sign array`."""
+    quick = Quick(name, swapped=True)
+
+    def method(self: Any, other: Any) -> Any:
+        join = quick.join
+        made = None if join is None else join(here.own, self, other)
+        if made is None and not isinstance(other, Array):
+            made = quick(self, other)
+        return combine(name, other, self) if made is None else made
+
+    method.__doc__ = f"The array of `{sign}` with the number on the left."
+    return method
+
+
+def _in_place(name: str, sign: str) -> Method:
+    """The method of `array sign= other`."""
+    quick = Quick(name, inside=True)
+
+    def method(self: Any, other: Any) -> Any:
+        join = quick.join
+        made = None if join is None else join(here.own, self, other)
+        if made is None:
+            made = quick(self, other, True)
+        if made is None or not pending.write(made, self):
+            return combine(name, self, other, out=self)
+        return self
+
+    method.__doc__ = f"`{sign}=` with an array or a number; writes into this array."
+    return method
+
+
+class Arithmetic(Array):
+    """`+ - * / % **` with in-place forms, comparisons (0 and 1), negation and `abs`."""
+
+    __slots__ = ()
+    __array_priority__ = 1000.0
+
+    __add__ = _method("add", "+")
+    __radd__ = _swapped("add", "+")
+    __iadd__ = _in_place("add", "+")
+    __sub__ = _method("sub", "-")
+    __rsub__ = _swapped("sub", "-")
+    __isub__ = _in_place("sub", "-")
+    __mul__ = _method("mul", "*")
+    __rmul__ = _swapped("mul", "*")
+    __imul__ = _in_place("mul", "*")
+    __truediv__ = _method("div", "/")
+    __rtruediv__ = _swapped("div", "/")
+    __itruediv__ = _in_place("div", "/")
+    __mod__ = _method("mod", "%")
+    __rmod__ = _swapped("mod", "%")
+    __imod__ = _in_place("mod", "%")
+    __pow__ = _method("power", "**")
+    __rpow__ = _swapped("power", "**")
+    __gt__ = _method("greater", ">")
+    __ge__ = _method("greater_equal", ">=")
+    __lt__ = _method("lesser", "<")
+    __le__ = _method("lesser_equal", "<=")
+    _equal = _method("equal", "==")
+    _not_equal = _method("not_equal", "!=")
+
+    def __eq__(self, other: Any) -> Any:
+        """The array of `==`, with an array or a number."""
+        return self._equal(other)
+
+    def __ne__(self, other: Any) -> Any:
+        """The array of `!=`, with an array or a number."""
+        return self._not_equal(other)
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def __neg__(self) -> Any:
+        """The array times -1."""
+        return self * -1.0
+
+    def __abs__(self) -> Any:
+        """The array of absolute values."""
+        return applying("abs")((self,))
+
+    def _like(self, values: Any) -> Any:
+        """A NumPy array as an array beside this one: on its device, in its dtype."""
+        return Array._around(converted(values, self._dtype), self.context)

@@ -1,0 +1,1 @@
+"""Arrays as they are: layout, memory, place on the tape; nothing here knows an operator."""

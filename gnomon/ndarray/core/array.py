@@ -1,0 +1,276 @@
+"""The array itself: memory, layout, and its place on the tape; what other files add to it is apart.
+
+State of an array: a chunk of memory (shared with its views), the address of the first element, a
+layout, and possibly an entry of the tape. Whoever reads the elements in Python waits for the
+chunk, which is an engine variable, first; whoever computes with them tells the engine instead.
+
+A *pending* array has a layout and its place in a window (see `pending.py`), but no memory yet: who
+asks for its chunk or address has it computed, by `__getattr__`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gnomon import conversion, engine
+from gnomon import dtype as dtypes
+from gnomon.base import ParamError, complaint
+from gnomon.context import Context, current_context
+from gnomon.dtype import DType
+from gnomon.expr.layout import array_at
+from gnomon.expr.node import Buffer
+from gnomon.native.serve import methods, served
+from gnomon.native.words import Boxed, native, new
+from gnomon.ndarray.core.chunk import Chunk, allocate, cleared
+from gnomon.ndarray.core.convertible import convertible
+from gnomon.ndarray.core.layout import Layout, dense, strided
+from gnomon.ndarray.core.tape import Place
+from gnomon.profiler import autostart  # noqa: F401  begins where the settings say so
+from gnomon.record import Frozen, put, put_all
+from gnomon.runtime.ffi import ffi, pointer
+
+_BRIEF = 1 << 14  # bytes: NumPy takes longer to make a view than to copy them
+
+
+class Array(Frozen):
+    """Elements of one dtype in memory of a device; `NDArray` is what users see of it.
+
+    Only the package sets its slots, by `put`: native code reads them as they are.
+    """
+
+    __slots__ = ("__weakref__", "_address", "_chunk", "_index", "_layout", "_tape", "_window")
+
+    main: ClassVar[type[Array]]  # what new arrays are made as
+
+    _address: int
+    _chunk: Chunk
+    _layout: Layout
+    _tape: Place | None
+    _window: Any  # what has the array pending, as its result number `_index`; None with memory
+    _index: int
+
+    def __init_subclass__(cls, main: bool = False) -> None:
+        if main:
+            Array.main = cls
+
+    # --- making ---------------------------------------------------------------------------------
+
+    @staticmethod
+    def _at(chunk: Chunk, address: int, layout: Layout) -> Any:
+        """An array that looks at memory of `chunk`."""
+        serve()
+        return Array._at(chunk, address, layout)
+
+    def _settle(self, chunk: Chunk, address: int) -> None:
+        """Give a pending array its memory, in one step."""
+        serve()
+        self._settle(chunk, address)
+
+    def _unsettle(self, window: Any, index: int) -> None:
+        """Take the memory from an array, from then on a result of `window`, in one step."""
+        serve()
+        self._unsettle(window, index)
+
+    @staticmethod
+    def _new(layout: Layout, ctx: Context) -> Any:
+        """An array with memory of its own and any contents; `layout` is dense."""
+        chunk = allocate(layout.nbytes, ctx)
+        return Array._at(chunk, chunk.address, layout)
+
+    @staticmethod
+    def _around(values: np.ndarray[Any, Any], ctx: Context, shared: bool = False) -> Any:
+        """An array on the memory of a NumPy array, which is kept alive; `shared` with others."""
+        dtype = dtypes.of(values.dtype)
+        steps = [s // dtype.size for s in values.strides]
+        address = values.__array_interface__["data"][0]
+        chunk = Chunk(address, ctx, values, values.nbytes, shared)
+        return Array._at(chunk, address, strided(values.shape, steps, dtype))
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("_chunk", "_address"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        while True:  # another thread may settle it first, or have it pending again
+            window = self._window
+            if window is not None:
+                window.settle(self)
+            try:
+                return object.__getattribute__(self, name)
+            except AttributeError:
+                continue
+
+    def _detached(self) -> Any:
+        """Another array on the same memory, which the tape knows nothing of."""
+        return Array._at(self._chunk, self._address, self._layout)
+
+    def _saved(self) -> Any:
+        """What the tape keeps of the array: all elements."""
+        return self._detached()
+
+    # --- what it is -----------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return self._layout.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._layout.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._layout.size
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy's type of the elements."""
+        return self._layout.dtype.numpy.type
+
+    @property
+    def _dtype(self) -> DType:
+        return self._layout.dtype
+
+    @property
+    def context(self) -> Context:
+        """The device that holds the elements."""
+        window = self._window
+        found: Context = self._chunk.ctx if window is None else window.ctx
+        return found
+
+    ctx = context
+
+    @property
+    def stype(self) -> str:
+        """How the elements are stored: 'default' is all of them."""
+        return "default"
+
+    @property
+    def writable(self) -> bool:
+        """Whether elements may be written: those of every array may."""
+        return True
+
+    @property
+    def _var(self) -> engine.Var:
+        """The engine's variable of the memory."""
+        return self._chunk
+
+    @property
+    def _storage(self) -> Any:
+        """Whoever owns the memory."""
+        return self._chunk.owner
+
+    def _span(self) -> tuple[int, int]:
+        """The addresses of the first byte and of the one after the last."""
+        low, high = self._layout.reach()
+        return self._address + low, self._address + high
+
+    def _buffer(self) -> Buffer:
+        """The array as a leaf of expressions."""
+        layout, chunk = self._layout, self._chunk
+        return Buffer(layout.shape, layout.dtype, layout.strides, self._address, chunk)
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def wait_to_read(self) -> None:
+        """Sleep until every write pushed so far is done.
+
+        Raises:
+            EngineError: a function that the elements depend on failed.
+        """
+        window = self._window
+        if window is None or not window.settle(self):
+            engine.get().wait_for_var(self._chunk)
+
+    def _numpy(self) -> np.ndarray[Any, Any]:
+        """A NumPy view of the memory, without waiting."""
+        layout = self._layout
+        if not layout.size:
+            return np.empty(layout.shape, layout.dtype.numpy)
+        return array_at(self._address, layout.shape, layout.steps(), layout.dtype, self._chunk)
+
+    def asnumpy(self) -> np.ndarray[Any, Any]:
+        """The elements as a NumPy array of its own; one element converts to a number.
+
+        Raises:
+            EngineError: a function that the elements depend on failed.
+        """
+        self.wait_to_read()
+        layout = self._layout
+        if layout.strides is not None or layout.nbytes > _BRIEF or layout.dtype.numpy.kind == "V":
+            values = self._numpy().copy(order="C")
+        else:
+            values = np.empty(layout.shape, layout.dtype.numpy)
+            ffi.memmove(values, pointer(self._address), layout.nbytes)
+        return convertible(values) if layout.size == 1 or conversion.everywhere else values
+
+    def asscalar(self) -> Any:
+        """The only element as a NumPy scalar.
+
+        Raises:
+            ValueError: there is not exactly one element.
+        """
+        if self.size != 1:
+            got = f"shape {self.shape}"
+            raise ParamError(complaint("asscalar", "self", "an array of one element", got))
+        return self.asnumpy().reshape(-1)[0]
+
+    item = asscalar
+
+
+@native
+def array_on(chunk: Chunk, address: Boxed, layout: Layout) -> Array:
+    """An array that looks at memory."""
+    made = new(Array.main)
+    put(made, "_chunk", chunk)
+    put(made, "_address", address)
+    put(made, "_layout", layout)
+    put(made, "_tape", None)
+    put(made, "_window", None)
+    return made
+
+
+@native
+def pending_in(window: object, index: Boxed, layout: Layout) -> Array:
+    """An array that has no memory yet: a result of `window`."""
+    made = new(Array.main)
+    put(made, "_layout", layout)
+    put(made, "_tape", None)
+    put(made, "_window", window)
+    put(made, "_index", index)
+    return made
+
+
+@native
+def settle_on(array: Array, chunk: Chunk, address: Boxed) -> None:
+    """Give a pending array its memory, in one step."""
+    put_all(array, ("_address", "_chunk", "_window"), (address, chunk, None))
+
+
+@native
+def unsettle(array: Array, window: object, index: Boxed) -> None:
+    """Take the memory from an array, which is a result of `window` from then on, in one step."""
+    put_all(array, ("_index", "_window"), (index, window), ("_chunk", "_address"))
+
+
+def serve() -> None:
+    """From now on arrays get their memory by native code, where there may be such."""
+    (made,) = served(array_on)
+    Array._at = staticmethod(made)  # type: ignore[method-assign]
+    ways = methods((Array, settle_on), (Array, unsettle))
+    Array._settle, Array._unsettle = ways  # type: ignore[method-assign]
+
+
+def empty(shape: tuple[int, ...], dtype: DType, ctx: Context | None = None) -> Any:
+    """An array with any contents."""
+    return Array._new(dense(shape, dtype), ctx or current_context())
+
+
+def of_zeros(shape: tuple[int, ...], dtype: DType, ctx: Context) -> Any:
+    """An array of zeros, at once: no operator is run, nothing is recorded."""
+    layout = dense(shape, dtype)
+    chunk = cleared(layout.nbytes, ctx)
+    return Array._at(chunk, chunk.address, layout)

@@ -1,0 +1,131 @@
+"""Several groups of statements on arrays as one operation of the engine.
+
+An optimizer changes all weights of a network in one go, and a store copies all of them: as
+operators one by one, the calls would take longer than the work. A batch is compiled once for
+operands of some layouts; the operands' addresses come with each push, so no array is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from gnomon import engine
+from gnomon.expr.node import Buffer
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.layout import Layout
+from gnomon.runtime.execution.program import Done, Step
+from gnomon.runtime.execution.stream import Task
+from gnomon.runtime.kernels.template import Template
+from gnomon.runtime.statements.prepare import Store, prepare
+from gnomon.shape import prod
+
+#: gives groups of statements; the values of a group are all taken before any of it is stored
+Groups = Callable[[Sequence[Buffer]], Iterable[Sequence[Store]]]
+
+
+class Batch:
+    """Statements on operands of the given layouts, and on `more` words of other memory.
+
+    >>> from gnomon import nd
+    >>> x, y = nd.array([1.0, 2.0]), nd.zeros((2,))
+    >>> def twice(buffers):
+    ...     source, target = flat(buffers)
+    ...     yield [Store(target, "saveto", source * 2)]
+    >>> double = Batch("double", [x._layout, y._layout], twice)
+    >>> double.push([x, y], written=[1])
+    >>> y.asnumpy()
+    array([2., 4.], dtype=float32)
+    """
+
+    __slots__ = ("_template", "name")
+
+    def __init__(
+        self, name: str, layouts: Sequence[Layout], groups: Groups, more: Sequence[Layout] = ()
+    ) -> None:
+        self.name = name
+        operands = [*layouts, *more]
+
+        def make(addresses: Sequence[int]) -> Any:
+            buffers = [
+                Buffer(x.shape, x.dtype, x.strides, address)
+                for x, address in zip(operands, addresses, strict=True)
+            ]
+            return [step for group in groups(buffers) for step in prepare(group, name)]
+
+        self._template = Template(make, len(operands))
+
+    def push(
+        self,
+        arrays: Sequence[Array],
+        written: Sequence[int],
+        more: Sequence[int] = (),
+        keep: Any = None,
+        priority: int = 0,
+    ) -> None:
+        """Have the engine run the statements on `arrays`, of which those numbered are written.
+
+        `more` are addresses of further memory, which nobody else may write; `keep` owns it. An
+        array that is written may share no element with another.
+        """
+        addresses = [x._address for x in arrays]
+        addresses += more
+        mutate = dict.fromkeys([arrays[k]._var for k in written])
+        const = dict.fromkeys([x._var for x in arrays if x._var not in mutate])
+        task = _Run(self._template, addresses, ([x._chunk for x in arrays], keep))
+        place = arrays[0].context
+        engine.get().push_inline(task, place, tuple(const), tuple(mutate), priority, self.name)
+
+    def fixed(self, addresses: Sequence[int]) -> Step:
+        """The statements on operands that stay where they are, as a step of the caller's own."""
+        copy = self._template.reserve()
+        copy.place(addresses)
+        return copy.step
+
+
+class _Run:
+    """One run of a batch: what the engine calls; called again, it goes on where it was."""
+
+    __slots__ = ("addresses", "done", "keep", "template")
+
+    resumable = True
+
+    def __init__(self, template: Template, addresses: Sequence[int], keep: Any) -> None:
+        self.template = template
+        self.done: Done = []
+        self.addresses = addresses
+        self.keep = keep
+
+    def __call__(self, _: Any) -> None:
+        self.template.run(self.addresses, self.done)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is worth to be run behind the program."""
+        return self.template.is_long
+
+    def task(self) -> Task:
+        """It as a task of the stream."""
+        return self.template.task(self.addresses, self.keep)
+
+
+def flat(buffers: Sequence[Buffer]) -> list[Buffer]:
+    """Buffers of one shape as vectors where they have no gaps: all shapes are then one kernel."""
+    shape = buffers[0].shape
+    if not all(b.contiguous and b.shape == shape for b in buffers):
+        return list(buffers)
+    size = prod(shape)
+    return [Buffer((size,), b.dtype, None, b.address) for b in buffers]
+
+
+def overlapping(written: Sequence[Array], others: Sequence[Array]) -> bool:
+    """Whether an array of `written` shares memory with another, of `written` or of `others`."""
+    chunks = [x._chunk for x in (*written, *others)]
+    if len({id(c) for c in chunks}) == len(chunks):
+        return False
+    spans = [x._span() for x in (*written, *others)]
+    return any(
+        spans[k][0] < spans[j][1] and spans[j][0] < spans[k][1]
+        for k in range(len(written))
+        for j in range(k + 1, len(spans))
+    )

@@ -1,0 +1,207 @@
+"""What a window's trace says, computed: by one kernel, or operator by operator.
+
+The arrays computed are given their memory last, when the work was pushed: an interrupt leaves them
+pending, or computed. Where nobody is in the way, both happen in one native call: a strike (see
+`engine/strike.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from gnomon import engine
+from gnomon.ndarray.core.chunk import Chunk, allocate
+from gnomon.ndarray.core.layout import Layout
+from gnomon.ndarray.lazy.numbers import word
+from gnomon.ndarray.lazy.recipe import Recipe, dispatch
+from gnomon.ndarray.lazy.trace import EMPTY, Near
+from gnomon.record import put
+from gnomon.runtime.execution.program import Done
+
+
+class Storing(NamedTuple):
+    """A value of a window, and the array that it goes to.
+
+    `kept` gives the place that the value has from then on, where somebody may hold it.
+    """
+
+    value: Any
+    dest: Any
+    kept: Callable[[], Any] | None
+
+
+class NotFused(Exception):
+    """Operators could not be made one kernel, for the reason that is its cause."""
+
+
+def lone(window: Any, array: Any) -> bool:
+    """The result of the only operator of a window, in one native call; whether that was possible.
+
+    What `at_once` does, for what programs do most, in few steps.
+    """
+    stage = window.stage
+    if stage.count != 1:
+        return False
+    if window.homes:
+        chunk, address = window.homes[0]
+        near = neighbours(window, chunk, address, array._layout, len(stage.leaves))
+        recipe = stage.recipes.get(((0,), None, ((0, near),)))
+    else:
+        recipe = stage.sole
+    if recipe is None or recipe.strike is None:
+        return False
+    if not window.homes:
+        chunk = allocate(stage.layout.nbytes, window.ctx)
+        address = chunk.address
+    addresses = [*window.addresses, address]
+    if recipe.numbers:
+        addresses += [word(window.numbers[n.place], n) for n in recipe.numbers]
+    struck: bool = engine.get().struck(recipe.strike, window.read, [chunk], addresses, [array])
+    return struck
+
+
+def at_once(window: Any, alive: list[Any], storing: Storing | None) -> None:
+    """The arrays `alive`, and what is stored, by one kernel.
+
+    Raises:
+        NotFused: there is no such kernel; nothing was done.
+    """
+    count = len(window.stage.leaves)
+    read = window.read[:count]  # an interrupt may have left more than the stage knows of
+    addresses = window.addresses[:count]
+    written: list[Chunk] = []
+    recipe = _placed(window, alive, storing, addresses, written)
+    if recipe.numbers:
+        numbers = window.numbers
+        addresses += [word(numbers[n.place], n) for n in recipe.numbers]
+    strike = recipe.strike
+    plain = strike is not None and (storing is None or storing.kept is None)
+    if plain and engine.get().struck(strike, read, written, addresses, alive):
+        return
+    _push(recipe, addresses, read, written, window, alive, storing)
+
+
+def _placed(
+    window: Any,
+    alive: list[Any],
+    storing: Storing | None,
+    addresses: list[int],
+    written: list[Chunk],
+) -> Recipe:
+    """The recipe for all that is wanted; its memory is added to `addresses` and `written`."""
+    stage, ctx, homes = window.stage, window.ctx, window.homes
+    count = len(addresses)
+    outs, near = [], []
+    for x in alive:
+        index = x._index
+        if index in homes:
+            chunk, address = homes[index]
+            near.append((len(outs), neighbours(window, chunk, address, x._layout, count)))
+        else:
+            chunk = allocate(x._layout.nbytes, ctx)
+            address = chunk.address
+        written.append(chunk)
+        addresses.append(address)
+        outs.append(index)
+    target = None
+    if storing is not None:
+        dest = storing.dest
+        chunk, address, layout = dest._chunk, dest._address, dest._layout
+        target = storing.value._index, layout, neighbours(window, chunk, address, layout, count)
+        addresses.append(address)
+        written.append(chunk)
+    key = tuple(outs), target, tuple(near)
+    try:
+        found: Recipe = stage.recipes.get(key) or stage.recipe(*key)
+    except Exception as error:
+        raise NotFused from error
+    return found
+
+
+def _push(
+    recipe: Recipe,
+    addresses: list[int],
+    read: list[Chunk],
+    written: list[Chunk],
+    window: Any,
+    alive: list[Any],
+    storing: Storing | None,
+) -> None:
+    """Have the engine run a recipe, and give what it computes to its arrays."""
+    done: Done = []
+    pushed = False
+    places = addresses[len(read) : len(read) + len(alive)]
+    seen = written[-1].version
+    try:
+        keep = read, written
+        dispatch(recipe, recipe.given, addresses, read, written, window.ctx, keep, done)
+        pushed = True
+    finally:  # an interrupt may come after the work is done
+        if pushed or done or written[-1].version != seen:
+            if storing is not None and storing.kept is not None:
+                put(storing.value, "_window", storing.kept())
+            for x, chunk, address in zip(alive, written, places, strict=False):
+                x._settle(chunk, address)
+
+
+def neighbours(window: Any, chunk: Chunk, address: int, layout: Layout, count: int) -> Near:
+    """Which of the first `count` leaves overlap what is written, and how far from it they lie."""
+    found = []
+    for (place, lies), number in window.places.items():
+        leaf = window.read[~number]
+        if (leaf is chunk or leaf.shared) and ~number < count:
+            if place == address and lies is layout:
+                found.append((~number, 0))
+                continue
+            low, high = layout.reach()
+            first, last = lies.reach()
+            if place + first < address + high and address + low < place + last:
+                found.append((~number, place - address))
+    return tuple(found)
+
+
+def one_by_one(window: Any, alive: Sequence[Any]) -> None:
+    """The arrays `alive`, and what they depend on, each by the kernel of its operator.
+
+    They get new memory, those at home too: what is there may have to be read again after an
+    interrupt. An operator that has no kernel fails alone, and what depends on it: as in the engine.
+    """
+    stage = window.stage
+    path = stage.path()
+    mine = {x._index: x for x in alive}
+    needed = set(mine)
+    for k in range(stage.count - 1, -1, -1):
+        if k in needed:
+            needed.update(j for j in path[k].operands if j >= 0)
+    leaves = zip(window.read, window.addresses, strict=False)
+    memory: dict[int, tuple[Chunk, int]] = {~k: leaf for k, leaf in enumerate(leaves)}
+    for k in sorted(needed):
+        step = path[k]
+        own = tuple(dict.fromkeys(step.operands))
+        layouts = tuple(path[j].layout if j >= 0 else stage.leaves[~j] for j in step.operands)
+        single = EMPTY.next(step.rule, tuple(~own.index(j) for j in step.operands), layouts)
+        chunk = allocate(step.layout.nbytes, window.ctx)
+        memory[k] = chunk, chunk.address
+        held = [mine[k]] if k in mine else []
+        read = [memory[j][0] for j in own]
+        try:
+            recipe = single.recipe((0,))
+        except Exception as error:
+            _poison(chunk, error, step.rule.op.name)
+            for x in held:
+                x._settle(chunk, chunk.address)
+            continue
+        addresses = [*(memory[j][1] for j in own), chunk.address]
+        numbers = window.numbers[step.numbers - len(step.rule.fields) : step.numbers]
+        addresses += [word(numbers[n.place], n) for n in recipe.numbers]
+        _push(recipe, addresses, read, [chunk], window, held, None)
+
+
+def _poison(chunk: Chunk, error: Exception, name: str) -> None:
+    """Have the engine fail in the place of an operator that has no kernel."""
+
+    def fail(run_ctx: Any) -> None:
+        raise error
+
+    engine.get().push_checked(fail, chunk.ctx, (), (chunk,), name)

@@ -1,0 +1,468 @@
+"""Windows: what is pending in one thread, and how it is computed; `pending.py` says when and why.
+
+States of a window: *open*: its thread adds operators, without a lock, and publishes each by setting
+`stage`; *busy*: in the midst of adding one (found so by another, it was interrupted there, or a
+finaliser runs: nothing more is added); *working*: somebody computes it, with the lock of its thread
+held; *closed*: nothing is added any more; *done*: closed and empty, and its thread opens it again.
+Whoever computes closes a window first.
+
+A result is *at home* in memory that its array had before it became pending: there its value goes.
+Nobody else knows that memory meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import warnings
+import weakref
+from collections.abc import Sequence
+from typing import Any, Final
+
+from gnomon import config, engine
+from gnomon.context import Context
+from gnomon.engine.behind import is_certain
+from gnomon.lock import exclusive, reentrant
+from gnomon.native.serve import methods
+from gnomon.native.words import native, whole
+from gnomon.ndarray.core.array import Array, pending_in
+from gnomon.ndarray.core.chunk import Chunk
+from gnomon.ndarray.core.layout import Layout
+from gnomon.ndarray.lazy.fused import NotFused, Storing, at_once, lone, one_by_one
+from gnomon.ndarray.lazy.trace import EMPTY, SMALL, Stage
+from gnomon.record import Frozen, put
+
+HELD = 16 << 20  # bytes that a window may keep from being freed, beside one result
+WINDOWS = 8  # open at a time in one thread
+# A short chain's operators cost 10 us each when they run alone, and 2 to 5 ms each when they are
+# compiled together: that pays after some hundred runs, if these come.
+OFTEN = 64
+
+_getrefcount = sys.getrefcount
+_changes = config.changes
+
+
+def _unheld(results: Sequence[Any]) -> int:
+    """The count of what a list alone refers to, seen from a loop over it."""
+    for x in results:
+        count = _getrefcount(x)
+    return count
+
+
+def _at_home(chunk: object) -> int:
+    """The count of what a local name and a home alone refer to."""
+    homes = {0: (chunk, 0)}
+    return _getrefcount(chunk) + 0 * len(homes)
+
+
+_UNHELD = _unheld([object()])
+_AT_HOME = _at_home(object())
+
+
+def unsure(array: Any) -> bool:
+    """Whether an array in memory waits for others' functions, or could not be computed."""
+    if array._window is not None:
+        return False
+    return not is_certain(array._chunk)
+
+
+def alone(array: Any, window: Window) -> bool:
+    """Whether no other array seems to look at this one's memory; `window` may read it."""
+    chunk = array._chunk
+    return not chunk.shared and _getrefcount(chunk) <= _AT_HOME + window.read.count(chunk)
+
+
+@whole
+class Own(Frozen):
+    """What is pending in one thread: a window for each shape, and the lock to compute them."""
+
+    __slots__ = ("__weakref__", "eager", "ident", "large", "lock", "settings", "windows")
+
+    eager: bool  # nothing is to wait
+    ident: int
+    large: Window | None  # the one that may hold many bytes
+    settings: int  # those that `eager` was found with
+    windows: dict[tuple[int, ...], Window]
+
+    def __init__(self) -> None:
+        put(self, "ident", threading.get_ident())
+        put(self, "lock", reentrant())
+        put(self, "large", None)
+        put(self, "windows", {})
+        put(self, "eager", False)
+        put(self, "settings", -1)
+
+    def window(self, shape: tuple[int, ...], ctx: Context, arrays: Sequence[Any]) -> Window:
+        """A window that takes an operator of this shape and context on `arrays`."""
+        if self.settings != _changes.count:
+            self._look()
+        found = self.windows.get(shape)
+        if self.large is not None and self.large is not found:
+            large = self.large
+            put(self, "large", None)
+            large()
+        if found is None or found.busy or (found.ctx is not ctx and found.ctx != ctx):
+            return self._begin(shape, ctx)
+        if found.closed:
+            if not found.done:  # somebody is, or was interrupted, computing it
+                return self._begin(shape, ctx)
+            found.open()
+        if found.stage is not EMPTY and any(map(unsure, arrays)):
+            return self._begin(shape, ctx)  # what failed must fail alone
+        return found
+
+    def compute(self) -> None:
+        """Compute all that is pending in the thread."""
+        for window in tuple(self.windows.values()):
+            window()
+
+    def _look(self) -> None:
+        """Compute what was pending under other settings, or another engine."""
+        self.compute()
+        put(self, "settings", _changes.count)
+        present = engine.get()
+        present.on_wait_all(compute_all)
+        eager = not config.get("lazy") or isinstance(present, engine.NaiveEngine)
+        put(self, "eager", eager)
+        for window in self.windows.values():  # which opened under the settings before
+            put(window, "eager", eager)
+
+    def _begin(self, shape: tuple[int, ...], ctx: Context) -> Window:
+        """A new window."""
+        windows = self.windows
+        if shape in windows:
+            windows.pop(shape)()
+        while len(windows) >= WINDOWS:
+            windows.pop(next(iter(windows)))()
+        made = windows[shape] = Window(self, ctx)
+        return made
+
+
+class _Thread(threading.local):
+    """What is pending in this thread."""
+
+    def __init__(self) -> None:
+        self.own = Own()
+        with _entering[0]:
+            _threads.add(self.own)
+
+
+_entering = [exclusive()]  # a forked child gets another one
+_threads: weakref.WeakSet[Own] = weakref.WeakSet()
+here = _Thread()
+
+
+@whole
+class Window(Frozen):
+    """Operators of one thread, shape and context that are computed together; see above.
+
+    Calling it computes it: that is how the promise to read its leaves is kept.
+    """
+
+    __slots__ = (
+        "addresses",
+        "busy",
+        "closed",
+        "ctx",
+        "done",
+        "eager",
+        "held",
+        "homes",
+        "numbers",
+        "own",
+        "places",
+        "read",
+        "results",
+        "stage",
+        "working",
+    )
+
+    addresses: list[int]  # of the first element of each leaf
+    busy: bool  # its thread is adding an operator
+    closed: bool  # nothing is added any more
+    ctx: Final[Context]
+    done: bool  # it is closed, and empty
+    eager: bool
+    held: int
+    homes: dict[int, tuple[Chunk, int]]  # of results: memory and address
+    numbers: list[float]
+    own: Own
+    places: dict[tuple[int, Layout], int]  # numbers of the leaves
+    read: list[Chunk]  # the memory of each leaf
+    results: list[Any]
+    stage: Stage
+    working: bool  # somebody computes it
+
+    def __init__(self, own: Own, ctx: Context) -> None:
+        put(self, "own", own)
+        put(self, "ctx", ctx)
+        for name in ("read", "addresses", "numbers", "results"):
+            put(self, name, [])
+        put(self, "places", {})
+        put(self, "homes", {})
+        put(self, "busy", False)
+        put(self, "working", False)
+        put(self, "done", False)
+        put(self, "closed", False)
+        self.open()
+
+    # --- changes in one step --------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Begin with an empty trace."""
+        serve()
+        self.open()
+
+    def enter(self, stage: Stage) -> Array | None:
+        """The result of one more operator; None where the window is closed."""
+        serve()
+        return self.enter(stage)
+
+    def empty(self, again: bool) -> None:
+        """Let go of all memory; then the window is done, or begins `again`."""
+        serve()
+        self.empty(again)
+
+    # --- its thread adds ------------------------------------------------------------------------
+
+    def leaf(self, array: Any) -> int:
+        """The number of an operand that lies in memory."""
+        chunk = array._chunk
+        address = array._address
+        place = address, array._layout
+        found = self.places.get(place)
+        if found is None:
+            read = self.read
+            found = ~len(read)
+            read.append(chunk)
+            self.addresses.append(address)
+            chunk.promised.append(self)
+            self.places[place] = found
+            put(self, "held", self.held + chunk.nbytes)
+            if chunk.shared or unsure(array):
+                put(self, "eager", True)
+            if self.held > HELD:
+                put(self.own, "large", self)
+        return found
+
+    def add(self, stage: Stage, values: Sequence[float]) -> Any:
+        """A pending array of one more operator; None where the window was closed meanwhile."""
+        if values:
+            self.numbers.extend(values)
+        made = self.enter(stage)
+        if not self.closed:
+            return made
+        with self.own.lock:
+            self._forget()
+        return None
+
+    def full(self) -> bool:
+        """Whether it is to be computed now: it has enough operators, or holds too many bytes."""
+        if self.eager or self.stage.full:
+            return True
+        most = HELD + 2 * self.stage.layout.nbytes
+        if self.held > most:
+            put(self, "held", self._held_alone())
+        return self.held > most
+
+    def _held_alone(self) -> int:
+        """The bytes that nobody else holds, beside those where results are at home.
+
+        What others work with now counts: they let go of it when they are done.
+        """
+        entries: dict[Chunk, int] = {}
+        for chunk in self.read:
+            entries[chunk] = entries.get(chunk, 0) + 1
+        for chunk, _ in self.homes.values():
+            entries.pop(chunk, None)
+        # beside its entries: that of the dictionary, the loop's variable, the call's argument
+        found = (c for c, n in entries.items() if c.writer or c.readers or _getrefcount(c) <= n + 4)
+        return sum(c.nbytes for c in found)
+
+    def house(self, made: Any, dest: Any) -> bool:
+        """Have the value of `made` computed in the memory of `dest`, which then is pending.
+
+        Where somebody else may look at that memory, nothing changes, and the answer is False.
+        """
+        chunk = dest._chunk
+        near = chunk.ctx is self.ctx or chunk.ctx == self.ctx
+        with self.own.lock:
+            own, alone = self.read.count(chunk), False
+            # no call from here to that of `unsettle`: no other thread comes between
+            if made._window is not self or dest._window is not None or dest._chunk is not chunk:
+                return False
+            if self.working or chunk.shared or not near:
+                return False
+            index, address = made._index, dest._address
+            self.homes[index] = chunk, address
+            self.results[index] = dest
+            try:
+                dest._unsettle(self, index)  # whoever asks for memory from here on waits
+                alone = _getrefcount(chunk) <= _AT_HOME + own
+            finally:  # an interrupt, too, leaves it in its place
+                if not alone:
+                    dest._settle(chunk, address)
+                    self.results[index] = made
+                    del self.homes[index]
+            return alone
+
+    # --- anybody computes -----------------------------------------------------------------------
+
+    def __call__(self) -> None:
+        """Compute what anybody can still ask for."""
+        with self.own.lock:
+            if not self.working:
+                self._compute(None, self._is_news())
+
+    def settle(self, array: Any) -> bool:
+        """Give an array of this window its memory; whether its value is known to be there."""
+        with self.own.lock:
+            if self.working:
+                raise engine.EngineError("an array was asked for while it was being computed")
+            put(self, "closed", True)
+            if self.stage.count == 1 and array._window is self and lone(self, array):
+                self._forget()
+                return True
+            self._compute(None, self._is_news())
+        return False
+
+    def store(self, storing: Storing) -> bool:
+        """Compute the window, of which a value is, with that in its place; whether it did.
+
+        Where it did not, the value has memory.
+        """
+        with self.own.lock:
+            # no call from here to `closed`: no other thread comes between
+            if self.working or storing.value._window is not self:
+                return False
+            put(self, "closed", True)
+            news = self._is_news()
+            return self._compute(None if news else storing, news)
+
+    def _compute(self, storing: Storing | None, news: bool) -> bool:
+        """Compute what anybody can still ask for; whether it was done by one kernel."""
+        if not self.closed:
+            put(self, "closed", True)
+        failure: BaseException | None = None
+        try:
+            put(self, "working", True)
+            count = self.stage.count
+            value = None if storing is None else storing.value
+            alive = []
+            for x in self.results:
+                if _getrefcount(x) <= _UNHELD or x is None or x is value:
+                    continue
+                if x._window is self and x._index < count:
+                    alive.append(x)
+            if news:
+                one_by_one(self, alive)
+            elif alive or storing is not None:
+                try:
+                    at_once(self, alive, storing)
+                except NotFused as found:  # no operand is to be lost for it
+                    failure = found.__cause__
+                    one_by_one(self, alive if value is None else [*alive, value])
+            self._forget()
+        finally:
+            put(self, "working", False)
+        if failure is not None:
+            text = f"operators computed one by one, for want of one kernel: {failure!r}"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return not news and failure is None
+
+    def _is_news(self) -> bool:
+        """Whether this is a short piece of work that was not met often enough to be compiled."""
+        stage = self.stage
+        if stage.count < 2 or stage.layout.nbytes >= SMALL or self.homes:
+            return False
+        put(stage, "met", stage.met + 1)
+        return stage.met <= OFTEN
+
+    def _forget(self) -> None:
+        """Let go of all memory: the window is done, and opened again if this is its thread."""
+        self.empty(not self.busy and here.own is self.own)
+
+
+@native
+def reopened(window: Window) -> None:
+    """Have a window begin with an empty trace."""
+    put(window, "stage", EMPTY)
+    put(window, "held", 0)
+    put(window, "eager", window.own.eager)
+    if window.done:
+        put(window, "done", False)
+    if window.closed:
+        put(window, "closed", False)
+
+
+@native
+def entered(window: Window, stage: Stage) -> Array | None:
+    """The result of one more operator of a window; None where that was closed meanwhile."""
+    made = pending_in(window, stage.index, stage.layout)
+    if window.closed:  # what the stage reads is gone: nobody may compute it
+        put(window, "busy", False)
+        return None
+    window.results.append(made)
+    put(window, "stage", stage)
+    put(window, "busy", False)
+    return made
+
+
+@native
+def _unpromise(window: Window, chunk: Chunk) -> None:
+    """Take a window off the promises of what it read."""
+    promised = chunk.promised
+    k = len(promised) - 1
+    while k >= 0:
+        if promised[k] is window:
+            del promised[k]
+            return
+        k -= 1
+
+
+@native
+def emptied(window: Window, again: bool) -> None:
+    """Have a window let go of all memory; then it is done, or begins `again`."""
+    read = window.read
+    for k in range(len(read)):
+        _unpromise(window, read[k])
+    window.results.clear()
+    window.addresses.clear()
+    window.numbers.clear()
+    window.places.clear()
+    if window.homes:
+        window.homes.clear()
+    if again:
+        reopened(window)
+    else:
+        put(window, "done", True)
+    read.clear()  # memory may go with that, and its owner have a finaliser
+
+
+def serve() -> None:
+    """From now on windows change by native code, where there may be such."""
+    made = methods((Window, reopened), (Window, entered), (Window, emptied))
+    Window.open, Window.enter, Window.empty = made  # type: ignore[method-assign]
+
+
+def compute_all() -> None:
+    """Compute all that is pending, in all threads."""
+    with _entering[0]:
+        threads = list(_threads)
+    for own in threads:
+        own.compute()
+        put(own, "settings", -1)  # the engine may be another one from now on
+
+
+def _in_child() -> None:
+    """A forked child has one thread: what others were about to do is to be done anew."""
+    _entering[0] = exclusive()
+    for own in list(_threads):
+        put(own, "lock", reentrant())
+        for window in own.windows.values():
+            put(window, "working", False)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

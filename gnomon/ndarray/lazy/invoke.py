@@ -1,0 +1,252 @@
+"""invoke: the single way an operator runs imperatively.
+
+    infer -> pending, or: recipe (kept with the operator) -> memory -> engine; -> tape
+
+Shapes and dtypes are checked before anything is allocated or written. An element-wise operator's
+result stays pending (`pending.py`). For all others the engine gets one inline function an operator;
+a quick one runs under its lock, where nobody is in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from gnomon import engine
+from gnomon.base import GnomonError, ShapeError, complaint
+from gnomon.context import Context, current_context
+from gnomon.expr.node import Buffer, Expr
+from gnomon.frames import shorten
+from gnomon.ndarray.core import storage_types
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.bounded_cache import RECIPES
+from gnomon.ndarray.core.layout import Layout, dense
+from gnomon.ndarray.core.mode import mode
+from gnomon.ndarray.core.tape import record
+from gnomon.ndarray.lazy import opaque, pending
+from gnomon.ndarray.lazy.infer import infer
+from gnomon.ndarray.lazy.numbers import Home, home_of, keep_alone, probed, word
+from gnomon.ndarray.lazy.precise import adapted
+from gnomon.ndarray.lazy.recipe import Alike, Dest, Draws, NotShared, Recipe, Work, dispatch
+from gnomon.ops import precision
+from gnomon.record import put
+from gnomon.resource import generator
+
+Outputs = list[Any]
+
+
+def invoke(
+    op: Any,
+    inputs: Sequence[Any],
+    out: Any = None,
+    ctx: Context | None = None,
+) -> Any:
+    """Apply an operator to arrays: its visible outputs, one array or a list of them.
+
+    `inputs` are the arguments, then the states. `out` is where the outputs go, an array or a list;
+    it may overlap the inputs.
+
+    Raises:
+        ShapeError, DTypeError: the inputs, or `out`, are not what the operator takes; nothing has
+            been written.
+        GnomonError: an array of the tape, or an input that its gradients may read, would be
+            overwritten while recording.
+    """
+    try:
+        given = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
+        if precision.current is not None and given is None:
+            op, inputs = adapted(precision.current, op, inputs, invoke)
+        tapes = mode.recording and any(x._tape is not None for x in inputs)
+        if given is not None:
+            check_writes(op, given, inputs if tapes else ())
+        if storage_types.compute is not None:
+            found = storage_types.compute(op, inputs, given, ctx)
+            if found is not None:
+                return out if given is not None else found[0] if len(found) == 1 else found
+        place = ctx or _place(inputs, given)
+        if op.is_expression:
+            outputs = pending.apply(op, inputs, given, place) or compute(op, inputs, given, place)
+            context = None
+        else:
+            outputs, context = opaque.run(op, inputs, given, place, mode.training)
+        if tapes:
+            record(op, inputs, outputs, mode.training, context)
+        if given is not None:
+            return out
+        visible = op.num_visible_outputs
+        return outputs[0] if visible == 1 else outputs[:visible]
+    except GnomonError as error:
+        shorten(error)
+        raise
+
+
+def _place(inputs: Sequence[Any], given: Outputs | None) -> Context:
+    """The device an operator runs on where none is named: its first input's, or output's."""
+    first = inputs or given
+    return first[0].context if first else current_context()
+
+
+def check_writes(op: Any, given: Sequence[Any], recorded: Sequence[Any]) -> None:
+    """Refuse a wrong number of places to write to, and writing what gradients will read.
+
+    `recorded` are the inputs, where the operator goes on the tape.
+    """
+    for x in given:
+        if not isinstance(x, Array):
+            raise TypeError(complaint(op.name, "out", "an NDArray", f"{x!r:.60}"))
+        check_write(op.name, "out", x)
+        if any(_share_memory(x, other) for other in recorded):
+            expected = "while recording, memory that the operator does not read"
+            raise GnomonError(complaint(op.name, "out", expected, "that of an input"))
+    if len(given) != op.num_visible_outputs:
+        expected = f"{op.num_visible_outputs} arrays"
+        raise ShapeError(complaint(op.name, "out", expected, len(given)))
+
+
+def check_write(where: str, argument: str, array: Any) -> None:
+    """Refuse to write an array on the tape while recording: the gradient would be wrong."""
+    if mode.recording and array._tape is not None:
+        raise GnomonError(
+            f"{where}: argument {argument!r}: an array on the tape cannot be written while "
+            "recording (+=, -=, x[:]= and out= are such writes)"
+        )
+
+
+def _share_memory(a: Any, b: Any) -> bool:
+    """Whether two arrays have elements in common."""
+    if a.__class__ is not Array.main or b.__class__ is not Array.main:
+        return a is b
+    (low, high), (first, last) = a._span(), b._span()
+    return low < last and first < high
+
+
+def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context) -> Outputs:
+    """All outputs that there is memory for: the visible ones, and while recording the hidden."""
+    recipe, home = recipe_of(op, inputs, given)
+    layouts, changed = recipe.given
+    outputs = [] if given is None else [*given]
+    outputs += [Array._new(layout, ctx) for layout in layouts[len(outputs) :]]
+    launch(recipe, op.name, inputs, outputs, [inputs[k] for k in changed], ctx, home.values)
+    if op.guard is not None:
+        guarded(op, [x.shape for x in inputs], inputs[1], outputs[0])
+    return outputs
+
+
+def guarded(op: Any, shapes: Sequence[Any], indices: Any, output: Any) -> None:
+    """Have the wait for what is computed of an output raise where an index is out of bounds."""
+    guard = op.guard(*shapes)
+    if guard is not None:
+        task = engine.Repeatable(lambda run_ctx: guard.refuse(indices._numpy()))
+        reads = () if indices._var is output._var else (indices._var,)
+        engine.get().push_inline(task, output.context, reads, (output._var,), name=op.name)
+
+
+def recipe_of(op: Any, inputs: Sequence[Any], given: Outputs | None) -> tuple[Recipe, Home]:
+    """What computes an operator on operands of these layouts in this mode, and where it is kept."""
+    # a changed state, or a given output, may overlap other operands: that is part of the key
+    key: Any = (mode.training, mode.recording, *[x._layout for x in inputs])
+    anchors: Any = ()
+    if given is not None or op.aux_names:
+        operands = [*inputs, *(given or ())]
+        anchors = anchors_of(operands, range(len(op.arguments()), len(operands)))
+        key = (*key, anchors, *[x._layout for x in given or ()])
+    home = home_of(op)
+    recipe = home.kind.recipes.get(key)
+    if recipe is None:
+        recipe, home = _new_recipe(op, home, [x._layout for x in inputs], given, anchors)
+        RECIPES.put(home.kind.recipes, key, recipe)
+    return recipe, home
+
+
+def _new_recipe(
+    op: Any, home: Home, inputs: Sequence[Layout], given: Outputs | None, anchors: Any
+) -> tuple[Recipe, Home]:
+    """A recipe for an operator, and where it belongs."""
+    try:
+        recipe = _forward(op, inputs, given, anchors, home.fields)
+    except NotShared as found:
+        home = keep_alone(op, isinstance(found, Alike))
+        recipe = _forward(op, inputs, given, anchors)
+    return recipe, home
+
+
+def anchors_of(operands: Sequence[Any], written: range) -> tuple[tuple[int, int], ...]:
+    """For each operand: the first one it hangs together with by what is written, and how far off.
+
+    Two operands hang together where they overlap and one of them is written, or where both do so
+    with a third: `x[1:] += x[:-1]` writes what it reads twice.
+    """
+    spans = [x._span() for x in operands]
+    owner = list(range(len(operands)))
+    for k in range(1, len(operands)):
+        for j in range(k):
+            apart = spans[k][1] <= spans[j][0] or spans[j][1] <= spans[k][0]
+            if not apart and (k in written or j in written):
+                first, second = sorted((owner[j], owner[k]))
+                owner = [first if o == second else o for o in owner]
+    return tuple(
+        (o, x._address - operands[o]._address) for o, x in zip(owner, operands, strict=True)
+    )
+
+
+def _forward(
+    op: Any,
+    inputs: Sequence[Layout],
+    given: Outputs | None,
+    anchors: Sequence[tuple[int, int]],
+    fields: Sequence[str] = (),
+) -> Recipe:
+    """The recipe of an operator's forward; it remembers the outputs' layouts and what changes."""
+    count = len(op.arguments())
+    outs = infer(op, inputs, given)
+    train, states = mode.training, inputs[count:]
+    kept = len(outs) if mode.recording else op.num_visible_outputs
+    layouts = [x._layout for x in given or ()] + [dense(*x) for x in outs[len(given or ()) :]]
+    layouts = layouts[:kept]
+    told = {"out_shapes": [shape for shape, _ in outs], "out_types": [dtype for _, dtype in outs]}
+    changed: dict[int, None] = {}
+
+    def express(op: Any, buffers: Sequence[Buffer], draws: Draws) -> list[Expr | None]:
+        operands = buffers[: len(inputs)]
+        values = op.apply(operands, train=train, random=draws, **told)
+        new = op.updates(operands[:count], operands[count:], values, train) if states else {}
+        changed.update(dict.fromkeys(sorted(new)))
+        return [*values[:kept], *(new.get(k) for k in range(len(states)))]
+
+    dests = [Dest(len(inputs) + k, "saveto") for k in range(kept)]
+    dests += [Dest(count + k, "saveto") for k in range(len(states))]
+    every = [*inputs, *layouts]
+    anchors = [*anchors, *((k, 0) for k in range(len(anchors), len(every)))]
+    probes = [partial(express, probe) for probe in probed(op, fields)] if fields else ()
+    first = partial(express, op)
+    work = Work(op.name, every, first, dests, anchors, op.takes_random, probes, len(fields))
+    recipe = Recipe(work)
+    put(recipe, "given", (layouts, [count + k for k in changed]))
+    return recipe
+
+
+def launch(
+    recipe: Recipe,
+    name: str,
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    changed: Sequence[Any],
+    ctx: Context,
+    numbers: Sequence[float] = (),
+) -> None:
+    """Have the engine run a recipe on these operands; `changed` are inputs that are written."""
+    operands = [*inputs, *outputs]
+    addresses = [x._address for x in operands]
+    states: Any = None
+    if recipe.draws:
+        states = [generator(ctx).state(count) for count in recipe.draws]
+        addresses += [state.address for state in states]
+    if recipe.numbers:
+        addresses += [word(numbers[n.place], n) for n in recipe.numbers]
+    read = [x._chunk for x in inputs]
+    written = [x._chunk for x in (*outputs, *changed)]
+    for chunk in written:
+        if chunk.promised:
+            chunk.keep_promises()
+    dispatch(recipe, name, addresses, read, written, ctx, (read, written, states))

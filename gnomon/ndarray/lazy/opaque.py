@@ -1,0 +1,122 @@
+"""Operators that work on data: their own code runs on one of the engine's workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gnomon import engine
+from gnomon.base import ShapeError, complaint
+from gnomon.context import Context
+from gnomon.expr.node import Buffer
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.chunk import Chunk
+from gnomon.ndarray.core.layout import dense, strided
+from gnomon.ops.host import HostOp
+from gnomon.ops.infer import known
+from gnomon.ops.property import OpContext
+from gnomon.ops.requests import kNullOp, kWriteTo
+from gnomon.resource import request
+from gnomon.shadow import TBlob
+from gnomon.shape import prod
+
+Outputs = list[Any]
+
+
+def run(
+    op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context, train: bool
+) -> tuple[Outputs, OpContext]:
+    """All outputs of an operator, and the context that its gradient is to be given."""
+    count = len(op.arguments())
+    arguments, states = inputs[:count], inputs[count:]
+    shapes = op.infer_shape([x.shape for x in arguments], zero_unknown=False)[1]
+    types = op.infer_type([x._dtype for x in arguments])[1]
+    context = OpContext(is_train=train)
+    if isinstance(op, HostOp) and not all(map(known, shapes)):
+        shapes = sizes_now(op, inputs, context)
+    outputs = list(given or ())
+    for k, (shape, dtype) in enumerate(zip(shapes, types, strict=True)):
+        if k >= len(outputs):
+            outputs.append(Array._new(dense(tuple(shape), dtype), ctx))
+        elif (outputs[k].shape, outputs[k]._dtype) != (tuple(shape), dtype):
+            expected = f"shape {tuple(shape)} of {dtype.name}"
+            got = f"shape {outputs[k].shape} of {outputs[k]._dtype.name}"
+            raise ShapeError(complaint(op.name, "out", expected, got))
+    wanted = op.resources([x.shape for x in arguments])
+    requests = [kWriteTo] * len(outputs)
+
+    def forward() -> None:
+        op.run(context, blobs(arguments), requests, blobs(outputs), blobs(states))
+
+    push(op.name, forward, context, wanted, inputs, [*outputs, *states], ctx)
+    return outputs, context
+
+
+def sizes_now(op: HostOp, inputs: Sequence[Any], context: OpContext) -> list[Any]:
+    """The shapes of outputs that values decide, once these are there."""
+    arrays = [x.asnumpy() for x in inputs]
+    return [y.shape for y in op.results(arrays, {"train": context.is_train})]
+
+
+def run_backward(
+    gradient: Any,
+    context: OpContext,
+    parts: tuple[Sequence[Any], Sequence[Any], Sequence[Any]],
+    grads: Sequence[Any],
+    requests: Sequence[Any],
+    ctx: Context,
+) -> None:
+    """Store the gradients of an operator's arguments into `grads` as `requests` say."""
+    op = gradient.op
+    count = len(op.arguments())
+    out_grads, inputs, outputs = parts
+    wanted = op.resources(gradient.shapes[0][:count], backward=True)
+    made = [None if r == kNullOp else g for g, r in zip(grads, requests, strict=True)]
+
+    def backward() -> None:
+        op.run_backward(
+            context,
+            blobs(out_grads),
+            blobs(inputs[:count]),
+            blobs(outputs),
+            list(requests),
+            blobs(made),
+            blobs(inputs[count:]),
+        )
+
+    read = [x for part in parts for x in part if x is not None]
+    written = [g for g in made if g is not None]
+    push(f"_backward_{op.name}", backward, context, wanted, read, written, ctx)
+
+
+def blobs(arrays: Sequence[Any]) -> list[Any]:
+    """The arrays as operators see them; None stays None."""
+    return [None if x is None else TBlob(x._buffer()) for x in arrays]
+
+
+def over(tensor: Buffer, ctx: Context) -> Any:
+    """An NDArray on the memory of `tensor`, which it keeps."""
+    nbytes = prod(tensor.shape) * tensor.dtype.size
+    chunk = Chunk(tensor.address, ctx, tensor, nbytes, shared=True)
+    return Array._at(chunk, tensor.address, strided(tensor.shape, tensor.strides, tensor.dtype))
+
+
+def push(
+    name: str,
+    function: Any,
+    context: OpContext,
+    wanted: Sequence[Any],
+    read: Sequence[Any],
+    written: Sequence[Any],
+    ctx: Context,
+) -> None:
+    """Have a worker call `function`, which reads and writes these arrays, with its resources."""
+    resources = [request(each, ctx) for each in wanted]
+
+    def call(run_ctx: Any) -> None:
+        context.run_ctx, context.requested = run_ctx, resources
+        function()
+
+    mutate = dict.fromkeys([x._var for x in written] + [r.var for r in resources])
+    const = dict.fromkeys(x._var for x in read if x._var not in mutate)
+    engine.get().push_sync(call, ctx, tuple(const), tuple(mutate), name=name)

@@ -1,0 +1,282 @@
+"""Recipes: what one operator does to operands of given shapes, strides and dtypes, made once.
+
+A recipe is kept with its operator under the layouts of the operands, so that a second call costs a
+look-up: inference is done, the kernel compiled, and its steps take the operands' addresses as they
+come (see `runtime/kernels/template.py`). Operands that an output overlaps keep their distance in
+memory, since that decides what may be done in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from gnomon import engine
+from gnomon.context import Context
+from gnomon.dtype import DType, float32, float64, int64
+from gnomon.engine import Var
+from gnomon.engine.strike import Strike, Struck, fits
+from gnomon.expr.composite import Call
+from gnomon.expr.ext import philox
+from gnomon.expr.node import Buffer, Expr
+from gnomon.expr.walk import postorder
+from gnomon.native.words import whole
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.layout import Layout
+from gnomon.ndarray.lazy.numbers import Number, matched, words_of
+from gnomon.record import Frozen, put
+from gnomon.runtime.execution.program import Done
+from gnomon.runtime.execution.stream import Task
+from gnomon.runtime.kernels.template import KEPT_BYTES, Copy, Template
+from gnomon.runtime.statements.launch import address_of
+from gnomon.runtime.statements.launch_code import DOUBLE, FLOAT
+from gnomon.runtime.statements.prepare import Store, prepare
+from gnomon.shape import prod
+
+Shape = tuple[int, ...]
+
+_QUICK = 40e-6  # seconds: a run that short may be made under the engine's lock
+_PLAIN = {float32: FLOAT, float64: DOUBLE}  # numbers that native code writes
+_FEWEST, _TRIALS = 3, 40  # runs that are timed; a busy machine makes some of them long
+
+
+class Dest(NamedTuple):
+    """Where a value goes: an operand's number, and how it is stored there."""
+
+    operand: int
+    saver: str
+
+
+class Draws:
+    """Gives an operator its random numbers as expressions, and notes how many it took."""
+
+    def __init__(self, states: Callable[[], Buffer]) -> None:
+        self.counts: list[int] = []
+        self._states = states
+
+    def uniform(self, shape: Shape, dtype: DType) -> Expr:
+        """Numbers in [0, 1)."""
+        return self._draw(shape, "uniform", dtype)
+
+    def normal(self, shape: Shape, dtype: DType) -> Expr:
+        """Normal numbers."""
+        return self._draw(shape, "normal", dtype)
+
+    def _draw(self, shape: Shape, kind: str, dtype: DType) -> Expr:
+        self.counts.append(prod(shape))
+        return philox(self._states(), shape, kind, dtype)
+
+
+#: gives the value of each destination, None where there is none, of the operands' buffers
+Express = Callable[[Sequence[Buffer], Draws], Sequence[Expr | None]]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a recipe is made of: operands, the values, and where they go."""
+
+    name: str
+    layouts: Sequence[Layout]
+    express: Express
+    dests: Sequence[Dest]
+    anchors: Sequence[tuple[int, int]]  # for each operand: whose memory it lies in, and how far
+    draws_any: bool  # whether it may take random numbers
+    probes: Sequence[Express] = ()  # `express` with each set of stand-ins for its numbers
+    given: int = 0  # how many numbers come with each run
+
+    def draws(self) -> list[int]:
+        """How many random numbers each draw takes."""
+        if not self.draws_any:
+            return []
+        noted = Draws(lambda: Buffer((2,), int64))
+        self.express(self._leaves(), noted)
+        return noted.counts
+
+    def numbers(self) -> list[Number]:
+        """What is given to each run beside addresses; NotShared where that cannot be said."""
+        if not self.probes:
+            return []
+        leaves = self._leaves()
+        draws = Draws(lambda: Buffer((2,), int64))
+        sides = [[v for v in probe(leaves, draws) if v is not None] for probe in self.probes]
+        found = matched(sides[0], sides[1], self.given)
+        if found is None or any(isinstance(node, Call) for node in postorder(sides[0])):
+            raise NotShared
+        return found
+
+    def _leaves(self) -> list[Buffer]:
+        return [Buffer(x.shape, x.dtype, x.strides) for x in self.layouts]
+
+    def steps(self, addresses: Sequence[int], probe: int | None = None) -> Any:
+        """The steps for operands at `addresses`; the states of the draws follow the operands."""
+        count = len(self.layouts)
+        places = [addresses[owner] + offset for owner, offset in self.anchors]
+        buffers = [
+            Buffer(x.shape, x.dtype, x.strides, place)
+            for x, place in zip(self.layouts, places, strict=True)
+        ]
+        states = iter([Buffer((2,), int64, None, a) for a in addresses[count:]])
+        express = self.express if probe is None else self.probes[probe]
+        values = express(buffers, Draws(lambda: next(states)))
+        stores = [
+            Store(buffers[dest.operand], dest.saver, value)  # type: ignore[arg-type]
+            for dest, value in zip(self.dests, values, strict=True)
+            if value is not None
+        ]
+        return prepare(stores, self.name)
+
+
+class NotShared(Exception):
+    """The numbers of a work cannot be told from the rest of it."""
+
+
+class Alike(NotShared):
+    """The stand-ins of a number are one word in its dtype: both are True as a bool."""
+
+
+@whole
+class Recipe(Frozen):
+    """A `Work` ready to be done: `run(addresses)` of operands and draws, then the numbers' words.
+
+    `strike` does the same in one native call, if that is short, by the record at `address`;
+    `brief`, once it is known to be quick, where nobody else does it at that time.
+
+    Raises:
+        NotShared: the work's numbers do more than to stand in its expressions.
+    """
+
+    __slots__ = ("_best", "_struck", "_trials", "address", "brief", "draws", "given", "numbers",
+                 "strike", "template")  # fmt: skip
+
+    _best: float  # seconds
+    _struck: Struck | None
+    _trials: int
+    address: int | None
+    brief: Callable[[Sequence[int], Done, Any], None] | None
+    draws: list[int]
+    given: Any  # what the caller wants to know again
+    numbers: list[Number]
+    strike: Strike | None
+    template: Template
+
+    def __init__(self, work: Work, given: Any = None) -> None:
+        draws, numbers = work.draws(), list(dict.fromkeys(work.numbers()))
+        count = len(work.layouts) + len(draws)
+        pairs = [words_of(number) for number in numbers]
+        if any(first == second for first, second in pairs):
+            raise Alike
+        # kernels take numbers as words of their arguments, but those that simplifying leaves out
+        template = Template(work.steps, count, pairs)
+        first = work.dests[0].operand if work.dests else 0
+        struck = _struck(template, count, numbers, first)
+        put(self, "draws", draws)
+        put(self, "numbers", numbers)
+        put(self, "template", template)
+        put(self, "given", given)
+        put(self, "brief", None)
+        put(self, "_trials", 0)
+        put(self, "_best", 1.0)
+        put(self, "_struck", struck)
+        put(self, "strike", None if struck is None else struck.call)
+        put(self, "address", None if struck is None else struck.address)
+
+    def run(self, addresses: Sequence[int], done: Done) -> None:
+        """Do the work, unless it is done; the first runs are timed, to know whether it is quick."""
+        if self._trials >= _TRIALS or done:
+            self.template.run(addresses, done)
+            return
+        begin = perf_counter()
+        self.template.run(addresses, done)
+        put(self, "_best", min(self._best, perf_counter() - begin))
+        put(self, "_trials", self._trials + 1)
+        if self._trials >= _FEWEST and self._best < _QUICK:
+            put(self, "_trials", _TRIALS)
+            if self.strike is None:
+                put(self, "brief", _briefly(self.template.reserve()))
+
+
+def _struck(template: Template, count: int, numbers: Sequence[Number], first: int) -> Struck | None:
+    """The steps of a template as a strike; None where they are not short."""
+    copy = template.reserve()
+    if copy.held > KEPT_BYTES or not fits(copy.step):
+        template.give_back(copy)
+        return None
+    places = [
+        (address_of(words) + 8 * word, operand, offset)
+        for words, word, operand, offset in copy.slots
+    ]
+    plain = [(n.place, _PLAIN.get(n.dtype, 0)) for n in numbers]
+    return Struck(copy.step, places, count + len(numbers), first, Array, plain)
+
+
+def _briefly(copy: Copy) -> Callable[[Sequence[int], Done, Any], None]:
+    """A function of operands and `Done` that runs a copy which nobody else uses."""
+    slots, call = copy.slots, copy.call
+
+    def brief(addresses: Sequence[int], done: Done, run_ctx: Any) -> None:
+        for words, place, operand, offset in slots:
+            words[place] = addresses[operand] + offset
+        call(done)
+
+    return brief
+
+
+def dispatch(
+    recipe: Recipe,
+    name: str,
+    addresses: list[int],
+    read: list[Var],
+    written: list[Var],
+    ctx: Context,
+    keep: Any,
+    done: Done | None = None,
+) -> None:
+    """Have the engine run a recipe; variables may be named twice, and `keep` owns the memory.
+
+    Whoever calls has seen to the reads that were promised of what is written. `done` is empty until
+    the work is done.
+    """
+    pushed = engine.get()
+    if recipe.strike is not None and pushed.struck(recipe.strike, read, written, addresses, []):
+        return
+    done = [] if done is None else done
+    if recipe.brief is not None:
+        brief = _Brief(recipe.brief, addresses, done)
+        if pushed.run_brief(brief, read, written, None, name):  # it asks nothing of its context
+            return
+    mutate = dict.fromkeys(written)
+    const = dict.fromkeys([var for var in read if var not in mutate])
+    task = Run(recipe, addresses, done, keep)
+    pushed.push_checked(task, ctx, tuple(const), tuple(mutate), name)
+
+
+class _Brief(partial[None]):
+    """A brief run of a recipe, of its operands and `Done`."""
+
+    resumable = True
+
+
+class Run:
+    """One run of a recipe: what the engine calls; called again, it goes on where it was."""
+
+    __slots__ = ("addresses", "done", "keep", "recipe")
+
+    resumable = True
+
+    def __init__(self, recipe: Recipe, addresses: Sequence[int], done: Done, keep: Any) -> None:
+        self.recipe, self.addresses, self.done, self.keep = recipe, addresses, done, keep
+
+    def __call__(self, run_ctx: Any) -> None:
+        self.recipe.run(self.addresses, self.done)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is worth to be run behind the program."""
+        return self.recipe.template.is_long
+
+    def task(self) -> Task:
+        """It as a task of the stream."""
+        return self.recipe.template.task(self.addresses, self.keep)

@@ -1,0 +1,173 @@
+"""Operators applied again: a kernel that is known for the operands' layouts is run at once.
+
+`repeat(known, arrays, out, ctx)` runs the kernel that a dictionary has for these arrays, and gives
+the results, in new memory: one array, or a list of several. `ctx` is the device where there are no
+arrays. `out`, if it is not None, is an array that the only result goes to; then that is returned.
+Arrays that are pending are computed first where there is no `out`. For anything unusual it gives
+None, with nothing done: an array of another class, on the tape, or in use, layouts that are new, an
+`out` that lies partly where an operand does, an engine that observes or holds back.
+
+Memory is taken first, since other code may run meanwhile; then everything is decided, and nobody
+else has seen the results. As native code does it, nothing comes between that and the kernel; Python
+cannot say so, and so goes the usual way where native code is not served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from gnomon.context import Context
+from gnomon.engine.current import is_unobserved
+from gnomon.engine.strike import fire
+from gnomon.engine.var import is_free, is_unread
+from gnomon.native.serve import served
+from gnomon.native.words import Parts, Words, native, scratch, wrapped
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.layout import Layout
+from gnomon.ndarray.core.result import results
+from gnomon.ndarray.lazy.recipe import Recipe
+from gnomon.record import put
+from gnomon.runtime.once import once
+
+#: of a kernel: its strike's record, the results' layouts, further integers, and who owns the record
+Entry = tuple[int, tuple[Layout, ...], tuple[int, ...], Recipe]
+Repeat = Callable[[dict[Any, Entry], tuple[Any, ...], Any, Any], Any]
+
+UNUSUAL = object()  # what the key has of an array that is left to Python
+_MEMORY = "_chunk"
+
+
+@native
+def _is_usual(thing: object) -> bool:
+    """Whether something is an array of the usual class, off the tape."""
+    return type(thing) is Array.main and thing._tape is None
+
+
+@native
+def _part(array: Array, out: Array | None) -> object:
+    """What the key has of an array in memory: its layout, or None where it is `out` itself."""
+    if out is None or out._chunk is not array._chunk:
+        return array._layout
+    if out._layout is array._layout and out._address == array._address:
+        return None
+    return UNUSUAL
+
+
+@native
+def _key(arrays: tuple[object, ...], out: Array | None) -> tuple[object, ...] | None:
+    """What a kernel for these arrays is known by; None where one of them is not usual."""
+    count = len(arrays)
+    key = Parts(count + 1)
+    if out is not None:
+        if not _is_usual(out) or out._window is not None:
+            return None
+        key[count] = out._layout
+    for k in range(count):
+        if not _is_usual(arrays[k]):
+            return None
+        array = cast(Array, arrays[k])
+        if array._window is not None:
+            if out is not None:
+                return None
+            getattr(array, _MEMORY)  # computes it
+        part = _part(array, out)
+        if part is UNUSUAL:
+            return None
+        key[k] = part
+    return tuple(key)
+
+
+@native
+def _is_noted(array: Array, addresses: Words, k: int) -> bool:
+    """Whether the address of an array is noted: one that nobody writes, or is to write."""
+    if array._window is not None or not is_free(array._chunk):
+        return False
+    addresses[k] = array._address
+    return True
+
+
+@native
+def _is_writable(out: Array, layout: object, addresses: Words, k: int) -> bool:
+    """Whether an array may be written to at once, and so is noted."""
+    if out._layout is not layout or not _is_noted(out, addresses, k):
+        return False
+    chunk = out._chunk
+    return is_unread(chunk) and not chunk.shared and not chunk.promised
+
+
+@native
+def _are_gathered(
+    arrays: tuple[object, ...], out: Array | None, key: tuple[object, ...], addresses: Words
+) -> bool:
+    """Whether all arrays are there as the key has them, and their addresses are noted."""
+    for k in range(len(arrays)):
+        if not _is_usual(arrays[k]):
+            return False
+        array = cast(Array, arrays[k])
+        if not _is_noted(array, addresses, k):
+            return False
+        if _part(array, out) is not key[k]:
+            return False
+        if out is not None and array._chunk.shared:  # maybe that of `out` under another name
+            return False
+    return True
+
+
+@native
+def _applied(
+    entry: Entry, arrays: tuple[object, ...], out: Array | None, key: tuple[object, ...],
+    ctx: Context | None,
+) -> Any:  # fmt: skip
+    """An operator's results by what is known; None where that cannot be."""
+    strike = Words(entry[0])
+    integers = scratch(strike[0])
+    count = len(arrays)
+    own = integers + count
+    if out is None:
+        if ctx is None:
+            return None
+        made = results(ctx, entry[1], own)
+    else:
+        if not _is_writable(out, key[count], integers, count):
+            return None
+        made = [out]
+    if not is_unobserved() or not _are_gathered(arrays, out, key, integers):
+        return None
+    behind = own + len(made)
+    numbers = entry[2]
+    for k in range(len(numbers)):
+        behind[k] = wrapped(numbers[k])
+    fire(strike, integers)
+    if out is not None:
+        chunk = out._chunk
+        put(chunk, "version", chunk.version + 1)
+    return made[0] if len(made) == 1 else made
+
+
+@native
+def repeat(
+    known: dict[Any, Entry], arrays: tuple[object, ...], given: object, ctx: Context | None
+) -> Any:
+    """The results of the kernel that is known for these arrays; None with nothing done."""
+    out: Array | None = None
+    if given is not None:
+        if type(given) is not Array.main:
+            return None
+        out = given
+    key = _key(arrays, out)
+    if key is None:
+        return None
+    entry = known.get(key)
+    if entry is None:
+        return None
+    if len(arrays) > 0:
+        ctx = cast(Array, arrays[0])._chunk.ctx
+    return _applied(entry, arrays, out, key, ctx)
+
+
+@once
+def repeating() -> Repeat:
+    """The native `repeat`; one that refuses everything where there is no native code."""
+    (made,) = served(repeat)
+    return made if made is not repeat else lambda known, arrays, out, ctx: None

@@ -1,0 +1,258 @@
+"""Traces: what a chain of statements says, apart from the memory it is about.
+
+A `Stage` is a trace up to one of its operators, reached from the empty one by saying each operator
+in turn: which function, of which operands, in which layouts. The same statements lead to the same
+stage, which keeps what was compiled for them; so a loop finds its kernel by as many look-ups as it
+has operators. Operands are numbered: leaves -1, -2... as they come in, results of operators 0, 1...
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+from gnomon.dtype import float32
+from gnomon.expr.ext.reduce import Broadcast
+from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar, cast
+from gnomon.expr.walk import postorder
+from gnomon.native.words import whole
+from gnomon.ndarray.core.bounded_cache import LEARNT
+from gnomon.ndarray.core.layout import Layout, dense
+from gnomon.ndarray.lazy.infer import infer
+from gnomon.ndarray.lazy.numbers import Home, matched, probed, words_of
+from gnomon.ndarray.lazy.recipe import Dest, Draws, Recipe, Work
+from gnomon.record import Frozen, put
+
+SMALL = 1 << 16  # bytes of a result: beyond, a chain's memory traffic weighs more than its calls
+MOST = 128  # operators in a trace
+MOST_OF_SMALL = 24
+_KEPT = 8192  # stages and recipes in all; beyond, they are learnt anew
+
+_ASKED = {"train", "random"}  # what the value of a map does not depend on
+
+Layouts = tuple[Layout, ...]
+#: which leaves overlap memory that is written, and how far from it they lie
+Near = tuple[tuple[int, int], ...]
+#: where a value goes: its number, the layout there, and what lies near
+Target = tuple[int, Layout, Near]
+#: what lies near a result, by that one's place among the results
+Homes = tuple[tuple[int, Near], ...]
+
+
+@whole
+class Rule(Frozen):
+    """How an operator joins a trace: its result, and the operands that must lie in memory."""
+
+    __slots__ = ("fields", "kind", "layout", "op", "shape", "spread")
+
+    shape: tuple[int, ...]
+
+    def __init__(self, op: Any, home: Home, layout: Layout, spread: set[int]) -> None:
+        put(self, "op", op)
+        put(self, "kind", home.kind)
+        put(self, "fields", home.fields)
+        put(self, "layout", layout)
+        put(self, "shape", layout.shape)
+        put(self, "spread", spread)  # operands whose axes of 1 are stretched
+
+    def value(self, args: Sequence[Expr], first: int, side: int) -> Expr:
+        """The result as an expression; its numbers are stand-ins from place `first` on."""
+        op = probed(self.op, self.fields, first)[side] if self.fields else self.op
+        return rounded(op.apply(args)[0])
+
+
+def rule_of(op: Any, home: Home, layouts: Layouts) -> Rule | None:
+    """How an operator joins a trace on operands of these layouts; None where it does not.
+
+    Raises:
+        ShapeError, DTypeError: it does not take such operands.
+    """
+    rules = home.kind.rules
+    try:
+        found: Rule | None = rules[layouts]
+    except KeyError:
+        found = _rule(op, home, layouts)
+        LEARNT.put(rules, layouts, found)
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def of_inputs_alone(kind: type[Any]) -> bool:
+    """Whether an operator's outputs depend on nothing but its inputs, and it changes nothing."""
+    forward = getattr(kind, "forward", None)  # the derivative of an operator has none
+    if not forward or not kind.is_expression or kind.aux_names:
+        return False
+    return _ASKED.isdisjoint(inspect.signature(forward).parameters)
+
+
+def _rule(op: Any, home: Home, layouts: Layouts) -> Rule | None:
+    if not layouts or len(op.outputs()) != 1 or not of_inputs_alone(type(op)):
+        return None
+    shape, dtype = infer(op, layouts)[0]
+    if 0 in shape or "b" in (dtype.kind, *(x.dtype.kind for x in layouts)):
+        return None
+    leaves: list[Expr] = [Buffer(x.shape, x.dtype, x.strides) for x in layouts]
+    value = op.apply(leaves)[0]
+    spread: set[int] = set()
+    for node in postorder([value]):
+        if isinstance(node, Broadcast) and not node.src.children:
+            spread.update(k for k, leaf in enumerate(leaves) if leaf is node.src)
+        elif not isinstance(node, (Map, Cast, Scalar, Buffer)):
+            return None
+    if value.shape != shape or value.dtype is not dtype:
+        return None
+    if home.fields:
+        ours, theirs = (x.apply(leaves) for x in probed(op, home.fields))
+        numbers = matched(ours, theirs, len(home.fields))
+        if numbers is None or any(first == second for first, second in map(words_of, numbers)):
+            return None
+    return Rule(op, home, dense(shape, dtype), spread)
+
+
+def rounded(value: Expr) -> Expr:
+    """A value as memory of its dtype would hold it: half floats are computed in more bits."""
+    half = value.dtype.kind == "f" and value.dtype.size == 2
+    return cast(cast(value, float32), value.dtype) if half else value
+
+
+@whole
+class Stage(Frozen):
+    """A trace up to one operator, the last of `count`."""
+
+    __slots__ = (
+        "after",
+        "count",
+        "full",
+        "index",
+        "layout",
+        "leaves",
+        "met",
+        "numbers",
+        "operands",
+        "parent",
+        "recipes",
+        "rule",
+        "single",
+        "sole",
+    )
+
+    made = 0  # stages and recipes in all
+
+    after: dict[Any, Stage]
+    count: int
+    full: bool
+    index: int
+    layout: Final[Layout]
+    leaves: Layouts
+    met: int  # how often it was computed operator by operator
+    numbers: int
+    operands: tuple[int, ...]
+    parent: Stage | None
+    recipes: dict[Any, Recipe]
+    rule: Rule
+    single: bool
+    sole: Recipe | None  # the one that gives this operator's result alone
+
+    def __init__(
+        self, parent: Stage | None, rule: Any, operands: tuple[int, ...], leaves: Layouts
+    ) -> None:
+        count = 0 if parent is None else parent.count + 1
+        small = rule is None or rule.layout.nbytes < SMALL
+        put(self, "parent", parent)
+        put(self, "rule", rule)
+        put(self, "operands", operands)
+        put(self, "leaves", leaves)
+        put(self, "count", count)
+        put(self, "index", count - 1)
+        put(self, "single", count == 1)
+        put(self, "numbers", 0 if parent is None else parent.numbers + len(rule.fields))
+        put(self, "layout", rule and rule.layout)
+        put(self, "full", count >= (MOST_OF_SMALL if small else MOST))
+        put(self, "after", {})
+        put(self, "recipes", {})
+        put(self, "sole", None)
+        put(self, "met", 0)
+
+    def next(self, rule: Rule, operands: tuple[int, ...], layouts: Layouts) -> Stage:
+        """The stage after one more operator, on operands of these numbers and layouts."""
+        entry = (rule, *operands)
+        return self.after.get(entry) or self._grown(entry, rule, operands, layouts)
+
+    def _grown(self, entry: Any, rule: Rule, operands: tuple[int, ...], layouts: Layouts) -> Stage:
+        """A stage met for the first time, which is found as `entry` from now on."""
+        _count()
+        leaves = self.leaves
+        for k, layout in zip(operands, layouts, strict=True):
+            if ~k == len(leaves):
+                leaves = (*leaves, layout)
+        return self.after.setdefault(entry, Stage(self, rule, operands, leaves))
+
+    def path(self) -> list[Stage]:
+        """The stages from the first operator to this one."""
+
+        def back(stage: Stage) -> Iterator[Stage]:
+            while stage.parent is not None:
+                yield stage
+                stage = stage.parent
+
+        return list(back(self))[::-1]
+
+    def recipe(
+        self, outs: tuple[int, ...], target: Target | None = None, homes: Homes = ()
+    ) -> Recipe:
+        """The kernel that gives the results `outs`, and another one to `target`.
+
+        Its operands are the leaves, the memory of `outs`, and that of the target.
+        """
+        key = outs, target, homes
+        found = self.recipes.get(key)
+        if found is None:
+            _count()
+            work = self._work(outs, target, homes)
+            found = self.recipes[key] = Recipe(work, work.name)
+            if key == ((self.count - 1,), None, ()):
+                put(self, "sole", found)
+        return found
+
+    def _work(self, outs: tuple[int, ...], target: Target | None, homes: Homes) -> Work:
+        path = self.path()
+        count = len(self.leaves)
+        layouts = [*self.leaves, *(path[k].layout for k in outs)]
+        near = [(count + k, leaves) for k, leaves in homes]
+        stored = list(outs)
+        if target is not None:
+            value, layout, leaves = target
+            near.append((len(layouts), leaves))
+            layouts.append(layout)
+            stored.append(value)
+        anchors = [(k, 0) for k in range(len(layouts))]
+        for dest, leaves in near:
+            for leaf, offset in leaves:
+                anchors[leaf] = (dest, offset)
+        dests = [Dest(count + k, "saveto") for k in range(len(stored))]
+
+        def express(side: int, buffers: Sequence[Buffer], draws: Draws) -> list[Expr | None]:
+            values: list[Expr] = []
+            for stage in path:
+                args = [values[k] if k >= 0 else buffers[~k] for k in stage.operands]
+                first = stage.numbers - len(stage.rule.fields)
+                values.append(stage.rule.value(args, first, side))
+            return [values[k] for k in stored]
+
+        probes = [partial(express, side) for side in (0, 1)] if self.numbers else ()
+        name = " ".join(dict.fromkeys(stage.rule.op.name for stage in path))
+        return Work(name, layouts, partial(express, 0), dests, anchors, False, probes, self.numbers)
+
+
+EMPTY = Stage(None, None, (), ())
+
+
+def _count() -> None:
+    """One more of what is kept; all of it is dropped when it is too much."""
+    Stage.made += 1
+    if Stage.made > _KEPT:
+        Stage.made = 0
+        EMPTY.after.clear()

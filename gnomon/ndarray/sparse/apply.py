@@ -1,0 +1,238 @@
+"""Operators on sparse arrays: by a rule of theirs, else on all elements, and on the tape.
+
+`compute` stands in for `invoke` where an operand is sparse. Inputs that no rule takes are made
+dense, and the results, where `out` is sparse, sparse again; that is told once for each operator, as
+MXNet does. Gradients are those of the dense operator on all elements, but for products with a `csr`
+matrix, whose gradient is row-sparse; each goes into its variable's gradient in the storage of that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gnomon import config, engine
+from gnomon.base import ShapeError, complaint
+from gnomon.ndarray.api.methods import copied
+from gnomon.ndarray.core import storage_types
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.layout import dense as dense_layout
+from gnomon.ndarray.core.mode import mode, recording
+from gnomon.ndarray.core.tape import Call, Leaf, Node, record
+from gnomon.ndarray.lazy.invoke import invoke
+from gnomon.ndarray.sparse.arrays import (
+    BaseSparseNDArray,
+    Indices,
+    RowSparseNDArray,
+    cast_storage,
+    make,
+    wide,
+)
+from gnomon.ndarray.sparse.rules import (
+    RULES,
+    apply_named,
+    embedding_gradient,
+    picked,
+    stored,
+)
+from gnomon.ops import registry
+from gnomon.ops.update import Update
+from gnomon.record import put
+
+Outputs = list[Any]
+_told: set[tuple[str, ...]] = set()
+_log = logging.getLogger("gnomon")
+
+
+def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Any) -> Outputs | None:
+    """The visible outputs where an operand is sparse; None where all of them are dense."""
+    sparse = any(isinstance(x, BaseSparseNDArray) for x in inputs)
+    if not sparse and not any(isinstance(x, BaseSparseNDArray) for x in given or ()):
+        return None
+    if isinstance(op, Update) and sparse and _is_lazy(op, inputs):
+        return [_update(op, inputs, given)]
+    found = _by_rule(op, inputs) if sparse else None
+    if found is None:
+        outputs = _on_all(op, inputs, given, ctx)
+    else:
+        outputs = [found]
+        if mode.recording and any(x._tape is not None for x in inputs):
+            _enter(op, inputs, found)
+    for x, value in zip(given or (), outputs, strict=False):
+        if x is not value:
+            _put(op, x, value)
+    return outputs if given is None else given
+
+
+def _by_rule(op: Any, inputs: Sequence[Any]) -> Any:
+    """What the operator's rule gives, if it has one that takes the inputs."""
+    rule = RULES.get(op.name)
+    if rule is None:
+        return None
+    with recording(False):
+        return rule(op, inputs)
+
+
+def _on_all(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Any) -> Outputs:
+    """The operator on all elements; states that are sparse get their new elements back."""
+    _tell(op, inputs)
+    dense = [_twin(x) for x in inputs]
+    out = None
+    if given is not None and not any(isinstance(x, BaseSparseNDArray) for x in given):
+        out = given
+    elif given is not None and not inputs:  # where the result goes may say its shape and dtype
+        out = [Array._new(dense_layout(x.shape, x._dtype), x.context) for x in given]
+    found = invoke(op, dense, out, ctx)
+    for x, twin in zip(inputs[len(op.arguments()) :], dense[len(op.arguments()) :], strict=True):
+        if twin is not x:
+            x._take(twin)
+    return list(found) if isinstance(found, (list, tuple)) else [found]
+
+
+def _twin(x: Any) -> Any:
+    """All elements of an array, at its place on the tape."""
+    dense = wide(x)
+    if dense is not x:
+        put(dense, "_tape", x._tape)
+    return dense
+
+
+def _put(op: Any, x: Any, value: Any) -> None:
+    """Store a result where the caller wants it."""
+    if x.shape != value.shape:
+        raise ShapeError(complaint(op.name, "out", f"shape {value.shape}", x.shape))
+    if isinstance(x, BaseSparseNDArray):
+        x._take(value)
+    else:
+        x[:] = wide(value)
+    put(x, "_tape", value._tape if mode.recording else x._tape)
+
+
+def _tell(op: Any, inputs: Sequence[Any]) -> None:
+    """Say, once for each operator and storages, that all elements are computed with."""
+    kinds_of = [stored(x) for x in inputs]
+    key = (op.name, *kinds_of)
+    if key in _told or set(kinds_of) <= {"default"} or not config.get("storage_fallback_log"):
+        return
+    _told.add(key)
+    _log.warning(
+        "Storage type fallback: operator %s has no form for inputs of storage %s; they are made "
+        "dense for it. The result is right, but takes the memory of all elements. "
+        "MXNET_STORAGE_FALLBACK_LOG_VERBOSE=0 silences this.",
+        op.name,
+        ", ".join(kinds_of),
+    )
+
+
+# --- on the tape ------------------------------------------------------------------------------
+
+
+def cast(data: Any, stype: str) -> Any:
+    """An array in another storage, with its place on the tape.
+
+    Raises:
+        ParamError: there is no such storage, or no way from one sparse storage to the other.
+        ShapeError: a `csr` array of other than two axes.
+    """
+    op = registry.find("cast_storage").parse({"stype": stype})
+    with recording(False):
+        found = cast_storage(data, stype)
+    if mode.recording and data._tape is not None:
+        record(op, [data], [found], mode.training)
+    return found
+
+
+def _enter(op: Any, inputs: Sequence[Any], output: Any) -> None:
+    """Record what a rule computed."""
+    first = inputs[0]
+    is_product = op.name == "dot" and not op.transpose_b
+    if is_product and stored(first) == "csr" and first._tape is None:
+        _enter_product(op, *inputs, output)
+    else:
+        record(op, inputs, [output], mode.training)
+
+
+def _enter_product(op: Any, matrix: Any, weight: Any, output: Any) -> None:
+    """Record a product with a `csr` matrix: the weight's gradient has only rows that it reads."""
+    place, kept = weight._tape, matrix._detached()
+    stype = place.grad.stype if isinstance(place, Leaf) else "default"
+    turned = {"transpose_a": not op.transpose_a, "forward_stype": stype}
+
+    def gradient(grad: Any) -> list[Any]:
+        return [None, apply_named("dot", kept, grad, **turned)]
+
+    outputs = [(output._layout, output.context)]
+    node = Node(Call(gradient), [None, place], (False, True), (), outputs, (mode.training, None))
+    put(output, "_tape", node.place(0))
+
+
+def row_gradient(parts: Sequence[Sequence[Any]], rows: int) -> list[Any]:
+    """The gradients of a look-up: none of the indices, and the rows that were looked up."""
+    (grad,), (data, *_), _ = parts
+    return [None, embedding_gradient(data, grad, rows)]
+
+
+# --- lazy updates -----------------------------------------------------------------------------
+
+
+def _is_lazy(op: Any, inputs: Sequence[Any]) -> bool:
+    """Whether an update leaves rows without gradient alone: weight and states alike in storage."""
+    weight, grad, *states = inputs
+    rows = stored(weight) == "row_sparse"
+    always = op.name == "_sparse_adagrad_update" or (op.name == "ftrl_update" and rows)
+    wanted = op.lazy_update if "lazy_update" in op.fields else always
+    alike = all(stored(x) == stored(weight) for x in states)
+    return bool(wanted) and stored(grad) == "row_sparse" and alike and stored(weight) != "csr"
+
+
+def _update(op: Any, inputs: Sequence[Any], given: Outputs | None) -> Any:
+    """The new weight: its rows that have a gradient, updated."""
+    weight, grad, *states = inputs
+    target = weight
+    if given is None or given[0] is not weight:
+        target = copied(weight, *(given or ()))
+    update_rows(target, grad, states, lambda w, g, s: invoke(op, (w, g, *s), w))
+    return target
+
+
+def update_rows(weight: Any, grad: Any, states: Sequence[Any], update: Any) -> None:
+    """Have `update` change the rows of a weight and its states that a gradient has.
+
+    `update(weight, gradient, states)` writes into the weight's and the states' rows that it gets.
+    """
+    rows = grad._index()
+    if not len(rows):
+        return
+    whole = [_all_rows(x) for x in (weight, *states)]
+    parts = [picked(x, rows) for x in whole]
+    update(parts[0], grad._parts.data, parts[1:])
+    for x, part in zip(whole, parts, strict=True):
+        _store_rows(x, rows, part)
+
+
+def _all_rows(x: Any) -> Any:
+    """The memory of all rows of an array; a row-sparse one keeps every row from now on."""
+    if stored(x) == "default":
+        return x
+    every = np.arange(x.shape[0])
+    if not np.array_equal(x._index(), every):
+        x._take(make(RowSparseNDArray, x.shape, wide(x), (every,)))
+    return x._parts.data
+
+
+def _store_rows(array: Any, rows: Indices, values: Any) -> None:
+    """Have the engine write rows of an array."""
+
+    def write(run_ctx: Any) -> None:
+        array._numpy()[rows] = values._numpy()
+
+    task = engine.Repeatable(write)
+    engine.get().push_inline(task, array.context, (values._var,), (array._var,), name="store rows")
+
+
+storage_types.ready = compute
+storage_types.cast = cast
+storage_types.row_gradient = row_gradient
