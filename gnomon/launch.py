@@ -31,6 +31,8 @@ SEGMENTS = (
     "/dev/shm/mpich*", "/dev/shm/MPICH*", "/dev/shm/vader_segment*", "/dev/shm/sm_segment*",
     "/dev/shm/psm2_shm*", "/dev/shm/fi_shm*", "/tmp/ompi.*", "/tmp/prte.*",
 )  # fmt: skip
+ENDING_SECONDS = 5.0  # for the launcher to end a job that failed, before it is killed
+RANKS_PER_CORE = 64  # more than that on one machine are taken for a mistake
 PASSED_ON = ("GNOMON_", "MXNET_", "DMLC_", "OMP_", "PYTHON")
 
 
@@ -66,6 +68,8 @@ def main(given: argparse.Namespace) -> int:
         )
     if not given.command:
         raise GnomonError("launch: expected a program to run, as `gnomon launch -n 4 python x.py`")
+    if given.hostfile is None and given.launcher != "slurm":
+        _check_for_one_machine(given)
     environment = _environment(given)
     command = _command(given, environment)
     before = set(_segments())
@@ -78,18 +82,30 @@ def main(given: argparse.Namespace) -> int:
     )
     output = _Output(process)
     try:
-        return _waited(process)
+        return _waited(process, output)
     finally:
         _end_group(process)
         output.end()
         _remove(set(_segments()) - before)
 
 
+def _check_for_one_machine(given: argparse.Namespace) -> None:
+    """GnomonError where this machine cannot run the job: MPI launchers find out late, or badly."""
+    most = RANKS_PER_CORE * (os.cpu_count() or 1)
+    if given.num_workers + given.num_servers > most:
+        raise GnomonError(
+            f"launch: expected at most {most} processes on this machine ({RANKS_PER_CORE} a core; "
+            f"more need a hostfile), got -n {given.num_workers} -s {given.num_servers}"
+        )
+    if shutil.which(given.command[0]) is None:
+        raise GnomonError(f"launch: there is no program {given.command[0]!r}")
+
+
 class _Output:
     """Passes on what a job says; of several messages about its failure, the first alone."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._told = False
+        self.told = float("inf")  # when the job said that it ends
         streams = ((process.stdout, sys.stdout), (process.stderr, sys.stderr))
         self._threads = [
             threading.Thread(target=self._pass_on, args=pair, name="gnomon launch", daemon=True)
@@ -102,11 +118,12 @@ class _Output:
         for line in iter(source.readline, b""):
             text = line.decode(errors="replace")
             last = text.rstrip().endswith(LAST_WORDS)
-            if not (last and self._told):
+            if not (last and self.told < time.monotonic()):
                 with contextlib.suppress(OSError, ValueError):
                     target.write(text)
                     target.flush()
-            self._told = self._told or last
+            if last:
+                self.told = min(self.told, time.monotonic())
 
     def end(self) -> None:
         """Wait for the last lines."""
@@ -183,15 +200,23 @@ def _is_open_mpi(mpiexec: str) -> bool:
     return "Open MPI" in done.stdout or "OpenRTE" in done.stdout or "PRRTE" in done.stdout
 
 
-def _waited(process: subprocess.Popen[bytes]) -> int:
-    """The exit code; signals that ask for an end are passed on meanwhile."""
+def _waited(process: subprocess.Popen[bytes], output: _Output) -> int:
+    """The exit code; signals that ask for an end are passed on meanwhile.
+
+    A launcher that does not end after its job said that it does is killed: MPICH's waits for ever
+    for hosts that it cannot reach.
+    """
 
     def pass_on(number: int, _: object) -> None:
         process.send_signal(number)
 
     before = {s: signal.signal(s, pass_on) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
-        code = process.wait()
+        while (code := process.poll()) is None:
+            if time.monotonic() > output.told + ENDING_SECONDS:
+                process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.2)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

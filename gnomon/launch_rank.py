@@ -2,14 +2,15 @@
 
 It stands between the MPI launcher and the program, since a launcher such as MPICH's kills all
 processes within milliseconds of the first one that dies, and names none of them by its rank. When
-the program was killed, this process stays a moment longer: the other ranks notice, and one of them
-says what happened; if none did, this one does.
+the program failed, this process stays a moment longer: the other ranks notice, and one of them says
+what happened; if none did, this one does.
 
 The program is killed with this process, whatever ends it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -23,19 +24,19 @@ from typing import IO
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
 MOMENT = 1.5  # seconds in which other ranks notice a death
 LAST_WORDS = "; the job ends"  # the end of the one message about a failure
+NOT_STARTED = 127  # the exit code of shells for a program that is not there
 _PR_SET_PDEATHSIG = 1
 
 
 def main(command: list[str]) -> int:
     """Run the command; gives its exit code."""
     rank = next((os.environ[name] for name in RANKS if name in os.environ), "?")
-    child = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        close_fds=False,  # MPICH's launcher speaks to the program through one of them
-        preexec_fn=_die_with_parent,  # noqa: PLW1509  there is no other thread yet
-    )
+    who = f"rank {rank} (host {socket.gethostname()}"
+    try:
+        child = _started(command)
+    except OSError as error:
+        _say(f"{who}) cannot start {command[0]!r}: {error.strerror}")
+        return NOT_STARTED
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
         signal.signal(number, lambda which, _: child.send_signal(which))
     pairs = ((child.stdout, sys.stdout.buffer), (child.stderr, sys.stderr.buffer))
@@ -48,12 +49,27 @@ def main(command: list[str]) -> int:
     code = child.wait()
     for thread in threads:
         thread.join(2)
-    if code >= 0:
+    if code == 0:
         return code
     time.sleep(MOMENT)
-    who = f"rank {rank} (host {socket.gethostname()}, process {child.pid})"
-    print(f"gnomon: {who} was killed by signal {-code}{LAST_WORDS}", file=sys.stderr, flush=True)
-    return 128 - code
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    _say(f"{who}, process {child.pid}) {how}")
+    return code if code > 0 else 128 - code
+
+
+def _started(command: list[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        close_fds=False,  # MPICH's launcher speaks to the program through one of them
+        preexec_fn=_die_with_parent,  # noqa: PLW1509  there is no other thread yet
+    )
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):
+        print(f"gnomon: {text}{LAST_WORDS}", file=sys.stderr, flush=True)
 
 
 def _pass_on(source: IO[bytes], target: IO[bytes], before: bytes) -> None:

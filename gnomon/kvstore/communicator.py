@@ -20,6 +20,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
+import itertools
 import os
 import socket
 import sys
@@ -34,7 +35,8 @@ import numpy as np
 from gnomon import __version__, config, engine
 from gnomon.base import GnomonError
 from gnomon.kvstore import mpi
-from gnomon.kvstore.watch import Peer, Watch
+from gnomon.kvstore.join import GRACE_SECONDS, Peer, joined
+from gnomon.kvstore.watch import Watch
 
 WINDOW = 4
 SPIN_SECONDS = 1e-3  # data that move are looked after without naps for so long
@@ -72,8 +74,8 @@ class Job:
     """One collective; `result` and `ended` are set at its end."""
 
     __slots__ = (
-        "ended", "finish", "free", "header", "headers", "ready", "requests", "result", "since",
-        "single", "steps", "subject", "work",
+        "ended", "finish", "free", "header", "headers", "patient", "ready", "requests", "result",
+        "since", "single", "steps", "subject", "work",
     )  # fmt: skip
 
     def __init__(
@@ -83,9 +85,10 @@ class Job:
         single: bool,
         finish: Callable[[], None] | None,
         free: bool = False,
+        patient: bool = False,
     ) -> None:
         self.subject, self.work, self.single, self.finish = subject, work, single, finish
-        self.free = free
+        self.free, self.patient = free, patient
         self.ready = work is None
         self.header: Any = None
         self.headers: Any = None
@@ -110,18 +113,29 @@ class Communicator:
         self._latest = "its start"
         self._closed = False
         self.before_end: list[Callable[[], None]] = []  # what other parts do before the end
-        self.standing: list[Any] = []  # requests for messages that may never come
+        self.standing: dict[int, Any] = {}  # requests for messages that may never come
         self._idle = 0.0  # when something last moved
         self._late = False
         self._pid = os.getpid()
+        self._limit = config.get("dist_timeout_seconds")
         self._start_error: BaseException | None = None
-        started = threading.Event()
-        threading.Thread(
-            target=self._run, args=(started,), name="gnomon communication", daemon=True
-        ).start()
-        started.wait()
+        self._mpi_started, self._joined = threading.Event(), threading.Event()
+        self._started = threading.Event()
+        threading.Thread(target=self._run, name="gnomon communication", daemon=True).start()
+        self._wait_for_start()
         if self._start_error is not None:
             raise self._start_error
+
+    def _wait_for_start(self) -> None:
+        """Wait for each stage of the start, as long as for a collective."""
+        limit = self._limit + 2 * GRACE_SECONDS if self._limit else None
+        if not self._mpi_started.wait(limit):
+            raise GnomonError(
+                f"kvstore.create: MPI did not start within {self._limit:g} s: did all processes "
+                "start, and do their hosts reach one another?"
+            )
+        if not (self._joined.wait(limit) and self._started.wait(limit)):
+            self.fail(f"could not talk to the other ranks by MPI within {self._limit:g} s")
 
     # --- what other threads call ----------------------------------------------------------------
 
@@ -144,9 +158,15 @@ class Communicator:
         self._rouse()
         return job
 
-    def send(self, subject: Subject, work: Work, finish: Callable[[], None] | None = None) -> Job:
-        """Begin a job that other ranks need not enter."""
-        job = Job(subject, work, False, finish, free=True)
+    def send(
+        self,
+        subject: Subject,
+        work: Work,
+        finish: Callable[[], None] | None = None,
+        patient: bool = False,
+    ) -> Job:
+        """Begin a job that other ranks need not enter; a `patient` one may take for ever."""
+        job = Job(subject, work, False, finish, free=True, patient=patient)
         self._inbox.append(job)
         self._rouse()
         return job
@@ -186,7 +206,7 @@ class Communicator:
 
     # --- the thread -----------------------------------------------------------------------------
 
-    def _run(self, started: threading.Event) -> None:
+    def _run(self) -> None:
         self._thread_ended = threading.Event()
         try:
             mpi.sleep_exactly()
@@ -195,7 +215,8 @@ class Communicator:
             self._start_error = error
             return
         finally:
-            started.set()
+            for event in (self._mpi_started, self._joined, self._started):
+                event.set()
         try:
             while not self._closed:
                 self._native.block.words[0] = 0
@@ -208,7 +229,7 @@ class Communicator:
         except BaseException as error:
             text = f"failed in {self._latest}: {type(error).__name__}: {error}"
             self.watch.fail(f"{self.watch.me} {text}", certain=False)
-        for request in self.standing:
+        for request in self.standing.values():
             request.Cancel()
             request.Wait()
         self.watch.leave()
@@ -221,11 +242,11 @@ class Communicator:
         everybody = self.mpi.COMM_WORLD
         mpi.check_launch(everybody.size, self._kind)
         self._native = mpi.Native(self.mpi)
-        me = (socket.gethostname(), os.getpid(), _what_must_agree())
-        hosts, pids, tables = zip(*everybody.allgather(me), strict=True)
-        ranks = range(everybody.size)
-        self.peers = [Peer(*row) for row in zip(ranks, hosts, pids, strict=True)]
-        _check_agreement(self.peers, tables)
+        me = Peer(everybody.rank, socket.gethostname(), os.getpid())
+        self.watch = Watch(me, self._where, everybody.size, self._native)
+        self._mpi_started.set()
+        self.peers = joined(everybody, self.watch, _what_must_agree(), self._limit)
+        self._joined.set()
         self.servers = _servers(everybody.size)
         self.is_server = everybody.rank in self.servers and len(self.servers) < everybody.size
         world = everybody.Split(int(self.is_server))
@@ -236,8 +257,6 @@ class Communicator:
             each.Set_errhandler(self.mpi.ERRORS_RETURN)
         node = world.Split_type(self.mpi.COMM_TYPE_SHARED)
         self.local_rank, self.local_size = node.rank, node.size
-        self._limit = config.get("dist_timeout_seconds")
-        self.watch = Watch(self.peers, everybody.rank, self._where, everybody, self._native)
 
     def _where(self) -> tuple[int, str]:
         """How many collectives this rank has entered, and what the last one is, for messages."""
@@ -325,13 +344,20 @@ class Communicator:
         nap = 20e-6 if idle < 0.05 else 200e-6 if idle < 1 else 1e-3
         spins = 2000 if self._running and idle < SPIN_SECONDS else 20
         self._native.wait(requests, max(100, int(0.01 / nap)), spins, nap)
-        jobs = self._running or self._entered
-        if not jobs:
+        self._look_at_the_clock()
+
+    def _look_at_the_clock(self) -> None:
+        """End the job where something takes longer than the limit."""
+        begun = time.monotonic() - self._limit
+        if self._late or not self._limit:
             return
-        job = jobs[0]
-        if not self._late and self._limit and time.monotonic() - job.since > self._limit:
-            self._late = True
-            self.watch.late(f"{job.subject} is not done after {self._limit:g} s")
+        for job in itertools.islice(self._running or self._entered, 1):
+            if job.since < begun:
+                self._late = True
+                self.watch.late(f"{job.subject} is not done after {self._limit:g} s")
+        for job in self._free:
+            if job.since < begun and not job.patient:
+                self.fail(f"sent {job.subject}, which is not done after {self._limit:g} s")
 
     def _disagreement(self, job: Job) -> None:
         """All ranks have seen that headers differ: tell how, on rank 0."""
@@ -387,17 +413,6 @@ def _servers(ranks: int) -> list[int]:
             f"kvstore.create: {count} servers among {ranks} processes leave no worker"
         )
     return list(range(ranks - count, ranks)) if count and ranks > 1 else list(range(ranks))
-
-
-def _check_agreement(peers: list[Peer], tables: Sequence[dict[str, Any]]) -> None:
-    """GnomonError where ranks have another version or other settings; the same on all ranks."""
-    for name, value in tables[0].items():
-        for peer, table in zip(peers, tables, strict=True):
-            if table[name] != value:
-                raise GnomonError(
-                    f"kvstore.create: ranks disagree on {name}: {peer} has {table[name]!r}, "
-                    f"{peers[0]} has {value!r}"
-                )
 
 
 _lock = threading.Lock()

@@ -1,9 +1,10 @@
 """Messages from one rank to another, and answers: what asynchronous stores are made of.
 
 A message is a *notice* of fixed size, a header (any objects, pickled) and bytes. Every rank always
-has a receive on its way for a notice from anyone; header and bytes are received when it comes, and
-handed over in the order of the notices, by a thread of their own: what is done with them may take
-long, and the communication thread may not.
+has a receive on its way for a notice from each rank; header and bytes are received when it comes,
+and handed over in the order of that rank's notices, by a thread of their own: what is done with
+them may take long, and the communication thread may not. There is no receive for notices from any
+rank: over TCP, MPICH 5.0 does not complete it.
 
 An answer goes through a communicator of its own, under the number that the question gave it.
 """
@@ -39,11 +40,14 @@ class Mail:
     def __init__(self, communicator: Communicator, handler: Handler) -> None:
         self._comm, self._handler = communicator, handler
         self._numbers = itertools.count()
-        self._coming: deque[Job] = deque()
+        ranks = [peer.rank for peer in communicator.peers]
+        self._coming: dict[int, deque[Job]] = {rank: deque() for rank in ranks}
         self._arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._byte = communicator.mpi.BYTE
         threading.Thread(target=self._serve, name="gnomon server", daemon=True).start()
-        communicator.send(Subject("notices"), self._listen)
+        for rank in ranks:
+            listen = functools.partial(self._listen, rank)
+            communicator.send(Subject(f"notices of {rank}"), listen, patient=True)
 
     # --- sending --------------------------------------------------------------------------------
 
@@ -57,8 +61,7 @@ class Mail:
     def _sending(self, to: int, header: Any, data: Any) -> Any:
         mail, content = self._comm.mail, pickle.dumps(header, protocol=5)
         number = next(self._numbers) % TAGS
-        me = self._comm.watch.me.rank
-        notice = np.array([me, number, len(content), data.size], np.int64)
+        notice = np.array([number, len(content), data.size], np.int64)
         yield [
             mail.Isend(notice, to, NOTICE),
             mail.Isend([np.frombuffer(content, np.uint8), self._byte], to, 2 * number + 1),
@@ -94,16 +97,16 @@ class Mail:
 
     # --- receiving ------------------------------------------------------------------------------
 
-    def _listen(self, _: Any) -> Any:
+    def _listen(self, source: int, _: Any) -> Any:
+        take = functools.partial(self._hand_over, self._coming[source])
+        subject = Subject(f"a message from {self._comm.peers[source]}")
         while True:
-            notice = np.empty(4, np.int64)
-            request = self._comm.mail.Irecv(notice, self._comm.mpi.ANY_SOURCE, NOTICE)
-            self._comm.standing[:] = [request]
+            notice = np.empty(3, np.int64)
+            request = self._comm.mail.Irecv(notice, source, NOTICE)
+            self._comm.standing[source] = request
             yield [request]
-            source, number, header, size = notice.tolist()
-            work = functools.partial(self._receiving, source, number, header, size)
-            subject = Subject(f"a message from {self._comm.peers[source]}")
-            self._coming.append(self._comm.send(subject, work, self._hand_over))
+            work = functools.partial(self._receiving, source, *notice.tolist())
+            self._coming[source].append(self._comm.send(subject, work, take))
 
     def _receiving(self, source: int, number: int, header: int, size: int, _: Any) -> Any:
         content, data = np.empty(header, np.uint8), np.empty(size, np.uint8)
@@ -113,10 +116,10 @@ class Mail:
         ]
         return source, pickle.loads(content.data), data
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, coming: deque[Job]) -> None:
         """Hand over the messages that are here, in the order of their notices."""
-        while self._coming and self._coming[0].result is not None:
-            self._arrived.put(self._coming.popleft().result)
+        while coming and coming[0].result is not None:
+            self._arrived.put(coming.popleft().result)
 
     def _serve(self) -> None:
         while True:

@@ -17,6 +17,7 @@ from gnomon.runtime.compiler import objects
 from gnomon.runtime.ffi import Block, function, pointer, symbol
 
 _PR_SET_TIMERSLACK = 29
+BEAT_COUNT = wait_code.BEAT.index("count")  # the word of `beats` with how many sockets there are
 
 #: what launchers tell a process: how many there are, by MPICH, Open MPI and Slurm
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
@@ -46,7 +47,7 @@ def load(kind: str) -> tuple[Any, bool]:
         ) from error
     started = not MPI.Is_initialized()
     if started:
-        MPI.Init_thread(MPI.THREAD_MULTIPLE)
+        _start(MPI)
     if MPI.Query_thread() < MPI.THREAD_SERIALIZED:
         raise GnomonError(
             f"kvstore.create: {kind!r} calls MPI from a thread of its own, and MPI was started "
@@ -54,6 +55,15 @@ def load(kind: str) -> tuple[Any, bool]:
         )
     MPI.COMM_WORLD.Set_errhandler(MPI.ERRORS_RETURN)
     return MPI, started
+
+
+def _start(mpi: Any) -> None:
+    """Start MPI without Python's lock, which mpi4py would hold while it waits for hosts."""
+    provided = ctypes.c_int()
+    arguments = None, None, mpi.THREAD_MULTIPLE, ctypes.byref(provided)
+    code = ctypes.CDLL(mpi.__file__).MPI_Init_thread(*arguments)
+    if code:
+        raise GnomonError(f"kvstore.create: MPI did not start: {mpi.Get_error_string(code)}")
 
 
 def check_launch(size: int, kind: str) -> None:
@@ -116,11 +126,11 @@ class Native:
         self._beat(pointer(block.address))
 
 
-def beats(sockets: Block, count: int, interval: float, flags: int) -> Block:
-    """The block of `Native.beat` for `count` descriptors in a block of words."""
+def beats(sockets: Block, interval: float, flags: int) -> Block:
+    """The block of `Native.beat` for the descriptors in a block of words; none count so far."""
     block = Block(len(wait_code.BEAT))
     seconds, rest = divmod(interval, 1)
-    values = (0, count, sockets.address, flags, int(seconds), int(rest * 1e9), ord("\n"))
+    values = (0, 0, sockets.address, flags, int(seconds), int(rest * 1e9), ord("\n"))
     for k, value in enumerate(values):
         block.words[k] = value
     return block

@@ -5,7 +5,7 @@ has looked `rounds` times. It offers its core to others between the first `spins
 between later ones. The block, in words of 64 bits: see `WAIT`.
 
 `gnomon_beat(block)` sends one byte to every socket, sleeps, and so on until the stop word is set. A
-socket that takes no byte now gets none. The block: see `BEAT`.
+socket that takes no byte now gets none. Sockets may be added meanwhile. The block: see `BEAT`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ end:
 
 
 def _beat() -> str:
-    beat = _fields(BEAT, ("sockets",), ("count", "sockets", "flags"))
+    beat = _fields(BEAT, ("sockets",), ("sockets", "flags"))
     return f"""
 define void @gnomon_beat(ptr %b) {{
 entry:
@@ -95,6 +95,7 @@ entry:
 round:
   %stop = load atomic i64, ptr %stop.at acquire, align 8
   %over = icmp ne i64 %stop, 0
+  %count = load atomic i64, ptr %count.at acquire, align 8
   br i1 %over, label %end, label %each
 each:
   %i = phi i64 [0, %round], [%i.next, %one]

@@ -20,113 +20,73 @@ no failure) or *ending* (a failure is known; every thread but one only waits for
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import json
 import os
-import secrets
 import select
 import signal
 import socket
-import struct
 import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from gnomon import config
-from gnomon.base import GnomonError
-from gnomon.kvstore.mpi import Native, beats
+from gnomon.kvstore.join import GRACE_SECONDS, Line, Peer
+from gnomon.kvstore.mpi import BEAT_COUNT, Native, beats
 from gnomon.runtime.ffi import Block
 
-JOIN_SECONDS = 30.0  # for all connections to rank 0
 SURVEY_SECONDS = 2.0  # for all ranks to say where they are
-GRACE_SECONDS = 2.0  # for the cause of a failure that may be another rank's
 FAILED = 1  # the exit code of every process of a job that failed
-_SIOCGIFADDR = 0x8915
-
-
-class Peer(NamedTuple):
-    """A process of the job, as messages name it."""
-
-    rank: int
-    host: str
-    process: int
-
-    def __str__(self) -> str:
-        return f"rank {self.rank} (host {self.host}, process {self.process})"
-
-
-class _Line:
-    """A connection: what came of a line that is not complete, and when anything came last."""
-
-    def __init__(self, peer: Peer, link: socket.socket) -> None:
-        self.peer, self.link = peer, link
-        self.text = b""
-        self.last = time.monotonic()
-        self.open, self.farewell = True, False
-
-    def send(self, **message: Any) -> None:
-        """Send a message, or nothing where the other side is gone."""
-        with contextlib.suppress(OSError):
-            self.link.send(json.dumps(message).encode() + b"\n", socket.MSG_NOSIGNAL)
-
-    def lines(self) -> list[dict[str, Any]]:
-        """The messages that have come; beats are empty lines."""
-        try:
-            data = self.link.recv(1 << 16)
-        except BlockingIOError:
-            return []
-        except OSError:
-            data = b""
-        self.open = bool(data)
-        self.last = time.monotonic()
-        *whole, self.text = (self.text + data).split(b"\n")
-        return [json.loads(line) for line in whole if line]
 
 
 class Watch:
     """The watch of one rank; `where` says what the rank does, for a survey.
 
-    Args:
-        peers: all processes, by rank.
-        rank: which of them this is.
-        where: gives the number of collectives entered so far and what the last one is.
-        talk: an MPI communicator of all ranks, for the start alone.
-        native: sends the beats.
+    Connections are added while the job starts; `peers` are all ranks, once they have come.
 
-    Raises:
-        GnomonError: not all ranks could be connected.
+    Args:
+        me: this process.
+        where: gives the number of collectives entered so far and what the last one is.
+        ranks: the number of all ranks.
+        native: sends the beats.
     """
 
     def __init__(
-        self,
-        peers: list[Peer],
-        rank: int,
-        where: Callable[[], tuple[int, str]],
-        talk: Any,
-        native: Native,
+        self, me: Peer, where: Callable[[], tuple[int, str]], ranks: int, native: Native
     ) -> None:
-        self._peers, self.me = peers, peers[rank]
-        self._where = where
+        self.me, self._where = me, where
+        self.peers: list[Peer] = []
+        self.refusal: str | None = None
+        self.welcomed = threading.Event()
         self._limit = config.get("dist_heartbeat_seconds")
         self._leaving = False
         self._ending = threading.Lock()
         self._suspicion: tuple[float, str] | None = None
         self._survey: tuple[float, str] | None = None
         self._answers: dict[int, tuple[int, str]] = {}
-        self._lines = [_Line(p, s) for p, s in _connected(peers, rank, talk)]
+        self._lines: list[Line] = []
         self._poll = select.poll()
-        for line in self._lines:
-            line.link.setblocking(False)
-            line.link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._poll.register(line.link, select.POLLIN)
-        self._sockets = Block([line.link.fileno() for line in self._lines] or [0])
+        self._sockets = Block([0] * ranks)
         interval, flags = self._limit / 20, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
-        self._beats = beats(self._sockets, len(self._lines), interval, flags)
+        self._beats = beats(self._sockets, interval, flags)
         for name, work in (("beat", lambda: native.beat(self._beats)), ("watch", self._run)):
             threading.Thread(target=work, name=f"gnomon {name}", daemon=True).start()
+
+    # --- the start ------------------------------------------------------------------------------
+
+    def add(self, line: Line) -> None:
+        """Watch a connection, and send beats along it."""
+        self._sockets.words[len(self._lines)] = line.link.fileno()
+        self._lines.append(line)
+        self._poll.register(line.link, select.POLLIN)
+        self._beats.words[BEAT_COUNT] = len(self._lines)
+
+    def welcome(self, peers: list[Peer], refusal: str | None) -> None:
+        """All ranks have come: tell each who they are, or why the job cannot go on."""
+        self.peers = peers
+        for line in self._lines:
+            line.send(peers=peers, refusal=refusal)
 
     # --- what other threads call ----------------------------------------------------------------
 
@@ -167,7 +127,7 @@ class Watch:
             if not self._leaving and time.monotonic() - before < self._limit / 4:
                 self._judge(time.monotonic())  # else this process was stopped itself, or late
 
-    def _read(self, line: _Line) -> None:
+    def _read(self, line: Line) -> None:
         for message in line.lines():
             self._hear(line, message)
         if not line.open:
@@ -175,9 +135,13 @@ class Watch:
             if not (self._leaving or line.farewell):
                 self._lost(line.peer, "died: its connection was closed without a farewell")
 
-    def _hear(self, line: _Line, message: dict[str, Any]) -> None:
+    def _hear(self, line: Line, message: dict[str, Any]) -> None:
         if "farewell" in message:
             line.farewell = True
+        elif "peers" in message:
+            self.refusal = message["refusal"]
+            self.peers = [Peer(*each) for each in message["peers"]]
+            self.welcomed.set()
         elif "end" in message:
             _leave_process()
         elif "where" in message:
@@ -198,7 +162,7 @@ class Watch:
         if self._suspicion is not None and now > self._suspicion[0]:
             self._end(self._suspicion[1])
         if self._survey is not None:
-            answered = len(self._answers) == len(self._peers)
+            answered = len(self._answers) == len(self.peers)
             if answered or now > self._survey[0]:
                 self._end(self._verdict(self._survey[1]))
 
@@ -219,12 +183,12 @@ class Watch:
 
     def _verdict(self, text: str) -> str:
         """Who is behind, of the ranks that answered the survey, or did not answer."""
-        silent = [str(p) for p in self._peers if p.rank not in self._answers]
+        silent = [str(p) for p in self.peers if p.rank not in self._answers]
         if silent:
             return f"{text}: {', '.join(silent)} did not say where it is"
         last = max(n for n, _ in self._answers.values())
         behind = [
-            f"{self._peers[rank]} is at {what}"
+            f"{self.peers[rank]} is at {what}"
             for rank, (n, what) in sorted(self._answers.items())
             if n < last
         ]
@@ -257,69 +221,3 @@ def _is_stopped(process: int) -> bool:
     except OSError:
         return False
     return about.rpartition(")")[2].split()[0] in "Tt"
-
-
-def _connected(peers: list[Peer], rank: int, talk: Any) -> list[tuple[Peer, socket.socket]]:
-    """The connections of a rank: those of all others to rank 0, or the one to rank 0."""
-    if len(peers) == 1:
-        return []
-    if rank == 0:
-        with socket.create_server(("", 0), backlog=len(peers)) as server:
-            token = secrets.token_hex(16)
-            talk.bcast((_addresses(), server.getsockname()[1], token), root=0)
-            found = _accepted(server, peers, token)
-    else:
-        found = [(peers[0], _called(peers, rank, *talk.bcast(None, root=0)))]
-    if not all(talk.allgather(None not in [link for _, link in found])):
-        raise GnomonError(
-            "kvstore.create: not all processes could be connected to rank 0 by TCP: "
-            f"it has the addresses {talk.bcast(_addresses(), root=0)}"
-        )
-    return found
-
-
-def _accepted(server: socket.socket, peers: list[Peer], token: str) -> list[tuple[Peer, Any]]:
-    """The connections of all other ranks; None for one that did not come."""
-    found: dict[int, socket.socket] = {}
-    end = time.monotonic() + JOIN_SECONDS
-    while len(found) < len(peers) - 1:
-        server.settimeout(max(0.01, end - time.monotonic()))
-        try:
-            link, _ = server.accept()
-        except TimeoutError:
-            break
-        link.settimeout(5)
-        with contextlib.suppress(OSError, ValueError):
-            given, _, number = link.recv(100).decode().partition(" ")
-            if secrets.compare_digest(given, token):
-                link.send(b"\n")
-                found[int(number)] = link
-    return [(p, found.get(p.rank)) for p in peers[1:]]
-
-
-def _called(
-    peers: list[Peer], rank: int, addresses: list[str], port: int, token: str
-) -> socket.socket | None:
-    """A connection to rank 0 by the first of its addresses that answers."""
-    near = peers[rank].host == peers[0].host
-    for address in ["127.0.0.1"] * near + addresses:
-        try:
-            link = socket.create_connection((address, port), timeout=JOIN_SECONDS / 6)
-            link.send(f"{token} {rank}".encode())
-            if link.recv(1) == b"\n":
-                return link
-        except OSError:
-            continue
-    return None
-
-
-def _addresses() -> list[str]:
-    """This machine's addresses that other machines may reach."""
-    found = []
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        for _, name in socket.if_nameindex():
-            request = struct.pack("256s", name.encode()[:15])
-            with contextlib.suppress(OSError):
-                answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
-                found.append(socket.inet_ntoa(answer[20:24]))
-    return [a for a in found if not a.startswith("127.")]

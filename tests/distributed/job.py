@@ -10,10 +10,14 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 
+#: has ranks of MPICH talk by TCP, as between machines, wherever they are
+TCP = {"UCX_TLS": "tcp,self", "FI_PROVIDER": "tcp", "MPIR_CVAR_NOLOCAL": "1"}
 
-def launch(ranks, *command, servers=0, limit=100, check=True, **settings):
+
+def launch(ranks, *command, servers=0, limit=100, check=True, network=False, **settings):
     """The finished job; `settings` are environment variables of gnomon, without their prefix."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""}
+    environment |= TCP if network else {}
     environment |= {f"GNOMON_{name.upper()}": str(value) for name, value in settings.items()}
     start = [sys.executable, "-m", "gnomon", "launch", "-n", str(ranks), "-s", str(servers)]
     done = subprocess.run(

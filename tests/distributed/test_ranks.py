@@ -21,6 +21,11 @@ def test_values_with_servers_of_their_own():
     assert output.count("done ") == 2 * 3
 
 
+def test_asynchronous_values_over_tcp():
+    chosen = [name for name in names() if name.startswith("async")]
+    assert job.here(3, "values.py", *chosen, network=True).stdout.count("done ") == 3 * 2
+
+
 def names():
     return [check.__name__ for check in values.CHECKS]
 
@@ -76,6 +81,33 @@ def test_an_mpiexec_of_another_mpi_is_told():
     done = alone(CREATE, OMPI_COMM_WORLD_SIZE="3")
     assert done.returncode == 1
     assert "started 3 processes (OMPI_COMM_WORLD_SIZE), and the MPI library" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("-n", "99999999", "true"), r"at most \d+ processes on this machine .* got -n 99999999"),
+        (("-n", "0", "true"), "at least one worker"),
+        (("-n", "2"), "expected a program"),
+        (("-n", "2", "no-such-program"), "there is no program 'no-such-program'"),
+        (("-n", "2", "-H", "no-such-file", "true"), "there is no hostfile 'no-such-file'"),
+    ],
+)
+def test_wrong_arguments_of_the_launcher_are_told_in_one_line(arguments, words):
+    done = subprocess.run(
+        [sys.executable, "-m", "gnomon", "launch", *arguments], capture_output=True, text=True,
+        timeout=60, check=False, cwd=job.ROOT,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert re.search(f"^gnomon: launch: .*{words}", done.stderr)
+
+
+def test_a_program_that_ends_with_an_error_is_named_with_its_rank():
+    done = job.launch(2, "-c", "raise SystemExit(5)", check=False)
+    assert done.returncode == 5
+    assert re.fullmatch(
+        r"gnomon: rank \d \(.*\) ended with exit code 5; the job ends\n", done.stderr
+    )
 
 
 @pytest.mark.parametrize("missing", ["mpi4py", "mpi4py.MPI"])
