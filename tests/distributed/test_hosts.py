@@ -6,10 +6,7 @@ import time
 import pytest
 from distributed import hosts, values
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(not hosts.possible(), reason="needs root and network namespaces"),
-]
+pytestmark = pytest.mark.long
 
 
 def output(job, limit=120):
