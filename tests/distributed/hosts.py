@@ -6,17 +6,22 @@ rate of each one's link may be limited, its bytes are counted, and it can be cut
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from distributed.job import ROOT, TCP
+ROOT = Path(__file__).parent.parent.parent
+
+#: has ranks of MPICH talk by TCP, as between machines, wherever they are
+TCP = {"UCX_TLS": "tcp,self", "FI_PROVIDER": "tcp", "MPIR_CVAR_NOLOCAL": "1"}
 
 #: hydra calls it as it would ssh: options, a host, and a command
 ENTER = """#!/bin/sh
@@ -137,3 +142,18 @@ def made(count: int, folder: Path, rate: str | None = None) -> Iterator[Hosts]:
         yield hosts
     finally:
         hosts.remove()
+
+
+def main() -> int:
+    """Run a program with one rank on each of so many hosts."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("count", type=int, help="how many hosts")
+    parser.add_argument("--rate", help="of each host's link, as `tc` knows it")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="the program and its arguments")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, made(given.count, Path(folder), given.rate) as us:
+        return us.start(*given.command, output=None).wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,11 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
+from distributed.hosts import ROOT, TCP
 
-#: has ranks of MPICH talk by TCP, as between machines, wherever they are
-TCP = {"UCX_TLS": "tcp,self", "FI_PROVIDER": "tcp", "MPIR_CVAR_NOLOCAL": "1"}
+HERE = Path(__file__).parent
 
 
 def launch(ranks, *command, servers=0, limit=100, check=True, network=False, **settings):
