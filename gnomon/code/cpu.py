@@ -119,11 +119,13 @@ class PhaseWriter(SweepWriter):
         decided = {t.id for t in postorder([w.cond for w in found])}
         short = target.lanes(phase, quotients.terms, decided)
         self.segments: Segments | None = None
-        if phase.vector and statements(phase.body) > target.segment:
+        if phase.vector and not phase.ordered and statements(phase.body) > target.segment:
             self.segments = Segments(kernel.arena, arguments, phase, number, target.segment)
         unroll = 1 if self.segments else target.unroll(phase)
         if quotients.terms and not self.segments:  # whole registers of quotients, but short rows
             unroll = 1 if phase.rows else max(2, unroll)
+        if phase.ordered:  # what an element comes to depends on none behind it, to the bit
+            unroll = 1
         masks = target.masks(phase)
         super().__init__(kernel.arena, arguments, target, (short, short * unroll), masks)
         self.phase, self.number, self.register = phase, number, target.vector_bytes
@@ -336,6 +338,8 @@ class PhaseWriter(SweepWriter):
     def row(self, inner: int, start: Value, stop: Value) -> None:
         """What a row computes once, and a block of its inner loop."""
         self.body(self.phase.row)
+        if self.phase.ordered:
+            self.begin_scans(self.phase.body)
         if self.phase.vector:
             self.reciprocals([self.phase.body], 1 << inner)
         self.inner_loop(inner, start, stop)
@@ -469,7 +473,7 @@ def variables(counted: Sequence[Counted]) -> list[int]:
 def aligned(phase: Phase) -> bool:
     """Whether a phase stores rows of memory: then whole vectors begin where that is aligned."""
     put = phase.body[-1] if phase.body else None
-    if phase.inner is None or not phase.vector or phase.swept or phase.turns:
+    if phase.inner is None or not phase.vector or phase.swept or phase.turns or phase.ordered:
         return False
     return isinstance(put, Put) and stride(put.offset, phase.inner) == 1
 

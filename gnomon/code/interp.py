@@ -54,12 +54,14 @@ class _Run:
         self.env.update({("scalar", k): s.value for k, s in enumerate(structure.scalars)})
         self.base: dict[int, int] = {}
         self.kept: dict[Hashable, Any] = {}
+        self.carried: dict[int, Any] = {}  # what the scans of a row have come to
         self.counts: Counter[str] = Counter()
 
     def phase(self, phase: Phase) -> None:
         self.body(phase.entry)
         for _ in self.loop((*phase.rows, *phase.turns)):
             self.body(phase.row)
+            self.carried.clear()
             for _ in self.loop(() if phase.inner is None else (phase.inner,)):
                 self.body(phase.body)
 
@@ -151,6 +153,13 @@ class _Run:
         self.counts[op] += term.id not in self.index
         if op == "read":
             return self.read(term, values)
+        if op == "scan":
+            reducer, exclusive = term.payload
+            start = np.asarray(reducer.start(term.dtype)[0], term.dtype.numpy)
+            before = self.carried.get(term.id, start)
+            (after,) = self.combine(reducer, [before], [values[term.args[0].id]])
+            self.carried[term.id] = after
+            return before if exclusive else after
         if op == "keep":
             memory, first = self.memory[term.payload.slot]
             memory[first + int(values[term.args[1].id])] = values[term.args[0].id]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from gnomon import dtype as dt
 from gnomon.code.divide import Divider
-from gnomon.code.emit import Value
+from gnomon.code.emit import Value, type_of
 from gnomon.code.target import Target
 from gnomon.code.values import Arguments
 from gnomon.code.window import Window
@@ -18,7 +18,7 @@ from gnomon.plan.ir import LONGEST, Body, Fold, Let, Put
 from gnomon.plan.statement import SAVERS
 
 
-class LoopWriter(Divider, ABC):
+class LoopWriter(Divider):
     """Writes the statements of a nest; `long` lanes in the main loop, `short` ones in tails.
 
     Where the target has no masks, tails go one by one.
@@ -39,6 +39,7 @@ class LoopWriter(Divider, ABC):
         self.edges: dict[int, tuple[Value, tuple[Value, Value]]] = {}
         self.ahead: dict[int, Value] = {}  # by window, of the present lanes where it is known
         self.sure = False  # whether all windows hold
+        self.carries: dict[int, str] = {}  # by scan, where what it came to so far lies
 
     @contextmanager
     def over(
@@ -217,6 +218,36 @@ class LoopWriter(Divider, ABC):
     @abstractmethod
     def fold(self, fold: Fold) -> None:
         """The loops of a fold; its results are known afterwards."""
+
+    def begin_scans(self, body: Body) -> None:
+        """A row begins: its scans have come to nothing yet."""
+        for term in (s.term for s in body if isinstance(s, Let) and s.term.op == "scan"):
+            start = self.e.constant(term.payload[0].start(term.dtype)[0], term.dtype)
+            place = self.carries[term.id] = self.e.alloca(term.dtype)
+            self.e.line(f"store {start}, ptr {place}")
+
+    def scan(self, term: Term) -> Value:
+        """Lanes join those 1, 2, 4 ... before them, then all of them what came before the first."""
+        e, lanes, place = self.e, self.lanes, self.carries[term.id]
+        reducer, exclusive = term.payload
+        nothing = e.constant(reducer.start(term.dtype)[0], term.dtype, lanes)
+        carry = e.do(f"load {type_of(term.dtype)}, ptr {place}", term.dtype)
+        value, before = e.spread(self.value(term.args[0]), lanes), e.spread(carry, lanes)
+        step = 1
+        while step < lanes:
+            (value,) = self.combine(reducer, [self.behind(value, nothing, step)], [value])
+            step *= 2
+        (total,) = self.combine(reducer, [before], [value])
+        last = total if lanes == 1 else self.part(total, range(lanes - 1, lanes))
+        e.line(f"store {last}, ptr {place}")
+        if not exclusive:
+            return total
+        return before if lanes == 1 else self.behind(total, before, 1)
+
+    def behind(self, value: Value, first: Value, step: int) -> Value:
+        """Lanes `step` places further on, after so many of `first`."""
+        lanes = [k - step if k >= step else value.lanes + k for k in range(value.lanes)]
+        return self.shuffle(value, lanes, first)
 
     def combine(
         self, reducer: Reducer, a: Sequence[Value], b: Sequence[Value], ordered: bool = False

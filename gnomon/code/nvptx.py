@@ -141,7 +141,7 @@ class PhaseWriter(TeamWriter):
     def spread_variables(self) -> tuple[int, ...]:
         """The variables whose combinations are the items of work."""
         rows, inner = self.phase.rows, self.phase.inner
-        by_rows = self.row_folds or inner is None
+        by_rows = self.row_folds or inner is None or self.phase.ordered
         return rows if by_rows or inner is None else (*rows, inner)
 
     def length(self) -> Term | None:
@@ -218,7 +218,8 @@ class PhaseWriter(TeamWriter):
         if inner is None or inner in self.spread_variables():
             self.body(phase.body)
             return
-        team = self.kind == "rows"  # else it goes through the row together
+        self.begin_scans(phase.body)
+        team = self.kind == "rows" and not phase.ordered  # else it goes through the row together
         first = self.register("tid.x") if team else self.e.index(0)
         step = self.register("ntid.x") if team else self.e.index(1)
         with self.e.for_range(first, self.extent(inner), step) as i, self.scope():

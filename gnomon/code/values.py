@@ -6,6 +6,7 @@ the first lane is meant, which is what addresses are made of.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -43,7 +44,7 @@ class Arguments:
         self.dtypes = {t.payload: t.dtype for t in arena.table.values() if t.op == "arg"}
 
 
-class Values:
+class Values(ABC):
     """The state of one function that is being written; `%b` is its argument block."""
 
     def __init__(self, arena: Arena, arguments: Arguments, target: Target) -> None:
@@ -127,7 +128,7 @@ class Values:
         """The Terms that `compute` asks for; folds and reads find their own."""
         if term.op == "rare":
             return term.args[0], term.args[2]
-        if term.op == "keep":
+        if term.op in ("keep", "scan"):
             return term.args[:1]
         return () if term.op in ("part", "read") else term.args
 
@@ -161,6 +162,8 @@ class Values:
             value = self.value(term.args[0])
             self.store(term.payload, term.args[1], value)
             return value
+        if op == "scan":
+            return self.scan(term)
         if op == "rare":
             cond, slow, fast = term.args
             return self.rarely(cond, slow, fast, base)
@@ -177,6 +180,10 @@ class Values:
         if written is term:
             raise GnomonError(f"code: {op} of {term.dtype.name} has no formula on this target")
         return self.value(written, base)
+
+    @abstractmethod
+    def scan(self, term: Term) -> Value:
+        """What the elements of a row up to each lane come to."""
 
     def operate(self, term: Term, args: list[Value]) -> Value:
         """The value of a Term that is one primitive."""
@@ -389,9 +396,11 @@ class Values:
             return self.e.do(f"extractelement {value}, i64 {lanes[0]}", value.dtype)
         return self.shuffle(value, lanes)
 
-    def shuffle(self, value: Value, lanes: Sequence[int]) -> Value:
+    def shuffle(self, value: Value, lanes: Sequence[int], other: Value | None = None) -> Value:
+        """These lanes of a value; those of `other` are numbered after its own."""
         picks = ", ".join(f"i32 {k}" for k in lanes)
-        text = f"shufflevector {value}, {value.type} poison, <{len(lanes)} x i32> <{picks}>"
+        second = other or f"{value.type} poison"
+        text = f"shufflevector {value}, {second}, <{len(lanes)} x i32> <{picks}>"
         return self.e.do(text, value.dtype, len(lanes))
 
     # -- integers -------------------------------------------------------------------------------

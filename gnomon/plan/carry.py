@@ -2,6 +2,9 @@
 
 As an index rule a scan folds, for every element, all that come before it. Carried, it is one loop
 along its axis whose turns read what the turn before stored; other axes are rows and lanes as ever.
+Along an axis that is dense in memory the turns are lanes: a `scan` Term joins what is in a register
+step by step, and takes up what the register before it came to. That is for reducers that are known
+to be associative; one of your own gets its operands one by one.
 A statement whose value is a scan, to be stored in memory of its own, is such a loop. Anywhere else,
 and in half floats, a scan is stored in scratch memory first.
 """
@@ -14,6 +17,7 @@ from gnomon import dtype as dt
 from gnomon.expr.ext.scan import Scan
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, cast
+from gnomon.expr.reducer import SCANNED
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.term import Arena, Term, compute_dtype
 from gnomon.expr.walk import postorder
@@ -39,22 +43,29 @@ def carry(statements: Abstract, arena: Arena) -> list[Nest]:
     index = Index([arena.var(n) if n != 1 or a == value.axis else 0 for a, n in sizes], arena)
     turn, one = index[value.axis], arena.const(1)
     last = arena.const(0) + value.shape[value.axis] - 1
+    new = Expander(arena)
 
     def place(at: Term) -> Index:
         return index.put(value.axis, last - at if value.reverse else at)
 
+    variables = tuple(i.payload for i in index if i.op == "var")
+    dense, known = one * dest.strides[value.axis] is one, SCANNED.get(value.reducer.name)
+    if dense and known is value.reducer:
+        args = new(arena.elem(value.src, place(turn))), turn
+        joined = arena.make("scan", args, args[0].dtype, (value.reducer, value.exclusive))
+        root = Root(dest, saver, offset_of(arena, dest, place(turn)), joined)
+        return [Nest(variables, (root,), (turn.payload,))]
     before = arena.op("max", turn - one, arena.const(0))
     held = Carried(dest.slot, dest.shape, dest.strides, dest.dtype)
     stored = arena.make("read", (offset_of(arena, dest, place(before)),), dest.dtype, held)
     begins = turn < one
     seen = place(before if value.exclusive else turn)
-    new = Expander(arena)(arena.elem(value.src, seen))
-    (joined,) = value.reducer.combine(arena, (stored,), (new,))
-    first = arena.const(value.neutral, stored.dtype) if value.exclusive else new
+    src = new(arena.elem(value.src, seen))
+    (joined,) = value.reducer.combine(arena, (stored,), (src,))
+    first = arena.const(value.neutral, stored.dtype) if value.exclusive else src
     root = Root(
         dest, saver, offset_of(arena, dest, place(turn)), arena.select(begins, first, joined)
     )
-    variables = tuple(i.payload for i in index if i.op == "var")
     return [Nest(variables, (root,), (turn.payload,))]
 
 

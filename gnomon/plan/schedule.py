@@ -43,19 +43,22 @@ def stride(offset: Term, var: int) -> int | None:
 def schedule(nest: Nest, arena: Arena) -> Phase:
     """The loop nest of one phase."""
     order = postorder([t for r in nest.roots for t in (r.offset, r.value)])
-    spread = tuple(v for v in nest.vars if v not in nest.turns)
+    spread, turns = tuple(v for v in nest.vars if v not in nest.turns), nest.turns
+    ordered = any(t.op == "scan" for t in order)
+    if ordered:
+        spread, turns = (*spread, *turns), ()
     inner = spread[-1] if spread else None
     across = [t for t in order if t.op == "fold" and inner is not None and t.free >> inner & 1]
     vector = inner is not None and lanes_across(inner, across, nest.roots)
-    phase = Phase(spread[:-1], inner, vector, nest.turns)
+    phase = Phase(spread[:-1], inner, vector or ordered, turns, ordered=ordered)
     builder = _Builder(arena, phase, order)
     builder.place([t for r in nest.roots for t in (r.offset, r.value)])
     phase.body.extend(Put(r.dest, r.saver, r.offset, r.value) for r in nest.roots)
-    phase.split = not any(isinstance(s, Fold) for s in phase.row)
+    phase.split = not ordered and not any(isinstance(s, Fold) for s in phase.row)
     phase.columns = phase.split and vector and _turned(order, phase)
-    phase.swept = vector and _swept(phase)
-    phase.cost = _costs(order, inner, nest.turns)
-    phase.own = _own(nest, phase)
+    phase.swept = vector and not ordered and _swept(phase)
+    phase.cost = _costs(order, inner, turns)
+    phase.own = None if ordered else _own(nest, phase)
     return phase
 
 

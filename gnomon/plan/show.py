@@ -174,6 +174,8 @@ class _Printer:
             return f"{term.dtype.name}({parts[0]})"
         if op == "select":
             return f"({parts[1]} if {parts[0]} else {parts[2]})"
+        if op == "scan":
+            return f"{term.payload[0].name} of all before and {parts[0]}"
         return f"{op}({', '.join(parts)})"
 
 

@@ -90,6 +90,14 @@ def test_into_what_it_reads():
     np.testing.assert_array_equal(x, [0, 0, 1, 5, 15, 35])
 
 
+def test_what_follows_changes_no_bit():
+    x = np.random.default_rng(3).normal(size=(2, 300)).astype(np.float32)
+    whole = stored(shadow.cumsum(tensor(x), 1))
+    for n in (1, 15, 16, 47, 299):
+        part = shadow.Tensor(np.ascontiguousarray(x[:, :n]))
+        np.testing.assert_array_equal(stored(shadow.cumsum(part, 1)), whole[:, :n])
+
+
 def test_a_reducer_of_ones_own_in_its_order():
     @shadow.op
     def digits(a, b):
