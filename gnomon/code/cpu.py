@@ -17,7 +17,7 @@ from gnomon import dtype as dt
 from gnomon.code.coarse import Quotients
 from gnomon.code.emit import Value
 from gnomon.code.segment import Segments, statements
-from gnomon.code.sweep import SweepWriter
+from gnomon.code.square import SquareWriter, across
 from gnomon.code.target import Target
 from gnomon.code.values import STREAM, Arguments
 from gnomon.code.window import Window, roots, windows
@@ -108,7 +108,7 @@ def _load(phase: int, slot: int, name: str) -> list[str]:
     ]
 
 
-class PhaseWriter(SweepWriter):
+class PhaseWriter(SquareWriter):
     """One phase as a function `phaseK(block, low, high)` of its blocks from low to before high."""
 
     def __init__(
@@ -134,13 +134,14 @@ class PhaseWriter(SweepWriter):
         self.aligned = self.segments is None and self.quotients is None and aligned(phase)
         if self.aligned:
             self.windows = found
+        self.across = [] if self.windows or quotients.terms else across(phase)
         self.arithmetic = arithmetic(phase, self.windows)
         if phase.vector and not self.windows:  # whose rows have ends that go through the caches
             self.streamed = target.streamed(phase, short * unroll)
         self.large: Value | None = None
         self.registers: list[Register] = []
         light = self.masks and self.long > self.short
-        self.brief = bool(self.aligned and phase.rows) and light and not phase.columns
+        self.brief = bool(self.aligned and phase.rows) and light
 
     # -- the function ---------------------------------------------------------------------------
 
@@ -251,6 +252,9 @@ class PhaseWriter(SweepWriter):
     def run(self, inner: int, share: Range, counted: Sequence[Counted]) -> None:
         """Blocks one after the other; where the rows are short and whole, by less code for each."""
         block = self.block()
+        if self.phase.columns:
+            self.in_columns(inner, share, block)
+            return
         if self.brief:
             e, n = self.e, self.extent(inner)
             few = e.primitive("le", [n, e.index(ALIGNED * self.short)], dt.bool_)

@@ -287,7 +287,20 @@ class Values(ABC):
             back = range(self.lanes - 1, -1, -1)
             turned = None if mask is None else self.shuffle(mask, back)
             return self.shuffle(self.vector(operand, first, turned), back)
+        if step == 2 and mask is None:
+            return self.every_other(operand, self.value(offset, True))
         return self.gather(operand, offset, mask)
+
+    def every_other(self, operand: Operand, first: Value) -> Value:
+        """`lanes` elements two apart from `first`, by two vectors: the second ends with the last.
+
+        Nothing is read behind that: memory may end there.
+        """
+        last = self.lanes - 1
+        low = self.vector(operand, first, None)
+        high = self.vector(operand, self.int("add", first, self.e.index(last)), None)
+        lanes = [2 * k if 2 * k <= last else 2 * k + 1 for k in range(last + 1)]
+        return self.shuffle(low, lanes, high)
 
     def fetch_one(self, operand: Operand, offset: Term, where: Term | None) -> Value:
         place = self.address(operand, self.value(offset, True))

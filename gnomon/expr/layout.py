@@ -10,11 +10,12 @@ import numpy as np
 from gnomon.dtype import DType
 
 # what one axis' stride is, as far as code may rely on it
-ANY, UNIT, ZERO, JOINED, REVERSED = 0, 1, 2, 3, 4
+ANY, UNIT, ZERO, JOINED, REVERSED, TWO = 0, 1, 2, 3, 4, 5
+KNOWN = {1: UNIT, -1: REVERSED, 2: TWO}
 
 
 def stride_classes(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """Per axis UNIT (1), ZERO (0, or of no matter), REVERSED (-1), JOINED (spans the next), ANY."""
+    """Per axis a class: JOINED spans the next axis, ZERO is of no matter, KNOWN tells the stride."""
     classes = []
     inner: int | None = None  # what the stride must be to continue the axes after it
     for n, s in zip(reversed(shape), reversed(strides), strict=True):
@@ -25,7 +26,7 @@ def stride_classes(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, .
         if s == inner:
             classes.append(JOINED)
         else:
-            classes.append(UNIT if s == 1 else REVERSED if s == -1 else ANY)
+            classes.append(KNOWN.get(s, ANY))
         inner = s * n
     return tuple(reversed(classes))
 

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gnomon import dtype as dt
-from gnomon.expr.layout import ANY, REVERSED, UNIT, ZERO
+from gnomon.expr.layout import ANY, KNOWN, ZERO
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Axis, Store, Structure
 from gnomon.record import put
 
 MANY = 3  # axes whose sizes are not told apart by value
-_CLASSES = {1: UNIT, 0: ZERO, -1: REVERSED}
+_CLASSES = {**KNOWN, 0: ZERO}
 _WORDS = {dt.float32: dt.int32, dt.float64: dt.int64}  # a copy of bits, whatever they mean
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from gnomon.dtype import DType
 from gnomon.expr.composite import Composite
 from gnomon.expr.index import Index
-from gnomon.expr.layout import ANY, JOINED, REVERSED, UNIT, ZERO
+from gnomon.expr.layout import ANY, JOINED, KNOWN, ZERO
 from gnomon.expr.node import MAPPER, Buffer, Cast, Expr, Map, Scalar, typed
 from gnomon.expr.term import Arena, Term, compute_dtype
 from gnomon.expr.walk import postorder
@@ -103,9 +103,8 @@ def strides_of(
 ) -> tuple[Extent, ...]:
     """Strides by class: known numbers, products of sizes, or kernel arguments."""
     fixed: dict[int, Callable[[int, Extent], Extent]] = {
-        UNIT: lambda axis, inner: 1,
+        **{kind: lambda axis, inner, step=step: step for step, kind in KNOWN.items()},
         ZERO: lambda axis, inner: 0,
-        REVERSED: lambda axis, inner: -1,
         JOINED: lambda axis, inner: inner,
         ANY: lambda axis, inner: arena.arg(("stride", slot, axis)),
     }

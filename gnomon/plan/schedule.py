@@ -146,9 +146,9 @@ def lanes_across(inner: int, across: Sequence[Term], roots: Sequence[Root]) -> b
 
 
 def _density(offset: Term, var: int) -> int:
-    """1 for a step of one, -2 for any other (a gather), 0 for none."""
+    """1 for a step of one, 0 for none or of two, -2 for any other (a gather)."""
     step = stride(offset, var)
-    return {0: 0, 1: 1}.get(-2 if step is None else step, -2)
+    return {0: 0, 1: 1, 2: 0}.get(-2 if step is None else step, -2)
 
 
 def _costs(
