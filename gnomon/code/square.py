@@ -9,7 +9,7 @@ exchanged between registers, so that every line is read once.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from gnomon import dtype as dt
 from gnomon.code.emit import Value
@@ -70,17 +70,19 @@ class SquareWriter(SweepWriter):
             rows = e.primitive("max", [low, e.index(0)], dt.int64), self.smaller(high, n)
             start = self.int("mul", number, block)
             stop = self.smaller(self.int("add", start, block), self.extent(inner))
-            self.down(inner, rows, (start, stop))
+            self.part_of_column(inner, rows, (start, stop))
 
-    def down(self, inner: int, rows: tuple[Value, Value], columns: tuple[Value, Value]) -> None:
+    def part_of_column(
+        self, inner: int, rows: tuple[Value, Value], columns: tuple[Value, Value]
+    ) -> None:
         """Some rows of some columns: whole squares, then what is left beside and below them."""
         e, row, (start, stop) = self.e, self.phase.rows[-1], columns
         whole, edge = rows[0], start
         if self.across:
             whole, edge = (self.whole_squares(*ends) for ends in (rows, columns))
-            with e.for_range(rows[0], whole, self.side) as i, self.scope():
-                with e.for_range(start, edge, self.side) as j, self.scope():
-                    self.square(inner, i, j)
+            steps = (rows[0], whole, self.side), (start, edge, self.side)
+            with e.for_range(*steps[0]) as i, e.for_range(*steps[1]) as j, self.scope():
+                self.square(inner, i, j)
         with e.for_range(*rows) as i, self.scope():
             done = e.primitive("lt", [i, whole], dt.bool_)
             begin = e.primitive("select", [done, edge, start], dt.int64)
@@ -113,7 +115,7 @@ class SquareWriter(SweepWriter):
                 self.body(self.phase.body)
 
     def turned(self, vectors: Sequence[Value]) -> list[Value]:
-        """Lane k of vector i as lane i of vector k: quarters change places, then quarters of them."""
+        """Lane k of vector i as lane i of vector k: two quarters change places, then theirs do."""
         found, n = list(vectors), len(vectors)
         distance = n // 2
         while distance:

@@ -15,7 +15,7 @@ KNOWN = {1: UNIT, -1: REVERSED, 2: TWO}
 
 
 def stride_classes(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """Per axis a class: JOINED spans the next axis, ZERO is of no matter, KNOWN tells the stride."""
+    """Per axis a class: JOINED spans the next one, ZERO is of no matter, KNOWN tells the stride."""
     classes = []
     inner: int | None = None  # what the stride must be to continue the axes after it
     for n, s in zip(reversed(shape), reversed(strides), strict=True):

@@ -100,8 +100,8 @@ class Phase:
     what earlier turns stored; `row` then runs once a turn. `split` tells whether one row may be cut
     among tasks, `columns` whether blocks are taken below each other before the next ones beside
     them; `swept` that folds go along rows of memory, with a row of partial results. `own` tells of
-    another way to cut it, for turns. `ordered` tells that the inner loop goes through a row in order,
-    for the sake of scans in it. `cost` estimates the work of an inner iteration.
+    another way to cut it, for turns. `ordered` tells that a row is gone through in order, for the
+    sake of scans in it. `cost` estimates the work of an inner iteration.
     """
 
     rows: tuple[int, ...]
