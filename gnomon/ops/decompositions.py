@@ -15,7 +15,7 @@ from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types
 from gnomon.ops.op import op
-from gnomon.runtime.libraries.lapack import cholesky
+from gnomon.runtime.libraries import lapack
 
 FLAT = (1,)  # the shape of a number for each matrix, where there is no batch
 
@@ -83,7 +83,7 @@ class Cholesky(Matrices):
 
     def compute(self, A: Array) -> Array:
         try:
-            return cholesky(A)
+            return lapack.cholesky(A)
         except np.linalg.LinAlgError:
             raise self.refused("positive definite matrices", "another") from None
 
@@ -91,8 +91,11 @@ class Cholesky(Matrices):
         return np.asarray(np.linalg.cholesky(A))
 
     def gradient(self, grad: Array, output: Array) -> Array:
-        inner = self.solved(turned(output), mirrored(turned(output) @ np.tril(grad)))
-        return turned(self.solved(turned(output), turned(inner))) / 2
+        try:
+            inner = lapack.divided(output, mirrored(turned(output) @ np.tril(grad)))
+            return turned(lapack.divided(output, turned(inner))) / 2
+        except np.linalg.LinAlgError:
+            raise self.refused("positive definite matrices", "another") from None
 
 
 @op("_linalg_potri", inputs=("A",), aliases=("linalg_potri",))
@@ -122,7 +125,10 @@ class Inverse(Matrices):
     cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
 
     def compute(self, A: Array) -> Array:
-        return self.solved(A, np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape))
+        try:
+            return lapack.inverse(A)
+        except np.linalg.LinAlgError:
+            raise self.refused("invertible matrices", "a singular one") from None
 
     def reference(self, A: Array) -> Array:
         return np.linalg.inv(A)
@@ -145,7 +151,7 @@ class Numbers(Matrices):
     def inverse(self, A: Array) -> Array:
         """The transposed inverse; infinite where there is none."""
         try:
-            return turned(np.linalg.inv(A))
+            return turned(lapack.inverse(A))
         except np.linalg.LinAlgError:
             one = [np.linalg.inv(a) if np.linalg.det(a) else a + np.inf for a in flat(A)]
             return turned(np.reshape(one, A.shape))
@@ -163,9 +169,11 @@ class Determinant(Numbers):
     cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
 
     def compute(self, A: Array) -> Array:
-        return np.reshape(np.linalg.det(A), A.shape[:-2] or FLAT)
+        sign, logarithm = lapack.slogdet(A)
+        return np.reshape(sign * np.exp(logarithm), A.shape[:-2] or FLAT)
 
-    reference = compute
+    def reference(self, A: Array) -> Array:
+        return np.reshape(np.linalg.det(A), A.shape[:-2] or FLAT)
 
     def gradient(self, grad: Array, A: Array, output: Array) -> Array:
         singular = self.each(output, A) == 0
@@ -185,11 +193,14 @@ class SignAndLogarithmOfDeterminant(Numbers):
     cases = (case(spd(3)), case([[0.0, 2.0], [1.0, 0.0]]), case((0, 2, 2)))
 
     def compute(self, A: Array) -> tuple[Array, Array]:
-        sign, logarithm = np.linalg.slogdet(A)
+        sign, logarithm = lapack.slogdet(A)
         shape = A.shape[:-2] or FLAT
         return np.reshape(sign, shape), np.reshape(logarithm, shape)
 
-    reference = compute
+    def reference(self, A: Array) -> tuple[Array, Array]:
+        sign, logarithm = np.linalg.slogdet(A)
+        shape = A.shape[:-2] or FLAT
+        return np.reshape(sign, shape), np.reshape(logarithm, shape)
 
     def gradient(self, grad_logabsdet: Array, A: Array, sign: Array) -> Array:
         singular = self.each(sign, A) == 0

@@ -18,7 +18,6 @@ converted to what inference said, and stored as each request says.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,7 +29,7 @@ from gnomon.expr.primitive import convert
 from gnomon.ops import given
 from gnomon.ops.derive import Needs
 from gnomon.ops.infer import Shape
-from gnomon.ops.op import Op
+from gnomon.ops.op import Op, parameters
 from gnomon.ops.requests import check_requests, kAddTo, kNullOp
 from gnomon.resource import ResourceRequest
 from gnomon.runtime.devices.pool import allocate
@@ -43,7 +42,7 @@ class HostOp(Op):
 
     @property
     def is_random(self) -> bool:
-        return "random" in inspect.signature(self.compute).parameters
+        return "random" in parameters(type(self).compute)
 
     def compute(self, *inputs: Any, **context: Any) -> Any:
         """The output as an array, or a tuple of all outputs; arguments first, then states.

@@ -8,7 +8,7 @@ import numpy as np
 
 from gnomon.base import ParamError, complaint
 from gnomon.ops.boxes import centers, corners, every_overlap, survivors
-from gnomon.ops.host import Array, HostOp
+from gnomon.ops.host import Array, HostOp, pooled
 from gnomon.ops.infer import Shapes, Types
 from gnomon.ops.op import op
 from gnomon.ops.param import Floats, param
@@ -73,14 +73,18 @@ class MultiBoxPrior(MultiBox):
         space = data.shape[2:]
         steps = [s if s > 0 else 1 / n for s, n in zip(self.steps, space, strict=True)]
         parts = zip(space, self.offsets, steps, strict=True)
-        y, x = np.meshgrid(*[(np.arange(n) + o) * s for n, o, s in parts], indexing="ij")
+        y, x = ((np.arange(n) + o) * s for n, o, s in parts)
         forms = [(size, sqrt(self.ratios[0])) for size in self.sizes]
         forms += [(self.sizes[0], sqrt(ratio)) for ratio in self.ratios[1:]]
         stretch = space[0] / space[1]
-        half = np.array([(size * stretch * r / 2, size / r / 2) for size, r in forms])
-        middle = np.stack([x, y], -1).reshape(-1, 1, 2)
-        found = np.concatenate([middle - half, middle + half], -1).reshape(1, -1, 4)
-        return np.clip(found, 0, 1) if self.clip else found
+        found = pooled((*space, len(forms), 4), data.dtype)
+        for k, (size, r) in enumerate(forms):
+            wide, high = size * stretch * r / 2, size / r / 2
+            ends = x - wide, (y - high)[:, None], x + wide, (y + high)[:, None]
+            for corner, values in enumerate(ends):
+                found[:, :, k, corner] = values
+        found = found.reshape(1, -1, 4)
+        return np.clip(found, 0, 1, out=found) if self.clip else found
 
 
 @op(

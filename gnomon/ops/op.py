@@ -395,12 +395,13 @@ def describe(cls: type[Op]) -> None:
     """Read off `cls` what the record holds beside its names: fields, and what `forward` is."""
     cls.fields = declared(cls)
     cls.is_expression = cls.forward is not Op.forward
-    cls.takes_random = "random" in _parameters(cls.forward)
+    cls.takes_random = "random" in parameters(cls.forward)
     if cls.gradient is not None:
         cls.asked = given.asked(cls.gradient)
 
 
-def _parameters(function: Callable[..., Any]) -> Sequence[str]:
+@functools.lru_cache(maxsize=1024)
+def parameters(function: Callable[..., Any]) -> Sequence[str]:
     """Names of parameters; of a function in a tenth of the time that its signature takes."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:

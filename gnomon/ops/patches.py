@@ -30,14 +30,22 @@ class Patches(Op):
         stride, dilate = (window.per_axis(self, name, 1, n) for name in ("stride", "dilate"))
         return stride, dilate, window.per_axis(self, "pad", 0, n)
 
+    @property
+    def spans(self) -> window.Sizes:
+        """What a window covers along each axis."""
+        return window.reach(self.kernel, self.windows[1])
+
+    def counts(self, space: window.Sizes) -> list[int]:
+        """How many windows there are along each axis."""
+        stride, _, pad = self.windows
+        rows = zip(space, self.spans, stride, pad, strict=True)
+        return [window.places(*row) for row in rows]
+
     def count(self, s: Shapes, space: window.Sizes) -> list[int]:
-        """How many windows there are along each axis; ShapeError where none fits."""
-        stride, dilate, pad = self.windows
-        spans = window.reach(self.kernel, dilate)
-        rows = zip(space, spans, stride, pad, strict=True)
-        found = [window.places(*row) for row in rows]
+        """As `counts`; ShapeError where no window fits."""
+        found = self.counts(space)
         if any(n < 1 and d != UNKNOWN for n, d in zip(found, space, strict=True)):
-            raise s.refuse("data", f"sizes of at least the window's, {spans}", tuple(space))
+            raise s.refuse("data", f"sizes of at least the window's, {self.spans}", tuple(space))
         return found
 
 
@@ -51,11 +59,12 @@ class ImageToColumns(Patches):
         s["output"] = (n, c * times(self.kernel), times(counts))
 
     def forward(self, data: Expr) -> Expr:
-        stride, dilate, pad = self.windows
-        columns = ext.unpack_patch2col(data, self.kernel, stride, dilate, pad)
-        rows, n = columns.shape[0], data.shape[0]
-        apart = ext.reshape(columns, (rows, n, columns.shape[1] // max(n, 1)))
-        return ext.transpose(apart, (1, 0, 2))
+        (n, c, *space), rank = data.shape, len(self.kernel)
+        counts = self.counts(tuple(space))
+        columns = ext.unpack_patch2col(data, self.kernel, *self.windows)
+        apart = ext.reshape(columns, (c, *self.kernel, n, *counts))
+        order = (rank + 1, *range(rank + 1), *range(rank + 2, 2 * rank + 2))
+        return ext.reshape(ext.transpose(apart, order), (n, c * times(self.kernel), times(counts)))
 
 
 @op("col2im")
@@ -81,8 +90,10 @@ class ColumnsToImage(Patches):
         s["output"] = (n, rows // size, *self.output_size)
 
     def forward(self, data: Expr) -> Expr:
-        stride, dilate, pad = self.windows
-        n, rows, counts = data.shape
-        columns = ext.reshape(ext.transpose(data, (1, 0, 2)), (rows, n * counts))
-        shape = (n, rows // times(self.kernel), *self.output_size)
-        return ext.pack_col2patch(columns, shape, self.kernel, stride, dilate, pad)
+        (n, rows, places), rank = data.shape, len(self.kernel)
+        c, counts = rows // times(self.kernel), self.counts(self.output_size)
+        apart = ext.reshape(data, (n, c, *self.kernel, *counts))
+        order = (*range(1, rank + 2), 0, *range(rank + 2, 2 * rank + 2))
+        columns = ext.reshape(ext.transpose(apart, order), (rows, n * places))
+        shape = (n, c, *self.output_size)
+        return ext.pack_col2patch(columns, shape, self.kernel, *self.windows)

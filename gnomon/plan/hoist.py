@@ -2,7 +2,8 @@
 
 A fold is computed where it stands when it depends on all the outer variables. One that does not
 (the mean over axis 0 in `x - mean(x, 0)`, the sum in `x / sum(x)`) would be computed anew for every
-row: it becomes a phase of its own that stores into scratch memory of its own size.
+row: it becomes a phase of its own that stores into scratch memory of its own size. So does one that
+stands in a fold to a single value (a row's maximum, in the sum over rows of a loss).
 
 A fold to a single value, or to a single row, is cut into chunks of fixed size, so that threads can
 share it, its result does not depend on how many there are, and sums lose little: partial results
@@ -29,7 +30,7 @@ def hoist(nest: Nest, arena: Arena, scratch: Scratch) -> list[Nest]:
     """The phases that compute `nest`, in order; the last one stores its roots."""
     phases: list[Nest] = []
     while True:
-        folds = _misplaced(nest)
+        folds = _misplaced(nest) or _nested(nest)
         if not folds:
             break
         own, nest = _cut(nest, folds, arena, scratch)
@@ -60,6 +61,18 @@ def _misplaced(nest: Nest) -> list[Term]:
         if needed & ~term.free:
             found.append(term)
     return _together(found, found)
+
+
+def _nested(nest: Nest) -> list[Term]:
+    """The long folds within a fold to one value: apart they have threads and lanes of their own.
+
+    All that depend on the same variables are stored at once; beside what they read it is little.
+    """
+    if nest.vars:
+        return []
+    order = postorder([root.value for root in nest.roots])
+    found = [t for t in order if t.op == "fold" and t.free and not _tiny(t) and _reads_all(t)]
+    return [t for t in found if t.free == found[0].free]
 
 
 def _together(folds: Sequence[Term], pending: Sequence[Term]) -> list[Term]:

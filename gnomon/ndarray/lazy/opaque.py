@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from gnomon import engine
 from gnomon.base import ShapeError, complaint
 from gnomon.context import Context
+from gnomon.dtype import DType
 from gnomon.expr.node import Buffer
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.core.layout import dense, strided
 from gnomon.ops.host import HostOp
 from gnomon.ops.infer import known
+from gnomon.ops.op import Op
 from gnomon.ops.property import OpContext
 from gnomon.ops.requests import kNullOp, kWriteTo
 from gnomon.resource import request
@@ -29,8 +32,10 @@ def run(
     """All outputs of an operator, and the context that its gradient is to be given."""
     count = len(op.arguments())
     arguments, states = inputs[:count], inputs[count:]
-    shapes = op.infer_shape([x.shape for x in arguments], zero_unknown=False)[1]
-    types = op.infer_type([x._dtype for x in arguments])[1]
+    known_by_rules = type(op).infer_shape is Op.infer_shape
+    infer = _by_rules if known_by_rules else _inferred
+    kinds = tuple([x._dtype for x in arguments])
+    shapes, types = infer(op, tuple([x.shape for x in arguments]), kinds)
     context = OpContext(is_train=train)
     if isinstance(op, HostOp) and not all(map(known, shapes)):
         shapes = sizes_now(op, inputs, context)
@@ -50,6 +55,15 @@ def run(
 
     push(op.name, forward, context, wanted, inputs, [*outputs, *states], ctx)
     return outputs, context
+
+
+def _inferred(op: Any, shapes: Sequence[Any], types: Sequence[DType]) -> tuple[Any, Any]:
+    """The shapes and dtypes of all outputs."""
+    found = op.infer_shape(list(shapes), zero_unknown=False)[1]
+    return found, op.infer_type(list(types))[1]
+
+
+_by_rules = lru_cache(maxsize=1024)(_inferred)  # a record's rules give the same each time
 
 
 def sizes_now(op: HostOp, inputs: Sequence[Any], context: OpContext) -> list[Any]:

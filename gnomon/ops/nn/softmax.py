@@ -170,3 +170,10 @@ class SoftmaxCrossEntropy(Op):
     def forward(self, data: Expr, label: Expr) -> Expr:
         chosen = ext.pick(log_softmax(data, (1,)), cast(label, int64))
         return -ext.reshape(total(chosen, (0,)), (1,))
+
+    def gradient(self, grad: Expr, data: Expr, label: Expr) -> dict[str, Expr]:
+        rows, classes = data.shape
+        place = fn.maximum(fn.minimum(cast(label, int64), classes - 1), 0)
+        place = ext.broadcast_to(ext.reshape(place, (rows, 1)), data.shape)
+        hit = cast(fn.eq(ext.iota(data.shape, 1, int64), place), data.dtype)
+        return {"data": (softmax(data, (1,)) - hit) * ext.broadcast_to(grad, data.shape)}

@@ -1,0 +1,58 @@
+"""Matrices large enough for LAPACK's own routines, beside NumPy's, one by one and in batches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gnomon.runtime import lapack
+
+DTYPES = [np.float32, np.float64]
+SHAPES = [(40, 40), (3, 33, 33), (2, 1, 70, 70), (0, 40, 40), (5, 5)]
+
+
+def drawn(shape, dtype):
+    """Matrices that are well conditioned."""
+    root = np.random.default_rng(5).normal(size=shape)
+    return (root @ np.swapaxes(root, -1, -2) / shape[-1] + np.eye(shape[-1])).astype(dtype)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_beside_numpy(shape, dtype):
+    a = drawn(shape, dtype) + np.triu(drawn(shape, dtype), 1) / 8
+    exact = a.astype(np.float64)
+    near = {"rtol": 1e-3, "atol": 1e-4} if dtype is np.float32 else {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(lapack.inverse(a), np.linalg.inv(exact), **near)
+    odd = a * np.where(np.arange(shape[-1]) == 2, -1, 1).astype(dtype)
+    turned = odd[..., ::-1, :]  # its rows change places: pivots
+    for x in (a, odd, turned):
+        for got, wanted in zip(lapack.slogdet(x), np.linalg.slogdet(x), strict=True):
+            np.testing.assert_allclose(got, wanted, **near)
+            assert got.dtype == dtype
+    low = lapack.cholesky(drawn(shape, dtype))
+    upper = np.swapaxes(np.tril(low), -1, -2).astype(np.float64)
+    b = np.random.default_rng(6).normal(size=(*shape[:-1], 7)).astype(dtype)
+    np.testing.assert_allclose(lapack.divided(low, b), np.linalg.solve(upper, b), **near)
+
+
+@pytest.mark.parametrize("n", [4, 40])
+def test_singular_matrices(n):
+    a = np.ones((2, n, n))
+    sign, logarithm = lapack.slogdet(np.zeros((n, n)))
+    assert (sign, logarithm) == (0, -np.inf)
+    for refused in (
+        lambda: lapack.inverse(np.zeros((n, n))),
+        lambda: lapack.cholesky(-a),
+        lambda: lapack.divided(np.zeros((n, n)), a[0]),
+    ):
+        with pytest.raises(np.linalg.LinAlgError):
+            refused()
+
+
+def test_operands_stay():
+    a = drawn((40, 40), np.float64)
+    a.flags.writeable = False
+    before = a.copy()
+    lapack.inverse(a), lapack.slogdet(a), lapack.cholesky(a), lapack.divided(a, a)
+    np.testing.assert_array_equal(a, before)
