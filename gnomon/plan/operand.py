@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias
 
 from gnomon.dtype import DType
 from gnomon.expr.composite import Composite
 from gnomon.expr.index import Index
-from gnomon.expr.layout import ANY, JOINED, KNOWN, ZERO
+from gnomon.expr.layout import ANY, KNOWN, ZERO
 from gnomon.expr.node import MAPPER, Buffer, Cast, Expr, Map, Scalar, typed
 from gnomon.expr.term import Arena, Term, compute_dtype
 from gnomon.expr.walk import postorder
@@ -102,16 +102,15 @@ def strides_of(
     arena: Arena, slot: Hashable, shape: Sequence[Extent], layout: Sequence[int]
 ) -> tuple[Extent, ...]:
     """Strides by class: known numbers, products of sizes, or kernel arguments."""
-    fixed: dict[int, Callable[[int, Extent], Extent]] = {
-        **{kind: lambda axis, inner, step=step: step for step, kind in KNOWN.items()},
-        ZERO: lambda axis, inner: 0,
-        JOINED: lambda axis, inner: inner,
-        ANY: lambda axis, inner: arena.arg(("stride", slot, axis)),
-    }
+    known: dict[int, Extent] = {kind: step for step, kind in KNOWN.items()}
+    known[ZERO] = 0
     strides: list[Extent] = []
     inner: Extent = 1
     for axis in reversed(range(len(shape))):
-        stride = fixed[layout[axis]](axis, inner)
+        kind = layout[axis]
+        stride = known.get(kind, inner)
+        if kind == ANY:
+            stride = arena.arg(("stride", slot, axis))
         strides.append(stride)
         if layout[axis] != ZERO:
             inner = stride * shape[axis]

@@ -84,13 +84,14 @@ def inverse(a: Array) -> Array:
     found = np.array(a, order="C")
     order = found.shape[-1]
     pivots, work = np.empty(order, np.int32), np.empty(order * BLOCK, a.dtype)
-    n, size, status = (ctypes.byref(_int(k)) for k in (order, work.size, 0))
+    n, size, trouble = ctypes.byref(_int(order)), ctypes.byref(_int(work.size)), _int()
+    status = ctypes.byref(trouble)
     places = ctypes.c_void_p(pivots.ctypes.data)
     for matrix in _each(found):
         factor(n, n, matrix, n, places, status)
-        if not status._obj.value:
+        if not trouble.value:
             invert(n, matrix, n, places, ctypes.c_void_p(work.ctypes.data), size, status)
-        if status._obj.value:
+        if trouble.value:
             raise np.linalg.LinAlgError("Singular matrix")
     return found
 

@@ -1,0 +1,64 @@
+"""What is read with steps: squares turned in registers, and every other element by two loads."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+
+import numpy as np
+import pytest
+
+from gnomon import shadow
+
+DTYPES = ["int8", "float16", "int32", "float32", "float64"]
+
+
+def drawn(shape, dtype):
+    return np.random.default_rng(4).integers(-100, 100, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(16, 16), (33, 64), (5, 200), (130, 47), (3, 40, 35), (1, 17)])
+def test_turned(shape, dtype):
+    x = drawn(shape, dtype)
+    a, out = shadow.Tensor(x), shadow.TensorContainer(shape[::-1], dtype, init=1)
+    out[:] = a.T
+    np.testing.assert_array_equal(out.numpy(), x.T)
+    out += a.T * 2
+    np.testing.assert_array_equal(out.numpy(), (x.T * 3).astype(dtype))
+    cut = shadow.Tensor(x[..., 1:])
+    part = shadow.Tensor(np.zeros(cut.shape[::-1], dtype))
+    part[:] = cut.T
+    np.testing.assert_array_equal(part.numpy(), x[..., 1:].T)
+
+
+def test_two_that_lie_otherwise():
+    x, y = drawn((40, 70), "float32"), drawn((70, 40), "float32")
+    out = shadow.TensorContainer((70, 40))
+    out[:] = shadow.fn.maximum(shadow.Tensor(x).T, shadow.Tensor(y)) - shadow.Tensor(x * 2).T
+    np.testing.assert_array_equal(out.numpy(), np.maximum(x.T, y) - x.T * 2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 7, 16, 31, 32, 33, 200])
+def test_every_other_element(n, dtype):
+    x, y = drawn(2 * n - 1, dtype), drawn((n, 2), dtype)
+    out = shadow.Tensor(np.zeros(n, dtype))
+    out[:] = shadow.Tensor(x[::2]) + shadow.Tensor(y[:, 1])
+    np.testing.assert_array_equal(out.numpy(), x[::2] + y[:, 1])
+
+
+def test_nothing_is_read_behind_the_last_element():
+    page = mmap.PAGESIZE
+    memory = mmap.mmap(-1, 2 * page)
+    whole = np.frombuffer(memory, np.float32)
+    libc = ctypes.CDLL(None)
+    assert libc.mprotect(ctypes.c_void_p(whole.ctypes.data + page), page, 0) == 0
+    try:
+        for n in range(1, 150):
+            x = whole[page // 4 - 2 * n + 1 : page // 4 : 2]  # its last one ends the page
+            out = shadow.Tensor(np.ones(n, np.float32))
+            out[:] = shadow.Tensor(x) * 2.0
+            assert not out.numpy().any()
+    finally:
+        libc.mprotect(ctypes.c_void_p(whole.ctypes.data + page), page, 3)
