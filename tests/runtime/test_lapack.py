@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gnomon.runtime import lapack
+from gnomon.runtime.libraries import lapack
 
 DTYPES = [np.float32, np.float64]
 SHAPES = [(40, 40), (3, 33, 33), (2, 1, 70, 70), (0, 40, 40), (5, 5)]
