@@ -138,11 +138,10 @@ def _variable(op: Any, node: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {"op": "null", "name": f"{node['name']}_{name}", "attrs": attrs, "inputs": []}
 
 
+_NORMS = "BatchNorm", "_contrib_BatchNormWithReLU", "_contrib_SyncBatchNorm"
 INITIAL: Mapping[tuple[str, str], str] = {
-    ("BatchNorm", "moving_mean"): '["zero", {}]',
-    ("BatchNorm", "moving_var"): '["one", {}]',
-    ("SyncBatchNorm", "moving_mean"): '["zero", {}]',
-    ("SyncBatchNorm", "moving_var"): '["one", {}]',
+    **{(op, "moving_mean"): '["zero", {}]' for op in _NORMS},
+    **{(op, "moving_var"): '["one", {}]' for op in _NORMS},
     ("LeakyReLU", "gamma"): '["Constant", {"value": 0.25}]',
 }
 

@@ -50,7 +50,7 @@ def RROIAlign(data: NDArray, rois: NDArray | None = ..., pooled_size: int | Sequ
 def SparseEmbedding(data: NDArray, weight: NDArray | None = ..., input_dim: int = ..., output_dim: int = ..., dtype: Literal['bfloat16', 'float16', 'float32', 'float64', 'int32', 'int64', 'int8', 'uint8'] = ..., sparse_grad: bool = False, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""The row of `weight`, which may be row-sparse, for each number in `data`."""
 def SyncBatchNorm(data: NDArray, gamma: NDArray | None = ..., beta: NDArray | None = ..., moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = 0.0010000000474974513, momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False, ndev: int = 1, key: str = ..., out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
-    r"""`BatchNorm` along the second axis; in one process there is nothing to synchronize."""
+    r"""`BatchNorm` along the second axis, over the parts of a batch that lie on `ndev` devices."""
 def allclose(a: NDArray, b: NDArray | None = ..., rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""1 where all elements are equal but for `atol + rtol * abs(b)`, else 0."""
 def arange_like(data: NDArray, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: str = '', axis: int | None = None, out: Any = ..., name: str | None = ...) -> NDArray:

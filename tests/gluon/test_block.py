@@ -9,7 +9,7 @@ import gnomon as mx
 from gnomon import nd
 from gnomon.base import DTypeError, FormatError, GnomonError, ParamError, ShapeError
 from gnomon.gluon import Block, HybridBlock, Parameter, SymbolBlock, nn
-from gnomon.gluon.contrib.nn import Concurrent, PixelShuffle2D, SyncBatchNorm
+from gnomon.gluon.contrib.nn import Concurrent, PixelShuffle2D
 
 
 def stack(prefix=None):
@@ -246,8 +246,6 @@ def test_layers_refuse_what_they_cannot_do():
         nn.Conv2D(3, 1, groups=2, in_channels=4)
     with pytest.raises(ParamError, match="did you mean 'relu'"):
         nn.HybridLambda("rely")
-    with pytest.raises(ParamError, match="'num_devices': expected 1"):
-        SyncBatchNorm(num_devices=2)
     assert repr(PixelShuffle2D(2)) == "PixelShuffle2D((2, 2))"
     net = Concurrent(axis=0)
     net.add(nn.Lambda("relu"), nn.Lambda(lambda x: x * 2))

@@ -146,14 +146,3 @@ class BatchNormWithReLU(BatchNorm):
     def reference(self, data: Any, gamma: Any, beta: Any, mean: Any, var: Any) -> Any:
         normal = (data - mean[:, None]) / np.sqrt(var[:, None] + self.eps)
         return np.maximum(normal * gamma[:, None] + beta[:, None], 0)
-
-
-@op("_contrib_SyncBatchNorm", inputs=INPUTS, aux=STATES, outputs=("output", "mean", "var"))
-class SyncBatchNorm(BatchNorm):
-    """`BatchNorm` along the second axis; in one process there is nothing to synchronize."""
-
-    ndev: int = param(1, low=1, doc="Devices that share a batch; no meaning in one process.")
-    key: str = param(doc="Name of the layer, by which devices meet.")
-    axis = 1  # no field
-    cudnn_off = False
-    min_calib_range = max_calib_range = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import ParamError, complaint
 from gnomon.gluon.block import Block, HybridBlock
 from gnomon.gluon.nn import BatchNorm, HybridSequential, Sequential
 from gnomon.gluon.nn.pooling import sizes
@@ -91,12 +90,14 @@ class SparseEmbedding(Block):
 
 
 class SyncBatchNorm(BatchNorm):
-    """Normalization over a batch that lies on `num_devices` devices.
+    """Normalization over a batch whose parts lie on `num_devices` contexts of this process.
 
-    A processor's cores work on one batch, which is one device; a batch over several is refused.
+    In training the layer has to be called on all of them, each with its part, before results are
+    waited for: each part waits for the sums of the others. `num_devices=None` is one.
 
     Raises:
-        ParamError: `num_devices` is more than 1.
+        GnomonError: when results are waited for: a context did not come; the engine is the naive
+            one, which runs one operator after the other.
     """
 
     def __init__(
@@ -114,9 +115,6 @@ class SyncBatchNorm(BatchNorm):
         running_variance_initializer: Any = "ones",
         **kwargs: Any,
     ) -> None:
-        if num_devices not in (None, 1):
-            expected = "1: normalization over several devices is not there"
-            raise ParamError(complaint("SyncBatchNorm", "num_devices", expected, num_devices))
         super().__init__(
             1,
             momentum,
@@ -131,6 +129,14 @@ class SyncBatchNorm(BatchNorm):
             in_channels,
             **kwargs,
         )
+        del self._kwargs["axis"]
+        self._kwargs.update(ndev=num_devices or 1, key=self.prefix)
+
+    def hybrid_forward(
+        self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any
+    ) -> Any:
+        states = gamma, beta, running_mean, running_var
+        return F.contrib.SyncBatchNorm(x, *states, name="fwd", **self._kwargs)
 
 
 class _PixelShuffle(HybridBlock):
