@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gnomon.base import ShapeError, complaint
-from gnomon.expr.node import Expr, check_expr
+from gnomon.expr.aliases import as_part
+from gnomon.expr.node import Buffer, Expr, check_expr
 from gnomon.expr.walk import fits_any, postorder
 
 
@@ -13,6 +14,8 @@ def vjp(
     outputs: Sequence[Expr], out_grads: Sequence[Expr], inputs: Sequence[Expr]
 ) -> list[Expr | None]:
     """What each of `inputs` receives when `outputs` receive `out_grads`; None: nothing.
+
+    Data in the memory of an input counts as that part of it, unless it is an input itself.
 
     >>> from gnomon.expr.node import Buffer
     >>> x, g = Buffer((3,)), Buffer((3,))
@@ -23,6 +26,7 @@ def vjp(
     Raises:
         TypeError: no sequences of expressions.
         ShapeError: not as many gradients as outputs, or one has another shape.
+        GnomonError: data shares memory with an input, but is no part of it.
     """
     given = {"outputs": outputs, "out_grads": out_grads, "inputs": inputs}
     for name, several in given.items():
@@ -38,7 +42,8 @@ def vjp(
             expected = f"the shape of {out!r}"
             raise ShapeError(complaint("vjp", "out_grads", expected, f"{g!r}"))
     order = postorder(outputs)
-    wanted = reaching(order, inputs)
+    parts = parts_of(inputs, order)
+    wanted = reaching(order, [*inputs, *(part for part, _, _ in parts)])
     grads: dict[Expr, Expr] = {}
     for out, g in zip(outputs, out_grads, strict=True):
         accumulate(grads, out, g)
@@ -48,7 +53,20 @@ def vjp(
         for child, g in node.adjoint(grads[node]):
             if child in wanted:
                 accumulate(grads, child, g)
+    for part, x, cut in parts:
+        (back,) = vjp([cut], [grads[part]], [x]) if part in grads else (None,)
+        if back is not None:
+            accumulate(grads, x, back)
     return [grads.get(x) for x in inputs]
+
+
+def parts_of(inputs: Sequence[Expr], order: Sequence[Expr]) -> list[tuple[Expr, Expr, Expr]]:
+    """Data of `order` in the memory of an input, with that one and the part as its."""
+    known = set(inputs)
+    places = [x for x in inputs if isinstance(x, Buffer) and x.address]
+    leaves = [e for e in order if isinstance(e, Buffer) and e not in known] if places else []
+    cuts = [(leaf, x, as_part(leaf, x)) for leaf in leaves for x in places]
+    return [(leaf, x, cut) for leaf, x, cut in cuts if cut is not None]
 
 
 def accumulate(grads: dict[Expr, Expr], node: Expr, g: Expr) -> None:
