@@ -110,3 +110,20 @@ def test_proposals_refuse_images_and_anchors_without_size():
         proposed([np.nan, 48, 1])
     with pytest.raises(mx.MXNetError, match=r"Proposal.*ratios.*above 0"):
         proposed([48, 48, 1], ratios=(0,))
+
+
+@pytest.mark.parametrize("row", [[0, 0, np.inf, np.inf], [-np.inf, -np.inf, np.inf, np.inf]])
+def test_regions_without_an_end_have_nothing_in_them(row):
+    """As in MXNet."""
+    data, rois = mx.nd.ones((1, 4, 6, 6)), mx.nd.array([[0, *row]])
+    pooled = mx.nd.contrib.PSROIPooling(
+        data, rois, spatial_scale=1, output_dim=1, pooled_size=2, group_size=2
+    )
+    assert not pooled.asnumpy().any()
+    assert not mx.nd.ROIPooling(data, rois, pooled_size=(2, 2), spatial_scale=1).asnumpy().any()
+
+
+@pytest.mark.parametrize("matrix", [[[np.nan, 1], [2, 3]], [[1, np.nan], [2, 3]]])
+def test_the_sign_of_a_determinant_that_is_no_number_is_0(matrix):
+    sign, logarithm = mx.nd.linalg.slogdet(mx.nd.array(matrix))
+    assert sign.asscalar() == 0 and np.isnan(logarithm.asscalar())

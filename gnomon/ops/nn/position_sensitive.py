@@ -92,6 +92,7 @@ class PSROIPooling(Sensitive):
             step = size[:, axis, None] / size.dtype.type(self.pooled_size)
             border = np.arange(self.pooled_size + 1, dtype=size.dtype) * step
             border = np.nan_to_num(border + first[:, axis, None])
+            border = np.where(np.isfinite(step), border, 0)  # nothing of a region without an end
             start, stop = np.floor(border[:, :-1]), np.ceil(border[:, 1:])
             spans.append(covered(start, stop, shape[2 + axis]))
         return crossed(spans[0], spans[1], shape[3])
