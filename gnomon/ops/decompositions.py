@@ -170,6 +170,7 @@ class Determinant(Numbers):
 
     def compute(self, A: Array) -> Array:
         sign, logarithm = lapack.slogdet(A)
+        sign = np.where(np.isnan(logarithm), A.dtype.type(0), sign)  # as MXNet
         return np.reshape(sign * np.exp(logarithm), A.shape[:-2] or FLAT)
 
     def reference(self, A: Array) -> Array:
