@@ -17,6 +17,7 @@ from gnomon import dtype as dtype
 from gnomon import engine as engine
 from gnomon import error as error
 from gnomon import executor as executor
+from gnomon import executor_manager as executor_manager
 from gnomon import gluon as gluon
 from gnomon import image as image
 from gnomon import initializer as initializer
@@ -39,6 +40,7 @@ from gnomon import recordio as recordio
 from gnomon import registry as registry
 from gnomon import resource as resource
 from gnomon import rnn as rnn
+from gnomon import rtc as rtc
 from gnomon import runtime as runtime
 from gnomon import shadow as shadow
 from gnomon import shape as shape

@@ -20,8 +20,6 @@ _ARRAYS = "interface in the manner of NumPy (np, npx)"
 MODULES = {
     "contrib.onnx": "ONNX reader and writer",
     "contrib.quantization": "quantization",
-    "contrib.svrg_optimization": "SVRG optimization",
-    "executor_manager": "executor manager, older than mx.mod",
     "library": "loader of operator libraries",
     "notebook": "callbacks for notebooks",
     "np": _ARRAYS,
@@ -29,7 +27,6 @@ MODULES = {
     "numpy": _ARRAYS,
     "numpy_extension": _ARRAYS,
     "onnx": "ONNX reader and writer",
-    "rtc": "runtime compilation of CUDA code",
     "torch": "bridge to Lua Torch",
     "tvmop": "operators made by TVM",
 }

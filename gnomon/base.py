@@ -124,8 +124,9 @@ long = int
 
 
 def __getattr__(name: str) -> Any:
-    """The names whose values are NumPy's, made when first asked for."""
+    """The names whose values are elsewhere, looked up when first asked for."""
     made: dict[str, Callable[[], Any]] = {
+        "register_error": lambda: Later("gnomon.error").register_error,
         "mx_real_t": lambda: np.float32,
         "integer_types": lambda: (int, np.int32, np.int64),
         "numeric_types": lambda: (float, int, np.generic),
@@ -192,6 +193,16 @@ def with_metaclass(meta: type, *bases: type) -> type:
     'Kind'
     """
     return meta("with_metaclass", bases, {})  # type: ignore[no-any-return]
+
+
+def c2pyerror(err_msg: str) -> tuple[str, str | None]:
+    """A message of native code, and the name of the error that it begins with.
+
+    >>> c2pyerror("ValueError: no such axis"), c2pyerror("no such axis")
+    (('ValueError: no such axis', 'ValueError'), ('no such axis', None))
+    """
+    head, colon, _ = err_msg.split("\n", 1)[0].partition(":")
+    return err_msg, head if colon and head.isidentifier() else None
 
 
 def c_str(string: str) -> ctypes.c_char_p:

@@ -11,9 +11,11 @@ import numpy as np
 from gnomon import metric as metrics
 from gnomon import ndarray as nd
 from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.callback import LogValidationMetricsCallback
 from gnomon.context import Context, cpu
+from gnomon.executor_manager import DataParallelExecutorManager
 from gnomon.initializer import Uniform
-from gnomon.io import DataIter, NDArrayIter, ResizeIter
+from gnomon.io import DataDesc, DataIter, NDArrayIter, ResizeIter
 from gnomon.module import Module
 from gnomon.module.checkpoint import (
     BatchEndParam,
@@ -26,7 +28,10 @@ from gnomon.optimizer import get_updater
 
 __all__ = [
     "BatchEndParam",
+    "DataDesc",
+    "DataParallelExecutorManager",
     "FeedForward",
+    "LogValidationMetricsCallback",
     "_create_kvstore",
     "get_updater",
     "load_checkpoint",

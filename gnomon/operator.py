@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from gnomon import autograd
 from gnomon import dtype as dtypes
-from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.base import GnomonError, ParamError, complaint, ctypes2numpy_shared  # noqa: F401
 from gnomon.context import current_context
 from gnomon.ndarray import NDArray
 from gnomon.ndarray.lazy.opaque import over

@@ -171,3 +171,44 @@ def get_cuda_compute_capability(ctx: Context) -> int | None:
     if ctx.device_type == "gpu":
         gpu_memory_info(ctx.device_id)
     return None
+
+
+#: keyword arguments of NumPy's functions that are taken with these values alone
+_USUAL = {
+    "where": (True,),
+    "casting": ("same_kind",),
+    "order": ("K",),
+    "dtype": (),
+    "subok": (True,),
+}
+
+
+def wrap_np_unary_func(func: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of one array that takes NumPy's keyword arguments, with their usual values.
+
+    >>> wrap_np_unary_func(lambda x, out=None: x + 1)(2, where=True, order="K")
+    3
+
+    Raises:
+        NotImplementedError: another value, when it is called.
+        TypeError: another keyword, when it is called.
+    """
+    return _with_numpys_keywords(func)
+
+
+def wrap_np_binary_func(func: Callable[..., Any]) -> Callable[..., Any]:
+    """As `wrap_np_unary_func`, for a function of two arrays."""
+    return _with_numpys_keywords(func)
+
+
+def _with_numpys_keywords(func: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(func)
+    def wrapped(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        for name, value in kwargs.items():
+            if name not in _USUAL:
+                raise TypeError(f"{name} is an invalid keyword to function {func.__name__!r}")
+            if value not in _USUAL[name]:
+                raise NotImplementedError(f"{name}={value} is not implemented yet")
+        return func(*args, out=out)
+
+    return wrapped

@@ -132,3 +132,58 @@ def test_paths_of_older_programs():
     assert mx.model._create_kvstore("local", 1, arrays) == (None, False)
     store, on_store = mx.model._create_kvstore("local", 2, arrays)
     assert (store.type, on_store) == ("local", True)
+
+
+def test_names_of_numpys_keywords():
+    def twice(x, out=None):
+        return x * 2
+
+    for wrap in (util.wrap_np_unary_func, util.wrap_np_binary_func):
+        wrapped = wrap(twice)
+        assert wrapped(2, where=True, casting="same_kind", order="K", subok=True) == 4
+        for given in ({"where": False}, {"dtype": "float32"}, {"order": "C"}):
+            with pytest.raises(NotImplementedError, match=next(iter(given))):
+                wrapped(2, **given)
+        with pytest.raises(TypeError, match="zz is an invalid keyword to function 'twice'"):
+            wrapped(2, zz=1)
+
+
+def test_names_that_programs_import_from_where_mxnet_has_them():
+    assert base.register_error is error.register_error
+    assert base.c2pyerror("KeyError: 'a'\n  b")[1] == "KeyError"
+    assert base.c2pyerror("hello there")[1] is None
+    assert mx.gluon.block.load_json('{"a": [1]}') == {"a": [1]}
+    assert mx.gluon.trainer.ParameterDict is mx.gluon.ParameterDict
+    assert mx.model.DataDesc is mx.rnn.DataDesc is mx.executor_manager.DataDesc is mx.io.DataDesc
+    assert mx.rnn.load_checkpoint is mx.model.load_checkpoint
+    assert mx.test_utils.Features is mx.runtime.Features
+    assert mx.operator.ctypes2numpy_shared is base.ctypes2numpy_shared
+    assert mx.nd.get_indexing_dispatch_code((slice(None), [1])) == 1
+    assert mx.nd.get_oshape_of_gather_nd_op((3, 4, 5), (1, 6, 7)) == (6, 7, 4, 5)
+    whole = (slice(None), [0, 1], slice(None))
+    assert mx.nd.indexing_key_expand_implicit_axes(whole[:2], (3, 4, 5)) == (whole, -1)
+    rows = mx.nd.sparse.row_sparse_array(([[1.0], [2]], [0, 2]), shape=(3, 1))
+    assert mx.nd.sparse.gs_retain(rows, mx.nd.array([2])).indices.asnumpy().tolist() == [2]
+    with pytest.raises(mx.MXNetError, match=r"key.*a tuple"):
+        mx.nd.get_indexing_dispatch_code(1)
+
+
+def test_data_sets_say_where_their_files_belong(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tools = mx.test_utils
+    for load, file in ((tools.get_cifar10, "train.rec"), (tools.get_mnist_pkl, "mnist.pkl.gz")):
+        with pytest.raises(mx.MXNetError, match=file):
+            load()
+    with pytest.raises(mx.MXNetError, match=r"net-symbol\.json"):
+        tools.download_model("net")
+    for name in ("net-symbol.json", "net-0000.params"):
+        (tmp_path / name).touch()
+    assert tools.download_model("net") == ("net", 0)
+    assert tools.get_im2rec_path("NOWHERE").endswith("gnomon/im2rec.py")
+
+
+def test_cuda_is_refused_with_the_reason():
+    with pytest.raises(mx.MXNetError, match=r"CUDA.*gnomon\.shadow.*CustomOp"):
+        mx.rtc.CudaModule("__global__ void f() {}")
+    with pytest.raises(mx.MXNetError, match="GPUs"):
+        mx.rtc.CudaKernel(None, "f", [])

@@ -32,8 +32,9 @@ RANKS = {
         10: "recordio io image metric initializer lr_scheduler",
         11: "optimizer",
         12: "kvstore",
-        13: "module model rnn gluon callback monitor visualization test_utils contrib",
-        14: "__main__ cli demo doctor compat im2rec inspection launch launch_rank libinfo "
+        13: "executor_manager module "
+        "model rnn gluon callback monitor visualization test_utils contrib",
+        14: "rtc __main__ cli demo doctor compat im2rec inspection launch launch_rank libinfo "
         "old_numpy onnx run warm",
     }.items()
     for name in names.split()

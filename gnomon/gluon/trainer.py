@@ -21,8 +21,8 @@ from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import cpu
 from gnomon.executor.later import Updates
 from gnomon.files import replacing
-from gnomon.gluon.parameter import Parameter
-from gnomon.kvstore import KVStoreBase
+from gnomon.gluon.parameter import Parameter, ParameterDict  # noqa: F401
+from gnomon.kvstore import KVStore, KVStoreBase  # noqa: F401
 from gnomon.ndarray.core.tape import Leaf, changes, passes
 
 

@@ -16,7 +16,7 @@ DENSE, ROWS, CSR = "default", "row_sparse", "csr"
 STORAGE = (DENSE, ROWS, CSR)  # in the order of their numbers in files
 
 Kinds = tuple[str, ...]
-Rule = Callable[[Any, Kinds], str]
+Rule = Callable[[Any, Kinds], str | Kinds]  # of the first output, or of each
 
 #: operators that give 0 for 0, whatever their parameters
 ZERO_TO_ZERO = """
@@ -24,6 +24,17 @@ abs arcsin arcsinh arctan arctanh cbrt ceil degrees expm1 fix floor log1p negati
 rint round sign sin sinh sqrt square tan tanh trunc make_loss BlockGrad _copy
 _mul_scalar _div_scalar _scatter_plus_scalar _scatter_minus_scalar
 """.split()
+#: operators on graphs, which are `csr` matrices
+GRAPHS = [
+    f"_contrib_dgl_{name}"
+    for name in (
+        "csr_neighbor_uniform_sample",
+        "csr_neighbor_non_uniform_sample",
+        "subgraph",
+        "graph_compact",
+        "adjacency",
+    )
+]
 #: operators that give 0 for 0 where their parameters say so
 ZERO_SOMETIMES: dict[str, Callable[[Any], bool]] = {
     "_plus_scalar": lambda op: op.scalar == 0,
@@ -47,7 +58,9 @@ def storage(graph: Graph, known: Mapping[Node, str]) -> dict[Entry, str]:
         if node.op is None:
             found[Entry(node, 0)] = known.get(node) or attribute(node)
         elif any(kind != DENSE for kind in kinds) or node.op.name == "cast_storage":
-            found[Entry(node, 0)] = _given(node.op, kinds)
+            given = _given(node.op, kinds)
+            each = (given,) if isinstance(given, str) else given
+            found.update(zip(node.entries(), each, strict=False))
     return found
 
 
@@ -79,7 +92,7 @@ def _sum(kinds: Iterable[str]) -> str:
     return one.pop() if len(one) == 1 else DENSE
 
 
-def _given(op: Any, kinds: Kinds) -> str:
+def _given(op: Any, kinds: Kinds) -> str | Kinds:
     if op.name in ZERO_TO_ZERO:
         return kinds[0]
     if op.name in ZERO_SOMETIMES:
@@ -116,6 +129,16 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
 @_rule("cast_storage")
 def _cast(op: Any, kinds: Kinds) -> str:
     return str(op.stype)
+
+
+@_rule(*GRAPHS)
+def _parts(op: Any, kinds: Kinds) -> Kinds:
+    if kinds[: op.graphs()] != (CSR,) * op.graphs():
+        return (DENSE,) * len(op.outputs())
+    return tuple(CSR if n.startswith(_MATRICES) else DENSE for n in op.outputs())
+
+
+_MATRICES = ("edges", "graph", "mapping", "output")
 
 
 @_rule("zeros_like")

@@ -3,6 +3,7 @@
 from gnomon.kvstore.asynchronous import AsyncStore
 from gnomon.kvstore.base import KVStoreBase, create, joins_processes
 from gnomon.kvstore.local import KVStore
+from gnomon.kvstore.server import KVStoreServer
 from gnomon.kvstore.sync import Horovod, SyncStore
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "Horovod",
     "KVStore",
     "KVStoreBase",
+    "KVStoreServer",
     "SyncStore",
     "create",
     "joins_processes",

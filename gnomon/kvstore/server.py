@@ -173,3 +173,18 @@ def _stop_servers(comm: communicator.Communicator) -> None:
     """Have the processes that are servers alone come to their end; worker 0 says so."""
     for rank in comm.servers if comm.rank == 0 else ():
         get(comm).mail.send(rank, ("stop",), NOTHING).ended.wait()
+
+
+class KVStoreServer:
+    """A process that keeps keys for others: `run` answers them until the workers have ended.
+
+    gnomon's servers are run by `gnomon launch`, and start when a store is made; this is for
+    programs that start them by hand.
+    """
+
+    def __init__(self, kvstore: Any) -> None:
+        self.kvstore = kvstore
+
+    def run(self) -> None:
+        """Answer until the end; return at once in a process that is a worker, too."""
+        join(str(getattr(self.kvstore, "type", "dist_async")))

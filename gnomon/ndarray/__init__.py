@@ -29,6 +29,11 @@ from gnomon.ndarray.api.elementwise import (
     true_divide,
 )
 from gnomon.ndarray.api.functions import top
+from gnomon.ndarray.api.keys import (
+    get_indexing_dispatch_code,
+    get_oshape_of_gather_nd_op,
+    indexing_key_expand_implicit_axes,
+)
 from gnomon.ndarray.create import (
     arange,
     array,
@@ -49,6 +54,7 @@ from gnomon.ndarray.create import (
     to_dlpack_for_write,
     zeros,
 )
+from gnomon.ndarray.decode import imdecode
 from gnomon.ndarray.files import load, load_frombuffer, save, waitall
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ndarray.ndarray import NDArray
@@ -68,10 +74,14 @@ __all__ = [
     "from_dlpack",
     "from_numpy",
     "full",
+    "get_indexing_dispatch_code",
+    "get_oshape_of_gather_nd_op",
     "greater",
     "greater_equal",
     "histogram",
     "hypot",
+    "imdecode",
+    "indexing_key_expand_implicit_axes",
     "invoke",
     "lesser",
     "lesser_equal",

@@ -16,10 +16,14 @@ from gnomon.ndarray.create import eye as eye
 from gnomon.ndarray.create import from_dlpack as from_dlpack
 from gnomon.ndarray.create import from_numpy as from_numpy
 from gnomon.ndarray.create import full as full
+from gnomon.ndarray.api.keys import get_indexing_dispatch_code as get_indexing_dispatch_code
+from gnomon.ndarray.api.keys import get_oshape_of_gather_nd_op as get_oshape_of_gather_nd_op
 from gnomon.ndarray.api.elementwise import greater as greater
 from gnomon.ndarray.api.elementwise import greater_equal as greater_equal
 from gnomon.ndarray.create import histogram as histogram
 from gnomon.ndarray.api.elementwise import hypot as hypot
+from gnomon.ndarray.decode import imdecode as imdecode
+from gnomon.ndarray.api.keys import indexing_key_expand_implicit_axes as indexing_key_expand_implicit_axes
 from gnomon.ndarray.lazy.invoke import invoke as invoke
 from gnomon.ndarray.api.elementwise import lesser as lesser
 from gnomon.ndarray.api.elementwise import lesser_equal as lesser_equal

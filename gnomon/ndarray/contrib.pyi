@@ -72,6 +72,16 @@ def box_non_maximum_suppression(data: NDArray, overlap_thresh: float = 0.5, vali
 def count_sketch(data: NDArray, h: NDArray | None = ..., s: NDArray | None = ..., out_dim: int = ..., processing_batch_size: int = 32, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""Sums of columns of `data` (..., n), each times its sign `s` (1, n), in column `h` (1, n)."""
 from gnomon.ndarray import ctc_loss as ctc_loss
+def dgl_adjacency(data: NDArray, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""1 for each edge of a graph (n, n), as float32."""
+def dgl_csr_neighbor_non_uniform_sample(*graph: NDArray, num_hops: int = 1, num_neighbor: int = 2, max_num_vertices: int = 100, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+    r"""As `dgl_csr_neighbor_uniform_sample`, but a neighbour is drawn by its weight."""
+def dgl_csr_neighbor_uniform_sample(*graph: NDArray, num_hops: int = 1, num_neighbor: int = 2, max_num_vertices: int = 100, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+    r"""Vertices around seeds, `num_neighbor` of those next to each, for `num_hops` edges."""
+def dgl_graph_compact(*graph: NDArray, return_mapping: bool, graph_sizes: int | Sequence[int], out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+    r"""Graphs of samples without the vertices that were not drawn."""
+def dgl_subgraph(*graph: NDArray, return_mapping: bool, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> Any:
+    r"""The edges of a graph (n, n) between vertices, for each array of them, in rising order."""
 def div_sqrt_dim(data: NDArray, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""The value divided by the root of the size of the last axis."""
 def edge_id(data: NDArray, u: NDArray | None = ..., v: NDArray | None = ..., out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:

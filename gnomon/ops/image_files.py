@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import FormatError, GnomonError, ParamError, complaint
-from gnomon.dtype import uint8
+from gnomon.dtype import float32, uint8
 from gnomon.lock import load_module
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
@@ -16,6 +16,8 @@ from gnomon.ops.infer import UNKNOWN, Shapes, Types
 from gnomon.ops.op import op
 from gnomon.ops.param import Floats, param
 
+# a white image of 2 x 1, as a portable pixmap
+_PIXELS = np.frombuffer(b"P6 2 1 255 " + b"\xff" * 6, np.uint8)
 CHANNELS = {0: 1, 1: 3}  # of the images that a flag asks for; others as they are stored
 SIDE = 1 << 20  # pixels: more along one side of an image are a mistake
 
@@ -92,6 +94,59 @@ class CvRead(Decoding):
         except OSError as error:
             text = f"{self.name}: cannot read {self.filename!r}: {error.strerror}"
             raise GnomonError(text) from error
+
+
+@op("_imdecode", inputs=("buf",))
+class Decode(HostOp):
+    """The image in the compressed bytes `buf` (n,), cut, as float32 (channels, height, width)."""
+
+    index: int = param(0, low=0, doc="The place in a batch that `mx.nd.imdecode` writes to.")
+    x0: int = param(0, low=0, doc="First column.")
+    y0: int = param(0, low=0, doc="First row.")
+    x1: int = param(0, low=0, doc="The column behind the last; 0 for all.")
+    y1: int = param(0, low=0, doc="The row behind the last; 0 for all.")
+    c: int = param(3, low=1, doc="Channels: 1 is grey, 3 red, green and blue.")
+    size: int = param(0, low=0, doc="How many bytes there are; 0 for all.")
+
+    def shapes(self, s: Shapes) -> None:
+        (count,) = s.rank("buf", 1)
+        if 0 <= count < self.size:
+            raise s.refuse("buf", f"at least size={self.size} bytes", count)
+        cut = self.x1 > 0 and self.y1 > 0
+        sides = (self.y1 - self.y0, self.x1 - self.x0) if cut else (UNKNOWN, UNKNOWN)
+        s["output"] = (self.c, *sides)
+
+    def check(self) -> None:
+        if self.c not in (1, 3):
+            raise ParamError(complaint(self.name, "c", "1 or 3 channels", self.c))
+        if bool(self.x1) != bool(self.y1) or (
+            self.x1 and (self.x0 >= self.x1 or self.y0 >= self.y1)
+        ):
+            expected = "x0 < x1 and y0 < y1, or x1 = y1 = 0"
+            got = (self.x0, self.y0, self.x1, self.y1)
+            raise ParamError(complaint(self.name, "clip_rect", expected, got))
+
+    def types(self, t: Types) -> None:
+        t["buf"], t["output"] = uint8, float32
+
+    def compute(self, buf: Array) -> Array:
+        data = buf[: self.size or len(buf)].tobytes()
+        image = decoded(self.name, data, self.c, rgb=True)
+        rows, columns = image.shape[:2]
+        if self.x1 > columns or self.y1 > rows:
+            expected = f"a part of an image of {columns} x {rows}"
+            got = (self.x0, self.y0, self.x1, self.y1)
+            raise ParamError(complaint(self.name, "clip_rect", expected, got))
+        part = image[self.y0 : self.y1 or rows, self.x0 : self.x1 or columns]
+        return part.transpose(2, 0, 1).astype(np.float32)
+
+    def gradient(self) -> None:
+        return None
+
+    cases = (case(_PIXELS, differentiable=()), case(_PIXELS, x1=1, y1=1, c=1, differentiable=()))
+
+    def reference(self, buf: Array) -> Array:
+        return np.full((self.c, *((1, 1) if self.x1 else (1, 2))), 255.0, np.float32)
 
 
 class Picture(HostOp):

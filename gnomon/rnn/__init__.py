@@ -1,5 +1,7 @@
 """`mx.rnn`: recurrent cells of symbols, sentences in buckets, checkpoints of both."""
 
+from gnomon.io import DataBatch, DataDesc, DataIter
+from gnomon.module.checkpoint import load_checkpoint, save_checkpoint
 from gnomon.rnn.base import BaseRNNCell, RNNParams
 from gnomon.rnn.base import unrolled_by_hand as rnn_unroll
 from gnomon.rnn.cell import GRUCell, LSTMCell, RNNCell
@@ -18,6 +20,9 @@ __all__ = [
     "ConvGRUCell",
     "ConvLSTMCell",
     "ConvRNNCell",
+    "DataBatch",
+    "DataDesc",
+    "DataIter",
     "DropoutCell",
     "FusedRNNCell",
     "GRUCell",
@@ -30,7 +35,9 @@ __all__ = [
     "ZoneoutCell",
     "do_rnn_checkpoint",
     "encode_sentences",
+    "load_checkpoint",
     "load_rnn_checkpoint",
     "rnn_unroll",
+    "save_checkpoint",
     "save_rnn_checkpoint",
 ]

@@ -65,6 +65,16 @@ def box_non_maximum_suppression(data: Symbol, overlap_thresh: float = 0.5, valid
 def count_sketch(data: Symbol, h: Symbol | None = ..., s: Symbol | None = ..., out_dim: int = ..., processing_batch_size: int = 32, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
     r"""Sums of columns of `data` (..., n), each times its sign `s` (1, n), in column `h` (1, n)."""
 from gnomon.symbol import ctc_loss as ctc_loss
+def dgl_adjacency(data: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""1 for each edge of a graph (n, n), as float32."""
+def dgl_csr_neighbor_non_uniform_sample(*graph: Symbol, num_hops: int = 1, num_neighbor: int = 2, max_num_vertices: int = 100, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""As `dgl_csr_neighbor_uniform_sample`, but a neighbour is drawn by its weight."""
+def dgl_csr_neighbor_uniform_sample(*graph: Symbol, num_hops: int = 1, num_neighbor: int = 2, max_num_vertices: int = 100, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""Vertices around seeds, `num_neighbor` of those next to each, for `num_hops` edges."""
+def dgl_graph_compact(*graph: Symbol, return_mapping: bool, graph_sizes: int | Sequence[int], out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""Graphs of samples without the vertices that were not drawn."""
+def dgl_subgraph(*graph: Symbol, return_mapping: bool, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""The edges of a graph (n, n) between vertices, for each array of them, in rising order."""
 def div_sqrt_dim(data: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
     r"""The value divided by the root of the size of the last axis."""
 def edge_id(data: Symbol, u: Symbol | None = ..., v: Symbol | None = ..., out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:

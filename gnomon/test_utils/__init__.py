@@ -8,6 +8,7 @@
 
 from gnomon.context import Context, current_context
 from gnomon.ndarray import array
+from gnomon.runtime import Features
 from gnomon.test_utils.chance import (
     chi_square_check,
     gen_buckets_probs_with_ppf,
@@ -29,9 +30,12 @@ from gnomon.test_utils.checks import (
 )
 from gnomon.test_utils.datasets import (
     download,
+    download_model,
     get_bz2_data,
+    get_cifar10,
     get_mnist,
     get_mnist_iterator,
+    get_mnist_pkl,
     get_mnist_ubyte,
     get_zip_data,
 )
@@ -90,6 +94,7 @@ from gnomon.test_utils.tools import (
     default_context,
     discard_stderr,
     environment,
+    get_im2rec_path,
     has_tvm_ops,
     is_aarch64_run,
     is_cd_run,
@@ -103,6 +108,7 @@ from gnomon.util import get_cuda_compute_capability, getenv, setenv, use_np
 __all__ = [
     "Context",
     "DummyIter",
+    "Features",
     "almost_equal",
     "array",
     "assert_allclose",
@@ -135,17 +141,21 @@ __all__ = [
     "default_rtols",
     "discard_stderr",
     "download",
+    "download_model",
     "effective_dtype",
     "environment",
     "gen_buckets_probs_with_ppf",
     "get_atol",
     "get_bz2_data",
+    "get_cifar10",
     "get_cuda_compute_capability",
     "get_etol",
     "get_identity_mat",
     "get_identity_mat_batch",
+    "get_im2rec_path",
     "get_mnist",
     "get_mnist_iterator",
+    "get_mnist_pkl",
     "get_mnist_ubyte",
     "get_rtol",
     "get_tolerance",

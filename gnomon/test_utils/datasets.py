@@ -118,3 +118,30 @@ def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str)
         packed = Path(download(url, data_origin_name, data_dir))
         with replacing(str(target)) as out:
             out.write(bz2.decompress(packed.read_bytes()))
+
+
+def get_cifar10() -> None:
+    """As `get_mnist_ubyte`, for `data/cifar/train.rec` and `test.rec` below the current folder."""
+    _demand("get_cifar10", Path("data/cifar/train.rec"), Path("data/cifar/test.rec"))
+
+
+def get_mnist_pkl() -> None:
+    """As `get_mnist_ubyte`, for `data/mnist.pkl.gz` below the current folder."""
+    _demand("get_mnist_pkl", Path("data/mnist.pkl.gz"))
+
+
+def download_model(model_name: str, dst_dir: str = "./", meta_info: Any = None) -> tuple[str, int]:
+    """The prefix and the epoch of a model's files in `dst_dir`, which are there already.
+
+    Raises:
+        GnomonError: they are not.
+    """
+    prefix = Path(dst_dir) / model_name
+    _demand("download_model", Path(f"{prefix}-symbol.json"), Path(f"{prefix}-0000.params"))
+    return str(prefix), 0
+
+
+def _demand(where: str, *paths: Path) -> None:
+    missing = [str(p.absolute()) for p in paths if not p.exists()]
+    if missing:
+        raise GnomonError(f"{where}: nothing is loaded from the network: put {missing[0]} there")

@@ -166,3 +166,34 @@ def test_symbols_of_images():
     assert net.list_outputs() == [f"{net.name}_output"]
     out = net.eval(x=picture(4, 4, dtype="uint8"))[0]
     assert out.shape == (3, 2, 2)
+
+
+def test_imdecode_cuts_subtracts_and_fills_batches():
+    cv2 = pytest.importorskip("cv2")
+    pixels = RNG.integers(0, 256, (4, 5, 3)).astype("uint8")
+    data = cv2.imencode(".png", pixels[..., ::-1])[1].tobytes()
+    planes = pixels.transpose(2, 0, 1).astype("f")
+    found = mx.nd.imdecode(data)
+    assert (found.shape, found.dtype) == ((3, 4, 5), np.float32)
+    np.testing.assert_array_equal(found.asnumpy(), planes)
+    part = mx.nd.imdecode(data, (1, 0, 4, 2), mean=mx.nd.full((3, 2, 3), 2))
+    np.testing.assert_array_equal(part.asnumpy(), planes[:, :2, 1:4] - 2)
+    assert mx.nd.imdecode(data, channels=1).shape == (1, 4, 5)
+    batch = mx.nd.zeros((2, 3, 4, 5))
+    assert mx.nd.imdecode(data, out=batch, index=1) is batch
+    np.testing.assert_array_equal(batch.asnumpy(), [0 * planes, planes])
+    node = mx.sym._internal._imdecode(mx.sym.var("buf"), x1=3, y1=2)
+    raw = mx.nd.array(np.frombuffer(data, np.uint8), dtype="uint8")
+    np.testing.assert_array_equal(node.eval(buf=raw)[0].asnumpy(), planes[:, :2, :3])
+    for given, error in (
+        ({"clip_rect": (1, 0, 9, 2)}, GnomonError),
+        ({"clip_rect": (3, 0, 2, 2)}, ParamError),
+        ({"channels": 2}, ParamError),
+        ({"mean": mx.nd.ones((3, 2, 2))}, ShapeError),
+        ({"out": mx.nd.ones((3, 2, 2))}, ShapeError),
+        ({"out": batch, "index": 3}, IndexError),
+    ):
+        with pytest.raises(error):
+            mx.nd.imdecode(data, **given).wait_to_read()
+    with pytest.raises(GnomonError, match="expected an image"):
+        mx.nd.imdecode(b"nothing")

@@ -1,5 +1,8 @@
 """Blocks: parts of networks that hold parameters and compute."""
 
+from json import loads as load_json
+
+from gnomon.base import MXNetError
 from gnomon.gluon.block.base import Block
 from gnomon.gluon.block.hooks import HookHandle
 from gnomon.gluon.block.hybrid import HybridBlock
@@ -11,7 +14,9 @@ __all__ = [
     "DeferredInitializationError",
     "HookHandle",
     "HybridBlock",
+    "MXNetError",
     "Parameter",
     "ParameterDict",
     "SymbolBlock",
+    "load_json",
 ]

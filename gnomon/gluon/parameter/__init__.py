@@ -1,5 +1,6 @@
 """Parameters of networks: arrays that are trained, and dictionaries of them."""
 
+from gnomon.base import MXNetError
 from gnomon.gluon.parameter.constant import Constant
 from gnomon.gluon.parameter.dictionary import ParameterDict
 from gnomon.gluon.parameter.parameter import DeferredInitializationError, Parameter
@@ -8,6 +9,7 @@ from gnomon.gluon.parameter.shapes import shape_is_known
 __all__ = [
     "Constant",
     "DeferredInitializationError",
+    "MXNetError",
     "Parameter",
     "ParameterDict",
     "shape_is_known",

@@ -1,6 +1,6 @@
 """Arrays in sparse storage, and operators that know it: `mx.nd.sparse`."""
 
-from gnomon.ndarray.api.functions import attributes
+from gnomon.ndarray.api.functions import attributes, find
 from gnomon.ndarray.sparse.arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray
 from gnomon.ndarray.sparse.creation import (
     add,
@@ -15,6 +15,8 @@ from gnomon.ndarray.sparse.creation import (
     zeros,
 )
 
+gs_retain = find("sparse", "retain")
+
 __all__ = [
     "BaseSparseNDArray",
     "CSRNDArray",
@@ -25,6 +27,7 @@ __all__ = [
     "csr_matrix",
     "divide",
     "empty",
+    "gs_retain",
     "multiply",
     "row_sparse_array",
     "subtract",

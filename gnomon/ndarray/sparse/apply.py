@@ -58,9 +58,9 @@ def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Any) -> 
     if found is None:
         outputs = _on_all(op, inputs, given, ctx)
     else:
-        outputs = [found]
+        outputs = found if isinstance(found, list) else [found]
         if mode.recording and any(x._tape is not None for x in inputs):
-            _enter(op, inputs, found)
+            _enter(op, inputs, outputs)
     for x, value in zip(given or (), outputs, strict=False):
         if x is not value:
             _put(op, x, value)
@@ -145,14 +145,14 @@ def cast(data: Any, stype: str) -> Any:
     return found
 
 
-def _enter(op: Any, inputs: Sequence[Any], output: Any) -> None:
+def _enter(op: Any, inputs: Sequence[Any], outputs: Outputs) -> None:
     """Record what a rule computed."""
     first = inputs[0]
     is_product = op.name == "dot" and not op.transpose_b
     if is_product and stored(first) == "csr" and first._tape is None:
-        _enter_product(op, *inputs, output)
+        _enter_product(op, *inputs, *outputs)
     else:
-        record(op, inputs, [output], mode.training)
+        record(op, inputs, outputs, mode.training)
 
 
 def _enter_product(op: Any, matrix: Any, weight: Any, output: Any) -> None:

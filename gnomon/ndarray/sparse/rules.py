@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.graph.storage import ZERO_SOMETIMES, ZERO_TO_ZERO
+from gnomon.graph.storage import GRAPHS, ZERO_SOMETIMES, ZERO_TO_ZERO
 from gnomon.ndarray.api.methods import cast
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
@@ -29,6 +29,9 @@ from gnomon.ndarray.sparse.arrays import (
     wide,
 )
 from gnomon.ops import registry
+from gnomon.ops.graph_sampling import Csr
+from gnomon.ops.host import generator
+from gnomon.resource import generator as random_numbers
 
 Rule = Callable[[Any, Sequence[Any]], Any]
 
@@ -134,9 +137,39 @@ def edges(op: Any, inputs: Sequence[Any]) -> Any:
     wanted = u * x.shape[1] + v
     at = np.searchsorted(places, wanted, sorter=order)
     at = np.concatenate([order, [-1]])[np.minimum(at, len(order))]
-    values = np.append(x._parts.data.asnumpy(), -1)
+    values = x._parts.data.asnumpy()
+    values = np.append(values, values.dtype.type(-1))
     there = np.append(places, -1)[at] == wanted
     return on_device(np.where(there, values[at], -1).astype(values.dtype), x)
+
+
+@rule(*GRAPHS)
+def sampled(op: Any, inputs: Sequence[Any]) -> Any:
+    """Parts of graphs, in the storage of the graphs."""
+    count = op.graphs()
+    if any((stored(x) == "csr") != (k < count) for k, x in enumerate(inputs)):
+        return None
+    _check(op, inputs)
+    place = inputs[0].context
+    graphs = [
+        Csr(x._parts.data.asnumpy(), x._index(), x._index(1), x.shape) for x in inputs[:count]
+    ]
+    context = {"random": generator(random_numbers(place))} if op.is_random else {}
+    found = op.parts(*graphs, *(x.asnumpy() for x in inputs[count:]), **context)
+    types = op.infer_type([x._dtype for x in inputs])[1]
+    arrays = []
+    for x, dtype in zip(found, types, strict=True):
+        values = x.values if isinstance(x, Csr) else x
+        data = Array._around(np.ascontiguousarray(values, dtype.numpy), place)
+        csr = (x.columns, x.starts) if isinstance(x, Csr) else None
+        arrays.append(data if csr is None else make(CSRNDArray, x.shape, data, csr))
+    return arrays if len(arrays) > 1 else arrays[0]
+
+
+def _check(op: Any, inputs: Sequence[Any]) -> None:
+    """Raises ShapeError, DTypeError where the operator does not take such inputs."""
+    op.infer_shape([x.shape for x in inputs], zero_unknown=False)
+    op.infer_type([x._dtype for x in inputs])
 
 
 @rule("norm")
