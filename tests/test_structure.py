@@ -44,7 +44,7 @@ RANKS = {
 ROOMS = {
     "runtime": "once ffi cpu_caches compiler devices execution kernels libraries statements "
     "features",
-    "ndarray": "core lazy api derivative backward ndarray create decayed sparse files "
+    "ndarray": "core lazy api derivative backward ndarray create decode decayed sparse files "
     "_internal image linalg op random contrib",
 }
 

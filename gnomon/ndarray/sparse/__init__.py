@@ -1,6 +1,6 @@
 """Arrays in sparse storage, and operators that know it: `mx.nd.sparse`."""
 
-from gnomon.ndarray.api.functions import attributes, find
+from gnomon.ndarray.api.functions import attributes
 from gnomon.ndarray.sparse.arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray
 from gnomon.ndarray.sparse.creation import (
     add,
@@ -9,13 +9,12 @@ from gnomon.ndarray.sparse.creation import (
     csr_matrix,
     divide,
     empty,
+    gs_retain,
     multiply,
     row_sparse_array,
     subtract,
     zeros,
 )
-
-gs_retain = find("sparse", "retain")
 
 __all__ = [
     "BaseSparseNDArray",

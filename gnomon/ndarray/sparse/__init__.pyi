@@ -13,7 +13,7 @@ from gnomon.ndarray.sparse.creation import cast_storage as cast_storage
 from gnomon.ndarray.sparse.creation import csr_matrix as csr_matrix
 from gnomon.ndarray.api.elementwise import divide as divide
 from gnomon.ndarray.sparse.creation import empty as empty
-gs_retain: Any
+from gnomon.ndarray.sparse.creation import gs_retain as gs_retain
 from gnomon.ndarray.api.elementwise import multiply as multiply
 from gnomon.ndarray.sparse.creation import row_sparse_array as row_sparse_array
 from gnomon.ndarray.api.elementwise import subtract as subtract

@@ -12,7 +12,7 @@ from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.context import Context, current_context
 from gnomon.ndarray import create
 from gnomon.ndarray.api import elementwise, serialize
-from gnomon.ndarray.api.functions import context_of
+from gnomon.ndarray.api.functions import context_of, find
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.sparse.apply import cast
@@ -246,3 +246,8 @@ add = elementwise.add
 subtract = elementwise.subtract
 multiply = elementwise.multiply
 divide = elementwise.divide
+
+
+def gs_retain(data: Any, indices: Any, out: Any = None, name: str | None = None) -> Any:
+    """The rows of `data` that `indices` name, as `retain` gives them."""
+    return find("sparse", "retain")(data, indices, out=out, name=name)
