@@ -170,7 +170,6 @@ class Determinant(Numbers):
 
     def compute(self, A: Array) -> Array:
         sign, logarithm = lapack.slogdet(A)
-        sign = np.where(np.isnan(logarithm), A.dtype.type(0), sign)  # as MXNet
         return np.reshape(sign * np.exp(logarithm), A.shape[:-2] or FLAT)
 
     def reference(self, A: Array) -> Array:
@@ -195,6 +194,7 @@ class SignAndLogarithmOfDeterminant(Numbers):
 
     def compute(self, A: Array) -> tuple[Array, Array]:
         sign, logarithm = lapack.slogdet(A)
+        sign = np.where(np.isnan(logarithm), A.dtype.type(0), sign)  # as MXNet
         shape = A.shape[:-2] or FLAT
         return np.reshape(sign, shape), np.reshape(logarithm, shape)
 
