@@ -57,7 +57,7 @@ EXCEPTIONS: dict[tuple[str, str, str], str] = {
         "not yet a native function": "runtime/execution/parallel_chains "
         "runtime/execution/program runtime/execution/thread_code runtime/execution/stream_code "
         "runtime/execution/stream_threads runtime/libraries/blas_code "
-        "runtime/libraries/dnn/stage runtime/libraries/tile_code",
+        "runtime/libraries/dnn/phases runtime/libraries/tile_code",
         "waits without Python's lock, which native functions hold": "kvstore/wait_code",
         "the engine's own, which another engine replaces": "engine/entry_code engine/operator_code "
         "engine/push_code engine/strike_code engine/surely engine/work_code",

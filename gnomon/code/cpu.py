@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from gnomon import dtype as dt
-from gnomon.code.coarse import Quotients
 from gnomon.code.emit import Value
+from gnomon.code.index_ranges import IndexRange, ranges, roots
+from gnomon.code.repeated_lanes import Quotients
 from gnomon.code.segment import Segments, statements
 from gnomon.code.square import SquareWriter, across
 from gnomon.code.target import Target
 from gnomon.code.values import STREAM, Arguments
-from gnomon.code.window import Window, roots, windows
 from gnomon.expr.term import Term, mask_of
 from gnomon.plan.ir import Kernel, Own, Phase, Put
 from gnomon.plan.schedule import row_offset, stride
@@ -115,7 +115,7 @@ class PhaseWriter(SquareWriter):
         self, kernel: Kernel, phase: Phase, number: int, arguments: Arguments, target: Target
     ) -> None:
         quotients = Quotients(kernel.arena, phase)
-        found = windows(phase, kernel.arena) if aligned(phase) else []
+        found = ranges(phase, kernel.arena) if aligned(phase) else []
         decided = {t.id for t in postorder([w.cond for w in found])}
         short = target.lanes(phase, quotients.terms, decided)
         self.segments: Segments | None = None
@@ -133,10 +133,10 @@ class PhaseWriter(SquareWriter):
             self.quotients = quotients
         self.aligned = self.segments is None and self.quotients is None and aligned(phase)
         if self.aligned:
-            self.windows = found
-        self.across = [] if self.windows or quotients.terms else across(phase)
-        self.arithmetic = arithmetic(phase, self.windows)
-        if phase.vector and not self.windows:  # whose rows have ends that go through the caches
+            self.ranges = found
+        self.across = [] if self.ranges or quotients.terms else across(phase)
+        self.arithmetic = arithmetic(phase, self.ranges)
+        if phase.vector and not self.ranges:  # whose rows have ends that go through the caches
             self.streamed = target.streamed(phase, short * unroll)
         self.large: Value | None = None
         self.registers: list[Register] = []
@@ -178,7 +178,7 @@ class PhaseWriter(SquareWriter):
                 self.e.target.streamed_from(self.phase) // self.streamed.dest.dtype.size
             )
             self.large = self.e.primitive("lt", [most, elements], dt.bool_)
-        if self.phase.rows or self.windows:
+        if self.phase.rows or self.ranges:
             self.runs(inner, share, list(zip(counted, extents, strict=True)))
         else:  # blocks are in a row: one long one
             start, stop = (self.int("mul", number, block) for number in share)
@@ -318,7 +318,7 @@ class PhaseWriter(SquareWriter):
         e, lanes = self.e, self.short
         found: list[Register] = []
         before = mask_of(self.phase.rows[:-1])
-        steady = [w for w in self.windows if not w.low.free & ~before]
+        steady = [w for w in self.ranges if not w.low.free & ~before]
         lows = {w.cond.id: self.near_end(w.low, e.index(0)) for w in steady}
         for k in range(ALIGNED):
             first = e.index(k * lanes)
@@ -414,11 +414,11 @@ class PhaseWriter(SquareWriter):
         return self.e.primitive("and", [several, self.large], dt.bool_)
 
     def whole(self, put: Put, inner: int, row: Range, large: Value | None) -> Range:
-        """From where to where `row` is stored in whole vectors, inside of all windows.
+        """From where to where `row` is stored in whole vectors, inside of all ranges.
 
         A long row begins them where a store is aligned as wide as registers are, and so does what
         is stored past the caches, which must be: the masked vector before is one more than there
-        would be. A short row with windows goes masked from end to end.
+        would be. A short row with ranges goes masked from end to end.
         """
         e, (start, stop) = self.e, row
         long = e.primitive(
@@ -427,7 +427,7 @@ class PhaseWriter(SquareWriter):
         if large is not None:
             long = e.primitive("or", [long, large], dt.bool_)
         begin, middle = e.alloca(dt.int64, stem="begin"), e.alloca(dt.int64, stem="middle")
-        end = start if self.windows else self.after_whole(start, stop, self.long)
+        end = start if self.ranges else self.after_whole(start, stop, self.long)
         for place, value in ((begin, start), (middle, end)):
             e.line(f"store {value}, ptr {place}")
         self.look_out(start)
@@ -435,9 +435,9 @@ class PhaseWriter(SquareWriter):
             first = self.smaller(
                 self.int("add", start, self.before_boundary(put, inner, start)), stop
             )
-            if self.windows:
-                first, stop = self.inside_windows(first, stop)
-            last = self.after_whole(first, stop, self.short if self.windows else self.long)
+            if self.ranges:
+                first, stop = self.inside_ranges(first, stop)
+            last = self.after_whole(first, stop, self.short if self.ranges else self.long)
             for place, value in ((begin, first), (middle, last)):
                 e.line(f"store {value}, ptr {place}")
         return self.counter(begin), self.counter(middle)
@@ -463,7 +463,7 @@ class PhaseWriter(SquareWriter):
 
 
 class Register(NamedTuple):
-    """Which lanes of a row a register has, as bits, and how far ahead of windows they are."""
+    """Which lanes of a row a register has, as bits, and how far ahead of ranges they are."""
 
     bits: str
     ahead: dict[int, Value]
@@ -482,7 +482,7 @@ def aligned(phase: Phase) -> bool:
     return isinstance(put, Put) and stride(put.offset, phase.inner) == 1
 
 
-def arithmetic(phase: Phase, found: Sequence[Window]) -> list[Term]:
+def arithmetic(phase: Phase, found: Sequence[IndexRange]) -> list[Term]:
     """The index arithmetic of a phase's inner loop, arguments first, that cannot fail.
 
     A division by a size may stand where that is 0 and the loop is empty.

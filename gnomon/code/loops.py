@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from gnomon import dtype as dt
 from gnomon.code.divide import Divider
 from gnomon.code.emit import Value, type_of
+from gnomon.code.index_ranges import IndexRange
 from gnomon.code.target import Target
 from gnomon.code.values import Arguments
-from gnomon.code.window import Window
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Arena, Term
 from gnomon.plan.ir import LONGEST, Body, Fold, Let, Put
@@ -35,10 +35,10 @@ class LoopWriter(Divider):
         super().__init__(arena, arguments, target)
         self.short, self.long = lanes
         self.masks = masks
-        self.windows: Sequence[Window] = ()
+        self.ranges: Sequence[IndexRange] = ()
         self.edges: dict[int, tuple[Value, tuple[Value, Value]]] = {}
-        self.ahead: dict[int, Value] = {}  # by window, of the present lanes where it is known
-        self.sure = False  # whether all windows hold
+        self.ahead: dict[int, Value] = {}  # by range, of the present lanes where it is known
+        self.sure = False  # whether all ranges hold
         self.carries: dict[int, str] = {}  # by scan, where what it came to so far lies
 
     @contextmanager
@@ -46,17 +46,17 @@ class LoopWriter(Divider):
         self, var: int, base: Value, lanes: int, mask: Value | None, even: bool = False
     ) -> Iterator[None]:
         with super().over(var, base, lanes, mask, even):
-            for window in self.windows:
-                self.scopes[-1][window.cond.id] = self.holds(window, base)
+            for span in self.ranges:
+                self.scopes[-1][span.cond.id] = self.holds(span, base)
             yield
 
-    def holds(self, window: Window, base: Value) -> Value:
-        """In which lanes a window holds."""
+    def holds(self, span: IndexRange, base: Value) -> Value:
+        """In which lanes a range holds."""
         e = self.e
         if self.sure:
             return e.constant(True, dt.bool_)
-        start, ends = self.edges[window.cond.id]
-        ahead = self.ahead.get(window.cond.id)
+        start, ends = self.edges[span.cond.id]
+        ahead = self.ahead.get(span.cond.id)
         if ahead is None:
             ahead = self.numbers(self.int("sub", base, start), ends[0], self.lanes)
         return e.primitive("lt", [ahead, ends[1]], dt.bool_)
@@ -68,20 +68,20 @@ class LoopWriter(Divider):
         return e.primitive("add", [e.lane_numbers(lanes, dt.uint32), first], dt.uint32)
 
     def look_out(self, start: Value) -> None:
-        """Note where the windows of a row are, seen from `start`.
+        """Note where the ranges of a row are, seen from `start`.
 
-        An index is inside where its distance from the window's begin, which is huge where it is
-        negative, is less than the window is wide.
+        An index is inside where its distance from the range's begin, which is huge where it is
+        negative, is less than the range is wide.
         """
         e, zero = self.e, self.e.index(0)
-        for window in self.windows:
-            low, high = (self.near_end(end, start) for end in (window.low, window.high))
+        for span in self.ranges:
+            low, high = (self.near_end(end, start) for end in (span.low, span.high))
             wide = e.primitive("max", [self.int("sub", high, low), zero], dt.int64)
             ends = e.convert(low, dt.uint32), e.convert(wide, dt.uint32)
-            self.edges[window.cond.id] = start, ends
+            self.edges[span.cond.id] = start, ends
 
     def near_end(self, end: Term, start: Value) -> Value:
-        """How far an end of a window is from `start`: not further than a block is long."""
+        """How far an end of a range is from `start`: not further than a block is long."""
         ahead = self.int("sub", self.value(end, True), start)
         some = self.e.primitive("max", [ahead, self.e.index(0)], dt.int64)
         return self.smaller(some, self.e.index(LONGEST))
@@ -135,7 +135,7 @@ class LoopWriter(Divider):
     ) -> None:
         """The loops of `aligned_loop` without masks."""
         e, lanes, rest = self.e, self.long, high
-        if self.windows and lanes != self.short:
+        if self.ranges and lanes != self.short:
             whole = self.int("and", self.int("sub", high, low), e.index(-lanes))
             high = self.int("add", low, whole)
         if large is not None:
@@ -150,16 +150,16 @@ class LoopWriter(Divider):
             with e.for_range(high, rest, self.short) as i, self.over(var, i, self.short, None):
                 body()
 
-    def inside_windows(self, begin: Value, stop: Value) -> tuple[Value, Value]:
-        """From where to where all windows hold: from `begin` on by whole registers, to `stop`.
+    def inside_ranges(self, begin: Value, stop: Value) -> tuple[Value, Value]:
+        """From where to where all ranges hold: from `begin` on by whole registers, to `stop`.
 
         Both are `begin` where nothing is left of them.
         """
         e, end = self.e, stop
         low = begin
-        for window in self.windows:
-            low = e.primitive("max", [low, self.value(window.low, True)], dt.int64)
-            end = self.smaller(end, self.value(window.high, True))
+        for span in self.ranges:
+            low = e.primitive("max", [low, self.value(span.low, True)], dt.int64)
+            end = self.smaller(end, self.value(span.high, True))
         away = self.int("add", self.int("sub", low, begin), e.index(self.short - 1))
         first = self.int("add", begin, self.int("and", away, e.index(-self.short)))
         some = e.primitive("lt", [first, end], dt.bool_)

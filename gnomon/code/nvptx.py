@@ -6,8 +6,8 @@ order of `Kernel.args`; where those are more than an entry may have, their addre
 memory. Blocks have `x` threads times `y`:
 
     threads   one thread takes an element of rows x inner, then that a whole grid further
-    rows      the x threads of a team take a row: its folds together, its elements by turns
-    elements  the x threads of a team take an element: its folds together, the first one stores
+    rows      the x threads of a group take a row: its folds together, its elements by turns
+    elements  the x threads of a group take an element: its folds together, the first one stores
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gnomon import dtype as dt
 from gnomon.code.emit import Value
 from gnomon.code.segment import Segments, statements
 from gnomon.code.target import Target
-from gnomon.code.team import BLOCK, WARP, TeamWriter
+from gnomon.code.thread_block import BLOCK, WARP, ThreadBlockWriter
 from gnomon.code.values import Arguments
 from gnomon.expr.term import Term
 from gnomon.plan.ir import Fold, Kernel, Phase, Put
@@ -30,16 +30,16 @@ from gnomon.plan.show import size, slot
 from gnomon.plan.terms import host_value
 
 Kind = Literal["threads", "rows", "elements"]
-LONG = 1024  # elements that a team of a whole block is for
+LONG = 1024  # elements that a group of a whole block is for
 SLOTS = 4095  # that an entry may have by value: 32764 bytes
 RESIDENT = 32  # blocks for each processor of the GPU: more only take their turn
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a phase is launched: its entry, how many items of work there are, for threads or teams.
+    """How a phase is launched: its entry, how many items of work there are, for threads or groups.
 
-    `length` is how many elements a team goes through for an item; None: many.
+    `length` is how many elements a group goes through for an item; None: many.
     """
 
     entry: str
@@ -102,13 +102,13 @@ def notes(kernel: Kernel, module: Module) -> str:
     lines = [f"// slots {how}: {' '.join(map(slot, kernel.args))}"]
     for launch in module.launches:
         items = size(kernel, launch.items)
-        who = "a thread" if launch.kind == "threads" else "a team of threads"
+        who = "a thread" if launch.kind == "threads" else "a group of threads"
         what = "row" if launch.kind == "rows" else "element"
         lines.append(f"// {launch.entry}: {who} for each {what}, of which there are {items}")
     return "\n".join(lines) + "\n"
 
 
-class PhaseWriter(TeamWriter):
+class PhaseWriter(ThreadBlockWriter):
     """One phase as an entry; every value is one lane, a thread's own."""
 
     def __init__(
@@ -129,7 +129,7 @@ class PhaseWriter(TeamWriter):
         self.segments: Segments | None = None
         if self.kind == "threads" and statements(phase.body) > target.segment:
             self.segments = Segments(kernel.arena, arguments, phase, number, target.segment)
-        self.leader: Value | None = None  # where the first of a team alone stores
+        self.leader: Value | None = None  # where the first of a group alone stores
 
     def launch(self) -> Launch:
         """How to launch the entry."""
@@ -145,7 +145,7 @@ class PhaseWriter(TeamWriter):
         return rows if by_rows or inner is None else (*rows, inner)
 
     def length(self) -> Term | None:
-        """The longest fold that a team shares, where sizes alone tell."""
+        """The longest fold that a group shares, where sizes alone tell."""
         if self.kind == "threads":
             return None
         longest = self.arena.const(1)
@@ -159,7 +159,7 @@ class PhaseWriter(TeamWriter):
         return longest
 
     def argument(self, key: Hashable) -> Value:
-        """A kernel argument; the number of the team that goes through a row."""
+        """A kernel argument; the number of the group that goes through a row."""
         if key != TASK:
             return super().argument(key)
         size = self.register("ntid.y")
@@ -186,7 +186,7 @@ class PhaseWriter(TeamWriter):
 
     @contextmanager
     def items(self) -> Iterator[None]:
-        """The items of a thread or a team, a grid apart; the variables are known inside."""
+        """The items of a thread or a group, a grid apart; the variables are known inside."""
         e, variables = self.e, self.spread_variables()
         axis = "x" if self.kind == "threads" else "y"
         within, size = self.register(f"tid.{axis}"), self.register(f"ntid.{axis}")
@@ -219,9 +219,9 @@ class PhaseWriter(TeamWriter):
             self.body(phase.body)
             return
         self.begin_scans(phase.body)
-        team = self.kind == "rows" and not phase.ordered  # else it goes through the row together
-        first = self.register("tid.x") if team else self.e.index(0)
-        step = self.register("ntid.x") if team else self.e.index(1)
+        group = self.kind == "rows" and not phase.ordered  # else it goes through the row together
+        first = self.register("tid.x") if group else self.e.index(0)
+        step = self.register("ntid.x") if group else self.e.index(1)
         with self.e.for_range(first, self.extent(inner), step) as i, self.scope():
             self.base[inner] = i
             self.body(phase.body)

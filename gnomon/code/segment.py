@@ -10,8 +10,8 @@ from collections.abc import Hashable, Iterator
 
 from gnomon import dtype as dt
 from gnomon.code.emit import Value, type_of
-from gnomon.code.folds import FoldWriter
 from gnomon.code.loops import LoopWriter
+from gnomon.code.reductions import ReductionWriter
 from gnomon.code.values import Arguments
 from gnomon.expr.term import Arena, Term
 from gnomon.plan.ir import Body, Fold, Let, Phase, Put, Stmt
@@ -153,7 +153,7 @@ class Kept:
             return writer.e.do(f"load {type_of(dtype, lanes)}, ptr {place}", dtype, lanes)
 
 
-class SegmentWriter(FoldWriter):
+class SegmentWriter(ReductionWriter):
     """Writes a segment; what it does not find comes from the shared memory."""
 
     def __init__(self, arena: Arena, arguments: Arguments, caller: LoopWriter, kept: Kept) -> None:

@@ -12,9 +12,9 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from gnomon import dtype as dt
+from gnomon.code.column_reduction import ColumnReductionWriter
 from gnomon.code.emit import Value
 from gnomon.code.segment import statements
-from gnomon.code.sweep import SweepWriter
 from gnomon.expr.term import Term, mask_of
 from gnomon.plan.ir import Fold, Let, Phase
 from gnomon.plan.schedule import stride
@@ -39,7 +39,7 @@ def across(phase: Phase) -> list[Term]:
     return found if plain else []
 
 
-class SquareWriter(SweepWriter):
+class SquareWriter(ColumnReductionWriter):
     """Writes phases that go down columns of blocks; `across` is what squares turn."""
 
     phase: Phase

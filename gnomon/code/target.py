@@ -33,15 +33,17 @@ class Target:
     stream: int = 0  # bytes of a result from which stores go past the caches; 0: never
     segment: int = 1000  # statements that one function may have: compilers are not linear
 
-    def lanes(self, phase: Phase, coarse: Collection[int] = (), known: Collection[int] = ()) -> int:
+    def lanes(
+        self, phase: Phase, repeated: Collection[int] = (), known: Collection[int] = ()
+    ) -> int:
         """How many elements of the widest dtype of a phase a register holds.
 
-        The Terms `coarse`, by id, have half as many lanes as others, or fewer; those `known` are
+        The Terms `repeated`, by id, have half as many lanes as others, or fewer; those `known` are
         not computed for lanes.
         """
         bodies = (phase.entry, phase.row, phase.body)
         terms = [t for body in bodies for t in postorder(_roots(body))]
-        return max(self.vector_bytes // max(_sizes(terms, coarse, known), default=4), 2)
+        return max(self.vector_bytes // max(_sizes(terms, repeated, known), default=4), 2)
 
     def unroll(self, phase: Phase) -> int:
         """Registers that a value takes: several where little is to be done, for more in flight."""
@@ -199,14 +201,14 @@ def _terms(body: Body) -> list[Term]:
 
 
 def _sizes(
-    terms: Iterable[Term], coarse: Collection[int] = (), known: Collection[int] = ()
+    terms: Iterable[Term], repeated: Collection[int] = (), known: Collection[int] = ()
 ) -> list[int]:
     """The sizes of the values that are computed in lanes."""
     sizes = []
     for term in terms:
         if term.op not in ("var", "arg", "const") and term.dtype.kind != "b":
             data = term.op == "read" or not _index(term.dtype.name)
-            size = max(1, term.dtype.size // 2) if term.id in coarse else term.dtype.size
+            size = max(1, term.dtype.size // 2) if term.id in repeated else term.dtype.size
             sizes.extend([size] if data else [])
         elif term.args and _index(term.args[0].dtype.name) and term.id not in known:
             sizes.append(COMPARED)

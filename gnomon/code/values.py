@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from gnomon import dtype as dt
 from gnomon.base import GnomonError
 from gnomon.code import math
-from gnomon.code.coarse import Quotients
 from gnomon.code.emit import (
     RULES,
     Emitter,
@@ -23,6 +22,7 @@ from gnomon.code.emit import (
     overload,
     type_of,
 )
+from gnomon.code.repeated_lanes import Quotients
 from gnomon.code.scale import scaled, scales
 from gnomon.code.target import Target
 from gnomon.dtype import DType
@@ -113,7 +113,7 @@ class Values(ABC):
             if self.known(term, base) is not None:
                 stack.pop()
                 continue
-            needed = () if not base and self.coarse(term) else self.needs(term)
+            needed = () if not base and self.is_repeated(term) else self.needs(term)
             waiting = [a for a in needed if self.known(a, base) is None]
             if waiting:
                 stack.extend(reversed(waiting))
@@ -145,7 +145,7 @@ class Values(ABC):
 
     def compute(self, term: Term, base: bool) -> Value:
         op, e = term.op, self.e
-        if not base and self.coarse(term):
+        if not base and self.is_repeated(term):
             return self.repeated(term)
         if op == "const":
             return e.constant(term.payload, term.dtype)
@@ -189,7 +189,7 @@ class Values(ABC):
         """The value of a Term that is one primitive."""
         return self.e.primitive(term.op, args, term.dtype)
 
-    def coarse(self, term: Term) -> bool:
+    def is_repeated(self, term: Term) -> bool:
         """Whether neighbouring lanes share the value of a Term here."""
         if not self.even or self.quotients is None:
             return False
@@ -197,7 +197,7 @@ class Values(ABC):
         return found is not None and self.lanes >= 2 * found.divisor
 
     def repeated(self, term: Term) -> Value:
-        """A coarse Term: computed with fewer lanes, each of which is repeated."""
+        """A Term of repeated lanes: computed with fewer lanes, each of which is repeated."""
         assert self.quotients is not None
         assert self.vec is not None
         new, divisor = self.quotients.terms[term.id]

@@ -17,11 +17,11 @@ from gnomon.base import GnomonError, ParamError, ShapeError, complaint, nearest
 from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.engine import Var
-from gnomon.executor import arrays, inputs, measured, monitor, page, report
+from gnomon.executor import arrays, html_report, inputs, monitor, profile, report
 from gnomon.executor.arena import Arena
 from gnomon.executor.layout import Mode, Network
-from gnomon.executor.round import Feed, Follower, Pushed, check_feeds
 from gnomon.executor.run import Run
+from gnomon.executor.train_step import Feed, Follower, Pushed, check_feeds
 from gnomon.expr.node import Buffer, set_address
 from gnomon.files import replacing
 from gnomon.graph import infer, verify
@@ -382,8 +382,10 @@ class Executor:
         run = self._run(self._mode(train))
         name = "forward and backward" if run.mode.differentiate else "forward"
         self._bring()
-        rows = measured.measured(run, name)
-        text = page.page(str(self._symbol.name or "network"), run.layout, rows, measured.limits())
+        rows = profile.profile_tasks(run, name)
+        text = html_report.html_report(
+            str(self._symbol.name or "network"), run.layout, rows, profile.limits()
+        )
         try:
             with replacing(os.fspath(path)) as stream:
                 stream.write(text.encode())

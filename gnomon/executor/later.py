@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from gnomon import engine
 from gnomon.context import Context
-from gnomon.executor.round import BRIEF, Follower, Joined, Pushed, Round, joined
+from gnomon.executor.train_step import BRIEF, Follower, Joined, Pushed, TrainStep, joined
 
 KEPT = 8  # updates, of as many sets of arrays
 
@@ -46,6 +46,6 @@ class Updates:
             whole = joined([update.step], update.reads, update.writes, "update")
             self._alone[update] = whole
         current, program = engine.get(), whole.program
-        made = Round(program, [(update, numbers)], (), (), update)
+        made = TrainStep(program, [(update, numbers)], (), (), update)
         push = current.push_brief if program.work <= BRIEF else current.push_inline
         push(made, self.ctx, whole.const, whole.mutate, name=program.name)

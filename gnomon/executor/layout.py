@@ -19,12 +19,11 @@ from gnomon.dtype import DType, float32
 from gnomon.executor.draws import Draws
 from gnomon.expr.node import Buffer, Expr
 from gnomon.graph import memory
-from gnomon.graph.dead import alive
-from gnomon.graph.effort import Effort, effort
+from gnomon.graph.cost_model import Cost, cost
+from gnomon.graph.dce import alive
 from gnomon.graph.form import Form
 from gnomon.graph.fuse import fuse
 from gnomon.graph.gradient import Backward, backward
-from gnomon.graph.laid import Kept, Laid, Purpose
 from gnomon.graph.node import Entry, Graph, Node, states_of
 from gnomon.graph.passes import rewritten
 from gnomon.graph.place import contexts
@@ -44,6 +43,7 @@ from gnomon.graph.task import (
     used_entries,
     whole,
 )
+from gnomon.graph.typed_graph import Kept, Purpose, TypedGraph
 from gnomon.ops.create import full
 from gnomon.plan.cut import reach
 from gnomon.runtime.execution import threads
@@ -178,8 +178,8 @@ def _rewritten(net: Network, mode: Mode) -> Network:
     if not mode.fuse:
         return net
     purpose = Purpose(mode.train, mode.differentiate)
-    laid = rewritten(Laid(net.graph, net.shapes, net.types), purpose)
-    return replace(net, graph=laid.graph, shapes=laid.shapes, types=laid.types)
+    typed = rewritten(TypedGraph(net.graph, net.shapes, net.types), purpose)
+    return replace(net, graph=typed.graph, shapes=typed.shapes, types=typed.types)
 
 
 def _differentiated(net: Network, mode: Mode) -> Backward:
@@ -374,10 +374,10 @@ def _regions(layout: Layout, arguments: Iterable[Entry]) -> list[Region]:
         return []
     count = threads.num_threads()
 
-    def estimate(task: Task) -> Effort | None:
+    def estimate(task: Task) -> Cost | None:
         form = task.form
         assert form is not None
-        return layout.buffers.once((effort, form), lambda: effort(form, count))
+        return layout.buffers.once((cost, form), lambda: cost(form, count))
 
     found = [
         Region(r.begin + start, r.end + start, tuple(tuple(k + start for k in c) for c in r.chains))

@@ -15,7 +15,7 @@ from gnomon.executor.executor import Bound, Executor
 from gnomon.executor.inputs import Input
 from gnomon.executor.later import latest
 from gnomon.executor.layout import Mode
-from gnomon.executor.round import Feed
+from gnomon.executor.train_step import Feed
 
 
 class Passes(Executor):

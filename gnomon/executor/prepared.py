@@ -29,7 +29,7 @@ class Prepared:
         return var in self._members
 
     def put(self, nothing: object) -> None:
-        """As `refresh`, for a round."""
+        """As `refresh`, for a train step."""
         self.refresh()
 
     def pairs(self, nothing: object) -> list[Pair] | None:

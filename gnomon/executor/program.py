@@ -17,9 +17,9 @@ from typing import Any
 from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.executor.arena import Arena
+from gnomon.executor.dependencies import Memory, Part, waits
 from gnomon.executor.layout import Delivery, Layout, size_of
 from gnomon.executor.opaque import DataTask
-from gnomon.executor.order import Memory, Part, waits
 from gnomon.expr.node import Buffer, cast, set_address
 from gnomon.graph.node import Entry
 from gnomon.graph.task import Task
@@ -28,7 +28,7 @@ from gnomon.runtime.compiler.progress import PROGRESS
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution.parallel_chains import parallel_chains
 from gnomon.runtime.execution.program import Program, Step
-from gnomon.runtime.kernels.again import Again
+from gnomon.runtime.kernels.rebind import Rebinder
 from gnomon.runtime.kernels.template import blocks_of
 from gnomon.runtime.statements.prepare import prepare
 
@@ -79,7 +79,7 @@ class Builder:
         self.layout, self.arena = layout, arena
         self._states: dict[object, object] = {}  # what operators on data hand on to backward
         self._steps: dict[Task, list[Step]] = {}
-        self._again = Again()
+        self._rebinder = Rebinder()
 
     def build(self, part: slice, name: str, apart: bool = False) -> tuple[Segment, ...]:
         """The tasks of `part`, compiled; with `apart`, each is a segment of its own."""
@@ -161,7 +161,7 @@ class Builder:
             return make()
         how = tuple([(k, w.saver, w.dest.shape, w.dest.strides) for k, w in wanted])
         operands = [*(self.layout.buffers[e] for e in task.reads), *(w.dest for _, w in wanted)]
-        return self._again.steps((form, how), operands, make, task.name)
+        return self._rebinder.steps((form, how), operands, make, task.name)
 
     def slots(self, leaf: Buffer, part: slice) -> list[Slot] | None:
         """Where the address of one of the caller's buffers stands in what `part` runs.

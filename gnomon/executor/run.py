@@ -24,7 +24,7 @@ from gnomon.executor.inputs import Input
 from gnomon.executor.layout import Mode, Network, lay_out
 from gnomon.executor.prepared import Prepared
 from gnomon.executor.program import Builder, Segment, place
-from gnomon.executor.round import (
+from gnomon.executor.train_step import (
     BRIEF,
     Feed,
     Gift,
@@ -106,7 +106,7 @@ class Run:
         return None
 
     def forward_backward(self, feeds: Sequence[Feed]) -> Pushed | None:
-        """Push both passes; the round where they are one short native call, which is held back.
+        """Push both passes; as one train step, which is held back, where they are short and native.
 
         Raises:
             ShapeError: as `forward`.

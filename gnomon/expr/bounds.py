@@ -2,7 +2,7 @@
 
 Rules of the package are tested and trusted. A rule of somebody else is read for each form when a
 node is built, with its sizes as numbers and as kernels have them: what it mixes wrongly is told
-there (see `expr/mixing.py`). Every index it gives gets the interval it lies in, narrowed by the
+there (see `expr/coerce.py`). Every index it gives gets the interval it lies in, narrowed by the
 guards it stands behind. Where all lie inside, the rule runs as it is; where that is not shown, the
 node `clips`: an index outside is the nearest inside, as for `take`, and an operand without elements
 reads as 0.
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from gnomon import dtype as dt
 from gnomon.base import ParamError, complaint
+from gnomon.expr.coerce import declared
 from gnomon.expr.index import Index
-from gnomon.expr.mixing import declared
 from gnomon.expr.node import Buffer, Cast, Expr, Map
 from gnomon.expr.term import Arena, Term, compute_dtype
 

@@ -24,8 +24,8 @@ from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr import bounds
 from gnomon.expr.axes import LIMIT
+from gnomon.expr.coerce import declared
 from gnomon.expr.index import Index
-from gnomon.expr.mixing import declared
 from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Cast, Expr, Map, Scalar, check_expr
 from gnomon.expr.term import Term, compute_dtype, distinct
 from gnomon.record import fields_of, first

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gnomon import dtype as dt
-from gnomon.expr import mixing
+from gnomon.expr import coerce
 from gnomon.expr.term import Arena, Number, Term, compute_dtype
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class Index(tuple[Term, ...]):
 
     def __new__(cls, items: Iterable[Term | Number], arena: Arena) -> Index:
         if arena.watched:
-            items = [mixing.component(arena, x) for x in items]
+            items = [coerce.component(arena, x) for x in items]
         terms = (x if isinstance(x, Term) else arena.const(x) for x in items)
         index = super().__new__(cls, terms)
         index.arena = arena
@@ -49,18 +49,18 @@ class Index(tuple[Term, ...]):
 
     def guard(self, inside: Term, value: Term | Number, other: Term | Number) -> Term:
         """`value` where `inside` holds, else `other`; loads of `value` happen only inside."""
-        return self.arena.guard(inside, *mixing.chosen(inside, value, other))
+        return self.arena.guard(inside, *coerce.chosen(inside, value, other))
 
     def select(self, cond: Term, yes: Term | Number, no: Term | Number) -> Term:
         """`yes` where `cond` holds, else `no`; both may be evaluated."""
-        return self.arena.select(cond, *mixing.chosen(cond, yes, no))
+        return self.arena.select(cond, *coerce.chosen(cond, yes, no))
 
     def cast(self, value: Term | Number, dtype: object) -> Term:
         """`value` as `dtype`, as `tcast` converts; half floats are computed in float32."""
         to = compute_dtype(dt.of(dtype))
         if isinstance(value, Term):
             return self.arena.cast(value, to)
-        return self.arena.const(mixing.plain(self.arena, value), to)
+        return self.arena.const(coerce.plain(self.arena, value), to)
 
     def fold(
         self, reducer: Reducer, extents: Sequence[Term | int], body: Callable[[Index], Term]
@@ -72,12 +72,12 @@ class Index(tuple[Term, ...]):
         """
         arena = self.arena
         if arena.watched:
-            extents = [mixing.component(arena, n) for n in extents]
+            extents = [coerce.component(arena, n) for n in extents]
 
         def bodies(k: tuple[Term, ...]) -> tuple[Term, ...]:
             value = body(Index(k, arena))
             if not isinstance(value, Term):
-                raise mixing.refusal(
+                raise coerce.refusal(
                     arena, "body", "what has a dtype; i.cast(1, 'int64') does", (value,)
                 )
             if reducer.arity == 1:

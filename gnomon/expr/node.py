@@ -28,10 +28,10 @@ from gnomon.expr.index import Index
 from gnomon.expr.layout import array_at, stride_classes
 from gnomon.expr.machine import COMPARED, beyond
 from gnomon.expr.pattern import Pattern
-from gnomon.expr.refused import without
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Number, Term, compute_dtype
 from gnomon.expr.ufunc import scalar_function
+from gnomon.expr.unsupported import without
 from gnomon.expr.walk import brief, fits_any, tree
 from gnomon.record import Frozen, put
 from gnomon.shape import row_major

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gnomon import dtype as dt
 from gnomon.dtype import DType
-from gnomon.expr import mixing
+from gnomon.expr import coerce
 from gnomon.expr.primitive import FOLD_INT, PRIMITIVES
 
 if TYPE_CHECKING:
@@ -143,13 +143,13 @@ class Term:
         """`other` itself, or a constant of this Term's dtype."""
         if isinstance(other, Term):
             return other
-        value = mixing.number(self, other) if self.arena.watched else other
+        value = coerce.number(self, other) if self.arena.watched else other
         return self.arena.const(value, self.dtype)
 
     def meet(self, name: str, a: Term, b: Term) -> Term:
         """The operation `name` of two Terms, of which this is one."""
         if self.arena.watched:
-            mixing.operands(name, a, b)
+            coerce.operands(name, a, b)
         return self.arena.op(name, a, b)
 
     @property
@@ -290,8 +290,8 @@ class Arena:
     def met(self, name: str, args: tuple[Term, ...]) -> tuple[Term, ...]:
         """The operands of `name` in one dtype, but for the condition of a choice."""
         if name in ("select", "rare"):
-            return (args[0], *mixing.met(self, args[1:]))
-        return mixing.met(self, args)
+            return (args[0], *coerce.met(self, args[1:]))
+        return coerce.met(self, args)
 
     def simplify_index(self, name: str, args: tuple[Term, ...]) -> Term | None:
         """Exact simplifications of integer arithmetic, or None."""

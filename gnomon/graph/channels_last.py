@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from gnomon import dtype as dtypes
-from gnomon.graph.laid import Laid, Shape, is_map
 from gnomon.graph.node import Entry, Graph, Node, states_of
+from gnomon.graph.typed_graph import Shape, TypedGraph, is_map
 from gnomon.ops import registry
 from gnomon.ops.nn.convolution import FIRST_TO_LAST, LAST_TO_FIRST, ChannelsLast
 
@@ -28,34 +28,34 @@ class Turned(NamedTuple):
     outputs: frozenset[int] = frozenset((0,))
 
 
-def channels_last(laid: Laid) -> Laid:
-    """`laid` with pictures in that layout; itself where there is no convolution of pictures."""
-    if not any(_is_convolution(n.op) for n in laid.graph.topo):
-        return laid
-    return _Pass(laid).run()
+def channels_last(typed: TypedGraph) -> TypedGraph:
+    """`typed` with pictures in that layout; itself where there is no convolution of pictures."""
+    if not any(_is_convolution(n.op) for n in typed.graph.topo):
+        return typed
+    return _Pass(typed).run()
 
 
 class _Pass:
     """`first` and `last` are the new entry of each old one in either form, as far as there is one;
     `natural` are those whose operator gives them with the channels last."""
 
-    def __init__(self, laid: Laid) -> None:
-        self.laid = laid
-        self.shapes, self.types = dict(laid.shapes), dict(laid.types)
+    def __init__(self, typed: TypedGraph) -> None:
+        self.typed = typed
+        self.shapes, self.types = dict(typed.shapes), dict(typed.types)
         self.first: dict[Entry, Entry] = {}
         self.last: dict[Entry, Entry] = {}
         self.natural: set[Entry] = set()
 
-    def run(self) -> Laid:
+    def run(self) -> TypedGraph:
         """The new graph."""
-        for node in self.laid.graph.topo:
+        for node in self.typed.graph.topo:
             turned = None if node.op is None else self._turned(node)
             if turned is None:
                 self._keep(node)
             else:
                 self._turn(node, turned)
-        outputs = [self._as_first(e) for e in self.laid.graph.outputs]
-        return Laid(Graph(outputs), self.shapes, self.types)
+        outputs = [self._as_first(e) for e in self.typed.graph.outputs]
+        return TypedGraph(Graph(outputs), self.shapes, self.types)
 
     def _keep(self, node: Node) -> None:
         """Let `node` compute as it does, on what it knows."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gnomon.expr.node import Buffer, Expr
-from gnomon.graph.laid import Laid, Rewriter, is_map, is_pure
 from gnomon.graph.node import Entry, Node
+from gnomon.graph.typed_graph import Rewriter, TypedGraph, is_map, is_pure
 from gnomon.ops.op import Op, describe
 from gnomon.runtime.kernels.scratch import temporary
 from gnomon.runtime.statements.prepare import Store, prepare
@@ -41,15 +41,15 @@ class Constant(Op):
 describe(Constant)
 
 
-def constants(laid: Laid) -> Laid:
-    """`laid` with the values in place of what computes constants, where that pays."""
-    found = _Constants(laid)
+def constants(typed: TypedGraph) -> TypedGraph:
+    """`typed` with the values in place of what computes constants, where that pays."""
+    found = _Constants(typed)
     folded = [e for e in found.read if found.pays(e)]
     if not folded:
-        return laid
-    rewriter = Rewriter(laid)
+        return typed
+    rewriter = Rewriter(typed)
     values = found.values(folded)
-    for old in laid.graph.topo:
+    for old in typed.graph.topo:
         node = old if old.op is None else rewriter.reread(old)
         rewriter.put(old.entries(), node.entries())
         for entry in old.entries():
@@ -63,33 +63,33 @@ class _Constants:
     """The nodes that depend on no input: `work` says which are more than a map of what creates
     them, `largest` the bytes of the largest value they are made of."""
 
-    def __init__(self, laid: Laid) -> None:
-        self.laid = laid
+    def __init__(self, typed: TypedGraph) -> None:
+        self.typed = typed
         self.work: dict[Node, bool] = {}
         self.largest: dict[Node, int] = {}
-        for node in laid.graph.topo:
+        for node in typed.graph.topo:
             if is_pure(node) and all(e.node in self.work for e in node.inputs):
                 self._enter(node)
         inner = {e for n in self.work for e in n.inputs}
-        outside = [n for n in laid.graph.topo if n not in self.work]
+        outside = [n for n in typed.graph.topo if n not in self.work]
         read = [e for n in outside for e in n.inputs if e.node in self.work]
-        wanted = [e for e in laid.graph.outputs if e.node in self.work]
+        wanted = [e for e in typed.graph.outputs if e.node in self.work]
         self.read = dict.fromkeys((*read, *(e for e in wanted if e not in inner)))
 
     def _enter(self, node: Node) -> None:
-        laid = self.laid
-        sizes = [max(laid.nbytes(e), self.largest[e.node]) for e in node.inputs]
+        typed = self.typed
+        sizes = [max(typed.nbytes(e), self.largest[e.node]) for e in node.inputs]
         self.largest[node] = max(sizes, default=0)
-        shapes = tuple(laid.shapes[e] for e in node.inputs)
-        types = tuple(laid.types[e] for e in node.inputs)
-        outs = tuple(laid.shapes[e] for e in node.entries())
+        shapes = tuple(typed.shapes[e] for e in node.inputs)
+        types = tuple(typed.types[e] for e in node.inputs)
+        outs = tuple(typed.shapes[e] for e in node.entries())
         before = any(self.work[e.node] for e in node.inputs)
         creates = not node.inputs
         self.work[node] = before or not (creates or is_map(node.op, shapes, types, outs))
 
     def pays(self, entry: Entry) -> bool:
         """Whether the value of `entry` is worth its memory."""
-        size, node = self.laid.nbytes(entry), entry.node
+        size, node = self.typed.nbytes(entry), entry.node
         if not node.inputs:
             return False
         return 0 < size <= (max(self.largest[node], SMALL) if self.work[node] else SMALL)
@@ -97,18 +97,18 @@ class _Constants:
     def values(self, wanted: list[Entry]) -> Mapping[Entry, Buffer]:
         """The values of `wanted`, computed now."""
         needed = {e.node for e in wanted}
-        for node in reversed(self.laid.graph.topo):
+        for node in reversed(self.typed.graph.topo):
             if node in needed:
                 needed.update(e.node for e in node.inputs)
         known: dict[Entry, Expr] = {}
-        for node in self.laid.graph.topo:
+        for node in self.typed.graph.topo:
             if node in needed:
                 known.update(self._computed(node, known))
         return {e: known[e] for e in wanted}  # type: ignore[misc]
 
     def _computed(self, node: Node, known: Mapping[Entry, Expr]) -> dict[Entry, Expr]:
         """What a node gives: expressions of what creates, memory with the values of the rest."""
-        context: dict[str, Any] = {"out_shapes": [self.laid.shapes[e] for e in node.entries()]}
+        context: dict[str, Any] = {"out_shapes": [self.typed.shapes[e] for e in node.entries()]}
         found = node.op.apply([known[e] for e in node.inputs], train=False, **context)
         values = dict(zip(node.entries(), found, strict=True))
         if not node.inputs:

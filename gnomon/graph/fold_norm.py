@@ -11,8 +11,8 @@ from typing import Any
 
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
-from gnomon.graph.laid import Kept, Laid, Purpose, Rewriter
 from gnomon.graph.node import Entry, Node
+from gnomon.graph.typed_graph import Kept, Purpose, Rewriter, TypedGraph
 from gnomon.ops.op import describe
 from gnomon.ops.param import param
 
@@ -46,34 +46,34 @@ class FoldedNorm(Kept):
 describe(FoldedNorm)
 
 
-def fold_norm(laid: Laid, purpose: Purpose) -> Laid:
-    """`laid` with normalizations in the layers whose outputs only they read."""
+def fold_norm(typed: TypedGraph, purpose: Purpose) -> TypedGraph:
+    """`typed` with normalizations in the layers whose outputs only they read."""
     if purpose.differentiate:
-        return laid
-    rewriter = Rewriter(laid)
-    for old in laid.graph.topo:
+        return typed
+    rewriter = Rewriter(typed)
+    for old in typed.graph.topo:
         if old.op is None:
             continue
-        if _folds(laid, purpose, old):
+        if _folds(typed, purpose, old):
             rewriter.put(old.entries()[:1], [_folded(rewriter, old)])
         else:
             rewriter.put(old.entries(), rewriter.reread(old).entries())
     return rewriter.done()
 
 
-def _folds(laid: Laid, purpose: Purpose, norm: Node) -> bool:
+def _folds(typed: TypedGraph, purpose: Purpose, norm: Node) -> bool:
     """Whether `norm` normalizes, by statistics that are known, what a layer gives to it alone."""
     if norm.op.name != "BatchNorm" or norm.op.batch(purpose.train):
         return False
     read, layer = norm.inputs[0], norm.inputs[0].node
-    if layer.op is None or not _channels_are(layer.op, norm.op.axis, len(laid.shapes[read])):
+    if layer.op is None or not _channels_are(layer.op, norm.op.axis, len(typed.shapes[read])):
         return False
-    consumers, outputs = laid.graph.consumers, laid.graph.outputs
+    consumers, outputs = typed.graph.consumers, typed.graph.outputs
     alone = len(consumers[read]) == 1 and read not in outputs
     unread = not any(e in consumers or e in outputs for e in norm.entries()[1:])
     parameters = (*layer.inputs[1:], *norm.inputs[1:])
     known = all(e.node.op is None for e in parameters)
-    same = len({laid.types[e] for e in (read, *parameters)}) == 1
+    same = len({typed.types[e] for e in (read, *parameters)}) == 1
     return alone and unread and known and same
 
 

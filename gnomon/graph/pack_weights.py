@@ -9,8 +9,8 @@ from __future__ import annotations
 from gnomon.expr import ext
 from gnomon.expr.call.rnn import panels
 from gnomon.expr.node import Expr
-from gnomon.graph.laid import Kept, Laid, Purpose, Rewriter
 from gnomon.graph.node import Entry, Node
+from gnomon.graph.typed_graph import Kept, Purpose, Rewriter, TypedGraph
 from gnomon.ops.nn.rnn import RNN, Place
 from gnomon.ops.op import describe
 from gnomon.ops.param import param
@@ -54,28 +54,28 @@ describe(PackedWeights)
 describe(PackedRNN)
 
 
-def pack_weights(laid: Laid, purpose: Purpose) -> Laid:
-    """`laid` with the weights of recurrent layers packed apart, where that is done at all."""
+def pack_weights(typed: TypedGraph, purpose: Purpose) -> TypedGraph:
+    """`typed` with the weights of recurrent layers packed apart, where that is done at all."""
     if purpose.differentiate:
-        return laid
-    rewriter = Rewriter(laid)
-    for old in laid.graph.topo:
+        return typed
+    rewriter = Rewriter(typed)
+    for old in typed.graph.topo:
         if old.op is not None:
-            new = _packed(rewriter, old) if _packs(laid, old) else rewriter.reread(old)
+            new = _packed(rewriter, old) if _packs(typed, old) else rewriter.reread(old)
             rewriter.put(old.entries(), new.entries())
     return rewriter.done()
 
 
-def _packs(laid: Laid, node: Node) -> bool:
+def _packs(typed: TypedGraph, node: Node) -> bool:
     """Whether a node is recurrent layers that all read packed weights, of a variable."""
     if type(node.op) is not RNN or node.inputs[1].node.op is not None:
         return False
-    dtype = laid.types[node.inputs[0]]
-    return all(recurrent.packs_forward(p.layer, dtype) for p in _places(laid, node))
+    dtype = typed.types[node.inputs[0]]
+    return all(recurrent.packs_forward(p.layer, dtype) for p in _places(typed, node))
 
 
-def _places(laid: Laid, node: Node) -> list[Place]:
-    places: list[Place] = node.op.places(*laid.shapes[node.inputs[0]])
+def _places(typed: TypedGraph, node: Node) -> list[Place]:
+    places: list[Place] = node.op.places(*typed.shapes[node.inputs[0]])
     return places
 
 
@@ -84,7 +84,7 @@ def _packed(rewriter: Rewriter, node: Node) -> Node:
     parameters = node.inputs[1]
     dtype = rewriter.types[parameters]
     columns, made = tile.columns(dtype), list[Entry]()
-    for place in _places(rewriter.laid, node):
+    for place in _places(rewriter.typed, node):
         for name in PACKED:
             rows, inner = place.shape(name)
             told = {"start": place.starts[name], "rows": rows, "inner": inner, "columns": columns}

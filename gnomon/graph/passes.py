@@ -5,33 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gnomon.graph.channels_last import channels_last
-from gnomon.graph.common import common
 from gnomon.graph.constants import constants
+from gnomon.graph.cse import cse
 from gnomon.graph.fold_norm import fold_norm
-from gnomon.graph.laid import Laid, Purpose
 from gnomon.graph.pack_weights import pack_weights
 from gnomon.graph.show import show, told
 from gnomon.graph.simplify import simplify
+from gnomon.graph.typed_graph import Purpose, TypedGraph
 from gnomon.runtime.libraries import dnn
 
-Step = Callable[[Laid, Purpose], Laid]
+Step = Callable[[TypedGraph, Purpose], TypedGraph]
 
 PIPELINE: tuple[tuple[str, Step], ...] = (
     # first: what does nothing would hide pairs and equal nodes from the others
     ("simplify", simplify),
     # before constants: what is equal is computed once
-    ("common", lambda laid, purpose: common(laid)),
-    ("constants", lambda laid, purpose: constants(laid)),
+    ("cse", lambda typed, purpose: cse(typed)),
+    ("constants", lambda typed, purpose: constants(typed)),
     # while layers and normalizations are neighbours
     ("normalization into layers", fold_norm),
     ("packed weights", pack_weights),
     # last: it puts transposes around what the others leave
-    ("channels last", lambda laid, purpose: channels_last(laid) if dnn.available() else laid),
+    ("channels last", lambda typed, purpose: channels_last(typed) if dnn.available() else typed),
 )
 
 
-def rewritten(laid: Laid, purpose: Purpose) -> Laid:
-    """`laid` as all passes make it; at DEBUG 6 each that changes it shows before and after."""
+def rewritten(typed: TypedGraph, purpose: Purpose) -> TypedGraph:
+    """`typed` as all passes make it; at DEBUG 6 each that changes it shows before and after."""
     for name, step in PIPELINE:
-        laid = told(name, laid, step(laid, purpose), lambda x: show(x.graph, x.shapes))
-    return laid
+        typed = told(name, typed, step(typed, purpose), lambda x: show(x.graph, x.shapes))
+    return typed

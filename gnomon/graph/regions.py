@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from gnomon.graph.effort import Effort
+from gnomon.graph.cost_model import Cost
 from gnomon.graph.memory import Branch
 from gnomon.graph.node import Entry
 from gnomon.graph.task import Life, Task
@@ -29,7 +29,7 @@ LEAST = 100_000
 GROWTH = 0.03  # of a memory plan
 ROOM = 2 << 20  # bytes by which one that is no larger may grow
 
-Estimate = Callable[[Task], Effort | None]
+Estimate = Callable[[Task], Cost | None]
 
 
 class Region(NamedTuple):
@@ -51,21 +51,21 @@ class _Search:
     """Goes through the tasks from the last to the first: what the rest saves is known then."""
 
     def __init__(self, tasks: Sequence[Task], estimate: Estimate, threads: int) -> None:
-        self.efforts = [self._fit(estimate(t)) if t.is_expression else None for t in tasks]
+        self.costs = [self._fit(estimate(t)) if t.is_expression else None for t in tasks]
         self.threads = threads
         makers = {entry: k for k, task in enumerate(tasks) for entry in task.made}
         self.before = [sorted({makers[e] for e in t.reads if e in makers}) for t in tasks]
         self.latest = [each[-1] if each else -1 for each in self.before]
 
     @staticmethod
-    def _fit(effort: Effort | None) -> Effort | None:
-        """The effort of a task that may be part of a region."""
-        large = effort is not None and effort.parts > 1 and effort.work > SHARED
-        return None if large else effort
+    def _fit(cost: Cost | None) -> Cost | None:
+        """The cost of a task that may be part of a region."""
+        large = cost is not None and cost.parts > 1 and cost.work > SHARED
+        return None if large else cost
 
     def best(self) -> list[Region]:
         """The regions, in order."""
-        count = len(self.efforts)
+        count = len(self.costs)
         saved, chosen = [0] * (count + 1), [Region(k, k + 1, ()) for k in range(count)]
         for begin in reversed(range(count)):
             saved[begin] = saved[begin + 1]
@@ -86,12 +86,12 @@ class _Search:
         found: list[tuple[Region, int]] = []
         branch_of: dict[int, Chain] = {}
         alone = most = 0
-        for number in range(begin, min(begin + LONGEST, len(self.efforts))):
-            effort = self.efforts[number]
-            if effort is None:
+        for number in range(begin, min(begin + LONGEST, len(self.costs))):
+            cost = self.costs[number]
+            if cost is None:
                 break
-            alone += effort.work if effort.parts < 2 else effort.work // effort.parts + MEETING
-            branch = Chain(effort.work, [number])
+            alone += cost.work if cost.parts < 2 else cost.work // cost.parts + MEETING
+            branch = Chain(cost.work, [number])
             before = {id(b): b for k in self.before[number] if (b := branch_of.get(k))}
             for other in before.values():
                 branch = Chain(branch.work + other.work, other.tasks + branch.tasks)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gnomon.graph.laid import Laid, Purpose, Rewriter, Shape
 from gnomon.graph.node import Entry, Node
+from gnomon.graph.typed_graph import Purpose, Rewriter, Shape, TypedGraph
 from gnomon.ops import registry
 
 
@@ -23,14 +23,14 @@ class Facts(NamedTuple):
 Rule = Callable[[Node, Facts], Entry | None]
 
 
-def simplify(laid: Laid, purpose: Purpose) -> Laid:
-    """`laid` without operators that do nothing.
+def simplify(typed: TypedGraph, purpose: Purpose) -> TypedGraph:
+    """`typed` without operators that do nothing.
 
     A rule says what stands for the first output of a node; it sees the node with its new inputs.
     """
-    rewriter = Rewriter(laid)
+    rewriter = Rewriter(typed)
     facts = Facts(rewriter, purpose)
-    for old in laid.graph.topo:
+    for old in typed.graph.topo:
         node = old if old.op is None else rewriter.reread(old)
         rule = None if node.op is None else RULES.get(node.op.name)
         simpler = None if rule is None else rule(node, facts)

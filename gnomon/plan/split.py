@@ -4,7 +4,7 @@
 neither copy rows nor join its axes; two loops, over the indices below the size and over the others,
 ask nothing. Both sides of every comparison of a single loop variable with a number are split,
 as long as that makes few nests. What reads on one side only of a border of the innermost variable
-is left to the inner loop, which knows where to ask (see `code/window.py`).
+is left to the inner loop, which knows where to ask (see `code/index_ranges.py`).
 """
 
 from __future__ import annotations

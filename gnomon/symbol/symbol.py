@@ -26,10 +26,10 @@ from gnomon.executor.executor import Executor
 from gnomon.files import reading, replacing
 from gnomon.frames import entrance
 from gnomon.graph import json, show
-from gnomon.graph.clean import without_casts
 from gnomon.graph.legacy import HIDDEN, hidden_key
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.graph.storage import STORAGE
+from gnomon.graph.strip_casts import without_casts
 from gnomon.ops import signature
 from gnomon.symbol import compose, inference
 from gnomon.symbol.apply import single

@@ -42,7 +42,7 @@ from tests.plan.test_expressions import SHAPES, expressions, over
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 REPOSITORY = Path(__file__).parent.parent.parent
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-TEAMS = [(32, 2), (64, 1)]  # several warps a block, and a block that is one team
+TEAMS = [(32, 2), (64, 1)]  # several warps a block, and a block that is one group
 
 
 def runs_here(target: Target) -> bool:
@@ -209,22 +209,22 @@ def test_reductions_and_tails_on_older_processors(name, dtype):
 # -- GPUs -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("team", TEAMS, ids=str)
-def test_extensions_by_the_threads_of_a_gpu(team):
+@pytest.mark.parametrize("group", TEAMS, ids=str)
+def test_extensions_by_the_threads_of_a_gpu(group):
     for e in extension_cases():
         dest = np.full(e.shape, 2, e.dtype.numpy)
-        simulated.run([Store(over(dest), "plusto", e)], team)
+        simulated.run([Store(over(dest), "plusto", e)], group)
         close(dest, evaluate(e) + e.dtype.numpy.type(2))
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data(), SHAPES, st.sampled_from(TEAMS))
-def test_random_expressions_by_the_threads_of_a_gpu(data, shape, team):
+def test_random_expressions_by_the_threads_of_a_gpu(data, shape, group):
     e = data.draw(expressions(shape))
     if 0 in shape:
         return
     dest = np.zeros(shape)
-    simulated.run(into_array(dest, e), team)
+    simulated.run(into_array(dest, e), group)
     np.testing.assert_array_equal(dest, evaluate(e))
 
 
@@ -237,7 +237,7 @@ def softmax(x: Expr) -> Expr:
 
 
 def test_how_work_is_spread_over_a_gpu():
-    """Threads for maps and sums across, teams for what lies side by side; sums in two steps."""
+    """Threads for maps and sums across, groups for what lies side by side; sums in two steps."""
     x = over(np.random.default_rng(0).normal(size=(40, 70)).astype(np.float32))
     wanted = [
         (x * 2.0, ["threads"]),
@@ -248,8 +248,8 @@ def test_how_work_is_spread_over_a_gpu():
     ]
     for e, kinds in wanted:
         dest = np.zeros(e.shape, np.float32)
-        for team in (*TEAMS, (256, 1)):
-            assert simulated.run(into_array(dest, e), team) == kinds
+        for group in (*TEAMS, (256, 1)):
+            assert simulated.run(into_array(dest, e), group) == kinds
             np.testing.assert_allclose(dest, evaluate(e), rtol=2e-5, atol=1e-5)
 
 

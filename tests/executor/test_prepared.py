@@ -5,7 +5,7 @@ import pytest
 
 import gnomon as mx
 from gnomon import config, dtype, engine
-from gnomon.executor import round as rounds
+from gnomon.executor import train_step
 from gnomon.runtime.libraries import tile
 
 sym = mx.sym
@@ -95,12 +95,12 @@ def test_what_may_have_to_be_made_first_counts_as_work_under_the_lock(monkeypatc
     brief = current.run_brief
     monkeypatch.setattr(current, "run_brief", lambda fn, *a: asked.append(fn) or brief(fn, *a))
     for limit, is_brief in ((work, True), (work - 1, False)):
-        monkeypatch.setattr(rounds, "BRIEF", limit)
+        monkeypatch.setattr(train_step, "BRIEF", limit)
         again = bound(network())
         mx.nd.waitall()
         asked.clear()
         outputs = again.forward()
-        assert any(isinstance(fn, rounds.Round) for fn in asked) == is_brief
+        assert any(isinstance(fn, train_step.TrainStep) for fn in asked) == is_brief
         check(again, outputs)
 
 

@@ -8,8 +8,8 @@ from gnomon import config
 from gnomon.dtype import float32
 from gnomon.graph import infer
 from gnomon.graph.channels_last import channels_last
-from gnomon.graph.laid import Laid
 from gnomon.graph.node import Entry, Graph, Node, variable
+from gnomon.graph.typed_graph import TypedGraph
 from gnomon.ops import registry
 from gnomon.ops.nn.convolution import ChannelsLast
 
@@ -23,12 +23,12 @@ def conv(name, data, filters=4, **params):
     return node(name, "Convolution", data, variable(f"{name}_weight"), **sizes)
 
 
-def laid(*outputs, dtype=float32, **shapes):
+def typed(*outputs, dtype=float32, **shapes):
     """The pass's result, and the lines of its operators: name, operator, what they read."""
     graph = Graph(outputs)
     known = infer.shapes(graph, {n: shapes[n.name] for n in graph.variables if n.name in shapes})
     kinds = infer.types(graph, dict.fromkeys(graph.variables, dtype))
-    found = channels_last(Laid(graph, known, kinds))
+    found = channels_last(TypedGraph(graph, known, kinds))
     lines = [
         f"{n.name}({', '.join(map(repr, n.inputs))})" for n in found.graph.topo if n.op is not None
     ]
@@ -36,7 +36,7 @@ def laid(*outputs, dtype=float32, **shapes):
 
 
 def test_a_convolution_stands_between_two_transposes():
-    found, lines = laid(conv("c", variable("x")), x=(2, 3, 5, 6))
+    found, lines = typed(conv("c", variable("x")), x=(2, 3, 5, 6))
     assert lines == [
         "x_channels_last(x)",
         "c(x_channels_last, c_weight)",
@@ -54,7 +54,7 @@ def test_what_lies_between_goes_along():
     y = node("r", "Activation", node("bn", "BatchNorm", x, *states), act_type="relu")
     y = node("p", "Pooling", node("sum", "_plus", y, x), kernel=(2, 2), stride=(2, 2))
     y = node("join", "Concat", y, conv("d", y), num_args=2)
-    found, lines = laid(node("flat", "Flatten", y), x=(2, 3, 4, 6))
+    found, lines = typed(node("flat", "Flatten", y), x=(2, 3, 4, 6))
     assert [line.split("(")[0] for line in lines if "channels" in line.split("(")[0]] == [
         "x_channels_last",
         "join_channels_first",
@@ -75,7 +75,7 @@ def test_what_cannot_go_along_gets_its_own_layout_once():
         node("l", "LRN", x, nsize=3),
         node("u", "UpSampling", x, scale=2, sample_type="nearest", num_args=1),
     )
-    _, lines = laid(*both, x=(2, 3, 5, 5))
+    _, lines = typed(*both, x=(2, 3, 5, 5))
     assert sum("c_channels_first" in line.split("(")[0] for line in lines) == 1
     assert "l(c_channels_first)" in lines
 
@@ -90,7 +90,7 @@ def test_what_cannot_go_along_gets_its_own_layout_once():
     ],
 )  # fmt: skip
 def test_graphs_without_such_convolutions_stay(output, shape, dtype):
-    found, _ = laid(output, x=shape, dtype=dtype)
+    found, _ = typed(output, x=shape, dtype=dtype)
     assert found.graph.outputs == (output,)
 
 
@@ -126,6 +126,6 @@ def test_values_and_gradients_stay(channels, params, request_):
 @pytest.mark.parametrize("kind", ["leaky", "elu", "gelu", "selu", "rrelu"])
 def test_rectifiers_go_along_unless_they_draw(kind):
     x = node("act", "LeakyReLU", conv("c", variable("x")), act_type=kind)
-    _, lines = laid(node("p", "Pooling", x, kernel=(2, 2)), x=(2, 3, 4, 6))
+    _, lines = typed(node("p", "Pooling", x, kernel=(2, 2)), x=(2, 3, 4, 6))
     first = [line.split("(")[0] for line in lines if "channels_first" in line.split("(")[0]]
     assert first == ["c_channels_first" if kind == "rrelu" else "p_channels_first"]

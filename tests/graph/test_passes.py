@@ -6,16 +6,16 @@ import pytest
 import gnomon as mx
 from gnomon import config, dtype
 from gnomon.graph import infer
-from gnomon.graph.common import common
 from gnomon.graph.constants import SMALL, constants
-from gnomon.graph.dead import alive
+from gnomon.graph.cse import cse
+from gnomon.graph.dce import alive
 from gnomon.graph.fold_norm import fold_norm
-from gnomon.graph.laid import Laid, Purpose
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.graph.pack_weights import pack_weights
 from gnomon.graph.passes import rewritten
 from gnomon.graph.simplify import simplify
 from gnomon.graph.task import Buffers, express, used_entries
+from gnomon.graph.typed_graph import Purpose, TypedGraph
 from gnomon.graph.verify import check
 from gnomon.ops import registry
 from gnomon.runtime.libraries import tile
@@ -27,10 +27,10 @@ def node(name, op_name, *inputs, **params):
     return Entry(Node(registry.find(op_name).parse(params), name, inputs))
 
 
-def laid(*outputs, kind=dtype.float32, **shapes):
+def typed(*outputs, kind=dtype.float32, **shapes):
     graph = Graph(outputs)
     known = infer.shapes(graph, {n: shapes[n.name] for n in graph.variables})
-    return Laid(graph, known, infer.types(graph, dict.fromkeys(graph.variables, kind)))
+    return TypedGraph(graph, known, infer.types(graph, dict.fromkeys(graph.variables, kind)))
 
 
 def lines(found):
@@ -62,7 +62,7 @@ X = variable("x")
     ],
 )
 def test_operators_that_give_what_they_read_go(op_name, params):
-    before = laid(node("b", "exp", node("a", op_name, X, **params)), x=(2, 3))
+    before = typed(node("b", "exp", node("a", op_name, X, **params)), x=(2, 3))
     for purpose in (PREDICT, TRAIN):
         assert lines(simplify(before, purpose)) == ["b(x)"]
 
@@ -78,21 +78,21 @@ def test_operators_that_give_what_they_read_go(op_name, params):
     ],
 )
 def test_operators_that_do_something_stay(op_name, params):
-    before = laid(node("a", op_name, X, **params), x=(2, 3))
+    before = typed(node("a", op_name, X, **params), x=(2, 3))
     assert simplify(before, PREDICT) is before
 
 
 @pytest.mark.parametrize("op_name", ["BlockGrad", "make_loss", "MakeLoss", "Dropout"])
 def test_what_matters_in_training_goes_in_prediction(op_name):
-    before = laid(node("b", "exp", node("a", op_name, X)), x=(2, 3))
+    before = typed(node("b", "exp", node("a", op_name, X)), x=(2, 3))
     assert lines(simplify(before, PREDICT)) == ["b(x)"]
     assert simplify(before, TRAIN) is before
-    always = laid(node("a", "Dropout", X, mode="always"), x=(2, 3))
+    always = typed(node("a", "Dropout", X, mode="always"), x=(2, 3))
     assert simplify(always, PREDICT) is always
 
 
 def test_pairs_cancel():
-    before = laid(
+    before = typed(
         node("t2", "transpose", node("t1", "transpose", X, axes=(1, 2, 0)), axes=(2, 0, 1)),
         node("u2", "transpose", node("u1", "transpose", X), axes=(1, 0, 2)),
         node("n2", "negative", node("n1", "negative", X)),
@@ -109,26 +109,26 @@ def test_a_chain_of_nothing_is_a_variable():
     entry = X
     for k in range(2000):
         entry = node(f"c{k}", "_copy", entry)
-    assert simplify(laid(entry, x=(2,)), TRAIN).graph.outputs == (X,)
+    assert simplify(typed(entry, x=(2,)), TRAIN).graph.outputs == (X,)
 
 
 def test_equal_operators_are_one():
     a, b = node("a", "exp", X), node("b", "exp", X)
-    before = laid(node("s", "elemwise_add", node("c", "tanh", a), node("d", "tanh", b)), x=(2,))
-    assert lines(common(before)) == ["a(x)", "c(a)", "s(c, c)"]
+    before = typed(node("s", "elemwise_add", node("c", "tanh", a), node("d", "tanh", b)), x=(2,))
+    assert lines(cse(before)) == ["a(x)", "c(a)", "s(c, c)"]
 
 
 def test_operators_that_draw_or_differ_are_not_one():
     drops = [node(f"d{k}", "Dropout", X, mode="always") for k in range(2)]
     clips = [node(f"c{k}", "clip", X, a_min=0, a_max=k + 1) for k in range(2)]
-    before = laid(*drops, *clips, x=(2,))
-    assert common(before) is before
+    before = typed(*drops, *clips, x=(2,))
+    assert cse(before) is before
 
 
 def test_constants_are_computed_once():
     one = node("one", "_ones", shape=(3, 4))
     row = node("row", "sum", node("e", "exp", one), axis=0)
-    found = constants(laid(node("y", "broadcast_add", X, row), x=(2, 4)))
+    found = constants(typed(node("y", "broadcast_add", X, row), x=(2, 4)))
     assert lines(found) == ["row_constant()", "y(x, row_constant)"]
     constant = found.graph.topo[1].op.buffer.numpy()
     np.testing.assert_allclose(constant, 3 * np.exp(np.ones(4)), rtol=1e-6)
@@ -138,7 +138,7 @@ def test_maps_of_constants_are_computed_where_they_are_read_unless_small():
     many = SMALL // 4 + 1
     for size, expected in ((many - 1, ["e_constant()"]), (many, ["zero()", "e(zero)"])):
         zero = node("zero", "_zeros", shape=(size,))
-        found = constants(laid(node("y", "elemwise_add", X, node("e", "exp", zero)), x=(size,)))
+        found = constants(typed(node("y", "elemwise_add", X, node("e", "exp", zero)), x=(size,)))
         assert lines(found)[:-1] == expected
 
 
@@ -146,20 +146,20 @@ def test_a_constant_larger_than_what_it_is_made_of_is_not_kept():
     a = node("a", "_arange", start=0, stop=1000)
     outer = node("o", "dot", node("c", "Reshape", a, shape=(1000, 1)),
                  node("r", "Reshape", a, shape=(1, 1000)))  # fmt: skip
-    found = constants(laid(node("y", "elemwise_add", X, outer), x=(1000, 1000)))
+    found = constants(typed(node("y", "elemwise_add", X, outer), x=(1000, 1000)))
     assert "o" in [n.name for n in found.graph.topo]
 
 
 def test_what_is_random_or_depends_on_an_input_is_no_constant():
     drop = node("d", "Dropout", node("one", "_ones", shape=(4,)), mode="always")
-    before = laid(drop, node("y", "exp", X), x=(4,))
+    before = typed(drop, node("y", "exp", X), x=(4,))
     assert constants(before) is before
 
 
 def test_tasks_that_nobody_reads_are_left_out():
     zero = node("z", "zeros_like", node("b", "sum", node("a", "exp", X), axis=1))
     side = node("s", "tanh", X)
-    found = laid(zero, side, x=(3, 4))
+    found = typed(zero, side, x=(3, 4))
     buffers = Buffers(found.shapes, found.types)
     used = used_entries(found.graph.topo, [zero])
     tasks = express(found.graph.topo, buffers, used, lambda n: {"train": False})
@@ -197,7 +197,7 @@ def test_all_passes_together_keep_values_and_gradients(train):
 
 
 def test_each_pass_shows_before_and_after(capsys):
-    before = laid(node("b", "exp", node("a", "_copy", X)), x=(2,))
+    before = typed(node("b", "exp", node("a", "_copy", X)), x=(2,))
     with config.using(debug=6):
         rewritten(before, PREDICT)
     text = capsys.readouterr().err
@@ -222,31 +222,31 @@ def normalized(op_name="Convolution", axis=1, **params):
 @pytest.mark.parametrize("op_name", ["Convolution", "FullyConnected"])
 def test_a_normalization_becomes_part_of_the_layer_before(op_name):
     _, norm, shapes = normalized(op_name)
-    found = fold_norm(laid(norm, **shapes), PREDICT)
+    found = fold_norm(typed(norm, **shapes), PREDICT)
     assert lines(found) == [
         "bn_folded(w, gamma, beta, mean, var)",
         "layer+bn(x, bn_folded, bn_folded:1)",
     ]
     assert found.shapes[found.graph.outputs[0]] == found.shapes[norm]
-    known = laid(norm, **shapes)
+    known = typed(norm, **shapes)
     for purpose in (TRAIN, Purpose(True, False), Purpose(False, True)):
         assert fold_norm(known, purpose) is known
 
 
 def test_normalizations_that_cannot_be_folded_stay():
     layer, norm, shapes = normalized()
-    both = laid(norm, layer, **shapes)
+    both = typed(norm, layer, **shapes)
     assert fold_norm(both, PREDICT) is both  # somebody else reads the layer's output
     _, norm, shapes = normalized(output_mean_var=True)
-    shown = laid(norm, Entry(norm.node, 1), **shapes)
+    shown = typed(norm, Entry(norm.node, 1), **shapes)
     assert fold_norm(shown, PREDICT) is shown
-    other = laid(
+    other = typed(
         normalized(axis=2)[1], **{**shapes, **dict.fromkeys(("gamma", "beta", "mean", "var"), (3,))}
     )
     assert fold_norm(other, PREDICT) is other
-    alone = laid(node("n", "BatchNorm", X, *norm.node.inputs[1:]), **{**shapes, "x": (2, 4)})
+    alone = typed(node("n", "BatchNorm", X, *norm.node.inputs[1:]), **{**shapes, "x": (2, 4)})
     assert fold_norm(alone, PREDICT) is alone
-    statistics = laid(normalized(use_global_stats=True)[1], **shapes)
+    statistics = typed(normalized(use_global_stats=True)[1], **shapes)
     assert len(lines(fold_norm(statistics, Purpose(True, False)))) == 2
 
 
@@ -254,7 +254,7 @@ def test_recurrent_weights_are_packed_apart():
     told = {"mode": "lstm", "state_size": 7, "num_layers": 1}
     layers = node("rnn", "RNN", X, *map(variable, ("w", "h", "c")), **told)
     sizes = {"w": (4 * 7 * (3 + 7 + 2),), "h": (1, 40, 7), "c": (1, 40, 7)}
-    known = laid(layers, x=(2, 40, 3), **sizes)
+    known = typed(layers, x=(2, 40, 3), **sizes)
     if tile.packs(dtype.float32):
         assert lines(pack_weights(known, PREDICT)) == [
             "rnn_w_in0(w)",
@@ -262,5 +262,5 @@ def test_recurrent_weights_are_packed_apart():
             "rnn(x, w, h, c, rnn_w_in0, rnn_w_hid0)",
         ]
     assert pack_weights(known, TRAIN) is known
-    few = laid(layers, x=(2, 1, 3), **{**sizes, "h": (1, 1, 7), "c": (1, 1, 7)})
+    few = typed(layers, x=(2, 1, 3), **{**sizes, "h": (1, 1, 7), "c": (1, 1, 7)})
     assert pack_weights(few, PREDICT) is few

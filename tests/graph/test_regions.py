@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gnomon.dtype import float32
 from gnomon.expr import call, fn
 from gnomon.expr.node import Buffer
-from gnomon.graph.effort import Effort, effort
+from gnomon.graph.cost_model import Cost, cost
 from gnomon.graph.form import Form
 from gnomon.graph.memory import Sharing, Value, overlaps, plan
 from gnomon.graph.node import Entry, Node
@@ -30,7 +30,7 @@ def network(*reads):
 def found(tasks, work=None, threads=2):
     """The regions where tasks have this `work` each, in one part."""
     works = work or [LONG] * len(tasks)
-    table = {t: None if w is None else Effort(w, 1) for t, w in zip(tasks, works, strict=True)}
+    table = {t: None if w is None else Cost(w, 1) for t, w in zip(tasks, works, strict=True)}
     return regions(tasks, table.__getitem__, threads)
 
 
@@ -56,8 +56,8 @@ def test_what_is_short_or_unknown_or_large_stays_alone():
     tasks = network([], [0], [0], [1, 2])
     assert found(tasks, [LONG, LONG, 1000, LONG]) == []
     assert found(tasks, [LONG, LONG, None, LONG]) == []
-    assert len(regions(tasks, lambda t: Effort(SHARED, 2), 2)) == 1
-    assert regions(tasks, lambda t: Effort(SHARED + 1, 2), 2) == []
+    assert len(regions(tasks, lambda t: Cost(SHARED, 2), 2)) == 1
+    assert regions(tasks, lambda t: Cost(SHARED + 1, 2), 2) == []
 
 
 def test_gradients_of_weight_and_data_go_in_pairs():
@@ -90,15 +90,15 @@ def test_the_lightest_regions_stay_in_order():
 
 def test_the_effort_of_forms():
     a, b = (Buffer((64, 64), float32) for _ in range(2))
-    product = effort(Form([call.dot(a, b)], [a, b]), 2)
-    assert product == Effort(3 * 64 * 64 * 2 + 64**3 // 2, 1)
+    product = cost(Form([call.dot(a, b)], [a, b]), 2)
+    assert product == Cost(3 * 64 * 64 * 2 + 64**3 // 2, 1)
     large = Buffer((1024, 1024), float32)
-    assert effort(Form([call.dot(large, large)], [large]), 2).parts == 2
-    assert effort(Form([fn.exp(a)], [a]), 2).parts == 1
-    assert effort(Form([fn.exp(large)], [large]), 2).parts == 2
+    assert cost(Form([call.dot(large, large)], [large]), 2).parts == 2
+    assert cost(Form([fn.exp(a)], [a]), 2).parts == 1
+    assert cost(Form([fn.exp(large)], [large]), 2).parts == 2
     picture, weight = Buffer((1, 8, 9, 9), float32), Buffer((8, 8, 3, 3), float32)
     made = call.convolution(picture, weight, (1, 1), (1, 1), (1, 1), 1)
-    assert effort(Form([made], [picture, weight]), 2).parts == 1
+    assert cost(Form([made], [picture, weight]), 2).parts == 1
 
 
 @st.composite

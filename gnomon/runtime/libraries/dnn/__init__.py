@@ -9,13 +9,13 @@ from gnomon.runtime.libraries.dnn.geometry import Convolution
 from gnomon.runtime.libraries.dnn.layout import CHOSEN, PLAIN, Layout, last, strides_last
 from gnomon.runtime.libraries.dnn.library import Refused, available, why_not
 from gnomon.runtime.libraries.dnn.matmul import matmul, supports_matmul
+from gnomon.runtime.libraries.dnn.phases import DnnStep, share_workspace
 from gnomon.runtime.libraries.dnn.pooling import (
     Pooling,
     pooling_backward,
     pooling_forward,
     winner_bytes,
 )
-from gnomon.runtime.libraries.dnn.stage import DnnStep, share_workspace
 
 __all__ = [
     "CHOSEN",

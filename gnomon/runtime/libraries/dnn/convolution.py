@@ -15,12 +15,12 @@ from gnomon.runtime.execution import threads
 from gnomon.runtime.libraries.dnn.geometry import Convolution, pieces
 from gnomon.runtime.libraries.dnn.layout import NOTHING, PLAIN, Layout, Side, plain, sides
 from gnomon.runtime.libraries.dnn.library import Description, Primitive, Refused, total
+from gnomon.runtime.libraries.dnn.phases import WORKSPACE, Arena, DnnStep, Phase, Place, Task
 from gnomon.runtime.libraries.dnn.primitives import (
     data_primitive,
     forward_primitive,
     weight_primitive,
 )
-from gnomon.runtime.libraries.dnn.stage import WORKSPACE, Arena, DnnStep, Phase, Place, Task
 from gnomon.shape import prod
 
 _GRAIN = 2_000_000  # multiply-adds below which another thread does not pay

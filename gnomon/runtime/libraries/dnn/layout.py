@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.runtime.libraries.dnn.library import Description, Refused
-from gnomon.runtime.libraries.dnn.stage import Place
+from gnomon.runtime.libraries.dnn.phases import Place
 from gnomon.shape import prod, row_major
 
 

@@ -18,7 +18,7 @@ from gnomon.runtime.libraries.dnn.library import (
     one_thread,
     primitive,
 )
-from gnomon.runtime.libraries.dnn.stage import Arena, DnnStep, Phase, Place, Task
+from gnomon.runtime.libraries.dnn.phases import Arena, DnnStep, Phase, Place, Task
 from gnomon.runtime.libraries.product import Product
 
 Run = tuple[int, int]  # the first of some, and how many

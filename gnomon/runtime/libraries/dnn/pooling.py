@@ -23,7 +23,7 @@ from gnomon.runtime.libraries.dnn.library import (
     one_thread,
     primitive,
 )
-from gnomon.runtime.libraries.dnn.stage import Arena, DnnStep, Phase, Place, Task
+from gnomon.runtime.libraries.dnn.phases import Arena, DnnStep, Phase, Place, Task
 from gnomon.shape import prod
 
 _GRAIN = 100_000  # elements read below which another thread does not pay

@@ -1,4 +1,4 @@
-"""Coarse Terms: those that see the index along the lanes only divided by a small power of two.
+"""Terms with repeated lanes: their index is divided by a small power of two along the lanes.
 
 Neighbouring lanes share the value of such a Term: `x[i // 2]`, or the counter of a pair of random
 numbers. It is computed over the quotient, with so many times fewer lanes, and each lane repeated.
@@ -16,7 +16,7 @@ from gnomon.plan.terms import postorder, rebuild
 DIVISORS = (2, 4, 8)
 
 
-class Coarse(NamedTuple):
+class Repeated(NamedTuple):
     """A Term over the quotient, and the divisor."""
 
     term: Term
@@ -24,10 +24,10 @@ class Coarse(NamedTuple):
 
 
 class Quotients:
-    """The coarse Terms of a phase by id, and the variable that stands for the quotient."""
+    """The repeated Terms of a phase by id, and the variable that stands for the quotient."""
 
     def __init__(self, arena: Arena, phase: Phase) -> None:
-        self.terms: dict[int, Coarse] = {}
+        self.terms: dict[int, Repeated] = {}
         self.variables: dict[int, int] = {}
         if not phase.vector or phase.inner is None:
             return
@@ -49,7 +49,7 @@ class Quotients:
 
         whole = {t for t in terms if t.op == "idiv" and t.args[0].op == "var"}
         for term, new in zip(terms, rebuild(terms, change), strict=True):
-            self.terms[term.id] = Coarse(new, divisor)
+            self.terms[term.id] = Repeated(new, divisor)
 
 
 def _divisor(term: Term, var: int, below: dict[int, int | None]) -> int | None:

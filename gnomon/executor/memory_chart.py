@@ -1,4 +1,4 @@
-"""Memory plans as charts: time goes right, addresses go up, a rectangle is a value's life."""
+"""Charts of memory plans: time goes right, addresses go up, a rectangle is a value's life."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LEFT, RIGHT, TOP, BOTTOM = 78, 12, 10, 34
 LINES = 4
 
 
-def chart(plan: MemoryPlan, forward: int) -> str:
+def memory_chart(plan: MemoryPlan, forward: int) -> str:
     """The lives of values in the block as an SVG element; `forward` tasks come before backward."""
     tasks, total = max(len(plan.tasks), 1), max(plan.total, 1)
     wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM

@@ -1,4 +1,4 @@
-"""Dead code: tasks that make what nobody reads are left out, and what only they read."""
+"""Dead-code elimination: tasks whose results are not read are removed, with what only they read."""
 
 from __future__ import annotations
 

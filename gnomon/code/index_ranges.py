@@ -1,4 +1,4 @@
-"""Windows: conditions that hold for one range of the innermost index.
+"""Conditions that hold for one range of the innermost index: evaluated once a row, not a lane.
 
 `pad`, and the columns of windows, ask of every element whether it lies inside. Along a row the
 answer is yes from one place on to another, both known when the row begins. Between them nothing
@@ -16,7 +16,7 @@ from gnomon.plan.ir import Body, Fold, Let, Phase
 from gnomon.plan.terms import affine, postorder
 
 
-class Window(NamedTuple):
+class IndexRange(NamedTuple):
     """`cond` holds from index `low` on to before `high`."""
 
     cond: Term
@@ -24,8 +24,8 @@ class Window(NamedTuple):
     high: Term
 
 
-def windows(phase: Phase, arena: Arena) -> list[Window]:
-    """The conditions of a phase's inner loop that are windows."""
+def ranges(phase: Phase, arena: Arena) -> list[IndexRange]:
+    """The conditions of a phase's inner loop that are ranges."""
     if phase.inner is None or not phase.split or any(isinstance(s, Fold) for s in phase.body):
         return []
     asked: dict[int, Term] = {}
@@ -34,8 +34,8 @@ def windows(phase: Phase, arena: Arena) -> list[Window]:
             cond = term.args[0 if term.op == "select" else 1]
             if cond.dtype is dt.bool_ and cond.free >> phase.inner & 1:
                 asked[cond.id] = cond
-    found = (_window(cond, phase.inner, arena) for cond in asked.values())
-    return [window for window in found if window is not None]
+    found = (_range(cond, phase.inner, arena) for cond in asked.values())
+    return [span for span in found if span is not None]
 
 
 def roots(body: Body) -> Iterable[Term]:
@@ -47,7 +47,7 @@ def roots(body: Body) -> Iterable[Term]:
             yield from (stmt.offset, stmt.value)
 
 
-def _window(cond: Term, var: int, arena: Arena) -> Window | None:
+def _range(cond: Term, var: int, arena: Arena) -> IndexRange | None:
     low, high = arena.const(0), arena.extent[var]
     for part in _conjunction(cond):
         if not part.free >> var & 1:  # of the row as a whole
@@ -60,7 +60,7 @@ def _window(cond: Term, var: int, arena: Arena) -> Window | None:
         low, high = (
             (low, arena.op("min", high, place)) if below else (arena.op("max", low, place), high)
         )
-    return Window(cond, low, high)
+    return IndexRange(cond, low, high)
 
 
 def _conjunction(cond: Term) -> Iterator[Term]:

@@ -1,4 +1,4 @@
-"""Mixing: how elements, indices and numbers meet in an index rule of somebody else.
+"""Coercion: how elements, indices and numbers are combined in the index rule of an extension.
 
 Operands of one dtype meet as they are. An index (or a size) beside an element of floats is taken in
 the element's dtype. Everything else that would change a value without a word is refused: a number

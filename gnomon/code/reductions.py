@@ -1,4 +1,4 @@
-"""Folds on a processor: several accumulators along a row, and rows of accumulators across.
+"""Reductions on a CPU: several accumulators along a row, and rows of accumulators across rows.
 
 A fold whose innermost variable is spread over lanes takes several vectors at a time, which are
 joined like a tournament before they meet the accumulators: that is fast, and sums lose less. Long
@@ -41,7 +41,7 @@ class Partial:
     narrow: bool = False
 
 
-class FoldWriter(LoopWriter):
+class ReductionWriter(LoopWriter):
     """Writes folds for one thread of a processor."""
 
     def fold(self, fold: Fold) -> None:

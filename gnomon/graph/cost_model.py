@@ -1,4 +1,4 @@
-"""How long a task takes, estimated from its form alone: before it is compiled or has memory."""
+"""The cost model: how long a task takes, estimated from its form before it is compiled."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ PRODUCT = 400_000  # multiply-adds of a matrix product below which another threa
 FILTERS = 2_000_000  # and of a convolution, whose batch the threads share
 
 
-class Effort(NamedTuple):
+class Cost(NamedTuple):
     """The work of a task (see `kernel.GRAIN`), and into how many parts it is cut."""
 
     work: int
     parts: int
 
 
-def effort(form: Form, threads: int) -> Effort | None:
-    """The effort of what `form` says; None where it is done side by side already."""
+def cost(form: Form, threads: int) -> Cost | None:
+    """The cost of what `form` says; None where it runs in parallel already."""
     moved = sum(prod(e.shape) * e.dtype.size for e in (*form.values, *form.leaves))
     call = next((n for n in postorder(form.values) if isinstance(n, Call)), None)
     if isinstance(call, Recurrence | RecurrenceGradient):
@@ -40,7 +40,7 @@ def effort(form: Form, threads: int) -> Effort | None:
     work = estimated(moved, operations)
     if call is None:
         parts = 1 + work // GRAIN
-    return Effort(work, min(parts, threads))
+    return Cost(work, min(parts, threads))
 
 
 def _operations(values: Sequence[Expr]) -> int:

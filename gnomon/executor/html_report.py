@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from html import escape
 
-from gnomon.executor.chart import chart, in_bytes
 from gnomon.executor.drawing import Box, Column, drawing, unique
 from gnomon.executor.layout import Layout
-from gnomon.executor.measured import Limits, Measured
+from gnomon.executor.memory_chart import in_bytes, memory_chart
+from gnomon.executor.profile import Limits, TaskProfile
 from gnomon.executor.report import memory_plan
 from gnomon.graph.node import Entry
 from gnomon.graph.task import Task
@@ -45,8 +45,8 @@ summary { cursor: pointer; overflow-wrap: anywhere; } pre { background: var(--ba
 """
 
 
-def page(title: str, layout: Layout, rows: Sequence[Measured], limits: Limits) -> str:
-    """The page of a program whose tasks were measured."""
+def html_report(title: str, layout: Layout, rows: Sequence[TaskProfile], limits: Limits) -> str:
+    """The HTML page of a program whose tasks were profiled."""
     plan = memory_plan(layout)
     mode = "training" if layout.mode.differentiate else "prediction"
     total = sum(row.seconds for row in rows)
@@ -76,7 +76,7 @@ def page(title: str, layout: Layout, rows: Sequence[Measured], limits: Limits) -
             '<h2 id="memory">Memory</h2>',
             "<p>A rectangle is a value between tasks: from the task that makes it to the one that "
             "reads it last, at its place in the block.</p>",
-            f'<div class="frame">{chart(plan, layout.forward)}</div>',
+            f'<div class="frame">{memory_chart(plan, layout.forward)}</div>',
             '<h2 id="kernels">Tasks and kernels</h2>',
             "<p>By time. Bars compare with this machine's measured limits.</p>",
             _table(rows, total, limits),
@@ -85,7 +85,7 @@ def page(title: str, layout: Layout, rows: Sequence[Measured], limits: Limits) -
     )
 
 
-def _graph(layout: Layout, rows: Sequence[Measured], total: float) -> str:
+def _graph(layout: Layout, rows: Sequence[TaskProfile], total: float) -> str:
     made = {layout.aliases.get(e, e): r.number for r in rows for e in r.task.made}
     made.update({e: r.number for r in rows for e in r.task.made})
     edges = unique(
@@ -97,7 +97,7 @@ def _graph(layout: Layout, rows: Sequence[Measured], total: float) -> str:
     return drawing([Column(forward), Column(backward, up=True)], edges, boxes)
 
 
-def _box(row: Measured, total: float) -> Box:
+def _box(row: TaskProfile, total: float) -> Box:
     share = row.seconds / total if total else 0.0
     fill = f"hsl(28 90% {97 - 42 * min(1.0, share * 6):.0f}%)"
     detail = f"{in_time(row.seconds)} {_kinds(row.task)}" if row.steps else "a view"
@@ -114,7 +114,7 @@ def _names(entries: Iterable[Entry]) -> str:
     return ", ".join(map(repr, entries)) or "nothing"
 
 
-def _table(rows: Sequence[Measured], total: float, limits: Limits) -> str:
+def _table(rows: Sequence[TaskProfile], total: float, limits: Limits) -> str:
     head = (
         '<tr><th>task</th><th class="number">time</th><th class="number">share</th>'
         '<th class="number">moved</th><th class="number">GB/s</th><th class="number">GFLOP/s</th>'
@@ -125,7 +125,7 @@ def _table(rows: Sequence[Measured], total: float, limits: Limits) -> str:
     return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
 
 
-def _row(row: Measured, total: float, limits: Limits) -> str:
+def _row(row: TaskProfile, total: float, limits: Limits) -> str:
     steps = "".join(f"{escape(s.name)}: {in_time(s.seconds)}\n" for s in row.steps)
     name = f"{row.number} {row.task.name}"
     inner = (

@@ -1,4 +1,4 @@
-"""Taking nodes out of graphs: casts of mixed precision, which files do not keep."""
+"""Strips the casts of mixed precision from graphs, since files do not keep them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What passes take and give: a graph with the shape and dtype of each entry, and how to rewrite it.
+"""Typed graphs: a graph with the shape and dtype of each entry, which passes take and return.
 
-A pass is a function from `Laid` to `Laid`, and gives its argument back where it changes nothing.
-Variables stay the nodes they are, and outputs keep their numbers, shapes and dtypes.
+A pass is a function from `TypedGraph` to `TypedGraph`, and gives its argument back where it changes
+nothing. Variables stay the nodes they are, and outputs keep their numbers, shapes and dtypes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Laid:
+class TypedGraph:
     """A graph with the shape and dtype of each entry."""
 
     graph: Graph
@@ -51,9 +51,9 @@ class Rewriter:
     `shapes` and `types` know the entries of both.
     """
 
-    def __init__(self, laid: Laid) -> None:
-        self.laid = laid
-        self.shapes, self.types = dict(laid.shapes), dict(laid.types)
+    def __init__(self, typed: TypedGraph) -> None:
+        self.typed = typed
+        self.shapes, self.types = dict(typed.shapes), dict(typed.types)
         self.changed = False
         self._new: dict[Entry, Entry] = {}
 
@@ -81,11 +81,11 @@ class Rewriter:
                 self._new[before] = after
                 self.changed = True
 
-    def done(self) -> Laid:
+    def done(self) -> TypedGraph:
         """The new graph; the old one where nothing has changed."""
         if not self.changed:
-            return self.laid
-        return Laid(Graph(map(self.now, self.laid.graph.outputs)), self.shapes, self.types)
+            return self.typed
+        return TypedGraph(Graph(map(self.now, self.typed.graph.outputs)), self.shapes, self.types)
 
 
 def is_pure(node: Node) -> bool:

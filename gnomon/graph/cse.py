@@ -1,21 +1,21 @@
-"""Common subexpressions: operators that compute the same of the same are computed once."""
+"""Common-subexpression elimination: equal operators of equal inputs are computed once."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 
-from gnomon.graph.laid import Laid, Rewriter, is_pure
 from gnomon.graph.node import Node
 from gnomon.graph.place import CONTEXT
+from gnomon.graph.typed_graph import Rewriter, TypedGraph, is_pure
 
 APART = (CONTEXT, "__force_mirroring__", "force_mirroring")  # what tells nodes apart
 
 
-def common(laid: Laid) -> Laid:
-    """`laid` with one node for all that are pure and equal."""
-    rewriter = Rewriter(laid)
+def cse(typed: TypedGraph) -> TypedGraph:
+    """`typed` with one node for all that are pure and equal."""
+    rewriter = Rewriter(typed)
     first: dict[Hashable, Node] = {}
-    for old in laid.graph.topo:
+    for old in typed.graph.topo:
         if old.op is None:
             continue
         node = rewriter.reread(old)

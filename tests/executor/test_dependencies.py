@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.executor.order import Memory, Part, waits
+from gnomon.executor.dependencies import Memory, Part, waits
 from gnomon.graph.form import Form
 from gnomon.graph.memory import Value, plan
 from gnomon.graph.node import Entry, Node

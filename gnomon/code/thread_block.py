@@ -1,7 +1,7 @@
-"""Threads of a GPU that work together: special registers, folds by a team, shared memory.
+"""Threads of a GPU that work together: special registers, folds by a thread group, shared memory.
 
-A team is a warp, or all of a block of several warps. It folds by shuffles, then, if it is more than
-a warp, by way of shared memory in the order of the warps: the same sizes give the same sums.
+A group is a warp, or all of a block of several warps. It folds by shuffles, then, if it is more
+than a warp, by way of shared memory in the order of the warps: the same sizes give the same sums.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ WARP = 32
 BLOCK = 256  # threads of a block at most: each may then have all the registers there are
 
 
-class TeamWriter(LoopWriter):
-    """Writes what one thread does; the folds whose ids are in `together` are its team's."""
+class ThreadBlockWriter(LoopWriter):
+    """Writes what one thread does; the folds whose ids are in `together` are its group's."""
 
     def __init__(
         self, arena: Arena, arguments: Arguments, target: Target, entry: str, together: set[int]
@@ -90,12 +90,12 @@ class TeamWriter(LoopWriter):
         self.nest(fold, 0, alone, step)
         results = self.read(places, dtypes)
         if together:
-            results = self.across_team(reducer, results)
+            results = self.across_group(reducer, results)
         for k, result in enumerate(results):
             self.scopes[-1][("part", term.id, k)] = result
 
     def _alone(self, fold: Fold) -> int:
-        """How many outer variables each thread goes through; the team shares the ones below.
+        """How many outer variables each thread goes through; the group shares the ones below.
 
         Those are taken as one, unless something is computed between their loops.
         """
@@ -128,15 +128,15 @@ class TeamWriter(LoopWriter):
         total = e.index(1)
         for v in shared:
             total = self.int("mul", total, self.extent(v))
-        mine, team = self.register("tid.x"), self.register("ntid.x")
-        with e.for_range(mine, total, team) as i, self.scope():
+        mine, group = self.register("tid.x"), self.register("ntid.x")
+        with e.for_range(mine, total, group) as i, self.scope():
             self.locate(shared, i)
             for body in fold.bodies[alone:]:
                 self.body(body)
             step()
 
-    def across_team(self, reducer: Reducer, values: list[Value]) -> list[Value]:
-        """What the threads of a team have, as one; every thread gets it."""
+    def across_group(self, reducer: Reducer, values: list[Value]) -> list[Value]:
+        """What the threads of a group have, as one; every thread gets it."""
         e = self.e
         for distance in (16, 8, 4, 2, 1):
             other = [self.shuffled("down", v, distance) for v in values]

@@ -1,4 +1,4 @@
-"""Operators of Python that expressions do not have: each is refused by what there is instead."""
+"""Operators of Python that expressions do not support: each raises an error that names the way."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def unassigned(self: Any, *_: Any, **__: Any) -> NoReturn:
     raise TypeError(f"{self!r} has no assign: only tensors, and slices of them, are assigned to")
 
 
-def refused(name: str) -> Callable[..., NoReturn]:
+def unsupported(name: str) -> Callable[..., NoReturn]:
     """The method of an operator that there is not.
 
     Raises:
@@ -48,6 +48,6 @@ def without(kind: Any) -> None:
     """Give a class of expressions, which has none of these operators, what refuses them."""
     kind.assign = unassigned
     for name in INSTEAD:
-        setattr(kind, f"__{name}__", refused(name))
+        setattr(kind, f"__{name}__", unsupported(name))
         if name not in ("invert", "getitem", "setitem"):
-            setattr(kind, f"__r{name}__", refused(name))
+            setattr(kind, f"__r{name}__", unsupported(name))

@@ -1,4 +1,4 @@
-"""Steps made again: what kernels do on some operands, done on others of the same sizes and strides.
+"""Steps bound to other memory: a prepared statement's kernels run on operands of the same layout.
 
 Preparing a statement reads its expression several times. In networks whose layers repeat most
 statements differ by their operands' addresses alone, and so do the argument blocks of their steps.
@@ -33,16 +33,16 @@ class Made(NamedTuple):
     leaves: tuple[Where, ...]
 
 
-class Again:
+class Rebinder:
     """What was prepared so far, by what tells it from other work beside addresses.
 
     >>> import numpy as np
     >>> from gnomon.runtime.statements.prepare import Store, prepare
-    >>> again, arrays = Again(), [np.full(3, k, np.float32) for k in range(4)]
+    >>> rebinder, arrays = Rebinder(), [np.full(3, k, np.float32) for k in range(4)]
     >>> a, b, c, d = (Buffer((3,), address=x.ctypes.data, owner=x) for x in arrays)
     >>> for x, y in ((a, b), (c, d)):
     ...     double = [Store(y, "saveto", x + x)]
-    ...     for step in again.steps("double", [x, y], lambda: prepare(double), "double"):
+    ...     for step in rebinder.steps("double", [x, y], lambda: prepare(double), "double"):
     ...         step.run()
     >>> arrays[3]
     array([4., 4., 4.], dtype=float32)
@@ -64,7 +64,7 @@ class Again:
         key = what, same
         made = self._made.get(key)
         if made is not None:
-            return [_again(m, operands, name) for m in made]
+            return [_rebound(m, operands, name) for m in made]
         steps = make()
         if key not in self._made:
             self._made[key] = _made(steps, operands)
@@ -101,7 +101,7 @@ def _made(steps: Sequence[Step], operands: Sequence[Buffer]) -> tuple[Made, ...]
     return tuple(found)
 
 
-def _again(made: Made, operands: Sequence[Buffer], name: str) -> Step:
+def _rebound(made: Made, operands: Sequence[Buffer], name: str) -> Step:
     kernel: Kernel = made.step.keep[0]
     addresses = [operands[w.operand].address + w.offset for w in made.leaves]
     return kernel.again(made.step, addresses, [operands[w.operand] for w in made.leaves], name)

@@ -1,4 +1,4 @@
-"""What a report measures: the time of every task of a program, and the machine's limits.
+"""Profiles of programs: the time of every task, and the machine's limits, for reports.
 
 A program runs on the arrays that are bound; what it writes there is put back after.
 """
@@ -39,7 +39,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Measured:
+class TaskProfile:
     """A task of a program: its steps with their times, and the loops of its kernels."""
 
     number: int
@@ -81,7 +81,7 @@ def _least(stores: Sequence[Store]) -> float:
     return min(runs)
 
 
-def measured(run: Run, name: str) -> list[Measured]:
+def profile_tasks(run: Run, name: str) -> list[TaskProfile]:
     """Every task of the pass `name` of a program, run on the arrays that are bound."""
     tasks = run.layout.tasks[run.parts[name]]
     segments = run.segments(name, apart=True)
@@ -94,7 +94,7 @@ def measured(run: Run, name: str) -> list[Measured]:
     run.arena.content = None
     least = [min(each, key=_total) for each in zip(*rounds, strict=True)]
     return [
-        Measured(number, task, tuple(steps), _plan(run, task))
+        TaskProfile(number, task, tuple(steps), _plan(run, task))
         for number, (task, steps) in enumerate(zip(tasks, least, strict=True))
     ]
 

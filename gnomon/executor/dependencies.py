@@ -1,4 +1,4 @@
-"""Which segments of a program wait for which, where those of several contexts run side by side.
+"""Dependencies between segments of a program, where those of several contexts run in parallel.
 
 Segments of one context run in order. One waits for an earlier one of another context where both use
 the same bytes of planned memory and one of them writes there: a value that is read elsewhere is

@@ -1,7 +1,7 @@
-"""Rounds: a pass as one native call, with its batch before it and the weights' update behind.
+"""Train steps: a pass as one native call, with its batch before it and the weights' update behind.
 
-A round is pushed *held back*: until anybody asks the engine for something, an update may still join
-it, and both become one call. Nobody can tell but by the time.
+A train step is pushed *held back*: until the engine is asked for something, an update may still
+join it, and both become one call. Nobody can tell but by the time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Consts = tuple[Var, ...]
 
 
 class Follower(Putting, Protocol):
-    """What may follow a round in the same native call: native work and what it touches."""
+    """What may follow a train step in the same native call: native work and what it touches."""
 
     @property
     def step(self) -> Step:
@@ -89,7 +89,7 @@ def joined(steps: Iterable[Step], reads: Iterable[Var], writes: Iterable[Var], n
     return Joined(Program(steps, name), (*const,), (*mutate,), taken)
 
 
-class Round:
+class TrainStep:
     """One run: `puts` set what differs from run to run. Called again, it goes on where it was.
 
     `moved` are inputs that lie elsewhere in this run, and where.
@@ -185,7 +185,7 @@ class Pass:
         return self._own.program.is_long
 
     def push(self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()) -> None:
-        """Push a round that begins by copying `feeds`, and ends by copying `gifts`."""
+        """Push a train step that begins by copying `feeds`, and ends by copying `gifts`."""
         made, whole, const = self._made(feeds, puts, gifts)
         current, is_brief = engine.get(), whole.program.work <= self._brief
         push = current.push_brief if is_brief else current.push_inline
@@ -193,7 +193,7 @@ class Pass:
         push(made, self.ctx, const, mutate, name=whole.program.name)
 
     def push_later(self, feeds: Sequence[Feed], puts: list[Put]) -> Pushed:
-        """As `push`, but the round is held back."""
+        """As `push`, but the step is held back."""
         made, whole, const = self._made(feeds, puts)
         name = whole.program.name
         job = engine.get().push_later(made, self.ctx, const, whole.mutate, name)
@@ -201,8 +201,8 @@ class Pass:
 
     def _made(
         self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()
-    ) -> tuple[Round, Joined, Consts]:
-        """A round, what it runs, and the variables that it reads."""
+    ) -> tuple[TrainStep, Joined, Consts]:
+        """A train step, what it runs, and the variables that it reads."""
         loads, moved, fed, more = [], [], [], []
         for dest, source in feeds:
             window, chunk, address = dest._window, source._chunk, source._address
@@ -228,7 +228,7 @@ class Pass:
         const, taken = whole.const, whole.taken
         if more := [v for v in more if v not in taken]:
             const = (*const, *dict.fromkeys(more))
-        return Round(whole.program, puts, key, moved, feeds), whole, const
+        return TrainStep(whole.program, puts, key, moved, feeds), whole, const
 
     def _moved(self, window: Any, chunk: Any, source: Any) -> Moving | None:
         """Where the program may be told that a hidden input lies at `source`; else it is copied."""
@@ -246,8 +246,8 @@ class Pass:
             window.hold(source)
         return moving
 
-    def follow(self, before: Round, job: Any, after: Follower, numbers: Any) -> bool:
-        """Push `after` in one call with the round before, if that is still held back."""
+    def follow(self, before: TrainStep, job: Any, after: Follower, numbers: Any) -> bool:
+        """Push `after` in one call with the step before, if that is still held back."""
         current = engine.get()
         if not current.take_back(job):
             return False
@@ -291,15 +291,15 @@ class Pass:
 
 
 class Pushed(NamedTuple):
-    """A round that is held back, of a pass, and the engine's record of it."""
+    """A train step that is held back, of a pass, and the engine's record of it."""
 
     of: Pass
-    round: Round
+    step: TrainStep
     job: Any
 
     def follow(self, after: Follower, numbers: Any) -> bool:
-        """Push `after` in one call with the round, if that is still held back."""
-        return self.of.follow(self.round, self.job, after, numbers)
+        """Push `after` in one call with the step, if that is still held back."""
+        return self.of.follow(self.step, self.job, after, numbers)
 
 
 def loadable(dest: Any, source: Any) -> bool:

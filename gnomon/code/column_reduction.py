@@ -1,4 +1,4 @@
-"""Sweeps: folds across rows of memory, with rows of partial results in the first-level cache.
+"""Column reductions: folds across rows, with rows of partial results in the first-level cache.
 
 Going down a column for every vector would touch every page for a few bytes. So rows of memory are
 gone through one after the other, a few at a time, and what each column of a strip has so far lies
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 
 from gnomon.code.emit import Value, type_of
-from gnomon.code.folds import TREE, FoldWriter
+from gnomon.code.reductions import TREE, ReductionWriter
 from gnomon.dtype import DType
 from gnomon.expr.term import Term
 from gnomon.plan.ir import Body, Fold, Let, Stmt, reducer_of
@@ -39,7 +39,7 @@ class Strip:
     known: dict[Hashable, Row]
 
 
-class SweepWriter(FoldWriter):
+class ColumnReductionWriter(ReductionWriter):
     """Writes the bodies of phases that are swept."""
 
     strip: Strip | None = None
