@@ -111,9 +111,11 @@ def portable(text: str) -> str:
     return SUPPORT + re.sub(r"@llvm\.nvvm\.read\.ptx\.sreg\.([\w.]+)\(\)", register, text)
 
 
-def run(stores: Sequence[Store], group: tuple[int, int] = (64, 1), blocks: int = 2) -> list[str]:
-    """Carry out statements as a GPU would, in blocks of `group`; gives the kinds of the phases."""
-    return [kind for group in groups(stores) for kind in run_group(group, group, blocks)]
+def run(
+    stores: Sequence[Store], block_shape: tuple[int, int] = (64, 1), blocks: int = 2
+) -> list[str]:
+    """Carry out statements as a GPU would, in blocks of `block_shape`; gives the kinds of the phases."""
+    return [kind for group in groups(stores) for kind in run_group(group, block_shape, blocks)]
 
 
 def groups(stores: Sequence[Store]) -> Iterator[list[Store]]:
@@ -123,7 +125,7 @@ def groups(stores: Sequence[Store]) -> Iterator[list[Store]]:
         yield piece
 
 
-def run_group(stores: Sequence[Store], group: tuple[int, int], blocks: int) -> list[str]:
+def run_group(stores: Sequence[Store], block_shape: tuple[int, int], blocks: int) -> list[str]:
     """Carry out one group of statements."""
     structure = Structure(stores)
     nests = plan(stores, structure)
@@ -138,7 +140,7 @@ def run_group(stores: Sequence[Store], group: tuple[int, int], blocks: int) -> l
     for launch in module.launches:
         shape = launch.shape(values, 100)
         assert shape[0] >= 0 and shape[1] * shape[2] <= 256
-        x, y = (3, 1) if launch.kind == "threads" else group
+        x, y = (3, 1) if launch.kind == "threads" else block_shape
         entry = ctypes.CFUNCTYPE(None, c_void_p, c_void_p)(code.address(launch.entry))
         for block in range(blocks):
             run_block(entry, words, (x, y, block, blocks), launch.kind != "threads")

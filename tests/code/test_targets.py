@@ -258,7 +258,7 @@ def into_array(dest: np.ndarray, e: Expr) -> list[Store]:
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "int64", *FLOATS])
-def test_teams_exchange_every_dtype(dtype):
+def test_groups_exchange_every_dtype(dtype):
     x = over((np.arange(6 * 90).reshape(6, 90) % 7 == 3).astype(dt.of(dtype).numpy))
     folds = [ext.arg_reduce(x, "max", 1)]
     if dtype != "bool":
