@@ -114,7 +114,7 @@ def portable(text: str) -> str:
 def run(
     stores: Sequence[Store], block_shape: tuple[int, int] = (64, 1), blocks: int = 2
 ) -> list[str]:
-    """Carry out statements as a GPU would, in blocks of `block_shape`; gives the kinds of the phases."""
+    """Carry out statements as a GPU would, in blocks of this shape: the kinds of phases."""
     return [kind for group in groups(stores) for kind in run_group(group, block_shape, blocks)]
 
 
