@@ -20,7 +20,8 @@ from gnomon.lock import load_module
 from gnomon.ndarray import backward as _backward
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.mode import mode
-from gnomon.ndarray.core.tape import Call, Node, Output
+from gnomon.ndarray.core.tape import Call, Node, Output, placed
+from gnomon.ndarray.lazy import notes
 from gnomon.ndarray.ndarray import mark
 from gnomon.record import put
 
@@ -57,6 +58,8 @@ class Scope:
     def __enter__(self) -> None:
         self.before.append((mode.recording, mode.training))
         recording, training = self.flags
+        if recording and not mode.recording:
+            notes.enter()
         mode.recording = mode.recording if recording is None else recording
         mode.training = mode.training if training is None else training
 
@@ -183,10 +186,11 @@ def get_symbol(x: Any) -> Any:
     """
     if not isinstance(x, Array):
         raise TypeError(complaint("get_symbol", "x", "an NDArray", f"{x!r:.60}"))
-    if x._tape is None:
+    place = placed(x)
+    if place is None:
         expected = "an array with attach_grad, or one computed from such while recording"
         raise GnomonError(complaint("get_symbol", "x", expected, "another"))
-    return load_module("gnomon.symbol.recorded").recorded(x._tape)
+    return load_module("gnomon.symbol.recorded").recorded(place)
 
 
 class Function:
@@ -227,7 +231,7 @@ class Function:
         with pause(train_mode=mode.training):
             found = self.forward(*inputs)
         outputs = [x._detached() for x in _list("Function.forward", "result", found)]
-        places = [x._tape if isinstance(x, Array) else None for x in inputs]
+        places = [placed(x) if isinstance(x, Array) else None for x in inputs]
         if mode.recording and any(place is not None for place in places):
             self._used = True
             gives = [place is not None for place in places]

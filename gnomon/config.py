@@ -298,7 +298,8 @@ SETTINGS = {
             bool,
             True,
             ("GNOMON_PROGRAMS",),
-            "Whether an executor's passes are one native call each; off, each task is a call.",
+            "Whether an executor's passes, and recorded steps, are one native call each; off, each "
+            "task, and each operator, is a call.",
         ),
     )
 }

@@ -59,6 +59,18 @@ class Passes(Executor):
             for dest, output in zip(dests, self.outputs, strict=True):
                 dest[:] = output
 
+    def both_into(self, given: Sequence[Any], dests: Sequence[Any], grads: Sequence[Any]) -> None:
+        """Compute the last outputs of `given` into `dests`, and the gradients, of losses alone.
+
+        Those of arguments are copied into `grads`, one an argument, where that is not None.
+        """
+        feeds, run = list(zip(self._fed, given, strict=True)), self._only
+        shown = self.outputs[len(self.outputs) - len(dests) :]
+        gifts = list(zip(shown, dests, strict=True))
+        gifts += [(g, x) for g, x in zip(self.grad_arrays, grads, strict=True) if x is not None]
+        latest.pushed = run.forward_backward(feeds, gifts)
+        self.arena.content = None
+
     def backward_into(self, heads: Sequence[Any], dests: Sequence[Any]) -> None:
         """Compute the gradients, given those of the outputs.
 

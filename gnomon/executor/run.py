@@ -90,7 +90,7 @@ class Run:
         """Push the backward pass, whose forward pass was pushed before and left its values.
 
         `feeds` are gradients of outputs, and inputs as they were; `gifts` are copied out behind.
-        Without any, and as one short native call, it is held back: then it is what is returned.
+        As one short native call it is held back: then it is what is returned.
         """
         if (whole := self._pass("backward")) is None:
             for feed in feeds:
@@ -100,24 +100,21 @@ class Run:
             self._push("backward")
             _give(gifts)
             return None
-        if not gifts and not whole.is_long:
-            return whole.push_later(self._natively(feeds), [])
-        whole.push(self._natively(feeds), [], gifts)
-        return None
+        return whole.push_later(self._natively(feeds), [], gifts)
 
-    def forward_backward(self, feeds: Sequence[Feed]) -> Pushed | None:
+    def forward_backward(self, feeds: Sequence[Feed], gifts: Sequence[Gift] = ()) -> Pushed | None:
         """Push both passes; as one train step, which is held back, where they are short and native.
+
+        `gifts` are copied out behind them.
 
         Raises:
             ShapeError: as `forward`.
         """
         if (whole := self._pass("forward and backward")) is None:
             self._begin_apart("forward and backward", feeds)
+            _give(gifts)
             return None
-        if whole.is_long:
-            whole.push(*self._begun(feeds))
-            return None
-        return whole.push_later(*self._begun(feeds))
+        return whole.push_later(*self._begun(feeds), gifts)
 
     def forward_again(self) -> None:
         """Push the forward pass with the same random numbers, leaving states alone."""

@@ -95,7 +95,7 @@ class TrainStep:
     `moved` are inputs that lie elsewhere in this run, and where.
     """
 
-    __slots__ = ("done", "keep", "loads", "moved", "program", "puts")
+    __slots__ = ("done", "gives", "keep", "loads", "moved", "program", "puts")
 
     resumable = True
 
@@ -104,11 +104,12 @@ class TrainStep:
         program: Step,
         puts: list[Put],
         loads: tuple[Load, ...],
+        gives: tuple[Give, ...],
         moved: Sequence[tuple[Moving, int]],
         keep: Any,
     ) -> None:
-        self.program, self.puts, self.loads, self.moved, self.keep = (
-            program, puts, loads, moved, keep,
+        self.program, self.puts, self.loads, self.gives, self.moved, self.keep = (
+            program, puts, loads, gives, moved, keep,
         )  # fmt: skip
         self.done: Done = []
 
@@ -179,24 +180,26 @@ class Pass:
         self._moving: dict[Input, Moving | None] = {}
         self._joined: dict[tuple[object, ...], Joined] = {(): self._own}
 
-    @property
-    def is_long(self) -> bool:
-        """Whether it is worth to be run behind the program, and so is not held back."""
-        return self._own.program.is_long
-
     def push(self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()) -> None:
         """Push a train step that begins by copying `feeds`, and ends by copying `gifts`."""
-        made, whole, const = self._made(feeds, puts, gifts)
+        self._push(*self._made(feeds, puts, gifts), gifts)
+
+    def _push(self, made: TrainStep, whole: Joined, const: Consts, gifts: Sequence[Gift]) -> None:
         current, is_brief = engine.get(), whole.program.work <= self._brief
         push = current.push_brief if is_brief else current.push_inline
         mutate = (*whole.mutate, *[x._chunk for _, x in gifts]) if gifts else whole.mutate
         push(made, self.ctx, const, mutate, name=whole.program.name)
 
-    def push_later(self, feeds: Sequence[Feed], puts: list[Put]) -> Pushed:
-        """As `push`, but the step is held back."""
-        made, whole, const = self._made(feeds, puts)
-        name = whole.program.name
-        job = engine.get().push_later(made, self.ctx, const, whole.mutate, name)
+    def push_later(
+        self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()
+    ) -> Pushed | None:
+        """As `push`, but a short step is held back: then it is what is returned."""
+        made, whole, const = self._made(feeds, puts, gifts)
+        if whole.program.is_long:
+            self._push(made, whole, const, gifts)
+            return None
+        mutate = (*whole.mutate, *[x._chunk for _, x in gifts]) if gifts else whole.mutate
+        job = engine.get().push_later(made, self.ctx, const, mutate, whole.program.name)
         return Pushed(self, made, job)
 
     def _made(
@@ -222,13 +225,13 @@ class Pass:
                 if other.source is not None and other not in fed:
                     other.bring()
         key = tuple(loads)
-        gives = [self._gives.get(id(x)) or self._give(x) for x, _ in gifts]
+        gives = tuple([self._gives.get(id(x)) or self._give(x) for x, _ in gifts])
         puts += [(give, x._address) for give, (_, x) in zip(gives, gifts, strict=True)]
         whole = self._joined.get((*key, *gives)) or self._of(key, gives)
         const, taken = whole.const, whole.taken
         if more := [v for v in more if v not in taken]:
             const = (*const, *dict.fromkeys(more))
-        return TrainStep(whole.program, puts, key, moved, feeds), whole, const
+        return TrainStep(whole.program, puts, key, gives, moved, (feeds, gifts)), whole, const
 
     def _moved(self, window: Any, chunk: Any, source: Any) -> Moving | None:
         """Where the program may be told that a hidden input lies at `source`; else it is copied."""
@@ -251,14 +254,16 @@ class Pass:
         current = engine.get()
         if not current.take_back(job):
             return False
-        key = (*before.loads, after)
-        whole = self._joined.get(key) or self._of(before.loads, (after,))
+        behind: tuple[Give | Follower, ...] = (*before.gives, after)
+        whole = self._joined.get((*before.loads, *behind)) or self._of(before.loads, behind)
         before.program = program = whole.program
         before.puts.append((after, numbers))
         const, mutate, taken = whole.const, whole.mutate, whole.taken
-        own = self._joined.get(before.loads) or self._of(before.loads, ())
+        key = (*before.loads, *before.gives)
+        own = self._joined.get(key) or self._of(before.loads, before.gives)
         if more := [v for v in job.const[len(own.const) :] if v not in taken]:
             const = (*const, *more)
+        mutate = (*mutate, *job.mutate[len(own.mutate) :])
         for var in mutate:
             if var.promised:
                 var.keep_promises()

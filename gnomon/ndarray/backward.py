@@ -20,8 +20,9 @@ from gnomon.ndarray.api.methods import copied
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import recording
-from gnomon.ndarray.core.tape import DIRECT, Bundle, Call, Leaf, Node, Output, Place, passes
+from gnomon.ndarray.core.tape import DIRECT, Bundle, Call, Leaf, Node, Output, Place, passes, placed
 from gnomon.ndarray.lazy.invoke import invoke
+from gnomon.ndarray.lazy.notes import Record, Shares
 from gnomon.ops import registry
 from gnomon.record import put
 from gnomon.runtime.ffi import ffi, pointer
@@ -45,8 +46,11 @@ def backward(
         GnomonError: a head is not on the tape, or the tape was followed already.
         ShapeError: a head's gradient has another shape.
     """
-    walk = Walk(heads, head_grads)
     passes.count += 1
+    shares = None if retain_graph else _followed(heads, head_grads)
+    if shares is not None and not shares:
+        return
+    walk = Walk(heads, head_grads) if shares is None else Walk.of(shares)
     readers, sums = walk.readers, walk.sums
     found = dict.fromkeys([p for p in (*readers, *sums) if not isinstance(p, Output)])
     once = [p for p in found if readers.get(p) == 1 and p not in sums]
@@ -79,10 +83,10 @@ def gradients(
     walk = Walk(heads, head_grads, create_graph)
     places = []
     for number, variable in enumerate(variables):
-        if variable._tape is None:
+        if (place := placed(variable)) is None:
             expected = "an array with attach_grad, or one computed while recording"
             raise ParamError(complaint("grad", f"variables[{number}]", expected, "another"))
-        places.append(variable._tape)
+        places.append(place)
     walk.keep = set(places)
     with recording(create_graph):
         walk.run(retain_graph)
@@ -175,6 +179,19 @@ class Walk:
             raise ShapeError(complaint("backward", "head_grads", expected, len(grads)))
         for number, (head, grad) in enumerate(zip(heads, grads, strict=True)):
             self.receive(_place(head, number), _head_grad(head, grad), ours=False)
+        self._reach()
+
+    @classmethod
+    def of(cls, shares: Shares) -> Walk:
+        """The way on, from places that have received gradients already."""
+        walk = cls((), None)
+        for place, grad in shares:
+            walk.receive(place, grad)
+        walk._reach()
+        return walk
+
+    def _reach(self) -> None:
+        """Find what depends on what was received."""
         self.nodes = reachable(self.sums)
         self.readers: dict[Place, int] = {}
         for node in self.nodes:
@@ -227,9 +244,19 @@ class Walk:
             self.own.add(place)
 
 
+def _followed(heads: Sequence[Any], head_grads: Sequence[Any] | None) -> Shares | None:
+    """Have a program do all that was noted, as `Record.follow` says; None where there is none."""
+    record = heads[0]._window
+    grads = head_grads or [None] * len(heads)
+    if type(record) is not Record or len(grads) != len(heads):
+        return None
+    given = zip(heads, grads, strict=True)
+    return record.follow(heads, [None if g is None else _head_grad(h, g) for h, g in given])
+
+
 def _place(head: Any, number: int) -> Place:
     """The place of a head on the tape."""
-    place: Place | None = head._tape
+    place = placed(head)
     if place is None:
         raise GnomonError(
             f"backward: heads[{number}] was not computed from a variable with attach_grad within "

@@ -21,7 +21,7 @@ from gnomon.ndarray.backward import backward
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense
-from gnomon.ndarray.core.tape import Leaf, changes
+from gnomon.ndarray.core.tape import Leaf, changes, placed
 from gnomon.record import put
 
 
@@ -170,7 +170,7 @@ def mark(array: Any, grad: Any, req: str) -> None:
         expected = f"shape {array.shape} of {array._dtype.name}"
         got = f"shape {grad.shape} of {grad._dtype.name}"
         raise ParamError(complaint("mark_variables", "gradients", expected, got))
-    if array._tape is not None:
+    if placed(array) is not None:
         changes.count += 1
     put(array, "_tape", None if req == "null" else Leaf(grad, req))
 

@@ -7,6 +7,7 @@ from operator import is_
 from typing import Any
 
 from gnomon.base import FormatError, complaint
+from gnomon.executor.later import Updates, latest
 from gnomon.optimizer.base import Optimizer
 from gnomon.optimizer.fused import Join
 from gnomon.optimizer.states import dumps, loads
@@ -16,7 +17,8 @@ class Updater:
     """`updater(index, grad, weight)` updates `weight` in place, keeping the states it needs.
 
     States are created when an index is first seen; states that were loaded move to the weight's
-    device when first used. Lists of indices, gradients and weights are updated together.
+    device when first used. Lists of indices, gradients and weights are updated together, and in one
+    native call with the backward pass before, if nothing was asked for in between.
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
@@ -24,6 +26,7 @@ class Updater:
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}
         self._last: tuple[Any, ...] = ()  # states that were used last, on their weights' devices
+        self._updates: Updates | None = None  # pushes them behind a backward pass
 
     def __call__(self, index: Any, grad: Any, weight: Any, join: Join | None = None) -> None:
         """Update one weight, or lists of them; `join` as for `Optimizer.update_all`."""
@@ -34,7 +37,17 @@ class Updater:
         if len(states) != len(index) or not all(map(is_, found, states)):
             states = tuple([self._state(i, w) for i, w in zip(index, weight, strict=True)])
             self._last = states
+        if join is None and latest.pushed is not None and weight:
+            join = self._behind(weight[0].context)
         self.optimizer.update_all(index, weight, grad, states, join)
+
+    def _behind(self, ctx: Any) -> Join | None:
+        """What pushes updates on a device behind a backward pass there."""
+        if latest.pushed is None or latest.pushed.of.ctx != ctx:
+            return None
+        if self._updates is None or self._updates.ctx != ctx:
+            self._updates = Updates(ctx)
+        return self._updates
 
     def _state(self, index: Any, weight: Any) -> Any:
         """The weight's state, made or moved to its device when first asked for."""

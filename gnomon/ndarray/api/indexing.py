@@ -20,7 +20,7 @@ from gnomon.ndarray.api.methods import cast, copied
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import Layout, dense, strided
 from gnomon.ndarray.core.mode import mode
-from gnomon.ndarray.core.tape import Leaf
+from gnomon.ndarray.core.tape import Leaf, placed
 from gnomon.ndarray.core.values import converted
 from gnomon.ndarray.lazy import pending
 from gnomon.ndarray.lazy.applied import applying
@@ -249,7 +249,7 @@ class Indexing(Array):
         view._assign(value)
         if view._tape is not None:
             whole = view if layout is self._layout else view.reshape(self.shape)
-            put(self, "_tape", whole._tape)
+            put(self, "_tape", placed(whole))
 
     def _assign(self, value: Any) -> None:
         """Write into every element."""

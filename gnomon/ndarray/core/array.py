@@ -63,6 +63,12 @@ class Array(Frozen):
         serve()
         return Array._at(chunk, address, layout)
 
+    @staticmethod
+    def _noted(record: object, index: int, layout: Layout, place: Place) -> Any:
+        """An array that has no memory yet, with a place on the tape: a result of `record`."""
+        serve()
+        return Array._noted(record, index, layout, place)
+
     def _settle(self, chunk: Chunk, address: int) -> None:
         """Give a pending array its memory, in one step."""
         serve()
@@ -245,6 +251,17 @@ def pending_in(window: object, index: Boxed, layout: Layout) -> Array:
 
 
 @native
+def noted_in(record: object, index: Boxed, layout: Layout, place: object) -> Array:
+    """An array that has no memory yet, with a place on the tape: a result of `record`."""
+    made = new(Array.main)
+    put(made, "_layout", layout)
+    put(made, "_tape", place)
+    put(made, "_window", record)
+    put(made, "_index", index)
+    return made
+
+
+@native
 def settle_on(array: Array, chunk: Chunk, address: Boxed) -> None:
     """Give a pending array its memory, in one step."""
     put_all(array, ("_address", "_chunk", "_window"), (address, chunk, None))
@@ -258,8 +275,8 @@ def unsettle(array: Array, window: object, index: Boxed) -> None:
 
 def serve() -> None:
     """From now on arrays get their memory by native code, where there may be such."""
-    (made,) = served(array_on)
-    Array._at = staticmethod(made)  # type: ignore[method-assign]
+    at, noted = served(array_on, noted_in)
+    Array._at, Array._noted = staticmethod(at), staticmethod(noted)  # type: ignore[method-assign]
     ways = methods((Array, settle_on), (Array, unsettle))
     Array._settle, Array._unsettle = ways  # type: ignore[method-assign]
 

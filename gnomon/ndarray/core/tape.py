@@ -27,7 +27,7 @@ class Leaf:
     `stored` is the number of the backward pass that stored a gradient there last.
     """
 
-    __slots__ = ("bundle", "grad", "number", "req", "stored")
+    __slots__ = ("__weakref__", "bundle", "grad", "number", "req", "stored")
 
     def __init__(self, grad: Any, req: str) -> None:
         self.grad = grad
@@ -88,7 +88,22 @@ class Output(NamedTuple):
     index: int
 
 
-Place = Leaf | Bundle | Output
+class Noted:
+    """The place of all arrays that are noted and not computed; it is asked for by `placed`."""
+
+    __slots__ = ()
+
+
+NOTED = Noted()
+Place = Leaf | Bundle | Output | Noted
+
+
+def placed(array: Any) -> Place | None:
+    """The place of an array on the tape; what is only noted is computed."""
+    while array._tape is NOTED:
+        array._window.settle(array)
+    place: Place | None = array._tape
+    return place
 
 
 class Node:
@@ -120,6 +135,11 @@ class Node:
     def place(self, index: int) -> Output | None:
         """The place of an output; None of a hidden one."""
         return Output(self, index) if index < len(self.outputs) else None
+
+
+#: the place of what a program computed with all of its gradients: there is nothing to follow
+FOLLOWED = Output(Node(None, (), (), (), (None,)), 0)
+FOLLOWED.node.saved = None
 
 
 class Call:
@@ -159,7 +179,7 @@ def record(
 ) -> None:
     """Enter an operator that was just applied; `outputs` are all of them, hidden ones too."""
     arguments = inputs[: len(op.arguments())]
-    places = [x._tape for x in arguments]
+    places = [placed(x) for x in arguments]
     shapes = tuple(x.shape for x in inputs), tuple(x.shape for x in outputs)
     types = tuple(x._dtype for x in inputs), tuple(x._dtype for x in outputs)
     wanted = tuple(place is not None for place in places)

@@ -17,6 +17,7 @@ from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ndarray.lazy.invoke import invoke, recipe_of
 from gnomon.ndarray.lazy.native_pend import Join, joining
+from gnomon.ndarray.lazy.notes import note
 from gnomon.ndarray.lazy.numbers import home_of, word
 from gnomon.ndarray.lazy.repeat import Entry, Repeat, repeating
 from gnomon.ndarray.lazy.trace import SMALL, of_inputs_alone
@@ -42,6 +43,10 @@ class Applied:
 
     def __call__(self, arrays: tuple[Any, ...], out: Any = None, ctx: Context | None = None) -> Any:
         """The operator's outputs; None where an operand is no array, and nothing was done."""
+        if mode.recording and out is None and precision.current is None:
+            noted = note(self.op, arrays)
+            if noted is not None:
+                return noted
         if self._join is not None and out is None:
             made = self._join(here.own, *arrays)
         else:

@@ -77,11 +77,14 @@ def alone(array: Any, window: Window) -> bool:
 class Own(Frozen):
     """What is pending in one thread: a window for each shape, and the lock to compute them."""
 
-    __slots__ = ("__weakref__", "eager", "ident", "large", "lock", "settings", "windows")
+    __slots__ = (
+        "__weakref__", "eager", "ident", "large", "lock", "noted", "settings", "windows",
+    )  # fmt: skip
 
     eager: bool  # nothing is to wait
     ident: int
     large: Window | None  # the one that may hold many bytes
+    noted: Any  # what the thread records, as far as it is not computed; None at first
     settings: int  # those that `eager` was found with
     windows: dict[tuple[int, ...], Window]
 
@@ -89,6 +92,7 @@ class Own(Frozen):
         put(self, "ident", threading.get_ident())
         put(self, "lock", reentrant())
         put(self, "large", None)
+        put(self, "noted", None)
         put(self, "windows", {})
         put(self, "eager", False)
         put(self, "settings", -1)
@@ -96,7 +100,7 @@ class Own(Frozen):
     def window(self, shape: tuple[int, ...], ctx: Context, arrays: Sequence[Any]) -> Window:
         """A window that takes an operator of this shape and context on `arrays`."""
         if self.settings != _changes.count:
-            self._look()
+            self.look()
         found = self.windows.get(shape)
         if self.large is not None and self.large is not found:
             large = self.large
@@ -114,10 +118,12 @@ class Own(Frozen):
 
     def compute(self) -> None:
         """Compute all that is pending in the thread."""
+        if self.noted is not None:
+            self.noted()
         for window in tuple(self.windows.values()):
             window()
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Compute what was pending under other settings, or another engine."""
         self.compute()
         put(self, "settings", _changes.count)

@@ -26,6 +26,7 @@ from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import record
 from gnomon.ndarray.lazy import opaque, pending
 from gnomon.ndarray.lazy.infer import infer
+from gnomon.ndarray.lazy.notes import Record, note
 from gnomon.ndarray.lazy.numbers import Home, home_of, keep_alone, probed, word
 from gnomon.ndarray.lazy.precise import adapted
 from gnomon.ndarray.lazy.recipe import Alike, Dest, Draws, NotShared, Recipe, Work, dispatch
@@ -42,7 +43,7 @@ def invoke(
     out: Any = None,
     ctx: Context | None = None,
 ) -> Any:
-    """Apply an operator to arrays: its visible outputs, one array or a list of them.
+    """Apply an operator to arrays, or note it: its visible outputs, an array or a list of them.
 
     `inputs` are the arguments, then the states. `out` is where the outputs go, an array or a list;
     it may overlap the inputs.
@@ -54,31 +55,41 @@ def invoke(
             overwritten while recording.
     """
     try:
-        given = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
-        if precision.current is not None and given is None:
+        if precision.current is not None and out is None:
             op, inputs = adapted(precision.current, op, inputs, invoke)
-        tapes = mode.recording and any(x._tape is not None for x in inputs)
-        if given is not None:
-            check_writes(op, given, inputs if tapes else ())
-        if storage_types.compute is not None:
-            found = storage_types.compute(op, inputs, given, ctx)
-            if found is not None:
-                return out if given is not None else found[0] if len(found) == 1 else found
-        place = ctx or _place(inputs, given)
-        if op.is_expression:
-            outputs = pending.apply(op, inputs, given, place) or compute(op, inputs, given, place)
-            context = None
-        else:
-            outputs, context = opaque.run(op, inputs, given, place, mode.training)
-        if tapes:
-            record(op, inputs, outputs, mode.training, context)
-        if given is not None:
-            return out
-        visible = op.num_visible_outputs
-        return outputs[0] if visible == 1 else outputs[:visible]
+        if mode.recording and out is None and (noted := note(op, inputs)) is not None:
+            return noted
+        return apply(op, inputs, out, ctx)
     except GnomonError as error:
         shorten(error)
         raise
+
+
+def apply(op: Any, inputs: Sequence[Any], out: Any = None, ctx: Context | None = None) -> Any:
+    """As `invoke`, without noting it."""
+    given = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
+    tapes = mode.recording and any(x._tape is not None for x in inputs)
+    if given is not None:
+        check_writes(op, given, inputs if tapes else ())
+    if storage_types.compute is not None:
+        found = storage_types.compute(op, inputs, given, ctx)
+        if found is not None:
+            return out if given is not None else found[0] if len(found) == 1 else found
+    place = ctx or _place(inputs, given)
+    if op.is_expression:
+        outputs = pending.apply(op, inputs, given, place) or compute(op, inputs, given, place)
+        context = None
+    else:
+        outputs, context = opaque.run(op, inputs, given, place, mode.training)
+    if tapes:
+        record(op, inputs, outputs, mode.training, context)
+    if given is not None:
+        return out
+    visible = op.num_visible_outputs
+    return outputs[0] if visible == 1 else outputs[:visible]
+
+
+Record.apply = staticmethod(apply)
 
 
 def _place(inputs: Sequence[Any], given: Outputs | None) -> Context:

@@ -21,7 +21,7 @@ from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense as dense_layout
 from gnomon.ndarray.core.mode import mode, recording
-from gnomon.ndarray.core.tape import Call, Leaf, Node, record
+from gnomon.ndarray.core.tape import Call, Leaf, Node, placed, record
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ndarray.sparse.arrays import (
     BaseSparseNDArray,
@@ -96,7 +96,7 @@ def _twin(x: Any) -> Any:
     """All elements of an array, at its place on the tape."""
     dense = wide(x)
     if dense is not x:
-        put(dense, "_tape", x._tape)
+        put(dense, "_tape", placed(x))
     return dense
 
 
@@ -108,7 +108,7 @@ def _put(op: Any, x: Any, value: Any) -> None:
         x._take(value)
     else:
         x[:] = wide(value)
-    put(x, "_tape", value._tape if mode.recording else x._tape)
+    put(x, "_tape", placed(value) if mode.recording else x._tape)
 
 
 def _tell(op: Any, inputs: Sequence[Any]) -> None:
@@ -157,7 +157,7 @@ def _enter(op: Any, inputs: Sequence[Any], outputs: Outputs) -> None:
 
 def _enter_product(op: Any, matrix: Any, weight: Any, output: Any) -> None:
     """Record a product with a `csr` matrix: the weight's gradient has only rows that it reads."""
-    place, kept = weight._tape, matrix._detached()
+    place, kept = placed(weight), matrix._detached()
     stype = place.grad.stype if isinstance(place, Leaf) else "default"
     turned = {"transpose_a": not op.transpose_a, "forward_stype": stype}
 

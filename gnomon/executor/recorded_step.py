@@ -1,0 +1,281 @@
+"""Steps: what was noted while recording, with its gradients, as one bound graph (see `notes.py`).
+
+Variables are read where they lie, and their gradients written where those belong, as long as both
+stay there; all other operands are fed, as inputs of an executor are. The values that the program
+holds are copied into new arrays, as the next run overwrites what is bound. Heads are losses of the
+graph, each times the gradient that was given with it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from gnomon.base import GnomonError
+from gnomon.context import Context
+from gnomon.executor.collector import resting
+from gnomon.executor.executor import Bound
+from gnomon.executor.inputs import hidden
+from gnomon.executor.passes import Passes
+from gnomon.graph.node import Entry, Graph, Node
+from gnomon.ndarray.core.array import Array, of_zeros
+from gnomon.ndarray.core.layout import dense
+from gnomon.ndarray.core.tape import Leaf, passes
+from gnomon.ndarray.lazy.notes import Mark, Operand, Shares, needed
+from gnomon.ops import registry
+
+TRIES = 4  # plans for one step whose variables move
+
+Key = tuple[tuple[int, ...], tuple[bool, ...], tuple[int, ...], tuple[int, ...]]
+
+
+class Unplanned(GnomonError):
+    """No program may do a step: its operators are applied one by one."""
+
+
+class Network:
+    """What was noted as a graph, with what an executor asks of a symbol.
+
+    `operands` are its variables by the number of the operand, `given` those of heads' gradients,
+    with layouts. The outputs are the heads, then the values that are held, of these `layouts`.
+    """
+
+    name = "step"
+
+    def __init__(self, path: Sequence[Mark], key: Key) -> None:
+        heads, is_given, held, _ = key
+        self.operands: dict[int, Node] = {}
+        self.given: list[tuple[Node, Any]] = []
+        layouts = [x for mark in path for x in mark.layouts]
+        self.layouts = [layouts[k] for k in held]
+        entries: dict[int, Entry] = {}
+        for number in needed(path, heads):
+            mark = path[number]
+            inputs = [entries[k] if k >= 0 else self._operand(~k) for k in mark.operands]
+            node = Node(mark.op, f"{mark.op.name}{number}", inputs, mark.op.attrs())
+            entries.update((mark.first + k, Entry(node, k)) for k in range(len(mark.layouts)))
+        if not all(k in entries for k in held):
+            raise Unplanned("step: a value is held that no head depends on")
+        outputs = [
+            self._head(entries[k], f"head{number}", layouts[k] if g else None)
+            for number, (k, g) in enumerate(zip(heads, is_given, strict=True))
+        ]
+        outputs += [_entry("BlockGrad", f"held{k}", entries[k]) for k in held]
+        self._graph = Graph(outputs)
+
+    def _operand(self, number: int) -> Entry:
+        if number not in self.operands:
+            self.operands[number] = Node(None, f"operand{number}")
+        return Entry(self.operands[number])
+
+    def _head(self, entry: Entry, name: str, given: Any) -> Entry:
+        """An output as a loss, times the gradient of this layout that is given with it."""
+        if given is not None:
+            node = Node(None, f"{name}_gradient")
+            self.given.append((node, given))
+            entry = _entry("elemwise_mul", f"{name}_given", entry, Entry(node))
+        return _entry("MakeLoss", name, entry)
+
+    def list_arguments(self) -> list[str]:
+        """The names of operands, and of gradients given for heads."""
+        return [n.name for n in self._graph.arguments]
+
+    def list_outputs(self) -> list[str]:
+        """The names of heads and held values."""
+        return [e.node.name for e in self._graph.outputs]
+
+
+def _entry(name: str, title: str, *inputs: Entry) -> Entry:
+    return Entry(Node(registry.find(name).parse({}), title, inputs))
+
+
+class Plan:
+    """A network bound to variables where they lie, but those in `loose`, and to their gradients.
+
+    `stays` are the numbers of operands with where they lie, `stores` those with where their
+    gradients do. Where operands are results on the tape, gradients are `shares`, stored nowhere.
+    """
+
+    def __init__(
+        self, network: Network, operands: Sequence[Operand], train: bool, loose: Collection[int]
+    ) -> None:
+        self.layouts = network.layouts
+        self.ctx = operands[0].chunk.ctx
+        places = {k: operands[k].place for k in network.operands if operands[k].place is not None}
+        leaves = {k: place for k, place in places.items() if isinstance(place, Leaf)}
+        self.shares = list(places) if len(leaves) < len(places) else []
+        if self.shares:
+            leaves = {}
+        _check(operands, network.operands, leaves)
+        self.stores = [(k, x.grad._chunk, x.grad._address) for k, x in leaves.items()]
+        self.written = frozenset(chunk for _, chunk, _ in self.stores)
+        self.stays = [
+            (k, operands[k].chunk, operands[k].address)
+            for k in leaves
+            if k not in loose and operands[k].layout.strides is None
+        ]
+        fixed = {k for k, _, _ in self.stays}
+        self.fed = [k for k in network.operands if k not in fixed]
+        self.passes, self._grads = self._bound(network, operands, leaves, train)
+
+    def _bound(
+        self,
+        network: Network,
+        operands: Sequence[Operand],
+        leaves: dict[int, Leaf],
+        train: bool,
+    ) -> tuple[Passes, list[int | None]]:
+        """The executor, and the number of the operand whose share each of its gradients is."""
+        args = {n: self._input(layout) for n, layout in network.given}
+        grads: dict[Node, Any] = {}
+        requests: dict[Node, str] = {}
+        shares: dict[Node, int] = {}
+        for k, node in network.operands.items():
+            x = operands[k]
+            args[node] = self._input(x.layout) if k in self.fed else x.again()._detached()
+            if k in leaves:
+                grads[node], requests[node] = leaves[k].grad._detached(), leaves[k].req
+            elif k in self.shares:
+                layout = x.layout
+                grads[node] = of_zeros(layout.shape, layout.dtype, self.ctx)
+                requests[node], shares[node] = "write", k
+        order = network._graph.arguments
+        bound = Bound(
+            [args[n] for n in order],
+            [grads.get(n) for n in order],
+            [],
+            [requests.get(n, "null") for n in order],
+        )
+        fed = [network.operands[k] for k in self.fed] + [n for n, _ in network.given]
+        found = Passes(network, self.ctx, bound, [args[n] for n in fed], train)
+        return found, [shares.get(n) for n in order]
+
+    def _input(self, layout: Any) -> Any:
+        """An array for what is fed."""
+        return hidden(of_zeros(layout.shape, layout.dtype, self.ctx))
+
+    def moved(self, operands: Sequence[Operand]) -> list[int]:
+        """The variables that do not lie, or whose gradients do not, where they did."""
+        found = []
+        for k, chunk, address in self.stays:
+            x = operands[k]
+            if x.chunk is not chunk or x.address != address:
+                found.append(k)
+        for k, chunk, address in self.stores:
+            grad = operands[k].place.grad  # type: ignore[union-attr]
+            if grad._chunk is not chunk or grad._address != address:
+                found.append(k)
+        return found
+
+    def is_safe(self, operands: Sequence[Operand]) -> bool:
+        """Whether it writes nothing that it reads, and nothing failed that would fail all of it."""
+        if not self.written.isdisjoint([operands[k].chunk for k in self.fed]):
+            return False
+        return all(x.chunk.failure is None for x in operands)
+
+    def run(self, operands: Sequence[Operand], grads: Sequence[Any]) -> tuple[list[Any], Shares]:
+        """The values that are held, and the shares of gradients; all other gradients are stored."""
+        ctx = self.ctx
+        given = [Array._at(x.chunk, x.address, x.layout) for x in (operands[k] for k in self.fed)]
+        made = [Array._new(layout, ctx) for layout in self.layouts]
+        shares = {k: _like(operands[k].layout, ctx) for k in self.shares}
+        into = [None if k is None else shares[k] for k in self._grads]
+        self.passes.both_into([*given, *grads], made, into)
+        for k, _, _ in self.stores:
+            operands[k].place.stored = passes.count  # type: ignore[union-attr]
+        found: list[Any] = [(operands[k].place, x) for k, x in shares.items()]
+        return made, found
+
+
+class Planned:
+    """The plan for a step, made again where its variables have moved, which are fed from then on.
+
+    It is forgotten when the first of its variables goes.
+    """
+
+    def __init__(
+        self,
+        path: Sequence[Mark],
+        key: Key,
+        train: bool,
+        operands: Sequence[Operand],
+        forget: Callable[..., object],
+    ) -> None:
+        self._network, self._train = Network(path, key), train
+        self._loose: set[int] = set()
+        self._left = TRIES
+        self._plan = self._made(operands)
+        leaves = {x.place for x in operands if isinstance(x.place, Leaf)}
+        self._refs = [weakref.ref(leaf, forget) for leaf in leaves]
+
+    def _made(self, operands: Sequence[Operand]) -> Plan:
+        """A plan for operands that lie where these do.
+
+        Raises:
+            Unplanned: there were enough of them already.
+        """
+        if not self._left:
+            raise Unplanned("step: its variables move each time")
+        self._left -= 1
+        with resting():
+            return Plan(self._network, operands, self._train, self._loose)
+
+    def run(
+        self, operands: Sequence[Operand], grads: Sequence[Any]
+    ) -> tuple[list[Any], Shares] | None:
+        """As `Plan.run`; None where it may not be run on these, and nothing was done.
+
+        Raises:
+            Unplanned: nor may it later.
+        """
+        moved = self._plan.moved(operands)
+        if moved or self._plan.passes.is_poisoned:
+            self._loose.update(moved)
+            self._plan = self._made(operands)
+        return self._plan.run(operands, grads) if self._plan.is_safe(operands) else None
+
+
+def _like(layout: Any, ctx: Context) -> Any:
+    """New dense memory for the elements of a layout."""
+    return Array._new(dense(layout.shape, layout.dtype), ctx)
+
+
+def planned(
+    path: Sequence[Mark],
+    key: Key,
+    train: bool,
+    operands: Sequence[Operand],
+    forget: Callable[..., object],
+) -> Planned | None:
+    """What does a step from now on; None where no program may. `forget` drops it.
+
+    What has no gradient, or is refused otherwise, is so when operators are applied one by one, too:
+    their errors are those that programs expect.
+    """
+    try:
+        return Planned(path, key, train, operands, forget)
+    except GnomonError:
+        return None
+
+
+def _check(
+    operands: Sequence[Operand], numbers: Collection[int], leaves: Mapping[int, Leaf]
+) -> None:
+    """Refuse gradients that lie where something else of the step does.
+
+    Raises:
+        Unplanned: there are such, or they are sparse, or no variable is differentiated by.
+    """
+    grads = [x.grad for x in leaves.values()]
+    if len(set(leaves.values())) < len(grads):
+        raise Unplanned("step: a variable comes as several arrays")
+    if any(x.__class__ is not Array.main or x._chunk.shared for x in grads):
+        raise Unplanned("step: a gradient is sparse, or others may write it")
+    ends = [(x._span(), True) for x in grads]
+    ends += [(operands[k].again()._span(), False) for k in numbers]
+    ends.sort()
+    for ((_, end), is_written), ((start, _), is_too) in pairwise(ends):
+        if start < end and (is_written or is_too):
+            raise Unplanned("step: a gradient lies where another array does")

@@ -1,0 +1,468 @@
+"""Notes: what is recorded is noted and not computed, until its values or gradients are asked for.
+
+While a thread records, an operator on arrays of the tape gives arrays without memory, pending in
+the thread's `Record`. What the operators say, apart from the memory they are about, is a path of
+*marks*, as statements outside of records are a path of stages (`trace.py`): the same statements on
+the same kinds of arrays lead to the same mark, which keeps the programs that were made for them.
+
+`backward` of noted arrays asks the last mark for a program of all that was noted, and of its
+gradients: a bound graph, with a planned memory, in one native call. It writes the gradients where
+they belong, and of the noted values those that the program still holds; all others are inside. A
+mark has one for what came `OFTEN` times: the same heads, variables, and held values. Nothing is
+predicted: the program is one of what did happen.
+
+Everything else has the record *computed*: each operator is applied as if it were called only now,
+and goes on the tape. That is what happens where the mark has no program (yet), and when
+- a value is asked for, in whatever way (the array's `_chunk` or place on the tape);
+- memory that was noted as an operand is about to be written (it has the record among its promises);
+- gradients are asked for otherwise: `grad`, `create_graph`, `retain_graph`, heads of two threads;
+- the program holds a value that the heads do not depend on;
+- the train mode, the engine or a setting changes; `nd.waitall()`; more than `MOST` operators.
+Where that goes on, noting is in vain: the thread rests from it for ever more records.
+
+Not noted, and computed at once, are operators with states, random numbers, data of their own, or
+refusals of values; on sparse arrays, on memory that others may write, on several devices; those
+with `out`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+from gnomon import config
+from gnomon.base import GnomonError
+from gnomon.engine import EngineError
+from gnomon.lock import load_module
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.chunk import Chunk
+from gnomon.ndarray.core.layout import Layout, dense
+from gnomon.ndarray.core.mode import mode
+from gnomon.ndarray.core.tape import FOLLOWED, NOTED, Leaf, Place, placed
+from gnomon.ndarray.lazy.fusion_group import Own, Window, here
+from gnomon.ndarray.lazy.infer import infer
+from gnomon.ops.op import Op
+from gnomon.record import put
+
+OFTEN = 16  # times that a step comes before it is compiled, which takes as long as some hundred do
+MOST = 4096  # operators in a record
+PATIENCE = 8  # records computed in a row, before the thread rests from noting
+LONGEST = 256  # scopes of rest
+KEPT = 1 << 14  # marks in all, of which a program counts as some; beyond, they are learnt anew
+WEIGHT = 64
+
+Shares = list[tuple[Place, Any]]
+
+_changes = config.changes
+_getrefcount = sys.getrefcount
+
+
+(_UNHELD,) = [_getrefcount(x) for x in [object()]]  # of what a list alone refers to
+
+
+class Operand(NamedTuple):
+    """An array in memory that was noted, as it was then."""
+
+    array: Any
+    chunk: Chunk
+    address: int
+    layout: Any  # a `Layout`
+    place: Place | None
+
+    def again(self) -> Any:
+        """An array that is what this one was."""
+        made = Array._at(self.chunk, self.address, self.layout)
+        put(made, "_tape", self.place)
+        return made
+
+
+class Mark:
+    """What was noted up to one operator; `operands` are results by number, and leaves -1, -2...
+
+    `first` is the number of its first result, `leaves` and `results` count all up to it.
+    """
+
+    __slots__ = (
+        "after", "count", "first", "is_single", "layouts", "leaves", "op", "operands", "parent",
+        "plans", "results",
+    )  # fmt: skip
+
+    made = 0
+
+    def __init__(
+        self, parent: Mark | None, op: Any, operands: tuple[int, ...], layouts: Sequence[Layout]
+    ) -> None:
+        self.parent, self.op, self.operands, self.layouts = parent, op, operands, layouts
+        self.first = 0 if parent is None else parent.results
+        self.results = self.first + len(layouts)
+        self.is_single = len(layouts) == 1
+        self.count = 0 if parent is None else parent.count + 1
+        before = 0 if parent is None else parent.leaves
+        self.leaves = max([before, *(-k for k in operands)])
+        self.after: dict[Any, Mark | None] = {}  # None: it is not noted
+        self.plans: dict[Any, Any] = {}  # how often a step came, then its program
+
+    def path(self) -> list[Mark]:
+        """The marks from the first operator to this one."""
+
+        def back(mark: Mark) -> Iterator[Mark]:
+            while mark.parent is not None:
+                yield mark
+                mark = mark.parent
+
+        return list(back(self))[::-1]
+
+
+EMPTY = {False: Mark(None, None, (), ()), True: Mark(None, None, (), ())}  # by train mode
+_alike: dict[Any, Any] = {}  # one operator of all that are equal
+
+
+def _count(weight: int = 1) -> None:
+    """One more of what is kept; all of it is dropped when it is too much."""
+    Mark.made += weight
+    if Mark.made > KEPT:
+        Mark.made = 0
+        _alike.clear()
+        for mark in EMPTY.values():
+            mark.after.clear()
+
+
+def _may_be_noted(op: Any) -> bool:
+    """Whether an operator depends on its inputs alone, and refuses no values of theirs."""
+    plain = isinstance(op, Op) and op.is_expression and op.guard is None
+    return plain and not (op.aux_names or op.is_random or op.sparse_grad)
+
+
+class Record:
+    """What a thread has noted; it is the window of those arrays, and a promise to read operands.
+
+    Calling it has it computed. It changes with the lock of its thread's windows held. What is noted
+    is published by setting `mark`: results and operands beyond are left from an interrupt.
+    """
+
+    __slots__ = (
+        "changes", "ctx", "is_eager", "is_open", "mark", "misses", "numbers", "operands", "own",
+        "places", "rest", "results", "train", "working",
+    )  # fmt: skip
+
+    apply: ClassVar[Callable[..., Any]]  # what applies an operator
+
+    def __init__(self, own: Own) -> None:
+        self.own = own
+        self.ctx: Any = None  # of all arrays
+        self.results: list[Any] = []
+        self.operands: list[Operand] = []
+        self.numbers: dict[int, int] = {}  # of operands, by the id of their arrays
+        self.places: list[int] = []  # the number of each operand's variable, or below 0
+        self.misses = 0  # how often it was computed since a program did it
+        self.rest = 0  # scopes that nothing is noted in
+        self.is_open = True
+        self.is_eager = False  # the settings say so
+        self.working = False
+        self.changes = -1
+        self.train = False
+        self.mark = EMPTY[False]
+
+    # --- noting -------------------------------------------------------------------------------
+
+    def enter(self) -> None:
+        """Another scope that records begins."""
+        self.is_open = not self.rest
+        if self.rest:
+            self.rest -= 1
+        with self.own.lock:
+            if self.results and not self.working and not self._held():
+                self._forget()
+
+    def note(self, op: Any, arrays: Sequence[Any]) -> Any:
+        """The visible outputs of an operator, one or a list of them; None where it is not noted."""
+        with self.own.lock:
+            if self.changes != _changes.count or self.train is not mode.training:
+                self._begin()
+            if self.working or self.is_eager:
+                return None
+            entry, fresh = self._entry(op, arrays)
+            if entry is None:
+                return None
+            mark = self.mark.after.get(entry, EMPTY)
+            if mark is EMPTY:
+                mark = self._grown(op, arrays, entry, fresh)
+            if mark is None or not all(map(self._take, fresh)):
+                return None
+            results, first, noted = self.results, mark.first, Array._noted
+            if len(results) != first:  # after an interrupt
+                del results[first:]
+            for k, layout in enumerate(mark.layouts, first):
+                results.append(noted(self, k, layout, NOTED))
+            self.mark = mark
+            if mark.count >= MOST:
+                self._compute()
+            return results[first] if mark.is_single else results[first:]
+
+    def _begin(self) -> None:
+        """Begin anew in another mode, or under other settings."""
+        self._compute()
+        if self.changes != _changes.count:
+            self.own.look()
+            self.changes = _changes.count
+            self.is_eager = self.own.eager or not config.get("programs")
+        self.train = mode.training
+        self.mark = EMPTY[self.train]
+
+    def _entry(self, op: Any, arrays: Sequence[Any]) -> tuple[Any, list[Any]]:
+        """What the next mark is found by, and the arrays that are operands for the first time.
+
+        None where no array is on the tape, or one is of another class.
+        """
+        operands, numbers = self.operands, self.numbers
+        if len(operands) != self.mark.leaves:
+            self._drop_beyond()
+        known = op.__dict__.get("_noted") or _canonical(op)
+        entry, fresh, on_tape = [id(known)], list[Any](), False
+        for x in arrays:
+            if x.__class__ is not Array.main:
+                return None, fresh
+            if x._window is self:
+                entry.append(x._index)
+                on_tape = True
+                continue
+            number, place = numbers.get(id(x)), x._tape
+            on_tape = on_tape or place is not None
+            if number is not None and operands[~number].place is place:
+                entry.append(number)
+            elif not fresh or (k := _index(fresh, x)) is None:
+                entry.append(x._layout)
+                fresh.append(x)
+            else:
+                entry.append(~(len(operands) + k))
+        return (tuple(entry) if on_tape else None), fresh
+
+    def _grown(
+        self, op: Any, arrays: Sequence[Any], entry: tuple[Any, ...], fresh: list[Any]
+    ) -> Mark | None:
+        """A mark met for the first time; None where the operator is not noted."""
+        _count()
+        mark: Mark | None = None
+        if _may_be_noted(op) and len(arrays) == len(op.inputs()):
+            outs = infer(op, [x._layout for x in arrays])[: op.num_visible_outputs]
+            if all(x._layout.size for x in arrays) and all(0 not in shape for shape, _ in outs):
+                count = len(self.operands)
+                numbers = {id(x): ~k for k, x in enumerate(fresh, count)}
+                pairs = zip(entry[1:], arrays, strict=True)
+                operands = tuple(k if isinstance(k, int) else numbers[id(x)] for k, x in pairs)
+                mark = Mark(self.mark, _canonical(op), operands, [dense(*out) for out in outs])
+        self.mark.after[entry] = mark
+        return mark
+
+    def _take(self, array: Any) -> bool:
+        """Whether an array in memory could be noted as an operand."""
+        chunk = array._chunk
+        place = array._tape if array._tape is not NOTED else placed(array)
+        if chunk.shared or chunk.failure is not None:
+            return False
+        ctx = chunk.ctx
+        if ctx is not self.ctx and ctx != self.ctx:
+            if self.operands:
+                return False
+            self.ctx = ctx
+        chunk.promised.append(self)
+        self.numbers[id(array)] = ~len(self.operands)
+        self.operands.append(Operand(array, chunk, array._address, array._layout, place))
+        self.places.append(place.number if type(place) is Leaf else -1 if place is None else -2)
+        return True
+
+    def _drop_beyond(self) -> None:
+        """Let go of operands of what was not noted in the end."""
+        while len(self.operands) > self.mark.leaves:
+            self.places.pop()
+            operand = self.operands.pop()
+            self.numbers.pop(id(operand.array), None)
+            operand.chunk.promised.remove(self)
+
+    # --- computing ----------------------------------------------------------------------------
+
+    def __call__(self) -> None:
+        """Compute what anybody can still ask for."""
+        with self.own.lock:
+            if self.mark.count and not self.working:
+                self._missed()
+                self._compute()
+
+    def settle(self, array: Any) -> bool:
+        """Have an array of the record computed; whether its value is known to be there."""
+        with self.own.lock:
+            if self.working and array._window is self:
+                raise EngineError("an array was asked for while it was being computed")
+            self()
+        return False
+
+    def _missed(self) -> None:
+        """It was noted in vain."""
+        self.misses += 1
+        if self.misses > PATIENCE:
+            self.rest = min(1 << self.misses - PATIENCE, LONGEST)
+
+    def _held(self) -> tuple[int, ...]:
+        """The numbers of the results that somebody else holds."""
+        return tuple([x._index for x in self.results if _getrefcount(x) > _UNHELD])
+
+    def _compute(self) -> None:
+        """Apply the operators that held results depend on."""
+        if self.mark.count:
+            self.working = True
+            before = mode.recording, mode.training
+            try:
+                mode.recording, mode.training = True, self.train
+                path = self.mark.path()
+                for number in needed(path, self._held()):
+                    self._apply(path[number])
+            finally:
+                mode.recording, mode.training = before
+                self.working = False
+        self._forget()
+
+    def _apply(self, mark: Mark) -> None:
+        """Apply one operator, if an interrupt did not come after that the last time."""
+        mine = self.results[mark.first : mark.results]
+        if all(x._window is not self for x in mine):
+            return
+        inputs = [self.results[k] if k >= 0 else self.operands[~k].again() for k in mark.operands]
+        made = Record.apply(mark.op, inputs)
+        for x, value in zip(mine, [made] if len(mine) == 1 else made, strict=True):
+            _take_over(x, value)
+
+    def _forget(self) -> None:
+        """Let go of all that is noted."""
+        self.mark = EMPTY[self.train]
+        dropped = self.operands, self.results
+        self.operands, self.results = [], []
+        self.numbers.clear()
+        self.places.clear()
+        for operand in dropped[0]:
+            operand.chunk.promised.remove(self)
+
+    # --- backward -----------------------------------------------------------------------------
+
+    def follow(self, heads: Sequence[Any], grads: Sequence[Any]) -> Shares | None:
+        """Have a program compute the record, and its gradients.
+
+        They are stored where they belong, unless arrays that were noted as operands are results on
+        the tape: then they are what is returned, with their places. `grads` are those of the heads,
+        None for ones. None where nothing was done.
+        """
+        with self.own.lock:
+            if self.working or any(x._window is not self for x in heads):
+                return None
+            held = self._held()
+            given = tuple([x is not None for x in grads])
+            key = tuple([x._index for x in heads]), given, held, tuple(self.places)
+            plans = self.mark.plans
+            found = plans.get(key, 0)
+            if found.__class__ is int:
+                found = self._met(plans, key, found)
+            done = found and self._done(plans, key, found, [x for x in grads if x is not None])
+            if not done:
+                self._compute()
+                return None
+            made, shares = done
+            for k, array in zip(held, made, strict=True):
+                x = self.results[k]
+                put(x, "_tape", FOLLOWED)
+                x._settle(array._chunk, array._address)
+            self._forget()
+            self.misses = 0
+            return shares
+
+    def _met(self, plans: dict[Any, Any], key: Any, count: int) -> Any:
+        """A program for a step that came `count` times before; None where it is none yet."""
+        if not count:
+            self._missed()
+            _count()
+        plans[key] = count + 1
+        if count < OFTEN:
+            return None
+        _count(WEIGHT)
+        planned = load_module("gnomon.executor.recorded_step").planned
+        what = self.mark.path(), key, self.train, self.operands
+        plans[key] = found = planned(*what, partial(plans.pop, key))
+        return found
+
+    def _done(
+        self, plans: dict[Any, Any], key: Any, found: Any, grads: Sequence[Any]
+    ) -> tuple[list[Any], Shares] | None:
+        """The values that are held, and shares, by a program; None where it does not do it."""
+        self.working = True
+        try:
+            done: tuple[list[Any], Shares] | None = found.run(self.operands, grads)
+        except GnomonError:
+            plans[key] = done = None
+        finally:
+            self.working = False
+        return done
+
+
+def _index(arrays: Sequence[Any], array: Any) -> int | None:
+    """Which of the arrays one is; None where it is none of them."""
+    for k, x in enumerate(arrays):
+        if x is array:
+            return k
+    return None
+
+
+def _canonical(op: Any) -> Any:
+    """One operator of all that are equal, so that marks are found by its identity."""
+    found = op.__dict__.get("_noted")
+    if found is None:
+        try:
+            found = _alike.setdefault(op, op)
+        except TypeError:  # a list among the parameters has no hash
+            found = op
+        op.__dict__["_noted"] = found
+    return found
+
+
+def needed(path: Sequence[Mark], wanted: Iterable[int]) -> list[int]:
+    """The numbers of the operators that results depend on."""
+    results, found = set(wanted), []
+    for number in range(len(path) - 1, -1, -1):
+        mark = path[number]
+        if not results.isdisjoint(range(mark.first, mark.results)):
+            found.append(number)
+            results.update(k for k in mark.operands if k >= 0)
+    return found[::-1]
+
+
+def _take_over(noted: Any, made: Any) -> None:
+    """Give a noted array the value, and the place on the tape, of one that nobody else has."""
+    put(noted, "_tape", made._tape)
+    window = made._window
+    if type(window) is Window:
+        with window.own.lock:
+            if made._window is window:
+                window.results[made._index] = noted
+                put(noted, "_index", made._index)
+                put(noted, "_window", window)
+                return
+    noted._settle(made._chunk, made._address)
+
+
+def note(op: Any, arrays: Sequence[Any]) -> Any:
+    """The visible outputs of an operator that is noted; None where it is not.
+
+    Raises:
+        ShapeError, DTypeError: the operator does not take such operands.
+    """
+    record = here.own.noted
+    if record is None:
+        record = Record(here.own)
+        put(here.own, "noted", record)
+    return record.note(op, arrays) if record.is_open else None
+
+
+def enter() -> None:
+    """A scope that records begins in this thread."""
+    record = here.own.noted
+    if record is not None:
+        record.enter()

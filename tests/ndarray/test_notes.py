@@ -1,0 +1,301 @@
+"""Recorded steps that come again are computed as programs, and nobody can tell but by the time.
+
+Random training loops, each with a change in mid-run, give the same bits as operators one by one;
+then what they rely on, one by one.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+from ndarray import noted
+
+import gnomon as mx
+from gnomon import autograd, config, nd
+from gnomon.base import GnomonError, ShapeError
+from gnomon.executor import recorded_step
+from gnomon.ndarray.lazy import notes
+from gnomon.ndarray.lazy.fusion_group import here
+from gnomon.record import put
+
+AT_FIRST = 2  # times that a step comes here before it is a program
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    monkeypatch.setattr(notes, "OFTEN", AT_FIRST)
+    begin_anew()
+
+
+def begin_anew() -> None:
+    """Have the thread note again, whatever was in vain before."""
+    put(here.own, "noted", None)
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """A list with an item for each step that a program has done."""
+    found, run = [], recorded_step.Plan.run
+
+    def counted(self, *given):
+        found.append(self)
+        return run(self, *given)
+
+    monkeypatch.setattr(recorded_step.Plan, "run", counted)
+    return found
+
+
+def agree(seed: int) -> None:
+    begin_anew()
+    mx.random.seed(seed)
+    found = noted.Loop(seed).run()
+    with config.using(programs=False):
+        mx.random.seed(seed)
+        right = noted.Loop(seed).run()
+    if noted.is_exact(right):
+        assert not noted.difference(found, right), noted.Loop(seed).change
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_changes_in_mid_run(seed, monkeypatch):
+    monkeypatch.setattr(notes, "OFTEN", 1)
+    agree(seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("block", range(100))
+def test_many_changes_in_mid_run(block, monkeypatch):
+    monkeypatch.setattr(notes, "OFTEN", 1)
+    for seed in range(1000 + block * 100, 1100 + block * 100):
+        agree(seed)
+
+
+def test_loops_are_mostly_programs(runs, monkeypatch):
+    monkeypatch.setattr(notes, "OFTEN", 1)
+    used = []
+    for seed in range(12):
+        begin_anew()
+        before = len(runs)
+        noted.Loop(seed).run()
+        used.append(len(runs) > before)
+    assert sum(used) > 6
+
+
+# --- a step -----------------------------------------------------------------------------------
+
+
+def variables():
+    w, b = nd.array([[1, 2, -1], [0, -2, 3]]), nd.array([1, -1])
+    w.attach_grad()
+    b.attach_grad()
+    return w, b
+
+
+def forward(x, w, b):
+    return nd.relu(nd.FullyConnected(x, w, b, num_hidden=2)) * 2
+
+
+def train(x, w, b):
+    with autograd.record():
+        loss = forward(x, w, b).sum()
+    loss.backward()
+    return loss
+
+
+def test_third_time_is_a_program(runs):
+    w, b = variables()
+    for k in range(5):
+        loss = train(nd.ones((2, 3)) * k, w, b)
+        expected = np.maximum(np.array([[2.0, 1.0]]) * k + [[1, -1]], 0) * 2
+        assert loss.asscalar() == 2 * expected.sum()
+        assert (w.grad.asnumpy() == 4 * k * (expected > 0).T).all()
+    assert len(runs) == 5 - AT_FIRST
+
+
+def test_nothing_is_computed_before_it_is_asked_for():
+    w, b = variables()
+    with autograd.record():
+        y = forward(nd.ones((2, 3)), w, b)
+    assert y._window is here.own.noted
+    assert y.shape == (2, 2)
+    assert y.context == mx.cpu()
+    assert y.grad is None
+    assert y._window is here.own.noted
+    nd.waitall()
+    assert y._window is None
+    assert y.asnumpy().tolist() == [[6, 0], [6, 0]]
+
+
+def test_shapes_are_refused_at_the_call():
+    w, b = variables()
+    for _ in range(4):
+        with autograd.record(), pytest.raises(ShapeError, match="FullyConnected"):
+            forward(nd.ones((2, 4)), w, b)
+        train(nd.ones((2, 3)), w, b)
+
+
+def test_held_values_outlive_later_steps(runs):
+    w, b = variables()
+    held = []
+    for k in range(6):
+        with autograd.record():
+            y = forward(nd.ones((2, 3)) * k, w, b)
+            loss = y.sum()
+        loss.backward()
+        held.append(y)
+    assert len(runs) == 6 - AT_FIRST
+    assert [y.asnumpy()[0, 0] for y in held] == [2 * (2 * k + 1) for k in range(6)]
+    with pytest.raises(GnomonError, match="followed already"):
+        held[-1].backward()
+
+
+def test_settings_that_compute_at_once_note_nothing():
+    w, b = variables()
+    for scope in ({"programs": False}, {"lazy": False}):
+        with config.using(**scope), autograd.record():
+            assert forward(nd.ones((2, 3)), w, b)._window is not here.own.noted
+
+
+def test_a_loop_that_never_repeats_stops_noting(runs):
+    w, b = variables()
+    noted_in = 0
+    for k in range(24):
+        with autograd.record():
+            y = forward(nd.ones((2, 3)), w, b) * (k + 0.5)
+            noted_in += y._window is here.own.noted
+            loss = y.sum()
+        loss.backward()
+        assert loss.asscalar() == 2 * 6 * (k + 0.5)
+    assert not runs
+    assert notes.PATIENCE <= noted_in < 30
+
+
+def test_reads_in_the_middle_cost_a_record_each(runs):
+    w, b = variables()
+    for _ in range(4):
+        with autograd.record():
+            y = forward(nd.ones((2, 3)), w, b)
+            assert y.asnumpy()[0, 0] == 6
+            loss = y.sum()
+        loss.backward()
+        assert b.grad.asnumpy().tolist() == [4, 0]
+    assert len(runs) == 4 - AT_FIRST  # of the last operator alone
+
+
+def test_programs_go_with_their_variables(runs):
+    w, b = variables()
+    for _ in range(4):
+        train(nd.ones((2, 3)), w, b)
+    plan, leaf = weakref.ref(runs[-1]), weakref.ref(w._tape)
+    runs.clear()
+    del w, b
+    gc.collect()
+    assert leaf() is None
+    assert plan() is None
+
+
+def test_what_nobody_asks_for_is_dropped():
+    w, b = variables()
+    x = nd.ones((2, 3))
+    chunk = weakref.ref(x._chunk)
+    with autograd.record():
+        forward(x, w, b)
+    del x
+    with autograd.record():
+        pass
+    assert chunk() is None
+    assert not w._chunk.promised
+
+
+def test_variables_may_move(runs):
+    w, b = variables()
+    for k in range(12):
+        train(nd.ones((2, 3)), w, b)
+        w -= w.grad * 0
+        b += 0 * b
+        if k == 6:
+            b = nd.array([2, -2])
+            b.attach_grad()
+    assert len(runs) >= 6
+    assert w.asnumpy().tolist() == [[1, 2, -1], [0, -2, 3]]
+    assert b.grad.asnumpy().tolist() == [4, 0]
+
+
+def test_gradients_that_lie_where_others_do_take_operators(runs):
+    w, _ = variables()
+    other = nd.array([[1, 1, 1], [2, 2, 2]])
+    autograd.mark_variables([w, other], [w.grad, w.grad])
+    for _ in range(4):
+        with autograd.record():
+            loss = (w * other).sum()
+        loss.backward()
+    assert not runs
+
+
+def test_results_of_other_records_are_operands(runs):
+    """A compiled block comes before, whose gradients are its own affair."""
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.initialize(mx.init.One())
+    net.hybridize()
+    w, _ = variables()
+    for k in range(5):
+        with autograd.record():
+            loss = (net(nd.ones((2, 3)) * k) * w[:, :2]).sum()
+        loss.backward()
+        assert net.weight.grad().asnumpy().tolist() == [[k, k, k], [0, 0, 0]]
+        assert w.grad.asnumpy().tolist() == [[3 * k, 3 * k, 0]] * 2
+    assert len(runs) == 5 - AT_FIRST
+
+
+def test_updates_follow_in_one_call():
+    w, b = variables()
+    update = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=0.5, rescale_grad=1, wd=0))
+    right = w.asnumpy()
+    for _ in range(6):
+        train(nd.ones((2, 3)), w, b)
+        update([0, 1], [w.grad, b.grad], [w, b])
+        right = right - 0.5 * np.array([[4.0], [0.0]])
+        b[:] = nd.array([20, -20])
+        w_now = w.asnumpy()
+        assert (w_now == right).all()
+        w += 2 * np.array([[1.0], [0.0]])
+        right = right + 2 * np.array([[1.0], [0.0]])
+
+
+def test_another_thread_reads_what_was_noted():
+    w, b = variables()
+    found = []
+    for _ in range(5):
+        with autograd.record():
+            y = forward(nd.ones((2, 3)), w, b)
+            loss = y.sum()
+        thread = threading.Thread(target=lambda y=y: found.append(y.asnumpy()[0, 0]))
+        thread.start()
+        thread.join()
+        loss.backward()
+        assert b.grad.asnumpy().tolist() == [4, 0]
+    assert found == [6] * 5
+
+
+def test_threads_train_beside_each_other():
+    failed = []
+
+    def work(seed):
+        try:
+            w, b = variables()
+            for k in range(20):
+                loss = train(nd.ones((2, 3)) * (seed + k), w, b)
+                assert loss.asscalar() == 2 * 2 * (2 * (seed + k) + 1 + max(seed + k - 1, 0))
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
