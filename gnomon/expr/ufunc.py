@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.base import nearest
+from gnomon.expr.refused import INSTEAD
 from gnomon.expr.scalar import SCALAR, ScalarFn
 
 # where the two names differ; `remainder` and `floor_divide` differ in meaning too
@@ -23,6 +24,16 @@ NAMES = {
     "not_equal": "ne",
     "rad2deg": "degrees",
     "subtract": "sub",
+}
+# NumPy's names of operators that there are not
+SIGNS = {
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+    "floor_divide": "floordiv",
+    "left_shift": "lshift",
+    "remainder": "mod",
+    "right_shift": "rshift",
 }
 
 
@@ -46,6 +57,10 @@ def scalar_function(ufunc: Any, method: str, kwargs: dict[str, Any]) -> ScalarFn
         told = f"np.{ufunc.__name__} of expressions takes no {', '.join(kwargs)}"
         raise TypeError(f"{told}: assign the result, as in out[:] = fn.{name}(...)")
     if name not in SCALAR or SCALAR[name].arity != ufunc.nin:
-        told = f"np.{ufunc.__name__} takes no expressions, and there is no fn.{name}"
-        raise TypeError(f"{told}{nearest(name, SCALAR)}; shadow.op makes a function of your own")
+        told = f"np.{ufunc.__name__} takes no expressions"
+        _, instead = INSTEAD.get(SIGNS.get(name, name), (name, ""))
+        if instead:
+            raise TypeError(f"{told}; there is {instead}")
+        near = nearest(name, SCALAR)
+        raise TypeError(f"{told}, no fn is {name}{near}; shadow.op makes a function of your own")
     return SCALAR[name]

@@ -1,7 +1,8 @@
 """Views: chainers over data in memory that are nothing but other sizes and strides become buffers.
 
 A reshape, which would cost divisions as an index rule, moves through maps to the leaves, and from
-the root to the destination.
+the root to the destination. A number that is spread over a shape is that number, and what depends
+on an element's place in a row of all alone has one axis: one kernel fills arrays of every shape.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gnomon.expr.composite import Call, Chainer
-from gnomon.expr.ext.reduce import Reduce
+from gnomon.expr.ext.philox import Philox
+from gnomon.expr.ext.reduce import Broadcast, Reduce
 from gnomon.expr.ext.reshape import Reshape
 from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
@@ -17,6 +19,9 @@ from gnomon.expr.rewrite import with_children
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Axis, Store
 from gnomon.record import put
+from gnomon.shape import prod
+
+_SOMEWHERE = 1 << 48  # an address for data of which the shape alone is asked
 
 
 def views(stores: Sequence[Store]) -> list[Store]:
@@ -29,7 +34,35 @@ def views(stores: Sequence[Store]) -> list[Store]:
         made = with_children(node, [new[c] for c in node.children])
         new[node] = made if node in given and stays(made) else viewed(made)
     alone = len(stores) == 1
-    return [unshaped(reduced(Store(s.dest, s.saver, new[s.value]), alone)) for s in stores]
+    made = [Store(s.dest, s.saver, bare(new[s.value])) for s in stores]
+    return in_a_row([unshaped(reduced(s, alone)) for s in made])
+
+
+def in_a_row(stores: list[Store]) -> list[Store]:
+    """Statements of random numbers, dense data and maps over one axis; others stay as they are."""
+    shape, order = stores[0].dest.shape, postorder([s.value for s in stores])
+    if len(shape) < 2 or not any(isinstance(node, Philox) for node in order):
+        return stores
+    if not all(s.dest.shape == shape and s.dest.contiguous for s in stores):
+        return stores
+    row = (prod(shape),)
+    new: dict[Expr, Expr] = {}
+    for node in order:
+        if node.shape == shape or isinstance(node, Scalar):
+            new[node] = _sunk_one(node, new, row)
+    if not all(isinstance(n, (Buffer, Scalar, Map, Cast, Philox)) for n in postorder(new.values())):
+        return stores
+    return [Store(reshaped(s.dest, row), s.saver, new[s.value]) for s in stores]
+
+
+def bare(node: Expr) -> Expr:
+    """A number that is spread over a shape as that number; others as they are."""
+    return node.src if isinstance(node, Broadcast) and isinstance(node.src, Scalar) else node
+
+
+def spread(number: Expr, shape: Sequence[int]) -> Expr:
+    """A number over a shape."""
+    return Broadcast(number, tuple(shape), tuple(range(len(shape))))
 
 
 def unshaped(store: Store) -> Store:
@@ -81,8 +114,19 @@ def viewed(node: Expr) -> Expr:
     """`node` as a buffer where it is a view of one; reshapes sunk below maps."""
     if isinstance(node, Reshape):
         return sunk(node.src, node.shape)
+    if isinstance(node, Map):
+        args = tuple(map(bare, node.args))
+        same = all(a is b for a, b in zip(args, node.args, strict=True))
+        numbers = all(isinstance(a, Scalar) for a in args)
+        return node if same or numbers else Map(node.fn, args, node.shape, node.dtype)
     if isinstance(node, Chainer) and len(node.children) == 1:
         (src,) = node.children
+        number = bare(src)
+        if (
+            number is not src
+            and node.view(Buffer(src.shape, src.dtype, None, _SOMEWHERE)) is not None
+        ):
+            return spread(number, node.shape)
         if isinstance(src, Buffer):
             found = node.view(src)
             return node if found is None else found
@@ -159,7 +203,10 @@ def _sunk_one(node: Expr, new: dict[Expr, Expr], shape: Sequence[int]) -> Expr:
         )
     if isinstance(node, Buffer) and node.contiguous:
         return reshaped(node, shape)
-    return Reshape(node, tuple(shape))
+    if isinstance(node, Philox):
+        return Philox(node.state, tuple(shape), node.kind_of, node.of)
+    number = bare(node)
+    return Reshape(node, tuple(shape)) if number is node else spread(number, shape)
 
 
 def reshaped(buffer: Buffer, shape: Sequence[int]) -> Buffer:

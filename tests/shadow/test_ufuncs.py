@@ -46,6 +46,8 @@ def test_what_has_no_meaning_is_refused_with_a_hint() -> None:
         np.exp(t, out=np.empty_like(X))
     with pytest.raises(TypeError, match=r"np\.spacing takes no expressions.*shadow\.op"):
         np.spacing(t)
+    with pytest.raises(TypeError, match=r"there is fn\.floor\(a / b\)"):
+        np.floor_divide(t, 2.0)
     with pytest.raises(TypeError, match="Tensor wraps arrays"):
         np.add(X, t)
 
