@@ -48,7 +48,7 @@ def _share(a: Buffer, b: Buffer) -> bool:
         return False
     x, y = (array_at(e.address, e.shape, e.strides, e.dtype, None) for e in (a, b))
     try:
-        return bool(np.shares_memory(x, y, max_work=TRIES))
+        return bool(np.shares_memory(x, y, TRIES))  # type: ignore[arg-type]  # any count
     except np.exceptions.TooHardError:
         return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.base import nearest
-from gnomon.expr.refused import INSTEAD
+from gnomon.expr.unsupported import INSTEAD
 from gnomon.expr.scalar import SCALAR, ScalarFn
 
 # where the two names differ; `remainder` and `floor_divide` differ in meaning too

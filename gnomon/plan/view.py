@@ -34,8 +34,8 @@ def views(stores: Sequence[Store]) -> list[Store]:
         made = with_children(node, [new[c] for c in node.children])
         new[node] = made if node in given and stays(made) else viewed(made)
     alone = len(stores) == 1
-    made = [Store(s.dest, s.saver, bare(new[s.value])) for s in stores]
-    return in_a_row([unshaped(reduced(s, alone)) for s in made])
+    bared = [Store(s.dest, s.saver, bare(new[s.value])) for s in stores]
+    return in_a_row([unshaped(reduced(s, alone)) for s in bared])
 
 
 def in_a_row(stores: list[Store]) -> list[Store]:
@@ -50,7 +50,9 @@ def in_a_row(stores: list[Store]) -> list[Store]:
     for node in order:
         if node.shape == shape or isinstance(node, Scalar):
             new[node] = _sunk_one(node, new, row)
-    if not all(isinstance(n, (Buffer, Scalar, Map, Cast, Philox)) for n in postorder(new.values())):
+    if not all(
+        isinstance(n, (Buffer, Scalar, Map, Cast, Philox)) for n in postorder([*new.values()])
+    ):
         return stores
     return [Store(reshaped(s.dest, row), s.saver, new[s.value]) for s in stores]
 
