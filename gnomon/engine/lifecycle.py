@@ -6,16 +6,17 @@ new workers when they are needed; what a pending function would have written is 
 since the parent computes it, not the child. That takes the child a microsecond or two for each
 pending function, most of it to copy the pages that hold them, and the parent nothing.
 
-Exit. Work that is ready or runs is waited for, so that nothing pushed is lost; every ten seconds
-without an end of anything are reported. Where all that is left waits for an `on_complete` that
-did not come for `_PATIENCE` seconds, it is dropped with a report; Ctrl-C drops at once. Failures
-that nobody waited for are logged.
+Exit. Work that is ready or runs is waited for, so that nothing pushed before is lost; what other
+threads push meanwhile may be. Every ten seconds without an end of anything are reported. Where all
+that is left waits for an `on_complete` that did not come for `_PATIENCE` seconds, it is dropped
+with a report; Ctrl-C drops at once. Failures that nobody waited for are logged.
 """
 
 from __future__ import annotations
 
 import atexit
 import logging
+import time
 import weakref
 from operator import attrgetter
 from typing import Any
@@ -25,7 +26,7 @@ from gnomon.engine.failure import Failure
 from gnomon.engine.job import DONE, Job
 from gnomon.engine.report import neighbourhood
 from gnomon.engine.thread import shut_gate
-from gnomon.engine.waiting import Waiting
+from gnomon.engine.waiting import Waiting, patience
 from gnomon.lock import around_forks
 from gnomon.record import put
 from gnomon.runtime.execution import stream
@@ -34,7 +35,7 @@ log = logging.getLogger("gnomon.engine")
 
 _OPERATOR = attrgetter("operator")
 _PATIENCE = 5.0
-_REPORT_PERIODS = 2  # of _PATIENCE, between two reports of work that runs long
+_REPORTED = 10.0  # seconds between two reports of work that runs long
 
 
 class Lifecycle(Waiting):
@@ -97,21 +98,31 @@ class Lifecycle(Waiting):
             log.error("nobody waited for this: %s", failure.error())
 
     def _outwait(self) -> None:
-        """Sleep until nothing is pending or nothing more is to be expected."""
-        periods = 0
+        """Sleep until what is pending now is done, or nothing more is to be expected.
+
+        Other threads may push without an end: what they push from now on is waited for no more.
+        """
+        last, left, looks = self._settled + self._pending, None, 0
+        since = told = time.monotonic()
         while self._pending and self._state().job is None:
             settled, gate = self._settled, shut_gate()
             with self._lock:
                 self._sleepers.append(gate)
                 if not self._pending:
                     self._wake_sleepers()
+                if settled >= last and left is None:
+                    left = self._unfinished()
+            if left is not None and all(job.state == DONE for job in left):
+                return
             self._before_sleep(self._state())
-            if gate.acquire(timeout=_PATIENCE) or settled != self._settled:
-                periods = 0
-            elif not self._is_busy():
+            now, looks = time.monotonic(), looks + 1
+            if gate.acquire(timeout=patience(looks)) or settled != self._settled:
+                since = told = now
+            elif now - since >= _PATIENCE and not self._is_busy():
                 log.warning("dropped at exit, after %g s of nothing:\n%s", _PATIENCE, self.report())
                 return
-            elif (periods := periods + 1) % _REPORT_PERIODS == 0:
+            elif now - told >= _REPORTED:
+                told = now
                 log.warning("the exit waits for:\n%s", self.report())
 
     def _is_busy(self) -> bool:

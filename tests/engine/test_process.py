@@ -287,6 +287,23 @@ def test_an_engine_used_by_exit_handlers():
     assert (code, out.split()) == (0, ["early", "late"])
 
 
+def test_threads_that_push_more_than_is_done_while_the_interpreter_ends():
+    code, out = run(
+        HEAD
+        + """
+    def pusher():
+        while True:
+            e.push_sync(lambda ctx: time.sleep(0.002), None, (), [v])
+            time.sleep(0.001)
+    for _ in range(3):
+        threading.Thread(target=pusher, daemon=True).start()
+    time.sleep(0.1)
+    e.push_sync(lambda ctx: print("done"), None, (), [v])
+    """
+    )
+    assert (code, out.split()) == (0, ["done"])
+
+
 def test_a_thread_that_pushes_while_the_interpreter_ends():
     code, out = run(
         HEAD
