@@ -1,7 +1,7 @@
 """Random training loops for `test_notes.py`: a step that comes again, and changes in mid-run.
 
 All numbers are small integers, so that sums are exact in any order, and a step that is computed as
-one program has to give what its operators give one by one, to the bit.
+one program has to give what its operators give one by one, but for the sign of zeros.
 """
 
 from __future__ import annotations
@@ -371,6 +371,6 @@ def difference(first: list[Any], second: list[Any]) -> str:
         if isinstance(a, str) or isinstance(b, str):
             if isinstance(a, str) != isinstance(b, str) or a != b:
                 return f"{k}: {a!r:.60} and {b!r:.60}"
-        elif a.dtype != b.dtype or a.tobytes() != b.tobytes():
+        elif a.dtype != b.dtype or not np.array_equal(a, b):
             return f"{k}: {a} and {b}"
     return ""

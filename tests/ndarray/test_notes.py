@@ -1,6 +1,6 @@
 """Recorded steps that come again are computed as programs, and nobody can tell but by the time.
 
-Random training loops, each with a change in mid-run, give the same bits as operators one by one;
+Random training loops, each with a change in mid-run, give the same numbers as operators one by one;
 then what they rely on, one by one.
 """
 

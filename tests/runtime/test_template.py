@@ -7,13 +7,16 @@ import threading
 import numpy as np
 import pytest
 
+from gnomon.context import cpu
 from gnomon.dtype import float32
 from gnomon.expr import ext, fn
 from gnomon.expr.call import dot
 from gnomon.expr.node import Buffer
+from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
+from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels import template
-from gnomon.runtime.kernels.template import Template
+from gnomon.runtime.kernels.template import Copy, Template
 from gnomon.runtime.libraries import gemm
 from gnomon.runtime.statements.prepare import Store, prepare
 
@@ -105,6 +108,12 @@ def test_copies_with_much_memory_are_not_kept(monkeypatch):
     made.run([address(a) for a in arrays])
     assert len(made._free) == 1
     np.testing.assert_allclose(arrays[2], arrays[0] * 2 @ arrays[1] + 1, rtol=1e-4, atol=1e-4)
+
+
+def test_memory_that_steps_share_counts_once():
+    storage = pool.allocate(512, cpu())
+    steps = [Step(0, 0, keep=(storage,), name="part") for _ in range(3)]
+    assert Copy(steps, []).held == storage.nbytes
 
 
 def test_nothing_to_do():

@@ -52,7 +52,8 @@ class Copy:
         self.step = steps[0] if len(steps) == 1 else Program(steps)
         blocks = [block for step in steps for block in blocks_of(step)]
         self.slots = [(blocks[p.block].words, p.word, p.operand, p.offset) for p in places]
-        self.held = sum(storage.nbytes for step in steps for storage in storages_of(step))
+        held = {id(x): x.nbytes for step in steps for x in storages_of(step)}  # steps may share it
+        self.held = sum(held.values())
         self.call = self.step.run_once
         self.words: list[tuple[int, int, int]] = []  # as `slots`, by the address of a word
 
