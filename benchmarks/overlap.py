@@ -1,6 +1,6 @@
 """How much of the communication of a training step goes on beside its backward pass.
 
-    python tests/distributed/hosts.py 2 --rate 1gbit benchmarks/overlap.py
+    python tests/distributed/hosts.py --rate 1gbit 2 benchmarks/overlap.py
     gnomon launch -n 2 python benchmarks/overlap.py
 
 Takes turns of a step by `dist_sync`, of its work alone (no store), and of its communication alone

@@ -17,6 +17,7 @@ from typing import Any
 from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.executor.arena import Arena
+from gnomon.executor.cuts import cut
 from gnomon.executor.dependencies import Memory, Part, waits
 from gnomon.executor.layout import Delivery, Layout, size_of
 from gnomon.executor.opaque import DataTask
@@ -113,7 +114,9 @@ class Builder:
 
     def _segments(self, tasks: Sequence[Task], name: str) -> Iterable[Segment]:
         """Tasks that all are expressions, or all run on data."""
-        return [self._native(tasks, name)] if tasks[0].is_expression else map(self._on_data, tasks)
+        if not tasks[0].is_expression:
+            return map(self._on_data, tasks)
+        return [self._native(part, name) for part in cut(self.layout, tasks)]
 
     def _native(self, tasks: Sequence[Task], name: str) -> Segment:
         """Tasks of expressions as one native program."""

@@ -19,6 +19,7 @@ from gnomon.engine import Operator, Var
 from gnomon.executor import arrays
 from gnomon.executor.arena import Arena
 from gnomon.executor.collector import resting
+from gnomon.executor.cuts import sending
 from gnomon.executor.draws import Draws, Positions
 from gnomon.executor.inputs import Input
 from gnomon.executor.layout import Mode, Network, lay_out
@@ -69,9 +70,9 @@ class Run:
         self._prepared: Prepared | None = None
         self._apart = not config.get("programs")
         self._positions: Positions | None = None
-        self._compiled: dict[tuple[str, bool], tuple[Segment, ...]] = {}
-        self._operators: dict[tuple[str, bool], list[Operator]] = {}
-        self._passes: dict[str, Pass | None] = {}
+        self._compiled: dict[tuple[str, bool, int | None], tuple[Segment, ...]] = {}
+        self._operators: dict[tuple[str, bool, int | None], list[Operator]] = {}
+        self._passes: dict[tuple[str, int | None], Pass | None] = {}
         self._turns: list[Var] = []
 
     def forward(self, feeds: Sequence[Feed] = (), gifts: Sequence[Gift] = ()) -> None:
@@ -177,10 +178,11 @@ class Run:
 
     def _pass(self, name: str) -> Pass | None:
         """A pass that is one native program; None where operators on data are between."""
+        key = name, sending.nbytes
         try:
-            return self._passes[name]
+            return self._passes[key]
         except KeyError:
-            found = self._passes[name] = self._whole(name)
+            found = self._passes[key] = self._whole(name)
             return found
 
     def _whole(self, name: str) -> Pass | None:
@@ -218,18 +220,18 @@ class Run:
 
     def segments(self, name: str, apart: bool = False) -> tuple[Segment, ...]:
         """The segments of a pass, compiled now if they are not; `apart` one for each task."""
-        key = name, apart
+        key = name, apart, sending.nbytes
         if key not in self._compiled:
             self._outwait()
             with resting():
-                self._compiled[key] = self._builder.build(self.parts[name], *key)
+                self._compiled[key] = self._builder.build(self.parts[name], name, apart)
         return self._compiled[key]
 
     def operators(self, name: str, apart: bool = False) -> list[Operator]:
         """The segments of a pass as the engine takes them."""
-        key = name, apart
+        key = name, apart, sending.nbytes
         if key not in self._operators:
-            segments, turns = self.segments(*key), self._turns
+            segments, turns = self.segments(name, apart), self._turns
             turns += [Var(f"turn {k}") for k in range(len(turns), len(segments))]
             self._operators[key] = [self._operator(s, k) for k, s in enumerate(segments)]
         return self._operators[key]

@@ -81,6 +81,12 @@ class Trainer:
         update_on_kvstore: bool | None = None,
     ) -> None:
         self._params = _listed(params)
+        order = list(params.values()) if hasattr(params, "values") else self._params
+        places = {id(p): k for k, p in enumerate(order)}
+        #: the places of parameters in the order in which they were made: gradients of the last
+        #: layers are there first, and leave first
+        self._ages = [places[id(p)] for p in self._params]
+        self._push_order: list[int] = []
         self._numbers = {id(p): k for k, p in enumerate(self._params)}
         sparse = [p for p in self._params if p.stype != "default"]
         for param in sparse:
@@ -226,7 +232,8 @@ class Trainer:
         if not hasattr(self._store, "push"):
             self._store.pushpull(keys, grads)
             return
-        self._store.push(keys, grads)
+        order = self._push_order
+        self._store.push([keys[k] for k in order], [grads[k] for k in order])
         if not self._updates_on_store:
             self._store.pull(keys, out=grads, ignore_sparse=False)
             return
@@ -266,6 +273,9 @@ class Trainer:
         if not self._ready:
             self._start()
         self._layout = self._laid_out()
+        indices = self._layout[0].indices if self._layout else ()
+        ages = [self._ages[k] for k in indices]
+        self._push_order = sorted(range(len(indices)), key=ages.__getitem__, reverse=True)
         self._seen = changes.count
 
     def _start(self) -> None:

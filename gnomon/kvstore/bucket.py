@@ -132,7 +132,7 @@ class Bucket:
     def send(self, values: dict[Any, Sequence[Any]], priority: int) -> None:
         """Fill and exchange; `values` are the gradients of each key on this rank's devices."""
         source = self._filled(values, priority)
-        self._travel(self._subjects[0], self._exchange, source, self._got, priority)
+        self._travel(False, self._exchange, source, self._got, priority)
 
     def _filled(self, values: dict[Any, Sequence[Any]], priority: int) -> Any:
         values = {k: [_dense(v) for v in each] for k, each in values.items()}
@@ -143,7 +143,8 @@ class Bucket:
             (only,) = values.values()
             if len(only) == 1:
                 return only[0]
-        add_up(list(zip(self._sent_views, self._cut("values", values), strict=True)), priority)
+        jobs = list(zip(self._sent_views, self._cut("values", values), strict=True))
+        add_up(jobs, priority, overtakes=True)  # the rest of backward, which is pushed already
         return self._sent
 
     def _cut(self, which: str, arrays: dict[Any, Sequence[Any]]) -> list[list[Any]]:
@@ -213,7 +214,7 @@ class Bucket:
         direct = self._direct and targets[self.keys[0]]._layout.strides is None
         if direct and targets[self.keys[0]].dtype == self._dtype:
             whole = targets[self.keys[0]]
-        self._travel(self._subjects[1], self._gather, self._part, whole, priority)
+        self._travel(True, self._gather, self._part, whole, priority)
         if whole is self._whole:
             cut = self._cut("targets", {k: [a] for k, a in targets.items()})
             sources = [[source] for source in self._whole_views]
@@ -254,13 +255,14 @@ class Bucket:
             found.append(world.Iallgatherv([mine, byte], [target, (sizes, offsets), byte]))
         return found
 
-    def _travel(self, subject: Subject, post: Any, source: Any, target: Any, priority: int) -> None:
+    def _travel(self, back: bool, post: Any, source: Any, target: Any, priority: int) -> None:
         """Have a collective read one array and write another, as an operation of the engine."""
+        subject = self._subjects[back]
 
         def work(world: Any) -> Any:
             yield post(world, _bytes(source), _bytes(target))
 
-        push_collective(self._comm, subject, work, [source], [target], priority)
+        push_collective(self._comm, subject, work, [source], [target], priority, back=back)
 
 
 def push_collective(
@@ -271,9 +273,10 @@ def push_collective(
     written: Sequence[Any],
     priority: int = 0,
     single: bool = True,
+    back: bool = False,
 ) -> Job:
     """Enter a collective that begins when the engine has its arrays ready, and ends for it."""
-    job = communicator.enter(subject, work, single=single)
+    job = communicator.enter(subject, work, single=single, back=back)
 
     def begin(_: Any, on_complete: Any) -> None:
         job.finish = on_complete

@@ -4,7 +4,9 @@ A collective is a `Job`. Programs enter jobs in the same order on all ranks. For
 first gathers a *header* from all ranks, the digest of what the job is about: where they differ, the
 job ends with a message that says in what, before any data go wrong or a rank waits for ever. A job
 whose header agrees and whose data are *ready* is begun, in the order of entry; up to `WINDOW` jobs
-that take one step go on at the same time. A *free* job has no header and no place in the order: it
+that take one step go on at once. There are two such orders, each a *lane*: jobs that only follow
+from others, as what is pulled from what was pushed, have no header and the *back* lane, where they
+do not wait for data that are yet to leave. A *free* job has no header and no place in an order: it
 is a message from one rank to another, as `mail.py` sends them.
 
 States of a job: *entered* (its header is on the way), *agreed*, *running* (its requests are on the
@@ -27,19 +29,20 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from gnomon import __version__, config, engine
 from gnomon.base import GnomonError
+from gnomon.executor.cuts import sending
 from gnomon.kvstore import mpi
 from gnomon.kvstore.join import GRACE_SECONDS, Peer, joined
 from gnomon.kvstore.watch import Watch
 
 WINDOW = 4
-SPIN_SECONDS = 1e-3  # data that move are looked after without naps for so long
+SPINS = 20  # how often requests are looked after before the first nap
 PROTOCOL = 1  # of headers and messages; ranks must have the same
 
 #: yields the requests of each step, and gives a result at its end
@@ -74,8 +77,8 @@ class Job:
     """One collective; `result` and `ended` are set at its end."""
 
     __slots__ = (
-        "ended", "finish", "free", "header", "headers", "patient", "ready", "requests", "result",
-        "since", "single", "steps", "subject", "work",
+        "back", "ended", "finish", "free", "header", "headers", "patient", "ready", "requests",
+        "result", "since", "single", "steps", "subject", "work",
     )  # fmt: skip
 
     def __init__(
@@ -84,11 +87,12 @@ class Job:
         work: Work | None,
         single: bool,
         finish: Callable[[], None] | None,
+        back: bool = False,
         free: bool = False,
         patient: bool = False,
     ) -> None:
         self.subject, self.work, self.single, self.finish = subject, work, single, finish
-        self.free, self.patient = free, patient
+        self.back, self.free, self.patient = back, free, patient
         self.ready = work is None
         self.header: Any = None
         self.headers: Any = None
@@ -99,14 +103,36 @@ class Job:
         self.since = time.monotonic()
 
 
+class Lane:
+    """Jobs that begin in the order in which they were entered, and what they travel on."""
+
+    __slots__ = ("entered", "running", "world")
+
+    def __init__(self) -> None:
+        self.entered: deque[Job] = deque()
+        self.running: list[Job] = []
+        self.world: Any = None
+
+    def first(self) -> Iterator[Job]:
+        """The job that the others wait for, if there is one."""
+        return itertools.islice(self.running or self.entered, 1)
+
+    def may_begin(self) -> bool:
+        """Whether the job that was entered first may begin beside those that go on."""
+        job, running = self.entered[0], self.running
+        return job.ready and (
+            not running or (job.single and running[-1].single and len(running) < WINDOW)
+        )
+
+
 class Communicator:
     """The ranks of a job as one of them sees them; `get` gives the process's only one."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._inbox: deque[Job] = deque()
-        self._entered: deque[Job] = deque()
-        self._running: list[Job] = []
+        self._lanes = there, back = Lane(), Lane()
+        self._there, self._back = there, back
         self._free: list[Job] = []
         self._wake = threading.Event()
         self._count = 0
@@ -145,15 +171,16 @@ class Communicator:
         work: Work | None = None,
         finish: Callable[[], None] | None = None,
         single: bool = False,
+        back: bool = False,
     ) -> Job:
         """Enter a collective; it begins after `start`, at once where it has no `work`.
 
         `finish` is called by the communication thread. A `single` job takes one step, and others
-        may go on beside it.
+        may go on beside it. One of the `back` lane follows from others, on which ranks agree.
         """
         if self._pid != os.getpid():
             raise GnomonError(f"{subject}: a forked process has no part in its parent's job")
-        job = Job(subject, work, single, finish)
+        job = Job(subject, work, single, finish, back)
         self._inbox.append(job)
         self._rouse()
         return job
@@ -252,15 +279,19 @@ class Communicator:
         world = everybody.Split(int(self.is_server))
         self.rank, self.size = world.rank, world.size  # workers come first: as among everybody
         self._control, self._talk, self.world = world, world.Dup(), world.Dup()
+        self._there.world, self._back.world = self.world, world.Dup()
         self.mail, self.replies = everybody.Dup(), everybody.Dup()
-        for each in (self._control, self._talk, self.world, self.mail, self.replies):
+        lanes = [lane.world for lane in self._lanes]
+        for each in (self._control, self._talk, *lanes, self.mail, self.replies):
             each.Set_errhandler(self.mpi.ERRORS_RETURN)
+        if self.size > 1:
+            sending.nbytes = config.get("dist_bucket_bytes")
         node = world.Split_type(self.mpi.COMM_TYPE_SHARED)
         self.local_rank, self.local_size = node.rank, node.size
 
     def _where(self) -> tuple[int, str]:
         """How many collectives this rank has entered, and what the last one is, for messages."""
-        waiting = next(iter(self._running or self._entered), None)
+        waiting = next(itertools.chain(*(lane.first() for lane in self._lanes)), None)
         if waiting is not None and not waiting.ready:
             return self._count, f"{waiting.subject}, and waits for its own data"
         return self._count, f"{self._latest} (collective {self._count})"
@@ -276,18 +307,22 @@ class Communicator:
                 continue
             self._count += 1
             self._latest = str(job.subject)
+            if job.back:
+                self._back.entered.append(job)
+                continue
             mine = np.array([job.subject.digest, self._count], np.uint64)
             job.headers = np.empty((self.size, 2), np.uint64)
             job.header = self._control.Iallgather(mine, job.headers)
-            self._entered.append(job)
+            self._there.entered.append(job)
 
     def _advance(self) -> bool:
         """Move on whatever can be; False where there is nothing."""
         moved = False
-        while self._entered and self._agreed(self._entered[0]) and self._may_begin():
-            self._begin(self._entered.popleft())
-            moved = True
-        for jobs in (self._running, self._free):
+        for lane in self._lanes:
+            while lane.entered and self._agreed(lane.entered[0]) and lane.may_begin():
+                self._begin(lane.entered.popleft(), lane)
+                moved = True
+        for jobs in (*(lane.running for lane in self._lanes), self._free):
             for job in list(jobs):
                 if self.mpi.Request.Testall(job.requests):
                     self._step(job, jobs)
@@ -305,18 +340,10 @@ class Communicator:
             self._disagreement(job)
         return True
 
-    def _may_begin(self) -> bool:
-        job = self._entered[0]
-        if not job.ready:
-            return False
-        return not self._running or (
-            job.single and self._running[-1].single and len(self._running) < WINDOW
-        )
-
-    def _begin(self, job: Job) -> None:
-        self._running.append(job)
-        job.steps = iter(()) if job.work is None else job.work(self.world)
-        self._step(job, self._running)
+    def _begin(self, job: Job, lane: Lane) -> None:
+        lane.running.append(job)
+        job.steps = iter(()) if job.work is None else job.work(lane.world)
+        self._step(job, lane.running)
 
     def _step(self, job: Job, among: list[Job]) -> None:
         try:
@@ -332,18 +359,18 @@ class Communicator:
 
     def _rest(self) -> None:
         """Sleep until something may move."""
-        requests = [r for job in (*self._running, *self._free) for r in job.requests]
-        head = self._entered[0] if self._entered else None
-        if head is not None and head.header is not None:
-            requests.append(head.header)
+        there, back = self._there, self._back
+        running = (*there.running, *back.running, *self._free)
+        requests = [r for job in running for r in job.requests]
+        if there.entered and there.entered[0].header is not None:
+            requests.append(there.entered[0].header)
         if not requests:
             self._wake.wait()
             self._idle = time.monotonic()
             return
         idle = time.monotonic() - self._idle
         nap = 20e-6 if idle < 0.05 else 200e-6 if idle < 1 else 1e-3
-        spins = 2000 if self._running and idle < SPIN_SECONDS else 20
-        self._native.wait(requests, max(100, int(0.01 / nap)), spins, nap)
+        self._native.wait(requests, max(100, int(0.01 / nap)), SPINS, nap)
         self._look_at_the_clock()
 
     def _look_at_the_clock(self) -> None:
@@ -351,7 +378,7 @@ class Communicator:
         begun = time.monotonic() - self._limit
         if self._late or not self._limit:
             return
-        for job in itertools.islice(self._running or self._entered, 1):
+        for job in itertools.chain(*(lane.first() for lane in self._lanes)):
             if job.since < begun:
                 self._late = True
                 self.watch.late(f"{job.subject} is not done after {self._limit:g} s")

@@ -19,10 +19,10 @@ _batches: dict[Any, Batch] = {}
 Job = tuple[Any, Sequence[Any]]
 
 
-def add_up(jobs: Sequence[Job], priority: int = 0) -> None:
+def add_up(jobs: Sequence[Job], priority: int = 0, overtakes: bool = False) -> None:
     """Let each target become the sum of its sources, of one dtype, cast to the target's own.
 
-    Targets share no memory with the sources.
+    Targets share no memory with the sources. `overtakes`: see `Batch.push`.
     """
     sparse = [any(x.stype != "default" for x in (job[0], *job[1])) for job in jobs]
     for target, sources in itertools.compress(jobs, sparse):
@@ -39,7 +39,7 @@ def add_up(jobs: Sequence[Job], priority: int = 0) -> None:
             _batches.clear()
         batch = _batches[key] = _made(arrays, counts)
     starts = [0, *itertools.accumulate(counts)][:-1]
-    batch.push(arrays, starts, priority=priority)
+    batch.push(arrays, starts, priority=priority, overtakes=overtakes)
 
 
 def _made(arrays: Sequence[Any], counts: Sequence[int]) -> Batch:

@@ -1,8 +1,9 @@
 """The native text of waiting for MPI and of heartbeats: what runs long without Python's lock.
 
 `gnomon_wait(block)` looks at requests in turn until one is complete, the wake word is set, or it
-has looked `rounds` times. It offers its core to others between the first `spins` rounds and sleeps
-between later ones. The block, in words of 64 bits: see `WAIT`.
+has looked `rounds` times. It sleeps between rounds, but for the first `spins`. It never just offers
+its core to others: a thread that does so gets it back after whole slices of theirs, one that sleeps
+at once. The block, in words of 64 bits: see `WAIT`.
 
 `gnomon_beat(block)` sends one byte to every socket, sleeps, and so on until the stop word is set. A
 socket that takes no byte now gets none. Sockets may be added meanwhile. The block: see `BEAT`.
@@ -30,7 +31,6 @@ def text(handle: str) -> str:
     """Both functions; `handle` is the type of MPI's requests, `i32` or `i64`."""
     return f"""
 declare i32 @nanosleep(ptr, ptr)
-declare i32 @sched_yield()
 declare i64 @send(i32, ptr, i64, i32)
 declare i32 @get_status({handle}, ptr, ptr)
 {_wait(handle)}{_beat()}"""
@@ -70,10 +70,7 @@ pause:
   br i1 %over, label %end, label %rest
 rest:
   %early = icmp slt i64 %k, %spins
-  br i1 %early, label %yield, label %sleep
-yield:
-  %y = call i32 @sched_yield()
-  br label %again
+  br i1 %early, label %again, label %sleep
 sleep:
   %s = call i32 @nanosleep(ptr %seconds.at, ptr null)
   br label %again

@@ -95,9 +95,14 @@ def trained(
     return Trained(found, params, grads, replicas)
 
 
+def push_last_first(store: Any, keys: Sequence[Any], grads: Sequence[Any]) -> None:
+    """Push gradients of layers in order; those of the last, which are there first, leave first."""
+    store.push(keys[::-1], grads[::-1])
+
+
 def update_on_store(store: Any, what: Trained) -> None:
     """Push all gradients to the store, which updates, and pull the parameters back."""
-    store.push(what.names, what.grads)
+    push_last_first(store, what.names, what.grads)
     store.pull(what.names, out=what.params, ignore_sparse=False)
 
 
@@ -108,7 +113,7 @@ def update_beside_store(store: Any, updater: Any, what: Trained, join: Any = Non
     `Optimizer.update_all`.
     """
     if store is not None:
-        store.push(what.names, what.grads)
+        push_last_first(store, what.names, what.grads)
         store.pull(what.names, out=what.grads, ignore_sparse=False)
         join = None
     for replica in what.replicas:

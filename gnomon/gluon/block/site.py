@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gnomon.context import Context
+from gnomon.executor.cuts import sending
 from gnomon.executor.executor import Bound
 from gnomon.executor.inputs import hidden
 from gnomon.executor.passes import Passes
@@ -43,7 +44,8 @@ class Site:
         grads = [leaf.grad for leaf in self.leaves.values()]
         self.is_sparse = any(x.stype != "default" for x in (*table.values(), *grads))
         states = symbol.list_auxiliary_states()
-        gather(grads)
+        if sending.nbytes is None:  # else they are read one by one, as soon as each is there
+            gather(grads)
         gather([table[n] for n in self.leaves])
         gather([table[n] for n in states])
         self._tapes = [x._tape for x in table.values()]

@@ -62,11 +62,13 @@ class Batch:
         more: Sequence[int] = (),
         keep: Any = None,
         priority: int = 0,
+        overtakes: bool = False,
     ) -> None:
         """Have the engine run the statements on `arrays`, of which those numbered are written.
 
         `more` are addresses of further memory, which nobody else may write; `keep` owns it. An
-        array that is written may share no element with another.
+        array that is written may share no element with another. With `overtakes`, a worker runs it
+        as soon as the arrays are ready, before what else the processor's stream has to do.
         """
         addresses = [x._address for x in arrays]
         addresses += more
@@ -74,7 +76,8 @@ class Batch:
         const = dict.fromkeys([x._var for x in arrays if x._var not in mutate])
         task = _Run(self._template, addresses, ([x._chunk for x in arrays], keep))
         place = arrays[0].context
-        engine.get().push_inline(task, place, tuple(const), tuple(mutate), priority, self.name)
+        push = engine.get().push_sync if overtakes else engine.get().push_inline
+        push(task, place, tuple(const), tuple(mutate), priority, self.name)
 
     def fixed(self, addresses: Sequence[int]) -> Step:
         """The statements on operands that stay where they are, as a step of the caller's own."""
