@@ -197,18 +197,24 @@ class SyncStore(KVStore):
                 self._apply(targets)
 
     def _split(self, groups: dict[Key, Sequence[Any]]) -> list[list[Key]]:
-        """Keys in groups of one dtype and not more than a bucket's bytes."""
-        limit, found = config.get("dist_bucket_bytes"), []
+        """Keys in buckets of one dtype and not more than a bucket's bytes; large keys are alone.
+
+        A bucket leaves when it is full, in the order of the keys, or at the end.
+        """
+        limit, found = config.get("dist_bucket_bytes"), list[list[Key]]()
         open_ones: dict[Any, tuple[list[Key], int]] = {}
         for key, values in groups.items():
-            nbytes = values[0]._layout.nbytes
-            keys, size = open_ones.get(values[0].dtype, (None, 0))
-            if keys is None or size + nbytes > limit:
-                keys, size = [], 0
+            nbytes, dtype = values[0]._layout.nbytes, values[0].dtype
+            if nbytes >= limit:
+                found.append([key])
+                continue
+            keys, size = open_ones.pop(dtype, ([], 0))
+            if size + nbytes > limit:
                 found.append(keys)
+                keys, size = [], 0
             keys.append(key)
-            open_ones[values[0].dtype] = keys, size + nbytes
-        return found
+            open_ones[dtype] = keys, size + nbytes
+        return [*found, *(keys for keys, _ in open_ones.values())]
 
     def _bucket(self, keys: tuple[Key, ...], updater: Any) -> Bucket:
         found = self._buckets.get(keys)
