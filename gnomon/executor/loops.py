@@ -1,8 +1,9 @@
 """Runners of control flow: bodies as executors, each step on the results of the one before.
 
-An operator's inputs lie at fixed places, where its bodies read them. Each step has an executor of
-its own, since its backward pass reads what its forward pass left; where no gradient is wanted, all
-work in one arena. `Steps` keeps them in the operator's state for the next run. Outputs and
+An operator's inputs lie at fixed places, where its bodies read them. The first step of a loop has
+an executor; further ones are the programs of two others, replayed at other addresses (`replay.py`),
+or where that is not possible have executors of their own: a backward pass reads what the forward
+pass of its step left. `Steps` keeps them in the operator's state for the next run. Outputs and
 gradients are arrays of the steps, and are stored as requested at the end.
 """
 
@@ -10,12 +11,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.base import GnomonError, complaint
 from gnomon.context import Context, cpu
 from gnomon.executor import arrays
 from gnomon.executor.executor import Bound, Executor
+from gnomon.executor.replay import Replay, Slots, Step, replay
 from gnomon.graph.node import Graph
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense
@@ -25,6 +27,8 @@ from gnomon.ops.host import store
 
 Arrays = list[Any]
 Place = tuple[int, int]  # a body, and the number of a step
+
+FEWEST = 4  # steps of a loop that is worth a replay
 
 
 class Network:
@@ -54,6 +58,10 @@ class Steps:
         self.arena: Any = None  # in which all work, where no gradients are wanted
         self.outputs: Arrays = []
         self.count, self.last = 0, list[Any]()
+        self.rolls: dict[tuple[int, bool], Roll | None] = {}  # by body, and whether it trains
+        self.roll: Roll | None = None  # that of the last run
+        self.heads: Arrays = []  # gradients of stacked outputs, where replays read them
+        self.answer: Any = None  # what a replayed condition says
 
     def zeros(self, shape: Sequence[int], like: Any) -> Any:
         """A new array in the dtype of another one."""
@@ -77,22 +85,39 @@ class Steps:
         outputs: Arrays,
         own: Mapping[int, Any],
     ) -> Executor:
-        """A body on inputs by number, those `given` in place of the usual ones."""
+        """The executor of a step, which is kept."""
+        arena = None if self.differentiates else self.arena
+        bound, network = self.bound(body, numbers, given, own), Network(body)
+        made = Executor(network, self.ctx, bound, {}, arena, outputs=outputs)
+        self.arena, self.made[place], self.own[place] = made.arena, made, own
+        return made
+
+    def bound(
+        self,
+        body: Any,
+        numbers: Sequence[int],
+        given: Mapping[int, Any],
+        own: Mapping[int, Any],
+    ) -> Bound:
+        """A body's inputs by number, those `given` in place of the usual ones, and gradients."""
         at = dict(zip(body.variables, numbers, strict=True))
         args = [at[n] for n in body.arguments]
         read = {k: given.get(k, self.inputs[k]) for k in numbers}
         grads = [own[k] if k in given else self.gradient(k) for k in args]
         asked = ["write" if k in given else "add" for k in args]
-        bound = Bound(
+        return Bound(
             [read[k] for k in args],
             grads,
             [read[at[n]] for n in body.auxiliary],
             ["null" if g is None else r for g, r in zip(grads, asked, strict=True)],
         )
-        arena = None if self.differentiates else self.arena
-        made = Executor(Network(body), self.ctx, bound, {}, arena, outputs=outputs)
-        self.arena, self.made[place], self.own[place] = made.arena, made, own
-        return made
+
+
+class Roll(NamedTuple):
+    """Steps of one body from 1 on: their memory, and what runs them."""
+
+    slots: Slots
+    replay: Replay
 
 
 class Runner(ABC):
@@ -239,11 +264,9 @@ class Loop(Runner):
         if not steps.outputs:
             first = self.given(steps, 0, moving)
             steps.outputs = self.made(steps, self.which, first, slice(count), most)
-        t = 0
+        t, steps.roll = 0, None
         while t < most and self.goes_on(steps, t, moving):
-            executor = self.step(steps, t, moving)
-            executor.forward(is_train=train)
-            moving, t = executor.outputs[count:], t + 1
+            moving, t = self.advance(steps, t, moving, train), t + 1
         for x in steps.outputs[:count] if t < most else ():
             x[t:] = 0
         steps.count, steps.outputs[count:] = t, moving
@@ -251,13 +274,92 @@ class Loop(Runner):
     def differentiate(self, steps: Steps, heads: Arrays) -> dict[int, Any]:
         count = self.op.num_out_data
         moving = dict(zip(self.moving, heads[count:], strict=True))
-        for t in reversed(range(steps.count)):
+        left = range(steps.count)
+        if steps.roll is not None:
+            moving, left = self.replayed(steps, steps.roll, heads, moving), range(1)
+        for t in reversed(left):
             place = self.which, t
             steps.made[place].backward([*(row(h, t) for h in heads[:count]), *moving.values()])
             found = ((k, steps.own[place][k]) for k in self.moving)
             moving = {k: steps.zeros(moving[k].shape, moving[k]) if g is None else g
                       for k, g in found}  # fmt: skip
         return moving
+
+    # steps by replay ------------------------------------------------------------------------
+
+    def advance(self, steps: Steps, t: int, moving: Arrays, train: bool) -> Arrays:
+        """Compute step `t`; what the next one begins with."""
+        steps.roll = roll = self.roll(steps, train) if t else None
+        if roll is None:
+            executor = self.step(steps, t, moving)
+            executor.forward(is_train=train)
+            return executor.outputs[self.op.num_out_data :]
+        own = range(len(self.moving))
+        if t == 1:
+            for k, value in zip(own, moving, strict=True):
+                start = roll.slots.array(0, k)
+                start[:] = value
+                start.wait_to_read()
+            for x in steps.outputs:
+                x.wait_to_read()
+            roll.replay.begin()
+        roll.replay.forward(t)
+        return [roll.slots.array(t, k) for k in own]
+
+    def replayed(
+        self, steps: Steps, roll: Roll, heads: Arrays, moving: Mapping[int, Any]
+    ) -> dict[int, Any]:
+        """Compute the gradients of all steps but the first; those of what step 1 began with."""
+        own = range(len(self.moving), 2 * len(self.moving))
+        for dest, value in zip(steps.heads, heads, strict=False):
+            dest[:] = value
+        last = [roll.slots.array(steps.count, k) for k in own]
+        for dest, value in zip(last, moving.values(), strict=True):
+            dest[:] = value
+        for x in (*steps.heads, *last, *steps.shared.values()):
+            x.wait_to_read()
+        for t in reversed(range(1, steps.count)):
+            roll.replay.backward(t)
+        return {k: roll.slots.array(1, n) for k, n in zip(self.moving, own, strict=True)}
+
+    def roll(self, steps: Steps, train: bool) -> Roll | None:
+        """What replays the steps behind the first; None where that is not possible."""
+        key = self.which, train
+        if key not in steps.rolls:
+            few = self.most(steps) < FEWEST or (steps.differentiates and not train)
+            steps.rolls[key] = None if few else self._rolled(steps, train)
+        return steps.rolls[key]
+
+    def _rolled(self, steps: Steps, train: bool) -> Roll | None:
+        """Two neighbours, bound in slots like all others, and what tells them apart."""
+        first, most = steps.made[self.which, 0], self.most(steps)
+        states = [(x.shape, arrays.dtype_of(x)) for x in first.outputs[self.op.num_out_data :]]
+        arena = first.arena.nbytes if steps.differentiates else 0
+        slots = Slots([*states, *states], most + 1, arena, steps.ctx)
+        if steps.differentiates and not steps.heads:
+            steps.heads = [steps.zeros(x.shape, x) for x in steps.outputs[: self.op.num_out_data]]
+        pair = [self._neighbour(steps, slots, t) for t in (1, 2)]
+        made = replay(pair[0], pair[1], first._mode(train), 1)
+        return None if made is None else Roll(slots, made)
+
+    def _neighbour(self, steps: Steps, slots: Slots, t: int) -> Executor:
+        """An executor of step `t` in its slot."""
+        count, size = self.op.num_out_data, len(self.moving)
+        given = self.given(steps, t, [slots.array(t - 1, k) for k in range(size)])
+        own: dict[int, Any] = {}
+        for n, k in enumerate(self.moving):
+            own[k] = None if steps.gradient(k) is None else slots.array(t, size + n)
+        for k in self.data:
+            whole = steps.gradient(k)
+            own[k] = whole if whole is None else row(whole, t)
+        body, numbers = self.fed[self.which]
+        outputs = [row(x, t) for x in steps.outputs[:count]]
+        outputs += [slots.array(t, k) for k in range(size)]
+        heads = [row(h, t) for h in steps.heads]
+        heads += [slots.array(t + 1, size + k) for k in range(size)]
+        bound = steps.bound(body, numbers, given, own)
+        arena = slots.arena(t) if steps.differentiates else steps.arena
+        return Step(Network(body), steps.ctx, bound, heads, arena=arena, outputs=outputs)
 
 
 def solid(array: Any) -> Any:
@@ -290,7 +392,30 @@ class WhileRunner(Loop):
         return int(self.op.max_iterations)
 
     def goes_on(self, steps: Steps, t: int, moving: Arrays) -> bool:
-        return self.holds(steps, (0, t), dict(zip(self.moving, moving, strict=True)))
+        roll = self.asked(steps, steps.roll.slots) if t > 1 and steps.roll is not None else None
+        if roll is None:
+            return self.holds(steps, (0, t), dict(zip(self.moving, moving, strict=True)))
+        roll.replay.forward(t)
+        return bool(steps.answer.asscalar())
+
+    def asked(self, steps: Steps, slots: Slots) -> Roll | None:
+        """What replays the condition from step 2 on, which reads the slots of the steps before."""
+        key = 0, False
+        if key not in steps.rolls:
+            body, numbers = self.fed[0]
+            pair, none = list[Executor](), dict.fromkeys(self.moving)
+            for t in (2, 3):
+                parts = [slots.array(t - 1, k) for k in range(len(self.moving))]
+                given = dict(zip(self.moving, parts, strict=True))
+                if steps.answer is None:
+                    (steps.answer,) = self.made(steps, 0, given)
+                bound = steps.bound(body, numbers, given, none)
+                bound = bound._replace(requests=["null"] * len(bound.args))
+                pair.append(Executor(Network(body), steps.ctx, bound, {}, outputs=[steps.answer]))
+            made = replay(pair[0], pair[1], pair[0]._mode(False), 2)
+            steps.rolls[key] = None if made is None else Roll(slots, made)
+        found = steps.rolls[key]
+        return found if found is not None and found.slots is slots else None
 
 
 class CondRunner(Runner):

@@ -10,6 +10,7 @@ time, each with temporaries of its own. Copies that hold much memory are not kep
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -263,6 +264,16 @@ def storages_of(step: Step) -> Iterator[Storage]:
                 yield x
 
 
+def handles_of(step: Step) -> Iterator[tuple[int, int]]:
+    """Where a library's objects for a step are, and the tables that say them: bytes of each."""
+    steps = step.steps if isinstance(step, Program) else (step,)
+    for x in (x for each in steps for x in _held(each.keep)):
+        if isinstance(x, ctypes.Array):
+            yield ctypes.addressof(x), ctypes.sizeof(x)
+        elif not isinstance(x, (Block, Storage)):
+            yield x.address, 1
+
+
 def _held(keep: Any) -> Iterator[Any]:
     """What a step keeps, taken apart."""
     stack = [keep]
@@ -278,3 +289,5 @@ def _held(keep: Any) -> Iterator[Any]:
             stack.extend(step.keep for step in reversed(x.steps))
         elif hasattr(x, "workspace"):  # operands of a library: their addresses, and its scratch
             stack += [x.workspace, x.block]
+        elif isinstance(x, ctypes.Array) or type(getattr(x, "address", None)) is int:
+            yield x
