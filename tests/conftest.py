@@ -9,6 +9,7 @@ from hypothesis import settings
 
 from gnomon.ndarray.lazy import fusion_group
 from gnomon.runtime.libraries.dnn.library import why_not
+from gnomon.runtime.statements import fields
 
 # run by hand, as they need MXNet, and programs for `gnomon run`
 collect_ignore_glob = ["**/make*.py", "programs/*"]
@@ -35,6 +36,13 @@ if sys.platform != "linux":
 def chains_met_again_are_compiled():
     """So that tests of few rounds run them both ways: as single operators, and as one kernel."""
     fusion_group.OFTEN = 1
+
+
+def pytest_collection_modifyitems(items):
+    if not fields.readable():
+        for item in items:
+            if item.get_closest_marker("native"):
+                item.add_marker(pytest.mark.skip(reason="native code is not served"))
 
 
 def pytest_report_header():

@@ -256,6 +256,7 @@ def test_an_interrupt_in_an_inline_function_is_the_programs(started, resumable):
     assert not a.queue and a.writer is None and not operator.active
 
 
+@pytest.mark.native
 def test_interrupts_that_keep_python_from_going_on(started, monkeypatch):
     kind = type(started)
     a, told = started.new_variable(), []
@@ -356,6 +357,7 @@ def test_finalisers_of_functions_may_wait_for_what_was_to_be_next(threaded):
 
 
 @pytest.mark.parametrize("kind", ["inline", "sync"])
+@pytest.mark.native
 def test_native_code_goes_on_after_a_failure(started, monkeypatch, kind):
     """Python runs what touches a variable with a failure, and hardly anything else."""
     bad, good, out = (started.new_variable() for _ in range(3))

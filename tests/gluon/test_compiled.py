@@ -370,6 +370,7 @@ def test_threads_share_a_block():
         list(pool.map(work, range(8)))
 
 
+@pytest.mark.native
 def test_small_parameters_lie_together_and_views_stay():
     net, x = nn.HybridSequential(), rows()
     net.add(nn.Dense(3, in_units=4), nn.Dense(2, in_units=3))

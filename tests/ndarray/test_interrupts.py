@@ -68,6 +68,7 @@ def rounds(seconds, most=300):
 
 
 @pytest.mark.parametrize("size", [10, 30_000])  # under the engine's lock, and not
+@pytest.mark.native
 def test_a_statement_is_done_or_not(interrupted, own_engine, size):
     for _ in rounds(1.5):
         a, made = mx.nd.zeros((size,)), 0
@@ -84,6 +85,7 @@ def test_a_statement_is_done_or_not(interrupted, own_engine, size):
         assert values[0] - made in (0, 1)
 
 
+@pytest.mark.native
 def test_an_update_is_done_or_not(interrupted, own_engine):
     for _ in rounds(1.5):
         weight, grad = mx.nd.zeros((40,)), mx.nd.full((40,), -1.0)
@@ -101,6 +103,7 @@ def test_an_update_is_done_or_not(interrupted, own_engine):
         assert (momentum.asnumpy() == momentum.asnumpy()[0]).all()
 
 
+@pytest.mark.native
 def test_training_goes_on_after_interrupts(interrupted, tmp_path):
     points = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
     data = mx.io.NDArrayIter(points, points[:, :3].argmax(axis=1).astype(np.float32), 5)

@@ -161,6 +161,7 @@ def test_another_thread_waits_by_python(by_python):
     assert left(by_python, 1)
 
 
+@pytest.mark.native
 def test_operands_that_are_gone_go_with_their_finalisers(by_python):
     a = nd.array([1.0, 2.0])
     known(add, a, a)

@@ -232,6 +232,7 @@ def interrupted(run, file, after):
     return False
 
 
+@pytest.mark.native
 def test_an_interrupt_between_any_two_instructions_leaves_all_well():
     files = (repeat.__file__, chunk.__file__)
     for known_, operands, out, ctx in known()[:6]:
@@ -250,6 +251,7 @@ def test_an_interrupt_between_any_two_instructions_leaves_all_well():
         assert not came
 
 
+@pytest.mark.native
 def test_chunks_both_ways():
     (take,) = served(chunk.taken)
     shelf = chunk.SHELVES[1]

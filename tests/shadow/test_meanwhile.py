@@ -100,6 +100,7 @@ def test_a_container_without_memory_takes_some_again():
     np.testing.assert_array_equal(box.numpy(), np.full((2, 3), 4.0))
 
 
+@pytest.mark.native
 def test_a_child_learns_statements_whoever_was_noting_them():
     a, b = TensorContainer((6,), init=1.0), TensorContainer((6,), init=2.0)
     for _ in range(call_cache.PATIENCE + 200):

@@ -270,7 +270,7 @@ def test_packing_that_is_killed_leaves_the_old_file(tmp_path):
         import os, signal
         from gnomon import im2rec
         from gnomon.cli import main
-        im2rec.Progress.update = lambda self: os.kill(os.getpid(), signal.SIGKILL)
+        im2rec.Bar.update = lambda self: os.kill(os.getpid(), signal.SIGKILL)
         main(["im2rec", "a", "img", "--pass-through", "--num-thread", "1"])
     """
     assert run(tmp_path, code).returncode == -signal.SIGKILL
