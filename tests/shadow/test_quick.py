@@ -18,8 +18,6 @@ from gnomon.expr.node import Map, Scalar
 from gnomon.runtime.statements import call_cache, fields
 from gnomon.shadow import F, Tensor, TensorContainer, fn
 
-pytestmark = pytest.mark.native
-
 
 @pytest.fixture(autouse=True)
 def known():
