@@ -3,11 +3,13 @@
 | step | by | what is written |
 |---|---|---|
 | fill | engine | `sent`: the sums over this rank's devices, pieces in the order of their owners |
-| exchange | MPI, all to all | `got`: a row from each rank, of the pieces that this rank owns |
-| sum | engine | `part`: the rows added up, in the order of ranks: the same bits on any machine |
-| update | engine | `part` again: the new weights, where the store has an optimizer |
-| gather | MPI, all gather | `whole`: the parts of all ranks |
+| exchange | MPI, all to all | `got`: a row from each other rank, of the pieces of this rank |
+| sum | engine | the rows and its own, in the order of ranks: the same bits on any machine |
+| update | engine | the new elements of these pieces, where the store has an optimizer |
+| gather | MPI, all gather | `whole`: beside the pieces of this rank, those of all others |
 | deliver | engine | the arrays of the keys |
+
+The sum is made where its pieces lie in `whole`, or, where there is an update, in `part`.
 
 Exchange and gather are what an all-reduce of large arrays is made of. In between lies the update,
 of a rank's own part alone, so that optimizer states take the memory of one copy over all ranks; and
@@ -74,6 +76,8 @@ class Bucket:
         self.mine = [p for p in self._pieces if p.owner == communicator.rank]
         counts = [sum(p.size for p in self._pieces if p.owner == rank) for rank in ranks]
         self._counts, self._own = counts, counts[communicator.rank]
+        self._own_start = sum(counts[: communicator.rank])
+        self._source: Any = None  # what was sent last
         rows = list(zip(keys, shapes, itertools.repeat(dtype)))
         self._subjects = (
             Subject(f"push ({compression})" if compression else "push", rows),
@@ -87,7 +91,7 @@ class Bucket:
         if self._compression is None:
             self._sent_bytes = [n * self._wire.itemsize for n in self._counts]
             self._sent = nd.empty((size,), dtype=self._wire)
-            self._got = nd.empty((max(1, ranks * own),), dtype=self._wire)
+            self._got = nd.empty((max(1, (ranks - 1) * own),), dtype=self._wire)
         else:
             packed = self._compression.packed_size
             self._sent_bytes = [
@@ -96,20 +100,17 @@ class Bucket:
             ]
             mine = self._sent_bytes[self._comm.rank]
             self._sent = nd.empty((sum(self._sent_bytes),), dtype=np.uint8)
-            self._got = nd.empty((max(1, ranks * mine),), dtype=np.uint8)
+            self._got = nd.empty((max(1, (ranks - 1) * mine),), dtype=np.uint8)
         self._part = nd.empty((max(1, own),), dtype=self._dtype)
         self._whole = nd.empty((size,), dtype=self._dtype)
         spans = list(itertools.pairwise(self._starts))
         self._sent_views = [view(self._sent, a, b) for a, b in spans] if not self._packs else []
         self._whole_views = [view(self._whole, a, b) for a, b in spans]
         starts = [0, *itertools.accumulate(p.size for p in self.mine)]
-        self.gradients = [
-            self.in_shape(p, view(self._part, a, b))
-            for p, (a, b) in zip(self.mine, itertools.pairwise(starts), strict=True)
-        ]
-        self._rows = [
-            view(self._got, own * rank, own * (rank + 1)) for rank in range(ranks if own else 0)
-        ]
+        mine = list(zip(self.mine, itertools.pairwise(starts), strict=True))
+        self.gradients = [self.in_shape(p, view(self._part, a, b)) for p, (a, b) in mine]
+        at = self._own_start
+        self._news = [self.in_shape(p, view(self._whole, at + a, at + b)) for p, (a, b) in mine]
 
     @property
     def _packs(self) -> bool:
@@ -131,8 +132,8 @@ class Bucket:
 
     def send(self, values: dict[Any, Sequence[Any]], priority: int) -> None:
         """Fill and exchange; `values` are the gradients of each key on this rank's devices."""
-        source = self._filled(values, priority)
-        self._travel(False, self._exchange, source, self._got, priority)
+        self._source = self._filled(values, priority)
+        self._travel(False, self._exchange, self._source, self._got, priority)
 
     def _filled(self, values: dict[Any, Sequence[Any]], priority: int) -> Any:
         values = {k: [_dense(v) for v in each] for k, each in values.items()}
@@ -182,17 +183,19 @@ class Bucket:
         engine.get().push_sync(pack, None, tuple(const), (self._sent._var,), priority)
 
     def _exchange(self, world: Any, source: Any, target: Any) -> list[Any]:
-        counts, byte = self._sent_bytes, self._comm.mpi.BYTE
-        mine, starts = counts[world.rank], _offsets(counts)
-        rows = [mine * rank for rank in range(world.size)]
-        return [
-            world.Ialltoallv(
-                [source, _part_of(counts, starts, k, parts), byte],
-                [target, _part_of([mine] * world.size, rows, k, parts), byte],
-            )
-            for parts in [self._parts(sum(counts))]
-            for k in range(parts)
-        ]
+        counts, byte, me = self._sent_bytes, self._comm.mpi.BYTE, world.rank
+        starts, rows = _offsets(counts), [counts[me] * self._row(r) for r in range(world.size)]
+        parts, found = self._parts(sum(counts)), []
+        for k in range(parts):
+            there = _part_of(counts, starts, k, parts)
+            here = _part_of([counts[me]] * world.size, rows, k, parts)
+            there[0][me] = here[0][me] = 0  # a rank's own row stays where it is
+            found.append(world.Ialltoallv([source, there, byte], [target, here, byte]))
+        return found
+
+    def _row(self, rank: int) -> int:
+        """Which row of what came is that of a rank; rows are in the order of the other ranks."""
+        return rank - (rank > self._comm.rank)
 
     def _parts(self, nbytes: int) -> int:
         """In how many messages so many bytes travel: MPI moves several at the same time."""
@@ -205,64 +208,70 @@ class Bucket:
 
         With `update`, the elements that this rank owns are in the targets already.
         """
-        if self._own:
-            self._add(priority)
-        if update is not None and self._own:
+        whole, only = self._whole, targets[self.keys[0]]
+        if self._direct and only._layout.strides is None and only.dtype == self._dtype:
+            whole = only
+        if self._own and update is None:
+            self._add(view(whole, self._own_start, self._own_start + self._own), priority)
+        elif self._own and update is not None:
+            self._add(view(self._part, 0, self._own), priority)
             news = update(self.mine, self.gradients)
-            add_up(list(zip(self.gradients, [[new] for new in news], strict=True)), priority)
-        whole = self._whole
-        direct = self._direct and targets[self.keys[0]]._layout.strides is None
-        if direct and targets[self.keys[0]].dtype == self._dtype:
-            whole = targets[self.keys[0]]
-        self._travel(True, self._gather, self._part, whole, priority)
+            if whole is self._whole:
+                add_up([(x, [new]) for x, new in zip(self._news, news, strict=True)], priority)
+        self._travel(True, self._gather, None, whole, priority)
         if whole is self._whole:
             cut = self._cut("targets", {k: [a] for k, a in targets.items()})
             sources = [[source] for source in self._whole_views]
             add_up([(t, s) for (t,), s in zip(cut, sources, strict=True)], priority)
 
-    def _add(self, priority: int) -> None:
-        """The sum of the rows that came from all ranks."""
+    def _add(self, total: Any, priority: int) -> None:
+        """The sum of the rows of all ranks, each of the pieces that this rank owns."""
+        source, got = self._source, self._got
         if self._packs:
-            engine.get().push_sync(
-                self._unpack, None, (self._got._var,), (self._part._var,), priority
-            )
-        else:
-            rows = self._rows
-            if self._wire != self._dtype:
-                rows = [row.astype(self._dtype) for row in rows]
-            add_up([(view(self._part, 0, self._own), rows)], priority)
+            read = source._var, got._var
+            unpack = functools.partial(self._unpack, total)
+            engine.get().push_sync(unpack, None, read, (total._var,), priority)
+            return
+        own, at = self._own, self._own_start
+        rows = [view(got, own * k, own * (k + 1)) for k in range(self._comm.size - 1)]
+        rows.insert(self._comm.rank, view(source, at, at + own))
+        if self._wire != self._dtype:
+            rows = [row.astype(self._dtype) for row in rows]
+        add_up([(total, rows)], priority)
 
-    def _unpack(self, _: Any) -> None:
+    def _unpack(self, total: Any, _: Any) -> None:
         compression: Any = self._compression
-        data, part, at = self._got._numpy(), self._part._numpy(), 0
+        starts, own = _offsets(self._sent_bytes), self._sent_bytes[self._comm.rank]
+        data, sent = self._got._numpy(), self._source._numpy()[starts[self._comm.rank] :][:own]
+        part = total._numpy()
         part[:] = 0
-        for _rank in range(self._comm.size):
-            start = 0
+        for rank in range(self._comm.size):
+            row = self._row(rank)
+            packed = sent if rank == self._comm.rank else data[own * row : own * (row + 1)]
+            at = start = 0
             for piece in self.mine:
                 count = compression.packed_size(piece.size)
-                levels = compression.unpacked(data[at : at + count], piece.size, self._dtype)
+                levels = compression.unpacked(packed[at : at + count], piece.size, self._dtype)
                 part[start : start + piece.size] += levels
                 at, start = at + count, start + piece.size
 
-    def _gather(self, world: Any, source: Any, target: Any) -> list[Any]:
-        counts, byte = [n * self._dtype.itemsize for n in self._counts], self._comm.mpi.BYTE
-        starts, found = _offsets(counts), []
-        parts = self._parts(sum(counts))
-        for k in range(parts):
-            sizes, offsets = _part_of(counts, starts, k, parts)
-            start = offsets[world.rank] - starts[world.rank]
-            mine = source[start : start + sizes[world.rank]]
-            found.append(world.Iallgatherv([mine, byte], [target, (sizes, offsets), byte]))
-        return found
+    def _gather(self, world: Any, _: Any, target: Any) -> list[Any]:
+        counts, mpi = [n * self._dtype.itemsize for n in self._counts], self._comm.mpi
+        starts, parts = _offsets(counts), self._parts(sum(counts))
+        return [
+            world.Iallgatherv(mpi.IN_PLACE, [target, _part_of(counts, starts, k, parts), mpi.BYTE])
+            for k in range(parts)
+        ]
 
     def _travel(self, back: bool, post: Any, source: Any, target: Any, priority: int) -> None:
         """Have a collective read one array and write another, as an operation of the engine."""
         subject = self._subjects[back]
 
         def work(world: Any) -> Any:
-            yield post(world, _bytes(source), _bytes(target))
+            yield post(world, None if source is None else _bytes(source), _bytes(target))
 
-        push_collective(self._comm, subject, work, [source], [target], priority, back=back)
+        read = [] if source is None else [source]
+        push_collective(self._comm, subject, work, read, [target], priority, back=back)
 
 
 def push_collective(
