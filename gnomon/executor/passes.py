@@ -11,6 +11,7 @@ from typing import Any
 
 from gnomon import config
 from gnomon.context import Context
+from gnomon.executor.arena import Arena
 from gnomon.executor.executor import Bound, Executor
 from gnomon.executor.inputs import Input
 from gnomon.executor.later import latest
@@ -21,15 +22,22 @@ from gnomon.executor.train_step import Feed
 class Passes(Executor):
     """A symbol on arrays, always in one mode; its backward pass is that of the last forward.
 
-    `inputs` are those of the arguments that calls feed.
+    `inputs` are those of the arguments that calls feed. In an `arena` of others, nothing stays
+    there from a forward pass to its backward pass: both are one call.
     """
 
     def __init__(
-        self, symbol: Any, ctx: Context, bound: Bound, inputs: Sequence[Any], train: bool
+        self,
+        symbol: Any,
+        ctx: Context,
+        bound: Bound,
+        inputs: Sequence[Any],
+        train: bool,
+        arena: Arena | None = None,
     ) -> None:
         self._train = train
         self._fed = inputs
-        super().__init__(symbol, ctx, bound, {})
+        super().__init__(symbol, ctx, bound, {}, arena)
         self._only = self._run(self._mode(train))
         given = [self._heads.get(e) for e in self._net.heads]
         self._head_arrays = [(k, x) for k, x in enumerate(given) if x is not None]

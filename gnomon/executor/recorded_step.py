@@ -8,6 +8,7 @@ graph, each times the gradient that was given with it.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
@@ -15,6 +16,7 @@ from typing import Any
 
 from gnomon.base import GnomonError
 from gnomon.context import Context
+from gnomon.executor.arena import Arena
 from gnomon.executor.collector import resting
 from gnomon.executor.executor import Bound
 from gnomon.executor.inputs import hidden
@@ -110,7 +112,6 @@ class Plan:
             leaves = {}
         _check(operands, network.operands, leaves)
         self.stores = [(k, x.grad._chunk, x.grad._address) for k, x in leaves.items()]
-        self.written = frozenset(chunk for _, chunk, _ in self.stores)
         self.stays = [
             (k, operands[k].chunk, operands[k].address)
             for k in leaves
@@ -149,7 +150,8 @@ class Plan:
             [requests.get(n, "null") for n in order],
         )
         fed = [network.operands[k] for k in self.fed] + [n for n, _ in network.given]
-        found = Passes(network, self.ctx, bound, [args[n] for n in fed], train)
+        inputs = [args[n] for n in fed]
+        found = Passes(network, self.ctx, bound, inputs, train, _arena(self.ctx))
         return found, [shares.get(n) for n in order]
 
     def _input(self, layout: Any) -> Any:
@@ -168,12 +170,6 @@ class Plan:
             if grad._chunk is not chunk or grad._address != address:
                 found.append(k)
         return found
-
-    def is_safe(self, operands: Sequence[Operand]) -> bool:
-        """Whether it writes nothing that it reads, and nothing failed that would fail all of it."""
-        if not self.written.isdisjoint([operands[k].chunk for k in self.fed]):
-            return False
-        return all(x.chunk.failure is None for x in operands)
 
     def run(self, operands: Sequence[Operand], grads: Sequence[Any]) -> tuple[list[Any], Shares]:
         """The values that are held, and the shares of gradients; all other gradients are stored."""
@@ -234,7 +230,27 @@ class Planned:
         if moved or self._plan.passes.is_poisoned:
             self._loose.update(moved)
             self._plan = self._made(operands)
-        return self._plan.run(operands, grads) if self._plan.is_safe(operands) else None
+        if any(x.chunk.failure is not None for x in operands):  # it would fail all of it
+            return None
+        return self._plan.run(operands, grads)
+
+
+class _Thread(threading.local):
+    """Where the steps of a thread work, one after the other, by device."""
+
+    def __init__(self) -> None:
+        self.arenas: dict[Context, Arena] = {}
+
+
+_here = _Thread()
+
+
+def _arena(ctx: Context) -> Arena:
+    """The working memory for steps of this thread; another one where something failed in it."""
+    found = _here.arenas.get(ctx)
+    if found is None or found.var.failure is not None:
+        found = _here.arenas[ctx] = Arena(ctx)
+    return found
 
 
 def _like(layout: Any, ctx: Context) -> Any:

@@ -275,9 +275,10 @@ def sharing(state: State, x: Any) -> None:
 
 def reading_gradients(state: State, x: Any) -> None:
     """A gradient is an operand."""
-    grad = state.variables[0].grad
+    first, second, third = state.variables
     with autograd.record():
-        loss = (state.forward(x) * nd.clip(grad, -1, 1) + grad * state.variables[0]).sum()
+        y = state.forward(x) * first.grad + second.grad * first * second * third
+        loss = (y + third.grad * third * nd.dot(first, second)).sum()
     loss.backward()
     state.see(loss)
 
