@@ -21,6 +21,13 @@ PROGRAMS = Path(__file__).parent / "programs"
          r"accuracy ([0-9.]+)$", 0.9, 1.0),
         ("gluon_word_lm.py", [], r"perplexity ([0-9.]+)$", 1.0, 2.0),
         ("numpy_ops.py", [], r"accuracy ([0-9.]+) True$", 0.9, 1.0),
+        ("bayes_estimator.py", [], r"least ([0-9.]+)$", 0.9, 1.0),
+        ("d2l_seq2seq.py", [], r"bleu ([0-9.]+)$", 0.9, 1.0),
+        ("d2l_ssd.py", [], r"overlap ([0-9.]+)$", 0.6, 1.0),
+        ("fcn_focal.py", [], r"True accuracy ([0-9.]+)$", 0.94, 1.0),
+        ("gan_module.py", [], r"away ([0-9.]+) .*\nTrue accuracy [01].[0-9]+$", 0.0, 0.7),
+        ("recommender.py", [], r"True accuracy ([0-9.]+)$", 0.97, 1.0),
+        ("spatial_executors.py", [], r"parameters 431 accuracy ([0-9.]+)$", 0.95, 1.0),
     ],
 )  # fmt: skip
 def test_it_runs_as_it_is(program, arguments, pattern, low, high, tmp_path):
