@@ -6,7 +6,9 @@
 of 128 by 2 threads. The plain script decodes with simplejpeg, crops and mirrors in uint8 on 2
 threads. PyTorch has 2 workers that do in NumPy what torchvision's transforms do. MXNet runs by the
 interpreter PYTHON. All run in turn, several times; the ratios are of the medians. Of iterators that
-make batches ahead the first ones of a run are not timed, as they may have been ready.
+make batches ahead the first ones of a run are not timed, as they may have been ready. On a machine
+that does other work, what the processor does for an image says more: it stands beside for those
+that run in this process.
 
 Then: records a second beside reading the file, memory while batches wait, and what a ResNet-20
 waits for data of the time that it trains from such a file.
@@ -195,13 +197,19 @@ def images(path: str, mxnet: str | None) -> None:
     for run in runs.values():
         run()
     rates: dict[str, list[float]] = {name: [] for name in runs}
+    works: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(ROUNDS):
         for name, run in runs.items():
+            begin = time.process_time()
             rates[name].append(run())
+            works[name].append((time.process_time() - begin) / IMAGES * 1e6)
     medians = {name: statistics.median(each) for name, each in rates.items()}
     for name, median in medians.items():
         ratio = medians["gnomon"] / median
-        print(f"{name:13}{median:8.0f} images a second; gnomon is {ratio:.2f} of it")
+        text = f"{name:13}{median:8.0f} images a second; gnomon is {ratio:.2f} of it"
+        if name in ("gnomon", "plain script"):
+            text += f"; {statistics.median(works[name]):.0f} us of work for an image"
+        print(text)
 
 
 def reading(path: str) -> None:

@@ -93,7 +93,8 @@ class EvalMetric:
 
     def summary(self, total: float, count: int) -> float:
         """The metric's value from a sum and a count."""
-        return total / count if count else float("nan")
+        value: Any = total / count if count else float("nan")
+        return value.item() if isinstance(value, np.generic) else value
 
     def get(self) -> Value:
         """(name, value), or (names, values), since the last `reset_local`."""
