@@ -23,7 +23,8 @@ class LBSGD(SGD):
     `power2` or `sqrt`; `lars` scales it by the sizes of weight and gradient in its place, any
     other word not at all (You, Gitman and Ginsburg, arXiv:1708.03888).
 
-    State of a weight: its momentum, the sum of its gradients, and how many these are.
+    State of a weight: its momentum, if there is one, as MXNet's; and, with a `batch_scale` other
+    than 1, the sum of its gradients.
     """
 
     def __init__(
@@ -47,10 +48,20 @@ class LBSGD(SGD):
         self.init_updates = begin_epoch * updates_per_epoch
         self.num_epochs = num_epochs
         self.adaptive = warmup_strategy == "lars"
+        self.lbmult = self.admult = 1  # these three are not used: MXNet looks for them in files
+        self.cumgrads: dict[Any, Any] = {}
 
     def create_state(self, index: Any, weight: Any) -> Any:
+        momentum = super().create_state(index, weight)
+        if not self._gathers:
+            return momentum
         gathered = zeros_like(weight)
-        return (zeros_like(weight), gathered) if self.momentum else (gathered,)
+        return (gathered,) if momentum is None else (momentum, gathered)
+
+    @property
+    def _gathers(self) -> bool:
+        """Whether an update takes several gradients."""
+        return self.batch_scale != 1
 
     def _numbers(self, index: Any, lr: float, wd: float) -> tuple[float, ...]:
         """Rate, decay, whether this gradient completes a batch, and 1 / rescale_grad^2."""
@@ -73,12 +84,12 @@ class LBSGD(SGD):
     def formula(
         self, weight: Expr, grad: Expr, states: Sequence[Expr], rates: Rates
     ) -> Sequence[Expr]:
-        if len(states) != 1 + bool(self.momentum):
-            expected = "a momentum, if there is one, and the sum of gradients (not MXNet's states)"
+        if len(states) != bool(self.momentum) + self._gathers:
+            expected = "a momentum, and the sum of gradients (which MXNet's files lack), if wanted"
             raise ParamError(complaint("LBSGD", "states", expected, f"{len(states)} arrays"))
         complete, unscaled = rates.more
-        *momenta, gathered = states
-        total = gathered + grad
+        momenta, sums = list(states[: bool(self.momentum)]), states[bool(self.momentum) :]
+        total = sums[0] + grad if sums else grad
         mean = total * (1 / self.batch_scale)
         lr = rates.lr
         if self.adaptive:
@@ -88,5 +99,7 @@ class LBSGD(SGD):
         step = -lr * (self._clipped(mean) + rates.wd * weight)
         if momenta:
             step = momenta[0] * self.momentum + step
-            momenta = [fn.where(complete, step, momenta[0])]
+        if not sums:
+            return weight + step, *([step] if momenta else [])
+        momenta = [fn.where(complete, step, momentum) for momentum in momenta]
         return fn.where(complete, weight + step, weight), *momenta, fn.where(complete, 0, total)

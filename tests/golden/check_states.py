@@ -27,6 +27,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     for name in "SGD NAG Adam AdaGrad RMSProp AdaDelta Ftrl Adamax Signum FTML LARS LAMB".split()
 } | {
     "momentum": ("sgd", MOMENTUM),
+    "lbsgd": ("lbsgd", MOMENTUM),
     "half": ("sgd", {**MOMENTUM, "multi_precision": True}),
     "half adam": ("adam", {"multi_precision": True}),
     "lars momentum": ("lars", MOMENTUM),

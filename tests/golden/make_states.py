@@ -19,6 +19,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "nag",
         {"momentum": 0.9, "lr_scheduler": mx.lr_scheduler.MultiFactorScheduler([2, 3], 0.5)},
     ),
+    "large batches": ("lbsgd", {"momentum": 0.9}),
 }
 
 

@@ -222,7 +222,7 @@ def test_an_optimizer_of_the_program_comes_back():
 
 
 def test_states_that_are_not_lbsgd_s_are_told():
-    optimizer = updater("lbsgd", momentum=0.5)
+    optimizer = updater("lbsgd", momentum=0.5, batch_scale=2)
     optimizer.set_states(states.dumps({0: mx.nd.ones((2,))}))
     with pytest.raises(ParamError, match="LBSGD: argument 'states'"):
         optimizer(0, mx.nd.ones((2,)), mx.nd.ones((2,)))
