@@ -14,7 +14,7 @@ from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import cpu_pinned
 from gnomon.gluon.data.batchify import default_batchify_fn, default_mp_batchify_fn
 from gnomon.gluon.data.sampler import BatchSampler, RandomSampler, SequentialSampler
-from gnomon.gluon.data.shared import mapped
+from gnomon.gluon.data.shared import mapped, unpack
 from gnomon.gluon.data.workers import Pool, Task
 
 __all__ = ["DataLoader", "DataLoaderV1", "default_batchify_fn", "default_mp_batchify_fn"]
@@ -210,8 +210,8 @@ class _Ahead:
         if isinstance(found, BaseException):
             raise found
         self._given += 1
-        self.fill()
-        return found
+        self.fill()  # first: a worker may be waiting
+        return unpack(found)
 
 
 def _on(batch: Any, ctx: Any) -> Any:

@@ -127,7 +127,8 @@ class Pool:
     def receive(self, number: int, timeout: float) -> tuple[int, Any]:
         """Number and content of a batch that is ready, while batch `number` is waited for.
 
-        The content is the exception, with a note that says where, if making the batch raised one.
+        The content is a message of `shared`, or the exception, with a note that says where, if
+        making the batch raised one.
 
         Raises:
             GnomonError: a worker died, or nothing came for `timeout` seconds.
@@ -162,7 +163,7 @@ class Pool:
         number = worker.asked.popleft()
         if isinstance(found, Failure):
             return number, _told(worker, number, found)
-        return number, shared.unpack(found)
+        return number, found
 
     def _died(self, worker: Worker) -> GnomonError:
         worker.process.join(5)
