@@ -1,4 +1,5 @@
-"""Bayes by backprop with a block of one's own; SGLD; an Estimator with handlers; autograd.Function."""
+"""Bayes by backprop, SGLD, an Estimator with handlers, a function with its own gradient."""
+
 import logging
 import math
 import sys
@@ -7,7 +8,13 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
-from mxnet.gluon.contrib.estimator import Estimator, BatchBegin, EpochEnd, EarlyStoppingHandler, CheckpointHandler
+from mxnet.gluon.contrib.estimator import (
+    Estimator,
+    BatchBegin,
+    EpochEnd,
+    EarlyStoppingHandler,
+    CheckpointHandler,
+)
 from mxnet.gluon.data.vision import transforms
 from mxnet.lr_scheduler import CosineScheduler, LRScheduler
 
@@ -19,7 +26,7 @@ class Sigmoid(autograd.Function):
         return y
 
     def backward(self, dy):
-        y, = self.saved_tensors
+        (y,) = self.saved_tensors
         return dy * y * (1 - y)
 
 
@@ -27,13 +34,13 @@ class BayesDense(gluon.Block):
     def __init__(self, units, in_units, **kwargs):
         super(BayesDense, self).__init__(**kwargs)
         with self.name_scope():
-            self.mu = self.params.get('mu', shape=(units, in_units), init=mx.init.Normal(.1))
+            self.mu = self.params.get('mu', shape=(units, in_units), init=mx.init.Normal(0.1))
             self.rho = self.params.get('rho', shape=(units, in_units), init=mx.init.Constant(-4))
 
     def forward(self, x):
         sigma = nd.log1p(nd.exp(self.rho.data()))
         w = self.mu.data() + sigma * nd.random_normal(shape=self.mu.shape, ctx=x.context)
-        self.kl = (nd.log(1. / sigma) + (sigma ** 2 + self.mu.data() ** 2) / 2).sum()
+        self.kl = (nd.log(1.0 / sigma) + (sigma**2 + self.mu.data() ** 2) / 2).sum()
         return nd.dot(x, w.T)
 
 
@@ -65,13 +72,15 @@ def bayes(x, y):
     with net.name_scope():
         net.add(BayesDense(16, 4), nn.Lambda(lambda v: Sigmoid()(v)), BayesDense(2, 16))
     net.collect_params().initialize()
-    trainer = gluon.Trainer(net.collect_params(), 'adam', {'lr_scheduler': WarmUp(.05, 10), 'learning_rate': .05})
+    trainer = gluon.Trainer(
+        net.collect_params(), 'adam', {'lr_scheduler': WarmUp(0.05, 10), 'learning_rate': 0.05}
+    )
     sce = gluon.loss.SoftmaxCrossEntropyLoss()
     for i in range(150):
         with autograd.record():
             loss = sce(net(x), y).mean() + sum(b.kl for b in net if hasattr(b, 'kl')) / 1e5
         loss.backward()
-        norm = gluon.utils.clip_global_norm([p.grad() for p in net.collect_params().values()], 5.)
+        norm = gluon.utils.clip_global_norm([p.grad() for p in net.collect_params().values()], 5.0)
         assert np.isfinite(norm)
         trainer.step(1)
     votes = nd.stack(*[net(x).argmax(axis=1) for _ in range(9)]).mean(axis=0).round()
@@ -80,12 +89,16 @@ def bayes(x, y):
 
 def sgld(x, y):
     data = mx.sym.Variable('data')
-    out = mx.sym.LogisticRegressionOutput(mx.sym.FullyConnected(data, num_hidden=1, name='fc'), name='lr')
+    out = mx.sym.LogisticRegressionOutput(
+        mx.sym.FullyConnected(data, num_hidden=1, name='fc'), name='lr'
+    )
     exe = out.simple_bind(ctx=mx.cpu(), data=x.shape, grad_req='write')
     for name, arr in exe.arg_dict.items():
         if name.startswith('fc'):
-            arr[:] = mx.random.normal(0, .1, shape=arr.shape)
-    updater = mx.optimizer.get_updater(mx.optimizer.create('sgld', learning_rate=.01, wd=1., rescale_grad=1.))
+            arr[:] = mx.random.normal(0, 0.1, shape=arr.shape)
+    updater = mx.optimizer.get_updater(
+        mx.optimizer.create('sgld', learning_rate=0.01, wd=1.0, rescale_grad=1.0)
+    )
     kept = []
     for i in range(120):
         exe.forward(is_train=True, data=x, lr_label=y)
@@ -96,7 +109,7 @@ def sgld(x, y):
         if i > 60:
             kept.append(exe.forward(is_train=False)[0].asnumpy())
     mean = np.mean(kept, axis=0)[:, 0]
-    return np.mean((mean > .5).astype(np.int) == y.asnumpy().astype(np.int))
+    return np.mean((mean > 0.5).astype(np.int) == y.asnumpy().astype(np.int))
 
 
 def estimate(x, y):
@@ -104,17 +117,28 @@ def estimate(x, y):
     train = gluon.data.DataLoader(data, batch_size=20, shuffle=True)
     valid = gluon.data.DataLoader(data, batch_size=40)
     net = nn.HybridSequential()
-    net.add(nn.Dense(16, activation='tanh'), nn.Dropout(.1), nn.Dense(2))
+    net.add(nn.Dense(16, activation='tanh'), nn.Dropout(0.1), nn.Dense(2))
     net.initialize(mx.init.MSRAPrelu())
     net.hybridize()
     acc = mx.metric.Accuracy()
-    est = Estimator(net, gluon.loss.SoftmaxCELoss(), train_metrics=acc,
-                    trainer=gluon.Trainer(net.collect_params(), 'nag', {'learning_rate': .3, 'momentum': .5}))
+    est = Estimator(
+        net,
+        gluon.loss.SoftmaxCELoss(),
+        train_metrics=acc,
+        trainer=gluon.Trainer(net.collect_params(), 'nag', {'learning_rate': 0.3, 'momentum': 0.5}),
+    )
     count = CountBatches()
     est.logger.setLevel(logging.ERROR)
-    est.fit(train, valid, epochs=6, event_handlers=[
-        count, CheckpointHandler('.', model_prefix='est', monitor=acc, save_best=True),
-        EarlyStoppingHandler(monitor=acc, patience=5)])
+    est.fit(
+        train,
+        valid,
+        epochs=6,
+        event_handlers=[
+            count,
+            CheckpointHandler('.', model_prefix='est', monitor=acc, save_best=True),
+            EarlyStoppingHandler(monitor=acc, patience=5),
+        ],
+    )
     assert count.epochs == 6 and count.batches == 6 * len(train), (count.epochs, count.batches)
     est.evaluate(valid)
     return est.val_metrics[0].get()[1]

@@ -1,4 +1,5 @@
 """An encoder-decoder with attention, in the manner of Dive into Deep Learning."""
+
 import collections
 import math
 import random
@@ -62,8 +63,10 @@ class Encoder(nn.Block):
 
 def attention_model(attention_size):
     model = nn.Sequential()
-    model.add(nn.Dense(attention_size, activation='tanh', use_bias=False, flatten=False),
-              nn.Dense(1, use_bias=False, flatten=False))
+    model.add(
+        nn.Dense(attention_size, activation='tanh', use_bias=False, flatten=False),
+        nn.Dense(1, use_bias=False, flatten=False),
+    )
     return model
 
 
@@ -128,7 +131,10 @@ def train(encoder, decoder, dataset, lr, batch_size, num_epochs, out_vocab):
             dec_trainer.step(1)
             l_sum += l.asscalar()
         if (epoch + 1) % 5 == 0:
-            print('epoch %d, loss %.3f, time %.1f' % (epoch + 1, l_sum / len(data_iter), time.time() - start))
+            print(
+                'epoch %d, loss %.3f, time %.1f'
+                % (epoch + 1, l_sum / len(data_iter), time.time() - start)
+            )
 
 
 def translate(encoder, decoder, in_vocab, out_vocab, input_seq, max_seq_len):
@@ -157,11 +163,11 @@ def bleu(pred_tokens, label_tokens, k):
     for n in range(1, k + 1):
         num_matches, label_subs = 0, collections.defaultdict(int)
         for i in range(len_label - n + 1):
-            label_subs[''.join(label_tokens[i: i + n])] += 1
+            label_subs[''.join(label_tokens[i : i + n])] += 1
         for i in range(len_pred - n + 1):
-            if label_subs[''.join(pred_tokens[i: i + n])] > 0:
+            if label_subs[''.join(pred_tokens[i : i + n])] > 0:
                 num_matches += 1
-                label_subs[''.join(pred_tokens[i: i + n])] -= 1
+                label_subs[''.join(pred_tokens[i : i + n])] -= 1
         score *= math.pow(num_matches / max(len_pred - n + 1, 1), math.pow(0.5, n))
     return score
 
@@ -177,5 +183,9 @@ if __name__ == '__main__':
     train(encoder, decoder, dataset, 0.02, 16, 15, out_vocab)
     scores = []
     for src, dst in make_pairs(20):
-        scores.append(bleu(translate(encoder, decoder, in_vocab, out_vocab, ' '.join(src), max_seq_len), dst, 2))
+        scores.append(
+            bleu(
+                translate(encoder, decoder, in_vocab, out_vocab, ' '.join(src), max_seq_len), dst, 2
+            )
+        )
     print('bleu %.3f' % np.mean(scores))

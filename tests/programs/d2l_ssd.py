@@ -1,4 +1,5 @@
-"""Single shot detection in the manner of Dive into Deep Learning, from a record file that it packs."""
+"""Single shot detection in the manner of Dive into Deep Learning."""
+
 import os
 import time
 
@@ -43,8 +44,12 @@ def concat_preds(preds):
 
 def down_sample_blk(num_channels):
     blk = nn.Sequential()
-    blk.add(nn.Conv2D(num_channels, kernel_size=3, padding=1), nn.BatchNorm(in_channels=num_channels),
-            nn.Activation('relu'), nn.MaxPool2D(2))
+    blk.add(
+        nn.Conv2D(num_channels, kernel_size=3, padding=1),
+        nn.BatchNorm(in_channels=num_channels),
+        nn.Activation('relu'),
+        nn.MaxPool2D(2),
+    )
     return blk
 
 
@@ -69,17 +74,29 @@ class TinySSD(nn.Block):
         for i in range(2):
             X = getattr(self, 'blk_%d' % i)(X)
             anchors[i] = contrib.ndarray.MultiBoxPrior(X, sizes=sizes[i], ratios=ratios[i])
-            cls_preds[i], bbox_preds[i] = getattr(self, 'cls_%d' % i)(X), getattr(self, 'bbox_%d' % i)(X)
-        return (nd.concat(*anchors, dim=1), concat_preds(cls_preds).reshape((0, -1, self.num_classes + 1)),
-                concat_preds(bbox_preds))
+            cls_preds[i], bbox_preds[i] = (
+                getattr(self, 'cls_%d' % i)(X),
+                getattr(self, 'bbox_%d' % i)(X),
+            )
+        return (
+            nd.concat(*anchors, dim=1),
+            concat_preds(cls_preds).reshape((0, -1, self.num_classes + 1)),
+            concat_preds(bbox_preds),
+        )
 
 
 if __name__ == '__main__':
     mx.random.seed(0)
     np.random.seed(0)
     pack('train', 64)
-    train_iter = image.ImageDetIter(path_imgrec='train.rec', path_imgidx='train.idx', batch_size=BATCH,
-                                    data_shape=(3, EDGE, EDGE), shuffle=True, rand_mirror=True)
+    train_iter = image.ImageDetIter(
+        path_imgrec='train.rec',
+        path_imgidx='train.idx',
+        batch_size=BATCH,
+        data_shape=(3, EDGE, EDGE),
+        shuffle=True,
+        rand_mirror=True,
+    )
     batch = train_iter.next()
     assert batch.data[0].shape == (BATCH, 3, EDGE, EDGE) and batch.label[0].shape == (BATCH, 1, 5)
     net = TinySSD(num_classes=1)
@@ -90,11 +107,18 @@ if __name__ == '__main__':
         acc_sum, n, mae_sum, m = 0.0, 0, 0.0, 0
         train_iter.reset()
         for batch in train_iter:
-            X, Y = batch.data[0].as_in_context(mx.cpu()) / 255, batch.label[0].as_in_context(mx.cpu())
+            X, Y = (
+                batch.data[0].as_in_context(mx.cpu()) / 255,
+                batch.label[0].as_in_context(mx.cpu()),
+            )
             with autograd.record():
                 anchors, cls_preds, bbox_preds = net(X)
-                bbox_labels, bbox_masks, cls_labels = contrib.nd.MultiBoxTarget(anchors, Y, cls_preds.transpose((0, 2, 1)))
-                l = cls_loss(cls_preds, cls_labels) + bbox_loss(bbox_preds * bbox_masks, bbox_labels * bbox_masks)
+                bbox_labels, bbox_masks, cls_labels = contrib.nd.MultiBoxTarget(
+                    anchors, Y, cls_preds.transpose((0, 2, 1))
+                )
+                l = cls_loss(cls_preds, cls_labels) + bbox_loss(
+                    bbox_preds * bbox_masks, bbox_labels * bbox_masks
+                )
             l.backward()
             trainer.step(BATCH)
             acc_sum += (cls_preds.argmax(axis=-1) == cls_labels).sum().asscalar()
@@ -103,7 +127,9 @@ if __name__ == '__main__':
             m += bbox_labels.size
     print('epoch %2d, class err %.2e, bbox mae %.2e' % (epoch + 1, 1 - acc_sum / n, mae_sum / m))
     anchors, cls_preds, bbox_preds = net(X)
-    out = contrib.nd.MultiBoxDetection(cls_preds.softmax().transpose((0, 2, 1)), bbox_preds, anchors)
+    out = contrib.nd.MultiBoxDetection(
+        cls_preds.softmax().transpose((0, 2, 1)), bbox_preds, anchors
+    )
     hits = []
     for row, label in zip(out, Y):
         best = row[int(row[:, 1].argmax(axis=0).asscalar())].asnumpy()

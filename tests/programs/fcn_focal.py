@@ -1,4 +1,5 @@
-"""Bilinear upsampling, a custom loss operator and a fully convolutional net with a custom metric."""
+"""A fully convolutional net with a custom loss operator and a custom metric."""
+
 import logging
 
 import mxnet as mx
@@ -63,12 +64,12 @@ class PixelAccuracy(mx.metric.EvalMetric):
 
 def make_images(n, size=16):
     rng = np.random.RandomState(3)
-    images = rng.uniform(0, .3, size=(n, 3, size, size)).astype(np.float32)
+    images = rng.uniform(0, 0.3, size=(n, 3, size, size)).astype(np.float32)
     labels = np.zeros((n, size, size), dtype=np.float32)
     for k in range(n):
         y, x = rng.randint(0, size - 6, size=2)
-        labels[k, y:y + 6, x:x + 6] = 1
-        images[k, :, y:y + 6, x:x + 6] += .5
+        labels[k, y : y + 6, x : x + 6] = 1
+        images[k, :, y : y + 6, x : x + 6] += 0.5
     return images, labels
 
 
@@ -78,14 +79,18 @@ if __name__ == '__main__':
     images, labels = make_images(48)
     net = nn.HybridSequential(prefix='fcn_')
     with net.name_scope():
-        net.add(nn.Conv2D(8, 3, strides=2, padding=1, activation='relu'),
-                nn.Conv2D(8, 3, strides=2, padding=1, activation='relu'),
-                nn.Conv2D(2, kernel_size=1),
-                nn.Conv2DTranspose(2, kernel_size=8, padding=2, strides=4))
+        net.add(
+            nn.Conv2D(8, 3, strides=2, padding=1, activation='relu'),
+            nn.Conv2D(8, 3, strides=2, padding=1, activation='relu'),
+            nn.Conv2D(2, kernel_size=1),
+            nn.Conv2DTranspose(2, kernel_size=8, padding=2, strides=4),
+        )
     net[-1].initialize(init.Constant(bilinear_kernel(2, 2, 8)))
     net[:3].initialize(init=init.Xavier())
     net.hybridize(static_alloc=True)
-    trainer = gluon.Trainer(net.collect_params(), 'sgd', {'learning_rate': 1., 'momentum': .9, 'wd': 1e-3})
+    trainer = gluon.Trainer(
+        net.collect_params(), 'sgd', {'learning_rate': 1.0, 'momentum': 0.9, 'wd': 1e-3}
+    )
     batches = mx.io.NDArrayIter(images, labels, 16, shuffle=True, label_name='label')
     metric = PixelAccuracy()
     for epoch in range(12):
@@ -94,7 +99,7 @@ if __name__ == '__main__':
         for batch in batches:
             x, y = batch.data[0], batch.label[0]
             with autograd.record():
-                out = nd.Custom(net(x), y, op_type='focal_loss', gamma=1.)
+                out = nd.Custom(net(x), y, op_type='focal_loss', gamma=1.0)
             out.backward()
             trainer.step(1)
             metric.update([y], [out])
