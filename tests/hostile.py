@@ -154,10 +154,10 @@ class Attack:
 
 
 def limit() -> None:
-    """Let the process map no more than it should need."""
+    """Let the process map no more than a call should need; libraries and threads stay mapped."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + ROOM
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
 
 
 def main() -> None:
@@ -166,8 +166,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     builtins.input = lambda *_: ""
     attack = Attack(seed, log, log.parent)
-    limit()
     for k in range(count):
+        limit()
         if k % 50 == 49:  # what was assigned to is used no more
             attack.values = values(log.parent)
         attack.step()
