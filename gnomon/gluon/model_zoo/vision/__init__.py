@@ -7,6 +7,8 @@ from gnomon.gluon.model_zoo.vision.alexnet import AlexNet, alexnet
 from gnomon.gluon.model_zoo.vision.densenet import DenseNet, get_densenet
 from gnomon.gluon.model_zoo.vision.inception import Inception3, inception_v3
 from gnomon.gluon.model_zoo.vision.mobilenet import (
+    RELU6,
+    LinearBottleneck,
     MobileNet,
     MobileNetV2,
     get_mobilenet,
@@ -26,6 +28,7 @@ from gnomon.gluon.model_zoo.vision.squeezenet import SqueezeNet, get_squeezenet
 from gnomon.gluon.model_zoo.vision.vgg import VGG, get_vgg
 
 __all__ = [  # noqa: PLE0604
+    "RELU6",
     "VGG",
     "AlexNet",
     "BasicBlockV1",
@@ -34,6 +37,7 @@ __all__ = [  # noqa: PLE0604
     "BottleneckV2",
     "DenseNet",
     "Inception3",
+    "LinearBottleneck",
     "MobileNet",
     "MobileNetV2",
     "ResNetV1",
