@@ -54,7 +54,7 @@ class Reader:
         if nbytes > self.end - self.offset:
             self.need(nbytes, what)
         data = self.stream.read(nbytes)
-        if len(data) != nbytes:  # somebody cut the file while it was read
+        if len(data) != nbytes:  # the file was cut while it was read
             raise self.fail(what, f"{nbytes} bytes", f"{len(data)} before the end")
         self.offset += nbytes
         return data

@@ -195,7 +195,7 @@ around_forks(bool, bool, bool)
 
 
 def if_free(lock: Lock, work: Callable[[], object]) -> bool:
-    """Whether nobody had the lock: then `work` has been done under it.
+    """Whether the lock was free: then `work` has been done under it.
 
     An interrupt leaves the lock free wherever it falls. Between a call that took it and the store
     of the answer there would be room for one; here `extend` takes and tells in one call, made in C,

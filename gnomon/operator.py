@@ -318,7 +318,7 @@ def _settle(*parts: Sequence[Any]) -> None:
 
 
 def _check_unwritten(where: str, **parts: Sequence[Any]) -> None:
-    """Refuse an operator that wrote what it may only read: nobody would wait for that.
+    """Refuse an operator that wrote what it may only read: no code would wait for that.
 
     Each array here has a variable of its own, which counts what was written by this name.
     """

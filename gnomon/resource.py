@@ -1,7 +1,7 @@
 """Resources: scratch memory that operators share, and random generators that a seed repeats.
 
 State, per device: one block of scratch memory, which grows to the largest request and never costs
-more, since whoever uses it declares its variable as written and the engine lets one function in at
+more, since every user of it declares its variable as written and the engine lets one function in at
 a time; one generator, which is a seed and a position. A draw reserves its positions when it is
 *called*, whichever thread computes it later, so a seed gives the same numbers for any number of
 threads. Unseeded, a generator begins at seed 0, as MXNet's do.
@@ -112,7 +112,7 @@ class Generator:
             self._position = 0
 
     def reserve(self, count: int) -> tuple[int, int]:
-        """Seed and position of the next `count` numbers, which nobody else gets."""
+        """Seed and position of the next `count` numbers, which no other run gets."""
         with self._lock:
             position = self._position
             self._position += count

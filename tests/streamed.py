@@ -80,7 +80,7 @@ def all_behind(patch: pytest.MonkeyPatch) -> Iterator[None]:
     with patch.context() as scope:
         scope.setattr(program, "is_long", lambda work, seconds: True)
         scope.setattr("gnomon.runtime.kernels.template.is_long", lambda work, seconds: True)
-        scope.setattr(ThreadedEngine, "struck", _refused)
+        scope.setattr(ThreadedEngine, "try_fast_path", _refused)
         scope.setattr(ThreadedEngine, "run_brief", _refused)
         yield
 

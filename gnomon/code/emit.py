@@ -60,7 +60,7 @@ def in_memory(dtype: DType) -> DType:
     """The dtype whose register type is `dtype`'s type in memory.
 
     A bool takes a byte. Half floats are moved as integers: for vectors of a type that a target does
-    not compute with, LLVM may call functions that nobody has.
+    not compute with, LLVM may call functions that no library has.
     """
     return dt.uint8 if dtype.kind == "b" else dt.uint16 if dtype in HALVES else dtype
 

@@ -1,19 +1,20 @@
 """Work behind the program: long native work goes to the stream, and is settled when it is over.
 
 A job whose function is native work (see `job.Native`) is *behind* from its entry into the stream
-on. It is in the books like any other, and holds or awaits its variables. It may go behind while
-others hold those, if all of these are behind as well: the stream runs its tasks in the order in
-which they were entered, and whatever such a job waits for comes before it. Work that is short goes
-there only where it waits for work behind; all else runs where it is pushed, as ever.
+on. It is in the engine's state like any other, and holds or awaits its variables. It may go behind
+while others hold those, if all of these are behind as well: the stream runs its tasks in the order
+in which they were entered, and whatever such a job waits for comes before it. Work that is short
+goes there only where it waits for work behind; all else runs where it is pushed, as ever.
 
-The stream touches no object of Python's, and settles nothing. Whoever next enters the books does:
-a push, or a wait, which helps the stream first. Where something else waits for work behind (a
-user's function, a thread asleep in a wait), a thread of its own, the *follower*, sleeps until a
-task is over and settles it. What a settled job held goes when the lock is free again.
+The stream touches no object of Python's, and settles nothing. The thread that next enters the
+engine's state does: a push, or a wait, which helps the stream first. Where something else waits for
+work behind (a user's function, a thread asleep in a wait), a thread of its own, the *follower*,
+sleeps until a task is over and settles it. What a settled job held goes when the lock is free
+again.
 
-A task that fails halts the stream. Whoever settles it poisons what depends on it, has the stream
-leave that out, and lets it go on. Memory: where more is in use than twice what was when the stream
-was last empty, or many tasks are pending, a push waits for the first of these.
+A task that fails halts the stream. The thread that settles it poisons what depends on it, has the
+stream leave that out, and lets it go on. Memory: where more is in use than twice what was when the
+stream was last empty, or many tasks are pending, a push waits for the first of these.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class Behind(Engine):
                 if self._sleepers:
                     self._follow()
         except BaseException:
-            self._surely(self._call_back, job)
+            self._retry_until_done(self._call_back, job)
             raise
         return True
 
@@ -157,7 +158,7 @@ class Behind(Engine):
             with self._lock:
                 self._settle_behind(gone, state.backlog)
         except BaseException:
-            self._surely(self._collect_anew, gone)
+            self._retry_until_done(self._collect_anew, gone)
             raise
         gone.clear()  # their memory goes without the lock: finalisers may wait
         if state.backlog and not state.bouncing:
@@ -250,7 +251,7 @@ class Behind(Engine):
                 self._await(number)
 
     def finish_behind(self) -> None:
-        """Return when no work is behind; at once amidst an entry, which nobody can wait in."""
+        """Return when no work is behind; at once amidst an entry, in which no thread can wait."""
         while not self._lock._is_owned():
             with self._lock:
                 if not self._behind:
@@ -300,17 +301,17 @@ def _number(job: Job | None) -> int:
 
 
 def _is_written(var: Var) -> bool:
-    """Whether somebody writes a variable, or waits for it."""
+    """Whether a job writes a variable, or waits for it."""
     return var.writer is not None or bool(var.queue)
 
 
 def _is_used(var: Var) -> bool:
-    """Whether somebody holds a variable, or waits for it."""
+    """Whether a job holds a variable, or waits for it."""
     return var.writer is not None or bool(var.queue) or bool(var.readers)
 
 
 def _is_shared(var: Var) -> bool:
-    """Whether somebody beside gnomon may read or write the memory that a variable stands for."""
+    """Whether code outside gnomon may read or write the memory that a variable stands for."""
     return getattr(var, "shared", False)
 
 

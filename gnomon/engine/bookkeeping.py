@@ -1,16 +1,17 @@
-"""The books: which job holds or awaits which variable, and what happens when one is done.
+"""The engine's state: which job holds or awaits which variable, and what happens when one is done.
 
 State, all of it under one lock: `pending` counts the jobs that are pushed and not done, `settled`
-those that are done; `failures` are exceptions that nobody was told of; `open` are asynchronous
+those that are done; `failures` are exceptions that were not reported; `open` are asynchronous
 jobs whose function has returned. A job is *waiting* until it holds all its variables, then
 *ready*, then *done*.
 
 An interrupt (Ctrl-C) can come at any call, and at any way back in a loop, of the main thread, in
-an entry of these books too, and once more while the first is cleaned up after. So what must not be
+an entry of this state too, and once more while the first is cleaned up after. So what must not be
 torn apart, as a place in a queue and the number that counts it, changes without a call in between;
-the rest can be broken off anywhere and done again; and whoever is interrupted has it done again by
-`surely`, which ends when it is done. The lock can be taken twice by one thread, for a finaliser or
-signal handler that pushes in the middle of an entry: its work is put off to the entry's end.
+the rest can be broken off anywhere and done again; and a thread that is interrupted has it done
+again by `retry_until_done`, which ends when it is done. The lock can be taken twice by one thread,
+for a finaliser or signal handler that pushes in the middle of an entry: its work is put off to the
+entry's end.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from gnomon.engine.job import (
     WAITING,
     Job,
 )
-from gnomon.engine.surely import surely
+from gnomon.engine.retry_until_done import retry_until_done
 from gnomon.engine.thread import ThreadState, open_gates
 from gnomon.lock import reentrant
 from gnomon.record import put
@@ -43,16 +44,30 @@ if TYPE_CHECKING:
     from gnomon.context import Context
     from gnomon.engine.bulk import Bulk
     from gnomon.engine.job import RunContext
-    from gnomon.engine.lane import Lane
+    from gnomon.engine.work_queue import WorkQueue
 
 
-class Books:
-    """What stands in the books, in slots, where native code finds it."""
+class EngineState:
+    """What stands in the engine's state, in slots, where native code finds it."""
 
     __slots__ = (
-        "_behind", "_briefly", "_bulk", "_bulking", "_cpu_context", "_deferred", "_hiring", "_lane",
+        "_behind",
+        "_briefly",
+        "_bulk",
+        "_bulking",
+        "_cpu_context",
+        "_deferred",
+        "_hiring",
         "_late",
-        "_local", "_lock", "_observer", "_pending", "_poisoned", "_ready", "_settled", "_sleepers",
+        "_local",
+        "_lock",
+        "_observer",
+        "_pending",
+        "_poisoned",
+        "_ready",
+        "_settled",
+        "_sleepers",
+        "_work_queue",
     )  # fmt: skip
 
     _behind: deque[Job]  # what runs behind the program, in its order
@@ -61,25 +76,25 @@ class Books:
     _bulking: bool  # whether any thread asks for bulk
     _cpu_context: RunContext
     _deferred: deque[Callable[[], None]]  # what came in the middle of an entry
-    _hiring: list[Lane]  # lanes that lack threads
-    _lane: Lane | None  # the processor's, of ordinary work
+    _hiring: list[WorkQueue]  # queues that lack threads
+    _work_queue: WorkQueue | None  # the processor's, of ordinary work
     _late: Job | None  # what `push_later` holds back
     _observer: Callable[[str, Context, float, float], None] | None
     _poisoned: bool  # whether any function ever failed; native code asks the variables
     _sleepers: list[LockType]  # gates of those who wait for everything
 
 
-class Bookkeeping(Books, ABC):
+class Bookkeeping(EngineState, ABC):
     """Admission and settlement of jobs; an engine says where they run."""
 
     def __init__(self) -> None:
         self._observer = None
-        self._surely = surely()
+        self._retry_until_done = retry_until_done()
         self._briefly = self._poisoned = False
         self._clear()
 
     def _clear(self) -> None:
-        """Begin with empty books and no thread known."""
+        """Begin with empty state and no thread known."""
         self._lock = reentrant()
         self._pending = 0
         self._settled = 0
@@ -98,7 +113,7 @@ class Bookkeeping(Books, ABC):
         """Send a ready job to where it runs, and mark it ready. Lock held."""
 
     def _rouse(self) -> None:
-        """See that somebody comes for each job that lies ready. Lock held."""
+        """See that a thread comes for each job that lies ready. Lock held."""
 
     def _state(self) -> ThreadState:
         """What is known of this thread."""
@@ -136,7 +151,7 @@ class Bookkeeping(Books, ABC):
                     blockers += 1
                     var.enqueue(job)
         except BaseException:
-            self._surely(self._withdraw, job)
+            self._retry_until_done(self._withdraw, job)
             raise
         job.blockers = blockers
         return not blockers
@@ -153,7 +168,7 @@ class Bookkeeping(Books, ABC):
             if not self._pending and self._sleepers:
                 self._wake_sleepers()
         except BaseException:
-            self._surely(self._leave_for_good, job)
+            self._retry_until_done(self._leave_for_good, job)
             raise
 
     def _leave_for_good(self, job: Job) -> None:

@@ -18,7 +18,7 @@ def refuse(answer: object) -> None:
     """Raise for a function that ran nothing when it was called, but gave one of `UNBEGUN`."""
     if isinstance(answer, UNBEGUN):
         if isinstance(answer, CoroutineType):
-            answer.close()  # else Python warns that nobody awaited it, at some later time
+            answer.close()  # else Python warns that it was not awaited, at some later time
         expected = "a function that does its work when it is called"
         raise EngineError(complaint("push", "fn", expected, f"one that gives {answer!r}"))
 
@@ -27,7 +27,7 @@ class Completion:
     """Ends one asynchronous job when called, from any thread.
 
     `on_complete(error)` ends it as failed. A second call is an EngineError for the caller. One that
-    is forgotten altogether, so that nobody can call it any more, fails its job by itself.
+    is forgotten altogether, so that it cannot be called any more, fails its job by itself.
     """
 
     __slots__ = ("_called", "_finish", "_job")

@@ -48,7 +48,7 @@ def get() -> Engine:
 
 @native
 def is_unobserved() -> bool:
-    """Whether the engine takes what it does not see: it holds nothing back, observes nobody."""
+    """Whether the engine takes what it does not see: it holds nothing back, has no observers."""
     engine = PROCESS.engine
     if engine is None:
         return False

@@ -16,7 +16,7 @@ from gnomon.engine.job import (
     CLEANUP,
     INLINE,
     KINDS,
-    PROMISED,
+    PENDING_READERS,
     SYNC,
     Function,
     Job,
@@ -64,7 +64,7 @@ class Engine(Lifecycle):
     def push_delete(
         self, fn: Callable[[RunContext], object], ctx: Context | None, var: Var
     ) -> None:
-        """Run `fn(run_ctx)` when nobody uses `var` any more; refuse the variable from now on.
+        """Run `fn(run_ctx)` when `var` is not in use any more; refuse the variable from now on.
 
         It runs even where the variable is poisoned: resources must be freed.
         """
@@ -159,10 +159,10 @@ class Engine(Lifecycle):
         name: str | None = None,
     ) -> None:
         """As `push_inline`, for live variables each listed once and a kernel fit for `run_brief`,
-        which it runs by where nobody is in its way.
+        which it runs by where no job is in its way.
         """
         for var in mutate:
-            if var.promised:
+            if var.pending_readers:
                 var.keep_promises()
         if not self.run_brief(fn, const, mutate, ctx, name):
             self._push_inline(make_job(fn, INLINE, const, mutate, ctx, 0, name))
@@ -175,7 +175,7 @@ class Engine(Lifecycle):
         mutate: tuple[Var, ...],
         name: str | None = None,
     ) -> None:
-        """As `push_inline`, for live variables each listed once; promised reads stay promised.
+        """As `push_inline`, for live variables each listed once; pending readers stay pending.
 
         For who keeps such a promise with this very push.
         """
@@ -191,12 +191,12 @@ class Engine(Lifecycle):
     ) -> Job:
         """As `push_inline`, but held back until anybody next asks this engine for anything.
 
-        Nobody can tell but by the time. Whoever pushed it may have it back until then, by
+        Only the timing shows it. The code that pushed it may have it back until then, by
         `take_back`, to push it joined with what comes right after. For live variables, each listed
         once.
         """
         for var in mutate_vars:
-            if var.promised:
+            if var.pending_readers:
                 var.keep_promises()
         job = make_job(fn, INLINE, tuple(const_vars), tuple(mutate_vars), ctx, 0, name)
         self._flush()
@@ -206,10 +206,10 @@ class Engine(Lifecycle):
     def take_back(self, job: Job) -> bool:
         """Whether `job` of `push_later` was still held back: then it is as if never pushed.
 
-        It is not given back where reads of what it writes were promised since.
+        It is not given back where what it writes has got pending readers since.
         """
         with self._lock:
-            if self._late is not job or any(map(PROMISED, job.mutate)):
+            if self._late is not job or any(map(PENDING_READERS, job.mutate)):
                 return False
             self._late = None
             return True
@@ -264,7 +264,7 @@ class Engine(Lifecycle):
         for var in mutate:
             if var.deleted:
                 raise _deleted(var, operator)
-            if var.promised:
+            if var.pending_readers:
                 var.keep_promises()
         fn = operator.fn if operator.anew is None else operator.anew()
         if operator.brief and self.run_brief(fn, const, mutate, ctx, operator.name):
@@ -284,7 +284,7 @@ class Engine(Lifecycle):
         """Join up to `size` of this thread's synchronous pushes to one; returns the size before.
 
         What is joined is handed over when `size` is reached, at any other call of this engine by
-        any thread, and at the end of the scope: nobody can tell but by the time.
+        any thread, and at the end of the scope: only the timing shows it.
         """
         if not isinstance(size, int) or size < 0:
             expected = "an integer of at least 0"
@@ -330,7 +330,7 @@ class Engine(Lifecycle):
 
 
 def _check_place(where: str, ctx: object, priority: object) -> None:
-    """Raise unless there can be a worker and a place in its queue: later nobody could be told."""
+    """Raise unless there can be a worker and a place in its queue: later the error could not be reported."""
     if ctx is not None and not isinstance(ctx, Context):
         raise EngineError(complaint(where, "ctx", "a Context or None", repr(ctx)))
     if not isinstance(priority, (int, Real)):

@@ -5,7 +5,8 @@ entries they spare.
 
 A signal's handler may raise an exception between any two instructions of the main thread. Where
 that ends a resumable function (see `Repeatable`), it is called again until it comes to its end, and
-the exception waits until the books are right. An error of its own comes each time it is called.
+the exception waits until the engine's state is consistent. An error of its own comes each time it
+is called.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from gnomon.context import Context, cpu
 from gnomon.engine.bookkeeping import Bookkeeping
 from gnomon.engine.completion import Completion, refuse
 from gnomon.engine.failure import Failure, describe_site, push_site
+from gnomon.engine.fast_path import FastPath
 from gnomon.engine.job import ASYNC, BULK, DONE, INLINE, Function, Job, RunContext, make_job
-from gnomon.engine.strike import Strike
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var
 from gnomon.record import put
@@ -58,11 +59,11 @@ class Execution(Bookkeeping):
         ctx: Context | None = None,
         name: str | None = None,
     ) -> bool:
-        """Run a kernel of a few microseconds here, if nobody is in its way; whether it ran.
+        """Run a kernel of a few microseconds here, if no job is in its way; whether it ran.
 
-        It runs under the engine's lock, which spares all entries in the books: half a microsecond
-        instead of two. A variable may be both read and written, and listed more than once. Where
-        it answers False, nothing happened: push. Reads that were promised are not asked for.
+        It runs under the engine's lock, which spares all entries in the engine's state: half a
+        microsecond instead of two. A variable may be both read and written, and listed more than
+        once. Where it answers False, nothing happened: push. Pending readers are not asked for.
         """
         if self._observer is not None or self._bulk is not None or self._late is not None:
             return False
@@ -83,7 +84,7 @@ class Execution(Bookkeeping):
             except BaseException as exception:
                 failed = make_job(fn, INLINE, (), tuple(mutate), ctx, 0, name)
                 try:
-                    self._surely(self._resume, failed, exception)
+                    self._retry_until_done(self._resume, failed, exception)
                 except BaseException as another:
                     failed.interrupt = another
                 for var in failed.mutate:
@@ -96,15 +97,15 @@ class Execution(Bookkeeping):
                 put(var, "version", var.version + 1)
         return True
 
-    def struck(
+    def try_fast_path(
         self,
-        strike: Strike,
+        fast_path: FastPath,
         read: list[Var],
         written: list[Var],
         integers: list[int],
         holders: list[Any],
     ) -> bool:
-        """Have a strike done, if nobody is in its way; whether it was. See `strike.py`.
+        """Run a fast path if none of its variables is in use; whether it ran. See `fast_path.py`.
 
         As with `run_brief`, a variable may be listed more than once, and promises are not kept.
         """
@@ -114,7 +115,7 @@ class Execution(Bookkeeping):
             self._collect()
         if self._briefly:  # a kernel runs on variables that it does not hold
             return False
-        return strike(read, written, integers, holders)
+        return fast_path(read, written, integers, holders)
 
     def _collect(self) -> None:
         """Settle what has ended behind the program."""
@@ -131,8 +132,8 @@ class Execution(Bookkeeping):
                 refuse(answer)
         except BaseException as exception:
             try:
-                self._surely(self._resume, job, exception)
-            except BaseException as another:  # it waits until the books are right
+                self._retry_until_done(self._resume, job, exception)
+            except BaseException as another:  # it waits until the engine's state is consistent
                 job.interrupt = another
         finally:
             state.job = job.outer
@@ -220,7 +221,7 @@ class Execution(Bookkeeping):
         try:
             self._end_open(job, error)
         except BaseException:
-            self._surely(self._end_open, job, error)
+            self._retry_until_done(self._end_open, job, error)
             raise
         self._after_entry()
 

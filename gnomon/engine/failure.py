@@ -53,7 +53,7 @@ def describe_site(site: Site | None) -> str:
 class Failure:
     """One exception of one function, shared by every variable that it poisons.
 
-    `reported` says whether somebody was told: from then on a function that only writes a poisoned
+    `reported` says whether it was reported: from then on a function that only writes a poisoned
     variable runs and heals it.
     """
 

@@ -23,19 +23,19 @@ Function = Callable[..., Any]
 SYNC: Final = 0  # fn(run_ctx), on a worker
 INLINE: Final = 1  # fn(run_ctx), short: on the pushing thread where it is ready at the push
 ASYNC: Final = 2  # fn(run_ctx, on_complete), on a worker; done when on_complete is called
-WAIT: Final = 3  # no function: somebody sleeps on `gate` until the job's turn comes
+WAIT: Final = 3  # no function: a thread sleeps on `gate` until the job's turn comes
 BULK: Final = 4  # `fn` is a list: synchronous jobs, one after another on one worker
 CLEANUP: Final = 5  # as SYNC, and frees a resource: runs on poisoned variables too
 
 NEW: Final = 0
 WAITING: Final = 1  # blocked by others on at least one variable
-READY: Final = 2  # holds all its variables: in a lane, running, or open until on_complete
+READY: Final = 2  # holds all its variables: in a work_queue, running, or open until on_complete
 DONE: Final = 3
 HERE: Final = 4  # holds all its variables, and lies in the backlog of one thread
 BEHIND: Final = 5  # in the stream; it may wait for others there (see `behind.py`)
 
 _STATES = ("new", "waiting", "ready", "done", "here", "behind")
-PROMISED = attrgetter("promised")
+PENDING_READERS = attrgetter("pending_readers")
 _new = object.__new__
 
 BRIEF: Final = 6  # inline, and so short that it may run under the engine's lock
@@ -62,8 +62,8 @@ class Repeatable:
 
     A signal's handler may raise an exception, as Ctrl-C does, while an inline function runs on the
     main thread. The engine then calls a function that has a true attribute `resumable` again, until
-    it comes to its end, and raises that exception to whoever pushed it. A function without is over
-    with any exception, and what it writes is not computed.
+    it comes to its end, and raises that exception to the code that pushed it. A function without is
+    over with any exception, and what it writes is not computed.
     """
 
     __slots__ = ("fn",)
@@ -192,7 +192,7 @@ class Job:
     operator: Operator | None
     blockers: int  # how many variables it still queues for; from its admission on
     outer: Job | None  # the job in whose function this one runs on one thread; while it runs
-    gate: LockType  # of whoever sleeps until it is done; only where somebody may
+    gate: LockType  # of the thread that sleeps until it is done; only where one may
     task: Task | None  # of the stream; only where it was to go there
 
     @property
@@ -279,12 +279,12 @@ def check_variables(
 ) -> tuple[tuple[Var, ...], tuple[Var, ...]]:
     """Both lists as tuples, once they are known to be variables, live and each named once.
 
-    Reads that were promised of what is to be written are pushed first.
+    Pending readers of what is to be written are pushed first.
 
     Raises:
         EngineError: a variable is listed twice, or both read and written, or deleted, or none.
     """
-    promised = False
+    had_readers = False
     try:
         if type(const) is not tuple:
             const = tuple(const)
@@ -296,8 +296,8 @@ def check_variables(
         for var in mutate:
             if var.deleted:
                 raise EngineError(f"{where}: {var!r} was deleted")
-            if var.promised:
-                promised = True
+            if var.pending_readers:
+                had_readers = True
         count = len(const) + len(mutate)
         if count == 2:  # the most frequent, for a fifth of the price
             one, other = const + mutate
@@ -309,7 +309,7 @@ def check_variables(
     except (TypeError, AttributeError):
         argument, given = ("mutate_vars", mutate) if _are(const) else ("const_vars", const)
         raise EngineError(complaint(where, argument, "a list of variables", repr(given))) from None
-    if promised:
+    if had_readers:
         for var in mutate:
             var.keep_promises()
     return const, mutate

@@ -1,7 +1,7 @@
 """Fork and exit: what becomes of pending work when the process is doubled or ends.
 
-Fork. The forking thread holds every engine's books while the process is doubled. The parent goes on
-as before. The child has one thread and none of the work: its engine begins with empty books and
+Fork. The forking thread holds every engine's state while the process is doubled. The parent goes on
+as before. The child has one thread and none of the work: its engine begins with empty state and
 new workers when they are needed; what a pending function would have written is poisoned there,
 since the parent computes it, not the child. That takes the child a microsecond or two for each
 pending function, most of it to copy the pages that hold them, and the parent nothing.
@@ -9,7 +9,7 @@ pending function, most of it to copy the pages that hold them, and the parent no
 Exit. Work that is ready or runs is waited for, so that nothing pushed before is lost; what other
 threads push meanwhile may be. Every ten seconds without an end of anything are reported. Where all
 that is left waits for an `on_complete` that did not come for `_PATIENCE` seconds, it is dropped
-with a report; Ctrl-C drops at once. Failures that nobody waited for are logged.
+with a report; Ctrl-C drops at once. Failures that were not waited for are logged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Lifecycle(Waiting):
         engines.add(self)
 
     def hold(self) -> None:
-        """Before a fork: nobody else may be in the middle of an entry, and nothing is held back.
+        """Before a fork: no other thread may be in the middle of an entry, and nothing is held back.
 
         What runs behind the program is finished first, so that the child has it.
         """
@@ -60,7 +60,7 @@ class Lifecycle(Waiting):
             self._lock.release()
 
     def restart(self) -> None:
-        """After a fork, in the child: empty books, and no variable held by the parent's work."""
+        """After a fork, in the child: empty state, and no variable held by the parent's work."""
         running = self._state().running()
         roots = [*self._roots(), *running]
         operators = set(map(_OPERATOR, roots))
@@ -95,7 +95,7 @@ class Lifecycle(Waiting):
             log.warning("interrupted at exit; dropped:\n%s", self.report())
         untold = [failure for failure in self._failures if not failure.reported]
         for failure in untold:
-            log.error("nobody waited for this: %s", failure.error())
+            log.error("not waited for: %s", failure.error())
 
     def _outwait(self) -> None:
         """Sleep until what is pending now is done, or nothing more is to be expected.

@@ -20,7 +20,7 @@ class NaiveEngine(Engine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._briefly = True  # for good: an error is raised at its push, which a strike has not
+        self._briefly = True  # for good: an error is raised at its push, which a fast path has not
 
     def _push(self, job: Job) -> None:
         if self._lock._is_owned():
@@ -45,7 +45,7 @@ class NaiveEngine(Engine):
                 self._sleep(job.gate, state)
                 self._run(job, state)
         except BaseException:
-            self._surely(self._take_out, job)
+            self._retry_until_done(self._take_out, job)
             raise
 
     _push_inline = _push

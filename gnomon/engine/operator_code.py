@@ -1,6 +1,6 @@
 """Native code for the push of a prepared operator: `push(operator)`, see `push_code`.
 
-An inline one runs here, where nobody is in its way: it is entered, called and settled without
+An inline one runs here, where no job is in its way: it is entered, called and settled without
 Python. What it raises, what it makes ready and what else came meanwhile is for `_go_on` in Python.
 An interrupt may keep that from doing its work, which shows by `bouncing`: then it is called again.
 """
@@ -31,13 +31,13 @@ no:
 """
 
 _INLINE = """
-; whether nobody is in the midst of an entry, and nothing was put off
+; whether no thread is in the midst of an entry, and nothing was put off
 define internal i1 @quiet(ptr %engine) {
   %unlocked = call i1 @unlocked(ptr %engine)
   br i1 %unlocked, label %look, label %no
 look:
-  %manned = call i1 @empty(ptr %engine, i64 <Books._hiring>)
-  %nothing.late = call i1 @empty(ptr %engine, i64 <Books._deferred>)
+  %manned = call i1 @empty(ptr %engine, i64 <EngineState._hiring>)
+  %nothing.late = call i1 @empty(ptr %engine, i64 <EngineState._deferred>)
   %both = and i1 %manned, %nothing.late
   ret i1 %both
 no:
@@ -49,9 +49,9 @@ define internal i1 @run.from(ptr %engine) {
   %kind = call ptr @known(i64 <.KIND>)
   %ours = call i1 @is(ptr %engine, i64 <type>, ptr %kind)
   %quiet = call i1 @quiet(ptr %engine)
-  %no.late = call i1 @is(ptr %engine, i64 <Books._late>, ptr @None)
-  %no.bulk = call i1 @is(ptr %engine, i64 <Books._bulk>, ptr @None)
-  %unobserved = call i1 @is(ptr %engine, i64 <Books._observer>, ptr @None)
+  %no.late = call i1 @is(ptr %engine, i64 <EngineState._late>, ptr @None)
+  %no.bulk = call i1 @is(ptr %engine, i64 <EngineState._bulk>, ptr @None)
+  %unobserved = call i1 @is(ptr %engine, i64 <EngineState._observer>, ptr @None)
   %one = and i1 %no.late, %no.bulk
   %two = and i1 %unobserved, %quiet
   %three = and i1 %one, %two
@@ -59,7 +59,7 @@ define internal i1 @run.from(ptr %engine) {
   ret i1 %all
 }
 
-; whether nobody uses variables in a way that a reader of them, or a writer, has to wait for, and
+; whether no job uses variables in a way that a reader of them, or a writer, has to wait for, and
 ; none has a failure
 define internal i1 @untouched(ptr %vars, i1 %written) {
 entry:
@@ -88,7 +88,7 @@ no:
 
 ; the thread's state where an inline function may run right away, a new reference; else null
 define internal ptr @idle.state(ptr %engine) {
-  %local = call ptr @slot(ptr %engine, i64 <Books._local>)
+  %local = call ptr @slot(ptr %engine, i64 <EngineState._local>)
   %name = call ptr @known(i64 <.STATE>)
   %state = call ptr @PyObject_GetAttr(ptr %local, ptr %name)
   %none = icmp eq ptr %state, null
@@ -145,13 +145,13 @@ no:
 ; settles what ran here; whether that was all, else it is for Python to go on
 define internal i1 @settled.here(ptr %engine, ptr %state, ptr %job) {
   %quiet = call i1 @quiet(ptr %engine)
-  %none.ready = call i1 @empty(ptr %engine, i64 <Books._ready>)
+  %none.ready = call i1 @empty(ptr %engine, i64 <EngineState._ready>)
   %none.here = call i1 @empty(ptr %state, i64 <ThreadState.backlog>)
   %awaited = call i1 @awaited(ptr %job)
   %unawaited = xor i1 %awaited, true
   %ready = call ptr @known(i64 <.READY>)
   %held = call i1 @is(ptr %job, i64 <Job.state>, ptr %ready)
-  %nobody.sleeps = call i1 @empty(ptr %engine, i64 <Books._sleepers>)
+  %nobody.sleeps = call i1 @empty(ptr %engine, i64 <EngineState._sleepers>)
   %one = and i1 %none.ready, %none.here
   %two = and i1 %unawaited, %held
   %three = and i1 %one, %two
@@ -160,7 +160,7 @@ define internal i1 @settled.here(ptr %engine, ptr %state, ptr %job) {
   br i1 %all, label %leave, label %no
 leave:
   call void @leave(ptr %engine, ptr %job)
-  %sent = call i1 @empty(ptr %engine, i64 <Books._ready>)
+  %sent = call i1 @empty(ptr %engine, i64 <EngineState._ready>)
   br i1 %sent, label %end, label %no
 end:
   %outer = call ptr @slot(ptr %job, i64 <Job.outer>)
@@ -238,7 +238,7 @@ done:
 
 ; calls a job's function and settles it; the answer of `push`
 define internal ptr @run.here(ptr %engine, ptr %state, ptr %job) {
-  %context = call ptr @slot(ptr %engine, i64 <Books._cpu_context>)
+  %context = call ptr @slot(ptr %engine, i64 <EngineState._cpu_context>)
   %answer = call ptr @call(ptr %job, ptr %context)
   %raised = icmp eq ptr %answer, null
   br i1 %raised, label %error, label %settle

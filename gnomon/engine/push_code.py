@@ -1,13 +1,13 @@
 """Native code for the usual pushes: `push_sync`, and a prepared operator's.
 
 Usual is: for the ordinary workers of the processor, no priority, at most a few live variables that
-nobody promised to read, called from outside of gnomon. All else, and what is wrong, is left to the
+has no pending readers, called from outside of gnomon. All else, and what is wrong, is left to the
 method in Python, with nothing done.
 """
 
 from __future__ import annotations
 
-from gnomon.engine.entry_code import COMMON
+from gnomon.engine.state_code import COMMON
 
 _PARTS = """
 ; whether a function may be entered from here
@@ -18,17 +18,17 @@ define internal i1 @entered.from(ptr %engine) {
   %may = and i1 %ours, %unlocked
   br i1 %may, label %look, label %no
 look:
-  %no.late = call i1 @is(ptr %engine, i64 <Books._late>, ptr @None)
-  %no.bulk = call i1 @is(ptr %engine, i64 <Books._bulking>, ptr @False)
-  %no.lane = call i1 @is(ptr %engine, i64 <Books._lane>, ptr @None)
-  %lane = xor i1 %no.lane, true
-  %manned = call i1 @empty(ptr %engine, i64 <Books._hiring>)
-  %nothing.late = call i1 @empty(ptr %engine, i64 <Books._deferred>)
-  %alone = call i1 @empty(ptr %engine, i64 <Books._behind>)
+  %no.late = call i1 @is(ptr %engine, i64 <EngineState._late>, ptr @None)
+  %no.bulk = call i1 @is(ptr %engine, i64 <EngineState._bulking>, ptr @False)
+  %no.work_queue = call i1 @is(ptr %engine, i64 <EngineState._work_queue>, ptr @None)
+  %work_queue = xor i1 %no.work_queue, true
+  %manned = call i1 @empty(ptr %engine, i64 <EngineState._hiring>)
+  %nothing.late = call i1 @empty(ptr %engine, i64 <EngineState._deferred>)
+  %alone = call i1 @empty(ptr %engine, i64 <EngineState._behind>)
   %no.held = and i1 %no.late, %no.bulk
   %one = and i1 %no.held, %alone
   %two = and i1 %manned, %nothing.late
-  %three = and i1 %one, %lane
+  %three = and i1 %one, %work_queue
   %all = and i1 %two, %three
   ret i1 %all
 no:
@@ -61,7 +61,7 @@ no:
   ret ptr null
 }
 
-; whether all in a tuple are live variables, each once; if `written`, of no promised read
+; whether all in a tuple are live variables, each once; if `written`, without pending readers
 define internal i1 @fit(ptr %vars, i1 %written) {
 entry:
   %var.class = call ptr @known(i64 <.VAR>)
@@ -84,7 +84,7 @@ live:
 promises:
   br i1 %written, label %promised, label %twice.head
 promised:
-  %unpromised = call i1 @empty(ptr %var, i64 <Var.promised>)
+  %unpromised = call i1 @empty(ptr %var, i64 <Var.pending_readers>)
   br i1 %unpromised, label %twice.head, label %no
 twice.head:
   %j = phi i64 [0, %promises], [0, %promised], [%j.next, %twice]
@@ -213,8 +213,8 @@ admitting:
   %all = call i1 @admit(ptr %engine, ptr %job)
   br i1 %all, label %ready, label %done
 ready:
-  %lane = call ptr @slot(ptr %engine, i64 <Books._lane>)
-  call void @put.by(ptr %lane, ptr %job)
+  %work_queue = call ptr @slot(ptr %engine, i64 <EngineState._work_queue>)
+  call void @put.by(ptr %work_queue, ptr %job)
   br label %done
 done:
   call void @Py_DecRef(ptr %job)

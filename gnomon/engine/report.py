@@ -1,4 +1,4 @@
-"""What waits on what, in words: for whoever waits so long that something must be wrong."""
+"""What waits on what, in words: for a thread that waits so long that something must be wrong."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SHOWN = 20
 
 
 def neighbourhood(roots: Collection[Job]) -> Iterator[tuple[Var, list[Job]]]:
-    """Each variable of `roots` and of whoever shares variables with them, and so on; its users.
+    """Each variable of `roots` and of what shares variables with them, and so on; its users.
 
-    A variable is looked at once, by loops in C: a million jobs may queue for it. Whoever gets it
-    may change it.
+    A variable is looked at once, by loops in C: a million jobs may queue for it. The job that gets
+    it may change it.
     """
     seen = set[Var]()
     fresh = _variables(roots)

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from _thread import LockType
 
     from gnomon.engine.job import Job
-    from gnomon.engine.lane import Lane
     from gnomon.engine.var import Var
+    from gnomon.engine.work_queue import WorkQueue
 
 
 def shut_gate() -> LockType:
-    """A lock that is taken: whoever acquires it sleeps until somebody releases it."""
+    """A lock that is taken: a thread that acquires it sleeps until another releases it."""
     gate = threading.Lock()
     gate.acquire()
     return gate
@@ -32,18 +32,27 @@ def open_gates(gates: list[LockType]) -> None:
 class ThreadState:
     """One thread, as one engine sees it."""
 
-    __slots__ = ("__weakref__", "backlog", "bouncing", "bulk_size", "done", "gate", "job", "lane",
-                 "relieved")  # fmt: skip
+    __slots__ = (
+        "__weakref__",
+        "backlog",
+        "bouncing",
+        "bulk_size",
+        "done",
+        "gate",
+        "job",
+        "relieved",
+        "work_queue",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.job: Job | None = None  # what runs on it now; `job.outer` is what that runs in
-        self.lane: Lane | None = None  # a worker's
+        self.work_queue: WorkQueue | None = None  # a worker's
         self.done: Job | None = None  # what a worker ran, and did not settle yet
         self.backlog: deque[Job] = deque()  # inline jobs it made ready, to be run next
         self.bouncing = False  # whether it works that backlog off
         self.bulk_size = 0
         self.gate = shut_gate()
-        self.relieved: list[Lane] = []  # which got an extra thread while this one waits
+        self.relieved: list[WorkQueue] = []  # which got an extra thread while this one waits
 
     def running(self) -> list[Job]:
         """The jobs whose functions are on the thread's stack, the innermost first."""

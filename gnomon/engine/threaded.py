@@ -4,11 +4,12 @@ Policy, and why. Handing 50 us of work to a worker while the pushing thread is b
 12 to 18 ms of latency, whatever the interpreter's switch interval. So a short kernel that is ready
 at its push runs on the pushing thread, without a detour through a queue; what its end makes ready
 runs next on the same thread if it is such a kernel too (a loop over a backlog, never a recursion),
-else it goes to its lane. A user's function may block or take long and always goes to a worker.
+else it goes to its work_queue. A user's function may block or take long and always goes to a
+worker.
 
 A worker that sleeps in a wait of the engine gives its place to an extra one. One that sleeps in
 anything else, as for a thread of its own that waits in turn, cannot be told from one that works. So
-while somebody waits, nothing comes to its end and jobs lie ready, extra workers are started, eight
+while a thread waits, nothing comes to its end and jobs lie ready, extra workers are started, eight
 of them a tenth of a second apart, the next ones ever later; they end when the wait does.
 
 A worker takes the lock once per function: it settles the one it ran and takes the next. Threads
@@ -27,11 +28,11 @@ from gnomon.base import EngineError
 from gnomon.context import Context, cpu
 from gnomon.engine.behind import Behind
 from gnomon.engine.bulk import Bulk, is_plain
-from gnomon.engine.entry import Turns, in_python, native
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import HERE, WAITING, Job
-from gnomon.engine.lane import Lane
+from gnomon.engine.native_push import Turns, in_python, native
 from gnomon.engine.thread import ThreadState
+from gnomon.engine.work_queue import WorkQueue
 
 Key = tuple[int, int, bool]  # device type and number, whether for copies
 
@@ -51,8 +52,8 @@ class ThreadedEngine(Behind):
 
     def _clear(self) -> None:
         super()._clear()
-        self._lane = None
-        self._lanes: dict[Key, Lane] = {}
+        self._work_queue = None
+        self._work_queues: dict[Key, WorkQueue] = {}
         self._hiring = []
         self._bulking = False
 
@@ -75,7 +76,7 @@ class ThreadedEngine(Behind):
             if self._hiring or self._deferred:
                 self._after_entry()
         except BaseException:
-            self._surely(self._abandon, job)
+            self._retry_until_done(self._abandon, job)
             raise
 
     def _abandon(self, job: Job) -> None:
@@ -123,7 +124,7 @@ class ThreadedEngine(Behind):
             if not bouncing:
                 self._bounce(state, False)
         except BaseException:
-            self._surely(self._give_away, state, bouncing)
+            self._retry_until_done(self._give_away, state, bouncing)
             raise
         if self._hiring or self._deferred:
             self._after_entry()
@@ -147,7 +148,7 @@ class ThreadedEngine(Behind):
                     job.raise_interrupt()
                 job, ran = None, False
         except BaseException:
-            self._surely(self._give_away, state, bouncing, job, ran)
+            self._retry_until_done(self._give_away, state, bouncing, job, ran)
             raise
         state.bouncing = bouncing
 
@@ -180,7 +181,7 @@ class ThreadedEngine(Behind):
         """
         if raised is not None and job.failure is None:
             try:
-                self._surely(self._resume, job, raised)
+                self._retry_until_done(self._resume, job, raised)
             except BaseException as another:
                 job.interrupt = another
         state.job = job.outer
@@ -242,36 +243,37 @@ class ThreadedEngine(Behind):
             self._bulking = held or any(state.bulk_size for state in self._states)
         return before
 
-    # --- lanes and workers ----------------------------------------------------------------------
+    # --- work queues and workers
+    # ----------------------------------------------------------------------
 
-    def _lane_of(self, job: Job) -> Lane:
-        """The lane a job belongs to: here one for all. Lock held."""
-        if self._lane is None:
-            self._lane = self._lane_at(_CPU, False)
-        return self._lane
+    def _lane_of(self, job: Job) -> WorkQueue:
+        """The work queue a job belongs to: here one for all. Lock held."""
+        if self._work_queue is None:
+            self._work_queue = self._lane_at(_CPU, False)
+        return self._work_queue
 
     def _dispatch(self, job: Job) -> None:
-        lane = self._lane if job.ctx is None and not job.copy else None
-        if lane is None:
-            lane = self._lane_of(job)
-        lane.put(job)
+        work_queue = self._work_queue if job.ctx is None and not job.copy else None
+        if work_queue is None:
+            work_queue = self._lane_of(job)
+        work_queue.put(job)
 
-    def _lane_at(self, ctx: Context, copy: bool) -> Lane:
-        """The lane of a device; a new one gets threads when the lock is released. Lock held."""
+    def _lane_at(self, ctx: Context, copy: bool) -> WorkQueue:
+        """The work queue of a device; a new one gets threads when the lock is free. Lock held."""
         key = ctx.device_typeid, ctx.device_id, copy
-        lane = self._lanes.get(key)
-        if lane is None:
-            lane = self._lanes[key] = self._new_lane(ctx, copy)
-            self._hiring.append(lane)
-        return lane
+        work_queue = self._work_queues.get(key)
+        if work_queue is None:
+            work_queue = self._work_queues[key] = self._new_work_queue(ctx, copy)
+            self._hiring.append(work_queue)
+        return work_queue
 
-    def _new_lane(self, ctx: Context, copy: bool) -> Lane:
-        """A lane without threads."""
+    def _new_work_queue(self, ctx: Context, copy: bool) -> WorkQueue:
+        """A work_queue without threads."""
         if copy:
-            return Lane(f"{ctx} copy", _COPY_WORKERS)
+            return WorkQueue(f"{ctx} copy", _COPY_WORKERS)
         if ctx.device_type == "gpu":
-            return Lane(str(ctx), _DEVICE_WORKERS)
-        return Lane(str(ctx), self._workers or config.get("cpu_workers"))
+            return WorkQueue(str(ctx), _DEVICE_WORKERS)
+        return WorkQueue(str(ctx), self._workers or config.get("cpu_workers"))
 
     def _after_entry(self) -> None:
         if self._hiring:
@@ -279,67 +281,67 @@ class ThreadedEngine(Behind):
         super()._after_entry()
 
     def _hire(self) -> None:
-        """Start the threads that lanes lack."""
+        """Start the threads that work queues lack."""
         with self._lock:
             while self._hiring:
-                lane = self._hiring[-1]
-                if lane.missing <= 0 or not self._start_thread(lane):
+                work_queue = self._hiring[-1]
+                if work_queue.missing <= 0 or not self._start_thread(work_queue):
                     self._hiring.pop()
 
-    def _start_thread(self, lane: Lane) -> bool:
+    def _start_thread(self, work_queue: WorkQueue) -> bool:
         """Start one thread, if there is one to be had; no gap for an interrupt. Lock held."""
         if type(self) in (ThreadedEngine, ThreadedEnginePerDevice):  # others may do it their way
             self._turns = native(type(self))
         try:
-            lane.threads += 1
-            start_new_thread(self._serve, (lane,))
+            work_queue.threads += 1
+            start_new_thread(self._serve, (work_queue,))
         except RuntimeError as error:
-            lane.threads -= 1
-            if lane.threads:
+            work_queue.threads -= 1
+            if work_queue.threads:
                 return False  # those that there are will do
             raise EngineError(f"the engine cannot start a thread: {error}") from error
         return True
 
-    def _serve(self, lane: Lane) -> None:
+    def _serve(self, work_queue: WorkQueue) -> None:
         """A worker's life: settle what it ran, take what is next, sleep when there is nothing.
 
         It takes the lock by hand, at half the price of `with`: no signal's handler runs here.
         """
-        threading.current_thread().name = f"gnomon {lane.name}"
+        threading.current_thread().name = f"gnomon {work_queue.name}"
         state = self._state()
-        state.lane = lane
+        state.work_queue = work_queue
         lock = self._lock
         while True:
-            job = self._take_turns(lane, state)
+            job = self._take_turns(work_queue, state)
             if job is None:
-                if (state.done is not None or self._ready) and not lane.orphaned:
+                if (state.done is not None or self._ready) and not work_queue.orphaned:
                     self._finish(state)
                 lock.acquire()
-                if lane.orphaned:
+                if work_queue.orphaned:
                     lock.release()
                     return
-                job = lane.take()
-                if job is None and not self._rest(lane, state):
+                job = work_queue.take()
+                if job is None and not self._rest(work_queue, state):
                     lock.release()
                     return
-                if lane.idle and not lane.waking:
-                    lane.wake()
+                if work_queue.idle and not work_queue.waking:
+                    work_queue.wake()
                 lock.release()
             if self._hiring or self._deferred:
                 self._after_entry()
             if job is None:
                 state.gate.acquire()
                 with lock:
-                    lane.awake(state.gate)
+                    work_queue.awake(state.gate)
             elif self._execute(job, state):
                 state.done = job
             job = None  # its last reference is to go while no other is in hand
 
-    def _take_turns(self, lane: Lane, state: ThreadState) -> Job | None:
+    def _take_turns(self, work_queue: WorkQueue, state: ThreadState) -> Job | None:
         """Settle, take and run by native code as long as all is usual; a job that it only took."""
         while True:
             try:
-                job: Any = self._turns(self, lane, state)
+                job: Any = self._turns(self, work_queue, state)
             except BaseException as exception:  # of the function that ran last
                 failed, state.job = state.job, None
                 assert failed is not None
@@ -361,73 +363,80 @@ class ThreadedEngine(Behind):
             if not self._pending and self._sleepers:
                 self._wake_sleepers()
 
-    def _rest(self, lane: Lane, state: ThreadState) -> bool:
+    def _rest(self, work_queue: WorkQueue, state: ThreadState) -> bool:
         """Nothing to do: whether to sleep, or to end as one too many. Lock held."""
-        if lane.closed or lane.missing < 0:
-            lane.threads -= 1
-            if lane.closed and not lane.threads:
-                lane.ended.release()
+        if work_queue.closed or work_queue.missing < 0:
+            work_queue.threads -= 1
+            if work_queue.closed and not work_queue.threads:
+                work_queue.ended.release()
             return False
-        lane.idle.append(state.gate)
+        work_queue.idle.append(state.gate)
         return True
 
     def stop(self) -> None:
         self.wait_for_all()
         with self._lock:
-            lanes, self._lanes, self._lane = list(self._lanes.values()), {}, None
-            lanes = [lane for lane in lanes if lane.threads]
-            for lane in lanes:
-                lane.close()
-        for lane in lanes:
-            lane.ended.acquire()
+            work_queues, self._work_queues, self._work_queue = (
+                list(self._work_queues.values()),
+                {},
+                None,
+            )
+            work_queues = [work_queue for work_queue in work_queues if work_queue.threads]
+            for work_queue in work_queues:
+                work_queue.close()
+        for work_queue in work_queues:
+            work_queue.ended.acquire()
 
     # --- sleeping -------------------------------------------------------------------------------
 
     def _before_sleep(self, state: ThreadState) -> None:
-        """Do the inline jobs this thread put off, see that all lanes move, give up its place."""
+        """Do the inline jobs this thread put off, see that all queues move, give up its place."""
         if state.backlog:
             self._bounce(state, state.bouncing)
         with self._lock:
-            if state.lane is not None:
-                state.lane.blocked += 1
-                if state.lane.missing > 0:
-                    self._hiring.append(state.lane)
-            for lane in self._lanes.values():
-                lane.wake()
+            if state.work_queue is not None:
+                state.work_queue.blocked += 1
+                if state.work_queue.missing > 0:
+                    self._hiring.append(state.work_queue)
+            for work_queue in self._work_queues.values():
+                work_queue.wake()
             if self._behind:
                 self._follow()
         self._after_entry()
 
     def _relieve(self, state: ThreadState) -> None:
         with self._lock:
-            for lane in self._lanes.values():
-                if lane and not lane.idle:
-                    lane.blocked += 1
-                    state.relieved.append(lane)
-                    self._hiring.append(lane)
+            for work_queue in self._work_queues.values():
+                if work_queue and not work_queue.idle:
+                    work_queue.blocked += 1
+                    state.relieved.append(work_queue)
+                    self._hiring.append(work_queue)
         self._after_entry()
 
     def _after_sleep(self, state: ThreadState) -> None:
-        if state.lane is None and not state.relieved:
+        if state.work_queue is None and not state.relieved:
             return
         with self._lock:
-            if state.lane is not None:
-                state.lane.blocked -= 1
+            if state.work_queue is not None:
+                state.work_queue.blocked -= 1
             while state.relieved:
                 state.relieved[-1].blocked -= 1
                 del state.relieved[-1]
 
     def _rouse(self) -> None:
-        for lane in self._lanes.values():
-            lane.wake()
+        for work_queue in self._work_queues.values():
+            work_queue.wake()
 
     def _waiting_to_run(self) -> list[Job]:
-        return [*self._behind, *(job for lane in self._lanes.values() for job in lane.jobs())]
+        return [
+            *self._behind,
+            *(job for work_queue in self._work_queues.values() for job in work_queue.jobs()),
+        ]
 
     def restart(self) -> None:
         """After a fork, in the child: the parent's workers are none of this process's."""
-        for lane in self._lanes.values():
-            lane.orphaned = True
+        for work_queue in self._work_queues.values():
+            work_queue.orphaned = True
         self._settle_behind([], None)
         super().restart()
 
@@ -435,7 +444,7 @@ class ThreadedEngine(Behind):
 class ThreadedEnginePerDevice(ThreadedEngine):
     """Workers of its own for each device, and others for copies: they never wait for each other."""
 
-    def _lane_of(self, job: Job) -> Lane:
+    def _lane_of(self, job: Job) -> WorkQueue:
         if job.ctx is None and not job.copy:
             return super()._lane_of(job)
         return self._lane_at(job.ctx or _CPU, job.copy)

@@ -1,10 +1,10 @@
 """A versioned variable: who may touch a resource, in push order.
 
-States: *free* (nobody), *read* (`readers` holds jobs), *written* (`writer` is a job). A job that
-the state does not admit queues, and while anybody queues every later job queues behind it: a
-reader sees each write pushed before it and none pushed after. When the last holder leaves, the
-head of the queue enters: one writer, or all readers up to the next writer. A writer that leaves
-makes the next `version`.
+States: *free* (not in use), *read* (`readers` holds jobs), *written* (`writer` is a job). A job
+that the state does not admit queues, and while anybody queues every later job queues behind it: a
+reader sees each write pushed before it and none pushed after. When the last holder leaves, the head
+of the queue enters: one writer, or all readers up to the next writer. A writer that leaves makes
+the next `version`.
 
 All of it happens under the engine's lock; the variable itself has none.
 """
@@ -35,8 +35,8 @@ class Var(Frozen):
     `version` counts the writes that are finished. A variable belongs to the engine that it is
     used with first: two engines do not see each other's functions.
 
-    `promised` are computations that are to read the variable and were not pushed yet. Each is
-    called before a write is pushed, and then pushes itself.
+    `pending_readers` are computations that are to read the variable and were not pushed yet. Each
+    is called before a write is pushed, and then pushes itself.
     """
 
     __slots__ = (
@@ -44,7 +44,7 @@ class Var(Frozen):
         "deleted",
         "failure",
         "name",
-        "promised",
+        "pending_readers",
         "queue",
         "readers",
         "version",
@@ -54,7 +54,7 @@ class Var(Frozen):
     deleted: bool
     failure: Failure | None
     name: str | None
-    promised: Sequence[Callable[[], object]]
+    pending_readers: Sequence[Callable[[], object]]
     queue: deque[Job | tuple[Job]] | None  # a writer, or a reader in a tuple
     readers: set[Job]
     version: int
@@ -74,8 +74,8 @@ class Var(Frozen):
         return f"Var({self.name or hex(id(self))}, version {self.version})"
 
     def keep_promises(self) -> None:
-        """Have all reads pushed that were only promised: a write is about to be."""
-        for promise in tuple(self.promised):
+        """Push all pending readers, since a write is about to be."""
+        for promise in tuple(self.pending_readers):
             promise()
 
     def enqueue(self, entry: Job | tuple[Job]) -> None:
@@ -123,7 +123,7 @@ class Var(Frozen):
             put(self, "queue", deque(x for x in self.queue if job_of(x) is not job))
 
     def release(self) -> None:
-        """Nobody holds the variable any more, and nobody queues for it."""
+        """No job holds the variable any more, and none queues for it."""
         put(self, "readers", NOBODY)
         put(self, "writer", None)
         put(self, "queue", None)
@@ -155,12 +155,12 @@ def begun(var: Var, name: str | None) -> None:
     put(var, "version", 0)
     put(var, "deleted", False)
     put(var, "name", name)
-    put(var, "promised", ())
+    put(var, "pending_readers", ())
 
 
 @native
 def is_free(var: Var) -> bool:
-    """Whether a variable is not written, nobody queues for it, and it has no failure."""
+    """Whether a variable is not written, no job queues for it, and it has no failure."""
     if var.writer is not None or var.failure is not None:
         return False
     return var.queue is None or not var.queue
@@ -168,7 +168,7 @@ def is_free(var: Var) -> bool:
 
 @native
 def is_unread(var: Var) -> bool:
-    """Whether nobody reads a variable now."""
+    """Whether no job reads a variable now."""
     return var.readers is NOBODY or not var.readers
 
 

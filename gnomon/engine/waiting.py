@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("gnomon.engine")
 
 _PATIENCE, _LONGEST = 0.1, 1.0  # seconds between two looks whether anything was done
-_EVEN = 8  # looks in vain, after which the next come ever later: whoever takes so long may compute
+_EVEN = (
+    8  # looks in vain, after which the next come ever later: work that takes so long may compute
+)
 
 
 def patience(looks: int) -> float:
@@ -73,7 +75,7 @@ class Waiting(Execution):
         if self._is_settled(var) and not write:
             return
         self._refuse_in_entry("wait_for_var")
-        if write and var.promised:
+        if write and var.pending_readers:
             var.keep_promises()
         self._flush()
         if write:
@@ -102,18 +104,18 @@ class Waiting(Execution):
         """Return when no work is behind the program."""
 
     def _enter(self, wait: Job) -> None:
-        """Enter a wait in the books, or, where an interrupt comes, take it out again."""
+        """Enter a wait in the engine's state, or, where an interrupt comes, take it out again."""
         try:
             with self._lock:
                 if self._admit(wait):
                     self._settle(wait)
                     wait.open_gate()
         except BaseException:
-            self._surely(self._take_out, wait)
+            self._retry_until_done(self._take_out, wait)
             raise
 
     def _is_settled(self, var: Var) -> bool:
-        """Whether nobody who was pushed writes the variable any more, and all went well."""
+        """Whether no pushed job writes the variable any more, and all went well."""
         idle = var.writer is None and not var.queue and var.failure is None
         return idle and self._bulk is None and self._late is None
 
@@ -121,7 +123,7 @@ class Waiting(Execution):
         """Sleep until nothing is pending.
 
         Raises:
-            EngineError: a function failed and nobody was told yet; or the caller is a function of
+            EngineError: a function failed and was not reported yet; or the caller is a function of
                 this engine, which would wait for itself.
         """
         self._refuse_in_entry("wait_for_all")
@@ -169,7 +171,7 @@ class Waiting(Execution):
             self._sleep(gate, state)
 
     def _raise_first_failure(self) -> None:
-        """Raise the first failure nobody was told of, with the number of the others."""
+        """Raise the first failure that was not reported, with the number of the others."""
         with self._lock:
             untold = [failure for failure in self._failures if not failure.reported]
             self._failures.clear()

@@ -1,18 +1,18 @@
 """Native code for a worker's turns: settle what it ran, take what is next, run it.
 
-`work(engine, lane, state)` does so as long as all is usual: functions without a device of their
-own, no failure on what they read or write, nobody in the midst of an entry, something else pending.
-What it ran and did not settle is `state.done`. It answers a job that it took and leaves to Python
-to run; None where Python is to look after the books; True where it only gives other threads a
-chance. What a function raises, it raises; `state.job` is that function's.
+`work(engine, work_queue, state)` does so as long as all is usual: functions without a device of
+their own, no failure on what they read or write, no thread in the midst of an entry, something else
+pending. What it ran and did not settle is `state.done`. It answers a job that it took and leaves to
+Python to run; None where Python is to look after the engine's state; True where it only gives other
+threads a chance. What a function raises, it raises; `state.job` is that function's.
 
-A job holds its variables while it runs, so nobody else puts a failure on one, or heals it: one look
-before is enough.
+A job holds its variables while it runs, so no other job puts a failure on one, or heals it: one
+look before is enough.
 """
 
 from __future__ import annotations
 
-from gnomon.engine.entry_code import COMMON
+from gnomon.engine.state_code import COMMON
 
 _TURNS = 64  # functions in C do not give other threads a chance
 
@@ -20,23 +20,23 @@ WORK = (
     COMMON
     + """
 ; whether all is usual
-define internal i1 @calm(ptr %engine, ptr %lane) {
+define internal i1 @calm(ptr %engine, ptr %work_queue) {
   %unlocked = call i1 @unlocked(ptr %engine)
   br i1 %unlocked, label %books, label %no
 books:
-  %unobserved = call i1 @is(ptr %engine, i64 <Books._observer>, ptr @None)
-  %manned = call i1 @empty(ptr %engine, i64 <Books._hiring>)
-  %nothing.late = call i1 @empty(ptr %engine, i64 <Books._deferred>)
-  %sent = call i1 @empty(ptr %engine, i64 <Books._ready>)
+  %unobserved = call i1 @is(ptr %engine, i64 <EngineState._observer>, ptr @None)
+  %manned = call i1 @empty(ptr %engine, i64 <EngineState._hiring>)
+  %nothing.late = call i1 @empty(ptr %engine, i64 <EngineState._deferred>)
+  %sent = call i1 @empty(ptr %engine, i64 <EngineState._ready>)
   %one = and i1 %unobserved, %sent
   %two = and i1 %manned, %nothing.late
   %fine = and i1 %one, %two
   br i1 %fine, label %ours, label %no
 ours:
-  %own = call i1 @is(ptr %lane, i64 <Lane.orphaned>, ptr @False)
-  %open = call i1 @is(ptr %lane, i64 <Lane.closed>, ptr @False)
-  %no.urgent = call i1 @empty(ptr %lane, i64 <Lane.urgent>)
-  %no.short = call i1 @empty(ptr %lane, i64 <Lane.short>)
+  %own = call i1 @is(ptr %work_queue, i64 <WorkQueue.orphaned>, ptr @False)
+  %open = call i1 @is(ptr %work_queue, i64 <WorkQueue.closed>, ptr @False)
+  %no.urgent = call i1 @empty(ptr %work_queue, i64 <WorkQueue.urgent>)
+  %no.short = call i1 @empty(ptr %work_queue, i64 <WorkQueue.short>)
   %four = and i1 %own, %open
   %five = and i1 %no.urgent, %no.short
   %all = and i1 %four, %five
@@ -66,16 +66,16 @@ no:
 }
 
 ; settles what ran last, which goes to `left`, to be dropped; whether Python has nothing to do now
-define internal i1 @settle(ptr %engine, ptr %lane, ptr %state, ptr %left) {
+define internal i1 @settle(ptr %engine, ptr %work_queue, ptr %state, ptr %left) {
   store ptr null, ptr %left
-  %calm = call i1 @calm(ptr %engine, ptr %lane)
+  %calm = call i1 @calm(ptr %engine, ptr %work_queue)
   br i1 %calm, label %look, label %no
 look:
   %done = call ptr @slot(ptr %state, i64 <ThreadState.done>)
   %nothing = icmp eq ptr %done, @None
   br i1 %nothing, label %yes, label %count
 count:
-  %pending.now = call ptr @slot(ptr %engine, i64 <Books._pending>)
+  %pending.now = call ptr @slot(ptr %engine, i64 <EngineState._pending>)
   %pending = call i64 @PyLong_AsLongLong(ptr %pending.now)
   %others = icmp sgt i64 %pending, 1
   %awaited = call i1 @awaited(ptr %done)
@@ -98,11 +98,11 @@ no:
 }
 
 ; takes the next, or null
-define internal ptr @take(ptr %engine, ptr %lane) {
-  %calm = call i1 @calm(ptr %engine, ptr %lane)
+define internal ptr @take(ptr %engine, ptr %work_queue) {
+  %calm = call i1 @calm(ptr %engine, ptr %work_queue)
   br i1 %calm, label %look, label %none
 look:
-  %normal = call ptr @slot(ptr %lane, i64 <Lane.normal>)
+  %normal = call ptr @slot(ptr %work_queue, i64 <WorkQueue.normal>)
   %n = call i64 @PyObject_Size(ptr %normal)
   %some = icmp sgt i64 %n, 0
   br i1 %some, label %one, label %none
@@ -111,7 +111,7 @@ one:
   %more = icmp sgt i64 %n, 1
   br i1 %more, label %others.too, label %taken
 others.too:
-  call void @wake(ptr %lane)
+  call void @wake(ptr %work_queue)
   br label %taken
 taken:
   ret ptr %job
@@ -123,32 +123,32 @@ define ptr @work(ptr %self, ptr %args, i64 %count) {
 entry:
   %left.at = alloca ptr
   %engine = load ptr, ptr %args
-  %lane.at = getelementptr ptr, ptr %args, i64 1
-  %lane = load ptr, ptr %lane.at
+  %work_queue.at = getelementptr ptr, ptr %args, i64 1
+  %work_queue = load ptr, ptr %work_queue.at
   %state.at = getelementptr ptr, ptr %args, i64 2
   %state = load ptr, ptr %state.at
   %sync = call ptr @known(i64 <.SYNC>)
-  %context = call ptr @slot(ptr %engine, i64 <Books._cpu_context>)
+  %context = call ptr @slot(ptr %engine, i64 <EngineState._cpu_context>)
   br label %again
 
 again:
   %k = phi i64 [0, %entry], [%k.next, %ran]
   %settles = call i32 @PyGC_Disable()
-  %settled = call i1 @settle(ptr %engine, ptr %lane, ptr %state, ptr %left.at)
+  %settled = call i1 @settle(ptr %engine, ptr %work_queue, ptr %state, ptr %left.at)
   call void @collecting(i32 %settles)
   %left = load ptr, ptr %left.at
   call void @drop(ptr %left)  ; its finalisers may wait: nothing is in hand
   br i1 %settled, label %next, label %python
 next:
   %takes = call i32 @PyGC_Disable()
-  %job = call ptr @take(ptr %engine, ptr %lane)
+  %job = call ptr @take(ptr %engine, ptr %work_queue)
   call void @collecting(i32 %takes)
   %none = icmp eq ptr %job, null
   br i1 %none, label %python, label %look
 look:
   %plain = call i1 @is(ptr %job, i64 <Job.kind>, ptr %sync)
   %here = call i1 @is(ptr %job, i64 <Job.ctx>, ptr @None)
-  %unobserved = call i1 @is(ptr %engine, i64 <Books._observer>, ptr @None)
+  %unobserved = call i1 @is(ptr %engine, i64 <EngineState._observer>, ptr @None)
   %const = call ptr @slot(ptr %job, i64 <Job.const>)
   %mutate = call ptr @slot(ptr %job, i64 <Job.mutate>)
   %const.well = call i1 @well(ptr %const)

@@ -36,14 +36,14 @@ def var(array: Any) -> Var:
 
 def shown(array: Any) -> Any:
     """The array, with its memory: others may look there."""
-    window = array._window
-    if isinstance(window, Input):
-        window.settle(array)
+    pending = array._pending_in
+    if isinstance(pending, Input):
+        pending.materialize(array)
     return array
 
 
 def is_shared(var: Var) -> bool:
-    """Whether somebody beside gnomon may write the memory of this variable at any time."""
+    """Whether code outside gnomon may write the memory of this variable at any time."""
     return bool(getattr(var, "shared", False))
 
 
@@ -83,8 +83,8 @@ def assign(dest: Any, value: Any) -> None:
     """Copy `value`, an NDArray or anything NumPy takes, into the array `dest`; never recorded."""
     if value is dest:
         return
-    if isinstance(dest._window, Input):
-        dest._window.forget()
+    if isinstance(dest._pending_in, Input):
+        dest._pending_in.forget()
     with recording(False):
         own(dest)[:] = value if is_array(value) else np.asarray(value)
 

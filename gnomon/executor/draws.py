@@ -48,7 +48,7 @@ class Draws:
         return Buffer((2,), dtypes.int64, None, held.__array_interface__["data"][0], held)
 
     def reserve(self) -> Positions:
-        """Positions for one run, which nobody else gets."""
+        """Positions for one run, which no other run gets."""
         source = generator(self.ctx)
         return [source.reserve(count) for count in self._counts]
 

@@ -1,11 +1,12 @@
 """Inputs: arguments whose memory only an executor has seen, so that a batch may stay where it lies.
 
 States of an input. *Hidden*: the array that users get has no memory yet, it is pending with the
-input as its window; programs know the memory that it will have, its `home`. A batch that is fed is
-not copied then: programs read it where it lies, which is `source`, and the copy is promised. It is
-made (`bring`) before anybody could notice: before a write to the batch's memory is pushed, before a
-program that reads `home`, and when the array is asked for its memory. *Seen*: somebody did ask. The
-array has `home` for good, since nobody knows who else looks there now, and batches are copied.
+input as its pending source; programs know the memory that it will have, its `home`. A batch that is
+fed is not copied then: programs read it where it lies, which is `source`, and the copy is a pending
+reader. It is made (`bring`) before anybody could notice: before a write to the batch's memory is
+pushed, before a program that reads `home`, and when the array is asked for its memory. *Seen*:
+it was asked for. The array has `home` for good, since other code may look there now, and
+batches are copied.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Give:
 
 
 class Input:
-    """The window of an array that was not looked at, with the memory that it will have."""
+    """The pending source of an array that was not looked at, with the memory that it will have."""
 
     __slots__ = (
         "__weakref__", "_load", "_reminder", "address", "chunk", "ctx", "home", "source", "taken",
@@ -94,15 +95,15 @@ class Input:
         self._reminder: Reminder | None = None  # the promise of the copy, with the source's memory
 
     def __del__(self) -> None:  # perhaps amidst whatever a thread does: without the lock
-        if self.chunk is not None and self._reminder in self.chunk.promised:
-            self.chunk.promised.remove(self._reminder)
+        if self.chunk is not None and self._reminder in self.chunk.pending_readers:
+            self.chunk.pending_readers.remove(self._reminder)
 
-    def settle(self, array: Any) -> bool:
-        """Give the array its memory, for somebody looks."""
+    def materialize(self, array: Any) -> bool:
+        """Give the array its memory, which is asked for."""
         with _lock[0]:
-            if array._window is self:
+            if array._pending_in is self:
                 self.bring()
-                array._settle(self.home._chunk, self.home._address)
+                array._materialize(self.home._chunk, self.home._address)
         return False
 
     def hold(self, source: Any) -> None:
@@ -111,7 +112,7 @@ class Input:
             self.forget()
             self.source = source = source._detached()
             self._reminder = Reminder(self, source._chunk)
-            source._chunk.promised.append(self._reminder)
+            source._chunk.pending_readers.append(self._reminder)
             self.chunk, self.address = source._chunk, source._address
 
     def forget(self) -> None:
@@ -119,8 +120,8 @@ class Input:
         with _lock[0]:
             chunk, reminder = self.chunk, self._reminder
             self.source = self._reminder = self.chunk = None
-            if chunk is not None and reminder in chunk.promised:
-                chunk.promised.remove(reminder)
+            if chunk is not None and reminder in chunk.pending_readers:
+                chunk.pending_readers.remove(reminder)
 
     def bring(self) -> None:
         """Have the copy made that was put off."""
@@ -148,8 +149,8 @@ class Reminder:
         input, chunk = self.input(), self.chunk()
         if input is not None and input._reminder is self:
             input.bring()
-        if chunk is not None and self in chunk.promised:
-            chunk.promised.remove(self)
+        if chunk is not None and self in chunk.pending_readers:
+            chunk.pending_readers.remove(self)
 
 
 class _Copy:
@@ -179,29 +180,29 @@ class _Copy:
 
 
 def hidden(home: Any) -> Any:
-    """An array in whose place programs use `home`, until somebody looks at it."""
+    """An array in whose place programs use `home`, until it is looked at."""
     made = object.__new__(Array.main)
     put(made, "_layout", home._layout)
     put(made, "_tape", None)
-    put(made, "_window", Input(home))
+    put(made, "_pending_in", Input(home))
     return made
 
 
 def taken(arguments: Sequence[Any]) -> list[Input]:
     """An empty list for the inputs of one executor; an input has one, so others' are shown."""
     for array in arguments:
-        window = array._window
-        if type(window) is Input:
-            if window.taken:
-                window.settle(array)
-            window.taken = True
+        pending = array._pending_in
+        if type(pending) is Input:
+            if pending.taken:
+                pending.materialize(array)
+            pending.taken = True
     return []
 
 
 def own(array: Any) -> Any:
     """The array that programs use in place of `array`: its input's home, or itself."""
-    window = array._window
-    return window.home if type(window) is Input else array
+    pending = array._pending_in
+    return pending.home if type(pending) is Input else array
 
 
 _lock = [reentrant()]  # a forked child gets another one

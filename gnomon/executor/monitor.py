@@ -65,7 +65,7 @@ def _inputs(run: Run, node: Node) -> Iterator[tuple[str, Entry]]:
 
 def _tell(run: Run, callback: Callback, values: Iterable[tuple[str, Entry]]) -> None:
     for name, entry in values:
-        if name and run.layout.buffers[entry].address:  # what nobody reads is not computed
+        if name and run.layout.buffers[entry].address:  # what is not read is not computed
             callback(name, nd.array(run.layout.buffers[entry].numpy().copy()))
 
 

@@ -48,7 +48,7 @@ class DataTask:
 
     @property
     def variables(self) -> list[Var]:
-        """The engine variables of these resources, which nobody else may use meanwhile."""
+        """The engine variables of these resources, which no other code may use meanwhile."""
         return [r.var for r in self.requested]
 
     def run(self) -> None:

@@ -92,8 +92,8 @@ class Passes(Executor):
             return
         feeds: list[Feed] = [(x, heads[k]) for k, x in self._head_arrays]
         for array in self._fed:
-            window = array._window
-            if type(window) is Input and window.source is not None:
-                feeds.append((array, window.source))
+            pending = array._pending_in
+            if type(pending) is Input and pending.source is not None:
+                feeds.append((array, pending.source))
         latest.pushed = self._only.backward_on(feeds, gifts)
         self.arena.content = None  # what backward has read last may be overwritten

@@ -1,6 +1,6 @@
 """What a program makes of parameters alone and keeps, such as weights with a normalization in them.
 
-State: `_seen` are the versions of the parameters when it was made last; None before. Whoever calls
+State: `_seen` are the versions of the parameters when it was made last; None before. The caller
 `refresh` holds the parameters and the program's memory in the engine, so that no version changes
 meanwhile.
 """

@@ -199,7 +199,7 @@ class Run:
         return Pass(program, reads, writes, Place(ctx, bound, held, moving), before)
 
     def refresh(self) -> None:
-        """Make what is made of parameters alone, if it is not; nobody may be writing these."""
+        """Make what is made of parameters alone, if it is not; no job may be writing these."""
         self._prepare()
         if self._prepared is not None:
             self._prepared.refresh()

@@ -1,7 +1,7 @@
 """Train steps: a pass as one native call, with its batch before it and the weights' update behind.
 
 A train step is pushed *held back*: until the engine is asked for something, an update may still
-join it, and both become one call. Nobody can tell but by the time.
+join it, and both become one call. Only the timing shows it.
 """
 
 from __future__ import annotations
@@ -208,11 +208,11 @@ class Pass:
         """A train step, what it runs, and the variables that it reads."""
         loads, moved, fed, more = [], [], [], []
         for dest, source in feeds:
-            window, chunk, address = dest._window, source._chunk, source._address
+            pending, chunk, address = dest._pending_in, source._chunk, source._address
             more.append(chunk)
-            moving = None if window is None else self._moved(window, chunk, source)
+            moving = None if pending is None else self._moved(pending, chunk, source)
             if moving is not None:
-                fed.append(window)
+                fed.append(pending)
                 if moving.slots:
                     moved.append((moving, address))
             else:
@@ -233,20 +233,20 @@ class Pass:
             const = (*const, *dict.fromkeys(more))
         return TrainStep(whole.program, puts, key, gives, moved, (feeds, gifts)), whole, const
 
-    def _moved(self, window: Any, chunk: Any, source: Any) -> Moving | None:
+    def _moved(self, pending: Any, chunk: Any, source: Any) -> Moving | None:
         """Where the program may be told that a hidden input lies at `source`; else it is copied."""
-        if type(window) is not Input:
+        if type(pending) is not Input:
             return None
         moving = None
         if not chunk.shared and chunk not in self._place.bound:
             try:
-                moving = self._moving[window]
+                moving = self._moving[pending]
             except KeyError:
-                moving = self._moving[window] = self._place.moving(window)
+                moving = self._moving[pending] = self._place.moving(pending)
         if moving is None:
-            window.forget()
-        elif window.chunk is not chunk or window.address != source._address:
-            window.hold(source)
+            pending.forget()
+        elif pending.chunk is not chunk or pending.address != source._address:
+            pending.hold(source)
         return moving
 
     def follow(self, before: TrainStep, job: Any, after: Follower, numbers: Any) -> bool:
@@ -265,7 +265,7 @@ class Pass:
             const = (*const, *more)
         mutate = (*mutate, *job.mutate[len(own.mutate) :])
         for var in mutate:
-            if var.promised:
+            if var.pending_readers:
                 var.keep_promises()
         current.push_checked(before, self.ctx, const, mutate, program.name)
         return True
@@ -311,12 +311,12 @@ def loadable(dest: Any, source: Any) -> bool:
     """Whether `source` is an array that can be copied into `dest` byte by byte, natively."""
     if not arrays.is_array(source):
         return False
-    layout, window = dest._layout, dest._window
+    layout, pending = dest._layout, dest._pending_in
     if source._layout is not layout or layout.strides is not None or not layout.size:
         return False
     if source.stype != "default":  # sparse arrays have no memory of all elements
         return False
-    mine = (window.home if type(window) is Input else dest)._chunk
+    mine = (pending.home if type(pending) is Input else dest)._chunk
     theirs = source._chunk
     return theirs is not mine and (theirs.ctx is mine.ctx or theirs.ctx == mine.ctx)
 

@@ -1,11 +1,11 @@
 """Bounds: whether an index rule reads inside its operands, shown by intervals.
 
-Rules of the package are tested and trusted. A rule of somebody else is read for each form when a
-node is built, with its sizes as numbers and as kernels have them: what it mixes wrongly is told
-there (see `expr/coerce.py`). Every index it gives gets the interval it lies in, narrowed by the
-guards it stands behind. Where all lie inside, the rule runs as it is; where that is not shown, the
-node `clips`: an index outside is the nearest inside, as for `take`, and an operand without elements
-reads as 0.
+Rules of the package are tested and trusted. A rule from outside the package is read for each form
+when a node is built, with its sizes as numbers and as kernels have them: what it mixes wrongly is
+told there (see `expr/coerce.py`). Every index it gives gets the interval it lies in, narrowed by
+the guards it stands behind. Where all lie inside, the rule runs as it is; where that is not shown,
+the node `clips`: an index outside is the nearest inside, as for `take`, and an operand without
+elements reads as 0.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ A package that offers some names its module (or one function) in its metadata:
     [project.entry-points."gnomon.extensions"]
     diagonal = "their_package.diagonal"
 
-It is imported when a name is first asked for that nobody has entered yet, once per process.
+It is imported when a name is first asked for that is not registered yet, once per process.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def taken() -> Collection[str]:
 
 
 def find(name: str) -> Callable[..., Expr]:
-    """The extension `name`, from an installed package where nobody has entered it.
+    """The extension `name`, from an installed package where it is not registered.
 
     Raises:
         UnknownNameError: there is none.

@@ -61,7 +61,7 @@ class Expr(Frozen):
     shape: Shape
     dtype: DType
     exp_type: int  # the bitwise or of the kinds of all nodes below this one and its own
-    pattern: Pattern | None  # see `expr/pattern.py`; None until somebody asked
+    pattern: Pattern | None  # see `expr/pattern.py`; None until it was asked for
 
     def __init__(self) -> None:
         expected = "operators, Tensor or an extension to make one"

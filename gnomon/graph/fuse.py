@@ -1,7 +1,7 @@
 """Fusion: tasks whose result one other task reads, at its own index alone, become part of it.
 
 Composed expressions are stored by one kernel, and what lay between them needs no memory. A task
-is composed into its reader when it makes one value, which nothing else reads and nobody outside
+is composed into its reader when it makes one value, which nothing else reads and nothing outside
 wants, and every element is read once, on one context. Zeros and views (a reshape) go into every
 reader.
 """

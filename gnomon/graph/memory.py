@@ -2,9 +2,9 @@
 
 A value is alive from the step that makes it to the last one that reads it. Two values may share
 bytes when they are never alive together, when one is a view of the other, or when a step
-overwrites one by the other (in place). Where branches run side by side, whoever says so gives a
-value of theirs the life of all of them; among values of one branch alone, its own steps count. The
-plan works on sizes alone; it allocates nothing.
+overwrites one by the other (in place). Where branches run side by side, the code that says so gives
+a value of theirs the life of all of them; among values of one branch alone, its own steps count.
+The plan works on sizes alone; it allocates nothing.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Entry(NamedTuple):
     """
 
     node: Node
-    index: int = 0  # type: ignore[assignment]  # the field hides tuple.index, which nobody needs
+    index: int = 0  # type: ignore[assignment]  # the field hides tuple.index, which is not needed
 
     def __repr__(self) -> str:
         return self.node.name + (f":{self.index}" if self.index else "")

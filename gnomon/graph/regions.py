@@ -6,8 +6,8 @@ gradients of a layer's weight and of its data) meet once, at their end. Within a
 runs on one thread, in the parts that it is cut into anyway: the same numbers to the last bit.
 
 A region is taken where the estimate says that it saves more than `LEAST`. Its values live from its
-beginning to its end, since nobody knows which branch is how far; where the memory plan would grow
-by too much, the regions with the most bytes go.
+beginning to its end, since it is not known which branch is how far; where the memory plan would
+grow by too much, the regions with the most bytes go.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The store of one process: sums over its devices, and updates weights if told how.
 
 State: `_stored` maps a key to its array, which is on the device it was first seen on. Updaters get
-it; nobody else does, only copies. `push` sums the values of a key and gives the sum to the updater,
-or makes it the new content where there is none; `pull` copies the content. However many keys a call
-has, its sums are one operation of the engine, and so are its copies; they return at once. What a
-pull writes is ordered after the pushes before it by the arrays' variables, and `priority` says
-which goes first of what is ready. Everything is checked before anything is changed.
+it; no other code does, only copies. `push` sums the values of a key and gives the sum to the
+updater, or makes it the new content where there is none; `pull` copies the content. However many
+keys a call has, its sums are one operation of the engine, and so are its copies; they return at
+once. What a pull writes is ordered after the pushes before it by the arrays' variables, and
+`priority` says which goes first of what is ready. Everything is checked before anything is changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The process's MPI: found, started, and told apart from one that is not there.
 
-mpi4py loads the MPI library of the machine or of a wheel. MPI is started, and ended, by whoever
-imports `mpi4py.MPI` first: a program that did so keeps it; else the communication thread does both.
+mpi4py loads the MPI library of the machine or of a wheel. MPI is started, and ended, by the code
+that imports `mpi4py.MPI` first: a program that did so keeps it; else the communication thread does
+both.
 """
 
 from __future__ import annotations

@@ -246,7 +246,7 @@ class Walk:
 
 def _followed(heads: Sequence[Any], head_grads: Sequence[Any] | None) -> Shares | None:
     """Have a program do all that was noted, as `Record.follow` says; None where there is none."""
-    record = heads[0]._window
+    record = heads[0]._pending_in
     grads = head_grads or [None] * len(heads)
     if type(record) is not Record or len(grads) != len(heads):
         return None
@@ -270,7 +270,7 @@ def _head_grad(head: Any, grad: Any) -> Any:
     if grad is None:
         if head.stype == "default" and head.size <= _BRIEF:
             layout = dense(head.shape, head._dtype)
-            made = Array._new(layout, head.context)  # nobody else has it yet
+            made = Array._new(layout, head.context)  # no other code has it yet
             ffi.memmove(pointer(made._address), _ones(layout), layout.nbytes)
             return made
         return invoke(registry.find("ones_like").parse({}), (head._detached(),))

@@ -77,6 +77,6 @@ def waitall() -> None:
     """Sleep until nothing is pending on any device.
 
     Raises:
-        EngineError: a function failed and nobody was told yet.
+        EngineError: a function failed and was not reported yet.
     """
     engine.get().wait_for_all()

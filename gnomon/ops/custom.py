@@ -1,6 +1,6 @@
 """Custom: one operator name for everything users write in Python, told apart by `op_type`.
 
-The record knows only properties (`OperatorProperty`) that somebody entered under an `op_type`;
+The record knows only properties (`OperatorProperty`) that were registered under an `op_type`;
 `gnomon.operator` enters those of the classes that users register.
 """
 

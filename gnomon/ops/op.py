@@ -192,7 +192,7 @@ class Op:
 
         Methods ask for context by keyword-only parameters: `train` (bool), `random` (see
         `Draws`), `out_shapes` (what inference found for the outputs, where parameters may leave
-        it open), `used` (for each output whether anyone reads it, where that is known: what nobody
+        it open), `used` (for each output whether anyone reads it, where that is known: what nothing
         reads may have any values); others are not passed on.
         """
         raise GnomonError(f"{self.name}: works on data (run), it has no expression")

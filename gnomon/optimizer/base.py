@@ -271,7 +271,7 @@ class Optimizer:
         return bool(getattr(self, "lazy_update", False))
 
     def _fuses(self) -> bool:
-        """Whether updates are the formula's, and nobody's own."""
+        """Whether updates are the formula's, and not a subclass's own."""
         kind = type(self)
         return (
             kind.update is Optimizer.update

@@ -151,7 +151,7 @@ Join = Callable[[Bound, Sequence[float]], bool]
 class FusedUpdates:
     """Batches of updates by a formula, kept by the layouts of what they update.
 
-    Where somebody takes updates over, those of the same arrays are also kept by their places.
+    Where an executor takes updates over, those of the same arrays are also kept by their places.
     """
 
     KEPT = 64

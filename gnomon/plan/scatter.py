@@ -2,8 +2,8 @@
 
 As an index rule a scatter asks for every element of its result which elements of the source belong
 there: n times m comparisons. Pushed, it is a loop over the source that adds each element where it
-belongs. Axes along which elements may meet are gone through in order by whoever has the others, so
-the sums are the same for any number of threads.
+belongs. Axes along which elements may meet are gone through in order by the task that has the
+others, so the sums are the same for any number of threads.
 
 A statement whose value is a scatter fills the destination with 0 and adds to it in one kernel. One
 that a scatter is a summand of is stored without it, and then the scatter is added to the

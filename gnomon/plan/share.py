@@ -171,7 +171,7 @@ def _later(nest: Nest, fold: Term) -> set[int]:
 def _undisturbed(
     nest: Nest, fold: Term, term: Term, place: tuple[Operand, Term], later: set[int]
 ) -> bool:
-    """Whether nobody needs what `place` held before, once `fold` has begun to store there."""
+    """Whether what `place` held before is not needed, once `fold` has begun to store there."""
     operand, offset = place
     seen = {t.id for t in postorder(fold.args) if t.op == "fold"}  # these are done by then
     stack = [r.value for r in nest.roots]

@@ -1,4 +1,4 @@
-"""Profiles from the start: whoever imports this begins one where the settings say so."""
+"""Profiles from the start: importing this begins one where the settings say so."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ DEFAULTS: dict[str, Any] = {
 OLD = {"contiguous_dump": "continuous_dump"}  # the name in MXNet's own documentation
 STATES = ("stop", "run")
 CUSTOM = "Custom Operator"
-ANONYMOUS = "program"  # the name of programs that nobody named: those of single operators
+ANONYMOUS = "program"  # the name of programs without a name: those of single operators
 
 
 class Profiler:
@@ -298,7 +298,7 @@ def begin() -> None:
 
 
 def _write_at_exit() -> None:
-    """Write a profile that nobody has ended or written."""
+    """Write a profile that was not ended or written."""
     if PROFILER.running:
         dump()
 

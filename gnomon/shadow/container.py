@@ -80,7 +80,7 @@ class TensorContainer(Tensor):
         needed = max(1, span(sizes, strides) * self.dtype.size)
         fits = self.owner is not None and needed <= self.owner.nbytes
         storage = self.owner if fits else pool.allocate(needed, self.device)
-        # whoever looks from now on finds no memory, until all is as it will be
+        # code that looks from now on finds no memory, until all is as it will be
         set_address(self, 0, self.owner)
         forget()  # expressions made before know the shape of then
         changed = {"owner": storage, "settled": False, "_layout": None}

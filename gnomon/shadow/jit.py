@@ -393,7 +393,7 @@ def leaf_of(e: Expr) -> Buffer:
 
 
 def stand_in(tensor: Tensor, address: int) -> Tensor:
-    """A tensor of the same shape, strides and dtype that nobody may read."""
+    """A tensor of the same shape, strides and dtype that must not be read."""
     shape, strides = tensor.shape, tensor.strides
     return Tensor.of(Buffer(shape, tensor.dtype, strides, address, None, TRACED))
 

@@ -1,4 +1,4 @@
-"""Tensor: a handle on somebody's memory, which expressions read and assignments write."""
+"""Tensor: a handle on memory owned elsewhere, which expressions read and assignments write."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 from gnomon import engine
 from gnomon.base import EngineError
 from gnomon.context import cpu
-from gnomon.engine import entry
+from gnomon.engine import native_push
 from gnomon.engine.engine import Engine
 from gnomon.record import put
 
@@ -75,10 +75,10 @@ def test_promised_reads_are_pushed_first(started):
     a, told = started.new_variable(), []
 
     def promise():
-        put(a, "promised", ())
+        put(a, "pending_readers", ())
         started.push_sync(lambda ctx: told.append("read"), const_vars=[a])
 
-    put(a, "promised", [promise])
+    put(a, "pending_readers", [promise])
     started.push_sync(lambda ctx: told.append("written"), mutate_vars=[a])
     started.wait_for_all()
     assert told == ["read", "written"]
@@ -297,7 +297,7 @@ def test_without_native_code_workers_do_it_all():
     try:
         one.push_sync(lambda ctx: None)
         one.wait_for_all()
-        one._turns = entry.in_python
+        one._turns = native_push.in_python
         for k in range(100):
             Engine.push_sync(one, lambda ctx, k=k: told.append(k), None, (), (variable,))
         one.wait_for_all()
@@ -331,7 +331,7 @@ def test_what_is_no_engine_yet_is_refused_and_so_are_a_million_arguments(started
     with pytest.raises(TypeError):
         started.push_sync(*[None] * 2_000_000)
     strange = started.new_variable()
-    put(strange, "promised", None)
+    put(strange, "pending_readers", None)
     started.push_sync(lambda ctx: None, mutate_vars=[strange])
     started.wait_for_all()
 

@@ -113,12 +113,12 @@ def test_a_brief_push_waits_its_turn_and_keeps_promises(threaded):
     assert seen == ["written"]
 
     def read():
-        put(out, "promised", ())
-        threaded.push_inline(lambda ctx: seen.append("promised"), None, (out,))
+        put(out, "pending_readers", ())
+        threaded.push_inline(lambda ctx: seen.append("pending_readers"), None, (out,))
 
-    put(out, "promised", (read,))
+    put(out, "pending_readers", (read,))
     threaded.push_brief(lambda ctx: seen.append("after"), None, (var,), (out,))
-    assert seen[1:] == ["promised", "after"]
+    assert seen[1:] == ["pending_readers", "after"]
 
 
 def test_a_brief_kernel_that_fails_poisons(threaded):

@@ -1,4 +1,4 @@
-"""Ctrl-C, and whatever else signals' handlers raise, at any instruction: the books stay right."""
+"""Ctrl-C, and whatever else signals' handlers raise, at any instruction: the state stays right."""
 
 from __future__ import annotations
 

@@ -37,12 +37,12 @@ def bound(symbol=None, train=True, **shapes):
 
 
 def hidden(executor, name="data"):
-    return type(executor.arg_dict[name]._window) is Input
+    return type(executor.arg_dict[name]._pending_in) is Input
 
 
 def lies(executor, name="data"):
     """The array that the executor reads in place of its own."""
-    window = executor.arg_dict[name]._window
+    window = executor.arg_dict[name]._pending_in
     return window.source if type(window) is Input else None
 
 
@@ -145,7 +145,7 @@ def test_an_executor_that_is_gone_is_not_reminded():
     gc.collect()
     batch += 1
     batch.wait_to_read()
-    assert not batch._chunk.promised
+    assert not batch._chunk.pending_readers
 
 
 def test_a_batch_of_other_kinds_is_copied():

@@ -32,19 +32,19 @@ def test_many_sizes_in_rotation_are_learnt_once(monkeypatch):
 
 
 def test_tables_are_bounded_together():
-    found = bounded_cache.Kept(3)
+    found = bounded_cache.BoundedCache(3)
     first, second = {}, {}
     for k in range(10):
         found.put(first, k, k)
         found.put(second, k, k)
         assert len(first) + len(second) == min(3, 2 * k + 2)
     table = {}
-    bounded_cache.Kept(1).put(table, "x", 1)
+    bounded_cache.BoundedCache(1).put(table, "x", 1)
     assert table == {"x": 1}
 
 
 def test_an_entry_put_again_takes_no_room():
-    found, table = bounded_cache.Kept(2), {}
+    found, table = bounded_cache.BoundedCache(2), {}
     for value in range(5):
         found.put(table, "same", value)
     found.put(table, "other", 0)

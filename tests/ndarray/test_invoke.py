@@ -245,7 +245,7 @@ def test_an_operator_without_gradient_of_its_gradient():
     ],
 )
 def test_a_value_stored_elsewhere_has_nothing_more_to_do_with_its_old_memory(use):
-    """`a` is at home in its own memory, then its value is put into `q` alone."""
+    """`a` is in place in its own memory, then its value is put into `q` alone."""
     for _ in range(3):
         a, q = nd.full((3, 4), 3.0), nd.zeros((3, 4))
         looker = q[0:1]

@@ -147,7 +147,7 @@ def test_chains_of_every_dtype_round_at_each_operator(dtype):
 
 
 def is_pending(x) -> bool:
-    return x._window is not None
+    return x._pending_in is not None
 
 
 def test_what_is_pending_and_what_needs_it():
@@ -277,13 +277,13 @@ def test_many_operators_and_much_memory_end_a_window():
     x = nd.ones((10,))
     for _ in range(500):
         x = x + 1
-    assert x._window is None or x._window.stage.count <= 24
+    assert x._pending_in is None or x._pending_in.trace.count <= 24
     assert x.asnumpy().tolist() == [501] * 10
     big = (64 << 20) // 16
     x = nd.zeros((big,))
     for _ in range(6):
         x = x + nd.ones((big,)).copy()  # the copy lies in memory once it is taken
-        assert x._window is None or len(x._window.read) <= 4
+        assert x._pending_in is None or len(x._pending_in.read) <= 4
     assert float(x[0].asscalar()) == 6
 
 
@@ -406,7 +406,7 @@ def test_a_written_array_is_freed_with_its_last_name():
         w, g = nd.ones((50_000,)), nd.ones((50_000,))
         for _ in range(3):
             w[:] = w * 0.5 + g
-        assert len(w._chunk.promised) <= 1
+        assert len(w._chunk.pending_readers) <= 1
         w.wait_to_read()
         del w, g
         assert pool.stats().used == before
@@ -422,17 +422,17 @@ def test_in_place_statements_wait_where_no_other_array_looks():
         x += b
         x *= 2
         x[:] = (x - b) * x
-        assert x._window is not None and pool.stats().allocations == before
+        assert x._pending_in is not None and pool.stats().allocations == before
         view = x[1:]  # looks at the memory: what is pending is computed
-        assert x._window is None and x._address == address
+        assert x._pending_in is None and x._address == address
         assert old.asnumpy().tolist() == [10, 20, 30]
         assert x.asnumpy().tolist() == [12, 30, 56]
         x += b  # seen by the view: at once
-        assert x._window is None and view.asnumpy().tolist() == [31, 57]
+        assert x._pending_in is None and view.asnumpy().tolist() == [31, 57]
         del view
         alias = x
         x -= b
-        assert alias is x and x._window is not None and alias.asnumpy().tolist() == [12, 30, 56]
+        assert alias is x and x._pending_in is not None and alias.asnumpy().tolist() == [12, 30, 56]
 
 
 def test_threads_may_write_one_array_in_place():
@@ -477,7 +477,7 @@ def test_a_function_of_one_array_waits_as_operators_do():
     x = nd.array(given)
     for _ in range(3):
         y = nd.sqrt(x).square().relu()
-        assert y._window is not None
+        assert y._pending_in is not None
         np.testing.assert_allclose(nd.log(y).asnumpy(), np.log(given), 1e-5, 1e-5)
         np.testing.assert_allclose(nd.sqrt(data=x[1:]).asnumpy(), np.sqrt(given[1:]), 1e-6)
         np.testing.assert_allclose(x.sum().asnumpy(), [given.sum()], 1e-5)

@@ -15,7 +15,7 @@ from gnomon import autograd, config, engine, nd
 from gnomon.base import DeviceError
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.lazy import materialize
-from gnomon.ndarray.lazy.fusion_group import Window, here
+from gnomon.ndarray.lazy.fusion_group import FusionGroup, here
 from gnomon.runtime.devices import pool
 from gnomon.runtime.statements.fields import readable
 
@@ -29,8 +29,8 @@ def left(found, count):
 def by_python(monkeypatch):
     """What comes to the method in Python: the arrays, in order."""
     found = []
-    before = Window.settle
-    monkeypatch.setattr(Window, "settle", lambda w, x: (found.append(x), before(w, x))[1])
+    before = FusionGroup.materialize
+    monkeypatch.setattr(FusionGroup, "materialize", lambda w, x: (found.append(x), before(w, x))[1])
     return found
 
 
@@ -57,7 +57,7 @@ def test_values(dtype, shape, by_python):
         assert left(by_python, 0)
         np.testing.assert_array_equal(c.asnumpy(), a.asnumpy() + b.asnumpy())
         a = c
-    assert c._chunk.version == 1 and not here.own.windows[shape].read
+    assert c._chunk.version == 1 and not here.own.groups[shape].read
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
@@ -85,7 +85,7 @@ def test_views_and_one_array_twice(by_python):
         c = f(x, x)
         c.wait_to_read()
         np.testing.assert_array_equal(c.asnumpy(), f(x.asnumpy(), x.asnumpy()))
-        assert not a._chunk.promised
+        assert not a._chunk.pending_readers
     assert left(by_python, 0)
 
 
@@ -101,7 +101,7 @@ def test_what_is_left_to_python(by_python):
     c.wait_to_read()  # one of two
     assert left(by_python, 2)
     two.wait_to_read()
-    a += b  # at home in its own memory
+    a += b  # in place in its own memory
     a.wait_to_read()
     assert left(by_python, 3)
     np.testing.assert_array_equal(a.asnumpy(), [4, 6, 8])
@@ -156,7 +156,7 @@ def test_another_thread_waits_by_python(by_python):
     thread = threading.Thread(target=c.wait_to_read)
     thread.start()
     thread.join()
-    assert left(by_python, 1) and c._window is None
+    assert left(by_python, 1) and c._pending_in is None
     (a + a).wait_to_read()
     assert left(by_python, 1)
 
@@ -169,7 +169,7 @@ def test_operands_that_are_gone_go_with_their_finalisers(by_python):
     owner = np.full(2, 5, np.float32)
     x = Array._around(owner, a.context)
     seen = []
-    # the finaliser uses the very window that is being emptied
+    # the finaliser uses the very group that is being emptied
     weakref.finalize(owner, lambda: seen.append((a + a).asnumpy()[0]))
     c = x + a
     del x, owner
@@ -204,14 +204,14 @@ def test_a_raw_object_and_arguments_are_refused():
     assert "EngineError" in nd.NDArray.wait_to_read.__doc__
 
 
-def test_the_naive_engine_strikes_nothing():
+def test_the_naive_engine_has_no_fast_path():
     before, naive = engine.get(), engine.NaiveEngine()
     a = nd.array([1.0, 2.0])
     known(add, a, a)
     engine.use(naive)
     try:
         (a + a).wait_to_read()
-        assert not naive.struck(lambda *a: True, [], [], [], [])
+        assert not naive.try_fast_path(lambda *a: True, [], [], [], [])
     finally:
         engine.use(before)
 

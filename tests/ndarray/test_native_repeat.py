@@ -137,12 +137,12 @@ def test_pending_operands_both_ways():
         total((a,))
     for run in (repeat.repeat, fast):
         waiting = a * 3
-        assert waiting._window is not None
+        assert waiting._pending_in is not None
         assert run(total._known, (waiting,), None, a.context).asscalar() == 18
-        assert waiting._window is None
+        assert waiting._pending_in is None
         waiting = a * 2
         assert run(total._known, (waiting,), waiting, a.context) is None
-        assert waiting._window is not None
+        assert waiting._pending_in is not None
 
 
 def test_nothing_is_kept_and_nothing_is_lost():
@@ -201,8 +201,8 @@ def test_wait_both_ways(monkeypatch):
         results = []
         for run in (materialize._is_there, fast):
             c = statement()
-            results.append((run(c), c._window is None, repr(here.own.windows.keys())))
-            results.append(c.asnumpy().tolist() if c._window is None else None)
+            results.append((run(c), c._pending_in is None, repr(here.own.groups.keys())))
+            results.append(c.asnumpy().tolist() if c._pending_in is None else None)
         assert results[:2] == results[2:]
         taken.append(results[0][0])
     assert any(taken) and not taken[3]  # a number that large takes a closer look
@@ -262,7 +262,9 @@ def test_chunks_both_ways():
         before, count = shelf.taken, len(shelf.idle)
         made = run(shelf, 60, ctx)
         assert [getattr(made, n) for n in slots[1:]] == [ctx, 60, None, False, 0, False, None, None]
-        assert made.promised == [] and made.readers is chunk.NOBODY and made.address % 64 == 0
+        assert (
+            made.pending_readers == [] and made.readers is chunk.NOBODY and made.address % 64 == 0
+        )
         assert (shelf.taken, len(shelf.idle)) == (before + 1, count - 1)
         address = made.address
         del made

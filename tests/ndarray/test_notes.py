@@ -120,13 +120,13 @@ def test_nothing_is_computed_before_it_is_asked_for():
     w, b = variables()
     with autograd.record():
         y = forward(nd.ones((2, 3)), w, b)
-    assert y._window is here.own.noted
+    assert y._pending_in is here.own.noted
     assert y.shape == (2, 2)
     assert y.context == mx.cpu()
     assert y.grad is None
-    assert y._window is here.own.noted
+    assert y._pending_in is here.own.noted
     nd.waitall()
-    assert y._window is None
+    assert y._pending_in is None
     assert y.asnumpy().tolist() == [[6, 0], [6, 0]]
 
 
@@ -157,7 +157,7 @@ def test_settings_that_compute_at_once_note_nothing():
     w, b = variables()
     for scope in ({"programs": False}, {"lazy": False}):
         with config.using(**scope), autograd.record():
-            assert forward(nd.ones((2, 3)), w, b)._window is not here.own.noted
+            assert forward(nd.ones((2, 3)), w, b)._pending_in is not here.own.noted
 
 
 def test_a_loop_that_never_repeats_stops_noting(runs):
@@ -166,7 +166,7 @@ def test_a_loop_that_never_repeats_stops_noting(runs):
     for k in range(24):
         with autograd.record():
             y = forward(nd.ones((2, 3)), w, b) * (k + 0.5)
-            noted_in += y._window is here.own.noted
+            noted_in += y._pending_in is here.own.noted
             loss = y.sum()
         loss.backward()
         assert loss.asscalar() == 2 * 6 * (k + 0.5)
@@ -208,7 +208,7 @@ def test_what_nobody_asks_for_is_dropped():
     with autograd.record():
         pass
     assert chunk() is None
-    assert not w._chunk.promised
+    assert not w._chunk.pending_readers
 
 
 def test_variables_may_move(runs):

@@ -10,7 +10,7 @@ import pytest
 
 from gnomon import autograd, engine, nd
 from gnomon.base import EngineError, GnomonError, ParamError, ShapeError
-from gnomon.ndarray.core.bounded_cache import Kept
+from gnomon.ndarray.core.bounded_cache import BoundedCache
 from gnomon.ndarray.lazy import applied
 from gnomon.record import put
 from gnomon.runtime.statements.fields import readable
@@ -371,7 +371,7 @@ def test_what_shared_memory_taught_is_not_done_to_other_arrays():
 
 
 def test_little_is_kept_of_what_is_too_long(monkeypatch):
-    monkeypatch.setattr(applied, "LEARNT", Kept(8))
+    monkeypatch.setattr(applied, "LEARNT", BoundedCache(8))
     dot = applied.applying("dot")
     for rows in range(300, 316):
         large = nd.ones((rows, 300))
@@ -390,7 +390,7 @@ def test_a_class_of_arrays_calls_the_method_that_it_hides():
             return super().arcsinh()
 
     zeros, array = nd.zeros((3,)), Counting.__new__(Counting)
-    for slot in ("_address", "_chunk", "_index", "_layout", "_tape", "_window"):
+    for slot in ("_address", "_chunk", "_index", "_layout", "_tape", "_pending_in"):
         put(array, slot, getattr(zeros, slot, None))
     for k in range(2):
         assert array.arcsinh().asnumpy().tolist() == [0] * 3

@@ -22,13 +22,13 @@ def slots(thing) -> list[str]:
 
 
 def held() -> list[object]:
-    """What arrays hold: memory, layouts, windows with their stages, rules and recipes."""
+    """What arrays hold: memory, layouts, groups with their trace nodes, rules and recipes."""
     x, y = nd.ones((3,)), nd.ones((3,))
     (x + y).wait_to_read()
     z = x + y
-    window = z._window
-    stage = window.stage
-    return [x, z, x._chunk, x._layout, window, window.own, stage, stage.rule, stage.sole,
+    group = z._pending_in
+    trace = group.trace
+    return [x, z, x._chunk, x._layout, group, group.own, trace, trace.rule, trace.sole,
             engine.get().new_variable()]  # fmt: skip
 
 

@@ -32,14 +32,14 @@ def test_a_number_that_simplifying_leaves_out(text):
 
 def test_operators_that_cannot_be_one_kernel_lose_no_operand(monkeypatch):
     """Memory may lack for a kernel, say: every operator is computed then, or fails, by itself."""
-    make, limit = trace.Stage.recipe, 1
+    make, limit = trace.TraceNode.recipe, 1
 
     def failing(stage, *key):
         if stage.count > limit or (stage.count and stage.rule.op.name == "_mul_scalar"):
             raise MemoryError("no kernel")
         return make(stage, *key)
 
-    monkeypatch.setattr(trace.Stage, "recipe", failing)
+    monkeypatch.setattr(trace.TraceNode, "recipe", failing)
     a, b = nd.array([1.0, 2.0, 3.0]), nd.array([4.0, 5.0, 6.0])
     a += b
     lost = b * 2
@@ -72,5 +72,5 @@ def test_a_short_chain_is_compiled_once_it_has_come_often(monkeypatch):
 def test_statements_wait_again_as_soon_as_they_may():
     a = nd.array([1.0, 2.0])
     with config.using(lazy=False):
-        assert (a + 1)._window is None
-    assert (a + 1)._window is not None
+        assert (a + 1)._pending_in is None
+    assert (a + 1)._pending_in is not None

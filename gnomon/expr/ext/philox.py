@@ -123,7 +123,7 @@ class Philox(Chainer):
 def philox(state: Expr, shape: Sequence[int], kind: str, dtype: DType = dt.float32) -> Expr:
     """Random numbers, 'uniform', 'normal' or 'normal alone'; `state` is (seed, position) in int64.
 
-    Whoever draws advances the position by the number of elements.
+    The code that draws advances the position by the number of elements.
 
     >>> philox(Buffer((2,), dt.int64), (3, 4), "uniform").shape
     (3, 4)

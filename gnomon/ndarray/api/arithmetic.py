@@ -17,7 +17,7 @@ from gnomon.ndarray.lazy import pending
 from gnomon.ndarray.lazy.applied import applying
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ndarray.lazy.invoke import invoke
-from gnomon.ndarray.lazy.native_pend import Join, joining
+from gnomon.ndarray.lazy.native_pend import NativePend, native_pend_by
 from gnomon.ndarray.lazy.numbers import home_of
 from gnomon.ndarray.lazy.trace import Rule
 from gnomon.ops import registry
@@ -103,23 +103,24 @@ _MIRRORED = {
 class Quick:
     """One function of the usual operands: off the tape, and met before in these layouts.
 
-    `join` is its native form; it is None until the operators are looked up at the first call.
+    `native_pend` is its native form; it is None until the operators are looked up at the first
+    call.
     """
 
-    __slots__ = ("inside", "join", "name", "pairs", "rules", "singles", "swapped")
+    __slots__ = ("inside", "name", "native_pend", "pairs", "rules", "singles", "swapped")
 
     def __init__(self, name: str, swapped: bool = False, inside: bool = False) -> None:
         self.name = name
         self.swapped = swapped  # whether the number stands on the left
         self.inside = inside  # whether the result goes where the array is
-        self.join: Join | None = None
+        self.native_pend: NativePend | None = None
         self.rules: dict[Any, Any] = {}  # of two arrays whose layouts were met
-        self.pairs: Any = None  # homes of the operators: of two arrays, of one shape and not,
+        self.pairs: Any = None  # in_place of the operators: of two arrays, of one shape and not,
         self.singles: Any = None  # and of an array and a number
 
     def __call__(self, array: Any, other: Any, hold: bool = False) -> Any:
         """The pending result; None where the operands are not as usual, and nothing was done."""
-        if self.join is None:
+        if self.native_pend is None:
             self._learn()
         if array._tape is not None:
             return None
@@ -149,7 +150,7 @@ class Quick:
         form = forms.reversed if self.swapped and name == self.name else None
         self.singles = home_of(registry.find(form or forms.scalar).parse({"scalar": 1.0}))
         singles = self.singles.kind.rules if self.singles.fields else None
-        self.join = joining({} if self.swapped else self.rules, singles)
+        self.native_pend = native_pend_by({} if self.swapped else self.rules, singles)
 
 
 def of_two(name: str) -> Method:
@@ -157,8 +158,8 @@ def of_two(name: str) -> Method:
     quick = Quick(name)
 
     def function(self: Any, other: Any) -> Any:
-        join = quick.join
-        made = None if join is None else join(here.own, self, other)
+        native_pend = quick.native_pend
+        made = None if native_pend is None else native_pend(here.own, self, other)
         if made is None:
             made = quick(self, other)
         return combine(name, self, other) if made is None else made
@@ -178,8 +179,8 @@ def _swapped(name: str, sign: str) -> Method:
     quick = Quick(name, swapped=True)
 
     def method(self: Any, other: Any) -> Any:
-        join = quick.join
-        made = None if join is None else join(here.own, self, other)
+        native_pend = quick.native_pend
+        made = None if native_pend is None else native_pend(here.own, self, other)
         if made is None and not isinstance(other, Array):
             made = quick(self, other)
         return combine(name, other, self) if made is None else made
@@ -193,8 +194,8 @@ def _in_place(name: str, sign: str) -> Method:
     quick = Quick(name, inside=True)
 
     def method(self: Any, other: Any) -> Any:
-        join = quick.join
-        made = None if join is None else join(here.own, self, other)
+        native_pend = quick.native_pend
+        made = None if native_pend is None else native_pend(here.own, self, other)
         if made is None:
             made = quick(self, other, True)
         if made is None or not pending.write(made, self):

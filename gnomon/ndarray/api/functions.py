@@ -124,7 +124,7 @@ def _refuse_missing(op: Any, inputs: list[Any]) -> None:
 
 
 def _missing(op: Any, name: str) -> ParamError:
-    """The error about an input, or a state, that nobody gave."""
+    """The error about an input, or a state, that was not given."""
     expected = "an array, its state" if name in op.auxiliary() else "an array"
     return ParamError(complaint(_shown(op), name, expected, None))
 

@@ -293,9 +293,9 @@ class Indexing(Array):
 
     def _copy_from(self, value: Any) -> None:
         """Copy an array of this one's shape and dtype here; one that is pending comes at once."""
-        waits = value._window is not None and self._window is None
+        waits = value._pending_in is not None and self._pending_in is None
         waits = waits and not (mode.recording and value._tape is not None)
-        if waits and (value._window.ctx is self._chunk.ctx or value.context == self.context):
+        if waits and (value._pending_in.ctx is self._chunk.ctx or value.context == self.context):
             pending.assign(value, self)
         else:
             copied(value, self)

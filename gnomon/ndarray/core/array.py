@@ -1,10 +1,10 @@
 """The array itself: memory, layout, and its place on the tape; what other files add to it is apart.
 
 State of an array: a chunk of memory (shared with its views), the address of the first element, a
-layout, and possibly an entry of the tape. Whoever reads the elements in Python waits for the
-chunk, which is an engine variable, first; whoever computes with them tells the engine instead.
+layout, and possibly an entry of the tape. Code that reads the elements in Python waits for the
+chunk, which is an engine variable, first; code that computes with them tells the engine instead.
 
-A *pending* array has a layout and its place in a window (see `pending.py`), but no memory yet: who
+A *pending* array has a layout and its place in a group (see `pending.py`), but no memory yet: who
 asks for its chunk or address has it computed, by `__getattr__`.
 """
 
@@ -40,7 +40,7 @@ class Array(Frozen):
     Only the package sets its slots, by `put`: native code reads them as they are.
     """
 
-    __slots__ = ("__weakref__", "_address", "_chunk", "_index", "_layout", "_tape", "_window")
+    __slots__ = ("__weakref__", "_address", "_chunk", "_index", "_layout", "_pending_in", "_tape")
 
     main: ClassVar[type[Array]]  # what new arrays are made as
 
@@ -48,7 +48,7 @@ class Array(Frozen):
     _chunk: Chunk
     _layout: Layout
     _tape: Place | None
-    _window: Any  # what has the array pending, as its result number `_index`; None with memory
+    _pending_in: Any  # what has the array pending, as its result number `_index`; None with memory
     _index: int
 
     def __init_subclass__(cls, main: bool = False) -> None:
@@ -69,15 +69,15 @@ class Array(Frozen):
         serve()
         return Array._noted(record, index, layout, place)
 
-    def _settle(self, chunk: Chunk, address: int) -> None:
+    def _materialize(self, chunk: Chunk, address: int) -> None:
         """Give a pending array its memory, in one step."""
         serve()
-        self._settle(chunk, address)
+        self._materialize(chunk, address)
 
-    def _unsettle(self, window: Any, index: int) -> None:
-        """Take the memory from an array, from then on a result of `window`, in one step."""
+    def _defer(self, group: Any, index: int) -> None:
+        """Take the memory from an array, from then on a result of `group`, in one step."""
         serve()
-        self._unsettle(window, index)
+        self._defer(group, index)
 
     @staticmethod
     def _new(layout: Layout, ctx: Context) -> Any:
@@ -97,10 +97,10 @@ class Array(Frozen):
     def __getattr__(self, name: str) -> Any:
         if name not in ("_chunk", "_address"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        while True:  # another thread may settle it first, or have it pending again
-            window = self._window
-            if window is not None:
-                window.settle(self)
+        while True:  # another thread may materialize it first, or have it pending again
+            group = self._pending_in
+            if group is not None:
+                group.materialize(self)
             try:
                 return object.__getattribute__(self, name)
             except AttributeError:
@@ -143,8 +143,8 @@ class Array(Frozen):
     @property
     def context(self) -> Context:
         """The device that holds the elements."""
-        window = self._window
-        found: Context = self._chunk.ctx if window is None else window.ctx
+        group = self._pending_in
+        found: Context = self._chunk.ctx if group is None else group.ctx
         return found
 
     ctx = context
@@ -166,7 +166,7 @@ class Array(Frozen):
 
     @property
     def _storage(self) -> Any:
-        """Whoever owns the memory."""
+        """The owner of the memory."""
         return self._chunk.owner
 
     def _span(self) -> tuple[int, int]:
@@ -187,8 +187,8 @@ class Array(Frozen):
         Raises:
             EngineError: a function that the elements depend on failed.
         """
-        window = self._window
-        if window is None or not window.settle(self):
+        group = self._pending_in
+        if group is None or not group.materialize(self):
             engine.get().wait_for_var(self._chunk)
 
     def _numpy(self) -> np.ndarray[Any, Any]:
@@ -235,17 +235,17 @@ def array_on(chunk: Chunk, address: Boxed, layout: Layout) -> Array:
     put(made, "_address", address)
     put(made, "_layout", layout)
     put(made, "_tape", None)
-    put(made, "_window", None)
+    put(made, "_pending_in", None)
     return made
 
 
 @native
-def pending_in(window: object, index: Boxed, layout: Layout) -> Array:
-    """An array that has no memory yet: a result of `window`."""
+def pending_in(group: object, index: Boxed, layout: Layout) -> Array:
+    """An array that has no memory yet: a result of `group`."""
     made = new(Array.main)
     put(made, "_layout", layout)
     put(made, "_tape", None)
-    put(made, "_window", window)
+    put(made, "_pending_in", group)
     put(made, "_index", index)
     return made
 
@@ -256,7 +256,7 @@ def noted_in(record: object, index: Boxed, layout: Layout, place: object) -> Arr
     made = new(Array.main)
     put(made, "_layout", layout)
     put(made, "_tape", place)
-    put(made, "_window", record)
+    put(made, "_pending_in", record)
     put(made, "_index", index)
     return made
 
@@ -264,21 +264,21 @@ def noted_in(record: object, index: Boxed, layout: Layout, place: object) -> Arr
 @native
 def settle_on(array: Array, chunk: Chunk, address: Boxed) -> None:
     """Give a pending array its memory, in one step."""
-    put_all(array, ("_address", "_chunk", "_window"), (address, chunk, None))
+    put_all(array, ("_address", "_chunk", "_pending_in"), (address, chunk, None))
 
 
 @native
-def unsettle(array: Array, window: object, index: Boxed) -> None:
-    """Take the memory from an array, which is a result of `window` from then on, in one step."""
-    put_all(array, ("_index", "_window"), (index, window), ("_chunk", "_address"))
+def defer(array: Array, group: object, index: Boxed) -> None:
+    """Take the memory from an array, which is a result of `group` from then on, in one step."""
+    put_all(array, ("_index", "_pending_in"), (index, group), ("_chunk", "_address"))
 
 
 def serve() -> None:
     """From now on arrays get their memory by native code, where there may be such."""
     at, noted = served(array_on, noted_in)
     Array._at, Array._noted = staticmethod(at), staticmethod(noted)  # type: ignore[method-assign]
-    ways = methods((Array, settle_on), (Array, unsettle))
-    Array._settle, Array._unsettle = ways  # type: ignore[method-assign]
+    ways = methods((Array, settle_on), (Array, defer))
+    Array._materialize, Array._defer = ways  # type: ignore[method-assign]
 
 
 def empty(shape: tuple[int, ...], dtype: DType, ctx: Context | None = None) -> Any:

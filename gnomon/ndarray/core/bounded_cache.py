@@ -13,10 +13,10 @@ from typing import Any
 Table = dict[Any, Any]
 
 
-class Kept:
+class BoundedCache:
     """The entries of many tables, at most `most` of them.
 
-    >>> kept, table = Kept(2), {}
+    >>> kept, table = BoundedCache(2), {}
     >>> for number in range(5):
     ...     kept.put(table, number, "learnt")
     >>> len(table), 4 in table
@@ -48,6 +48,6 @@ class Kept:
 
 
 #: recipes, 6 KB each
-RECIPES = Kept(8192)
+RECIPES = BoundedCache(8192)
 #: how operands of certain layouts and parameters are served quickly, below 1 KB each
-LEARNT = Kept(16384)
+LEARNT = BoundedCache(16384)

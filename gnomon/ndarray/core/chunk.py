@@ -21,8 +21,8 @@ GPU = Context.devstr2type["gpu"]
 class Chunk(Var):
     """Memory that one or several arrays look at; it goes when the last of them does.
 
-    `owner` is whoever owns it. `shared` says that somebody beside gnomon may read or write it at
-    any time. `promised` are the pending computations that read it.
+    `owner` owns it. `shared` says that code outside gnomon may read or write it at
+    any time. `pending_readers` are the pending computations that read it.
     """
 
     __slots__ = ("address", "ctx", "give", "nbytes", "owner", "shared")
@@ -32,7 +32,7 @@ class Chunk(Var):
     give: Callable[[int], None]  # takes the memory back, where it is the pool's
     nbytes: int
     owner: Any
-    promised: list[Callable[[], object]]
+    pending_readers: list[Callable[[], object]]
     shared: bool
 
     def __new__(
@@ -54,7 +54,7 @@ def held(
 ) -> None:
     """Set all slots of a chunk, but `give`."""
     begun(chunk, None)
-    put(chunk, "promised", [])
+    put(chunk, "pending_readers", [])
     put(chunk, "address", address)
     put(chunk, "ctx", ctx)
     put(chunk, "owner", owner)
@@ -105,7 +105,7 @@ def pooled(address: Boxed, give: Callable[[int], None], nbytes: Boxed, ctx: Cont
     put(made, "name", None)
     put(made, "version", 0)
     put(made, "deleted", False)
-    put(made, "promised", [])
+    put(made, "pending_readers", [])
     return made
 
 

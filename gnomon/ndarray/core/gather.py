@@ -22,7 +22,7 @@ _GRAIN = 64
 
 
 def gather(arrays: Iterable[Any]) -> None:
-    """Move those that are small, and whose memory nobody else knows, into one block."""
+    """Move those that are small, and whose memory no other array knows, into one block."""
     small = [x for x in dict.fromkeys(arrays) if _is_movable(x)]
     for x in small:
         engine.get().wait_for_var(x._chunk, write=True)
@@ -41,7 +41,7 @@ def gather(arrays: Iterable[Any]) -> None:
 
 def _is_movable(array: Any) -> bool:
     """Whether an array is small, dense, and has memory of its own that nothing failed in."""
-    if array.__class__ is not Array.main or array._window is not None:
+    if array.__class__ is not Array.main or array._pending_in is not None:
         return False
     layout, chunk = array._layout, array._chunk
     whole = type(chunk) is Pooled and array._address == chunk.address

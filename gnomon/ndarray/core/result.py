@@ -20,7 +20,7 @@ def result(ctx: Context, layout: Layout) -> Array:
     put(made, "_chunk", chunk)
     put(made, "_layout", layout)
     put(made, "_tape", None)
-    put(made, "_window", None)
+    put(made, "_pending_in", None)
     return made
 
 

@@ -101,7 +101,7 @@ Place = Leaf | Bundle | Output | Noted
 def placed(array: Any) -> Place | None:
     """The place of an array on the tape; what is only noted is computed."""
     while array._tape is NOTED:
-        array._window.settle(array)
+        array._pending_in.materialize(array)
     place: Place | None = array._tape
     return place
 

@@ -1,7 +1,7 @@
 """Operators with their parameters, as functions of arrays that are quick where they came before.
 
 A first call on arrays of some layouts goes the way of `invoke.py`; what it leaves there serves the
-next one natively: an operator that waits joins a window (`native_pend.py`), any other whose kernel
+next one natively: an operator that waits joins a group (`native_pend.py`), any other whose kernel
 is short is applied again as it was (`repeat.py`). Anything unusual goes the first call's way.
 """
 
@@ -16,7 +16,7 @@ from gnomon.ndarray.core.bounded_cache import LEARNT
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ndarray.lazy.invoke import invoke, recipe_of
-from gnomon.ndarray.lazy.native_pend import Join, joining
+from gnomon.ndarray.lazy.native_pend import NativePend, native_pend_by
 from gnomon.ndarray.lazy.notes import note
 from gnomon.ndarray.lazy.numbers import home_of, word
 from gnomon.ndarray.lazy.repeat import Entry, Repeat, repeating
@@ -30,13 +30,13 @@ class Applied:
     Its result goes to `out` where that is given; `ctx` is the device where there are no arrays.
     """
 
-    __slots__ = ("_home", "_join", "_known", "_long", "_repeat", "_same", "op")
+    __slots__ = ("_home", "_known", "_long", "_native_pend", "_repeat", "_same", "op")
 
     def __init__(self, op: Any) -> None:
         self.op = op
         self._home = home_of(op)
         self._same = of_inputs_alone(type(op))  # whether equal inputs have equal outputs
-        self._join: Join | None = None  # its native form where it waits
+        self._native_pend: NativePend | None = None  # its native form where it waits
         self._repeat: Repeat = repeating()
         self._known: dict[Any, Entry] = {}  # what that may repeat
         self._long: dict[Any, None] = {}  # operands whose kernel is too long for that
@@ -47,8 +47,8 @@ class Applied:
             noted = note(self.op, arrays)
             if noted is not None:
                 return noted
-        if self._join is not None and out is None:
-            made = self._join(here.own, *arrays)
+        if self._native_pend is not None and out is None:
+            made = self._native_pend(here.own, *arrays)
         else:
             made = self._repeat(self._known, arrays, out, ctx) if self._known else None
         if made is not None:
@@ -66,8 +66,8 @@ class Applied:
         if precision.current is not None:  # which casts them first
             return
         if out is None and self._home.kind.rules.get(tuple([x._layout for x in arrays])):
-            if self._join is None and len(arrays) <= 2 and not self._home.fields:
-                self._join = joining(self._home.kind.rules, self._home.kind.rules)
+            if self._native_pend is None and len(arrays) <= 2 and not self._home.fields:
+                self._native_pend = native_pend_by(self._home.kind.rules, self._home.kind.rules)
         elif self._same and not mode.recording and self.op.guard is None:
             if key in self._long or (out is not None and out._layout.nbytes > SMALL):
                 return
@@ -89,7 +89,7 @@ def _key(arrays: tuple[Any, ...], out: Any) -> tuple[Any, ...] | None:
     if out is None:
         return (*[x._layout for x in arrays], None)
     every = (*arrays, out)
-    if any(x.__class__ is not Array.main or x._window is not None for x in every):
+    if any(x.__class__ is not Array.main or x._pending_in is not None for x in every):
         return None
     if any(x._chunk.shared for x in every):  # it may be the memory of `out` under another name
         return None

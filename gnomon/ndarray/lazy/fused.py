@@ -1,8 +1,8 @@
-"""What a window's trace says, computed: by one kernel, or operator by operator.
+"""What a group's trace says, computed: by one kernel, or operator by operator.
 
 The arrays computed are given their memory last, when the work was pushed: an interrupt leaves them
-pending, or computed. Where nobody is in the way, both happen in one native call: a strike (see
-`engine/strike.py`).
+pending, or computed. Where no variable is in use, both happen in one native call: a fast path (see
+`engine/fast_path.py`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from gnomon.runtime.execution.program import Done
 
 
 class Storing(NamedTuple):
-    """A value of a window, and the array that it goes to.
+    """A value of a group, and the array that it goes to.
 
-    `kept` gives the place that the value has from then on, where somebody may hold it.
+    `kept` gives the place that the value has from then on, where it may be held elsewhere.
     """
 
     value: Any
@@ -35,69 +35,71 @@ class NotFused(Exception):
     """Operators could not be made one kernel, for the reason that is its cause."""
 
 
-def lone(window: Any, array: Any) -> bool:
-    """The result of the only operator of a window, in one native call; whether that was possible.
+def lone(group: Any, array: Any) -> bool:
+    """The result of the only operator of a group, in one native call; whether that was possible.
 
     What `at_once` does, for what programs do most, in few steps.
     """
-    stage = window.stage
-    if stage.count != 1:
+    trace = group.trace
+    if trace.count != 1:
         return False
-    if window.homes:
-        chunk, address = window.homes[0]
-        near = neighbours(window, chunk, address, array._layout, len(stage.leaves))
-        recipe = stage.recipes.get(((0,), None, ((0, near),)))
+    if group.in_place:
+        chunk, address = group.in_place[0]
+        near = neighbours(group, chunk, address, array._layout, len(trace.leaves))
+        recipe = trace.recipes.get(((0,), None, ((0, near),)))
     else:
-        recipe = stage.sole
-    if recipe is None or recipe.strike is None:
+        recipe = trace.sole
+    if recipe is None or recipe.fast_path is None:
         return False
-    if not window.homes:
-        chunk = allocate(stage.layout.nbytes, window.ctx)
+    if not group.in_place:
+        chunk = allocate(trace.layout.nbytes, group.ctx)
         address = chunk.address
-    addresses = [*window.addresses, address]
+    addresses = [*group.addresses, address]
     if recipe.numbers:
-        addresses += [word(window.numbers[n.place], n) for n in recipe.numbers]
-    struck: bool = engine.get().struck(recipe.strike, window.read, [chunk], addresses, [array])
-    return struck
+        addresses += [word(group.numbers[n.place], n) for n in recipe.numbers]
+    done: bool = engine.get().try_fast_path(
+        recipe.fast_path, group.read, [chunk], addresses, [array]
+    )
+    return done
 
 
-def at_once(window: Any, alive: list[Any], storing: Storing | None) -> None:
+def at_once(group: Any, alive: list[Any], storing: Storing | None) -> None:
     """The arrays `alive`, and what is stored, by one kernel.
 
     Raises:
         NotFused: there is no such kernel; nothing was done.
     """
-    count = len(window.stage.leaves)
-    read = window.read[:count]  # an interrupt may have left more than the stage knows of
-    addresses = window.addresses[:count]
+    count = len(group.trace.leaves)
+    read = group.read[:count]  # an interrupt may have left more than the trace knows of
+    addresses = group.addresses[:count]
     written: list[Chunk] = []
-    recipe = _placed(window, alive, storing, addresses, written)
+    recipe = _placed(group, alive, storing, addresses, written)
     if recipe.numbers:
-        numbers = window.numbers
+        numbers = group.numbers
         addresses += [word(numbers[n.place], n) for n in recipe.numbers]
-    strike = recipe.strike
-    plain = strike is not None and (storing is None or storing.kept is None)
-    if plain and engine.get().struck(strike, read, written, addresses, alive):
+    fast_path = recipe.fast_path
+    plain = fast_path is not None and (storing is None or storing.kept is None)
+    if plain and engine.get().try_fast_path(fast_path, read, written, addresses, alive):
         return
-    _push(recipe, addresses, read, written, window, alive, storing)
+    _push(recipe, addresses, read, written, group, alive, storing)
 
 
 def _placed(
-    window: Any,
+    group: Any,
     alive: list[Any],
     storing: Storing | None,
     addresses: list[int],
     written: list[Chunk],
 ) -> Recipe:
     """The recipe for all that is wanted; its memory is added to `addresses` and `written`."""
-    stage, ctx, homes = window.stage, window.ctx, window.homes
+    trace, ctx, in_place = group.trace, group.ctx, group.in_place
     count = len(addresses)
     outs, near = [], []
     for x in alive:
         index = x._index
-        if index in homes:
-            chunk, address = homes[index]
-            near.append((len(outs), neighbours(window, chunk, address, x._layout, count)))
+        if index in in_place:
+            chunk, address = in_place[index]
+            near.append((len(outs), neighbours(group, chunk, address, x._layout, count)))
         else:
             chunk = allocate(x._layout.nbytes, ctx)
             address = chunk.address
@@ -108,12 +110,12 @@ def _placed(
     if storing is not None:
         dest = storing.dest
         chunk, address, layout = dest._chunk, dest._address, dest._layout
-        target = storing.value._index, layout, neighbours(window, chunk, address, layout, count)
+        target = storing.value._index, layout, neighbours(group, chunk, address, layout, count)
         addresses.append(address)
         written.append(chunk)
     key = tuple(outs), target, tuple(near)
     try:
-        found: Recipe = stage.recipes.get(key) or stage.recipe(*key)
+        found: Recipe = trace.recipes.get(key) or trace.recipe(*key)
     except Exception as error:
         raise NotFused from error
     return found
@@ -124,7 +126,7 @@ def _push(
     addresses: list[int],
     read: list[Chunk],
     written: list[Chunk],
-    window: Any,
+    group: Any,
     alive: list[Any],
     storing: Storing | None,
 ) -> None:
@@ -135,21 +137,21 @@ def _push(
     seen = written[-1].version
     try:
         keep = read, written
-        dispatch(recipe, recipe.given, addresses, read, written, window.ctx, keep, done)
+        dispatch(recipe, recipe.given, addresses, read, written, group.ctx, keep, done)
         pushed = True
     finally:  # an interrupt may come after the work is done
         if pushed or done or written[-1].version != seen:
             if storing is not None and storing.kept is not None:
-                put(storing.value, "_window", storing.kept())
+                put(storing.value, "_pending_in", storing.kept())
             for x, chunk, address in zip(alive, written, places, strict=False):
-                x._settle(chunk, address)
+                x._materialize(chunk, address)
 
 
-def neighbours(window: Any, chunk: Chunk, address: int, layout: Layout, count: int) -> Near:
+def neighbours(group: Any, chunk: Chunk, address: int, layout: Layout, count: int) -> Near:
     """Which of the first `count` leaves overlap what is written, and how far from it they lie."""
     found = []
-    for (place, lies), number in window.places.items():
-        leaf = window.read[~number]
+    for (place, lies), number in group.places.items():
+        leaf = group.read[~number]
         if (leaf is chunk or leaf.shared) and ~number < count:
             if place == address and lies is layout:
                 found.append((~number, 0))
@@ -161,27 +163,27 @@ def neighbours(window: Any, chunk: Chunk, address: int, layout: Layout, count: i
     return tuple(found)
 
 
-def one_by_one(window: Any, alive: Sequence[Any]) -> None:
+def one_by_one(group: Any, alive: Sequence[Any]) -> None:
     """The arrays `alive`, and what they depend on, each by the kernel of its operator.
 
-    They get new memory, those at home too: what is there may have to be read again after an
+    They get new memory, those in place too: what is there may have to be read again after an
     interrupt. An operator that has no kernel fails alone, and what depends on it: as in the engine.
     """
-    stage = window.stage
-    path = stage.path()
+    trace = group.trace
+    path = trace.path()
     mine = {x._index: x for x in alive}
     needed = set(mine)
-    for k in range(stage.count - 1, -1, -1):
+    for k in range(trace.count - 1, -1, -1):
         if k in needed:
             needed.update(j for j in path[k].operands if j >= 0)
-    leaves = zip(window.read, window.addresses, strict=False)
+    leaves = zip(group.read, group.addresses, strict=False)
     memory: dict[int, tuple[Chunk, int]] = {~k: leaf for k, leaf in enumerate(leaves)}
     for k in sorted(needed):
         step = path[k]
         own = tuple(dict.fromkeys(step.operands))
-        layouts = tuple(path[j].layout if j >= 0 else stage.leaves[~j] for j in step.operands)
+        layouts = tuple(path[j].layout if j >= 0 else trace.leaves[~j] for j in step.operands)
         single = EMPTY.next(step.rule, tuple(~own.index(j) for j in step.operands), layouts)
-        chunk = allocate(step.layout.nbytes, window.ctx)
+        chunk = allocate(step.layout.nbytes, group.ctx)
         memory[k] = chunk, chunk.address
         held = [mine[k]] if k in mine else []
         read = [memory[j][0] for j in own]
@@ -190,12 +192,12 @@ def one_by_one(window: Any, alive: Sequence[Any]) -> None:
         except Exception as error:
             _poison(chunk, error, step.rule.op.name)
             for x in held:
-                x._settle(chunk, chunk.address)
+                x._materialize(chunk, chunk.address)
             continue
         addresses = [*(memory[j][1] for j in own), chunk.address]
-        numbers = window.numbers[step.numbers - len(step.rule.fields) : step.numbers]
+        numbers = group.numbers[step.numbers - len(step.rule.fields) : step.numbers]
         addresses += [word(numbers[n.place], n) for n in recipe.numbers]
-        _push(recipe, addresses, read, [chunk], window, held, None)
+        _push(recipe, addresses, read, [chunk], group, held, None)
 
 
 def _poison(chunk: Chunk, error: Exception, name: str) -> None:

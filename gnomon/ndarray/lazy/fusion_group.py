@@ -1,13 +1,13 @@
-"""Windows: what is pending in one thread, and how it is computed; `pending.py` says when and why.
+"""Fusion groups: what is pending in one thread, and how it is computed; `pending.py` says when.
 
-States of a window: *open*: its thread adds operators, without a lock, and publishes each by setting
-`stage`; *busy*: in the midst of adding one (found so by another, it was interrupted there, or a
-finaliser runs: nothing more is added); *working*: somebody computes it, with the lock of its thread
+States of a group: *open*: its thread adds operators, without a lock, and publishes each by setting
+`trace`; *busy*: in the midst of adding one (found so by another, it was interrupted there, or a
+finaliser runs: nothing more is added); *working*: a thread computes it, with the lock of its thread
 held; *closed*: nothing is added any more; *done*: closed and empty, and its thread opens it again.
-Whoever computes closes a window first.
+A thread closes a group before it computes it.
 
-A result is *at home* in memory that its array had before it became pending: there its value goes.
-Nobody else knows that memory meanwhile.
+A result is *in place* in memory that its array had before it became pending: there its value goes.
+No other array knows that memory meanwhile.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from gnomon.ndarray.core.array import Array, pending_in
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.lazy.fused import NotFused, Storing, at_once, lone, one_by_one
-from gnomon.ndarray.lazy.trace import EMPTY, SMALL, Stage
+from gnomon.ndarray.lazy.trace import EMPTY, SMALL, TraceNode
 from gnomon.record import Frozen, put
 
-HELD = 16 << 20  # bytes that a window may keep from being freed, beside one result
-WINDOWS = 8  # open at a time in one thread
+HELD = 16 << 20  # bytes that a group may keep from being freed, beside one result
+GROUPS = 8  # open at a time in one thread
 # A short chain's operators cost 10 us each when they run alone, and 2 to 5 ms each when they are
 # compiled together: that pays after some hundred runs, if these come.
 OFTEN = 64
@@ -50,58 +50,65 @@ def _unheld(results: Sequence[Any]) -> int:
     return count
 
 
-def _at_home(chunk: object) -> int:
+def _in_place(chunk: object) -> int:
     """The count of what a local name and a home alone refer to."""
-    homes = {0: (chunk, 0)}
-    return _getrefcount(chunk) + 0 * len(homes)
+    in_place = {0: (chunk, 0)}
+    return _getrefcount(chunk) + 0 * len(in_place)
 
 
 _UNHELD = _unheld([object()])
-_AT_HOME = _at_home(object())
+_IN_PLACE = _in_place(object())
 
 
 def unsure(array: Any) -> bool:
     """Whether an array in memory waits for others' functions, or could not be computed."""
-    if array._window is not None:
+    if array._pending_in is not None:
         return False
     return not is_certain(array._chunk)
 
 
-def alone(array: Any, window: Window) -> bool:
-    """Whether no other array seems to look at this one's memory; `window` may read it."""
+def alone(array: Any, group: FusionGroup) -> bool:
+    """Whether no other array seems to look at this one's memory; `group` may read it."""
     chunk = array._chunk
-    return not chunk.shared and _getrefcount(chunk) <= _AT_HOME + window.read.count(chunk)
+    return not chunk.shared and _getrefcount(chunk) <= _IN_PLACE + group.read.count(chunk)
 
 
 @whole
 class Own(Frozen):
-    """What is pending in one thread: a window for each shape, and the lock to compute them."""
+    """What is pending in one thread: a group for each shape, and the lock to compute them."""
 
     __slots__ = (
-        "__weakref__", "eager", "ident", "large", "lock", "noted", "settings", "windows",
+        "__weakref__",
+        "eager",
+        "groups",
+        "ident",
+        "large",
+        "lock",
+        "noted",
+        "settings",
     )  # fmt: skip
 
     eager: bool  # nothing is to wait
     ident: int
-    large: Window | None  # the one that may hold many bytes
+    large: FusionGroup | None  # the one that may hold many bytes
     noted: Any  # what the thread records, as far as it is not computed; None at first
     settings: int  # those that `eager` was found with
-    windows: dict[tuple[int, ...], Window]
+    groups: dict[tuple[int, ...], FusionGroup]
 
     def __init__(self) -> None:
         put(self, "ident", threading.get_ident())
         put(self, "lock", reentrant())
         put(self, "large", None)
         put(self, "noted", None)
-        put(self, "windows", {})
+        put(self, "groups", {})
         put(self, "eager", False)
         put(self, "settings", -1)
 
-    def window(self, shape: tuple[int, ...], ctx: Context, arrays: Sequence[Any]) -> Window:
-        """A window that takes an operator of this shape and context on `arrays`."""
+    def group(self, shape: tuple[int, ...], ctx: Context, arrays: Sequence[Any]) -> FusionGroup:
+        """A group that takes an operator of this shape and context on `arrays`."""
         if self.settings != _changes.count:
             self.look()
-        found = self.windows.get(shape)
+        found = self.groups.get(shape)
         if self.large is not None and self.large is not found:
             large = self.large
             put(self, "large", None)
@@ -109,10 +116,10 @@ class Own(Frozen):
         if found is None or found.busy or (found.ctx is not ctx and found.ctx != ctx):
             return self._begin(shape, ctx)
         if found.closed:
-            if not found.done:  # somebody is, or was interrupted, computing it
+            if not found.done:  # a thread is, or was interrupted, computing it
                 return self._begin(shape, ctx)
             found.open()
-        if found.stage is not EMPTY and any(map(unsure, arrays)):
+        if found.trace is not EMPTY and any(map(unsure, arrays)):
             return self._begin(shape, ctx)  # what failed must fail alone
         return found
 
@@ -120,8 +127,8 @@ class Own(Frozen):
         """Compute all that is pending in the thread."""
         if self.noted is not None:
             self.noted()
-        for window in tuple(self.windows.values()):
-            window()
+        for group in tuple(self.groups.values()):
+            group()
 
     def look(self) -> None:
         """Compute what was pending under other settings, or another engine."""
@@ -131,17 +138,17 @@ class Own(Frozen):
         present.on_wait_all(compute_all)
         eager = not config.get("lazy") or isinstance(present, engine.NaiveEngine)
         put(self, "eager", eager)
-        for window in self.windows.values():  # which opened under the settings before
-            put(window, "eager", eager)
+        for group in self.groups.values():  # which opened under the settings before
+            put(group, "eager", eager)
 
-    def _begin(self, shape: tuple[int, ...], ctx: Context) -> Window:
-        """A new window."""
-        windows = self.windows
-        if shape in windows:
-            windows.pop(shape)()
-        while len(windows) >= WINDOWS:
-            windows.pop(next(iter(windows)))()
-        made = windows[shape] = Window(self, ctx)
+    def _begin(self, shape: tuple[int, ...], ctx: Context) -> FusionGroup:
+        """A new group."""
+        groups = self.groups
+        if shape in groups:
+            groups.pop(shape)()
+        while len(groups) >= GROUPS:
+            groups.pop(next(iter(groups)))()
+        made = groups[shape] = FusionGroup(self, ctx)
         return made
 
 
@@ -160,7 +167,7 @@ here = _Thread()
 
 
 @whole
-class Window(Frozen):
+class FusionGroup(Frozen):
     """Operators of one thread, shape and context that are computed together; see above.
 
     Calling it computes it: that is how the promise to read its leaves is kept.
@@ -174,13 +181,13 @@ class Window(Frozen):
         "done",
         "eager",
         "held",
-        "homes",
+        "in_place",
         "numbers",
         "own",
         "places",
         "read",
         "results",
-        "stage",
+        "trace",
         "working",
     )
 
@@ -191,14 +198,14 @@ class Window(Frozen):
     done: bool  # it is closed, and empty
     eager: bool
     held: int
-    homes: dict[int, tuple[Chunk, int]]  # of results: memory and address
+    in_place: dict[int, tuple[Chunk, int]]  # of results: memory and address
     numbers: list[float]
     own: Own
     places: dict[tuple[int, Layout], int]  # numbers of the leaves
     read: list[Chunk]  # the memory of each leaf
     results: list[Any]
-    stage: Stage
-    working: bool  # somebody computes it
+    trace: TraceNode
+    working: bool  # a thread computes it
 
     def __init__(self, own: Own, ctx: Context) -> None:
         put(self, "own", own)
@@ -206,7 +213,7 @@ class Window(Frozen):
         for name in ("read", "addresses", "numbers", "results"):
             put(self, name, [])
         put(self, "places", {})
-        put(self, "homes", {})
+        put(self, "in_place", {})
         put(self, "busy", False)
         put(self, "working", False)
         put(self, "done", False)
@@ -220,13 +227,13 @@ class Window(Frozen):
         serve()
         self.open()
 
-    def enter(self, stage: Stage) -> Array | None:
-        """The result of one more operator; None where the window is closed."""
+    def enter(self, trace: TraceNode) -> Array | None:
+        """The result of one more operator; None where the group is closed."""
         serve()
-        return self.enter(stage)
+        return self.enter(trace)
 
     def empty(self, again: bool) -> None:
-        """Let go of all memory; then the window is done, or begins `again`."""
+        """Let go of all memory; then the group is done, or begins `again`."""
         serve()
         self.empty(again)
 
@@ -243,7 +250,7 @@ class Window(Frozen):
             found = ~len(read)
             read.append(chunk)
             self.addresses.append(address)
-            chunk.promised.append(self)
+            chunk.pending_readers.append(self)
             self.places[place] = found
             put(self, "held", self.held + chunk.nbytes)
             if chunk.shared or unsure(array):
@@ -252,11 +259,11 @@ class Window(Frozen):
                 put(self.own, "large", self)
         return found
 
-    def add(self, stage: Stage, values: Sequence[float]) -> Any:
-        """A pending array of one more operator; None where the window was closed meanwhile."""
+    def add(self, trace: TraceNode, values: Sequence[float]) -> Any:
+        """A pending array of one more operator; None where the group was closed meanwhile."""
         if values:
             self.numbers.extend(values)
-        made = self.enter(stage)
+        made = self.enter(trace)
         if not self.closed:
             return made
         with self.own.lock:
@@ -265,22 +272,22 @@ class Window(Frozen):
 
     def full(self) -> bool:
         """Whether it is to be computed now: it has enough operators, or holds too many bytes."""
-        if self.eager or self.stage.full:
+        if self.eager or self.trace.full:
             return True
-        most = HELD + 2 * self.stage.layout.nbytes
+        most = HELD + 2 * self.trace.layout.nbytes
         if self.held > most:
             put(self, "held", self._held_alone())
         return self.held > most
 
     def _held_alone(self) -> int:
-        """The bytes that nobody else holds, beside those where results are at home.
+        """The bytes that nothing else holds, beside those where results are in place.
 
         What others work with now counts: they let go of it when they are done.
         """
         entries: dict[Chunk, int] = {}
         for chunk in self.read:
             entries[chunk] = entries.get(chunk, 0) + 1
-        for chunk, _ in self.homes.values():
+        for chunk, _ in self.in_place.values():
             entries.pop(chunk, None)
         # beside its entries: that of the dictionary, the loop's variable, the call's argument
         found = (c for c, n in entries.items() if c.writer or c.readers or _getrefcount(c) <= n + 4)
@@ -289,28 +296,32 @@ class Window(Frozen):
     def house(self, made: Any, dest: Any) -> bool:
         """Have the value of `made` computed in the memory of `dest`, which then is pending.
 
-        Where somebody else may look at that memory, nothing changes, and the answer is False.
+        Where another array may look at that memory, nothing changes, and the answer is False.
         """
         chunk = dest._chunk
         near = chunk.ctx is self.ctx or chunk.ctx == self.ctx
         with self.own.lock:
             own, alone = self.read.count(chunk), False
-            # no call from here to that of `unsettle`: no other thread comes between
-            if made._window is not self or dest._window is not None or dest._chunk is not chunk:
+            # no call from here to that of `defer`: no other thread comes between
+            if (
+                made._pending_in is not self
+                or dest._pending_in is not None
+                or dest._chunk is not chunk
+            ):
                 return False
             if self.working or chunk.shared or not near:
                 return False
             index, address = made._index, dest._address
-            self.homes[index] = chunk, address
+            self.in_place[index] = chunk, address
             self.results[index] = dest
             try:
-                dest._unsettle(self, index)  # whoever asks for memory from here on waits
-                alone = _getrefcount(chunk) <= _AT_HOME + own
+                dest._defer(self, index)  # a thread that asks for memory from here on waits
+                alone = _getrefcount(chunk) <= _IN_PLACE + own
             finally:  # an interrupt, too, leaves it in its place
                 if not alone:
-                    dest._settle(chunk, address)
+                    dest._materialize(chunk, address)
                     self.results[index] = made
-                    del self.homes[index]
+                    del self.in_place[index]
             return alone
 
     # --- anybody computes -----------------------------------------------------------------------
@@ -321,26 +332,26 @@ class Window(Frozen):
             if not self.working:
                 self._compute(None, self._is_news())
 
-    def settle(self, array: Any) -> bool:
-        """Give an array of this window its memory; whether its value is known to be there."""
+    def materialize(self, array: Any) -> bool:
+        """Give an array of this group its memory; whether its value is known to be there."""
         with self.own.lock:
             if self.working:
                 raise engine.EngineError("an array was asked for while it was being computed")
             put(self, "closed", True)
-            if self.stage.count == 1 and array._window is self and lone(self, array):
+            if self.trace.count == 1 and array._pending_in is self and lone(self, array):
                 self._forget()
                 return True
             self._compute(None, self._is_news())
         return False
 
     def store(self, storing: Storing) -> bool:
-        """Compute the window, of which a value is, with that in its place; whether it did.
+        """Compute the group, of which a value is, with that in its place; whether it did.
 
         Where it did not, the value has memory.
         """
         with self.own.lock:
             # no call from here to `closed`: no other thread comes between
-            if self.working or storing.value._window is not self:
+            if self.working or storing.value._pending_in is not self:
                 return False
             put(self, "closed", True)
             news = self._is_news()
@@ -353,13 +364,13 @@ class Window(Frozen):
         failure: BaseException | None = None
         try:
             put(self, "working", True)
-            count = self.stage.count
+            count = self.trace.count
             value = None if storing is None else storing.value
             alive = []
             for x in self.results:
                 if _getrefcount(x) <= _UNHELD or x is None or x is value:
                     continue
-                if x._window is self and x._index < count:
+                if x._pending_in is self and x._index < count:
                     alive.append(x)
             if news:
                 one_by_one(self, alive)
@@ -379,77 +390,77 @@ class Window(Frozen):
 
     def _is_news(self) -> bool:
         """Whether this is a short piece of work that was not met often enough to be compiled."""
-        stage = self.stage
-        if stage.count < 2 or stage.layout.nbytes >= SMALL or self.homes:
+        trace = self.trace
+        if trace.count < 2 or trace.layout.nbytes >= SMALL or self.in_place:
             return False
-        put(stage, "met", stage.met + 1)
-        return stage.met <= OFTEN
+        put(trace, "met", trace.met + 1)
+        return trace.met <= OFTEN
 
     def _forget(self) -> None:
-        """Let go of all memory: the window is done, and opened again if this is its thread."""
+        """Let go of all memory: the group is done, and opened again if this is its thread."""
         self.empty(not self.busy and here.own is self.own)
 
 
 @native
-def reopened(window: Window) -> None:
-    """Have a window begin with an empty trace."""
-    put(window, "stage", EMPTY)
-    put(window, "held", 0)
-    put(window, "eager", window.own.eager)
-    if window.done:
-        put(window, "done", False)
-    if window.closed:
-        put(window, "closed", False)
+def reopened(group: FusionGroup) -> None:
+    """Have a group begin with an empty trace."""
+    put(group, "trace", EMPTY)
+    put(group, "held", 0)
+    put(group, "eager", group.own.eager)
+    if group.done:
+        put(group, "done", False)
+    if group.closed:
+        put(group, "closed", False)
 
 
 @native
-def entered(window: Window, stage: Stage) -> Array | None:
-    """The result of one more operator of a window; None where that was closed meanwhile."""
-    made = pending_in(window, stage.index, stage.layout)
-    if window.closed:  # what the stage reads is gone: nobody may compute it
-        put(window, "busy", False)
+def entered(group: FusionGroup, trace: TraceNode) -> Array | None:
+    """The result of one more operator of a group; None where that was closed meanwhile."""
+    made = pending_in(group, trace.index, trace.layout)
+    if group.closed:  # what the trace reads is gone: it must not be computed
+        put(group, "busy", False)
         return None
-    window.results.append(made)
-    put(window, "stage", stage)
-    put(window, "busy", False)
+    group.results.append(made)
+    put(group, "trace", trace)
+    put(group, "busy", False)
     return made
 
 
 @native
-def _unpromise(window: Window, chunk: Chunk) -> None:
-    """Take a window off the promises of what it read."""
-    promised = chunk.promised
-    k = len(promised) - 1
+def _remove_reader(group: FusionGroup, chunk: Chunk) -> None:
+    """Remove a group from the pending readers of what it read."""
+    readers = chunk.pending_readers
+    k = len(readers) - 1
     while k >= 0:
-        if promised[k] is window:
-            del promised[k]
+        if readers[k] is group:
+            del readers[k]
             return
         k -= 1
 
 
 @native
-def emptied(window: Window, again: bool) -> None:
-    """Have a window let go of all memory; then it is done, or begins `again`."""
-    read = window.read
+def emptied(group: FusionGroup, again: bool) -> None:
+    """Have a group let go of all memory; then it is done, or begins `again`."""
+    read = group.read
     for k in range(len(read)):
-        _unpromise(window, read[k])
-    window.results.clear()
-    window.addresses.clear()
-    window.numbers.clear()
-    window.places.clear()
-    if window.homes:
-        window.homes.clear()
+        _remove_reader(group, read[k])
+    group.results.clear()
+    group.addresses.clear()
+    group.numbers.clear()
+    group.places.clear()
+    if group.in_place:
+        group.in_place.clear()
     if again:
-        reopened(window)
+        reopened(group)
     else:
-        put(window, "done", True)
+        put(group, "done", True)
     read.clear()  # memory may go with that, and its owner have a finaliser
 
 
 def serve() -> None:
-    """From now on windows change by native code, where there may be such."""
-    made = methods((Window, reopened), (Window, entered), (Window, emptied))
-    Window.open, Window.enter, Window.empty = made  # type: ignore[method-assign]
+    """From now on groups change by native code, where there may be such."""
+    made = methods((FusionGroup, reopened), (FusionGroup, entered), (FusionGroup, emptied))
+    FusionGroup.open, FusionGroup.enter, FusionGroup.empty = made  # type: ignore[method-assign]
 
 
 def compute_all() -> None:
@@ -466,8 +477,8 @@ def _in_child() -> None:
     _entering[0] = exclusive()
     for own in list(_threads):
         put(own, "lock", reentrant())
-        for window in own.windows.values():
-            put(window, "working", False)
+        for group in own.groups.values():
+            put(group, "working", False)
 
 
 if hasattr(os, "register_at_fork"):

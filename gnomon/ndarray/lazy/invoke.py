@@ -4,7 +4,7 @@
 
 Shapes and dtypes are checked before anything is allocated or written. An element-wise operator's
 result stays pending (`pending.py`). For all others the engine gets one inline function an operator;
-a quick one runs under its lock, where nobody is in the way.
+a quick one runs under its lock, where no job is in the way.
 """
 
 from __future__ import annotations
@@ -258,6 +258,6 @@ def launch(
     read = [x._chunk for x in inputs]
     written = [x._chunk for x in (*outputs, *changed)]
     for chunk in written:
-        if chunk.promised:
+        if chunk.pending_readers:
             chunk.keep_promises()
     dispatch(recipe, name, addresses, read, written, ctx, (read, written, states))

@@ -1,10 +1,10 @@
 """The usual wait by one native call: an array is asked for that is one operator's result, or there.
 
-An array in memory that nobody writes is there. One that waits in its thread's window for a single
-operator, whose kernel was struck before, gets memory, has the kernel run and the window emptied, as
-`fused.lone` and `Window._forget` do by Python's means. Anything else is left to the method in
-Python, with nothing done: a chain, a result at home in memory it had before, a window that somebody
-computes, an operand that is being written, an engine that observes or holds back.
+An array in memory that nothing writes is there. One that waits in its thread's group for a single
+operator, whose kernel has a fast path, gets memory, has the kernel run and the group emptied, as
+`fused.lone` and `FusionGroup._forget` do by Python's means. Anything else is left to the method in
+Python, with nothing done: a chain, a result in place in memory it had before, a group that another
+thread computes, an operand that is being written, an engine that observes or holds back.
 
 Python's own lock is held all the while, so no other thread sees anything of it half done; where
 there is none, Python's method does all. Memory is taken first, since other code may run meanwhile;
@@ -17,15 +17,15 @@ from __future__ import annotations
 from threading import get_ident
 
 from gnomon.engine.current import is_unobserved
-from gnomon.engine.strike import fire
+from gnomon.engine.fast_path import fire
 from gnomon.engine.var import is_free
 from gnomon.native.serve import methods
 from gnomon.native.words import Words, double_bits, native, scratch, single_bits
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.chunk import Chunk, memory
-from gnomon.ndarray.lazy.fusion_group import Window, emptied
+from gnomon.ndarray.lazy.fusion_group import FusionGroup, emptied
 from gnomon.ndarray.lazy.recipe import Recipe
-from gnomon.ndarray.lazy.trace import Stage
+from gnomon.ndarray.lazy.trace import TraceNode
 from gnomon.record import put
 from gnomon.runtime.once import once
 from gnomon.runtime.statements.launch_code import DOUBLE, FLOAT
@@ -35,37 +35,37 @@ _BY_PYTHON = Array.wait_to_read
 
 
 @native
-def _is_ours(window: Window, array: Array) -> bool:
-    """Whether a window is open, holds nothing but `array`, and belongs to this thread.
+def _is_ours(group: FusionGroup, array: Array) -> bool:
+    """Whether a group is open, holds nothing but `array`, and belongs to this thread.
 
-    Then nobody else is about to do anything with it.
+    Then no other thread is about to do anything with it.
     """
-    if array._window is not window or window.closed or window.busy or window.eager:
+    if array._pending_in is not group or group.closed or group.busy or group.eager:
         return False
-    results = window.results
-    if len(results) != 1 or results[0] is not array or window.homes:
+    results = group.results
+    if len(results) != 1 or results[0] is not array or group.in_place:
         return False
-    ident: int = window.own.ident
+    ident: int = group.own.ident
     return ident == get_ident()
 
 
 @native
-def _are_noted(window: Window, address: int, strike: Words, integers: Words) -> bool:
-    """Whether all that is read is free, and the integers of the strike are noted.
+def _are_noted(group: FusionGroup, address: int, fast_path: Words, integers: Words) -> bool:
+    """Whether all that is read is free, and the integers of the fast path are noted.
 
     Those are the addresses of what is read, of the result, then numbers as their dtypes hold them.
     """
-    read = window.read
-    addresses = window.addresses
+    read = group.read
+    addresses = group.addresses
     count = len(read)
     for k in range(count):
         if not is_free(read[k]):
             return False
         integers[k] = addresses[k]
     integers[count] = address
-    given = window.numbers
-    row = Words(strike[7])
-    for k in range(strike[6]):
+    given = group.numbers
+    row = Words(fast_path[7])
+    for k in range(fast_path[6]):
         if row[0] >= len(given):
             return False
         number = float(given[row[0]])
@@ -80,41 +80,43 @@ def _are_noted(window: Window, address: int, strike: Words, integers: Words) -> 
 
 
 @native
-def _is_struck(array: Array, window: Window, stage: Stage, recipe: Recipe, chunk: Chunk) -> bool:
-    """Whether the only operator of a window was computed in new memory, and the window emptied."""
-    if not _is_ours(window, array) or window.stage is not stage or not is_unobserved():
+def _ran_fast_path(
+    array: Array, group: FusionGroup, trace: TraceNode, recipe: Recipe, chunk: Chunk
+) -> bool:
+    """Whether the only operator of a group was computed in new memory, and the group emptied."""
+    if not _is_ours(group, array) or group.trace is not trace or not is_unobserved():
         return False
     if recipe.address is None:
         return False
-    strike = Words(recipe.address)
-    integers = scratch(strike[0])
-    leaves = len(window.read)
-    if leaves + 1 + strike[6] != strike[0] or len(window.addresses) != leaves:
+    fast_path = Words(recipe.address)
+    integers = scratch(fast_path[0])
+    leaves = len(group.read)
+    if leaves + 1 + fast_path[6] != fast_path[0] or len(group.addresses) != leaves:
         return False  # an interrupt may have left more
-    if not _are_noted(window, chunk.address, strike, integers):
+    if not _are_noted(group, chunk.address, fast_path, integers):
         return False
-    fire(strike, integers)
+    fire(fast_path, integers)
     put(chunk, "version", 1)
     put(array, "_address", chunk.address)
     put(array, "_chunk", chunk)
-    put(array, "_window", None)
-    emptied(window, True)
+    put(array, "_pending_in", None)
+    emptied(group, True)
     return True
 
 
 @native
 def _is_there(array: Array) -> bool:
-    """Whether an array lies in memory that nobody writes, by now."""
-    window = array._window
-    if window is None:
+    """Whether an array lies in memory that is not being written any more."""
+    group = array._pending_in
+    if group is None:
         return is_free(array._chunk) and is_unobserved()
-    if type(window) is not Window:
+    if type(group) is not FusionGroup:
         return False
-    stage = window.stage
-    recipe = stage.sole
-    if not stage.single or recipe is None or recipe.address is None:
+    trace = group.trace
+    recipe = trace.sole
+    if not trace.single or recipe is None or recipe.address is None:
         return False
-    return _is_struck(array, window, stage, recipe, memory(window.ctx, stage.layout))
+    return _ran_fast_path(array, group, trace, recipe, memory(group.ctx, trace.layout))
 
 
 @native

@@ -1,12 +1,12 @@
 """The usual statement by one native call: an operator of two arrays, an array and a number, or one.
 
-`join(own, a, b)`, or `join(own, a)`, enters it in the window of the thread whose `Own` comes first,
-as `pending.pair` and `pending.single` do by Python's means, and gives the pending result. It gives
-None, with nothing done, for anything unusual: other operands, a chain that is new, a window that is
-full or not open. It decides everything before it changes anything, and looks again, right before it
-does, that its own allocations (which may run the collector, and so any code) left the window as it
-was. Natively nothing comes between then; Python cannot say so, and goes the usual way where native
-code is not served.
+`native_pend(own, a, b)`, or `native_pend(own, a)`, enters it in the group of the thread whose `Own`
+comes first, as `pending.pair` and `pending.single` do by Python's means, and gives the pending
+result. It gives None, with nothing done, for anything unusual: other operands, a chain that is new,
+a group that is full or not open. It decides everything before it changes anything, and looks again,
+right before it does, that its own allocations (which may run the collector, and so any code) left
+the group as it was. Natively nothing comes between then; Python cannot say so, and goes the usual
+way where native code is not served.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from gnomon.native.serve import binding
 from gnomon.native.words import native, new, whole
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import Layout
-from gnomon.ndarray.lazy.fusion_group import HELD, Own, Window
+from gnomon.ndarray.lazy.fusion_group import HELD, FusionGroup, Own
 from gnomon.ndarray.lazy.materialize import native_wait
 from gnomon.ndarray.lazy.trace import Rule
 from gnomon.record import Frozen, put
 from gnomon.runtime.statements.fields import readable
 
-#: `join(own, array, other)` or `join(own, array)`: the pending result, or None
-Join = Callable[..., Any]
+#: `native_pend(own, array, other)` or `native_pend(own, array)`: the pending result, or None
+NativePend = Callable[..., Any]
 
 _EXACT = 1 << 53  # whole numbers up to here are floats
 
@@ -51,93 +51,93 @@ class Rules(Frozen):
 
 
 @native
-def _is_usual(own: Own, window: Window) -> bool:
-    """Whether a window takes one more operator as it stands."""
-    if own.large is not None or window.closed or window.busy or window.eager:
+def _is_usual(own: Own, group: FusionGroup) -> bool:
+    """Whether a group takes one more operator as it stands."""
+    if own.large is not None or group.closed or group.busy or group.eager:
         return False
     return own.settings == config.changes.count
 
 
 @native
-def _place(window: Window, array: Array) -> tuple[int, Layout] | None:
-    """What a window knows an operand in memory by; None where it may not be one."""
-    if array._window is not None:
+def _place(group: FusionGroup, array: Array) -> tuple[int, Layout] | None:
+    """What a group knows an operand in memory by; None where it may not be one."""
+    if array._pending_in is not None:
         return None
     chunk = array._chunk
-    if chunk.shared or chunk.ctx is not window.ctx or not is_free(chunk):
+    if chunk.shared or chunk.ctx is not group.ctx or not is_free(chunk):
         return None
     return (array._address, array._layout)
 
 
 @native
-def _number(window: Window, array: Array, place: tuple[int, Layout] | None, count: int) -> int:
+def _number(group: FusionGroup, array: Array, place: tuple[int, Layout] | None, count: int) -> int:
     """The number of an operand: of a result, of a leaf, or of a new one, behind `count` leaves."""
     if place is None:
         return array._index
-    known = window.places.get(place)
+    known = group.places.get(place)
     return ~count if known is None else known
 
 
 @native
-def _enter(window: Window, array: Array, place: object, number: int) -> None:
-    """Have an operand among the leaves of a window."""
+def _enter(group: FusionGroup, array: Array, place: object, number: int) -> None:
+    """Have an operand among the leaves of a group."""
     chunk = array._chunk
-    window.read.append(chunk)
-    window.addresses.append(array._address)
-    chunk.promised.append(window)
-    window.places[place] = number
+    group.read.append(chunk)
+    group.addresses.append(array._address)
+    chunk.pending_readers.append(group)
+    group.places[place] = number
 
 
 @native
 def _joined(own: Own, rule: Rule, a: Array, b: Array | None, value: object) -> Array | None:
     """The pending result of an operator; None, with nothing done, if it is not as usual."""
     made = new(Array.main)
-    window = own.windows.get(rule.shape)
-    if window is None or not _is_usual(own, window):
+    group = own.groups.get(rule.shape)
+    if group is None or not _is_usual(own, group):
         return None
-    stage = window.stage
-    count = len(window.read)
-    place = None if a._window is window else _place(window, a)
-    if place is None and a._window is not window:
+    trace = group.trace
+    count = len(group.read)
+    place = None if a._pending_in is group else _place(group, a)
+    if place is None and a._pending_in is not group:
         return None
-    i = _number(window, a, place, count)
+    i = _number(group, a, place, count)
     first = place is not None and i == ~count
     leaves = count + 1 if first else count
-    held: int = window.held
+    held: int = group.held
     if first:
         held += a._chunk.nbytes
     other: tuple[int, Layout] | None = None
     j = i
     second = False
     if b is not None and b is not a:
-        other = None if b._window is window else _place(window, b)
-        if other is None and b._window is not window:
+        other = None if b._pending_in is group else _place(group, b)
+        if other is None and b._pending_in is not group:
             return None
-        j = _number(window, b, other, leaves)
+        j = _number(group, b, other, leaves)
         second = other is not None and j == ~leaves
         if second:
             held += b._chunk.nbytes
             if first and a._address == b._address:
                 return None
-    after = stage.after.get((rule, i) if b is None else (rule, i, j))
+    after = trace.after.get((rule, i) if b is None else (rule, i, j))
     if after is None or after.full or held > HELD:
         return None
-    if window.stage is not stage or len(window.read) != count or not _is_usual(own, window):
+    if group.trace is not trace or len(group.read) != count or not _is_usual(own, group):
         return None
     if first:
-        _enter(window, a, place, i)
+        _enter(group, a, place, i)
     if second and b is not None:
-        _enter(window, b, other, j)
+        _enter(group, b, other, j)
     if leaves > count or second:
-        put(window, "held", held)
+        put(group, "held", held)
     if value is not None:
-        window.numbers.append(value)
+        group.numbers.append(value)
     put(made, "_layout", after.layout)
     put(made, "_tape", None)
-    put(made, "_window", window)
+    put(made, "_pending_in", group)
     put(made, "_index", after.index)
-    window.results.append(made)
-    put(window, "stage", after)
+    group.results.append(made)
+    put(group, "trace", after)
     return made  # type: ignore[no-any-return]
 
 
@@ -156,7 +156,7 @@ def _exactly(x: object) -> object:
 
 
 @native
-def join(rules: Rules, own: Own, a: object, *rest: object) -> Array | None:
+def native_pend(rules: Rules, own: Own, a: object, *rest: object) -> Array | None:
     """The pending result of an operator; None, with nothing done, if it is not as usual."""
     if type(a) is not Array.main or a._tape is not None:
         return None
@@ -173,10 +173,10 @@ def join(rules: Rules, own: Own, a: object, *rest: object) -> Array | None:
     return None if rule is None else _joined(own, rule, a, None, value)
 
 
-def joining(pairs: dict[Any, Any], singles: dict[Any, Any] | None) -> Join:
-    """The native `join` by rules of two arrays, and of one or one and a number if there are any."""
+def native_pend_by(pairs: dict[Any, Any], singles: dict[Any, Any] | None) -> NativePend:
+    """The native form of `native_pend` by rules of pairs, and of one array or one and a number."""
     if not readable():
         return lambda *operands: None
     native_wait()
-    made = binding(join)(Rules(pairs, singles))
+    made = binding(native_pend)(Rules(pairs, singles))
     return (lambda *operands: None) if isinstance(made, partial) else made

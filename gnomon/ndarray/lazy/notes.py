@@ -41,7 +41,7 @@ from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import FOLLOWED, NOTED, Leaf, Place, placed
-from gnomon.ndarray.lazy.fusion_group import Own, Window, here
+from gnomon.ndarray.lazy.fusion_group import FusionGroup, Own, here
 from gnomon.ndarray.lazy.infer import infer
 from gnomon.ops.op import Op
 from gnomon.record import put
@@ -137,9 +137,9 @@ def _may_be_noted(op: Any) -> bool:
 
 
 class Record:
-    """What a thread has noted; it is the window of those arrays, and a promise to read operands.
+    """What a thread has noted; it is the group of those arrays, and a promise to read operands.
 
-    Calling it has it computed. It changes with the lock of its thread's windows held. What is noted
+    Calling it has it computed. It changes with the lock of its thread's groups held. What is noted
     is published by setting `mark`: results and operands beyond are left from an interrupt.
     """
 
@@ -225,7 +225,7 @@ class Record:
         for x in arrays:
             if x.__class__ is not Array.main:
                 return None, fresh
-            if x._window is self:
+            if x._pending_in is self:
                 entry.append(x._index)
                 on_tape = True
                 continue
@@ -270,7 +270,7 @@ class Record:
                 if operands:
                     return False
                 self.ctx = ctx
-            chunk.promised.append(self)
+            chunk.pending_readers.append(self)
             numbers[id(x)] = ~len(operands)
             operands.append(_new(Operand, (x, chunk, x._address, x._layout, place)))
             places.append(place.number if type(place) is Leaf else -1 if place is None else -2)
@@ -282,7 +282,7 @@ class Record:
             self.places.pop()
             operand = self.operands.pop()
             self.numbers.pop(id(operand.array), None)
-            operand.chunk.promised.remove(self)
+            operand.chunk.pending_readers.remove(self)
 
     # --- computing ----------------------------------------------------------------------------
 
@@ -293,10 +293,10 @@ class Record:
                 self._missed()
                 self._compute()
 
-    def settle(self, array: Any) -> bool:
+    def materialize(self, array: Any) -> bool:
         """Have an array of the record computed; whether its value is known to be there."""
         with self.own.lock:
-            if self.working and array._window is self:
+            if self.working and array._pending_in is self:
                 raise EngineError("an array was asked for while it was being computed")
             self()
         return False
@@ -308,7 +308,7 @@ class Record:
             self.rest = min(1 << self.misses - PATIENCE, LONGEST)
 
     def _held(self) -> tuple[int, ...]:
-        """The numbers of the results that somebody else holds."""
+        """The numbers of the results that other code holds."""
         return tuple([x._index for x in self.results if _getrefcount(x) > _UNHELD])
 
     def _compute(self) -> None:
@@ -329,7 +329,7 @@ class Record:
     def _apply(self, mark: Mark) -> None:
         """Apply one operator, if an interrupt did not come after that the last time."""
         mine = self.results[mark.first : mark.results]
-        if all(x._window is not self for x in mine):
+        if all(x._pending_in is not self for x in mine):
             return
         inputs = [self.results[k] if k >= 0 else self.operands[~k].again() for k in mark.operands]
         made = Record.apply(mark.op, inputs)
@@ -344,7 +344,7 @@ class Record:
         self.numbers.clear()
         self.places.clear()
         for operand in dropped[0]:
-            operand.chunk.promised.remove(self)
+            operand.chunk.pending_readers.remove(self)
 
     # --- backward -----------------------------------------------------------------------------
 
@@ -356,7 +356,7 @@ class Record:
         None for ones. None where nothing was done.
         """
         with self.own.lock:
-            if self.working or any(x._window is not self for x in heads):
+            if self.working or any(x._pending_in is not self for x in heads):
                 return None
             held = self._held()
             given = tuple([x is not None for x in grads])
@@ -373,7 +373,7 @@ class Record:
             for k, array in zip(held, made, strict=True):
                 x = self.results[k]
                 put(x, "_tape", FOLLOWED)
-                x._settle(array._chunk, array._address)
+                x._materialize(array._chunk, array._address)
             self._forget()
             self.misses = 0
             return shares
@@ -438,17 +438,17 @@ def needed(path: Sequence[Mark], wanted: Iterable[int]) -> list[int]:
 
 
 def _take_over(noted: Any, made: Any) -> None:
-    """Give a noted array the value, and the place on the tape, of one that nobody else has."""
+    """Give a noted array the value, and the place on the tape, of one that no other code has."""
     put(noted, "_tape", made._tape)
-    window = made._window
-    if type(window) is Window:
-        with window.own.lock:
-            if made._window is window:
-                window.results[made._index] = noted
+    group = made._pending_in
+    if type(group) is FusionGroup:
+        with group.own.lock:
+            if made._pending_in is group:
+                group.results[made._index] = noted
                 put(noted, "_index", made._index)
-                put(noted, "_window", window)
+                put(noted, "_pending_in", group)
                 return
-    noted._settle(made._chunk, made._address)
+    noted._materialize(made._chunk, made._address)
 
 
 def note(op: Any, arrays: Sequence[Any]) -> Any:

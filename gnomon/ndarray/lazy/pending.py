@@ -1,19 +1,19 @@
 """Pending arrays: element-wise operators wait, so that a chain of them becomes one kernel.
 
 What is pending. An operator that only maps elements (and stretches axes of operands that lie in
-memory) gives an array without memory. It stands in a *window* of its thread: a trace of such
+memory) gives an array without memory. It stands in a *fusion group* of its thread: a trace of such
 operators of one shape and context, with the memory that they read. Errors in shapes and dtypes come
 at the call; values are those that computing at once would give, bit for bit.
 
-When it is computed. A window is *open* until something needs it; then all its results that anybody
-can still ask for are computed by one kernel, those that nobody holds any more never are, and the
-window is *done*:
+When it is computed. A group is *open* until something needs it; then all its results that anybody
+can still ask for are computed by one kernel, those that are not held any more never are, and the
+group is *done*:
 - an array of it is needed in memory: a read, a wait, a view, an operator of another kind or shape
-  or thread that takes it, a gradient that will read it, an export (whoever asks an array for
+  or thread that takes it, a gradient that will read it, an export (code that asks an array for
   `_chunk` or `_address` has it computed);
-- a write to memory that it reads is about to be pushed, by whomever: the engine's variable of that
-  memory has the window among its `promised`. A write of a pending value is the last statement of
-  the kernel and goes straight to its destination, without memory of its own;
+- a write to memory that it reads is about to be pushed, by any code: the engine's variable of that
+  memory has the group among its `pending_readers`. A write of a pending value is the last statement
+  of the kernel and goes straight to its destination, without memory of its own;
 - `wait_for_all`; a change of the engine or of settings;
 - it has as many operators as pay (few for small arrays, whose kernels are compiled for the sake of
   a microsecond each), or keeps more bytes from being freed than computing would, or reads many
@@ -21,22 +21,22 @@ window is *done*:
 - it reads memory that others than gnomon may write (shared by DLPack or with NumPy), or that is
   not computed yet, or failed (a failure must not spread to what stands beside it), laziness is off
   (`config lazy`), or the engine is the naive one: then at once, after each operator.
-An operator that writes into a pending array (`y += x`) gives it another place in the window: it has
+An operator that writes into a pending array (`y += x`) gives it another place in the group: it has
 no memory that anybody could look at. So it is with an array in memory at which no other array
-looks: it gives that memory to the window as the *home* of its new value, which is put there when
-the window is computed. Where another array does look (a view, an executor), the write is pushed at
-once. A chain on small arrays is computed by its operators' own kernels until it has been met so
+looks: it gives that memory to the group as the in-place target of its new value, which is put there
+when the group is computed. Where another array does look (a view, an executor), the write is pushed
+at once. A chain on small arrays is computed by its operators' own kernels until it has been met so
 often that one kernel for it pays (see `OFTEN` in `fusion_group.py`).
 
 The usual statement (an operator of Python on two arrays, or an array and a number, met before) is
-entered by native code (`native_pend.py`), a short kernel that nobody is in the way of runs by one
-native call (`engine/strike.py`), and the wait for one such operator is native from begin to end
+entered by native code (`native_pend.py`), a short kernel that no job is in the way of runs by one
+native call (`engine/fast_path.py`), and the wait for one such operator is native from begin to end
 (`materialize.py`); all else goes the way that is written here, to the same end.
 
-Who may do what. Only a window's own thread adds to it, without a lock: it publishes an operator by
-setting `stage`, and begins anew where it then finds the window closed. A window that is found
+Who may do what. Only a group's own thread adds to it, without a lock: it publishes an operator by
+setting `trace`, and begins anew where it then finds the group closed. A group that is found
 *busy* was interrupted, or its thread is in a finaliser in the midst of adding: nothing more is
-added. Whoever computes a window, from any thread, holds the lock of its thread and closes it first;
+added. A thread that computes a group holds the lock of its thread and closes it first;
 when it is done, its thread opens it again for what comes next. An interrupt leaves an array pending
 until its memory is assigned, which comes last.
 """
@@ -56,7 +56,7 @@ from gnomon.engine import EngineError
 from gnomon.lock import reentrant
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.lazy.fused import Storing
-from gnomon.ndarray.lazy.fusion_group import HELD, Window, alone, here
+from gnomon.ndarray.lazy.fusion_group import HELD, FusionGroup, alone, here
 from gnomon.ndarray.lazy.numbers import Home, home_of
 from gnomon.ndarray.lazy.trace import Rule, rule_of
 from gnomon.ops import registry
@@ -73,19 +73,19 @@ class Mirror:
         self.dest = dest
         self.ctx = ctx
         chunk: Chunk = dest._chunk
-        chunk.promised.append(Reminder(self, chunk))
+        chunk.pending_readers.append(Reminder(self, chunk))
 
     def __call__(self) -> None:
         array = self.array()
         if array is not None:
-            self.settle(array)
+            self.materialize(array)
 
-    def settle(self, array: Any) -> bool:
+    def materialize(self, array: Any) -> bool:
         """Give the array memory of its own, with the copy, which may not be there yet."""
         with _mirrors[0]:
-            if array._window is self:
+            if array._pending_in is self:
                 made = pend(*_copy(), (self.dest,), self.ctx)
-                array._settle(made._chunk, made._address)
+                array._materialize(made._chunk, made._address)
         return False
 
 
@@ -101,8 +101,8 @@ class Reminder:
         mirror, chunk = self.mirror(), self.chunk()
         if mirror is not None:
             mirror()
-        if chunk is not None and self in chunk.promised:
-            chunk.promised.remove(self)
+        if chunk is not None and self in chunk.pending_readers:
+            chunk.pending_readers.remove(self)
 
 
 _mirrors = [reentrant()]  # a forked child gets another one
@@ -120,7 +120,7 @@ def _copy() -> tuple[Any, Home]:
 def pend(op: Any, home: Home, arrays: Sequence[Any], ctx: Context, hold: bool = False) -> Any:
     """The pending result of an operator; None where it is none of those that wait.
 
-    It is computed now if the window is full, unless `hold` says that it will be at once.
+    It is computed now if the group is full, unless `hold` says that it will be at once.
 
     Raises:
         ShapeError, DTypeError: the operator does not take such operands.
@@ -134,32 +134,32 @@ def pend(op: Any, home: Home, arrays: Sequence[Any], ctx: Context, hold: bool = 
     own = here.own
     made = None
     while made is None:
-        window = own.window(rule.shape, ctx, arrays)
-        put(window, "busy", True)
-        operands = tuple([x._index if x._window is window else window.leaf(x) for x in arrays])
-        made = window.add(window.stage.next(rule, operands, layouts), home.values)
-    if not hold and window.full():
-        window()
+        group = own.group(rule.shape, ctx, arrays)
+        put(group, "busy", True)
+        operands = tuple([x._index if x._pending_in is group else group.leaf(x) for x in arrays])
+        made = group.add(group.trace.next(rule, operands, layouts), home.values)
+    if not hold and group.full():
+        group()
     return made
 
 
 def pair(rule: Rule, a: Any, b: Any, hold: bool = False) -> Any:
     """`pend` of two arrays by a rule for their layouts; None where that was not in time."""
-    first = a._window
+    first = a._pending_in
     ctx = a._chunk.ctx if first is None else first.ctx
-    window = here.own.window(rule.shape, ctx, (a, b))
-    put(window, "busy", True)
-    # asked again: another thread may have computed them since, and the window have begun anew
-    i = a._index if a._window is window else window.leaf(a)
-    j = b._index if b._window is window else window.leaf(b)
-    stage = window.stage.after.get((rule, i, j))
-    if stage is None:
-        stage = window.stage.next(rule, (i, j), (a._layout, b._layout))
-    made = window.add(stage, ())
+    group = here.own.group(rule.shape, ctx, (a, b))
+    put(group, "busy", True)
+    # asked again: another thread may have computed them since, and the group have begun anew
+    i = a._index if a._pending_in is group else group.leaf(a)
+    j = b._index if b._pending_in is group else group.leaf(b)
+    trace = group.trace.after.get((rule, i, j))
+    if trace is None:
+        trace = group.trace.next(rule, (i, j), (a._layout, b._layout))
+    made = group.add(trace, ())
     if made is None:
         return None
-    if not hold and (window.eager or stage.full or window.held > HELD) and window.full():
-        window()
+    if not hold and (group.eager or trace.full or group.held > HELD) and group.full():
+        group()
     return made
 
 
@@ -168,20 +168,20 @@ def single(home: Home, numbers: Sequence[float], a: Any, hold: bool = False) -> 
     rule = home.kind.rules.get((a._layout,))
     if rule is None:
         return None
-    first = a._window
+    first = a._pending_in
     ctx = a._chunk.ctx if first is None else first.ctx
-    window = here.own.window(rule.shape, ctx, (a,))
-    put(window, "busy", True)
-    # asked again: another thread may have computed it since, and the window have begun anew
-    i = a._index if a._window is window else window.leaf(a)
-    stage = window.stage.after.get((rule, i))
-    if stage is None:
-        stage = window.stage.next(rule, (i,), (a._layout,))
-    made = window.add(stage, numbers)
+    group = here.own.group(rule.shape, ctx, (a,))
+    put(group, "busy", True)
+    # asked again: another thread may have computed it since, and the group have begun anew
+    i = a._index if a._pending_in is group else group.leaf(a)
+    trace = group.trace.after.get((rule, i))
+    if trace is None:
+        trace = group.trace.next(rule, (i,), (a._layout,))
+    made = group.add(trace, numbers)
     if made is None:
         return None
-    if not hold and (window.eager or stage.full or window.held > HELD) and window.full():
-        window()
+    if not hold and (group.eager or trace.full or group.held > HELD) and group.full():
+        group()
     return made
 
 
@@ -190,14 +190,14 @@ def write(made: Any, dest: Any) -> bool:
 
     If not, nothing is done: `made` was computed, since another thread writes what it was made of.
     """
-    put = housed if dest._window is None else replaced
+    put = kept_in_place if dest._pending_in is None else replaced
     return put(dest, made) or store(made, dest)
 
 
 def assign(value: Any, dest: Any) -> None:
-    """Put a pending value, which somebody may hold, into an array that lies in memory."""
-    window = value._window
-    waits = type(window) is Window and alone(dest, window) and not window.full()
+    """Put a pending value, which may be held elsewhere, into an array that lies in memory."""
+    group = value._pending_in
+    waits = type(group) is FusionGroup and alone(dest, group) and not group.full()
     if waits or not store(value, dest, kept=True):
         while not write(pend(*_copy(), (value,), value.context, hold=True), dest):
             pass
@@ -223,53 +223,57 @@ def apply(op: Any, arrays: Sequence[Any], given: Sequence[Any] | None, ctx: Cont
 
 
 def replaced(dest: Any, made: Any) -> bool:
-    """Give a pending array the place of another one, which nobody else holds; whether it did."""
-    before, after = dest._window, made._window
-    if not (type(before) is type(after) is Window) or before.own is not after.own:
+    """Give a pending array the place of another one, which no other code holds; whether it did."""
+    before, after = dest._pending_in, made._pending_in
+    if not (type(before) is type(after) is FusionGroup) or before.own is not after.own:
         return False
     with after.own.lock:
-        if dest._window is not before or made._window is not after or before.ctx != after.ctx:
+        if (
+            dest._pending_in is not before
+            or made._pending_in is not after
+            or before.ctx != after.ctx
+        ):
             return False
         old, new = dest._index, made._index
-        home = before.homes.get(old)
+        home = before.in_place.get(old)
         if home is not None:
             if before is not after:
                 return False
-            after.homes[new] = home
-        put(dest, "_window", after)
+            after.in_place[new] = home
+        put(dest, "_pending_in", after)
         put(dest, "_index", new)
         after.results[new] = dest
         if old < len(before.results) and (before is not after or old != new):
             before.results[old] = None
-        before.homes.pop(old, None)
+        before.in_place.pop(old, None)
     if after.full():
         after()
     return True
 
 
-def housed(dest: Any, made: Any) -> bool:
+def kept_in_place(dest: Any, made: Any) -> bool:
     """Have an array in memory, at which no other looks, wait for its new value; whether it does."""
-    window = made._window
-    fits = type(window) is Window and dest._window is None and dest._layout is made._layout
-    return fits and not window.full() and window.house(made, dest)
+    group = made._pending_in
+    fits = type(group) is FusionGroup and dest._pending_in is None and dest._layout is made._layout
+    return fits and not group.full() and group.house(made, dest)
 
 
 def store(value: Any, dest: Any, kept: bool = False) -> bool:
     """Store a pending array into another one of its shape and dtype; whether it was still pending.
 
-    `kept` says that somebody holds it.
+    `kept` says that it is held elsewhere.
     """
-    window = value._window
-    if type(window) is not Window:
+    group = value._pending_in
+    if type(group) is not FusionGroup:
         return False
     dest = dest._detached()  # another thread may have the array pending meanwhile
-    for promise in tuple(dest._chunk.promised):
-        if promise is not window:
+    for promise in tuple(dest._chunk.pending_readers):
+        if promise is not group:
             promise()
-    mirror = partial(Mirror, value, dest, window.ctx) if kept else None
-    if window.store(Storing(value, dest, mirror)):
+    mirror = partial(Mirror, value, dest, group.ctx) if kept else None
+    if group.store(Storing(value, dest, mirror)):
         return True
-    if value._window is window:
+    if value._pending_in is group:
         raise EngineError("an array was written to while it was being computed")
     engine.get().wait_for_var(value._chunk)  # what failed is raised here, and not tried for ever
     return False

@@ -18,7 +18,7 @@ from gnomon import engine
 from gnomon.context import Context
 from gnomon.dtype import DType, float32, float64, int64
 from gnomon.engine import Var
-from gnomon.engine.strike import Strike, Struck, fits
+from gnomon.engine.fast_path import FastPath, PreparedFastPath, fits
 from gnomon.expr.composite import Call
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
@@ -141,25 +141,35 @@ class Alike(NotShared):
 class Recipe(Frozen):
     """A `Work` ready to be done: `run(addresses)` of operands and draws, then the numbers' words.
 
-    `strike` does the same in one native call, if that is short, by the record at `address`;
-    `brief`, once it is known to be quick, where nobody else does it at that time.
+    `fast_path` does the same in one native call, if that is short, by the record at `address`;
+    `brief`, once it is known to be quick, where no other code does it at that time.
 
     Raises:
         NotShared: the work's numbers do more than to stand in its expressions.
     """
 
-    __slots__ = ("_best", "_struck", "_trials", "address", "brief", "draws", "given", "numbers",
-                 "strike", "template")  # fmt: skip
+    __slots__ = (
+        "_best",
+        "_prepared",
+        "_trials",
+        "address",
+        "brief",
+        "draws",
+        "fast_path",
+        "given",
+        "numbers",
+        "template",
+    )  # fmt: skip
 
     _best: float  # seconds
-    _struck: Struck | None
+    _prepared: PreparedFastPath | None
     _trials: int
     address: int | None
     brief: Callable[[Sequence[int], Done, Any], None] | None
     draws: list[int]
     given: Any  # what the caller wants to know again
     numbers: list[Number]
-    strike: Strike | None
+    fast_path: FastPath | None
     template: Template
 
     def __init__(self, work: Work, given: Any = None) -> None:
@@ -171,7 +181,7 @@ class Recipe(Frozen):
         # kernels take numbers as words of their arguments, but those that simplifying leaves out
         template = Template(work.steps, count, pairs)
         first = work.dests[0].operand if work.dests else 0
-        struck = _struck(template, count, numbers, first)
+        prepared = _prepared(template, count, numbers, first)
         put(self, "draws", draws)
         put(self, "numbers", numbers)
         put(self, "template", template)
@@ -179,9 +189,9 @@ class Recipe(Frozen):
         put(self, "brief", None)
         put(self, "_trials", 0)
         put(self, "_best", 1.0)
-        put(self, "_struck", struck)
-        put(self, "strike", None if struck is None else struck.call)
-        put(self, "address", None if struck is None else struck.address)
+        put(self, "_prepared", prepared)
+        put(self, "fast_path", None if prepared is None else prepared.call)
+        put(self, "address", None if prepared is None else prepared.address)
 
     def run(self, addresses: Sequence[int], done: Done) -> None:
         """Do the work, unless it is done; the first runs are timed, to know whether it is quick."""
@@ -194,12 +204,14 @@ class Recipe(Frozen):
         put(self, "_trials", self._trials + 1)
         if self._trials >= _FEWEST and self._best < _QUICK:
             put(self, "_trials", _TRIALS)
-            if self.strike is None:
+            if self.fast_path is None:
                 put(self, "brief", _briefly(self.template.reserve()))
 
 
-def _struck(template: Template, count: int, numbers: Sequence[Number], first: int) -> Struck | None:
-    """The steps of a template as a strike; None where they are not short."""
+def _prepared(
+    template: Template, count: int, numbers: Sequence[Number], first: int
+) -> PreparedFastPath | None:
+    """The steps of a template as a fast path; None where they are not short."""
     copy = template.reserve()
     if copy.held > KEPT_BYTES or not fits(copy.step):
         template.give_back(copy)
@@ -209,11 +221,11 @@ def _struck(template: Template, count: int, numbers: Sequence[Number], first: in
         for words, word, operand, offset in copy.slots
     ]
     plain = [(n.place, _PLAIN.get(n.dtype, 0)) for n in numbers]
-    return Struck(copy.step, places, count + len(numbers), first, Array, plain)
+    return PreparedFastPath(copy.step, places, count + len(numbers), first, Array, plain)
 
 
 def _briefly(copy: Copy) -> Callable[[Sequence[int], Done, Any], None]:
-    """A function of operands and `Done` that runs a copy which nobody else uses."""
+    """A function of operands and `Done` that runs a copy which no other run uses."""
     slots, call = copy.slots, copy.call
 
     def brief(addresses: Sequence[int], done: Done, run_ctx: Any) -> None:
@@ -236,11 +248,13 @@ def dispatch(
 ) -> None:
     """Have the engine run a recipe; variables may be named twice, and `keep` owns the memory.
 
-    Whoever calls has seen to the reads that were promised of what is written. `done` is empty until
+    The caller has pushed the pending readers of what is written. `done` is empty until
     the work is done.
     """
     pushed = engine.get()
-    if recipe.strike is not None and pushed.struck(recipe.strike, read, written, addresses, []):
+    if recipe.fast_path is not None and pushed.try_fast_path(
+        recipe.fast_path, read, written, addresses, []
+    ):
         return
     done = [] if done is None else done
     if recipe.brief is not None:

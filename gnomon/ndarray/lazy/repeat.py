@@ -7,7 +7,7 @@ Arrays that are pending are computed first where there is no `out`. For anything
 None, with nothing done: an array of another class, on the tape, or in use, layouts that are new, an
 `out` that lies partly where an operand does, an engine that observes or holds back.
 
-Memory is taken first, since other code may run meanwhile; then everything is decided, and nobody
+Memory is taken first, since other code may run meanwhile; then everything is decided, and no code
 else has seen the results. As native code does it, nothing comes between that and the kernel; Python
 cannot say so, and so goes the usual way where native code is not served.
 """
@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from gnomon.context import Context
 from gnomon.engine.current import is_unobserved
-from gnomon.engine.strike import fire
+from gnomon.engine.fast_path import fire
 from gnomon.engine.var import is_free, is_unread
 from gnomon.native.serve import served
 from gnomon.native.words import Parts, Words, native, scratch, wrapped
@@ -30,7 +30,7 @@ from gnomon.ndarray.lazy.recipe import Recipe
 from gnomon.record import put
 from gnomon.runtime.once import once
 
-#: of a kernel: its strike's record, the results' layouts, further integers, and who owns the record
+#: of a kernel: its fast path's record, the results' layouts, further integers, the record's owner
 Entry = tuple[int, tuple[Layout, ...], tuple[int, ...], Recipe]
 Repeat = Callable[[dict[Any, Entry], tuple[Any, ...], Any, Any], Any]
 
@@ -60,14 +60,14 @@ def _key(arrays: tuple[object, ...], out: Array | None) -> tuple[object, ...] | 
     count = len(arrays)
     key = Parts(count + 1)
     if out is not None:
-        if not _is_usual(out) or out._window is not None:
+        if not _is_usual(out) or out._pending_in is not None:
             return None
         key[count] = out._layout
     for k in range(count):
         if not _is_usual(arrays[k]):
             return None
         array = cast(Array, arrays[k])
-        if array._window is not None:
+        if array._pending_in is not None:
             if out is not None:
                 return None
             getattr(array, _MEMORY)  # computes it
@@ -80,8 +80,8 @@ def _key(arrays: tuple[object, ...], out: Array | None) -> tuple[object, ...] | 
 
 @native
 def _is_noted(array: Array, addresses: Words, k: int) -> bool:
-    """Whether the address of an array is noted: one that nobody writes, or is to write."""
-    if array._window is not None or not is_free(array._chunk):
+    """Whether the address of an array is noted: one that is not written, nor about to be."""
+    if array._pending_in is not None or not is_free(array._chunk):
         return False
     addresses[k] = array._address
     return True
@@ -93,7 +93,7 @@ def _is_writable(out: Array, layout: object, addresses: Words, k: int) -> bool:
     if out._layout is not layout or not _is_noted(out, addresses, k):
         return False
     chunk = out._chunk
-    return is_unread(chunk) and not chunk.shared and not chunk.promised
+    return is_unread(chunk) and not chunk.shared and not chunk.pending_readers
 
 
 @native
@@ -120,8 +120,8 @@ def _applied(
     ctx: Context | None,
 ) -> Any:  # fmt: skip
     """An operator's results by what is known; None where that cannot be."""
-    strike = Words(entry[0])
-    integers = scratch(strike[0])
+    fast_path = Words(entry[0])
+    integers = scratch(fast_path[0])
     count = len(arrays)
     own = integers + count
     if out is None:
@@ -138,7 +138,7 @@ def _applied(
     numbers = entry[2]
     for k in range(len(numbers)):
         behind[k] = wrapped(numbers[k])
-    fire(strike, integers)
+    fire(fast_path, integers)
     if out is not None:
         chunk = out._chunk
         put(chunk, "version", chunk.version + 1)

@@ -1,9 +1,10 @@
 """Traces: what a chain of statements says, apart from the memory it is about.
 
-A `Stage` is a trace up to one of its operators, reached from the empty one by saying each operator
-in turn: which function, of which operands, in which layouts. The same statements lead to the same
-stage, which keeps what was compiled for them; so a loop finds its kernel by as many look-ups as it
-has operators. Operands are numbered: leaves -1, -2... as they come in, results of operators 0, 1...
+A `TraceNode` is a trace up to one of its operators, reached from the empty one by saying each
+operator in turn: which function, of which operands, in which layouts. The same statements lead to
+the same trace, which keeps what was compiled for them; so a loop finds its kernel by as many
+look-ups as it has operators. Operands are numbered: leaves -1, -2... as they come in, results of
+operators 0, 1...
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from gnomon.record import Frozen, put
 SMALL = 1 << 16  # bytes of a result: beyond, a chain's memory traffic weighs more than its calls
 MOST = 128  # operators in a trace
 MOST_OF_SMALL = 24
-_KEPT = 8192  # stages and recipes in all; beyond, they are learnt anew
+_KEPT = 8192  # trace nodes and recipes in all; beyond, they are learnt anew
 
 _ASKED = {"train", "random"}  # what the value of a map does not depend on
 
@@ -39,7 +40,7 @@ Near = tuple[tuple[int, int], ...]
 #: where a value goes: its number, the layout there, and what lies near
 Target = tuple[int, Layout, Near]
 #: what lies near a result, by that one's place among the results
-Homes = tuple[tuple[int, Near], ...]
+InPlace = tuple[tuple[int, Near], ...]
 
 
 @whole
@@ -119,7 +120,7 @@ def rounded(value: Expr) -> Expr:
 
 
 @whole
-class Stage(Frozen):
+class TraceNode(Frozen):
     """A trace up to one operator, the last of `count`."""
 
     __slots__ = (
@@ -139,9 +140,9 @@ class Stage(Frozen):
         "sole",
     )
 
-    made = 0  # stages and recipes in all
+    made = 0  # trace nodes and recipes in all
 
-    after: dict[Any, Stage]
+    after: dict[Any, TraceNode]
     count: int
     full: bool
     index: int
@@ -150,14 +151,14 @@ class Stage(Frozen):
     met: int  # how often it was computed operator by operator
     numbers: int
     operands: tuple[int, ...]
-    parent: Stage | None
+    parent: TraceNode | None
     recipes: dict[Any, Recipe]
     rule: Rule
     single: bool
     sole: Recipe | None  # the one that gives this operator's result alone
 
     def __init__(
-        self, parent: Stage | None, rule: Any, operands: tuple[int, ...], leaves: Layouts
+        self, parent: TraceNode | None, rule: Any, operands: tuple[int, ...], leaves: Layouts
     ) -> None:
         count = 0 if parent is None else parent.count + 1
         small = rule is None or rule.layout.nbytes < SMALL
@@ -176,52 +177,54 @@ class Stage(Frozen):
         put(self, "sole", None)
         put(self, "met", 0)
 
-    def next(self, rule: Rule, operands: tuple[int, ...], layouts: Layouts) -> Stage:
-        """The stage after one more operator, on operands of these numbers and layouts."""
+    def next(self, rule: Rule, operands: tuple[int, ...], layouts: Layouts) -> TraceNode:
+        """The trace after one more operator, on operands of these numbers and layouts."""
         entry = (rule, *operands)
         return self.after.get(entry) or self._grown(entry, rule, operands, layouts)
 
-    def _grown(self, entry: Any, rule: Rule, operands: tuple[int, ...], layouts: Layouts) -> Stage:
-        """A stage met for the first time, which is found as `entry` from now on."""
+    def _grown(
+        self, entry: Any, rule: Rule, operands: tuple[int, ...], layouts: Layouts
+    ) -> TraceNode:
+        """A trace met for the first time, which is found as `entry` from now on."""
         _count()
         leaves = self.leaves
         for k, layout in zip(operands, layouts, strict=True):
             if ~k == len(leaves):
                 leaves = (*leaves, layout)
-        return self.after.setdefault(entry, Stage(self, rule, operands, leaves))
+        return self.after.setdefault(entry, TraceNode(self, rule, operands, leaves))
 
-    def path(self) -> list[Stage]:
-        """The stages from the first operator to this one."""
+    def path(self) -> list[TraceNode]:
+        """The trace nodes from the first operator to this one."""
 
-        def back(stage: Stage) -> Iterator[Stage]:
-            while stage.parent is not None:
-                yield stage
-                stage = stage.parent
+        def back(trace: TraceNode) -> Iterator[TraceNode]:
+            while trace.parent is not None:
+                yield trace
+                trace = trace.parent
 
         return list(back(self))[::-1]
 
     def recipe(
-        self, outs: tuple[int, ...], target: Target | None = None, homes: Homes = ()
+        self, outs: tuple[int, ...], target: Target | None = None, in_place: InPlace = ()
     ) -> Recipe:
         """The kernel that gives the results `outs`, and another one to `target`.
 
         Its operands are the leaves, the memory of `outs`, and that of the target.
         """
-        key = outs, target, homes
+        key = outs, target, in_place
         found = self.recipes.get(key)
         if found is None:
             _count()
-            work = self._work(outs, target, homes)
+            work = self._work(outs, target, in_place)
             found = self.recipes[key] = Recipe(work, work.name)
             if key == ((self.count - 1,), None, ()):
                 put(self, "sole", found)
         return found
 
-    def _work(self, outs: tuple[int, ...], target: Target | None, homes: Homes) -> Work:
+    def _work(self, outs: tuple[int, ...], target: Target | None, in_place: InPlace) -> Work:
         path = self.path()
         count = len(self.leaves)
         layouts = [*self.leaves, *(path[k].layout for k in outs)]
-        near = [(count + k, leaves) for k, leaves in homes]
+        near = [(count + k, leaves) for k, leaves in in_place]
         stored = list(outs)
         if target is not None:
             value, layout, leaves = target
@@ -236,23 +239,23 @@ class Stage(Frozen):
 
         def express(side: int, buffers: Sequence[Buffer], draws: Draws) -> list[Expr | None]:
             values: list[Expr] = []
-            for stage in path:
-                args = [values[k] if k >= 0 else buffers[~k] for k in stage.operands]
-                first = stage.numbers - len(stage.rule.fields)
-                values.append(stage.rule.value(args, first, side))
+            for trace in path:
+                args = [values[k] if k >= 0 else buffers[~k] for k in trace.operands]
+                first = trace.numbers - len(trace.rule.fields)
+                values.append(trace.rule.value(args, first, side))
             return [values[k] for k in stored]
 
         probes = [partial(express, side) for side in (0, 1)] if self.numbers else ()
-        name = " ".join(dict.fromkeys(stage.rule.op.name for stage in path))
+        name = " ".join(dict.fromkeys(trace.rule.op.name for trace in path))
         return Work(name, layouts, partial(express, 0), dests, anchors, False, probes, self.numbers)
 
 
-EMPTY = Stage(None, None, (), ())
+EMPTY = TraceNode(None, None, (), ())
 
 
 def _count() -> None:
     """One more of what is kept; all of it is dropped when it is too much."""
-    Stage.made += 1
-    if Stage.made > _KEPT:
-        Stage.made = 0
+    TraceNode.made += 1
+    if TraceNode.made > _KEPT:
+        TraceNode.made = 0
         EMPTY.after.clear()

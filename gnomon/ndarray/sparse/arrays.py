@@ -356,7 +356,7 @@ def around(kind: type[Any], shape: Sequence[int], dtype: DType, parts: Parts) ->
     array = object.__new__(kind)
     put(array, "_layout", dense_layout(tuple(shape), dtype))
     put(array, "_tape", None)
-    put(array, "_window", None)
+    put(array, "_pending_in", None)
     put(array, "_parts", parts)
     return array
 

@@ -170,13 +170,13 @@ class RNN(Op):
         return (y, *states, *map(self._shown, places, kept), *masks)
 
     def _shown(self, place: Place, kept: Expr) -> Expr:
-        """What a layer has kept; zeros in place of what nobody reads."""
+        """What a layer has kept; zeros in place of what is not read."""
         if place.layer.wanted:
             return kept
         return full((replace(place.layer, wanted=True).areas().size,), 0, kept.dtype)
 
     def _wanted(self, places: list[Place], used: Sequence[bool] | None) -> list[Place]:
-        """The layers as they are run: those whose gates nobody reads do not keep them."""
+        """The layers as they are run: those whose gates are not read do not keep them."""
         if used is None:
             return places
         read = dict(zip(self.outputs(), used, strict=True))

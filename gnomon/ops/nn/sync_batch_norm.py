@@ -132,7 +132,7 @@ class Meeting:
     """Where the devices of a layer enter their sums; each round ends when all have come.
 
     States: `_come` are the rows of the round that is open; `_done` is what came out of the last
-    one, and `_round` counts them. Whoever comes last ends the round and wakes the others.
+    one, and `_round` counts them. The last thread ends the round and wakes the others.
     """
 
     def __init__(self) -> None:

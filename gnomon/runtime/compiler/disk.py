@@ -2,7 +2,7 @@
 
 An entry is written aside and renamed into its place, so that a reader sees all of it or nothing. It
 begins with a digest of the rest and holds its own name: what is cut off, damaged or misplaced
-counts as missing and is removed. Machine code is read from files that nobody but this user, or the
+counts as missing and is removed. Machine code is read from files that only this user, or the
 system's, can write; others are left alone.
 
 The folder is bounded by bytes: when a process has written a 16th of the limit since it last looked,

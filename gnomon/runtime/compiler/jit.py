@@ -1,10 +1,10 @@
 """Machine code from LLVM IR text: one process-wide just-in-time linker, safe from any thread.
 
 States of a `Module`: *linked* from the moment `compile_ir` or `load_object` returns it, *closed*
-after `close()` or when it is collected. Its addresses are valid while it is linked, so whoever
-holds an address holds the module. All work with LLVM happens under one lock, which is also taken
-around a fork, so that a child never inherits it in another thread's hands. Nothing is unloaded
-while the interpreter shuts down: threads may still be running the code.
+after `close()` or when it is collected. Its addresses are valid while it is linked, so the code
+that holds an address holds the module. All work with LLVM happens under one lock, which is also
+taken around a fork, so that a child never inherits it in another thread's hands. Nothing is
+unloaded while the interpreter shuts down: threads may still be running the code.
 
 Measured on 2 cores (`python benchmarks/runtime.py jit`): optimising and emitting a small kernel
 takes 5 to 10 ms, linking emitted code 0.15 ms; a linked module holds about 40 KB.
@@ -159,7 +159,7 @@ def compile_ir(
     ('two',)
 
     Raises:
-        GnomonError: the text does not parse or verify, or calls a function that nobody has.
+        GnomonError: the text does not parse or verify, or calls a function that no library has.
     """
 
     def make() -> Module:
@@ -346,7 +346,7 @@ def _check_declared(module: Any, symbols: Mapping[str, int]) -> None:
     for name in declared:
         known = name.startswith("llvm.") or name in symbols
         if not known and not hasattr(_process(), name):
-            raise GnomonError(f"compile_ir: argument 'text': nobody has function {name!r}")
+            raise GnomonError(f"compile_ir: argument 'text': no library has function {name!r}")
 
 
 def _link(

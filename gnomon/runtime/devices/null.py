@@ -8,7 +8,7 @@ _FIRST = 1 << 40  # no address of it may be touched; the alignment is that of re
 
 
 class Null:
-    """Hands out addresses that nobody may read, and notes every call in `calls`."""
+    """Hands out addresses that must not be read, and notes every call in `calls`."""
 
     name = "null"
     target: HostInfo | None = None

@@ -1,4 +1,4 @@
-"""Storage: blocks of a device's memory that return to a pool when nobody holds them.
+"""Storage: blocks of a device's memory that return to a pool when nothing holds them.
 
 States of a block: *in use* while its `Storage` lives; *returned* when that was freed or collected,
 a row in a queue that needs no lock, because the collector may run anywhere, even while this
@@ -71,7 +71,7 @@ class Storage:
         return self._pool.device.name
 
     def free(self) -> None:
-        """Returns the memory now: whoever still has its address must not use it. Twice is fine."""
+        """Returns the memory now: code that still has its address must not use it. Twice is fine."""
         address, self.address = self.address, 0
         if address:
             self._pool.put(address, self.capacity)
@@ -131,7 +131,7 @@ class Shelf(Frozen):
         put(self, "taken", 0)
 
     def take(self) -> int:
-        """A block's address; whoever is done with it appends that to `idle`."""
+        """A block's address; the last holder appends that to `idle`."""
         put(self, "taken", self.taken + 1)
         try:
             return self.idle.pop()
@@ -169,7 +169,7 @@ class Pool:
     def take(self, nbytes: int) -> tuple[int, Callable[[int], None]]:
         """The address of a block, and who takes that back; as `allocate`, for owners of their own.
 
-        `nbytes` is not negative. What takes it back never waits and asks nobody.
+        `nbytes` is not negative. What takes it back never waits and asks nothing.
         """
         if nbytes <= SMALL:
             shelf = self.shelves[nbytes + 63 >> 6]
@@ -223,7 +223,7 @@ class Pool:
         return address
 
     def put(self, address: int, size: int) -> None:
-        """Takes a block back; never waits and asks nobody, since the collector calls it anywhere,
+        """Takes a block back; never waits and asks nothing, since the collector calls it anywhere,
         at the end of the process too."""
         if size <= SMALL:
             self.shelves[size >> 6].idle.append(address)

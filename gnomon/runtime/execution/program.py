@@ -116,7 +116,7 @@ def _timer() -> jit.Module:
     return objects.compiled(_TIMED, symbols={"gnomon_run": run_address()})
 
 
-UNKNOWN = 1 << 40  # work that nobody has estimated
+UNKNOWN = 1 << 40  # work without an estimate
 LONG = 3_000_000  # work (see `kernel.GRAIN`) that is worth to be done behind the program: 100 us
 LONG_SECONDS = 100e-6
 

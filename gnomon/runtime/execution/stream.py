@@ -1,9 +1,10 @@
 """The stream: native work runs behind the program, in the order in which it was entered.
 
 States of a task: *made*; *pending* from `enter` on; *over*, when `done()` has reached its number:
-it ran, or `skip` left it out. One that fails halts the stream until `revive`, so that whoever knows
-what depends on it can have that left out. The stream's own thread starts with the first task, which
-it runs without Python's lock; `wait` helps it. stream_code.py has the native side and its rules.
+it ran, or `skip` left it out. One that fails halts the stream until `revive`, so that code that
+knows what depends on it can have that left out. The stream's own thread starts with the first task,
+which it runs without Python's lock; `wait` helps it. stream_code.py has the native side and its
+rules.
 
 There is none where threads cannot sleep on a word of memory, in a forked child, with libgomp's
 threads, and where the setting `streams` is off: `available()` says so.
@@ -22,7 +23,7 @@ from gnomon.runtime.execution.program import LONG, LONG_SECONDS, Done, Step
 from gnomon.runtime.ffi import Block, ffi, function, pointer
 from gnomon.runtime.once import once
 
-WOKEN = 10 * LONG  # pending work from which on the thread is woken; whoever waits runs less
+WOKEN = 10 * LONG  # pending work from which on the thread is woken; the waiting thread runs less
 HELPED = 500 * LONG  # work that a waiter does not help with: signals' handlers would wait for it
 ROOM = code.RING * 3 // 4  # tasks that may be pending; the rest is for threads that come together
 
@@ -194,7 +195,7 @@ def done() -> int:
 def wait(number: int, helps: bool = True) -> bool:
     """Return when the task of that number is over, or, with False, when the stream halts.
 
-    The caller runs what nobody has begun, unless that would take too long, or it never `helps`.
+    The caller runs what was not begun, unless that would take too long, or it never `helps`.
     Signals' handlers run meanwhile, which may raise.
     """
     native = _state.native
@@ -232,7 +233,7 @@ def refuse() -> None:
 
 
 def close() -> None:
-    """At the end of the process: no task runs any more, and nobody waits for one."""
+    """At the end of the process: no task runs any more, and no thread waits for one."""
     if not _state.over:
         hold()
         _state.over, _state.settings = True, -1

@@ -1,8 +1,8 @@
-"""The native text of the stream: a ring of tasks, run in order by whoever holds the baton.
+"""The native text of the stream: a ring of tasks, run in order by the thread that holds the baton.
 
 `@head` counts the tasks that were entered, `@done` those that are over; the ring has those between.
 One baton: who takes `@baton` runs the task that is next and gives it back, be it the stream's own
-thread or somebody who waits and helps. None of them touches an object of Python's. A task, in
+thread or one that waits and helps. None of them touches an object of Python's. A task, in
 words:
 
     0  function, block, address of its int32 status
@@ -17,8 +17,8 @@ words:
 States of the stream's thread: *running* a task; *spinning*, where there is none, for `@spins`
 looks; *asleep* in `@asleep`, from where `@wake` brings it. A plain wake often puts a thread on the
 waker's own core while another one is halted, and it would begin when the waker sleeps; so where
-both had the same core, it is moved to the others first. It is not woken for little: whoever waits
-runs that. Who waits helps, else looks for a moment, else sleeps on `@signal`, counted in
+both had the same core, it is moved to the others first. It is not woken for little: a waiting
+thread runs that. Who waits helps, else looks for a moment, else sleeps on `@signal`, counted in
 `@waiters`, in slices of 50 ms, so that Python's signal handlers get their turn.
 
 No wake-up is lost: `@asleep` and the baton, `@waiters` and `@done` are written in one order by one
@@ -162,7 +162,7 @@ none:
   ret ptr null
 }
 
-; whether a task may run which nobody runs
+; whether a task may run which is not running
 define internal i1 @waits() {
   %baton = load atomic i32, ptr @baton seq_cst, align 4
   %free = icmp eq i32 %baton, 0
@@ -175,7 +175,7 @@ no:
   ret i1 false
 }
 
-; runs the next task, if nobody runs one and it takes no longer than `most`; whether it did
+; runs the next task, if none is running and it takes no longer than `most`; whether it did
 define internal i1 @run(i64 %most) {
   %baton = load atomic i32, ptr @baton monotonic, align 4
   %free = icmp eq i32 %baton, 0

@@ -1,12 +1,12 @@
 """The native text of the thread pool: one entry, and two ways to share a job behind it.
 
 `gnomon_parallel(fn, block, tasks)` calls `fn(block, task, tasks)` for every task. One job at a time
-has the pool: `@busy` is taken by compare-and-swap, and whoever finds it taken (another thread, or
-a task that calls again) does its tasks in sequence itself, which cannot hang. So does everybody
-when `@gnomon_threads`, the number of threads, is 1.
+has the pool: `@busy` is taken by compare-and-swap, and a thread that finds it taken (another
+thread, or a task that calls again) does its tasks in sequence itself, which cannot hang. So does
+everybody when `@gnomon_threads`, the number of threads, is 1.
 
 OWN shares the job among threads of its own. `@ticket` holds the job's number (high half), the
-first task that nobody has claimed yet and how many there are from it on (16 bits each). The caller
+first task that is not claimed yet and how many there are from it on (16 bits each). The caller
 claims the first, workers claim the last: in a job done again, each meets the memory that its core
 has in its cache. To claim is to compare-and-swap the whole word,
 so a thread that comes late never takes a task of another job; and the job's fields, read after a

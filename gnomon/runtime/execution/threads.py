@@ -63,7 +63,7 @@ def parallel_address() -> int:
     int64 tasks)`.
 
     It calls `fn` for every task, on as many threads as there are, and returns when all tasks are
-    done. Whoever calls it while it works for another, or from a task, has the tasks done in
+    done. A caller that comes while it works for another, or from a task, has the tasks done in
     sequence; the result of a job must not depend on which thread does what.
     """
     return _running().code.address("gnomon_parallel")

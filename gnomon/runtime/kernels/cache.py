@@ -135,7 +135,7 @@ CACHE = Cache(CAPACITY)
 
 
 def _unlock_in_child() -> None:
-    """A child begins with a free lock, whoever held it when the process was forked."""
+    """A child begins with a free lock, whichever thread held it when the process was forked."""
     CACHE.lock = exclusive()
 
 

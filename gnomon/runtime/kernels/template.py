@@ -59,7 +59,7 @@ class Copy:
         self.words: list[tuple[int, int, int]] = []  # as `slots`, by the address of a word
 
     def run(self, addresses: Sequence[int], done: Done) -> None:
-        """Do the work on these operands, once; nobody else may be using this copy."""
+        """Do the work on these operands, once; no other run may be using this copy."""
         self.place(addresses)
         self.call(done)
 

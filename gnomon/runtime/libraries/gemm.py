@@ -1,4 +1,4 @@
-"""Matrix products by whoever does each fastest: oneDNN, OpenBLAS, or code of our own.
+"""Matrix products by the fastest way for each: oneDNN, OpenBLAS, or code of our own.
 
 Measured on one core, float32, in microseconds, oneDNN before OpenBLAS: (32 64 128) 4.3, 6.4;
 (128 128 784) 137, 181; (1024 64 64) 42, 60; (512 512 512) 1,590, 1,640; a matrix times a vector

@@ -4,7 +4,7 @@ State: *idle* until launches have run so often that it pays: every method is Pyt
 code of `call_cache_code.py` (50 ms to compile, 1 ms from disk) takes the places of the operators of
 `Expr`, of the call of a `ScalarFn`, and of the item access and assignments of tensors (`serve`),
 and the table fills. An entry holds for as long as no tensor has taken another shape: the first
-thing entered after one did empties the table, which until then nobody finds anything in. The GIL
+thing entered after one did empties the table, which until then is not read. The GIL
 guards what native code reads, one thread at a time writes, and when the interpreter ends, Python's
 methods take over again. Without a GIL they stay.
 
@@ -74,7 +74,7 @@ _ASSIGNMENTS = {
 _NEVER = -1  # an epoch that never is
 
 _memory = ffi.buffer(ffi.cast("char *", TABLE.address), 8 * (HEAD + (ENTRY << BITS)))
-#: held by who writes the table; nobody waits for it, as finalizers may come back here at any time
+#: held by who writes the table; no thread waits for it, as finalizers may come back here at any time
 _writing = [exclusive()]
 #: what the entries are about, by place: it lives as long as they stand
 _kept: dict[int, tuple[object, ...]] = {}

@@ -50,7 +50,7 @@ WORDS = 15  # of a recipe
 MOST = 512  # instructions
 REFUSED, DONE, FAILED = range(3)
 _UNFIT = object()  # an object that is not as the recipe has it
-_OWNER = "owner"  # what a buffer calls whoever keeps its memory
+_OWNER = "owner"  # what a buffer calls the owner of its memory
 
 
 @native

@@ -312,7 +312,7 @@ def share_workspace(
 ) -> pool.Storage | None:
     """Gives all oneDNN steps among `steps`, which run one by one, one workspace.
 
-    It is `storage` where that is large enough, else a new one; None where nobody needs any.
+    It is `storage` where that is large enough, else a new one; None where none is needed.
     """
     ours = [step for step in steps if isinstance(step, DnnStep)]
     nbytes = max((step.workspace_bytes for step in ours), default=0)

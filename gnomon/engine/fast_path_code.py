@@ -1,15 +1,15 @@
-"""Native code that runs a short kernel when nobody is in its way, and lands its results.
+"""Native code that runs a short kernel when no job is in its way, and lands its results.
 
-`strike(read, written, addresses, holders)` gets lists: variables that are read, variables that are
-written, integers, and the objects that are to hold the first of what is written. It looks whether
-all variables are free; if so it puts the integers into the kernel's argument block, runs it, counts
-a version of each variable that was written, and gives each holder its memory. It answers True, or
-False, with nothing done. Python's own lock is held all the while: no other thread, and no signal's
-handler, sees anything of it half done, and none of the engine's locks is needed.
+`fast_path(read, written, addresses, holders)` gets lists: variables that are read, variables that
+are written, integers, and the objects that are to hold the first of what is written. It looks
+whether all variables are free; if so it puts the integers into the kernel's argument block, runs
+it, counts a version of each variable that was written, and gives each holder its memory. It answers
+True, or False, with nothing done. Python's own lock is held all the while: no other thread, and no
+signal's handler, sees anything of it half done, and none of the engine's locks is needed.
 
-Slots of objects are read and written where they lie, which `strike.py` finds out by looking; what
-holders let go of is dropped last, since that may run other code. Only functions of Python's stable
-interface are called. The record, in words:
+Slots of objects are read and written where they lie, which `fast_path.py` finds out by looking;
+what holders let go of is dropped last, since that may run other code. Only functions of Python's
+stable interface are called. The record, in words:
 
     0  integers that are expected
     1  places, their address             each: address of a word, number of the integer, offset
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 #: of the class of variables, and of that of holders; the names stand for byte offsets in the code
 VARIABLE = ("writer", "queue", "failure", "readers", "version")
-HOLDER = ("_address", "_chunk", "_window")
+HOLDER = ("_address", "_chunk", "_pending_in")
 
 #: reading and writing slots of objects; also for others to build on
 SLOTS = """
@@ -52,7 +52,7 @@ done:
 }
 """
 
-#: what stands in a word of the record, and comparing; for who has a `@record` (see `entry_code`)
+#: what stands in a word of the record, and comparing; for who has a `@record` (see `state_code`)
 KNOWN = """
 @record = external global i64
 
@@ -158,7 +158,7 @@ run:
 }
 """
 
-STRIKE = (
+FAST_PATH = (
     """
 @True = external global i64
 @False = external global i64
@@ -175,7 +175,7 @@ declare void @Py_IncRef(ptr)
     + FREE
     + FIRE
     + """
-define ptr @strike(ptr %self, ptr %args, i64 %count) {
+define ptr @fast_path(ptr %self, ptr %args, i64 %count) {
 entry:
   %r = call ptr @PyLong_AsVoidPtr(ptr %self)
   %read = load ptr, ptr %args
@@ -270,7 +270,7 @@ land:
   %memory = call ptr @PyList_GetItem(ptr %written, i64 %h)
   %memory.slot = getelementptr i8, ptr %holder, i64 <_chunk>
   call void @put(ptr %memory.slot, ptr %memory)
-  %window.slot = getelementptr i8, ptr %holder, i64 <_window>
+  %window.slot = getelementptr i8, ptr %holder, i64 <_pending_in>
   %window = load ptr, ptr %window.slot
   %window.kept = getelementptr ptr, ptr %left, i64 %h
   store ptr %window, ptr %window.kept

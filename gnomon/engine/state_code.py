@@ -1,15 +1,15 @@
-"""Native code that enters functions in the books, and takes them out: what its users build on.
+"""Native code that enters functions in the engine's state and removes them, for other files.
 
 A push in Python takes the engine's lock and some hundred instructions, longer than a short function
 runs. The same in native code needs no lock: Python's own is held all the while, so it is enough
-that nobody else is in the midst of an entry, that is, that the engine's lock is free. Whoever finds
-it taken, or anything but the usual, changes nothing and leaves all to Python. The collector is off
-meanwhile, since it may run any code; for the same reason, what is let go of is dropped when the
-books are right again. No signal's handler runs in between either.
+that no other thread is in the midst of an entry, that is, that the engine's lock is free. A thread
+that finds it taken, or anything but the usual, changes nothing and leaves all to Python. The
+collector is off meanwhile, since it may run any code; for the same reason, what is let go of is
+dropped when the books are right again. No signal's handler runs in between either.
 
-The statements are those of `bookkeeping.py`, `job.py`, `var.py` and `lane.py`, in the same order.
-Slots are read and written where they lie (see `entry.py`); only functions are called that Python
-exports for everybody. The record, in words:
+The statements are those of `bookkeeping.py`, `job.py`, `var.py` and `work_queue.py`, in the same
+order. Slots are read and written where they lie (see `entry.py`); only functions are called that
+Python exports for everybody. The record, in words:
 
     0  the classes of jobs, variables, operators
     3  the class `deque`, the set that stands for no readers, the empty tuple
@@ -25,7 +25,7 @@ exports for everybody. The record, in words:
 
 from __future__ import annotations
 
-from gnomon.engine.strike_code import FREE, KNOWN, SLOTS
+from gnomon.engine.fast_path_code import FREE, KNOWN, SLOTS
 
 JOB, VAR, OPERATOR, DEQUE, NOBODY, NOTHING, ZERO = range(7)
 APPEND, RELEASE, FILENAME, STATE, PACKAGE, TUPLE, LIST = range(10, 17)
@@ -88,7 +88,7 @@ sized:
   ret i1 %none
 }
 
-; whether a slot holds nobody: None, or what has no elements
+; whether a slot is unused: None, or what has no elements
 define internal i1 @nobody(ptr %x, i64 %offset) {
   %value = call ptr @slot(ptr %x, i64 %offset)
   %nobody = call i1 @vacant(ptr %value)
@@ -145,9 +145,9 @@ done:
   ret void
 }
 
-; whether nobody, in whatever thread, is in the midst of an entry
+; whether nothing, in whatever thread, is in the midst of an entry
 define internal i1 @unlocked(ptr %engine) {
-  %lock = call ptr @slot(ptr %engine, i64 <Books._lock>)
+  %lock = call ptr @slot(ptr %engine, i64 <EngineState._lock>)
   %unmade = icmp eq ptr %lock, null
   br i1 %unmade, label %no, label %look
 look:
@@ -228,7 +228,7 @@ define internal i1 @admit(ptr %engine, ptr %job) {
 entry:
   %waiting = call ptr @known(i64 <.WAITING>)
   call void @set(ptr %job, i64 <Job.state>, ptr %waiting)
-  %pending = call i64 @add(ptr %engine, i64 <Books._pending>, i64 1)
+  %pending = call i64 @add(ptr %engine, i64 <EngineState._pending>, i64 1)
   %const = call ptr @slot(ptr %job, i64 <Job.const>)
   %mutate = call ptr @slot(ptr %job, i64 <Job.mutate>)
   %n = call i64 @PyTuple_Size(ptr %const)
@@ -264,16 +264,16 @@ counted:
   ret i1 %all
 }
 
-; `Lane.wake`, where it is known that there is work
-define internal void @wake(ptr %lane) {
-  %nobody = call i1 @empty(ptr %lane, i64 <Lane.idle>)
-  %still = call i1 @is(ptr %lane, i64 <Lane.waking>, ptr @False)
+; `WorkQueue.wake`, where it is known that there is work
+define internal void @wake(ptr %work_queue) {
+  %nobody = call i1 @empty(ptr %work_queue, i64 <WorkQueue.idle>)
+  %still = call i1 @is(ptr %work_queue, i64 <WorkQueue.waking>, ptr @False)
   %asleep = xor i1 %nobody, true
   %wake = and i1 %asleep, %still
   br i1 %wake, label %one, label %done
 one:
-  call void @set(ptr %lane, i64 <Lane.waking>, ptr @True)
-  %idle = call ptr @slot(ptr %lane, i64 <Lane.idle>)
+  call void @set(ptr %work_queue, i64 <WorkQueue.waking>, ptr @True)
+  %idle = call ptr @slot(ptr %work_queue, i64 <WorkQueue.idle>)
   %n = call i64 @PyList_Size(ptr %idle)
   %last = sub i64 %n, 1
   %gate = call ptr @PyList_GetItem(ptr %idle, i64 %last)
@@ -284,18 +284,18 @@ done:
   ret void
 }
 
-; `Lane.put` of an ordinary job
-define internal void @put.by(ptr %lane, ptr %job) {
+; `WorkQueue.put` of an ordinary job
+define internal void @put.by(ptr %work_queue, ptr %job) {
   %ready = call ptr @known(i64 <.READY>)
   call void @set(ptr %job, i64 <Job.state>, ptr %ready)
-  call void @append(ptr %lane, i64 <Lane.normal>, ptr %job)
-  call void @wake(ptr %lane)
+  call void @append(ptr %work_queue, i64 <WorkQueue.normal>, ptr %job)
+  call void @wake(ptr %work_queue)
   ret void
 }
 """
 
 _LEAVE = """
-; sends a job that nothing blocks any more to its lane, or leaves it to Python to be sent
+; sends a job that nothing blocks any more to its work_queue, or leaves it to Python to be sent
 define internal void @freed(ptr %engine, ptr %job) {
   %sync = call ptr @known(i64 <.SYNC>)
   %zero = call ptr @known(i64 <.ZERO>)
@@ -305,21 +305,21 @@ define internal void @freed(ptr %engine, ptr %job) {
   %ctx = call i1 @is(ptr %job, i64 <Job.ctx>, ptr @None)
   %copy = call i1 @is(ptr %job, i64 <Job.copy>, ptr @False)
   %state = call i1 @is(ptr %job, i64 <Job.state>, ptr %waiting)
-  %lane = call ptr @slot(ptr %engine, i64 <Books._lane>)
-  %open = icmp ne ptr %lane, @None
-  %first = call i1 @empty(ptr %engine, i64 <Books._ready>)  ; nobody is overtaken
+  %work_queue = call ptr @slot(ptr %engine, i64 <EngineState._work_queue>)
+  %open = icmp ne ptr %work_queue, @None
+  %first = call i1 @empty(ptr %engine, i64 <EngineState._ready>)  ; no job is overtaken
   %one = and i1 %kind, %priority
   %two = and i1 %ctx, %copy
   %three = and i1 %state, %open
   %four = and i1 %one, %two
   %five = and i1 %three, %first
   %plain = and i1 %four, %five
-  br i1 %plain, label %lane.put, label %python
-lane.put:
-  call void @put.by(ptr %lane, ptr %job)
+  br i1 %plain, label %work_queue.put, label %python
+work_queue.put:
+  call void @put.by(ptr %work_queue, ptr %job)
   ret void
 python:
-  call void @append(ptr %engine, i64 <Books._ready>, ptr %job)
+  call void @append(ptr %engine, i64 <EngineState._ready>, ptr %job)
   ret void
 }
 
@@ -398,7 +398,7 @@ open:
   ret void
 }
 
-; `Bookkeeping._leave`, of a job that is not done, whose operator nobody waits for
+; `Bookkeeping._leave`, of a job that is not done, whose operator is not waited for
 define internal void @leave(ptr %engine, ptr %job) {
 entry:
   %const = call ptr @slot(ptr %job, i64 <Job.const>)
@@ -427,8 +427,8 @@ writer:
 count:
   %state = call ptr @known(i64 <.DONE>)
   call void @set(ptr %job, i64 <Job.state>, ptr %state)
-  %pending = call i64 @add(ptr %engine, i64 <Books._pending>, i64 -1)
-  %settled = call i64 @add(ptr %engine, i64 <Books._settled>, i64 1)
+  %pending = call i64 @add(ptr %engine, i64 <EngineState._pending>, i64 -1)
+  %settled = call i64 @add(ptr %engine, i64 <EngineState._settled>, i64 1)
   %operator = call ptr @slot(ptr %job, i64 <Job.operator>)
   %none = icmp eq ptr %operator, @None
   br i1 %none, label %done, label %push
@@ -439,7 +439,7 @@ done:
   ret void
 }
 
-; whether somebody waits for the end of a job's operator
+; whether a thread waits for the end of a job's operator
 define internal i1 @awaited(ptr %job) {
   %operator = call ptr @slot(ptr %job, i64 <Job.operator>)
   %none = icmp eq ptr %operator, @None

@@ -1,4 +1,4 @@
-"""Operators that join a window natively leave what they leave as Python, and keep nothing."""
+"""Operators that join a fusion group natively leave what they leave as Python, and keep nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gnomon import config, nd
 from gnomon.native.serve import binding
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.lazy.fusion_group import here
-from gnomon.ndarray.lazy.native_pend import Rules, join
+from gnomon.ndarray.lazy.native_pend import Rules, native_pend
 from gnomon.ndarray.lazy.numbers import home_of
 from gnomon.ops import registry
 from gnomon.record import put
@@ -61,10 +61,10 @@ def spoiled(chance, a):
             (chunk, "failure", "failure"),
             (a, "_tape", "place"),
             (own, "settings", -1),
-            *((own.windows[a.shape], name, True) for name in ("busy", "closed", "eager")),
+            *((own.groups[a.shape], name, True) for name in ("busy", "closed", "eager")),
         ]
     ):
-        if k == kind and (k < 4 or a.shape in own.windows):
+        if k == kind and (k < 4 or a.shape in own.groups):
             before = getattr(thing, name)
             put(thing, name, value)
             return lambda: put(thing, name, before)
@@ -72,7 +72,7 @@ def spoiled(chance, a):
 
 
 def outcome(run, seed):
-    """What a call gives on fresh arrays, and how it leaves the window."""
+    """What a call gives on fresh arrays, and how it leaves the group."""
     chance, own = random.Random(seed), here.own
     own.compute()
     shape = chance.choice(SHAPES)
@@ -82,23 +82,23 @@ def outcome(run, seed):
     c = a + b if chance.random() < 0.7 else a
     others = [b, c, a, 2.0, 3, 2**53 + 1, 2**70, -(2**60), None, "x", np.float32(1), True]
     given = [(chance.choice([a, c]), chance.choice(others)), (a, b), (3, a), (c,), (a,)]
-    undo = spoiled(chance, a) if a.shape in own.windows else lambda: None
+    undo = spoiled(chance, a) if a.shape in own.groups else lambda: None
     try:
         operands = chance.choice(given)
         found = run[len(operands) == 1](own, *operands)
     finally:
         undo()
-    window = own.windows.get(shape)
-    left = None if window is None else (
-        len(window.read), len(window.results), list(window.numbers), window.held,
-        sorted(window.places.values()), window.stage, len(a._chunk.promised), window.busy,
+    group = own.groups.get(shape)
+    left = None if group is None else (
+        len(group.read), len(group.results), list(group.numbers), group.held,
+        sorted(group.places.values()), group.trace, len(a._chunk.pending_readers), group.busy,
     )  # fmt: skip
-    kept = None if found is None else (found._index, found._window is window, found._tape)
+    kept = None if found is None else (found._index, found._pending_in is group, found._tape)
     return kept, left, None if found is None else found.asnumpy().tolist()
 
 
 def test_joins_both_ways(rules):
-    fast, slow = [*map(binding(join), rules)], [partial(join, each) for each in rules]
+    fast, slow = [*map(binding(native_pend), rules)], [partial(native_pend, each) for each in rules]
     done = 0
     for seed in range(400):
         python = outcome(slow, seed)
@@ -108,7 +108,7 @@ def test_joins_both_ways(rules):
 
 
 def test_nothing_is_kept(rules):
-    both = [*map(binding(join), rules)]
+    both = [*map(binding(native_pend), rules)]
     fast = both[0]
     a = nd.ones((3,))
     things = (None, True, False, a, a._layout, a._chunk.ctx, Array.main, 2.0)
@@ -137,12 +137,12 @@ def test_nothing_is_kept(rules):
 
 def test_an_engine_that_waits_is_left_alone(rules):
     """What an operand's memory is being written by is seen."""
-    fast = binding(join)(rules[0])
+    fast = binding(native_pend)(rules[0])
     a = nd.ones((3,))
     a.wait_to_read()
     put(a._chunk, "writer", "somebody")
     try:
         assert fast(here.own, a, a) is None
-        assert join(rules[0], here.own, a, a) is None
+        assert native_pend(rules[0], here.own, a, a) is None
     finally:
         put(a._chunk, "writer", None)

@@ -1,4 +1,4 @@
-"""A lane: ready jobs of one device and kind of work, and the threads that take them.
+"""Work queues: ready jobs of one device and kind of work, and the threads that take them.
 
 Policy. Order: urgent jobs (priority above 0, highest first), gnomon's own short kernels, the
 ordinary ones in order of arrival, the rest (below 0). Waking a sleeping thread costs a system
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _order = itertools.count()
 
 
-class Lane:
+class WorkQueue:
     """Ready jobs and their threads; `limit` is how many run at once."""
 
     __slots__ = (
@@ -56,11 +56,11 @@ class Lane:
         self.threads = 0
         self.blocked = 0  # threads asleep in a wait of their own
         self.closed = False
-        self.ended = shut_gate()  # opened by the last thread of a closed lane
+        self.ended = shut_gate()  # opened by the last thread of a closed work_queue
         self.orphaned = False  # it was a parent process's
 
     def put(self, job: Job) -> None:
-        """Take in a ready job and see that somebody comes for it."""
+        """Take in a ready job and see that a thread comes for it."""
         if job.kind == INLINE:
             job.state = READY  # right before the append: an interrupt finds both or neither
             self.short.append(job)

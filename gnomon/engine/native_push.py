@@ -1,4 +1,4 @@
-"""Pushes and workers' turns by native code: where that finds what it reads; see `entry_code`.
+"""Pushes and workers' turns by native code: where that finds what it reads; see `state_code`.
 
 `native(kind)` is called when there is first a worker to be had, or many functions were run without,
 so that a program that pushes but few does without: to load the code takes ten milliseconds.
@@ -13,48 +13,48 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.engine import entry_code
-from gnomon.engine.bookkeeping import Books
+from gnomon.engine import state_code
+from gnomon.engine.bookkeeping import EngineState
 from gnomon.engine.completion import UNBEGUN, refuse
 from gnomon.engine.failure import PACKAGE
+from gnomon.engine.fast_path_code import VARIABLE
 from gnomon.engine.job import Job, Operator
-from gnomon.engine.lane import Lane
 from gnomon.engine.operator_code import ALL_PUSHES
-from gnomon.engine.strike_code import VARIABLE
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import NOBODY, Var
 from gnomon.engine.work_code import WORK
+from gnomon.engine.work_queue import WorkQueue
 from gnomon.lock import reentrant
 from gnomon.native.method import Method, bound, for_good, method_of, native_code
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.once import once
 from gnomon.runtime.statements.fields import WORD, offset, readable, type_offset, words
 
-#: `turns(engine, lane, state)`: see `work_code`
-Turns = Callable[[Any, Lane, ThreadState], Any]
+#: `turns(engine, work_queue, state)`: see `work_code`
+Turns = Callable[[Any, WorkQueue, ThreadState], Any]
 
 _SLOTS: dict[type, tuple[str, ...]] = {
-    Books: (
-        "_behind", "_bulk", "_bulking", "_cpu_context", "_deferred", "_hiring", "_lane", "_late",
-        "_local", "_lock", "_observer", "_pending", "_ready", "_settled", "_sleepers",
+    EngineState: (
+        "_behind", "_bulk", "_bulking", "_cpu_context", "_deferred", "_hiring", "_late", "_local",
+        "_lock", "_observer", "_pending", "_ready", "_settled", "_sleepers", "_work_queue",
     ),
     Job: (
         "blockers", "const", "copy", "ctx", "failure", "fn", "interrupt", "kind", "label",
         "mutate", "operator", "outer", "priority", "site", "state",
     ),
-    Lane: ("closed", "idle", "normal", "orphaned", "short", "urgent", "waking"),
+    WorkQueue: ("closed", "idle", "normal", "orphaned", "short", "urgent", "waking"),
     Operator: (
         "active", "anew", "brief", "const", "copy", "deleted", "fn", "gates", "kind", "mutate",
         "name",
     ),
     ThreadState: ("backlog", "bouncing", "done", "job"),
-    Var: ("deleted", "failure", "promised", "queue", "readers", "version", "writer"),
+    Var: ("deleted", "failure", "pending_readers", "queue", "readers", "version", "writer"),
 }  # fmt: skip
 _NAMES = ("append", "release", "co_filename", "state")
 _PARAMETERS = ("fn", "ctx", "const_vars", "mutate_vars", "priority", "name", "copy")
 
 
-def in_python(engine: Any, lane: Lane, state: ThreadState) -> None:
+def in_python(engine: Any, work_queue: WorkQueue, state: ThreadState) -> None:
     """The turns of a worker where there is no native code: none."""
 
 
@@ -75,7 +75,7 @@ def _numbers(owner: int) -> dict[str, int]:
     found = {name: offset(Var, name) for name in VARIABLE}
     for kind, slots in _SLOTS.items():
         found.update((f"{kind.__name__}.{slot}", offset(kind, slot)) for slot in slots)
-    found.update((f".{k}", v) for k, v in vars(entry_code).items() if isinstance(v, int))
+    found.update((f".{k}", v) for k, v in vars(state_code).items() if isinstance(v, int))
     return found | {"type": type_offset(), "lock.owner": owner}
 
 

@@ -1,15 +1,15 @@
-"""Strikes: a short native step, with its variables' check and its results' landing, in one call.
+"""Fast paths: a short native step, with its variables' check and its results' landing, in one call.
 
-A strike answers False, with nothing done, where somebody uses a variable or an error lies on one:
+A fast path answers False, with nothing done, where a variable is in use or an error lies on one:
 then the step is pushed as any other. It needs Python's own lock to be held by one thread at a time;
-an interpreter without it has no strikes.
+an interpreter without it has no fast paths.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gnomon.engine.strike_code import HOLDER, STRIKE, VARIABLE
+from gnomon.engine.fast_path_code import FAST_PATH, HOLDER, VARIABLE
 from gnomon.engine.var import Var
 from gnomon.native.method import Method, bound, native_code
 from gnomon.native.words import Words, call, native
@@ -20,8 +20,8 @@ from gnomon.runtime.once import once
 from gnomon.runtime.statements.fields import offset, readable
 from gnomon.runtime.statements.launch import HELD
 
-#: `strike(read, written, integers, holders)`: whether it was done; see `strike_code`
-Strike = Callable[[list[Var], list[Var], list[int], list[object]], bool]
+#: `fast_path(read, written, integers, holders)`: whether it was done; see `fast_path_code`
+FastPath = Callable[[list[Var], list[Var], list[int], list[object]], bool]
 
 
 @once
@@ -29,12 +29,12 @@ def _method(holder: type) -> tuple[jit.Module, Method]:
     """The native function for holders of a class."""
     offsets = {name: offset(Var, name) for name in VARIABLE}
     offsets.update((name, offset(holder, name)) for name in HOLDER)
-    code = native_code(STRIKE, offsets, {})
-    return code, Method("strike", code.address("strike"))
+    code = native_code(FAST_PATH, offsets, {})
+    return code, Method("fast_path", code.address("fast_path"))
 
 
-class Struck:
-    """A step as a strike for objects of class `holder`.
+class PreparedFastPath:
+    """A step prepared as a fast path for objects of class `holder`.
 
     `places` say which integer goes where: address of a word, number of the integer, offset. There
     are `integers` of them; from number `first` on they are the addresses of what the holders get.
@@ -58,20 +58,20 @@ class Struck:
                         len(numbers), tables[1].address])  # fmt: skip
         self._keep = step, tables, record
         self.address = record.address
-        self.call: Strike = bound(_method(holder)[1], record.address)
+        self.call: FastPath = bound(_method(holder)[1], record.address)
 
 
 @native
-def fire(strike: Words, integers: Words) -> None:
-    """Put integers where a strike's record says, and run its step."""
-    row = Words(strike[2])
-    for _ in range(strike[1]):
+def fire(fast_path: Words, integers: Words) -> None:
+    """Put integers where a fast path's record says, and run its step."""
+    row = Words(fast_path[2])
+    for _ in range(fast_path[1]):
         word = Words(row[0])
         word[0] = integers[row[1]] + row[2]
         row = row + 3
-    call(strike[3], strike[4])
+    call(fast_path[3], fast_path[4])
 
 
 def fits(step: Step) -> bool:
-    """Whether a step can be struck: it is short, and cannot fail."""
+    """Whether a step can be a fast path: it is short, and cannot fail."""
     return readable() and step.status is None and step.work <= HELD

@@ -2,7 +2,7 @@
 
 A handler may raise an exception between any two instructions of Python on the main thread: in the
 clean-up after the one before, too. No `try` in Python keeps the next one out of its own `except`.
-So the call that puts the books right is repeated by a loop in C, where no handler runs: from
+So the call that repairs the engine's state is repeated by a loop in C, where no handler runs: from
 `except BaseException:` to that call there is no instruction at which one would.
 """
 
@@ -13,8 +13,8 @@ from collections.abc import Callable
 from gnomon.native.method import Method, bound, for_good, native_code
 from gnomon.runtime.once import once
 
-#: `surely(work, *arguments)`: `work` must be such that it can be broken off anywhere and begun anew
-Surely = Callable[..., None]
+#: `retry_until_done(work, *arguments)`: `work` may be interrupted anywhere and begun anew
+RetryUntilDone = Callable[..., None]
 
 _TRIES = 1000  # an error that comes each time is the work's own
 
@@ -53,7 +53,7 @@ fetch:
   ret void
 }
 
-define ptr @surely(ptr %self, ptr %args, i64 %count) {
+define ptr @retry_until_done(ptr %self, ptr %args, i64 %count) {
 entry:
   %error = alloca ptr, i64 3
   %value.at = getelementptr ptr, ptr %error, i64 1
@@ -94,8 +94,10 @@ done:
 
 
 @once
-def surely() -> Surely:
+def retry_until_done() -> RetryUntilDone:
     """The native function; it raises, at the end, what was raised last."""
     code = native_code(_CODE, {".TRIES": _TRIES}, {})
-    made: Surely = bound(for_good((code, Method("surely", code.address("surely"))))[1], None)
+    made: RetryUntilDone = bound(
+        for_good((code, Method("retry_until_done", code.address("retry_until_done"))))[1], None
+    )
     return made
