@@ -21,7 +21,7 @@ from gnomon.engine.fast_path_code import VARIABLE
 from gnomon.engine.job import Job, Operator
 from gnomon.engine.operator_code import ALL_PUSHES
 from gnomon.engine.thread import ThreadState
-from gnomon.engine.var import NOBODY, Var
+from gnomon.engine.var import NO_JOBS, Var
 from gnomon.engine.work_code import WORK
 from gnomon.engine.work_queue import WorkQueue
 from gnomon.lock import reentrant
@@ -86,7 +86,7 @@ def native(kind: Any) -> Turns:
     if owner is None:
         return in_python
     known = [
-        Job, Var, Operator, deque, NOBODY, (), 0, 1, 2, 3, *map(sys.intern, _NAMES), PACKAGE,
+        Job, Var, Operator, deque, NO_JOBS, (), 0, 1, 2, 3, *map(sys.intern, _NAMES), PACKAGE,
         tuple, list, kind.push_sync, kind.push, kind._go_on, kind,
         refuse, *UNBEGUN,
         *map(sys.intern, _PARAMETERS),

@@ -151,11 +151,11 @@ define internal i1 @settled.here(ptr %engine, ptr %state, ptr %job) {
   %unawaited = xor i1 %awaited, true
   %ready = call ptr @known(i64 <.READY>)
   %held = call i1 @is(ptr %job, i64 <Job.state>, ptr %ready)
-  %nobody.sleeps = call i1 @empty(ptr %engine, i64 <EngineState._sleepers>)
+  %none.sleeps = call i1 @empty(ptr %engine, i64 <EngineState._sleepers>)
   %one = and i1 %none.ready, %none.here
   %two = and i1 %unawaited, %held
   %three = and i1 %one, %two
-  %four = and i1 %quiet, %nobody.sleeps
+  %four = and i1 %quiet, %none.sleeps
   %all = and i1 %three, %four
   br i1 %all, label %leave, label %no
 leave:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from gnomon.engine.fast_path_code import FREE, KNOWN, SLOTS
 
-JOB, VAR, OPERATOR, DEQUE, NOBODY, NOTHING, ZERO = range(7)
+JOB, VAR, OPERATOR, DEQUE, NO_JOBS, NOTHING, ZERO = range(7)
 APPEND, RELEASE, FILENAME, STATE, PACKAGE, TUPLE, LIST = range(10, 17)
 PUSH_SYNC, PUSH, GO_ON, KIND, REFUSE = range(17, 22)
 UNBEGUN, PARAMETERS = 22, 25
@@ -91,8 +91,8 @@ sized:
 ; whether a slot is unused: None, or what has no elements
 define internal i1 @nobody(ptr %x, i64 %offset) {
   %value = call ptr @slot(ptr %x, i64 %offset)
-  %nobody = call i1 @vacant(ptr %value)
-  ret i1 %nobody
+  %no.one = call i1 @vacant(ptr %value)
+  ret i1 %no.one
 }
 
 ; adds to the number in a slot; what it is then
@@ -162,9 +162,9 @@ no:
 
 _ADMIT = """
 define internal void @reads(ptr %var, ptr %job) {
-  %nobody = call ptr @known(i64 <.NOBODY>)
+  %no.one = call ptr @known(i64 <.NO_JOBS>)
   %readers = call ptr @slot(ptr %var, i64 <Var.readers>)
-  %first = icmp eq ptr %readers, %nobody
+  %first = icmp eq ptr %readers, %no.one
   br i1 %first, label %new, label %more
 new:
   %made = call ptr @PySet_New(ptr null)
@@ -193,7 +193,7 @@ there:
 
 ; enters a job as a reader; 1 where it has to queue
 define internal i64 @admit.reader(ptr %var, ptr %job) {
-  %alone = call i1 @nobody(ptr %var, i64 <Var.queue>)
+  %alone = call i1 @is_unused(ptr %var, i64 <Var.queue>)
   %unwritten = call i1 @is(ptr %var, i64 <Var.writer>, ptr @None)
   %enters = and i1 %alone, %unwritten
   br i1 %enters, label %enter, label %wait
@@ -209,9 +209,9 @@ wait:
 
 ; enters a job as a writer; 1 where it has to queue
 define internal i64 @admit.writer(ptr %var, ptr %job) {
-  %alone = call i1 @nobody(ptr %var, i64 <Var.queue>)
+  %alone = call i1 @is_unused(ptr %var, i64 <Var.queue>)
   %unwritten = call i1 @is(ptr %var, i64 <Var.writer>, ptr @None)
-  %unread = call i1 @nobody(ptr %var, i64 <Var.readers>)
+  %unread = call i1 @is_unused(ptr %var, i64 <Var.readers>)
   %untouched = and i1 %unwritten, %unread
   %enters = and i1 %alone, %untouched
   br i1 %enters, label %enter, label %wait
@@ -266,9 +266,9 @@ counted:
 
 ; `WorkQueue.wake`, where it is known that there is work
 define internal void @wake(ptr %work_queue) {
-  %nobody = call i1 @empty(ptr %work_queue, i64 <WorkQueue.idle>)
+  %no.one = call i1 @empty(ptr %work_queue, i64 <WorkQueue.idle>)
   %still = call i1 @is(ptr %work_queue, i64 <WorkQueue.waking>, ptr @False)
-  %asleep = xor i1 %nobody, true
+  %asleep = xor i1 %no.one, true
   %wake = and i1 %asleep, %still
   br i1 %wake, label %one, label %done
 one:
@@ -329,10 +329,10 @@ entry:
   %tuple = call ptr @known(i64 <.TUPLE>)
   br label %head
 head:
-  %nobody = call i1 @nobody(ptr %var, i64 <Var.queue>)
+  %no.one = call i1 @is_unused(ptr %var, i64 <Var.queue>)
   %unwritten = call i1 @is(ptr %var, i64 <Var.writer>, ptr @None)
-  %somebody = xor i1 %nobody, true
-  %more = and i1 %somebody, %unwritten
+  %some.one = xor i1 %no.one, true
+  %more = and i1 %some.one, %unwritten
   br i1 %more, label %next, label %done
 next:
   %queue = call ptr @slot(ptr %var, i64 <Var.queue>)
@@ -344,7 +344,7 @@ read:
   call void @reads(ptr %var, ptr %reads)
   br label %entered
 write:
-  %unread = call i1 @nobody(ptr %var, i64 <Var.readers>)
+  %unread = call i1 @is_unused(ptr %var, i64 <Var.readers>)
   br i1 %unread, label %writes, label %not.yet
 not.yet:
   call void @Py_DecRef(ptr %waits)
@@ -369,7 +369,7 @@ done:
 }
 
 define internal void @leave.reader(ptr %engine, ptr %var, ptr %job) {
-  %none = call ptr @known(i64 <.NOBODY>)
+  %none = call ptr @known(i64 <.NO_JOBS>)
   %readers = call ptr @slot(ptr %var, i64 <Var.readers>)
   %never = icmp eq ptr %readers, %none
   br i1 %never, label %queue, label %discard
@@ -377,7 +377,7 @@ discard:
   %r = call i32 @PySet_Discard(ptr %readers, ptr %job)
   br label %queue
 queue:
-  %unread = call i1 @nobody(ptr %var, i64 <Var.readers>)
+  %unread = call i1 @is_unused(ptr %var, i64 <Var.readers>)
   br i1 %unread, label %open, label %done
 open:
   call void @promote(ptr %engine, ptr %var)
@@ -445,9 +445,9 @@ define internal i1 @awaited(ptr %job) {
   %none = icmp eq ptr %operator, @None
   br i1 %none, label %no, label %look
 look:
-  %nobody = call i1 @empty(ptr %operator, i64 <Operator.gates>)
-  %somebody = xor i1 %nobody, true
-  ret i1 %somebody
+  %no.one = call i1 @empty(ptr %operator, i64 <Operator.gates>)
+  %some.one = xor i1 %no.one, true
+  ret i1 %some.one
 no:
   ret i1 false
 }

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 #: most variables are made, written once and forgotten: a set of its own comes with a reader
-NOBODY = cast("set[Job]", frozenset())
+NO_JOBS = cast("set[Job]", frozenset())
 
 
 @whole
@@ -108,7 +108,7 @@ class Var(Frozen):
 
     def add_reader(self, job: Job) -> None:
         """Have a job among the readers."""
-        if self.readers is NOBODY:
+        if self.readers is NO_JOBS:
             put(self, "readers", {job})
         else:
             self.readers.add(job)
@@ -148,7 +148,7 @@ class Var(Frozen):
 @native
 def begun(var: Var, name: str | None) -> None:
     """Set all slots of a variable."""
-    put(var, "readers", NOBODY)
+    put(var, "readers", NO_JOBS)
     put(var, "writer", None)
     put(var, "queue", None)
     put(var, "failure", None)

@@ -83,8 +83,8 @@ count:
   %ready = call ptr @known(i64 <.READY>)
   %held = call i1 @is(ptr %done, i64 <Job.state>, ptr %ready)
   %still = and i1 %unawaited, %held
-  %nobody.waits = and i1 %others, %still
-  br i1 %nobody.waits, label %leave, label %no
+  %none.waits = and i1 %others, %still
+  br i1 %none.waits, label %leave, label %no
 leave:
   call void @Py_IncRef(ptr %done)
   store ptr %done, ptr %left

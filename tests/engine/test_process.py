@@ -271,7 +271,7 @@ def test_a_callback_that_never_comes_does_not_keep_the_interpreter():
 def test_a_failure_nobody_waited_for_is_told_at_exit():
     code, out = run(HEAD + "    e.push_sync(lambda ctx: 1 // 0, None, (), [v], name='divide')")
     assert code == 0
-    assert "nobody waited for this: function 'divide' failed: ZeroDivisionError" in out
+    assert "not waited for: function 'divide' failed: ZeroDivisionError" in out
 
 
 def test_an_engine_used_by_exit_handlers():

@@ -85,7 +85,7 @@ def spoiled(chance, operands, out):
     if kind == 4 and arrays:
         x = chance.choice(arrays)
         put(x._chunk, "readers", {1})
-        return lambda: put(x._chunk, "readers", chunk.NOBODY)
+        return lambda: put(x._chunk, "readers", chunk.NO_JOBS)
     return lambda: None
 
 
@@ -148,7 +148,7 @@ def test_pending_operands_both_ways():
 def test_nothing_is_kept_and_nothing_is_lost():
     (fast,) = served(repeat.repeat)
     cases = known()
-    things = [None, False, True, Array.main, 0, 1, chunk.NOBODY]
+    things = [None, False, True, Array.main, 0, 1, chunk.NO_JOBS]
 
     def grown(case):
         known, operands, out, ctx = case
@@ -263,7 +263,7 @@ def test_chunks_both_ways():
         made = run(shelf, 60, ctx)
         assert [getattr(made, n) for n in slots[1:]] == [ctx, 60, None, False, 0, False, None, None]
         assert (
-            made.pending_readers == [] and made.readers is chunk.NOBODY and made.address % 64 == 0
+            made.pending_readers == [] and made.readers is chunk.NO_JOBS and made.address % 64 == 0
         )
         assert (shelf.taken, len(shelf.idle)) == (before + 1, count - 1)
         address = made.address

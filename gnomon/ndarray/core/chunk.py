@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from gnomon.context import Context
 from gnomon.engine import Var
-from gnomon.engine.var import NOBODY, begun
+from gnomon.engine.var import NO_JOBS, begun
 from gnomon.native.serve import methods, served
 from gnomon.native.words import Boxed, native, new, popped, whole
 from gnomon.ndarray.core.layout import Layout
@@ -98,7 +98,7 @@ def pooled(address: Boxed, give: Callable[[int], None], nbytes: Boxed, ctx: Cont
     put(made, "ctx", ctx)
     put(made, "owner", None)
     put(made, "shared", False)
-    put(made, "readers", NOBODY)
+    put(made, "readers", NO_JOBS)
     put(made, "writer", None)
     put(made, "queue", None)
     put(made, "failure", None)
