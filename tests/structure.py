@@ -17,6 +17,7 @@ BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 LLVM = re.compile(r"^\s*define |\bgetelementptr\b|\binttoptr\b", re.MULTILINE)
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
+VAGUE = re.compile(r"\b(nobody|somebody|whoever|whomever)\b", re.IGNORECASE)
 SKIPPED = re.compile(r"\bpytest\.(mark\.)?(skip|skipif|xfail)\b")
 
 
@@ -332,6 +333,14 @@ def unfinished_breaches(source: Source) -> Iterator[Breach]:
             if found := pattern.search(line):
                 message = f"{found[0]!r}: finish it, or open an issue"
                 yield source.breach(number, found[0], message)
+
+
+def vague_breaches(source: Source) -> Iterator[Breach]:
+    """Persons in place of the thread, the job, the caller or the array that is meant."""
+    for number, line in enumerate(source.lines, 1):
+        if found := VAGUE.search(line):
+            message = f"{found[0]!r}: name the thread, the job, the caller or the array"
+            yield source.breach(number, found[0].lower(), message)
 
 
 def unexcused(

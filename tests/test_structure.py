@@ -6,6 +6,7 @@ fails as well.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -117,6 +118,30 @@ def test_nothing_is_left_undone():
     )
 
 
+def test_prose_names_what_is_meant():
+    pages = [Source(f"docs/{p.name}", p.read_text("utf-8")) for p in (ROOT / "docs").glob("*.md")]
+    found = (b for text in PACKAGE + pages for b in structure.vague_breaches(text))
+    report("vague", found)
+
+
+def test_vague_words_are_found():
+    (found,) = lines(structure.vague_breaches(Source("gnomon/a.py", "x = 1\n# Nobody waits\n")))
+    assert found.startswith("gnomon/a.py:2: 'Nobody': name the thread")
+    assert not lines(structure.vague_breaches(Source("gnomon/a.py", "body = some")))
+
+
+def test_the_files_of_the_glossary_exist():
+    page = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+    rows = [line.split("|")[1:4] for line in page.splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if row[0].strip() != "word"]
+    assert len(rows) > 40
+    for word, meaning, files in rows:
+        named = re.findall(r"`([\w/]+\.py)`", files)
+        assert word.strip() and meaning.strip() and named, word
+        assert not [name for name in named if not (ROOT / "gnomon" / name).is_file()], word
+    assert len({row[0] for row in rows}) == len(rows)
+
+
 def test_text_of_llvm_stands_where_it_is_written_by_compilers():
     """What is native beside kernels is a native function; the files that are not yet grow fewer."""
     sources = [s for s in PACKAGE if not s.path.startswith(COMPILERS)]
@@ -135,7 +160,7 @@ def test_text_of_llvm_is_found():
 
 
 def test_exceptions_name_a_rule_and_give_a_reason():
-    rules = {*PACKAGE_RULES, *FILE_RULES, "unfinished", "llvm"}
+    rules = {*PACKAGE_RULES, *FILE_RULES, "unfinished", "llvm", "vague"}
     assert not [line for line, why in EXCEPTIONS.items() if line[0] not in rules or len(why) < 10]
 
 
