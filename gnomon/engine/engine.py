@@ -330,7 +330,7 @@ class Engine(Lifecycle):
 
 
 def _check_place(where: str, ctx: object, priority: object) -> None:
-    """Raise unless there can be a worker and a place in its queue: later the error could not be reported."""
+    """Raise unless there can be a worker and a place in its queue: a later error would be lost."""
     if ctx is not None and not isinstance(ctx, Context):
         raise EngineError(complaint(where, "ctx", "a Context or None", repr(ctx)))
     if not isinstance(priority, (int, Real)):

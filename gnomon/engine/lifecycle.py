@@ -46,7 +46,7 @@ class Lifecycle(Waiting):
         engines.add(self)
 
     def hold(self) -> None:
-        """Before a fork: no other thread may be in the middle of an entry, and nothing is held back.
+        """Before a fork: no other thread may be amidst an entry, and nothing is held back.
 
         What runs behind the program is finished first, so that the child has it.
         """

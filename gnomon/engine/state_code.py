@@ -89,7 +89,7 @@ sized:
 }
 
 ; whether a slot is unused: None, or what has no elements
-define internal i1 @nobody(ptr %x, i64 %offset) {
+define internal i1 @is_unused(ptr %x, i64 %offset) {
   %value = call ptr @slot(ptr %x, i64 %offset)
   %no.one = call i1 @vacant(ptr %value)
   ret i1 %no.one
@@ -145,7 +145,7 @@ done:
   ret void
 }
 
-; whether nothing, in whatever thread, is in the midst of an entry
+; whether no thread is in the midst of an entry
 define internal i1 @unlocked(ptr %engine) {
   %lock = call ptr @slot(ptr %engine, i64 <EngineState._lock>)
   %unmade = icmp eq ptr %lock, null

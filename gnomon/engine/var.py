@@ -124,7 +124,7 @@ class Var(Frozen):
 
     def release(self) -> None:
         """No job holds the variable any more, and none queues for it."""
-        put(self, "readers", NOBODY)
+        put(self, "readers", NO_JOBS)
         put(self, "writer", None)
         put(self, "queue", None)
 
@@ -169,7 +169,7 @@ def is_free(var: Var) -> bool:
 @native
 def is_unread(var: Var) -> bool:
     """Whether no job reads a variable now."""
-    return var.readers is NOBODY or not var.readers
+    return var.readers is NO_JOBS or not var.readers
 
 
 def job_of(entry: Job | tuple[Job]) -> Job:

@@ -55,7 +55,7 @@ def wrapped(number: int) -> int:
 
 
 class Words:
-    """Words of 64 bits in native memory, from an address on; the code that uses them owns the memory.
+    """Words of 64 bits in native memory, from an address on; their user owns the memory.
 
     >>> w = scratch(3)
     >>> w[1] = 2**64 - 5
@@ -105,7 +105,7 @@ class Ints(Words):
 
 
 class Reals:
-    """Floats of 64 bits in native memory, from an address on; the code that uses them owns the memory.
+    """Floats of 64 bits in native memory, from an address on; their user owns the memory.
 
     >>> w = scratch(2)
     >>> x = Reals(w.address)

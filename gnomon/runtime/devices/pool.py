@@ -71,7 +71,7 @@ class Storage:
         return self._pool.device.name
 
     def free(self) -> None:
-        """Returns the memory now: code that still has its address must not use it. Twice is fine."""
+        """Returns the memory now: its address must not be used any more. Twice is fine."""
         address, self.address = self.address, 0
         if address:
             self._pool.put(address, self.capacity)

@@ -74,7 +74,7 @@ _ASSIGNMENTS = {
 _NEVER = -1  # an epoch that never is
 
 _memory = ffi.buffer(ffi.cast("char *", TABLE.address), 8 * (HEAD + (ENTRY << BITS)))
-#: held by who writes the table; no thread waits for it, as finalizers may come back here at any time
+#: held while the table is written; never waited for, as finalizers may come back here any time
 _writing = [exclusive()]
 #: what the entries are about, by place: it lives as long as they stand
 _kept: dict[int, tuple[object, ...]] = {}
