@@ -84,14 +84,19 @@ class SgdMomUpdate(Update):
 
 @op("nag_mom_update", inputs=MOMENTUM, aux=("mom",))
 class NagMomUpdate(Update):
-    """Nesterov's momentum: the gradient is taken where the momentum leads."""
+    """Nesterov's momentum: the gradient is taken where the momentum leads.
+
+    As in MXNet, whose update works in place, the decay within the momentum is that of the new
+    weight.
+    """
 
     momentum: float = param(0.0, doc="How much of the momentum stays.")
 
     def new(self, weight: Expr, grad: Expr, *states: Expr) -> tuple[Expr, ...]:
+        kept = states[0] * self.momentum
         step = self.decayed(weight, grad) * self.lr
-        mom = states[0] * self.momentum - step
-        return weight + mom * self.momentum - step, mom
+        moved = weight + (kept - step) * self.momentum - step
+        return moved, kept - self.decayed(moved, grad) * self.lr
 
 
 class MultiPrecision(Update):

@@ -14,6 +14,11 @@ def make(folder) -> None:
     """Write them."""
     found = {
         "optimizers": {name: training.optimize(mx, name) for name in training.OPTIMIZERS},
+        "halves": {name: training.optimize_half(mx, name) for name in training.OPTIMIZERS},
+        "metrics": {name: training.measure(mx, name) for name in training.METRICS},
+        "initial": {
+            name: training.initial(mx, name) for name in (*training.INITIALIZERS, *training.DRAWN)
+        },
         "schedules": {name: training.schedule(mx, name) for name in training.SCHEDULES},
         "iterators": {name: training.iterate(mx, name) for name in training.ITERATORS},
         "fits": {name: training.fit(mx, name) for name in training.FITS},

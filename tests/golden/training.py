@@ -22,6 +22,7 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "sgd clipped": ("sgd", {"momentum": 0.9, "clip_gradient": 0.3, "rescale_grad": 0.5}),
     "sgd clipped decay": ("sgd", {"wd": 0.1, "clip_gradient": 0.3, "rescale_grad": 2.0}),
     "nag": ("nag", {"learning_rate": 0.1, "momentum": 0.9, "clip_gradient": 0.3}),
+    "nag decay": ("nag", {"learning_rate": 0.1, "momentum": 0.9, "wd": 0.1}),
     "nag plain": ("nag", {"learning_rate": 0.1, "wd": 0.1}),
     "signum": ("signum", {"momentum": 0.9, "wd": 0.1, "wd_lh": 0.01, "clip_gradient": 0.3}),
     "signum plain": ("signum", {"momentum": 0.0, "wd": 0.1}),
@@ -74,6 +75,113 @@ def optimize(mx: Any, name: str) -> list[Any]:
         for i, shape in SHAPES.items():
             updater(i, mx.nd.array(draw(f"g{i}{step}", ["n", shape])), weights[i])
     return [weight.asnumpy().tolist() for weight in weights.values()]
+
+
+def optimize_half(mx: Any, name: str) -> list[Any]:
+    """A float16 weight with its float32 copy after some updates: both of them."""
+    kind, settings = OPTIMIZERS[name]
+    optimizer = mx.optimizer.create(kind, param_idx2name=NAMES, multi_precision=True, **settings)
+    weight = mx.nd.array(draw("w0", ["n", SHAPES[0]]), dtype="float16")
+    state = optimizer.create_state_multi_precision(0, weight)
+    for step in range(STEPS):
+        grad = mx.nd.array(draw(f"g0{step}", ["n", SHAPES[0]]), dtype="float16")
+        optimizer.update_multi_precision(0, weight, grad, state)
+    wide = [x for x in _flat(state) if getattr(x, "shape", None) == SHAPES[0]]
+    return [x.asnumpy().astype("f").tolist() for x in (weight, *wide)]
+
+
+def _flat(state: Any) -> list[Any]:
+    """The arrays of a state; the float32 copy may stand first or last."""
+    if not isinstance(state, (list, tuple)):
+        return [] if state is None else [state]
+    return [x for part in state for x in _flat(part)]
+
+
+# --- metrics --------------------------------------------------------------------------------
+
+CLASSES, NUMBERS, BINARY = "classes", "numbers", "binary"
+METRICS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "accuracy": ("acc", {}, CLASSES),
+    "top k": ("top_k_accuracy", {"top_k": 2}, CLASSES),
+    "f1": ("f1", {}, BINARY),
+    "f1 micro": ("f1", {"average": "micro"}, BINARY),
+    "mcc": ("mcc", {}, BINARY),
+    "mcc micro": ("mcc", {"average": "micro"}, BINARY),
+    "perplexity": ("Perplexity", {"ignore_label": 1}, CLASSES),
+    "perplexity of all": ("Perplexity", {"ignore_label": None}, CLASSES),
+    "mae": ("mae", {}, NUMBERS),
+    "mse": ("mse", {}, NUMBERS),
+    "rmse": ("rmse", {}, NUMBERS),
+    "cross entropy": ("ce", {}, CLASSES),
+    "likelihood": ("nll_loss", {}, CLASSES),
+    "correlation": ("pearsonr", {}, NUMBERS),
+    "pcc": ("pcc", {}, CLASSES),
+    "loss": ("loss", {}, NUMBERS),
+    "torch": ("torch", {}, NUMBERS),
+    "caffe": ("caffe", {}, NUMBERS),
+    "several": ("several", {}, CLASSES),
+}
+
+
+def measure(mx: Any, name: str) -> list[Any]:
+    """Names and values after each of three batches, of all and since the last local reset."""
+    kind, settings, data = METRICS[name]
+    several = [mx.metric.create("acc"), mx.metric.create("ce")]
+    metric = mx.metric.create(several if kind == "several" else kind, **settings)
+    found: list[Any] = []
+    for batch in range(3):
+        count = 2 if data == BINARY else 4
+        if data == NUMBERS:
+            label, guess = (draw(f"{what}{batch}", ["n", [6, 1]]) for what in ("label", "guess"))
+        else:
+            label = draw(f"label{batch}", ["i", [6], 0, count])
+            guess = draw(f"guess{batch}", ["u", [6, count], 0.05, 1])
+            guess = guess / guess.sum(1, keepdims=True)
+        metric.update([mx.nd.array(label)], [mx.nd.array(guess)])
+        found.append([_named(metric.get_name_value()), _named(metric.get_global_name_value())])
+        if batch == 1:
+            metric.reset_local()
+    return found
+
+
+def _named(pairs: Any) -> list[Any]:
+    return [[name, float(value)] for name, value in pairs]
+
+
+# --- initial values -------------------------------------------------------------------------
+
+INITIALIZERS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
+    "zero": ("Zero", {}, (2, 3)),
+    "one": ("One", {}, (2, 3)),
+    "constant": ("Constant", {"value": 2.5}, (2, 3)),
+    "bilinear": ("Bilinear", {}, (1, 1, 4, 4)),
+    "forget": ("LSTMBias", {"forget_bias": 1.5}, (8,)),
+}
+#: drawn ones: their bounds, mean and deviation
+DRAWN: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
+    "uniform": ("Uniform", {"scale": 0.3}, (200, 300)),
+    "normal": ("Normal", {"sigma": 0.2}, (200, 300)),
+    "xavier": ("Xavier", {}, (200, 300)),
+    "xavier in": ("Xavier", {"factor_type": "in", "magnitude": 2}, (200, 300)),
+    "xavier out": ("Xavier", {"factor_type": "out", "rnd_type": "gaussian"}, (200, 300)),
+    "xavier filters": ("Xavier", {}, (64, 32, 5, 5)),
+    "prelu": ("MSRAPrelu", {"slope": 0.5}, (200, 300)),
+    "orthogonal": ("Orthogonal", {"scale": 2}, (120, 120)),
+    "orthogonal normal": ("Orthogonal", {"rand_type": "normal"}, (120, 120)),
+}
+
+
+def initial(mx: Any, name: str) -> Any:
+    """What an initializer writes into a weight; of drawn ones, mean and deviation."""
+    kind, settings, shape = {**INITIALIZERS, **DRAWN}[name]
+    mx.random.seed(1)
+    np.random.seed(1)
+    array = mx.nd.full(shape, 7)
+    what = "x_bias" if kind == "LSTMBias" else "x_weight"
+    rule = getattr(mx.init, kind)(**settings)
+    rule(mx.init.InitDesc(what, {"__init__": rule.dumps()}), array)
+    values = array.asnumpy()
+    return values.tolist() if name in INITIALIZERS else [float(values.mean()), float(values.std())]
 
 
 # --- schedules ------------------------------------------------------------------------------
