@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gnomon.dtype import DType, int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, Scalar, cast
 from gnomon.ops.bounds import InBounds
+from gnomon.ops.case import Array, case
 from gnomon.ops.create import NUMBERS
 from gnomon.ops.infer import Shape, Shapes, Types, normal_axis, times
 from gnomon.ops.op import Op, op
@@ -129,6 +132,13 @@ class FillElement(Op):
 
     A position outside of the row leaves it as it is.
     """
+
+    cases = (case((3, 4), (3,), [0, 3, 1], differentiable=(0, 1)),)
+
+    def reference(self, lhs: Array, mhs: Array, rhs: Array) -> Array:
+        found = lhs.copy()
+        found[np.arange(len(lhs)), rhs.astype(np.int64)] = mhs
+        return found
 
     def shapes(self, s: Shapes) -> None:
         s.same("lhs", "output")

@@ -36,6 +36,13 @@ class CastStorage(Op):
 class Retain(Op):
     """The rows of `data` that `indices` name; the others are 0."""
 
+    cases = (case((4, 2), [2, 0], differentiable=(0,)), case((3,), [1], differentiable=(0,)))
+
+    def reference(self, data: Array, indices: Array) -> Array:
+        found = np.zeros_like(data)
+        found[indices.astype(np.int64)] = data[indices.astype(np.int64)]
+        return found
+
     def shapes(self, s: Shapes) -> None:
         s.same("data", "output")
         s["indices"] = s["indices"] or (-1,)
@@ -72,6 +79,11 @@ class ScatterMinusScalar(Counted):
 class ScatterElemwiseDiv(Op):
     """The rows that `lhs` stores, divided by those of `rhs`."""
 
+    cases = (case((2, 3), (2, 3), low=0.5),)
+
+    def reference(self, lhs: Array, rhs: Array) -> Array:
+        return lhs / rhs
+
     def forward(self, lhs: Expr, rhs: Expr) -> Expr:
         return lhs / rhs
 
@@ -81,6 +93,15 @@ class PutRows(Op):
     """Rows that are 0 but for the sums of those of `data` that `index` puts there."""
 
     rows: int = param(low=0, doc="How many rows there are.")
+    cases = (
+        case([2, 0, 2], (3, 4), rows=4, differentiable=(1,)),
+        case([1], (1,), rows=2, differentiable=(1,)),
+    )
+
+    def reference(self, index: Array, data: Array) -> Array:
+        found = np.zeros((self.rows, *data.shape[1:]), data.dtype)
+        np.add.at(found, index.astype(np.int64), data)
+        return found
 
     def shapes(self, s: Shapes) -> None:
         data = s.need("data")
@@ -103,6 +124,12 @@ class CsrDot(Op):
     """
 
     rows: int = param(low=0, doc="Rows of the product.")
+    cases = (case((3,), [1, 0, 1], [2, 2, 0], (2, 4), rows=3, differentiable=(0, 3)),)
+
+    def reference(self, values: Array, source: Array, target: Array, matrix: Array) -> Array:
+        whole = np.zeros((self.rows, len(matrix)), values.dtype)
+        np.add.at(whole, (target.astype(np.int64), source.astype(np.int64)), values)
+        return np.asarray(whole @ matrix)
 
     def shapes(self, s: Shapes) -> None:
         s.same("values", "source", "target")
