@@ -30,18 +30,26 @@ def names():
     return [check.__name__ for check in values.CHECKS]
 
 
-@pytest.mark.parametrize(("kind", "ranks"), [("dist_sync", 2), ("horovod", 3)])
-def test_training_is_that_of_one_process(kind, ranks):
-    assert job.here(ranks, "training.py", kind, 6).stdout.count("agreed") == ranks
+#: of buckets: few, where keys of several layers travel together, and many, begun amidst backward
+SIZES = [4 << 20, 20_000]
+
+
+@pytest.mark.parametrize(
+    ("kind", "ranks", "nbytes"), [("dist_sync", 2, SIZES[1]), ("horovod", 3, SIZES[0])]
+)
+def test_training_is_that_of_one_process(kind, ranks, nbytes):
+    done = job.here(ranks, "training.py", kind, 6, dist_bucket_bytes=nbytes)
+    assert done.stdout.count("agreed") == ranks
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("nbytes", SIZES)
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 @pytest.mark.parametrize("kind", ["dist_sync", "dist_device_sync", "horovod"])
 @pytest.mark.timeout(600)
-def test_training_for_long(kind, ranks):
-    output = job.here(ranks, "training.py", kind, 100, limit=500).stdout
-    assert output.count("agreed") == ranks
+def test_training_for_long(kind, ranks, nbytes):
+    done = job.here(ranks, "training.py", kind, 100, limit=500, dist_bucket_bytes=nbytes)
+    assert done.stdout.count("agreed") == ranks
 
 
 def accuracies(ranks, epochs, *more):

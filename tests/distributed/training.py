@@ -35,8 +35,10 @@ def lenet():
         net = mx.sym.Convolution(net, kernel=(3, 3), num_filter=channels, name=f"c{number}")
         net = mx.sym.Activation(net, act_type="tanh")
         net = mx.sym.Pooling(net, kernel=(2, 2), pool_type="max")
-    net = mx.sym.FullyConnected(mx.sym.flatten(net), num_hidden=200, name="f1")
-    net = mx.sym.FullyConnected(mx.sym.Activation(net, act_type="tanh"), num_hidden=10, name="f2")
+    net = mx.sym.flatten(net)
+    for name, units in (("f1", 200), ("f2", 160), ("f3", 10)):  # f2 is cut into pieces
+        net = mx.sym.Activation(net, act_type="tanh")
+        net = mx.sym.FullyConnected(net, num_hidden=units, name=name)
     return mx.sym.SoftmaxOutput(net, name="softmax")
 
 
@@ -95,6 +97,37 @@ def trained_by_trainer(rank, ranks, kind, steps):
             agree(found, expected)
 
 
+def compressed_weights(kvstore, steps, devices, parts, ranks):
+    """After training on shares of each batch, one on each device, with gradients in two bits."""
+    rows = ROWS // ranks
+    net = nn.Dense(3, in_units=5)
+    mx.random.seed(7)
+    net.initialize(mx.init.Xavier(), ctx=devices)
+    net.hybridize()
+    trainer = Trainer(
+        net.collect_params(), "sgd", {"learning_rate": 0.2, "momentum": 0.5}, kvstore=kvstore,
+        compression_params={"type": "2bit", "threshold": 0.3}, update_on_kvstore=True,
+    )  # fmt: skip
+    loss = SoftmaxCrossEntropyLoss()
+    for data, label in batches(steps, (5,), 3):
+        with mx.autograd.record():
+            losses = []
+            for device, part in zip(devices, parts, strict=True):
+                share = slice(part * rows, (part + 1) * rows)
+                x, y = mx.nd.array(data[share], ctx=device), mx.nd.array(label[share], ctx=device)
+                losses.append(loss(net(x), y))
+        mx.autograd.backward(losses)
+        trainer.step(ROWS)
+    return {k: p.data(devices[0]).asnumpy() for k, p in enumerate(net.collect_params().values())}
+
+
+def trained_compressed(rank, ranks, kind, steps):
+    """Ranks lose of their gradients what devices of one process lose."""
+    found = compressed_weights(kind, steps, [mx.cpu()], [rank], ranks)
+    devices = [mx.cpu(k) for k in range(ranks)]
+    agree(found, compressed_weights("device", steps, devices, range(ranks), ranks))
+
+
 def agree(found, expected):
     assert found.keys() == expected.keys()
     for key in found:
@@ -106,5 +139,6 @@ if __name__ == "__main__":
     store = mx.kv.create(kind)
     if kind != "horovod":
         trained_by_module(store.rank, store.num_workers, kind, steps)
+        trained_compressed(store.rank, store.num_workers, kind, steps)
     trained_by_trainer(store.rank, store.num_workers, kind, steps)
     print("agreed", flush=True)
