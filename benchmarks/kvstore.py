@@ -6,6 +6,11 @@ Starts itself by `gnomon launch`. Contenders take turns on the same arrays: the 
 `pull` of the sum, which keeps a copy), one blocking MPI all-reduce of all bytes at once, and
 PyTorch's gloo, where it is installed. Each rank computes with one thread. A ratio above 1: the
 store is faster.
+
+    python tests/distributed/hosts.py --rate 1gbit 2 benchmarks/kvstore.py --rank --model
+
+With `--model` the store alone, over sizes and counts of keys, and the two numbers of the model in
+docs/distributed.md that fit these points best.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from typing import Any
 import numpy as np
 
 import gnomon as mx
+from gnomon import config
 
 ROOT = Path(__file__).parent.parent
 ROWS = {
@@ -31,6 +37,12 @@ ROWS = {
     "64 keys of 1 MB": [1 << 18] * 64,
     "10 keys of 4 KB": [1 << 10] * 10,
 }
+
+#: bytes of a key, and how many keys, that the model is fitted to
+POINTS = [
+    (4096, 1), (1 << 16, 1), (1 << 16, 16), (1 << 20, 1), (1 << 20, 12), (1 << 16, 320),
+    (1 << 22, 1), (1 << 22, 4), (1 << 25, 1),
+]  # fmt: skip
 
 
 def options() -> argparse.ArgumentParser:
@@ -41,6 +53,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--rows", nargs="*", help="rows to run, by the start of their name")
     parser.add_argument("--scale", type=int, default=1, help="divide all sizes, for a quick look")
     parser.add_argument("--no-gloo", action="store_true", help="leave PyTorch out")
+    parser.add_argument("--model", action="store_true", help="fit the cost model instead")
     parser.add_argument("--rank", action="store_true", help=argparse.SUPPRESS)
     return parser
 
@@ -107,6 +120,9 @@ def measure(given: argparse.Namespace) -> None:
     store = mx.kv.create("dist_sync")
     from mpi4py import MPI
 
+    if given.model:
+        model(store, MPI, given.rounds)
+        return
     port = MPI.COMM_WORLD.bcast(20_000 + os.getpid() % 20_000)
     group = None if given.no_gloo else gloo(store.rank, store.num_workers, port)
     for name, sizes in ROWS.items():
@@ -122,6 +138,23 @@ def measure(given: argparse.Namespace) -> None:
         seconds = timed(MPI, turns, given.rounds)
         if store.rank == 0:
             print(row(f"{store.num_workers} ranks, {name}", seconds), flush=True)
+
+
+def model(store: Any, mpi: Any, rounds: int) -> None:
+    """Points, and `a` and `s` of `seconds = a * buckets + s * bytes` by least relative squares."""
+    limit, points = config.get("dist_bucket_bytes"), []
+    for size, count in POINTS:
+        turn = store_turn(store, f"{size} times {count}", [size // 4] * count)
+        times = timed(mpi, {"store": turn}, rounds)["store"]
+        buckets = count if size >= limit else -(-count // (limit // size))
+        points.append((buckets, size * count, statistics.median(times)))
+    table = np.array([(k, n) for k, n, _ in points], float)
+    times = np.array([t for *_, t in points])
+    (a, s), *_ = np.linalg.lstsq(table / times[:, None], np.ones(len(times)), rcond=None)
+    if store.rank == 0:
+        for (k, n, t), guess in zip(points, table @ (a, s), strict=True):
+            print(f"{k} buckets, {n} bytes: {t * 1e3:.2f} ms, model {guess * 1e3:.2f} ms")
+        print(f"{store.num_workers} ranks: a = {a * 1e3:.3f} ms, 1 / s = {1e-6 / s:.0f} MB/s")
 
 
 def row(name: str, seconds: dict[str, list[float]]) -> str:

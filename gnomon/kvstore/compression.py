@@ -8,6 +8,9 @@ The residual of a gradient is what earlier ones lost. With residual `r`, gradien
 | 2bit | `t`, `-t`, 0 | at least `t`, at most `-t`, between |
 | 1bit | 1, -1 | above `t`, at most `t` |
 
+A residual that is NaN or infinite stays so, as MXNet's does: its level is 0, or plus or minus `t`,
+from then on.
+
 Source: F. Seide et al., "1-bit stochastic gradient descent and its application to data-parallel
 distributed training of speech DNNs", Interspeech 2014; the levels are MXNet's.
 """

@@ -34,11 +34,9 @@ def lenet():
     for number, channels in enumerate((6, 8)):
         net = mx.sym.Convolution(net, kernel=(3, 3), num_filter=channels, name=f"c{number}")
         net = mx.sym.Activation(net, act_type="tanh")
-        net = mx.sym.Pooling(net, kernel=(2, 2), pool_type="max")
-    net = mx.sym.flatten(net)
-    for name, units in (("f1", 200), ("f2", 160), ("f3", 10)):  # f2 is cut into pieces
-        net = mx.sym.Activation(net, act_type="tanh")
-        net = mx.sym.FullyConnected(net, num_hidden=units, name=name)
+        net = mx.sym.Pooling(net, kernel=(2, 2), pool_type="avg")
+    net = mx.sym.FullyConnected(mx.sym.flatten(net), num_hidden=560, name="f1")  # in pieces
+    net = mx.sym.FullyConnected(mx.sym.Activation(net, act_type="tanh"), num_hidden=10, name="f2")
     return mx.sym.SoftmaxOutput(net, name="softmax")
 
 
@@ -59,7 +57,7 @@ def module_weights(kvstore, steps, part, optimizer, settings):
 
 def trained_by_module(rank, ranks, kind, steps):
     for optimizer, settings in (
-        ("sgd", (("learning_rate", 0.1), ("momentum", 0.9), ("wd", 1e-3))),
+        ("sgd", (("learning_rate", 0.05), ("momentum", 0.5), ("wd", 1e-3))),
         ("adam", (("learning_rate", 1e-3),)),
     ):
         found = module_weights(kind, steps, (rank, ranks), optimizer, settings)

@@ -286,3 +286,14 @@ def test_stores_of_users():
     assert values(out) == 4
     with pytest.raises(mx.GnomonError, match="does not update"):
         store.set_optimizer(None)
+
+
+def test_nan_and_infinity_stay_in_the_residual_as_mxnets():
+    store, out = mx.kv.create("device"), mx.nd.zeros((4,))
+    store.set_gradient_compression({"type": "2bit", "threshold": 0.5})
+    store.init("w", out)
+    for first in (True, False, False):
+        odd = [np.nan, np.inf, 0.6, -np.inf] if first else [0.6] * 4
+        store.push("w", [mx.nd.array(odd, ctx=mx.cpu(0)), mx.nd.zeros((4,), ctx=mx.cpu(1))])
+        store.pull("w", out=out)
+        assert out.asnumpy().tolist() == [0, 0.5, 0.5, -0.5]
