@@ -89,7 +89,7 @@ def test_what_is_kept_is_made_again_where_a_parameter_has_changed():
 
 def test_what_may_have_to_be_made_first_counts_as_work_under_the_lock(monkeypatch):
     executor, current, asked = bound(network()), engine.get(), []
-    (whole,) = (r._passes["forward"] for m, r in executor._runs.items() if not m.train)
+    (whole,) = (r._pass("forward") for m, r in executor._runs.items() if not m.train)
     work = whole._own.program.work + program(executor).program.work
     assert program(executor).program.work > 0
     brief = current.run_brief
