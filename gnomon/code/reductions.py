@@ -25,6 +25,7 @@ TREE = 4  # vectors that are joined before they meet the accumulators
 REGISTERS = 2  # that hold a row which is folded without loops
 BRIEF = 4  # statements of a fold of which one more loop is compiled, for single vectors
 EXACT = ("max", "min")  # joined in any order they give the same
+COMPARED = {"max": "ogt", "min": "olt"}  # whether the first of two is the one
 
 
 @record(frozen=False)
@@ -320,9 +321,25 @@ class ReductionWriter(LoopWriter):
 
     def join(self, reducer: Reducer, values: list[Value]) -> list[Value]:
         """All lanes into one, halves upon halves."""
+        if values[0].lanes > 1 and values[0].dtype.kind == "f" and reducer.name in EXACT:
+            return [self.extreme(reducer.name, values[0])]
         while values[0].lanes > 1:
             half = values[0].lanes // 2
             low = [self.part(v, range(half)) for v in values]
             high = [self.part(v, range(half, 2 * half)) for v in values]
             values = self.combine(reducer, low, high)
         return values
+
+    def extreme(self, name: str, value: Value) -> Value:
+        """The greatest or least lane, or NaN if there is one, which is looked for apart.
+
+        Comparing alone takes one instruction a step, with care for NaN four.
+        """
+        e, missing = self.e, self.e.do(f"fcmp uno {value}, {value.name}", dt.bool_, value.lanes)
+        while value.lanes > 1:
+            half = value.lanes // 2
+            low, high = self.part(value, range(half)), self.part(value, range(half, 2 * half))
+            first = e.do(f"fcmp {COMPARED[name]} {low}, {high.name}", dt.bool_, half)
+            value = e.do(f"select {first}, {low}, {high}", value.dtype, half)
+        wrong = e.constant(float("nan"), value.dtype)
+        return e.do(f"select {self.any_lane(missing)}, {wrong}, {value}", value.dtype)

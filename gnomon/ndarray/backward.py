@@ -268,10 +268,13 @@ def _place(head: Any, number: int) -> Place:
 def _head_grad(head: Any, grad: Any) -> Any:
     """The gradient of a head: ones where none is given."""
     if grad is None:
-        if head.stype == "default" and head.size <= _BRIEF:
+        if head.stype == "default":  # it may wait on: only what was saved of it must be there
             layout = dense(head.shape, head._dtype)
             made = Array._new(layout, head.context)  # no other code has it yet
-            ffi.memmove(pointer(made._address), _ones(layout), layout.nbytes)
+            if head.size <= _BRIEF:
+                ffi.memmove(pointer(made._address), _ones(layout), layout.nbytes)
+            else:
+                made[:] = 1
             return made
         return invoke(registry.find("ones_like").parse({}), (head._detached(),))
     if not isinstance(grad, Array) or grad.shape != head.shape:
