@@ -136,6 +136,17 @@ def loops_of_tables() -> dict[str, Any]:
             for i in range(len(x)):
                 out[j, i] = x[i, j]
 
+    def every_other(out: Any, x: Any) -> None:
+        for i in prange(len(out)):
+            out[i] = x[i, 0] * 2 + 1
+
+    def cumsum(out: Any, x: Any) -> None:
+        for i in prange(len(out)):
+            total = x[i, 0] * 0
+            for j in range(x.shape[1]):
+                total += x[i, j]
+                out[i, j] = total
+
     def outer(out: Any, r: Any, c: Any) -> None:
         for i in prange(len(out)):
             for j in range(len(r)):
@@ -158,7 +169,8 @@ def loops_of_tables() -> dict[str, Any]:
     short = {
         f"{name} of {k}": f for k in (3, 8, 30) for name, f in (("sum", sums), ("max", largest))
     }
-    return {f.__name__: f for f in (row, column, transpose, outer)} | short
+    plain = {f.__name__: f for f in (row, column, transpose, outer, cumsum)}
+    return {**plain, "every other": every_other, **short}
 
 
 def by_numba(row: str, a: Arrays) -> Step:

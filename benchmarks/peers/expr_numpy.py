@@ -97,6 +97,7 @@ OUT = {
     "argmax": lambda a: lambda: np.argmax(a["x"]),
     "argmax 1": lambda a: lambda: np.argmax(a["x"], 1),
     "variance": lambda a: lambda: np.var(a["x"], 1, out=a["out"]),
+    "cumsum": lambda a: lambda: np.cumsum(a["x"], 1, out=a["out"]),
     "sum 0": lambda a: lambda: np.sum(a["x"], 0, out=a["out"]),
     "sum 1": lambda a: lambda: np.sum(a["x"], 1, out=a["out"]),
 }

@@ -38,6 +38,10 @@ def rows_of_1000(n: int) -> Shape:
     return (n // 1000, 1000)
 
 
+def rows_of_2(n: int) -> Shape:
+    return (n, 2)
+
+
 def rows_of(length: int) -> Callable[[int], Shape]:
     """Rows of so many elements, and about n in all."""
     return lambda n: (n // length, length)
@@ -143,6 +147,8 @@ ROWS = {
     "activations": Row(activations),
     "transpose": Row(lambda a: a["x"].T.copy(), X2, square),
     "transposed": Row(lambda a: a["x"].T + a["y"], {"x": square, "y": square}, square),
+    "every other": Row(lambda a: a["x"][:, 0] * 2 + 1, {"x": rows_of_2}),
+    "cumsum": Row(lambda a: a["x"].cumsum(1), ROWS_X, rows_of_1000, LONG),
     "sum 0": Row(lambda a: a["x"].sum(0), X2, one_row, LONG),
     "sum 1": Row(lambda a: a["x"].sum(1), X2, one_row, LONG),
     "sum all": Row(lambda a: a["x"].sum(keepdims=True), out=single, sizes=LONG),

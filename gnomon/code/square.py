@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from gnomon import dtype as dt
 from gnomon.code.column_reduction import ColumnReductionWriter
-from gnomon.code.emit import Value
+from gnomon.code.emit import Value, type_of
 from gnomon.code.segment import statements
 from gnomon.expr.term import Term, mask_of
 from gnomon.plan.ir import Fold, Let, Phase
@@ -97,36 +97,43 @@ class SquareWriter(ColumnReductionWriter):
         return self.int("add", begin, whole)
 
     def square(self, inner: int, i: Value, j: Value) -> None:
-        """As many rows from `i` as there are columns from `j`."""
-        row, lanes = self.phase.rows[-1], range(self.side)
-        rows, columns = ([self.int("add", at, self.e.index(k)) for k in lanes] for at in (i, j))
-        lines: dict[int, list[Value]] = {}
+        """As many rows from `i` as there are columns from `j`; between them they lie on the stack.
+
+        The loop over the rows has one body, however many registers a square has.
+        """
+        e, row, lanes = self.e, self.phase.rows[-1], self.side
+        places: dict[int, str] = {}
         for term in self.across:
-            lines[term.id] = []
-            for column in columns:
-                self.base[inner] = column
-                with self.over(row, i, self.side, None):
-                    lines[term.id].append(self.fetch(term.payload, term.args[0], None, True, term))
-        turned = {key: self.turned(vectors) for key, vectors in lines.items()}
-        for k in lanes:
-            self.base[row] = rows[k]
-            with self.scope(), self.over(inner, j, self.side, None):
-                self.scopes[-1].update({key: vectors[k] for key, vectors in turned.items()})
+            vectors = []
+            for k in range(lanes):
+                self.base[inner] = self.int("add", j, e.index(k))
+                with self.over(row, i, lanes, None):
+                    vectors.append(self.fetch(term.payload, term.args[0], None, True, term))
+            turned = self.turned(vectors)
+            kind = turned[0].type
+            place = places[term.id] = e.name("square")
+            e.allocas.append(f"  {place} = alloca [{lanes} x {kind}], align 64")
+            for k, vector in enumerate(turned):
+                at = e.do(f"getelementptr {kind}, ptr {place}, i64 {k}", dt.int64)
+                e.line(f"store {vector}, ptr {at.name}")
+        with e.for_range(e.index(0), e.index(lanes)) as k, self.scope():
+            self.base[row] = self.int("add", i, k)
+            with self.over(inner, j, lanes, None):
+                for term in self.across:
+                    self.scopes[-1][term.id] = self.line_of(places[term.id], term, k)
                 self.body(self.phase.body)
 
+    def line_of(self, place: str, term: Term, k: Value) -> Value:
+        """A row of a square that lies on the stack."""
+        kind = type_of(term.dtype, self.side)
+        at = self.e.do(f"getelementptr {kind}, ptr {place}, {k}", dt.int64)
+        return self.e.do(f"load {kind}, ptr {at.name}", term.dtype, self.side)
+
     def turned(self, vectors: Sequence[Value]) -> list[Value]:
-        """Lane k of vector i as lane i of vector k: two quarters change places, then theirs do."""
+        """Lane k of vector i as lane i of vector k: each half is dealt out with the other."""
         found, n = list(vectors), len(vectors)
-        distance = n // 2
-        while distance:
-            upper = [k for k in range(n) if not k & distance]
-            for k in upper:
-                a, b = found[k], found[k + distance]
-                first = [n + m - distance if m & distance else m for m in range(n)]
-                second = [n + m if m & distance else m + distance for m in range(n)]
-                found[k], found[k + distance] = (
-                    self.shuffle(a, first, b),
-                    self.shuffle(a, second, b),
-                )
-            distance //= 2
+        low, high = ([k // 2 + n * (k % 2) + at for k in range(n)] for at in (0, n // 2))
+        for _ in range(n.bit_length() - 1):
+            pairs = list(zip(found[: n // 2], found[n // 2 :], strict=True))
+            found = [self.shuffle(a, lanes, b) for a, b in pairs for lanes in (low, high)]
         return found

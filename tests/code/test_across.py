@@ -32,6 +32,13 @@ def test_turned(shape, dtype):
     np.testing.assert_array_equal(part.numpy(), x[..., 1:].T)
 
 
+def test_truth_values():
+    x = drawn((40, 70), "int32") > 0
+    out = shadow.Tensor(np.zeros((70, 40), bool))
+    out[:] = shadow.Tensor(x).T
+    np.testing.assert_array_equal(out.numpy(), x.T)
+
+
 def test_two_that_lie_otherwise():
     x, y = drawn((40, 70), "float32"), drawn((70, 40), "float32")
     out = shadow.TensorContainer((70, 40))
