@@ -3,7 +3,7 @@
 A fold is computed where it stands when it depends on all the outer variables. One that does not
 (the mean over axis 0 in `x - mean(x, 0)`, the sum in `x / sum(x)`) would be computed anew for every
 row: it becomes a phase of its own that stores into scratch memory of its own size. So does one that
-stands in a fold to a single value (a row's maximum, in the sum over rows of a loss).
+stands in the loops of another fold (a row's maximum, in the sum over rows of a loss).
 
 A fold to a single value, or to a single row, is cut into chunks of fixed size, so that threads can
 share it, its result does not depend on how many there are, and sums lose little: partial results
@@ -64,14 +64,13 @@ def _misplaced(nest: Nest) -> list[Term]:
 
 
 def _nested(nest: Nest) -> list[Term]:
-    """The long folds within a fold to one value: apart they have threads and lanes of their own.
+    """The long folds within the loops of another: apart they have threads and lanes of their own.
 
     All that depend on the same variables are stored at once; beside what they read it is little.
     """
-    if nest.vars:
-        return []
     order = postorder([root.value for root in nest.roots])
-    found = [t for t in order if t.op == "fold" and t.free and not _tiny(t) and _reads_all(t)]
+    inner = _surroundings(order)
+    found = [t for t in order if t.id in inner and not _tiny(t) and _reads_all(t)]
     return [t for t in found if t.free == found[0].free]
 
 
@@ -163,7 +162,8 @@ def _awaited(nest: Nest, folds: Sequence[Term]) -> bool:
 
 def _reads_all(fold: Term) -> bool:
     """Whether something is read at every point: then partial results are few beside it."""
-    every = mask_of(fold.payload[1]) | fold.free
+    own = [v for v in fold.payload[1] if fold.arena.extent[v].constant != 1]
+    every = mask_of(own) | fold.free
     reads = (t for t in postorder(fold.args) if t.op == "read")
     return any(not every & ~t.args[0].free for t in reads)
 
