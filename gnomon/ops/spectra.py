@@ -10,7 +10,7 @@ from gnomon.dtype import int64
 from gnomon.expr import ext
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.case import case
-from gnomon.ops.host import Array, HostOp
+from gnomon.ops.host import Array, HostOp, pooled
 from gnomon.ops.infer import UNKNOWN, Shapes, Types
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
@@ -24,7 +24,7 @@ def packed(numbers: Array) -> Array:
 
 def complexes(pairs: Array) -> Array:
     """The inverse of `packed`."""
-    return np.asarray(pairs[..., ::2] + 1j * pairs[..., 1::2])
+    return np.ascontiguousarray(pairs).view(np.result_type(pairs, np.complex64))
 
 
 class Fourier(HostOp):
@@ -40,13 +40,23 @@ class Fourier(HostOp):
         """The transform of real numbers, packed."""
         if not data.size:
             return np.zeros((*data.shape[:-1], 2 * data.shape[-1]), data.dtype)
-        return packed(np.fft.fft(data))
+        n, half = data.shape[-1], np.fft.rfft(data)
+        found = pooled((*data.shape[:-1], 2 * n), data.dtype)
+        whole = found.view(half.dtype)
+        whole[..., : half.shape[-1]] = half  # the rest mirrors it
+        np.conjugate(half[..., (n - 1) // 2 : 0 : -1], out=whole[..., half.shape[-1] :])
+        return found
 
     def backwards(self, pairs: Array) -> Array:
         """The real part of the inverse, not divided by the number of elements."""
         if not pairs.size:
             return np.zeros((*pairs.shape[:-1], pairs.shape[-1] // 2), pairs.dtype)
-        return np.asarray(np.fft.ifft(complexes(pairs), norm="forward").real)
+        given = complexes(pairs)
+        n = given.shape[-1]
+        half = given[..., : n // 2 + 1].copy()  # what a real result comes of: mean and mirror image
+        half[..., 1:] += given[..., -1 : -n // 2 - 1 + n % 2 : -1].conj()
+        half[..., 1:] /= 2
+        return np.asarray(np.fft.irfft(half, n, norm="forward"))
 
 
 @op("_contrib_fft")
