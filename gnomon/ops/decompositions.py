@@ -92,7 +92,8 @@ class Cholesky(Matrices):
 
     def gradient(self, grad: Array, output: Array) -> Array:
         try:
-            inner = lapack.divided(output, mirrored(turned(output) @ np.tril(grad)))
+            through = lapack.product(turned(output), np.tril(grad))
+            inner = lapack.divided(output, mirrored(through))
             return turned(lapack.divided(output, turned(inner))) / 2
         except np.linalg.LinAlgError:
             raise self.refused("positive definite matrices", "another") from None
@@ -134,7 +135,8 @@ class Inverse(Matrices):
         return np.linalg.inv(A)
 
     def gradient(self, grad: Array, output: Array) -> Array:
-        return -turned(output) @ grad @ turned(output)
+        through = lapack.product(turned(output), grad)
+        return -lapack.product(through, turned(output))
 
 
 class Numbers(Matrices):

@@ -34,6 +34,12 @@ def test_beside_numpy(shape, dtype):
     upper = np.swapaxes(np.tril(low), -1, -2).astype(np.float64)
     b = np.random.default_rng(6).normal(size=(*shape[:-1], 7)).astype(dtype)
     np.testing.assert_allclose(lapack.divided(low, b), np.linalg.solve(upper, b), **near)
+    np.testing.assert_allclose(lapack.product(a, b), a @ b, **near)
+    np.testing.assert_allclose(lapack.product(np.swapaxes(a, -1, -2), b), odd_product(a, b), **near)
+
+
+def odd_product(a, b):
+    return np.einsum("...ji,...jk->...ik", a, b)
 
 
 @pytest.mark.parametrize("n", [4, 40])

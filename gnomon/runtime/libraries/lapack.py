@@ -145,4 +145,28 @@ def divided(low: Array, b: Array) -> Array:
     return found
 
 
+def product(a: Array, b: Array) -> Array:
+    """`a @ b`, of as many matrices on either side.
+
+    NumPy's own library has threads of its own, which wait busily for each other: on a machine that
+    is not idle they take fifty times as long.
+
+    >>> product(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    multiply = _known("gemm", a)
+    if multiply is None or a.dtype != b.dtype or a.shape[:-2] != b.shape[:-2]:
+        return np.asarray(a @ b)
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    found = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
+    m, k, n = (ctypes.byref(_int(size)) for size in (*a.shape[-2:], b.shape[-1]))
+    kind = ctypes.c_float if a.dtype.char == "f" else ctypes.c_double
+    one, zero = ctypes.byref(kind(1)), ctypes.byref(kind(0))
+    for left, right, out in zip(_each(a), _each(b), _each(found), strict=False):
+        # by columns: the transposed product of the transposes
+        multiply(b"N", b"N", n, m, k, one, right, n, left, k, zero, out, n, _ONE, _ONE)
+    return found
+
+
 _ONE = ctypes.c_size_t(1)  # the length of a letter
