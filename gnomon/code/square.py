@@ -105,16 +105,16 @@ class SquareWriter(ColumnReductionWriter):
         places: dict[int, str] = {}
         for term in self.across:
             vectors = []
-            for k in range(lanes):
-                self.base[inner] = self.int("add", j, e.index(k))
+            for column in range(lanes):
+                self.base[inner] = self.int("add", j, e.index(column))
                 with self.over(row, i, lanes, None):
                     vectors.append(self.fetch(term.payload, term.args[0], None, True, term))
             turned = self.turned(vectors)
             kind = turned[0].type
             place = places[term.id] = e.name("square")
             e.allocas.append(f"  {place} = alloca [{lanes} x {kind}], align 64")
-            for k, vector in enumerate(turned):
-                at = e.do(f"getelementptr {kind}, ptr {place}, i64 {k}", dt.int64)
+            for number, vector in enumerate(turned):
+                at = e.do(f"getelementptr {kind}, ptr {place}, i64 {number}", dt.int64)
                 e.line(f"store {vector}, ptr {at.name}")
         with e.for_range(e.index(0), e.index(lanes)) as k, self.scope():
             self.base[row] = self.int("add", i, k)
