@@ -185,7 +185,9 @@ class Waiting(Execution):
 
     def _refuse_in_entry(self, where: str) -> None:
         """A finaliser or signal handler in the middle of an entry cannot wait for its end."""
-        if self._lock._is_owned():
+        state = self._state()
+        between = state.bouncing and state.job is None  # it holds a job that it has not begun
+        if between or self._lock._is_owned():
             raise EngineError(f"{where}: called by a finaliser or signal handler within the engine")
 
     def _sleep(self, gate: LockType, state: ThreadState) -> None:

@@ -318,3 +318,34 @@ def test_a_thread_that_pushes_while_the_interpreter_ends():
     """
     )
     assert (code, out) == (0, "")
+
+
+def test_signal_handlers_that_compute():
+    """An error at worst, where what they interrupt holds what they need; never a hang."""
+    code, out = run(
+        """
+    import signal
+    import gnomon as mx
+    x, calls, inside = mx.nd.ones((2000,)), [], []
+    def handler(*_):
+        if inside:
+            return
+        inside.append(1)
+        try:
+            (mx.nd.ones((2000,)) * 2).wait_to_read()
+            mx.nd.waitall()
+        except mx.MXNetError:
+            pass
+        calls.append(inside.pop())
+    handler()
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.001)
+    while len(calls) < 300:
+        y = x * 2 + 1
+        z = mx.nd.sort(y)
+        mx.nd.waitall()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    print(y[:1].asscalar())
+    """
+    )
+    assert (code, out.split()) == (0, ["3.0"])

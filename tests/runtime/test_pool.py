@@ -247,3 +247,14 @@ def test_cleared_memory_is_zero_whoever_had_it_before(nbytes):
         ctypes.memset(address, 255, nbytes)
         give(address)
     pool.release_all()
+
+
+def test_a_request_amidst_a_request_of_the_same_thread_is_refused():
+    """As by a finaliser or a signal's handler: the pool is half changed there."""
+    own = Pool(Null())
+    address, give = own.take(5_000_000)
+    with own.lock:
+        with pytest.raises(DeviceError, match="finaliser or signal handler"):
+            own.take(5000)
+        give(address)  # which waits for nothing
+    assert own.take(5_000_000)[0] == address

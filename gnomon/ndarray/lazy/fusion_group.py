@@ -23,7 +23,7 @@ from typing import Any, Final
 from gnomon import config, engine
 from gnomon.context import Context
 from gnomon.engine.behind import is_certain
-from gnomon.lock import exclusive, reentrant
+from gnomon.lock import reentrant
 from gnomon.native.serve import methods
 from gnomon.native.words import native, whole
 from gnomon.ndarray.core.array import Array, pending_in
@@ -161,7 +161,7 @@ class _Thread(threading.local):
             _threads.add(self.own)
 
 
-_entering = [exclusive()]  # a forked child gets another one
+_entering = [reentrant()]  # for signal handlers that compute; a forked child gets another one
 _threads: weakref.WeakSet[Own] = weakref.WeakSet()
 here = _Thread()
 
@@ -474,7 +474,7 @@ def compute_all() -> None:
 
 def _in_child() -> None:
     """A forked child has one thread: what others were about to do is to be done anew."""
-    _entering[0] = exclusive()
+    _entering[0] = reentrant()
     for own in list(_threads):
         put(own, "lock", reentrant())
         for group in own.groups.values():

@@ -33,7 +33,7 @@ from gnomon import config, context
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError, ParamError, ShapeError, complaint
 from gnomon.context import Context
-from gnomon.lock import around_forks, exclusive, first_use
+from gnomon.lock import Reentrant, around_forks, first_use, reentrant
 from gnomon.native.words import whole
 from gnomon.record import Frozen, put
 from gnomon.runtime.devices.device import Device, find
@@ -146,7 +146,7 @@ class Pool:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.lock = exclusive()
+        self.lock = reentrant()
         shelves = [Shelf(self, size) for size in range(64, SMALL + 1, 64)]
         self.shelves = (shelves[0], *shelves)  # by a request's bytes plus 63, divided by 64
         self._keep: int = config.get("pool_limit")
@@ -195,10 +195,22 @@ class Pool:
             taker = self._takers[size] = partial(self.put, size=size)
         return taker
 
+    def _entered(self) -> Reentrant:
+        """The lock, to be taken.
+
+        Raises:
+            DeviceError: this thread has it: a finaliser or signal handler runs amidst a request.
+        """
+        if self.lock._is_owned():
+            raise DeviceError(
+                "a finaliser or signal handler asks for memory amidst a request for it"
+            )
+        return self.lock
+
     def _take(self, nbytes: int) -> tuple[int, int, bool]:
         """Address and size of a block that is not small, and whether it is new."""
         size = size_class(nbytes)
-        with self.lock:
+        with self._entered():
             returned = self._returned
             self._allocations += 1
             if len(returned) == 1 and returned[0][1] == size:  # as in a loop: nothing changes
@@ -214,7 +226,7 @@ class Pool:
 
     def make_small(self, shelf: Shelf) -> int:
         """A new block for a shelf that has none idle."""
-        with self.lock:
+        with self._entered():
             self._collect()
             address, _ = self._make(shelf.size)
             put(shelf, "made", shelf.made + 1)
@@ -229,7 +241,8 @@ class Pool:
             self.shelves[size >> 6].idle.append(address)
             return
         self._returned.append((address, size))
-        if size >= self._trim_from and self.lock.acquire(blocking=False):
+        free = size >= self._trim_from and not self.lock._is_owned()
+        if free and self.lock.acquire(blocking=False):
             try:
                 self._collect()
                 if self._idle > self._keep:
@@ -239,7 +252,7 @@ class Pool:
 
     def stats(self) -> Stats:
         """The state of the pool now."""
-        with self.lock:
+        with self._entered():
             self._collect()
             idle = sum(len(shelf.idle) * shelf.size for shelf in self.shelves[1:])
             taken = sum(shelf.taken for shelf in self.shelves[1:])
@@ -259,13 +272,13 @@ class Pool:
 
     def large(self) -> int:
         """Bytes in use, but for those of small blocks: less work than `stats`."""
-        with self.lock:
+        with self._entered():
             self._collect()
             return self._used
 
     def release_all(self) -> int:
         """Gives all idle blocks back to the device; the number of bytes that were."""
-        with self.lock:
+        with self._entered():
             self._collect()
             return self._release_idle()
 
