@@ -12,6 +12,7 @@ from gnomon.graph.node import Entry
 from gnomon.graph.storage import RULES, STORAGE, ZERO_SOMETIMES, ZERO_TO_ZERO, gradients, storage
 from gnomon.ops import registry
 
+DGL = "_contrib_dgl_"
 GIVEN = {
     "_square_sum": [{"axis": 1}, {"axis": 1, "keepdims": True}, {"axis": 0}],
     "slice": [{"begin": (0,), "end": (2,)}, {"begin": (0, 1), "end": (3, 3), "step": (1, 2)}],
@@ -21,6 +22,10 @@ GIVEN = {
     "dot": [{}, {"transpose_a": True}, {"transpose_b": True}, {"forward_stype": "csr"}],
     "clip": [{"a_min": -1, "a_max": 1}, {"a_min": 1, "a_max": 2}],
     "_mul_scalar": [{"scalar": 2}],
+    f"{DGL}csr_neighbor_uniform_sample": [{"num_args": 2, "max_num_vertices": 4}],
+    f"{DGL}csr_neighbor_non_uniform_sample": [{"num_args": 3, "max_num_vertices": 4}],
+    f"{DGL}subgraph": [{"num_args": 2, "return_mapping": m} for m in (False, True)],
+    f"{DGL}graph_compact": [{"num_args": 2, "graph_sizes": (2,), "return_mapping": True}],
 }
 NUMBERS = [{"scalar": 0}, {"scalar": 1}, {"scalar": -1}]
 NAMES = sorted({*RULES, *ZERO_SOMETIMES, *ZERO_TO_ZERO} - {"cast_storage"})
@@ -38,7 +43,17 @@ def operands(op, kinds):
         if kinds[1] != "default":
             return None
         arrays[1] = nd.array([0, 2])
-    return arrays
+    if op.name.startswith(DGL):
+        if [*kinds] != ["csr", *["default"] * (len(kinds) - 1)]:
+            return None
+        edges = [[0, 1, 2], [3, 0, 4], [5, 6, 0]]
+        arrays = [nd.array(edges, dtype="int64").tostype("csr"), nd.array([0, 1], dtype="int64")]
+        if "non_uniform" in op.name:
+            arrays.insert(1, nd.array([0.5, 1, 1]))
+        if op.name == f"{DGL}graph_compact":
+            small = nd.array([[0, 1, 0], [2, 0, 0], [0, 0, 0]], dtype="int64")
+            arrays = [small.tostype("csr"), nd.array([0, 1, -1, 2], dtype="int64")]
+    return arrays[: len(kinds)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -51,13 +66,15 @@ def test_what_is_inferred_is_what_arrays_have(name):
             arrays = operands(op, kinds)
             if arrays is None or set(kinds) == {"default"}:
                 continue
-            found = nd.invoke(op, arrays)
+            made = nd.invoke(op, arrays)
             variables = [mx.sym.var(f"x{k}") for k in range(len(kinds))]
             graph = getattr(mx.sym, name, None) or getattr(mx.sym._internal, name)
             symbol = graph(*variables, **{k: v for k, v in given.items() if k != "num_args"})
             known = {n: kinds[int(n.name[1:])] for n in symbol._graph.variables}
-            inferred = storage(symbol._graph, known)[symbol._graph.outputs[0]]
-            assert inferred == found.stype, (name, given, kinds)
+            inferred = storage(symbol._graph, known)
+            found = [x.stype for x in made] if isinstance(made, list) else [made.stype]
+            outputs = [inferred[x] for x in symbol._graph.outputs]
+            assert outputs == found, (name, given, kinds)
 
 
 CSR, ROWS = mx.sym.var("x", stype="csr"), mx.sym.var("w", stype="row_sparse")
