@@ -6,13 +6,16 @@ one program has to give what its operators give one by one, but for the sign of 
 
 from __future__ import annotations
 
+import copy
+import pickle
 import random
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gnomon import autograd, nd
+from gnomon import autograd, cpu, nd
 from gnomon.base import GnomonError
 
 STEPS = 9
@@ -140,6 +143,18 @@ def picked(state: State, a: Any, b: Any) -> Any:
     return nd.take(a, nd.array([3, 0, 0, 1]))
 
 
+class Halved(autograd.Function):
+    """The second array, with a gradient of its own for both."""
+
+    def forward(self, a: Any, b: Any) -> Any:
+        self.save_for_backward(a)
+        return b * 1
+
+    def backward(self, dy: Any) -> Any:
+        (a,) = self.saved_tensors
+        return dy * (a > 0), dy
+
+
 OPERATORS: list[Callable[[State, Any, Any], Any]] = [
     lambda state, a, b: small(a + b),
     lambda state, a, b: small(a * b),
@@ -155,6 +170,11 @@ OPERATORS: list[Callable[[State, Any, Any], Any]] = [
     lambda state, a, b: small(nd.batch_dot(a.reshape((2, 2, N)), b.reshape((2, N, 2))).sum() + a),
     lambda state, a, b: nd.Dropout(a, p=0.5),
     lambda state, a, b: nd.BlockGrad(a) + b,
+    lambda state, a, b: small(nd.LayerNorm(a, state.bias, state.bias) * 0 + b),
+    lambda state, a, b: nd.topk(a, k=N, axis=0, ret_typ="value") + b * 0,
+    lambda state, a, b: small(a.astype("float64") + b.astype("float64")).astype("float32"),
+    lambda state, a, b: a.astype("int32").astype("float32") + b * 0,
+    lambda state, a, b: a if b is None else Halved()(a, b),
     halves,
     rows,
     picked,
@@ -344,6 +364,100 @@ def dropped(state: State, x: Any) -> None:
     state.usual(x)
 
 
+def gradients_of_heads(state: State, x: Any) -> None:
+    """The gradient of a head lies where one is stored, or was noted itself."""
+    with autograd.record():
+        y = small(state.forward(x))
+        given = small(y * 2)
+    y.backward(small(state.variables[1].grad) if state.loop.once_more else given)
+    state.see(y)
+    with autograd.record():
+        y = nd.dot(x, state.variables[0])
+    y.backward(state.variables[0].grad)
+    state.variables[0].grad[:] = nd.clip(state.variables[0].grad, -3, 3)
+
+
+def other_variables_inside(state: State, x: Any) -> None:
+    """What was noted as an operand becomes a variable, or moves, and is read again."""
+    with autograd.record():
+        y = state.forward(x)
+        if state.loop.once_more:
+            x.attach_grad()
+        else:
+            x[:] = 2
+            x += 1
+        loss = (y * x + state.forward(x)).sum()
+    loss.backward()
+    state.see(loss, x, *([] if x.grad is None else [x.grad]))
+
+
+def gone(state: State, x: Any) -> None:
+    """A variable goes between the record and backward, or gets another gradient."""
+    other = nd.ones((N, N)) * 2
+    other.attach_grad()
+    with autograd.record():
+        loss = (state.forward(x) * other).sum()
+    if state.loop.once_more:
+        del other
+    else:
+        other.attach_grad("add")
+    loss.backward()
+    state.see(loss)
+
+
+def elsewhere(state: State, x: Any) -> None:
+    """Another thread reads, or goes backward, while this one records."""
+    with autograd.record():
+        y = state.forward(x)
+        loss = y.sum()
+    work = loss.backward if state.loop.once_more else lambda: state.see(y, loss)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    if not state.loop.once_more:
+        loss.backward()
+    state.see(loss)
+
+
+def other_device(state: State, x: Any) -> None:
+    """Something is computed on another device in the middle."""
+    there = x.as_in_context(cpu(1))
+    w = nd.ones((N, N), ctx=cpu(1))
+    w.attach_grad()
+    with autograd.record():
+        y = state.forward(x)
+        z = there * w + y.as_in_context(cpu(1))
+        first, second = y.sum(), (z * w).sum()
+    autograd.backward([first, second])
+    state.see(first, second, w.grad)
+
+
+def pickled(state: State, x: Any) -> None:
+    """Values leave by other ways than reads."""
+    with autograd.record():
+        y = state.forward(x)
+        z = y * 2
+        loss = z.sum()
+    state.seen.append(pickle.loads(pickle.dumps(y)).asnumpy())
+    there = nd.zeros((N, N))
+    z.copyto(there)
+    state.see(there, copy.deepcopy(z))
+    loss.backward()
+
+
+def followed_twice(state: State, x: Any) -> None:
+    """Two values whose tape was followed are read on the tape, and followed again."""
+    with autograd.record():
+        y = state.forward(x)
+        z = y.sum(axis=1)
+        loss = (y.sum() + z).sum()
+    loss.backward()
+    with autograd.record():
+        other = y.sum() + z.sum() + state.variables[0].sum()
+    state.see(loss, other)
+    other.backward()
+
+
 def nothing(state: State, x: Any) -> None:
     """Nothing changes."""
     state.usual(x)
@@ -354,7 +468,8 @@ CHANGES = {
     for f in (
         branch, write_between, write_inside, view, view_of_noted, hook, requests, other_variable,
         second_order, paused, predicting, sharing, reading_gradients, failing, heads, retained,
-        followed, other_loss, dropped, nothing,
+        followed, other_loss, dropped, gradients_of_heads, other_variables_inside, gone, elsewhere,
+        other_device, pickled, followed_twice, nothing,
     )
 }  # fmt: skip
 
