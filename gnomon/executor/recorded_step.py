@@ -21,6 +21,7 @@ from gnomon.executor.collector import resting
 from gnomon.executor.executor import Bound
 from gnomon.executor.inputs import hidden
 from gnomon.executor.passes import Passes
+from gnomon.graph.gradient import look
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ndarray.core.array import Array, of_zeros
 from gnomon.ndarray.core.layout import dense
@@ -48,6 +49,7 @@ class Network:
 
     def __init__(self, path: Sequence[Mark], key: Key) -> None:
         heads, is_given, held, _ = key
+        self._path, self._heads = path, heads
         self.operands: dict[int, Node] = {}
         self.given: list[tuple[Node, Any]] = []
         layouts = [x for mark in path for x in mark.layouts]
@@ -66,6 +68,19 @@ class Network:
         ]
         outputs += [_entry("BlockGrad", f"held{k}", entries[k]) for k in held]
         self._graph = Graph(outputs)
+
+    def differentiated(self, operands: Sequence[Operand], train: bool) -> frozenset[int]:
+        """The numbers of the operands that gradients of the heads flow to."""
+        layouts = [x for mark in self._path for x in mark.layouts]
+        found = set(self._heads)
+        for mark in reversed(self._path):
+            if found.isdisjoint(range(mark.first, mark.results)):
+                continue
+            inputs = [layouts[k] if k >= 0 else operands[~k].layout for k in mark.operands]
+            shapes, types = tuple(x.shape for x in inputs), tuple(x.dtype for x in inputs)
+            _, gives = look(mark.op, shapes, types, (True,) * len(inputs), train)
+            found.update(k for k, given in zip(mark.operands, gives, strict=True) if given)
+        return frozenset(~k for k in found if k < 0)
 
     def _operand(self, number: int) -> Entry:
         if number not in self.operands:
@@ -97,7 +112,8 @@ class Plan:
     """A network bound to variables where they lie, but those in `loose`, and to their gradients.
 
     `stays` are the numbers of operands with where they lie, `stores` those with where their
-    gradients do. Where operands are results on the tape, gradients are `shares`, stored nowhere.
+    gradients do. Where operands are results on the tape, gradients are `shares`, stored nowhere:
+    those of `flows` are computed, and no gradient flows to the others.
     """
 
     def __init__(
@@ -110,6 +126,7 @@ class Plan:
         self.shares = list(places) if len(leaves) < len(places) else []
         if self.shares:
             leaves = {}
+        self.flows = network.differentiated(operands, train).intersection(self.shares)
         _check(operands, network.operands, leaves)
         self.stores = [(k, x.grad._chunk, x.grad._address) for k, x in leaves.items()]
         self.stays = [
@@ -138,7 +155,7 @@ class Plan:
             args[node] = self._input(x.layout) if k in self.fed else x.again()._detached()
             if k in leaves:
                 grads[node], requests[node] = leaves[k].grad._detached(), leaves[k].req
-            elif k in self.shares:
+            elif k in self.flows:
                 layout = x.layout
                 grads[node] = of_zeros(layout.shape, layout.dtype, self.ctx)
                 requests[node], shares[node] = "write", k
@@ -176,12 +193,12 @@ class Plan:
         ctx = self.ctx
         given = [Array._at(x.chunk, x.address, x.layout) for x in (operands[k] for k in self.fed)]
         made = [Array._new(layout, ctx) for layout in self.layouts]
-        shares = {k: _like(operands[k].layout, ctx) for k in self.shares}
+        shares = {k: _like(operands[k].layout, ctx) for k in self.flows}
         into = [None if k is None else shares[k] for k in self._grads]
         self.passes.both_into([*given, *grads], made, into)
         for k, _, _ in self.stores:
             operands[k].place.stored = passes.count  # type: ignore[union-attr]
-        found: list[Any] = [(operands[k].place, x) for k, x in shares.items()]
+        found: list[Any] = [(operands[k].place, shares.get(k)) for k in self.shares]
         return made, found
 
 

@@ -20,7 +20,18 @@ from gnomon.ndarray.api.methods import copied
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import recording
-from gnomon.ndarray.core.tape import DIRECT, Bundle, Call, Leaf, Node, Output, Place, passes, placed
+from gnomon.ndarray.core.tape import (
+    DIRECT,
+    FOLLOWED,
+    Bundle,
+    Call,
+    Leaf,
+    Node,
+    Output,
+    Place,
+    passes,
+    placed,
+)
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ndarray.lazy.notes import Record, Shares
 from gnomon.ops import registry
@@ -28,6 +39,7 @@ from gnomon.record import put
 from gnomon.runtime.ffi import ffi, pointer
 
 Dest = tuple[Any, str]  # an array, and the saver that stores into it
+_AGAIN = "backward: the tape was followed already; use retain_graph=True to follow it again"
 _BRIEF = 1 << 12  # elements: fewer are written at once
 
 
@@ -212,9 +224,7 @@ class Walk:
     def visit(self, node: Node, grads: Sequence[Any]) -> None:
         """Send on what a node received."""
         if node.saved is None:
-            raise GnomonError(
-                "backward: the tape was followed already; use retain_graph=True to follow it again"
-            )
+            raise GnomonError(_AGAIN)
         dests = [None if p is None else self.direct.get(p) for p in node.inputs]
         found = derivative.of(node, grads, dests, self.create)
         for place, grad, dest in zip(node.inputs, found, dests, strict=True):
@@ -229,7 +239,13 @@ class Walk:
                 self.receive(place, grad)
 
     def receive(self, place: Place, grad: Any, ours: bool = True) -> None:
-        """`grad` is one reader's share of the gradient of `place`."""
+        """`grad` is one reader's share of the gradient of `place`; None of where none flows.
+
+        Raises:
+            GnomonError: a program has followed the tape behind `place` already.
+        """
+        if place is FOLLOWED and grad is not None:
+            raise GnomonError(_AGAIN)
         before = self.sums.get(place)
         if before is None:
             self.sums[place] = grad

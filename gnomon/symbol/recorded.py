@@ -48,6 +48,11 @@ def _operator(node: tape.Node) -> Op:
             "get_symbol: the array depends on an autograd.Function or on a product with a sparse "
             "array, whose gradient is a Python function: no symbol says it"
         )
+    if node.gradient is None:
+        raise GnomonError(
+            "get_symbol: the array was computed with its gradients, and the tape was followed; ask "
+            "for its symbol before backward, or use retain_graph=True"
+        )
     op = node.gradient.op
     if not isinstance(op, Op):
         raise GnomonError(

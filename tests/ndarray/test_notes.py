@@ -7,6 +7,7 @@ then what they rely on, one by one.
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import weakref
 
@@ -299,3 +300,64 @@ def test_threads_train_beside_each_other():
     for thread in threads:
         thread.join()
     assert not failed
+
+
+def test_no_gradient_flows_through_blocked_operands(runs):
+    """What was followed before is read behind a `BlockGrad`: there is nothing to follow again."""
+    w, b = variables()
+    for _ in range(5):
+        h = train(nd.ones((2, 3)), w, b)
+        with autograd.record():
+            loss = (nd.BlockGrad(h) * b).sum()
+        loss.backward()
+        assert b.grad.asnumpy().tolist() == [12, 12]
+    assert len(runs) == 2 * (5 - AT_FIRST)
+
+
+def test_values_that_were_followed_are_refused_together():
+    w, b = variables()
+    for _ in range(5):
+        with autograd.record():
+            y = forward(nd.ones((2, 3)), w, b)
+            z = y.sum(axis=1)
+            loss = z.sum()
+        loss.backward()
+        with autograd.record():
+            again = y.sum() + z.sum()
+        with pytest.raises(GnomonError, match="followed already"):
+            again.backward()
+
+
+def test_symbols_of_what_a_program_followed_are_refused(runs):
+    w, b = variables()
+    for _ in range(4):
+        loss = train(nd.ones((2, 3)), w, b)
+    assert runs
+    with pytest.raises(GnomonError, match="before backward"):
+        autograd.get_symbol(loss)
+
+
+def test_threads_that_note_what_the_other_noted_do_not_wait_for_each_other():
+    noted_by, meet, done = [None, None], threading.Barrier(2, timeout=60), []
+
+    def work(k):
+        w, _ = variables()
+        for _ in range(60):
+            with autograd.record():
+                noted_by[k] = w * 2
+                meet.wait()
+                nd.dot(w, noted_by[1 - k], transpose_b=True)
+                meet.wait()
+        done.append(k)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(before)
+    assert len(done) == 2

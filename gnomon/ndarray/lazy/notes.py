@@ -179,6 +179,10 @@ class Record:
 
     def note(self, op: Any, arrays: Sequence[Any]) -> Any:
         """The visible outputs of an operator, one or a list of them; None where it is not noted."""
+        for x in arrays:
+            pending = x._pending_in
+            if type(pending) is Record and pending is not self:
+                placed(x)  # another thread's: two that wait for each other hold no lock meanwhile
         with self.own.lock:
             if self.changes != _changes.count or self.train is not mode.training:
                 self._begin()
