@@ -71,7 +71,7 @@ class Network:
 
     def differentiated(self, operands: Sequence[Operand], train: bool) -> frozenset[int]:
         """The numbers of the operands that gradients of the heads flow to."""
-        layouts = [x for mark in self._path for x in mark.layouts]
+        layouts: list[Any] = [x for mark in self._path for x in mark.layouts]
         found = set(self._heads)
         for mark in reversed(self._path):
             if found.isdisjoint(range(mark.first, mark.results)):
