@@ -98,6 +98,9 @@ class State:
                 change(self, x)
         except (GnomonError, Odd, ValueError) as error:
             self.seen.append(type(error).__name__)
+            for variable in (*self.variables, self.bias):  # some were stored before the error
+                if variable.grad is not None:
+                    variable.grad[:] = 0
         self.finish()
 
     def usual(self, x: Any) -> None:
