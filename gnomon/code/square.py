@@ -30,7 +30,7 @@ def across(phase: Phase) -> list[Term]:
     inner, body = phase.inner, phase.body
     if not phase.columns or inner is None or statements(body) > LIGHT:
         return []
-    if phase.row or any(isinstance(s, Fold) for s in body):
+    if phase.row or phase.turns or any(isinstance(s, Fold) for s in body):
         return []
     order = postorder([s.term for s in body if isinstance(s, Let)])
     reads = [t for t in order if t.op == "read" and t.free >> inner & 1]
@@ -55,8 +55,8 @@ class SquareWriter(ColumnReductionWriter):
         """Compute what the index arithmetic further in takes from the variables `known`."""
 
     @abstractmethod
-    def row(self, inner: int, start: Value, stop: Value) -> None:
-        """A part of the present row."""
+    def part_of_row(self, inner: int, start: Value, stop: Value) -> None:
+        """A part of the present row, with all its turns."""
 
     def in_columns(self, inner: int, share: tuple[Value, Value], block: Value) -> None:
         """Blocks of columns: of a share, which counts them one below the other."""
@@ -89,7 +89,7 @@ class SquareWriter(ColumnReductionWriter):
             with e.when(e.primitive("lt", [begin, stop], dt.bool_)), self.scope():
                 self.base[row] = i
                 self.settle(mask_of(self.phase.rows))
-                self.row(inner, begin, stop)
+                self.part_of_row(inner, begin, stop)
 
     def whole_squares(self, begin: Value, end: Value) -> Value:
         """Where the last whole square that begins at `begin` or later ends, before `end`."""

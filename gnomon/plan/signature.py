@@ -1,6 +1,6 @@
 """Signatures: what must be known of a kernel to call it, apart from its code.
 
-A `Signature` is plain numbers: made of the loop nests once, after which is not needed those, and
+A `Signature` is plain numbers: made once of the loop nests, which are not needed afterwards, and
 written as 64-bit words for the kernel cache. `read` believes nothing of what it is given.
 """
 

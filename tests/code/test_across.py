@@ -46,6 +46,16 @@ def test_two_that_lie_otherwise():
     np.testing.assert_array_equal(out.numpy(), np.maximum(x.T, y) - x.T * 2)
 
 
+@pytest.mark.parametrize("axes", [(2, 1, 0), (1, 2, 0), (0, 2, 1), (2, 0, 1)])
+def test_running_sums_of_what_lies_across(axes):
+    x = drawn((4, 40, 30), "float32")
+    for axis in range(3):
+        made = shadow.cumsum(shadow.transpose(shadow.Tensor(x), axes), axis)
+        out = shadow.TensorContainer(made.shape)
+        out[:] = made
+        np.testing.assert_array_equal(out.numpy(), np.cumsum(x.transpose(axes), axis))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 7, 16, 31, 32, 33, 200])
 def test_every_other_element(n, dtype):
