@@ -288,10 +288,6 @@ class PhaseWriter(SquareWriter):
         """A block, of `block` elements, of the present row."""
         start = self.int("mul", number, block)
         stop = self.smaller(self.int("add", start, block), self.extent(inner))
-        self.part_of_row(inner, start, stop)
-
-    def part_of_row(self, inner: int, start: Value, stop: Value) -> None:
-        """Some elements of the present row, turn by turn."""
         self.in_turn(self.phase.turns, lambda: self.row(inner, start, stop))
 
     def brief_row(self, inner: int) -> None:

@@ -55,8 +55,8 @@ class SquareWriter(ColumnReductionWriter):
         """Compute what the index arithmetic further in takes from the variables `known`."""
 
     @abstractmethod
-    def part_of_row(self, inner: int, start: Value, stop: Value) -> None:
-        """A part of the present row, with all its turns."""
+    def row(self, inner: int, start: Value, stop: Value) -> None:
+        """A part of the present row, in the present turn."""
 
     def in_columns(self, inner: int, share: tuple[Value, Value], block: Value) -> None:
         """Blocks of columns: of a share, which counts them one below the other."""
@@ -89,7 +89,7 @@ class SquareWriter(ColumnReductionWriter):
             with e.when(e.primitive("lt", [begin, stop], dt.bool_)), self.scope():
                 self.base[row] = i
                 self.settle(mask_of(self.phase.rows))
-                self.part_of_row(inner, begin, stop)
+                self.in_turn(self.phase.turns, lambda: self.row(inner, begin, stop))
 
     def whole_squares(self, begin: Value, end: Value) -> Value:
         """Where the last whole square that begins at `begin` or later ends, before `end`."""

@@ -4,7 +4,8 @@ As an index rule a scan folds, for every element, all that come before it. Carri
 along its axis whose turns read what the turn before stored; other axes are rows and lanes as ever.
 Along an axis that is dense in memory the turns are lanes: a `scan` Term joins what is in a register
 step by step, and takes up what the register before it came to. That is for reducers that are known
-to be associative; one of your own gets its operands one by one.
+to be associative; one of your own gets its operands one by one, and so do products of floats: those
+of a part of a register may overflow, and 0 times infinity is no number.
 A statement whose value is a scan, to be stored in memory of its own, is such a loop. Anywhere else,
 and in half floats, a scan is stored in scratch memory first.
 """
@@ -17,7 +18,7 @@ from gnomon import dtype as dt
 from gnomon.expr.ext.scan import Scan
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, cast
-from gnomon.expr.reducer import SCANNED
+from gnomon.expr.reducer import PROD, SCANNED
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.term import Arena, Term, compute_dtype
 from gnomon.expr.walk import postorder
@@ -49,8 +50,7 @@ def carry(statements: Abstract, arena: Arena) -> list[Nest]:
         return index.put(value.axis, last - at if value.reverse else at)
 
     variables = tuple(i.payload for i in index if i.op == "var")
-    dense, known = one * dest.strides[value.axis] is one, SCANNED.get(value.reducer.name)
-    if dense and known is value.reducer:
+    if one * dest.strides[value.axis] is one and _associative(value):
         args = new(arena.elem(value.src, place(turn))), turn
         joined = arena.make("scan", args, args[0].dtype, (value.reducer, value.exclusive))
         root = Root(dest, saver, offset_of(arena, dest, place(turn)), joined)
@@ -67,6 +67,12 @@ def carry(statements: Abstract, arena: Arena) -> list[Nest]:
         dest, saver, offset_of(arena, dest, place(turn)), arena.select(begins, first, joined)
     )
     return [Nest(variables, (root,), (turn.payload,))]
+
+
+def _associative(scan: Scan) -> bool:
+    """Whether elements may be joined before they meet what came before them."""
+    known = SCANNED.get(scan.reducer.name) is scan.reducer
+    return known and not (scan.reducer is PROD and scan.dtype.kind == "f")
 
 
 def carries(nest: Nest) -> bool:

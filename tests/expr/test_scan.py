@@ -51,6 +51,18 @@ def test_values(shape, reducer):
         np.testing.assert_allclose(found, wanted, 1e-4, 1e-5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_overflow_where_those_in_order_do(dtype):
+    big = np.sqrt(np.finfo(dtype).max) * 2
+    x = np.array([[0, big, big, big, 2] * 8, [1 / big, big, big, 1 / big, 1] * 8], dtype)
+    for reverse in (False, True):
+        order = slice(None, None, -1 if reverse else 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            wanted = np.cumprod(x[:, order], 1)[:, order]
+        found = stored(shadow.scan(tensor(x, dtype), "prod", 1, False, reverse))
+        np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
 def test_whole_numbers_wrap(dtype):
     x = np.random.default_rng(2).integers(0, 100, (5, 40)).astype(dtype)
