@@ -26,7 +26,8 @@ from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ndarray.core.array import Array, of_zeros
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.tape import Leaf, passes
-from gnomon.ndarray.lazy.notes import Mark, Operand, Shares, needed
+from gnomon.ndarray.lazy.marks import Mark, Operand, needed
+from gnomon.ndarray.lazy.notes import Shares
 from gnomon.ops import registry
 
 TRIES = 4  # plans for one step whose variables move

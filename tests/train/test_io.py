@@ -184,7 +184,8 @@ def test_prefetching_refuses(wrong):
 @pytest.mark.parametrize("last", ["pad", "discard", "roll_over"])
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_data_sets_of_h5py_are_read_batch_by_batch(tmp_path, shuffle, last, monkeypatch):
-    h5py = pytest.importorskip("h5py")
+    import h5py  # a folder of shared code, which takes long to load
+
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["rows"], file["numbers"] = np.arange(44.0).reshape(11, 4), np.arange(11)
     with h5py.File(tmp_path / "x.h5", "r") as file:
@@ -206,7 +207,8 @@ def test_data_sets_of_h5py_are_read_batch_by_batch(tmp_path, shuffle, last, monk
 
 
 def test_a_batch_larger_than_a_data_set_of_h5py(tmp_path):
-    h5py = pytest.importorskip("h5py")
+    import h5py  # a folder of shared code, which takes long to load
+
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["rows"] = np.arange(3)
         batch = next(NDArrayIter([file["rows"]], batch_size=8))

@@ -30,7 +30,7 @@ class SVRGModule(Module):
     >>> net = mx.sym.LinearRegressionOutput(net, mx.sym.var("goal"))
     >>> model = SVRGModule(net, label_names=["goal"], update_freq=2)
     >>> model.fit(data, eval_metric="mse", num_epoch=20, optimizer_params={"learning_rate": 0.5})
-    >>> abs(model.get_params()[0]["fc_weight"].asscalar() - 2) < 0.01
+    >>> bool(abs(model.get_params()[0]["fc_weight"].asscalar() - 2) < 0.01)
     True
 
     Raises:

@@ -28,31 +28,38 @@ with `out`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from gnomon import config
 from gnomon.base import GnomonError
 from gnomon.engine import EngineError
 from gnomon.lock import load_module
 from gnomon.ndarray.core.array import Array
-from gnomon.ndarray.core.chunk import Chunk
-from gnomon.ndarray.core.layout import Layout, dense
+from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import FOLLOWED, NOTED, Leaf, Place, placed
 from gnomon.ndarray.lazy.fusion_group import FusionGroup, Own, here
 from gnomon.ndarray.lazy.infer import infer
-from gnomon.ops.op import Op
+from gnomon.ndarray.lazy.marks import (
+    EMPTY,
+    WEIGHT,
+    Lost,
+    Mark,
+    Operand,
+    admit,
+    canonical,
+    may_be_noted,
+    needed,
+)
 from gnomon.record import put
 
 OFTEN = 16  # times that a step comes before it is compiled, which takes as long as some hundred do
 MOST = 4096  # operators in a record
 PATIENCE = 8  # records computed in a row, before the thread rests from noting
 LONGEST = 256  # scopes of rest
-KEPT = 1 << 14  # marks in all, of which a program counts as some; beyond, they are learnt anew
-WEIGHT = 64
-
 Shares = list[tuple[Place, Any]]
 
 _changes = config.changes
@@ -63,77 +70,7 @@ _new = tuple.__new__  # half the time of a named tuple's own
 (_UNHELD,) = [_getrefcount(x) for x in [object()]]  # of what a list alone refers to
 
 
-class Operand(NamedTuple):
-    """An array in memory that was noted, as it was then."""
-
-    array: Any
-    chunk: Chunk
-    address: int
-    layout: Any  # a `Layout`
-    place: Place | None
-
-    def again(self) -> Any:
-        """An array that is what this one was."""
-        made = Array._at(self.chunk, self.address, self.layout)
-        put(made, "_tape", self.place)
-        return made
-
-
-class Mark:
-    """What was noted up to one operator; `operands` are results by number, and leaves -1, -2...
-
-    `first` is the number of its first result, `leaves` and `results` count all up to it.
-    """
-
-    __slots__ = (
-        "after", "count", "first", "is_single", "layouts", "leaves", "op", "operands", "parent",
-        "plans", "results",
-    )  # fmt: skip
-
-    made = 0
-
-    def __init__(
-        self, parent: Mark | None, op: Any, operands: tuple[int, ...], layouts: Sequence[Layout]
-    ) -> None:
-        self.parent, self.op, self.operands, self.layouts = parent, op, operands, layouts
-        self.first = 0 if parent is None else parent.results
-        self.results = self.first + len(layouts)
-        self.is_single = len(layouts) == 1
-        self.count = 0 if parent is None else parent.count + 1
-        before = 0 if parent is None else parent.leaves
-        self.leaves = max([before, *(-k for k in operands)])
-        self.after: dict[Any, Mark | None] = {}  # None: it is not noted
-        self.plans: dict[Any, Any] = {}  # how often a step came, then its program
-
-    def path(self) -> list[Mark]:
-        """The marks from the first operator to this one."""
-
-        def back(mark: Mark) -> Iterator[Mark]:
-            while mark.parent is not None:
-                yield mark
-                mark = mark.parent
-
-        return list(back(self))[::-1]
-
-
-EMPTY = {False: Mark(None, None, (), ()), True: Mark(None, None, (), ())}  # by train mode
-_alike: dict[Any, Any] = {}  # one operator of all that are equal
-
-
-def _count(weight: int = 1) -> None:
-    """One more of what is kept; all of it is dropped when it is too much."""
-    Mark.made += weight
-    if Mark.made > KEPT:
-        Mark.made = 0
-        _alike.clear()
-        for mark in EMPTY.values():
-            mark.after.clear()
-
-
-def _may_be_noted(op: Any) -> bool:
-    """Whether an operator depends on its inputs alone, and refuses no values of theirs."""
-    plain = isinstance(op, Op) and op.is_expression and op.guard is None
-    return plain and not (op.aux_names or op.is_random or op.sparse_grad)
+_noting: dict[str, weakref.ref[Own]] = {}  # of the thread that notes, which is one at a time
 
 
 class Record:
@@ -144,8 +81,8 @@ class Record:
     """
 
     __slots__ = (
-        "changes", "ctx", "is_eager", "is_open", "mark", "misses", "numbers", "operands", "own",
-        "places", "rest", "results", "train", "working",
+        "changes", "ctx", "is_eager", "is_open", "mark", "misses", "noting", "numbers", "operands",
+        "own", "places", "rest", "results", "train", "working",
     )  # fmt: skip
 
     apply: ClassVar[Callable[..., Any]]  # what applies an operator
@@ -162,6 +99,7 @@ class Record:
         self.is_open = True
         self.is_eager = False  # the settings say so
         self.working = False
+        self.noting = False
         self.changes = -1
         self.train = False
         self.mark = EMPTY[False]
@@ -184,27 +122,50 @@ class Record:
             if type(pending) is Record and pending is not self:
                 placed(x)  # another thread's: two that wait for each other hold no lock meanwhile
         with self.own.lock:
-            if self.changes != _changes.count or self.train is not mode.training:
-                self._begin()
-            if self.working or self.is_eager:
+            if self.noting:  # a finaliser computes, or a handler
                 return None
+            self.noting = True
+            try:
+                if self.changes != _changes.count or self.train is not mode.training:
+                    self._begin()
+                return None if self.working or self.is_eager else self._noted(op, arrays)
+            finally:
+                self.noting = False
+
+    def _noted(self, op: Any, arrays: Sequence[Any]) -> Any:
+        """`note`, again where a finaliser asked for values in the midst of it."""
+        while True:
+            results = self.results
             entry, fresh = self._entry(op, arrays)
             if entry is None:
                 return None
             mark = self.mark.after.get(entry, EMPTY)
             if mark is EMPTY:
                 mark = self._grown(op, arrays, entry, fresh)
-            if mark is None or (fresh and not self._take(fresh)):
+            taken = mark is not None and (not fresh or self._take(fresh))
+            if mark is not None and taken:
+                first, noted = mark.first, Array._noted
+                if len(results) != first:  # after an interrupt
+                    del results[first:]
+                for k, layout in enumerate(mark.layouts, first):
+                    results.append(noted(self, k, layout, NOTED))
+            if self.results is not results:
+                self._undo(fresh)
+                continue
+            if mark is None or not taken:
+                self._drop_beyond()
                 return None
-            results, first, noted = self.results, mark.first, Array._noted
-            if len(results) != first:  # after an interrupt
-                del results[first:]
-            for k, layout in enumerate(mark.layouts, first):
-                results.append(noted(self, k, layout, NOTED))
             self.mark = mark
             if mark.count >= MOST:
                 self._compute()
             return results[first] if mark.is_single else results[first:]
+
+    def _undo(self, fresh: Sequence[Any]) -> None:
+        """Let go of what was added while all was computed and forgotten."""
+        self.operands, self.numbers, self.places = [], {}, []
+        for x in fresh:
+            while self in x._chunk.pending_readers:
+                x._chunk.pending_readers.remove(self)
 
     def _begin(self) -> None:
         """Begin anew in another mode, or under other settings."""
@@ -224,7 +185,7 @@ class Record:
         operands, numbers = self.operands, self.numbers
         if len(operands) != self.mark.leaves:
             self._drop_beyond()
-        known = op.__dict__.get("_noted") or _canonical(op)
+        known = op.__dict__.get("_noted") or canonical(op)
         entry, fresh, on_tape = [id(known)], list[Any](), False
         for x in arrays:
             if x.__class__ is not Array.main:
@@ -248,16 +209,16 @@ class Record:
         self, op: Any, arrays: Sequence[Any], entry: tuple[Any, ...], fresh: list[Any]
     ) -> Mark | None:
         """A mark met for the first time; None where the operator is not noted."""
-        _count()
+        admit()
         mark: Mark | None = None
-        if _may_be_noted(op) and len(arrays) == len(op.inputs()):
+        if may_be_noted(op) and len(arrays) == len(op.inputs()):
             outs = infer(op, [x._layout for x in arrays])[: op.num_visible_outputs]
             if all(x._layout.size for x in arrays) and all(0 not in shape for shape, _ in outs):
                 count = len(self.operands)
                 numbers = {id(x): ~k for k, x in enumerate(fresh, count)}
                 pairs = zip(entry[1:], arrays, strict=True)
                 operands = tuple(k if isinstance(k, int) else numbers[id(x)] for k, x in pairs)
-                mark = Mark(self.mark, _canonical(op), operands, [dense(*out) for out in outs])
+                mark = Mark(self.mark, canonical(op), operands, [dense(*out) for out in outs])
         self.mark.after[entry] = mark
         return mark
 
@@ -303,6 +264,8 @@ class Record:
             if self.working and array._pending_in is self:
                 raise EngineError("an array was asked for while it was being computed")
             self()
+        if type(array._pending_in) is Lost:
+            array._pending_in.materialize(array)
         return False
 
     def _missed(self) -> None:
@@ -336,17 +299,22 @@ class Record:
         if all(x._pending_in is not self for x in mine):
             return
         inputs = [self.results[k] if k >= 0 else self.operands[~k].again() for k in mark.operands]
-        made = Record.apply(mark.op, inputs)
+        try:
+            made = Record.apply(mark.op, inputs)
+        except (GnomonError, MemoryError) as error:  # the others can be computed
+            lost = Lost(error)
+            for x in mine:
+                if x._pending_in is self:
+                    put(x, "_pending_in", lost)
+            return
         for x, value in zip(mine, [made] if len(mine) == 1 else made, strict=True):
             _take_over(x, value)
 
     def _forget(self) -> None:
         """Let go of all that is noted."""
-        self.mark = EMPTY[self.train]
         dropped = self.operands, self.results
-        self.operands, self.results = [], []
-        self.numbers.clear()
-        self.places.clear()
+        self.mark = EMPTY[self.train]
+        self.operands, self.results, self.numbers, self.places = [], [], {}, []
         for operand in dropped[0]:
             operand.chunk.pending_readers.remove(self)
 
@@ -362,35 +330,39 @@ class Record:
         with self.own.lock:
             if self.working or any(x._pending_in is not self for x in heads):
                 return None
-            held = self._held()
-            given = tuple([x is not None for x in grads])
-            key = tuple([x._index for x in heads]), given, held, tuple(self.places)
-            plans = self.mark.plans
-            found = plans.get(key, 0)
-            if found.__class__ is int:
-                found = self._met(plans, key, found)
-            done = found and self._done(plans, key, found, [x for x in grads if x is not None])
-            if not done:
-                self._compute()
-                return None
-            made, shares = done
-            for k, array in zip(held, made, strict=True):
-                x = self.results[k]
-                put(x, "_tape", FOLLOWED)
-                x._materialize(array._chunk, array._address)
-            self._forget()
+            self.noting = True  # nothing else is, till this is done
+            try:
+                return self._followed(heads, grads)
+            finally:
+                self.noting = False
+
+    def _followed(self, heads: Sequence[Any], grads: Sequence[Any]) -> Shares | None:
+        results, held = self.results, self._held()
+        heads_given = tuple([x is not None for x in grads])
+        key = tuple([x._index for x in heads]), heads_given, held, tuple(self.places)
+        plans = self.mark.plans
+        found = plans.get(key, 0)
+        if found.__class__ is int:
+            found = self._met(plans, key, found)
+        if self.results is not results:  # a finaliser asked for values
+            return None
+        given = [x for x in grads if x is not None]
+        shares: Shares | None = self._done(plans, key, found, given) if found else None
+        if shares is None:
+            self._compute()
+        else:
             self.misses = 0
-            return shares
+        return shares
 
     def _met(self, plans: dict[Any, Any], key: Any, count: int) -> Any:
         """A program for a step that came `count` times before; None where it is none yet."""
         if not count:
             self._missed()
-            _count()
+            admit()
         plans[key] = count + 1
         if count < OFTEN:
             return None
-        _count(WEIGHT)
+        admit(WEIGHT)
         planned = load_module("gnomon.executor.recorded_step").planned
         what = self.mark.path(), key, self.train, self.operands
         plans[key] = found = planned(*what, partial(plans.pop, key))
@@ -398,16 +370,25 @@ class Record:
 
     def _done(
         self, plans: dict[Any, Any], key: Any, found: Any, grads: Sequence[Any]
-    ) -> tuple[list[Any], Shares] | None:
-        """The values that are held, and shares, by a program; None where it does not do it."""
+    ) -> Shares | None:
+        """Have a program do all that is noted: shares; None where it does not do it."""
         self.working = True
         try:
-            done: tuple[list[Any], Shares] | None = found.run(self.operands, grads)
+            done = found.run(self.operands, grads)
+            if done is None:
+                return None
+            for k, array in zip(key[2], done[0], strict=True):
+                x = self.results[k]
+                put(x, "_tape", FOLLOWED)
+                x._materialize(array._chunk, array._address)
+            self._forget()
+            shares: Shares = done[1]
+            return shares
         except GnomonError:
-            plans[key] = done = None
+            plans[key] = None
+            return None
         finally:
             self.working = False
-        return done
 
 
 def _index(arrays: Sequence[Any], array: Any) -> int | None:
@@ -416,29 +397,6 @@ def _index(arrays: Sequence[Any], array: Any) -> int | None:
         if x is array:
             return k
     return None
-
-
-def _canonical(op: Any) -> Any:
-    """One operator of all that are equal, so that marks are found by its identity."""
-    found = op.__dict__.get("_noted")
-    if found is None:
-        try:
-            found = _alike.setdefault(op, op)
-        except TypeError:  # a list among the parameters has no hash
-            found = op
-        op.__dict__["_noted"] = found
-    return found
-
-
-def needed(path: Sequence[Mark], wanted: Iterable[int]) -> list[int]:
-    """The numbers of the operators that results depend on."""
-    results, found = set(wanted), []
-    for number in range(len(path) - 1, -1, -1):
-        mark = path[number]
-        if not results.isdisjoint(range(mark.first, mark.results)):
-            found.append(number)
-            results.update(k for k in mark.operands if k >= 0)
-    return found[::-1]
 
 
 def _take_over(noted: Any, made: Any) -> None:
@@ -461,10 +419,16 @@ def note(op: Any, arrays: Sequence[Any]) -> Any:
     Raises:
         ShapeError, DTypeError: the operator does not take such operands.
     """
-    record = here.own.noted
+    own = here.own
+    record = own.noted
     if record is None:
-        record = Record(here.own)
-        put(here.own, "noted", record)
+        found = _noting.setdefault("own", weakref.ref(own))()
+        if found is not own:
+            if found is None:  # its thread has ended
+                _noting.pop("own", None)
+            return None
+        record = Record(own)
+        put(own, "noted", record)
     return record.note(op, arrays) if record.is_open else None
 
 
