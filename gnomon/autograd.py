@@ -20,7 +20,7 @@ from gnomon.lock import load_module
 from gnomon.ndarray import backward as _backward
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.mode import mode
-from gnomon.ndarray.core.tape import Call, Node, Output, placed
+from gnomon.ndarray.core.tape import Call, Node, Output, placed, source
 from gnomon.ndarray.lazy import notes
 from gnomon.ndarray.ndarray import mark
 from gnomon.record import put
@@ -231,7 +231,7 @@ class Function:
         with pause(train_mode=mode.training):
             found = self.forward(*inputs)
         outputs = [x._detached() for x in _list("Function.forward", "result", found)]
-        places = [placed(x) if isinstance(x, Array) else None for x in inputs]
+        places = [source(x) if isinstance(x, Array) else None for x in inputs]
         if mode.recording and any(place is not None for place in places):
             self._used = True
             gives = [place is not None for place in places]

@@ -386,3 +386,25 @@ def test_small_parameters_lie_together_and_views_stay():
     first[:] = 0
     second[:] = 1
     assert net(x).asnumpy()[0].tolist() == [15, 3]
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+@pytest.mark.parametrize("fused", [False, True])
+def test_states_go_from_step_to_step(fused, hybridize):
+    """Without `detach`, as programs for MXNet 1.9.1 have it; its numbers."""
+    rnn = mx.gluon.rnn
+    net = rnn.LSTM(4) if fused else rnn.LSTMCell(4, input_size=5)
+    net.initialize(mx.init.One())
+    if hybridize:
+        net.hybridize()
+    states, found = net.begin_state(batch_size=2), []
+    data = nd.ones((3, 2, 5)) if fused else nd.full((2, 5), 0.1)
+    weight = net.l0_h2h_weight if fused else net.h2h_weight
+    for _ in range(3):
+        with mx.autograd.record():
+            output, states = net(data, states)
+            loss = output.mean()
+        loss.backward()
+        found.append(weight.grad().sum().asscalar())
+    expected = [0.000562, 0.000498, 0.000494] if fused else [0, 0.20642, 0.156685]
+    np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -22,7 +22,7 @@ from gnomon.gluon.parameter import DeferredInitializationError, Parameter
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.mode import mode
-from gnomon.ndarray.core.tape import Network, Node, Output, changes, placed
+from gnomon.ndarray.core.tape import Network, Node, Output, changes, source
 from gnomon.record import put
 
 Arrays = Sequence[Any]
@@ -95,7 +95,7 @@ class Compiled:
             site = self._site(ctx)
         recording, places = mode.recording, ()
         if recording:
-            places = (site.bundle, *[placed(x) for x in given])
+            places = (site.bundle, *[source(x) for x in given])
             recording = places.count(None) < len(places)
         sparse = storage_types.compute is not None and any(x.stype != "default" for x in given)
         if site.is_sparse or sparse:

@@ -106,6 +106,15 @@ def placed(array: Any) -> Place | None:
     return place
 
 
+def source(array: Any) -> Place | None:
+    """The place that gradients of what is recorded of an array flow to.
+
+    What was followed is a constant from then on, as a state that goes from step to step is.
+    """
+    place = placed(array)
+    return None if type(place) is Output and place.node.saved is None else place
+
+
 class Node:
     """One recorded operator.
 
@@ -179,7 +188,9 @@ def record(
 ) -> None:
     """Enter an operator that was just applied; `outputs` are all of them, hidden ones too."""
     arguments = inputs[: len(op.arguments())]
-    places = [placed(x) for x in arguments]
+    places = [source(x) for x in arguments]
+    if places.count(None) == len(places):
+        return
     shapes = tuple(x.shape for x in inputs), tuple(x.shape for x in outputs)
     types = tuple(x._dtype for x in inputs), tuple(x._dtype for x in outputs)
     wanted = tuple(place is not None for place in places)

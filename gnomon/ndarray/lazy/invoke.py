@@ -23,7 +23,7 @@ from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import RECIPES
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import mode
-from gnomon.ndarray.core.tape import record
+from gnomon.ndarray.core.tape import record, source
 from gnomon.ndarray.lazy import opaque, pending
 from gnomon.ndarray.lazy.infer import infer
 from gnomon.ndarray.lazy.notes import Record, note
@@ -118,6 +118,9 @@ def check_writes(op: Any, given: Sequence[Any], recorded: Sequence[Any]) -> None
 def check_write(where: str, argument: str, array: Any) -> None:
     """Refuse to write an array on the tape while recording: the gradient would be wrong."""
     if mode.recording and array._tape is not None:
+        if source(array) is None:
+            put(array, "_tape", None)
+            return
         raise GnomonError(
             f"{where}: argument {argument!r}: an array on the tape cannot be written while "
             "recording (+=, -=, x[:]= and out= are such writes)"

@@ -40,7 +40,7 @@ from gnomon.lock import load_module
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.mode import mode
-from gnomon.ndarray.core.tape import FOLLOWED, NOTED, Leaf, Place, placed
+from gnomon.ndarray.core.tape import FOLLOWED, NOTED, Leaf, Output, Place, placed, source
 from gnomon.ndarray.lazy.fusion_group import FusionGroup, Own, here
 from gnomon.ndarray.lazy.infer import infer
 from gnomon.ndarray.lazy.marks import (
@@ -195,6 +195,8 @@ class Record:
                 on_tape = True
                 continue
             number, place = numbers.get(id(x)), x._tape
+            if type(place) is Output:
+                place = source(x)
             on_tape = on_tape or place is not None
             if number is not None and operands[~number].place is place:
                 entry.append(number)
@@ -227,7 +229,7 @@ class Record:
         operands, numbers, places = self.operands, self.numbers, self.places
         for x in arrays:
             chunk = x._chunk
-            place = x._tape if x._tape is not NOTED else placed(x)
+            place = source(x)
             if chunk.shared or chunk.failure is not None:
                 return False
             ctx = chunk.ctx

@@ -21,7 +21,7 @@ from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense as dense_layout
 from gnomon.ndarray.core.mode import mode, recording
-from gnomon.ndarray.core.tape import Call, Leaf, Node, placed, record
+from gnomon.ndarray.core.tape import Call, Leaf, Node, placed, record, source
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ndarray.sparse.arrays import (
     BaseSparseNDArray,
@@ -157,7 +157,9 @@ def _enter(op: Any, inputs: Sequence[Any], outputs: Outputs) -> None:
 
 def _enter_product(op: Any, matrix: Any, weight: Any, output: Any) -> None:
     """Record a product with a `csr` matrix: the weight's gradient has only rows that it reads."""
-    place, kept = placed(weight), matrix._detached()
+    place, kept = source(weight), matrix._detached()
+    if place is None:
+        return
     stype = place.grad.stype if isinstance(place, Leaf) else "default"
     turned = {"transpose_a": not op.transpose_a, "forward_stype": stype}
 
