@@ -69,8 +69,11 @@ def _cast(now: precision.Precision, op: Op, entries: list[Entry]) -> list[Entry]
 
 
 def _named(name: str, inputs: Sequence[Entry], **attrs: str) -> Node:
-    """A node of the operator `name`, called so with a number behind."""
-    op = registry.find(name).parse(attrs)
+    """A node of the operator `name`, called so with a number behind, with attributes of the scope:
+    they say which body of a loop, or which group of devices, it belongs to."""
+    op, users = registry.find(name).parse(attrs), AttrScope.current.get(None)
+    scope = {k: v for k, v in users.items() if is_attribute(hidden_key(k))}
+    attrs.update(attributes(name, scope))
     return Node(op, NameManager.current.get(None, name), inputs, attrs)
 
 

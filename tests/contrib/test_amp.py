@@ -122,6 +122,27 @@ def test_steps_with_weights_on_a_store_are_skipped(started: Any) -> None:
         assert net.weight.data().asscalar() == after
 
 
+def test_casts_belong_where_their_operator_does(started: Any) -> None:
+    started("float16")
+
+    def body(x: Any, total: Any) -> Any:
+        made = mx.sym.FullyConnected(x, num_hidden=2, no_bias=True, name="fc") + total
+        return made, made
+
+    stacked, last = mx.sym.contrib.foreach(body, mx.sym.var("x"), mx.sym.var("start"))
+    step = mx.sym.Group([stacked, last]).simple_bind(mx.cpu(), x=(6, 1, 2), start=(1, 2))
+    for name, value in {"x": 0.5, "start": 1, "fc_weight": 2}.items():
+        step.arg_dict[name][:] = value
+    outputs = step.forward(is_train=True)
+    np.testing.assert_array_equal(outputs[0].asnumpy()[:, 0, 0], range(3, 15, 2))
+    step.backward([mx.nd.ones(x.shape) for x in outputs])
+    np.testing.assert_array_equal(step.grad_dict["fc_weight"].asnumpy(), np.full((2, 2), 13.5))
+    with mx.AttrScope(ctx_group="far"):
+        net = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc")
+    groups = {k: v["ctx_group"] for k, v in net.attr_dict().items() if "ctx_group" in v}
+    assert sum("amp_cast" in name for name in groups) == 3
+
+
 def test_symbols_and_traces_are_cast(started: Any) -> None:
     started()
     net = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=4, name="fc")
