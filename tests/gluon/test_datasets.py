@@ -58,7 +58,8 @@ def test_cifar(tmp_path):
 @pytest.fixture
 def pictures(tmp_path):
     """Two folders with a picture each, red and green, a record file and a list of them."""
-    cv2 = pytest.importorskip("cv2")
+    import cv2  # of the extra `test`
+
     colours = {"a": (0, 0, 255), "b": (0, 255, 0)}
     record = mx.recordio.MXIndexedRecordIO(tmp_path / "x.idx", tmp_path / "x.rec", "w")
     for number, (name, colour) in enumerate(colours.items()):

@@ -169,7 +169,8 @@ def test_symbols_of_images():
 
 
 def test_imdecode_cuts_subtracts_and_fills_batches():
-    cv2 = pytest.importorskip("cv2")
+    import cv2  # of the extra `test`
+
     pixels = RNG.integers(0, 256, (4, 5, 3)).astype("uint8")
     data = cv2.imencode(".png", pixels[..., ::-1])[1].tobytes()
     planes = pixels.transpose(2, 0, 1).astype("f")

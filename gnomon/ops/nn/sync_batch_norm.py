@@ -164,7 +164,8 @@ class Meeting:
                     come, self._come = len(self._come), []
                     raise GnomonError(
                         f"{where}: {come} of {devices} devices (ndev) came within {PATIENCE:g} s: "
-                        "run the layer on all of them before results are waited for"
+                        "run the layer on all of them before results are waited for; it joins "
+                        "contexts of one process, not processes"
                     )
             assert self._done is not None
             return self._done
