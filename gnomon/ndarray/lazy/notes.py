@@ -118,7 +118,7 @@ class Record:
     def note(self, op: Any, arrays: Sequence[Any]) -> Any:
         """The visible outputs of an operator, one or a list of them; None where it is not noted."""
         for x in arrays:
-            pending = x._pending_in
+            pending = x._pending_in if x.__class__ is Array.main else None
             if type(pending) is Record and pending is not self:
                 placed(x)  # another thread's: two that wait for each other hold no lock meanwhile
         with self.own.lock:
