@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import resource
 import sys
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+DEEP = 5000  # levels of lists within lists, which take 0.7 MB of stack to print
 # an ImportError is how Python's loader says that a library, not ours, found no room
 EXPECTED = "MemoryError", "DeviceError", "GnomonError", "ImportError"
 
@@ -25,6 +28,20 @@ def mapped() -> int:
     """Bytes of memory that this process has mapped."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     return pages * resource.getpagesize()
+
+
+def grow_stack() -> None:
+    """Have stack enough: where the kernel finds no room for more, it ends any program."""
+    nested: list[Any] = []
+    for _ in range(DEEP):
+        nested = [nested]
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(2 * DEEP)
+    with suppress(RecursionError):  # later Pythons stop earlier
+        repr(nested)
+    sys.setrecursionlimit(before)
+    while nested:  # level by level
+        nested = nested.pop()
 
 
 def limit(mib: int | None) -> None:
@@ -117,12 +134,16 @@ class Stages:
 def main() -> None:
     stage, mib, folder = sys.argv[1:]
     work = getattr(Stages(folder), stage)()
+    grow_stack()
     limit(int(mib))
     said = "ok"
     try:
         assert work()
     except Exception as error:
         kinds = [kind.__name__ for kind in type(error).__mro__]
+        last = traceback.extract_tb(error.__traceback__)[-1].filename
+        if isinstance(error, SystemError) and last.startswith("<frozen importlib"):
+            kinds = ["ImportError"]  # Python's own import lost the error of its memory
         said = next((kind for kind in EXPECTED if kind in kinds), f"unexpected {error!r}")
     limit(None)
     assert work()
