@@ -142,7 +142,8 @@ def main() -> None:
     except Exception as error:
         kinds = [kind.__name__ for kind in type(error).__mro__]
         last = traceback.extract_tb(error.__traceback__)[-1].filename
-        if isinstance(error, SystemError) and last.startswith("<frozen importlib"):
+        imports = last.startswith("<frozen importlib") or "_find_and_load" in str(error)
+        if isinstance(error, SystemError) and imports:
             kinds = ["ImportError"]  # Python's own import lost the error of its memory
         said = next((kind for kind in EXPECTED if kind in kinds), f"unexpected {error!r}")
     limit(None)
