@@ -69,7 +69,7 @@ def _started(command: list[str]) -> subprocess.Popen[bytes]:
 
 def _say(text: str) -> None:
     with contextlib.suppress(OSError):
-        print(f"gnomon: {text}{LAST_WORDS}", file=sys.stderr, flush=True)
+        os.write(2, f"gnomon: {text}{LAST_WORDS}\n".encode())  # at once, beside other ranks' lines
 
 
 def _pass_on(source: IO[bytes], target: IO[bytes], before: bytes) -> None:

@@ -20,7 +20,7 @@ RANKS = {
     name: rank
     for rank, names in {
         0: "absent bar base files frames config conversion lock record registry dtype shape "
-        "context error log util",
+        "context error log util ranks",
         1: "expr",
         2: "plan",
         3: "code",

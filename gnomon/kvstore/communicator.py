@@ -77,8 +77,8 @@ class Job:
     """One collective; `result` and `ended` are set at its end."""
 
     __slots__ = (
-        "back", "ended", "finish", "free", "header", "headers", "patient", "ready", "requests",
-        "result", "since", "single", "steps", "subject", "work",
+        "back", "ended", "finish", "free", "header", "headers", "late", "patient", "ready",
+        "requests", "result", "since", "single", "steps", "subject", "work",
     )  # fmt: skip
 
     def __init__(
@@ -90,9 +90,11 @@ class Job:
         back: bool = False,
         free: bool = False,
         patient: bool = False,
+        late: Callable[[], str] | None = None,
     ) -> None:
         self.subject, self.work, self.single, self.finish = subject, work, single, finish
         self.back, self.free, self.patient = back, free, patient
+        self.late = late or f"sent {subject}".__str__
         self.ready = work is None
         self.header: Any = None
         self.headers: Any = None
@@ -178,12 +180,7 @@ class Communicator:
         `finish` is called by the communication thread. A `single` job takes one step, and others
         may go on beside it. One of the `back` lane follows from others, on which ranks agree.
         """
-        if self._pid != os.getpid():
-            raise GnomonError(f"{subject}: a forked process has no part in its parent's job")
-        job = Job(subject, work, single, finish, back)
-        self._inbox.append(job)
-        self._rouse()
-        return job
+        return self._entered(Job(subject, work, single, finish, back))
 
     def send(
         self,
@@ -191,9 +188,21 @@ class Communicator:
         work: Work,
         finish: Callable[[], None] | None = None,
         patient: bool = False,
+        late: Callable[[], str] | None = None,
     ) -> Job:
-        """Begin a job that other ranks need not enter; a `patient` one may take for ever."""
-        job = Job(subject, work, False, finish, free=True, patient=patient)
+        """Begin a job without a place in an order; a `patient` one may take for ever.
+
+        `late` says what this rank does, for the message where the job takes longer than the limit.
+        """
+        return self._entered(
+            Job(subject, work, False, finish, free=True, patient=patient, late=late)
+        )
+
+    def _entered(self, job: Job) -> Job:
+        if self._pid != os.getpid():
+            raise GnomonError(f"{job.subject}: a forked process has no part in its parent's job")
+        if self._closed:
+            raise GnomonError(f"{job.subject}: this process has left its job already")
         self._inbox.append(job)
         self._rouse()
         return job
@@ -281,8 +290,9 @@ class Communicator:
         self._control, self._talk, self.world = world, world.Dup(), world.Dup()
         self._there.world, self._back.world = self.world, world.Dup()
         self.mail, self.replies = everybody.Dup(), everybody.Dup()
+        self.sums = world.Dup()
         lanes = [lane.world for lane in self._lanes]
-        for each in (self._control, self._talk, *lanes, self.mail, self.replies):
+        for each in (self._control, self._talk, *lanes, self.mail, self.replies, self.sums):
             each.Set_errhandler(self.mpi.ERRORS_RETURN)
         if self.size > 1:
             sending.nbytes = config.get("dist_bucket_bytes")
@@ -384,7 +394,7 @@ class Communicator:
                 self.watch.late(f"{job.subject} is not done after {self._limit:g} s")
         for job in self._free:
             if job.since < begun and not job.patient:
-                self.fail(f"sent {job.subject}, which is not done after {self._limit:g} s")
+                self.fail(f"{job.late()}, which is not done after {self._limit:g} s")
 
     def _disagreement(self, job: Job) -> None:
         """All ranks have seen that headers differ: tell how, on rank 0."""

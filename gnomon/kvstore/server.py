@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon import engine
+from gnomon import engine, ranks
 from gnomon import ndarray as nd
 from gnomon.base import GnomonError
 from gnomon.context import cpu
@@ -27,6 +27,7 @@ from gnomon.kvstore.compression import Compression
 from gnomon.kvstore.mail import NOTHING, Mail
 from gnomon.kvstore.rows import of_rows, to_rows
 from gnomon.kvstore.shards import Piece, shaped, view
+from gnomon.kvstore.total import Totals
 from gnomon.kvstore.transfer import add_up
 from gnomon.ndarray.core.array import Array
 from gnomon.optimizer import get_updater
@@ -164,6 +165,9 @@ def join(kind: str) -> communicator.Communicator:
     if comm.is_server:
         get(comm).stopped.wait()
         sys.exit(0)
+    if comm.size > 1 and ranks.job.carry is None:
+        ranks.job.rank, ranks.job.count = comm.rank, comm.size
+        ranks.job.carry = Totals(comm).total
     if len(comm.servers) < len(comm.peers) and not comm.before_end:
         comm.before_end.append(lambda: _stop_servers(comm))
     return comm

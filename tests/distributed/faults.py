@@ -9,7 +9,10 @@ import socket
 import sys
 import time
 
+import numpy as np
+
 import gnomon as mx
+from gnomon import ranks
 
 
 def fail(store, how):
@@ -27,6 +30,8 @@ def fail(store, how):
         store.init("other", mx.nd.zeros((3,)))
     elif how == "order":
         store.barrier()
+    elif how == "sum":
+        ranks.job.total("mean", np.zeros(3))
     elif how == "link":
         for line in store._comm.watch._lines:
             line.link.shutdown(socket.SHUT_RDWR)
@@ -43,6 +48,8 @@ def main(how, who, when):
                 fail(store, how)
             elif how == "shape":
                 store.init("other", mx.nd.zeros((4,)))
+            elif how in ("sum", "absent"):
+                ranks.job.total("mean", np.zeros(4))
         store.push(["w", "v"], values)
         store.pull(["w", "v"], out=outs)
         assert outs[1].asnumpy().tolist() == [store.num_workers] * 5

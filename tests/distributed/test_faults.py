@@ -16,6 +16,8 @@ MESSAGES = {
     "hang": r"push of key 'w' .* is not done after 3 s: rank {who} \(.*\) is at pull of key 'w'",
     "shape": r"rank {who} \(.*\) does init .* of key 'other' of shape \(3,\) in float32, while",
     "order": r"rank {who} \(.*\) does barrier .*, while rank \d \(.*\) does push of key 'w' of",
+    "sum": r"rank \d \(.*\) does sum of 'mean' of shape \((3|4),\) in float64, round 0, while rank",
+    "absent": r"rank \d .* waits for rank {who} \(.*\) in sum of 'mean' .* not done after 3 s",
     "link": r"rank \d \(host \S+, process \d+\) died: its connection was closed",
 }
 
@@ -51,7 +53,16 @@ def command(path):
 
 @pytest.mark.parametrize(
     ("how", "who"),
-    [("kill", 1), ("stop", 0), ("raise", 2), ("hang", 1), ("shape", 2), ("order", 0)],
+    [
+        ("kill", 1),
+        ("stop", 0),
+        ("raise", 2),
+        ("hang", 1),
+        ("shape", 2),
+        ("order", 0),
+        ("sum", 0),
+        ("absent", 2),
+    ],
 )
 def test_a_fault_ends_the_job_with_one_message(how, who):
     faulty(how, who, step=5)

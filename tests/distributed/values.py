@@ -4,6 +4,7 @@ All ranks draw the values of all ranks from one seed: each pushes its own, and c
 back with what it computes from everybody's.
 """
 
+import functools
 import sys
 import tempfile
 from pathlib import Path
@@ -12,8 +13,9 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon import config
+from gnomon import config, engine
 from gnomon.kvstore.shards import SPLIT_BYTES
+from gnomon.ranks import job
 
 SHAPES = {"w": (3, 4), 5: (7,), "big": (SPLIT_BYTES // 128, 35), "scalar": (1,), "v": (2, 3, 5)}
 
@@ -299,13 +301,38 @@ def asynchronous_rows_bits_and_states():
         mx.kv.create("dist_async").set_updater(lambda key, grad, weight: None)
 
 
+def named_sums_meet_in_any_order():
+    store = mx.kv.create("dist_sync")
+    assert (job.rank, job.count) == (store.rank, store.num_workers)
+    names = [f"layer {k}" for k in range(6)]
+    var, n = {name: engine.get().new_variable() for name in names}, store.num_workers
+    found = {name: [] for name in names}
+
+    def total(name, number, _):
+        mine = np.arange(4.0).reshape(2, 2) + 10 * store.rank + number
+        found[name].append(job.total(name, mine))
+
+    for number in range(3):
+        store.push("w", mx.nd.ones((3, 4))) if number else store.init("w", mx.nd.ones((3, 4)))
+        for name in names if store.rank % 2 else reversed(names):
+            work = functools.partial(total, name, number)
+            engine.get().push_sync(work, None, (), (var[name],))
+    engine.get().wait_for_all()
+    for sums in found.values():
+        for number, each in enumerate(sums):
+            expected = n * (np.arange(4.0).reshape(2, 2) + number) + 5 * n * (n - 1)
+            np.testing.assert_array_equal(each, expected)
+    with pytest.raises(TypeError, match="array of numbers"):
+        job.total("text", np.array(["a"]))
+
+
 CHECKS = (
     sums_of_lists_and_single_keys, what_is_pushed_may_be_overwritten, other_types,
     halves_on_the_wire, optimizers_are_those_of_one_process,
     states_go_from_one_count_of_ranks_to_another, updaters_of_users_see_whole_sums,
     compression_is_each_ranks_own, rows_of_all_ranks_are_summed, horovod_sums_without_keys,
     bad_input_is_refused_before_anything_is_sent, asynchronous_pushes_all_count,
-    asynchronous_rows_bits_and_states,
+    asynchronous_rows_bits_and_states, named_sums_meet_in_any_order,
 )  # fmt: skip
 
 if __name__ == "__main__":
