@@ -120,7 +120,7 @@ class PhaseWriter(SquareWriter):
         short = target.lanes(phase, quotients.terms, decided)
         self.segments: Segments | None = None
         if phase.vector and not phase.ordered and statements(phase.body) > target.segment:
-            self.segments = Segments(kernel.arena, arguments, phase, number, target.segment)
+            self.segments = Segments.of(phase, kernel.arena, arguments, number, target.segment)
         unroll = 1 if self.segments else target.unroll(phase)
         if quotients.terms and not self.segments:  # whole registers of quotients, but short rows
             unroll = 1 if phase.rows else max(2, unroll)

@@ -222,9 +222,13 @@ class LoopWriter(Divider):
     def begin_scans(self, body: Body) -> None:
         """A row begins: its scans have come to nothing yet."""
         for term in (s.term for s in body if isinstance(s, Let) and s.term.op == "scan"):
-            start = self.e.constant(term.payload[0].start(term.dtype)[0], term.dtype)
-            place = self.carries[term.id] = self.e.alloca(term.dtype)
-            self.e.line(f"store {start}, ptr {place}")
+            self.begin_scan(term)
+
+    def begin_scan(self, term: Term) -> None:
+        """A scan has come to nothing yet."""
+        start = self.e.constant(term.payload[0].start(term.dtype)[0], term.dtype)
+        place = self.carries[term.id] = self.e.alloca(term.dtype)
+        self.e.line(f"store {start}, ptr {place}")
 
     def scan(self, term: Term) -> Value:
         """Lanes join those 1, 2, 4 ... before them, then all of them what came before the first."""

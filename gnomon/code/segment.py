@@ -40,19 +40,34 @@ def _computed(stmt: Stmt) -> list[Term]:
 
 
 class Segments:
-    """The pieces of one body: which statements, and which values cross between them."""
+    """The pieces of one body: which statements, and which values cross between them.
+
+    `before` are the statements around it, whose values it may need.
+    """
 
     def __init__(
-        self, arena: Arena, arguments: Arguments, phase: Phase, number: int, size: int
+        self,
+        arena: Arena,
+        arguments: Arguments,
+        before: Body,
+        body: Body,
+        number: int,
+        size: int,
     ) -> None:
         self.arena, self.arguments, self.number = arena, arguments, number
-        body = phase.body
         self.pieces = [body[k : k + size] for k in range(0, len(body), size)]
-        everything = _each([*phase.entry, *phase.row, *body])
+        everything = _each([*before, *body])
         self.computed = {t.id for s in everything for t in _computed(s)}
         self.crossing = self._crossing()
         self.functions: list[str] = []
         self.declared: set[str] = set()
+
+    @classmethod
+    def of(
+        cls, phase: Phase, arena: Arena, arguments: Arguments, number: int, size: int
+    ) -> Segments:
+        """Those of a phase's body."""
+        return cls(arena, arguments, [*phase.entry, *phase.row], phase.body, number, size)
 
     def _crossing(self) -> dict[Hashable, None]:
         """Keys of the values that a segment needs and does not compute, in a fixed order."""

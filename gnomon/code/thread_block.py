@@ -1,36 +1,92 @@
-"""Threads of a GPU that work together: special registers, folds by a thread group, shared memory.
+"""The statements of a grid program as LLVM IR: what one thread of a GPU does, every value one lane.
 
-A group is a warp, or all of a block of several warps. It folds by shuffles, then, if it is more
-than a warp, by way of shared memory in the order of the warps: the same sizes give the same sums.
+Special registers are read once, at the entry; accumulators are places on the stack, which LLVM
+turns into registers; other threads' values come by words of 32 bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 from gnomon import dtype as dt
 from gnomon.code.emit import Value, type_of
 from gnomon.code.loops import LoopWriter
+from gnomon.code.segment import Segments, statements
 from gnomon.code.target import Target
 from gnomon.code.values import Arguments
-from gnomon.expr.reducer import Reducer
-from gnomon.expr.term import Arena, Term, mask_of
-from gnomon.plan.ir import Fold, reducer_of
+from gnomon.expr.term import Arena, Term
+from gnomon.plan import grid
+from gnomon.plan.grid import (
+    SHARED_SLOT,
+    Accumulator,
+    Barrier,
+    Begin,
+    Combine,
+    Elements,
+    Fetch,
+    Loop,
+    Result,
+    Set,
+    Share,
+    Shuffle,
+    When,
+)
+from gnomon.plan.ir import Fold, Let, Put, reducer_of
 from gnomon.plan.operand import Operand
-
-WARP = 32
-BLOCK = 256  # threads of a block at most: each may then have all the registers there are
+from gnomon.plan.scratch import TASK
 
 
 class ThreadBlockWriter(LoopWriter):
-    """Writes what one thread does; the folds whose ids are in `together` are its group's."""
+    """Writes what one thread does."""
 
     def __init__(
-        self, arena: Arena, arguments: Arguments, target: Target, entry: str, together: set[int]
+        self,
+        arena: Arena,
+        arguments: Arguments,
+        target: Target,
+        entry: grid.Entry,
+        name: str,
+        number: int,
     ) -> None:
         super().__init__(arena, arguments, target, (1, 1))
-        self.entry, self.together = entry, together
-        self.shared = 0  # bytes of shared memory
+        self.entry, self.name, self.number = entry, name, number
+        self.places: dict[int, list[str]] = {}
+        self.functions: list[str] = []  # of segments
+        self.handlers: dict[type, Callable[[Any], None]] = {
+            Let: self.let,
+            Put: self.put,
+            Fold: self.fold,
+            Loop: self.loop,
+            When: self.when,
+            Elements: self.elements,
+            Begin: self.begin,
+            Set: self.set,
+            Combine: self.combined,
+            Shuffle: self.shuffled,
+            Share: self.share,
+            Fetch: self.fetched,
+            Barrier: self.barrier,
+            Result: self.resulting,
+        }
+
+    def program(self, body: Sequence[grid.Stmt]) -> None:
+        """Statements in order."""
+        for stmt in body:
+            self.handlers[type(stmt)](stmt)
+
+    def let(self, let: Let) -> None:
+        self.value(let.term)
+
+    # -- values ---------------------------------------------------------------------------------
+
+    def argument(self, key: Hashable) -> Value:
+        """A kernel argument, a special register, the number of the group that has a row."""
+        if key == TASK:
+            return self.value(self.entry.task)
+        if isinstance(key, tuple) and key[0] == "register":
+            return self.register(key[1])
+        return super().argument(key)
 
     def register(self, name: str) -> Value:
         """A special register, as an index."""
@@ -42,16 +98,6 @@ class ThreadBlockWriter(LoopWriter):
                 found = self.e.convert(self.e.do(f"call i32 {full}()", dt.uint32), dt.int64)
             self.scopes[0][name] = found
         return found
-
-    def locate(self, variables: Sequence[int], number: Value) -> None:
-        """Sets `variables`, the last one fastest, to combination `number`."""
-        for v in reversed(variables[1:]):
-            n = self.extent(v)
-            rest = self.int("udiv", number, n)
-            self.base[v] = self.int("sub", number, self.int("mul", rest, n))
-            number = rest
-        if variables:
-            self.base[variables[0]] = number
 
     def fetch_one(self, operand: Operand, offset: Term, where: Term | None) -> Value:
         """An element, or 0 without a load where `where` does not hold."""
@@ -65,147 +111,161 @@ class ThreadBlockWriter(LoopWriter):
         ways = f"[ zeroinitializer, %{before} ], [ {loaded.name}, %{after} ]"
         return e.do(f"phi {loaded.type} {ways}", loaded.dtype)
 
+    # -- loops ----------------------------------------------------------------------------------
+
+    def loop(self, loop: Loop) -> None:
+        first, until, step = (self.value(t) for t in (loop.first, loop.until, loop.step))
+        with self.e.for_range(first, until, step) as number, self.scope():
+            self.locate(loop.variables, number)
+            self.program(loop.body)
+
+    def locate(self, variables: Sequence[int], number: Value) -> None:
+        """Sets `variables`, the last one fastest, to combination `number`."""
+        for v in reversed(variables[1:]):
+            n = self.extent(v)
+            rest = self.int("udiv", number, n)
+            self.base[v] = self.int("sub", number, self.int("mul", rest, n))
+            number = rest
+        if variables:
+            self.base[variables[0]] = number
+
+    def when(self, when: When) -> None:
+        with self.e.when(self.value(when.condition)), self.scope():
+            self.program(when.body)
+
+    def elements(self, elements: Elements) -> None:
+        if statements(elements.body) <= self.e.target.segment:
+            self.program(elements.body)
+            return
+        before = list(grid.nested(self.entry.body))
+        segments = Segments(
+            self.arena,
+            self.arguments,
+            before,
+            elements.body,
+            self.number,
+            self.e.target.segment,
+        )
+        segments.run(self)
+        self.functions.extend(segments.functions)
+        self.e.declared |= segments.declared
+
+    def begin(self, begin: Begin) -> None:
+        for term in begin.scans:
+            self.begin_scan(term)
+
     # -- folds ----------------------------------------------------------------------------------
 
     def fold(self, fold: Fold) -> None:
+        """A fold that the thread makes alone."""
         for term in fold.terms:
-            self.fold_one(fold, term)
+            reducer = reducer_of(term)
+            dtypes = reducer.dtypes(tuple(a.dtype for a in term.args))
+            into = Accumulator(-term.id, dtypes)
+            self.store_all(into, self.starts(term, dtypes))
+            self.nest(fold, 0, Combine(reducer, into, term.args))
+            self.resulting(Result(term, into))
 
-    def fold_one(self, fold: Fold, term: Term) -> None:
-        e, reducer = self.e, reducer_of(term)
-        dtypes = reducer.dtypes(tuple(a.dtype for a in term.args))
-        starts = reducer.start(term.args[0].dtype)
-        places = [e.alloca(d) for d in dtypes]
-        for place, start, d in zip(places, starts, dtypes, strict=True):
-            e.line(f"store {e.constant(start, d)}, ptr {place}")
-        together = term.id in self.together
-        alone = self._alone(fold) if together else len(fold.vars)
+    def starts(self, term: Term, dtypes: Sequence[dt.DType]) -> list[Value]:
+        """Where a fold begins."""
+        starts = reducer_of(term).start(term.args[0].dtype)
+        return [self.e.constant(s, d) for s, d in zip(starts, dtypes, strict=True)]
 
-        def step() -> None:
-            new = [self.value(a) for a in term.args]
-            combined = self.combine(reducer, self.read(places, dtypes), new)
-            for place, result in zip(places, combined, strict=True):
-                e.line(f"store {result}, ptr {place}")
+    def nest(self, fold: Fold, depth: int, step: Combine) -> None:
+        """The loops of a fold from `depth` on."""
+        if depth == len(fold.vars):
+            self.combined(step)
+            return
+        e, v = self.e, fold.vars[depth]
+        with e.for_range(e.index(0), self.extent(v)) as i, self.scope():
+            self.base[v] = i
+            self.body(fold.bodies[depth])
+            self.nest(fold, depth + 1, step)
 
-        self.nest(fold, 0, alone, step)
-        results = self.read(places, dtypes)
-        if together:
-            results = self.across_group(reducer, results)
-        for k, result in enumerate(results):
-            self.scopes[-1][("part", term.id, k)] = result
+    # -- accumulators ---------------------------------------------------------------------------
 
-    def _alone(self, fold: Fold) -> int:
-        """How many outer variables each thread goes through; the group shares the ones below.
+    def kept(self, accumulator: Accumulator) -> list[str]:
+        """Where an accumulator lies on the stack."""
+        found = self.places.get(accumulator.number)
+        if found is None:
+            found = [self.e.alloca(d) for d in accumulator.dtypes]
+            self.places[accumulator.number] = found
+        return found
 
-        Those are taken as one, unless something is computed between their loops.
-        """
-        alone = len(fold.vars) - 1
-        while alone > 0 and not any(isinstance(s, Fold) for s in fold.bodies[alone - 1]):
-            below = (self.arena.extent[v].free for v in fold.vars[alone:])
-            if any(free & mask_of(fold.vars[alone - 1 :]) for free in below):
-                break
-            alone -= 1
-        return alone
-
-    def read(self, places: Sequence[str], dtypes: Sequence[dt.DType]) -> list[Value]:
-        """The values kept on the stack."""
-        pairs = zip(places, dtypes, strict=True)
+    def load_all(self, accumulator: Accumulator) -> list[Value]:
+        pairs = zip(self.kept(accumulator), accumulator.dtypes, strict=True)
         return [self.e.do(f"load {type_of(d)}, ptr {place}", d) for place, d in pairs]
 
-    def nest(self, fold: Fold, depth: int, alone: int, step: Callable[[], None]) -> None:
-        """The loops of a fold from `depth` on."""
-        e = self.e
-        if depth == len(fold.vars):
-            step()
-            return
-        if depth < alone:
-            with e.for_range(e.index(0), self.extent(fold.vars[depth])) as i, self.scope():
-                self.base[fold.vars[depth]] = i
-                self.body(fold.bodies[depth])
-                self.nest(fold, depth + 1, alone, step)
-            return
-        shared = fold.vars[alone:]
-        total = e.index(1)
-        for v in shared:
-            total = self.int("mul", total, self.extent(v))
-        mine, group = self.register("tid.x"), self.register("ntid.x")
-        with e.for_range(mine, total, group) as i, self.scope():
-            self.locate(shared, i)
-            for body in fold.bodies[alone:]:
-                self.body(body)
-            step()
+    def store_all(self, accumulator: Accumulator, values: Sequence[Value]) -> None:
+        for place, value in zip(self.kept(accumulator), values, strict=True):
+            self.e.line(f"store {value}, ptr {place}")
 
-    def across_group(self, reducer: Reducer, values: list[Value]) -> list[Value]:
-        """What the threads of a group have, as one; every thread gets it."""
-        e = self.e
-        for distance in (16, 8, 4, 2, 1):
-            other = [self.shuffled("down", v, distance) for v in values]
-            values = self.combine(reducer, values, other)
-        values = [self.shuffled("idx", v, 0) for v in values]
-        places = [e.alloca(v.dtype) for v in values]
-        for place, value in zip(places, values, strict=True):
-            e.line(f"store {value}, ptr {place}")
-        many = e.primitive("lt", [e.index(WARP), self.register("ntid.x")], dt.bool_)
-        with e.when(many), self.scope():
-            self.across_warps(reducer, values, places)
-        return self.read(places, [v.dtype for v in values])
+    def set(self, stmt: Set) -> None:
+        self.store_all(stmt.into, [self.value(t) for t in stmt.values])
 
-    def across_warps(self, reducer: Reducer, values: list[Value], places: Sequence[str]) -> None:
-        """Combines the warps' values by way of shared memory, in the order of the warps."""
-        e = self.e
-        dtypes = [v.dtype for v in values]
-        self.shared = max(self.shared, 8 * len(values) * (BLOCK // WARP))
-        self.barrier()  # what was there before has been read
-        warp = self.int("udiv", self.register("tid.x"), e.index(WARP))
-        for k, value in enumerate(values):  # all lanes of a warp write the same
-            e.line(f"store {value}, ptr addrspace(3) {self.shared_place(k, len(values), warp)}")
-        self.barrier()
-        warps = self.int("udiv", self.register("ntid.x"), e.index(WARP))
-        for k, d in enumerate(dtypes):
-            first = self.shared_place(k, len(values), e.index(0))
-            got = e.do(f"load {type_of(d)}, ptr addrspace(3) {first}", d)
-            e.line(f"store {got}, ptr {places[k]}")
-        with e.for_range(e.index(1), warps) as w, self.scope():
-            spots = [self.shared_place(k, len(values), w) for k in range(len(values))]
-            other = [
-                e.do(f"load {type_of(d)}, ptr addrspace(3) {spot}", d)
-                for spot, d in zip(spots, dtypes, strict=True)
-            ]
-            combined = self.combine(reducer, self.read(places, dtypes), other)
-            for place, result in zip(places, combined, strict=True):
-                e.line(f"store {result}, ptr {place}")
+    def combined(self, stmt: Combine) -> None:
+        given = stmt.values
+        new = (
+            self.load_all(given)
+            if isinstance(given, Accumulator)
+            else [self.value(t) for t in given]
+        )
+        self.store_all(stmt.into, self.combine(stmt.reducer, self.load_all(stmt.into), new))
 
-    def shared_place(self, k: int, count: int, warp: Value) -> str:
-        """Where a warp keeps result `k` of `count`."""
-        slot = self.int("add", self.int("mul", warp, self.e.index(count)), self.e.index(k))
-        base = f"ptr addrspace(3) @{self.entry}_shared"
-        return self.e.do(f"getelementptr i64, {base}, {slot}", dt.int64).name
+    def resulting(self, stmt: Result) -> None:
+        for k, value in enumerate(self.load_all(stmt.source)):
+            self.scopes[-1][("part", stmt.fold.id, k)] = value
 
-    def barrier(self) -> None:
-        """Every thread of the block arrives before one goes on."""
+    # -- other threads --------------------------------------------------------------------------
+
+    def share(self, stmt: Share) -> None:
+        for place, value in zip(
+            self.shared_places(stmt.source, stmt.place), self.load_all(stmt.source), strict=True
+        ):
+            self.e.line(f"store {value}, ptr addrspace(3) {place}")
+
+    def fetched(self, stmt: Fetch) -> None:
+        places = zip(self.shared_places(stmt.into, stmt.place), stmt.into.dtypes, strict=True)
+        values = [self.e.do(f"load {type_of(d)}, ptr addrspace(3) {p}", d) for p, d in places]
+        self.store_all(stmt.into, values)
+
+    def shared_places(self, accumulator: Accumulator, place: Term) -> list[str]:
+        """Where the values of an accumulator lie in shared memory."""
+        e, count = self.e, len(accumulator.dtypes)
+        first = self.int("mul", self.value(place), e.index(count))
+        base = f"ptr addrspace(3) @{self.name}_shared"
+        slots = [self.int("add", first, e.index(k)) for k in range(count)]
+        kind = f"i{8 * SHARED_SLOT}"
+        return [e.do(f"getelementptr {kind}, {base}, {slot}", dt.int64).name for slot in slots]
+
+    def barrier(self, _: Barrier) -> None:
         self.e.declared.add("declare void @llvm.nvvm.barrier0()")
         self.e.line("call void @llvm.nvvm.barrier0()")
 
-    def shuffled(self, mode: str, value: Value, place: int) -> Value:
+    def shuffled(self, stmt: Shuffle) -> None:
+        values = [self.moved(stmt.mode, v, stmt.place) for v in self.load_all(stmt.source)]
+        self.store_all(stmt.into, values)
+
+    def moved(self, mode: str, value: Value, place: int) -> Value:
         """The value of another thread of the warp, by words of 32 bits."""
         e, dtype = self.e, value.dtype
         unsigned = dt.of(f"uint{8 * dtype.size}")
         bits = e.convert(value, dt.uint8) if dtype.kind == "b" else e.bitcast(value, unsigned)
         if dtype.size < 8:
-            word = self.shuffled_word(mode, e.convert(bits, dt.uint32), place)
+            word = self.moved_word(mode, e.convert(bits, dt.uint32), place)
             bits = e.convert(word, bits.dtype)
         else:
             shift = e.constant(32, dt.uint64)
             upper = e.convert(e.primitive("lshr", [bits, shift], dt.uint64), dt.uint32)
             words = [
-                e.convert(self.shuffled_word(mode, half, place), dt.uint64)
+                e.convert(self.moved_word(mode, half, place), dt.uint64)
                 for half in (e.convert(bits, dt.uint32), upper)
             ]
             high = e.primitive("shl", [words[1], shift], dt.uint64)
             bits = e.primitive("or", [words[0], high], dt.uint64)
         return e.convert(bits, dtype) if dtype.kind == "b" else e.bitcast(bits, dtype)
 
-    def shuffled_word(self, mode: str, word: Value, place: int) -> Value:
+    def moved_word(self, mode: str, word: Value, place: int) -> Value:
         full = f"@llvm.nvvm.shfl.sync.{mode}.i32"
         self.e.declared.add(f"declare i32 {full}(i32, i32, i32, i32)")
         return self.e.do(f"call i32 {full}(i32 -1, {word}, i32 {place}, i32 31)", dt.uint32)

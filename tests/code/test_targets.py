@@ -29,6 +29,7 @@ from gnomon.expr.oracle import evaluate
 from gnomon.expr.scalar import SCALAR
 from gnomon.plan.pipeline import plan
 from gnomon.plan.signature import signature_of
+from gnomon.plan.spread import spread
 from gnomon.plan.statement import SAVERS, Store, Structure
 from gnomon.runtime.compiler import cross, jit
 from gnomon.runtime.kernels.kernel import ENTRY, Kernel, divides
@@ -273,13 +274,13 @@ def test_launches_cover_all_sizes():
     """At most 256 threads a block, as many blocks as there is work for, none without work."""
     x = over(np.zeros((300, 2000), np.float32))
     sizes = {("dim", 0): 300, ("dim", 1): 2000}
-    (launch,) = simulated.launches(into(ext.reduce(x, "sum", (1,))))
-    assert launch.shape(sizes, 132) == (300, 256, 1)
-    assert launch.shape({**sizes, ("dim", 1): 50}, 132) == (38, 32, 8)
-    assert launch.shape({**sizes, ("dim", 0): 0}, 132)[0] == 0
-    assert launch.shape({**sizes, ("dim", 0): 10**9}, 132)[0] == 132 * 32
-    (launch,) = simulated.launches(into(x + 1.0))
-    assert launch.shape({("dim", 0): 600_000}, 132) == (2344, 256, 1)
+    (entry,) = simulated.entries(into(ext.reduce(x, "sum", (1,))))
+    assert entry.shape(sizes, 132) == (300, 256, 1)
+    assert entry.shape({**sizes, ("dim", 1): 50}, 132) == (38, 32, 8)
+    assert entry.shape({**sizes, ("dim", 0): 0}, 132)[0] == 0
+    assert entry.shape({**sizes, ("dim", 0): 10**9}, 132)[0] == 132 * 32
+    (entry,) = simulated.entries(into(x + 1.0))
+    assert entry.shape({("dim", 0): 600_000}, 132) == (2344, 256, 1)
 
 
 @pytest.mark.parametrize("arch", ["sm_60", "gfx90a", "sm_", "90", "sm_x", 90, None])
@@ -294,7 +295,7 @@ def test_older_gpus_take_every_dtype(arch):
     x = over(np.ones(100, np.float32))
     for dtype in FLOATS:
         (nests,) = nests_of(into(cast(cast(x, dt.of(dtype)) * 2.0, dt.of(dtype))))
-        text = nvptx.write(nests, gpu(arch)).text
+        text = nvptx.write(spread(nests), gpu(arch)).text
         ptx = cross.assembly(text, gpu(arch))
         assert ("cvt.rn.bf16" in ptx) == (dtype == "bfloat16" and arch != "sm_70")
         if arch != "sm_70":  # which the assembler of CUDA 13 has given up

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from gnomon.code import cpu, nvptx, target
     from gnomon.code.target import Target
     from gnomon.plan import pipeline
+    from gnomon.plan import spread as spreading
     from gnomon.runtime.compiler import cross
 else:
     cpu, nvptx, target = map(Later, ("gnomon.code.cpu", "gnomon.code.nvptx", "gnomon.code.target"))
-    pipeline = Later("gnomon.plan.pipeline")
+    pipeline, spreading = Later("gnomon.plan.pipeline"), Later("gnomon.plan.spread")
     cross = Later("gnomon.runtime.compiler.cross")
 
 
@@ -66,8 +67,9 @@ def assembly(nests: Nests, machine: Target) -> str:
     opt = 2 if divides(nests) else 1
     if not machine.triple.startswith("nvptx"):
         return cross.assembly(cpu.write(nests, machine), machine, opt)
-    module = nvptx.write(nests, machine)
-    return nvptx.notes(nests, module) + cross.assembly(module.text, machine, opt)
+    grid = spreading.spread(nests)
+    module = nvptx.write(grid, machine)
+    return nvptx.notes(grid, module) + cross.assembly(module.text, machine, opt)
 
 
 def shown(e: Expr, stage: str) -> str:

@@ -1,0 +1,395 @@
+"""Grid programs run on the processor: all threads of some blocks step by step together, by NumPy.
+
+A value is an array with an element for each thread, or one for all. Where threads part, those that
+do not take a way are masked. What a GPU would not define is an error: a barrier that some threads
+of a block miss, an exchange without the whole warp, shared memory that was never written, and
+races (`code/races.py`). Functions are computed by the formulas that the PTX holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from gnomon import dtype as dt
+from gnomon.base import DeviceError
+from gnomon.code import math
+from gnomon.code.emit import RULES
+from gnomon.code.races import Actors, Watch
+from gnomon.code.values import LEFT
+from gnomon.dtype import DType
+from gnomon.expr.primitive import PRIMITIVES, convert
+from gnomon.expr.reducer import Reducer
+from gnomon.expr.term import Term
+from gnomon.plan import grid
+from gnomon.plan.grid import (
+    SHARED_SLOT,
+    WARP,
+    Accumulator,
+    Barrier,
+    Begin,
+    Combine,
+    Elements,
+    Entry,
+    Fetch,
+    Grid,
+    Loop,
+    Result,
+    Set,
+    Share,
+    Shuffle,
+    When,
+)
+from gnomon.plan.ir import Fold, Let, Put, reducer_of
+from gnomon.plan.operand import Operand
+from gnomon.plan.scratch import TASK
+from gnomon.plan.statement import SAVERS
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+AT_ONCE = 1 << 14  # threads that step together: whole blocks, one at least
+
+
+class Memory(Protocol):
+    """The memory of a GPU as a launch sees it; addresses and actors are those of the threads that
+    take part."""
+
+    def load(self, addresses: Array, dtype: np.dtype[Any], actors: Actors) -> Array:
+        """An element each; raises where there is none."""
+
+    def store(self, addresses: Array, values: Array, actors: Actors) -> None:
+        """Stores an element each; raises where there is no place for one."""
+
+
+def run(
+    program: Grid,
+    entry: Entry,
+    slots: Mapping[Hashable, int],
+    shape: tuple[int, int, int],
+    memory: Memory,
+) -> None:
+    """Run an entry in `shape` blocks of threads x and y; `slots` are the arguments' 64-bit words.
+
+    Raises:
+        DeviceError: a thread does what is not defined on a GPU.
+    """
+    blocks, x, y = shape
+    if x * y % WARP:
+        raise DeviceError(f"launch: expected whole warps of {WARP} threads, got {x} x {y}")
+    each = max(1, AT_ONCE // (x * y))
+    with np.errstate(all="ignore"):
+        for first in range(0, blocks, each):
+            some = range(first, min(first + each, blocks))
+            Lanes(program, entry, slots, (blocks, x, y), some, memory).program(entry.body)
+
+
+class Lanes:
+    """The threads of some blocks of a launch."""
+
+    def __init__(
+        self,
+        program: Grid,
+        entry: Entry,
+        slots: Mapping[Hashable, int],
+        shape: tuple[int, int, int],
+        blocks: range,
+        memory: Memory,
+    ) -> None:
+        self.arena, self.entry, self.slots, self.memory = (
+            program.kernel.arena, entry, slots, memory,
+        )  # fmt: skip
+        total, x, y = shape
+        self.size, self.count = x * y, len(blocks) * x * y
+        number = np.arange(self.count, dtype=np.int64)
+        within = number % self.size
+        block = number // self.size + blocks.start
+        everything = Actors(number + blocks.start * self.size, block, np.zeros_like(number))
+        self.all = everything
+        self.registers: dict[str, Any] = {
+            "tid.x": within % x, "tid.y": within // x, "ctaid.x": block,
+            "ntid.x": np.int64(x), "ntid.y": np.int64(y), "nctaid.x": np.int64(total),
+        }  # fmt: skip
+        self.active = np.ones(self.count, bool)
+        self.scopes: list[dict[Hashable, Any]] = [{}]
+        self.base: dict[int, Any] = {}
+        self.accumulators: dict[int, list[Array]] = {}
+        self.carried: dict[int, Array] = {}
+        places = len(blocks) * (entry.shared // SHARED_SLOT)
+        self.shared, self.written = np.zeros(places, np.uint64), np.zeros(places, bool)
+        self.watch = Watch("shared memory", places)
+        self.handlers: dict[type, Callable[[Any], None]] = {
+            Let: lambda s: self.value(s.term),
+            Put: self.put,
+            Fold: self.fold,
+            Loop: self.loop,
+            When: self.when,
+            Elements: lambda s: self.program(s.body),
+            Begin: self.begin,
+            Set: lambda s: self.assign(s.into, [self.value(t) for t in s.values]),
+            Combine: self.combined,
+            Shuffle: self.shuffled,
+            Share: self.share,
+            Fetch: self.fetch,
+            Barrier: self.barrier,
+            Result: self.result,
+        }
+
+    def program(self, body: Sequence[grid.Stmt]) -> None:
+        """Statements in order."""
+        for stmt in body:
+            self.handlers[type(stmt)](stmt)
+
+    @contextmanager
+    def scope(self, active: Array) -> Iterator[None]:
+        """Only the threads of `active` do what is inside; it is forgotten at the end."""
+        before, self.active = self.active, active
+        self.scopes.append({})
+        yield
+        self.scopes.pop()
+        self.active = before
+
+    def actors(self, mask: Array) -> Actors:
+        """The threads of a mask."""
+        return Actors(*(a[mask] for a in self.all))
+
+    def spread(self, value: Any) -> Array:
+        """A value with an element for each thread."""
+        return np.broadcast_to(np.asarray(value), self.count)
+
+    # -- loops ----------------------------------------------------------------------------------
+
+    def loop(self, loop: Loop) -> None:
+        number, until, step = (self.value(t) for t in (loop.first, loop.until, loop.step))
+        active = self.active & (number < until)
+        while active.any():
+            with self.scope(active):
+                self.locate(loop.variables, number)
+                self.program(loop.body)
+            number = number + step
+            active = active & (number < until)
+
+    def locate(self, variables: Sequence[int], number: Any) -> None:
+        """Sets `variables`, the last one fastest, to combination `number`."""
+        for v in reversed(variables[1:]):
+            n = self.value(self.arena.extent[v])
+            number, self.base[v] = number // n, number % n
+        if variables:
+            self.base[variables[0]] = number
+
+    def when(self, when: When) -> None:
+        with self.scope(self.active & self.value(when.condition)):
+            if self.active.any():
+                self.program(when.body)
+
+    def begin(self, begin: Begin) -> None:
+        for term in begin.scans:
+            self.carried[term.id] = self.full(term.payload[0].start(term.dtype)[0], term.dtype)
+
+    def full(self, value: Any, dtype: DType) -> Array:
+        """The same value for every thread."""
+        return np.full(self.count, value, dtype.numpy)
+
+    # -- folds ----------------------------------------------------------------------------------
+
+    def fold(self, fold: Fold) -> None:
+        """A fold that each thread makes alone."""
+        for term in fold.terms:
+            dtypes = reducer_of(term).dtypes(tuple(a.dtype for a in term.args))
+            into = Accumulator(-term.id, dtypes)
+            starts = reducer_of(term).start(term.args[0].dtype)
+            self.assign(into, [self.full(s, d) for s, d in zip(starts, dtypes, strict=True)])
+            self.nest(fold, 0, Combine(reducer_of(term), into, term.args))
+            self.result(Result(term, into))
+
+    def nest(self, fold: Fold, depth: int, step: Combine) -> None:
+        """The loops of a fold from `depth` on."""
+        if depth == len(fold.vars):
+            self.combined(step)
+            return
+        v = fold.vars[depth]
+        extent = self.value(self.arena.extent[v])
+        for i in range(int(self.spread(extent)[self.active].max(initial=0))):
+            with self.scope(self.active & (i < extent)):
+                self.base[v] = np.int64(i)
+                self.program(fold.bodies[depth])
+                self.nest(fold, depth + 1, step)
+
+    def combine(self, reducer: Reducer, a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
+        """The reducer's formula on values."""
+        left = tuple(self.arena.arg(("left", k), dt.of(v.dtype)) for k, v in enumerate(a))
+        right = tuple(self.arena.arg(("right", k), dt.of(v.dtype)) for k, v in enumerate(b))
+        with self.scope(self.active):
+            for term, value in zip((*left, *right), (*a, *b), strict=True):
+                self.scopes[-1][term.id] = value
+            return [self.value(t) for t in reducer.combine(self.arena, left, right)]
+
+    # -- accumulators ---------------------------------------------------------------------------
+
+    def assign(self, into: Accumulator, values: Sequence[Any]) -> None:
+        """The threads that are active take new values."""
+        old = self.accumulators.get(into.number) or [self.full(0, d) for d in into.dtypes]
+        self.accumulators[into.number] = [
+            np.where(self.active, new, kept).astype(d.numpy, copy=False)
+            for new, kept, d in zip(values, old, into.dtypes, strict=True)
+        ]
+
+    def combined(self, stmt: Combine) -> None:
+        given = stmt.values
+        if isinstance(given, Accumulator):
+            new = self.accumulators[given.number]
+        else:
+            new = [self.value(t) for t in given]
+        old = self.accumulators[stmt.into.number]
+        self.assign(stmt.into, self.combine(stmt.reducer, old, new))
+
+    def result(self, stmt: Result) -> None:
+        for k, value in enumerate(self.accumulators[stmt.source.number]):
+            self.scopes[-1]["part", stmt.fold.id, k] = value
+
+    # -- other threads --------------------------------------------------------------------------
+
+    def shuffled(self, stmt: Shuffle) -> None:
+        warps = self.active.reshape(-1, WARP)
+        if (warps.any(1) != warps.all(1)).any():
+            raise DeviceError("shuffle: expected all 32 threads of a warp, some are elsewhere")
+        lane = np.arange(WARP)
+        far = lane + stmt.place if stmt.mode == "down" else np.full(WARP, stmt.place)
+        source = np.where(far < WARP, far, lane)
+        values = self.accumulators[stmt.source.number]
+        moved = [v.reshape(-1, WARP)[:, source].reshape(-1) for v in values]
+        self.assign(stmt.into, moved)
+
+    def barrier(self, _: Barrier) -> None:
+        blocks = self.active.reshape(-1, self.size)
+        if (blocks.any(1) != blocks.all(1)).any():
+            raise DeviceError("barrier: expected every thread of the block, some are elsewhere")
+        self.all.barriers[self.active] += 1
+
+    def shared_places(self, accumulator: Accumulator, place: Term, k: int) -> Array:
+        """Where the threads' value `k` of an accumulator lies among the shared memory of all."""
+        slots = self.entry.shared // SHARED_SLOT
+        within = self.spread(self.value(place) * len(accumulator.dtypes) + k)[self.active]
+        if ((within < 0) | (within >= slots)).any():
+            raise DeviceError(f"shared memory: expected one of {slots} places, got {within.max()}")
+        block = np.arange(self.count)[self.active] // self.size
+        return np.asarray(block * slots + within)
+
+    def share(self, stmt: Share) -> None:
+        for k, value in enumerate(self.accumulators[stmt.source.number]):
+            places = self.shared_places(stmt.source, stmt.place, k)
+            bits = value.view(f"u{value.itemsize}")[self.active].astype(np.uint64)
+            self.watch.write(places, self.actors(self.active), bits)
+            self.shared[places], self.written[places] = bits, True
+
+    def fetch(self, stmt: Fetch) -> None:
+        found = []
+        for k, dtype in enumerate(stmt.into.dtypes):
+            places = self.shared_places(stmt.into, stmt.place, k)
+            self.watch.read(places, self.actors(self.active))
+            if not self.written[places].all():
+                raise DeviceError("shared memory: a thread reads what no thread has written")
+            value = np.zeros(self.count, dtype.numpy)
+            bits = self.shared[places].astype(f"u{value.itemsize}")
+            value[self.active] = bits.view(value.dtype)
+            found.append(value)
+        self.assign(stmt.into, found)
+
+    # -- memory ---------------------------------------------------------------------------------
+
+    def addresses(self, operand: Operand, offset: Any, mask: Array) -> Array:
+        """Where the elements of the threads of a mask lie."""
+        return np.asarray(self.slots[operand.slot] + self.spread(offset)[mask] * operand.dtype.size)
+
+    def load(self, operand: Operand, offset: Any, mask: Array) -> Array:
+        """An element for each thread of a mask, 0 for others."""
+        found = np.zeros(self.count, operand.dtype.numpy)
+        if mask.any():
+            where = self.addresses(operand, offset, mask)
+            found[mask] = self.memory.load(where, found.dtype, self.actors(mask))
+        return found
+
+    def store(self, operand: Operand, offset: Any, value: Any) -> None:
+        mask = self.active
+        stored = self.spread(value)[mask].astype(operand.dtype.numpy)
+        self.memory.store(self.addresses(operand, offset, mask), stored, self.actors(mask))
+
+    def put(self, put: Put) -> None:
+        value, offset = self.value(put.value), self.value(put.offset)
+        update = SAVERS[put.saver]
+        if update is not None:
+            old = self.load(put.dest, offset, self.active)
+            value = PRIMITIVES[update].numpy(convert(old, value.dtype), value)
+        self.store(put.dest, offset, convert(value, put.dest.dtype.numpy))
+
+    # -- values ---------------------------------------------------------------------------------
+
+    def value(self, root: Term) -> Any:
+        """The value of a Term here: kept, or computed now."""
+        found = self.known(root)
+        if found is not None:
+            return found
+        stack = [root]
+        while stack:
+            term = stack[-1]
+            waiting = [a for a in term.args if self.known(a) is None]
+            if waiting and self.known(term) is None:
+                stack.extend(reversed(waiting))
+                continue
+            stack.pop()
+            if self.known(term) is None:
+                self.scopes[-1][term.id] = self.compute(term)
+        return self.known(root)
+
+    def known(self, term: Term) -> Any:
+        key = ("part", term.args[0].id, term.payload) if term.op == "part" else term.id
+        for scope in reversed(self.scopes):
+            if key in scope:
+                return scope[key]
+        return None
+
+    def compute(self, term: Term) -> Any:
+        op = term.op
+        if op == "const":
+            return term.dtype.numpy.type(term.payload)
+        if op == "arg":
+            return self.argument(term)
+        if op == "var":
+            return self.base[term.payload]
+        args = [self.known(a) for a in term.args]
+        if op == "read":
+            mask = self.active if len(args) == 1 else self.active & args[1]
+            return self.load(term.payload, args[0], mask)
+        if op == "keep":
+            self.store(term.payload, args[1], args[0])
+            return args[0]
+        if op == "scan":
+            return self.scan(term, args[0])
+        if op == "cast":
+            return convert(args[0], term.dtype.numpy)
+        if op == "bitcast":
+            return np.ascontiguousarray(args[0]).view(term.dtype.numpy).reshape(np.shape(args[0]))
+        if op in RULES or op == "rare":
+            return np.asarray(PRIMITIVES[op].numpy(*args)).astype(term.dtype.numpy, copy=False)
+        written = math.expand(term, LEFT - {op})
+        assert written is not term, op
+        return self.value(written)
+
+    def scan(self, term: Term, value: Any) -> Any:
+        """What the elements of a row up to here come to."""
+        reducer, exclusive = term.payload
+        before = self.carried[term.id]
+        (after,) = self.combine(reducer, [before], [np.asarray(value)])
+        self.carried[term.id] = np.where(self.active, after, before).astype(before.dtype)
+        return before if exclusive else after
+
+    def argument(self, term: Term) -> Any:
+        """A kernel argument, a special register, the number of the group that has a row."""
+        key = term.payload
+        if key == TASK:
+            return self.value(self.entry.task)
+        if isinstance(key, tuple) and key[0] == "register":
+            return self.registers[key[1]]
+        word = np.array([self.slots[key]], np.int64)
+        return word.view(term.dtype.numpy)[0]  # the first bytes: machines here are little-endian

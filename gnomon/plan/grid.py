@@ -1,0 +1,223 @@
+"""The grid program: what each thread of a GPU does for a kernel; all kinds of its parts.
+
+    Grid         entries, launched one after the other: each ends before the next begins
+    Entry        items of work dealt to threads or to groups of threads, and the body of a thread
+    Loop         for the combinations of `variables` from number `first`, `step` apart
+    When         a body for the threads for which a condition holds
+    Elements     the body of an element, which may be long
+    Begin        scans begin anew
+    Accumulator  values that a thread keeps and changes
+    Set          accumulator := values
+    Combine      accumulator := reducer(accumulator, values)
+    Shuffle      accumulator := that of another thread of the warp
+    Share        a place in the block's shared memory := accumulator
+    Fetch        accumulator := a place in shared memory
+    Barrier      every thread of the block arrives before one goes on
+    Result       what a fold gives is what the accumulator holds
+    Let Fold Put as in a loop nest (`plan/ir.py`), for each thread on its own
+
+`code/nvptx.py` writes PTX of it, `code/lockstep.py` runs it on the processor. Where a thread is, it
+knows from Terms of `register(arena, name)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Literal, TypeAlias
+
+from gnomon.dtype import DType
+from gnomon.expr.reducer import Reducer
+from gnomon.expr.term import Arena, Term
+from gnomon.plan import ir
+from gnomon.plan.ir import Fold, Kernel, Let, Put
+from gnomon.plan.terms import host_value
+from gnomon.record import record
+
+Kind = Literal["threads", "rows", "elements"]
+WARP = 32
+BLOCK = 256  # threads of a block at most: each may then have all the registers there are
+LONG = 1024  # elements that a group of a whole block is for
+RESIDENT = 32  # blocks for each processor of the GPU: more only take their turn
+REGISTERS = ("tid.x", "tid.y", "ntid.x", "ntid.y", "ctaid.x", "nctaid.x")
+SHARED_SLOT = 8  # bytes of a value in shared memory
+
+
+def nested(body: Body) -> Iterator[ir.Stmt]:
+    """The statements of loop nests inside a body."""
+    for stmt in body:
+        if isinstance(stmt, Let | Fold | Put):
+            yield stmt
+        elif isinstance(stmt, Elements):
+            yield from stmt.body
+        elif isinstance(stmt, Loop | When):
+            yield from nested(stmt.body)
+
+
+def register(arena: Arena, name: str) -> Term:
+    """A special register of `REGISTERS`, as an index."""
+    assert name in REGISTERS, name
+    return arena.arg(("register", name))
+
+
+@record()
+class Accumulator:
+    """Values of these dtypes that each thread of an entry has for itself, known by a number."""
+
+    number: int
+    dtypes: tuple[DType, ...]
+
+
+@record(frozen=False)
+class Loop:
+    """`body` for every combination of `variables`, the last one fastest, by its number.
+
+    From number `first` on, `step` apart, to before `until`.
+    """
+
+    variables: tuple[int, ...]
+    first: Term
+    until: Term
+    step: Term
+    body: Body
+
+
+@record(frozen=False)
+class When:
+    """`body`, for the threads for which `condition` holds."""
+
+    condition: Term
+    body: Body
+
+
+@record(frozen=False)
+class Elements:
+    """What a thread does for an element: so much, maybe, that it is written in segments."""
+
+    body: ir.Body
+
+
+@record(frozen=False)
+class Begin:
+    """A row begins: its scans have come to nothing yet."""
+
+    scans: list[Term]
+
+
+@record(frozen=False)
+class Set:
+    """`into` takes the values of Terms."""
+
+    into: Accumulator
+    values: tuple[Term, ...]
+
+
+@record(frozen=False)
+class Combine:
+    """`into` becomes what `reducer` makes of it and of `values`."""
+
+    reducer: Reducer
+    into: Accumulator
+    values: tuple[Term, ...] | Accumulator
+
+
+@record(frozen=False)
+class Shuffle:
+    """`into` takes the `source` of another thread of the warp; all 32 threads take part.
+
+    "down": of the thread `place` further on, or its own where there is none; "idx": of thread
+    `place`.
+    """
+
+    into: Accumulator
+    source: Accumulator
+    mode: Literal["down", "idx"]
+    place: int
+
+
+@record(frozen=False)
+class Share:
+    """Place `place` of the shared memory takes `source`; threads of a warp may write the same."""
+
+    source: Accumulator
+    place: Term
+
+
+@record(frozen=False)
+class Fetch:
+    """`into` takes what is at `place` of the shared memory."""
+
+    into: Accumulator
+    place: Term
+
+
+@record(frozen=False)
+class Barrier:
+    """Every thread of the block arrives before one goes on."""
+
+
+@record(frozen=False)
+class Result:
+    """The parts of `fold` are known from here on: what `source` holds."""
+
+    fold: Term
+    source: Accumulator
+
+
+Stmt: TypeAlias = (
+    Let
+    | Fold
+    | Put
+    | Loop
+    | When
+    | Elements
+    | Begin
+    | Set
+    | Combine
+    | Shuffle
+    | Share
+    | Fetch
+    | Barrier
+    | Result
+)
+Body: TypeAlias = list[Stmt]
+
+
+@record(frozen=False)
+class Entry:
+    """A phase: `items` of work, each for a thread or a group of them, and what a thread does.
+
+    Blocks have `x` threads times `y`:
+
+        threads   one thread takes an element of rows x inner, then that a whole grid further
+        rows      the x threads of a group take a row: its folds together, its elements by turns
+        elements  the x threads of a group take an element: its folds together, the first stores
+
+    `length` is how many elements a group goes through for an item; None: many. `task` is the number
+    of the group, `shared` the bytes of shared memory that a block needs.
+    """
+
+    kind: Kind
+    items: Term
+    length: Term | None
+    task: Term
+    body: Body
+    shared: int
+
+    def shape(self, env: Mapping[Hashable, int], processors: int) -> tuple[int, int, int]:
+        """Blocks, and the threads x and y of each, for these sizes on a GPU; no blocks: no work."""
+        items = host_value(self.items, env)
+        if self.kind == "threads":
+            x, y = BLOCK, 1
+        else:
+            long = self.length is None or host_value(self.length, env) >= LONG
+            x, y = (BLOCK, 1) if long else (WARP, BLOCK // WARP)
+        each = x if self.kind == "threads" else y
+        return min(-(-items // each), processors * RESIDENT), x, y
+
+
+@record(frozen=False)
+class Grid:
+    """The entries of a kernel, in order."""
+
+    kernel: Kernel
+    entries: list[Entry]

@@ -1,0 +1,218 @@
+"""Spreading: the phases of a kernel become a grid program, by threads and groups of a GPU.
+
+A group is a warp, or all of a block of several warps. It folds by shuffles, then, if it is more
+than a warp, by way of shared memory in the order of the warps: the same sizes give the same sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gnomon import dtype as dt
+from gnomon.expr.reducer import Reducer
+from gnomon.expr.term import Arena, Term, mask_of
+from gnomon.plan import ir
+from gnomon.plan.grid import (
+    BLOCK,
+    SHARED_SLOT,
+    WARP,
+    Accumulator,
+    Barrier,
+    Begin,
+    Body,
+    Combine,
+    Elements,
+    Entry,
+    Fetch,
+    Grid,
+    Kind,
+    Loop,
+    Result,
+    Set,
+    Share,
+    Shuffle,
+    When,
+    register,
+)
+from gnomon.plan.ir import Fold, Kernel, Let, Phase, Put, reducer_of
+
+HALVES = (16, 8, 4, 2, 1)  # the distances at which the threads of a warp join what they have
+
+
+def spread(kernel: Kernel) -> Grid:
+    """The grid program of a kernel."""
+    return Grid(kernel, [_Spreader(kernel.arena, phase).entry() for phase in kernel.phases])
+
+
+class _Spreader:
+    """One phase."""
+
+    def __init__(self, arena: Arena, phase: Phase) -> None:
+        self.arena, self.phase = arena, phase
+        self.row_folds = [s for s in phase.row if isinstance(s, Fold)]
+        self.joint = [s for s in phase.body if isinstance(s, Fold) and s.vector]
+        self.kind: Kind = "elements" if self.joint else "rows" if self.row_folds else "threads"
+        self.together = {t.id for s in (*self.row_folds, *self.joint) for t in s.terms}
+        self.accumulators = self.shared = 0
+        self.zero, self.one = arena.const(0), arena.const(1)
+        self.mine, self.group = register(arena, "tid.x"), register(arena, "ntid.x")
+        self.task = register(arena, "ctaid.x") * register(arena, "ntid.y")
+        self.task = self.task + register(arena, "tid.y")
+
+    def entry(self) -> Entry:
+        """The phase as an entry."""
+        arena, variables = self.arena, self.spread_variables()
+        items = self.count(variables)
+        block = register(arena, "ctaid.x")
+        if self.kind == "threads":
+            first, width = block * self.group + self.mine, self.group
+        else:
+            first, width = self.task, register(arena, "ntid.y")
+        step = register(arena, "nctaid.x") * width
+        item = self.in_turn(self.phase.turns, self.turn())
+        body = [*self.body(self.phase.entry), Loop(variables, first, items, step, item)]
+        return Entry(self.kind, items, self.length(), self.task, body, self.shared)
+
+    def spread_variables(self) -> tuple[int, ...]:
+        """The variables whose combinations are the items of work."""
+        rows, inner = self.phase.rows, self.phase.inner
+        by_rows = self.row_folds or inner is None or self.phase.ordered
+        return rows if by_rows or inner is None else (*rows, inner)
+
+    def count(self, variables: Sequence[int]) -> Term:
+        """How many combinations of variables there are."""
+        total = self.one
+        for v in variables:
+            total = total * self.arena.extent[v]
+        return total
+
+    def length(self) -> Term | None:
+        """The longest fold that a group shares, where sizes alone tell."""
+        if self.kind == "threads":
+            return None
+        longest = self.one
+        for fold in (*self.row_folds, *self.joint):
+            count = self.count(fold.vars)
+            if count.free:
+                return None
+            longest = self.arena.op("max", longest, count)
+        return longest
+
+    def in_turn(self, variables: Sequence[int], inside: Body) -> Body:
+        """`inside` for every combination of the variables, in order, the last one fastest."""
+        for v in reversed(variables):
+            inside = [self.every(v, inside)]
+        return inside
+
+    def every(self, variable: int, body: Body) -> Loop:
+        """A loop of a thread on its own."""
+        return Loop((variable,), self.zero, self.arena.extent[variable], self.one, body)
+
+    def turn(self) -> Body:
+        """What is done for one item in one turn."""
+        phase, inner = self.phase, self.phase.inner
+        row, element = self.body(phase.row), self.element()
+        if inner is None or inner in self.spread_variables():
+            return [*row, *([Elements(phase.body)] if self.kind == "threads" else element)]
+        scans = [s.term for s in phase.body if isinstance(s, Let) and s.term.op == "scan"]
+        before: Body = [Begin(scans)] if scans else []
+        extent = self.arena.extent[inner]
+        if self.kind == "rows" and not phase.ordered:
+            through = Loop((inner,), self.mine, extent, self.group, element)
+        else:  # the group goes through the row together
+            through = self.every(inner, element)
+        return [*row, *before, through]
+
+    def element(self) -> Body:
+        """The statements of an element; the first thread of a group that shares it stores."""
+        if self.kind != "elements":
+            return self.body(self.phase.body)
+        leader = self.mine.eq(self.zero)
+        body: Body = []
+        for stmt in self.phase.body:
+            body += [When(leader, [stmt])] if isinstance(stmt, Put) else self.body([stmt])
+        return body
+
+    def body(self, body: ir.Body) -> Body:
+        """Statements of a loop nest, the folds of a group's threads written out."""
+        found: Body = []
+        for stmt in body:
+            if not isinstance(stmt, Fold):
+                found.append(stmt)
+                continue
+            shared = [t for t in stmt.terms if t.id in self.together]
+            alone = [t for t in stmt.terms if t.id not in self.together]
+            found += [Fold(alone, stmt.bodies, stmt.vector)] if alone else []
+            for term in shared:
+                found += self.fold(stmt, term)
+        return found
+
+    # -- folds of a group -----------------------------------------------------------------------
+
+    def accumulator(self, dtypes: tuple[dt.DType, ...]) -> Accumulator:
+        """A new one."""
+        self.accumulators += 1
+        return Accumulator(self.accumulators, dtypes)
+
+    def fold(self, fold: Fold, term: Term) -> Body:
+        """One fold by all threads of a group, each of which knows the result."""
+        reducer = reducer_of(term)
+        dtypes = reducer.dtypes(tuple(a.dtype for a in term.args))
+        starts = zip(reducer.start(term.args[0].dtype), dtypes, strict=True)
+        into = self.accumulator(dtypes)
+        begin = Set(into, tuple(self.arena.const(value, dtype) for value, dtype in starts))
+        nest = self.nest(fold, self.alone(fold), Combine(reducer, into, term.args))
+        return [begin, *nest, *self.across(reducer, into), Result(term, into)]
+
+    def alone(self, fold: Fold) -> int:
+        """How many outer variables each thread goes through; the group shares the ones below.
+
+        Those are taken as one, unless something is computed between their loops.
+        """
+        alone = len(fold.vars) - 1
+        while alone > 0 and not any(isinstance(s, Fold) for s in fold.bodies[alone - 1]):
+            below = (self.arena.extent[v].free for v in fold.vars[alone:])
+            if any(free & mask_of(fold.vars[alone - 1 :]) for free in below):
+                break
+            alone -= 1
+        return alone
+
+    def nest(self, fold: Fold, alone: int, step: Combine) -> Body:
+        """The loops of a fold."""
+        shared = fold.vars[alone:]
+        inside = [s for body in fold.bodies[alone:] for s in self.body(body)]
+        body: Body = [Loop(shared, self.mine, self.count(shared), self.group, [*inside, step])]
+        for v, before in reversed(list(zip(fold.vars[:alone], fold.bodies, strict=False))):
+            body = [self.every(v, [*self.body(before), *body])]
+        return body
+
+    def across(self, reducer: Reducer, into: Accumulator) -> Body:
+        """What the threads of a group have, as one; every thread gets it."""
+        other = self.accumulator(into.dtypes)
+        body: Body = []
+        for distance in HALVES:
+            body += [Shuffle(other, into, "down", distance), Combine(reducer, into, other)]
+        body.append(Shuffle(into, into, "idx", 0))
+        many = self.arena.const(WARP) < self.group
+        return [*body, When(many, self.across_warps(reducer, into, other))]
+
+    def across_warps(self, reducer: Reducer, into: Accumulator, other: Accumulator) -> Body:
+        """Combines the warps' values by way of shared memory, in the order of the warps."""
+        warps = BLOCK // WARP
+        self.shared = max(self.shared, SHARED_SLOT * len(into.dtypes) * warps)
+        count = self.arena.op("idiv", self.group, self.arena.const(WARP))
+        next_one = self.arena.var(warps)
+        rest = Loop(
+            (next_one.payload,),
+            self.one,
+            count,
+            self.one,
+            [Fetch(other, next_one), Combine(reducer, into, other)],
+        )
+        return [
+            Barrier(),  # what was there before has been read
+            Share(into, self.arena.op("idiv", self.mine, self.arena.const(WARP))),
+            Barrier(),
+            Fetch(into, self.zero),
+            rest,
+        ]

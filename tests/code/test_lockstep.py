@@ -1,0 +1,203 @@
+"""What the lockstep interpreter finds in grid programs that were spoilt on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from gnomon.base import DeviceError
+from gnomon.code.races import Actors, Race, Watch
+from gnomon.expr import ext, fn
+from gnomon.expr.node import Expr
+from gnomon.plan import grid
+from gnomon.plan.grid import Barrier, Body, Fetch, Grid, Loop, Share, When
+from gnomon.plan.ir import Put
+from gnomon.plan.statement import Store
+from tests.code.gpu import run_group
+from tests.plan.test_expressions import over
+
+X = np.random.default_rng(0).normal(size=(5, 300)).astype(np.float32)
+TEAM = (32, 2)  # a block of two groups of a warp
+
+
+def bodies(body: Body) -> Iterator[Body]:
+    """A body, and those inside of it."""
+    yield body
+    for stmt in body:
+        if isinstance(stmt, Loop | When):
+            yield from bodies(stmt.body)
+
+
+def everything(program: Grid) -> list[Body]:
+    """All bodies of a program."""
+    return [body for entry in program.entries for body in bodies(entry.body)]
+
+
+def dropping(kind: type, keep: int = 0) -> Callable[[Grid], None]:
+    """What takes the statements of a kind out of a program, but for the first `keep` of a body."""
+
+    def change(program: Grid) -> None:
+        for body in everything(program):
+            found = [s for s in body if isinstance(s, kind)]
+            for stmt in found[keep:]:
+                del body[next(k for k, s in enumerate(body) if s is stmt)]
+
+    return change
+
+
+def row_sum(change: Callable[[Grid], None], team: tuple[int, int] = TEAM) -> np.ndarray:
+    """The sums of rows by a spoilt program."""
+    e = ext.reduce(over(X), "sum", (1,))
+    return stored(e, change, team)
+
+
+def stored(e: Expr, change: Callable[[Grid], None], team: tuple[int, int]) -> np.ndarray:
+    dest = np.zeros(e.shape, e.dtype.numpy)
+    run_group([Store(over(dest), "saveto", e)], team, 2, change)
+    return dest
+
+
+def test_what_is_not_spoilt_runs():
+    np.testing.assert_allclose(row_sum(lambda program: None, (64, 1)), X.sum(1), rtol=1e-4)
+
+
+def test_a_missing_barrier_is_a_race():
+    """Without the second one a warp reads what another has not written; or has, by chance."""
+    with pytest.raises(Race, match=r"of shared memory is read by thread \d+ .* was written"):
+        row_sum(dropping(Barrier, keep=1), (64, 1))
+
+
+def test_a_missing_first_barrier_is_a_race_between_items():
+    """Without the first one a warp writes for its next row what others still read."""
+
+    def change(program: Grid) -> None:
+        for body in everything(program):
+            first = next((k for k, s in enumerate(body) if isinstance(s, Barrier)), None)
+            if first is not None:
+                del body[first]
+
+    with pytest.raises(Race, match=r"of shared memory is written .* was read"):
+        row_sum(change, (64, 1))
+
+
+def test_a_group_of_which_all_store_races():
+    """Of different warps, that is: the threads of one may write the same value."""
+
+    def change(program: Grid) -> None:
+        for body in everything(program):
+            for k, stmt in enumerate(body):
+                if isinstance(stmt, When) and isinstance(stmt.body[0], Put):
+                    body[k] = stmt.body[0]
+
+    with pytest.raises(Race, match="is written by thread"):
+        row_sum(change, (64, 1))
+    np.testing.assert_allclose(row_sum(change, (32, 2)), X.sum(1), rtol=1e-4)
+
+
+def test_threads_that_meet_in_memory_race():
+    """Every item of work done by two blocks: both store each element."""
+
+    def change(program: Grid) -> None:
+        entry = program.entries[-1]
+        loop = entry.body[-1]
+        assert isinstance(loop, Loop)
+        arena = program.kernel.arena
+        loop.first, loop.step = grid.register(arena, "tid.x"), grid.register(arena, "ntid.x")
+
+    with pytest.raises(Race, match=r"is written by thread .* was written by another"):
+        stored(over(X) * 2.0, change, TEAM)
+
+
+def test_reading_what_another_thread_keeps_is_a_race():
+    """Exponentials are kept in memory, by each thread for itself; here for its neighbour."""
+    x = over(X)
+    e = fn.exp(x - ext.broadcast_to(ext.reduce(x, "max", (1,), keepdims=True), x.shape))
+    total = ext.broadcast_to(ext.reduce(e, "sum", (1,), keepdims=True), x.shape)
+
+    def change(program: Grid) -> None:
+        (entry,) = program.entries
+        items = entry.body[-1]
+        assert isinstance(items, Loop)
+        last = items.body[-1]
+        assert isinstance(last, Loop)
+        arena = program.kernel.arena
+        last.first = grid.register(arena, "ntid.x") - 1 - grid.register(arena, "tid.x")
+
+    np.testing.assert_allclose(stored(e / total, lambda p: None, TEAM).sum(1), 1, rtol=1e-5)
+    with pytest.raises(Race, match=r"is read by thread .* was written"):
+        stored(e / total, change, TEAM)
+
+
+def test_a_barrier_that_threads_miss_is_found():
+    def change(program: Grid) -> None:
+        entry = program.entries[0]
+        first = grid.register(program.kernel.arena, "tid.x")
+        entry.body.append(When(first < 7, [Barrier()]))
+
+    with pytest.raises(DeviceError, match="barrier: expected every thread of the block"):
+        row_sum(change)
+
+
+def test_an_exchange_that_threads_miss_is_found():
+    def change(program: Grid) -> None:
+        for entry in program.entries:
+            first = grid.register(program.kernel.arena, "tid.x")
+            entry.body[:] = [When(first < 7, entry.body[:])]
+
+    with pytest.raises(DeviceError, match="shuffle: expected all 32 threads of a warp"):
+        row_sum(change)
+
+
+def test_shared_memory_that_was_not_written_is_found():
+    with pytest.raises(DeviceError, match="reads what no thread has written"):
+        row_sum(dropping(Share), (64, 1))
+
+
+def test_shared_memory_has_an_end():
+    def change(program: Grid) -> None:
+        for body in everything(program):
+            for stmt in body:
+                if isinstance(stmt, Share | Fetch):
+                    stmt.place = stmt.place + 1000
+
+    with pytest.raises(DeviceError, match="shared memory: expected one of 8 places, got 100"):
+        row_sum(change, (64, 1))
+
+
+@pytest.mark.parametrize(
+    ("threads", "blocks", "barriers", "fine"),
+    [
+        ((3, 3), (0, 0), (0, 0), True),  # itself
+        ((3, 4), (0, 0), (0, 0), False),
+        ((3, 4), (0, 0), (0, 1), True),
+        ((3, 300), (0, 1), (0, 1), False),  # a barrier of another block
+    ],
+)
+@pytest.mark.parametrize(("first", "then"), [("write", "read"), ("read", "write"), ("write",) * 2])
+def test_two_accesses(threads, blocks, barriers, fine, first, then):
+    watch = Watch("memory", 10)
+
+    def touch(k: int, how: str) -> None:
+        actors = Actors(*(np.array([n[k]]) for n in (threads, blocks, barriers)))
+        extra = [np.array([float(k)])] if how == "write" else []
+        getattr(watch, how)(np.array([5]), actors, *extra)
+
+    touch(0, first)
+    if fine:
+        touch(1, then)
+        return
+    with pytest.raises(Race, match="place 5 of memory"):
+        touch(1, then)
+
+
+def test_many_readers_are_all_remembered():
+    watch, many = Watch("memory", 4), np.arange(3)
+    watch.read(np.zeros(3, int), Actors(many, many * 0, many * 0))
+    for thread in range(3):
+        one = np.array([thread])
+        with pytest.raises(Race):
+            watch.write(np.zeros(1, int), Actors(one, one * 0, one * 0), np.ones(1))
+    late = Actors(np.array([1]), np.array([0]), np.array([1]))
+    watch.write(np.zeros(1, int), late, np.ones(1))
