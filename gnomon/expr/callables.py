@@ -46,10 +46,6 @@ def remainder(a: Operand, b: Operand) -> Sym:
     return tape.call(SCALAR["mod"], a, b)
 
 
-def _fmod(a: Operand, b: Operand) -> Sym:
-    return prim("copysign", remainder(_apply("abs", a), _apply("abs", b)), a)
-
-
 def _apply(name: str, *args: Operand) -> Any:
     return SCALAR[name](*args)
 
@@ -74,18 +70,6 @@ def _truth(x: Sym) -> Sym:
     return x.tape.truth(x)
 
 
-def _isnan(x: Sym) -> Sym:
-    return x != x
-
-
-def _isinf(x: Sym) -> Sym:
-    return prim("abs", x) == math.inf
-
-
-def _isfinite(x: Sym) -> Sym:
-    return prim("abs", x) < math.inf
-
-
 _MATH = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
     "atan2": "arctan2", "atanh": "arctanh", "fabs": "abs", "lgamma": "gammaln",
@@ -106,18 +90,10 @@ _RULES: dict[Any, Rule] = {
     builtins.min: functools.partial(_fold, "minimum"),
     builtins.pow: power,
     builtins.round: functools.partial(_apply, "rint"),
-    math.fmod: _fmod,
-    math.isfinite: _isfinite,
-    math.isinf: _isinf,
-    math.isnan: _isnan,
     math.log: _log,
     math.pow: power,
     np.clip: functools.partial(_apply, "clip"),
     np.fix: functools.partial(_apply, "fix"),
-    np.fmod: _fmod,
-    np.isfinite: _isfinite,
-    np.isinf: _isinf,
-    np.isnan: _isnan,
     np.power: power,
     np.round: functools.partial(_apply, "rint"),
     np.where: select,

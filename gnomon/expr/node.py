@@ -477,7 +477,7 @@ def map_over(fn: ScalarFn, operands: Sequence[Operand]) -> Map:
         if type(arg) is Scalar or arg.shape == shape or fits_any(arg):
             continue
         if shape is not None:
-            raise ShapeError(misfit(fn, k, f"shape {shape}", args))
+            raise ShapeError(misfit(fn, k, f"shape {shape}", args) + "; broadcast_to repeats")
         shape = arg.shape
     return Map(fn, args, shape or (), dtype)
 

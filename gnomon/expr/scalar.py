@@ -388,6 +388,11 @@ _row("fix", 1, _truncate)
 _row("square", 1, lambda x: x * x)
 _row("reciprocal", 1, lambda x: 1.0 / x)
 _row("mod", 2, _mod, lambda a, b, y: 1.0, lambda a, b, y: -prim("floor", a / b))
+_row("fmod", 2, lambda a, b: select(b == 0, (a - a) / b, prim("fmod", a, b)),  # NaN, integers 0
+     lambda a, b, y: 1.0, lambda a, b, y: -prim("trunc", a / b))  # fmt: skip
+_row("isnan", 1, lambda x: x != x)
+_row("isinf", 1, lambda x: prim("abs", x) == float("inf"))
+_row("isfinite", 1, lambda x: prim("abs", x) < float("inf"))
 _row("clip", 3, lambda x, low, high: prim("min", prim("max", x, low), high),
      lambda x, low, high, y: select((x < low) | (x > high), 0.0, 1.0),
      lambda x, low, high, y: x < low,

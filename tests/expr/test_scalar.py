@@ -15,12 +15,17 @@ from gnomon.expr.formula import Tape, prim, select, write
 from gnomon.expr.node import Buffer
 from gnomon.expr.oracle import evaluate
 from gnomon.expr.scalar import SCALAR, ScalarFn
+from gnomon.shadow import Tensor, TensorContainer
 
 ANY, POSITIVE, UNIT, ABOVE_ONE = (-4.0, 4.0), (0.05, 6.0), (-0.95, 0.95), (1.05, 9.0)
 
 
 def compare(name):
     return lambda a, b: getattr(np, name)(a, b).astype(float)
+
+
+def truth(name):
+    return lambda x: getattr(np, name)(x).astype(float)
 
 
 def away(x):
@@ -57,6 +62,7 @@ MEANING = {
     "fix": (np.trunc, ANY),
     "floor": (np.floor, ANY),
     "fma": (lambda a, b, c: a * b + c, ANY, ANY, ANY),
+    "fmod": (np.fmod, (3.1, 3.9), (1.0, 1.5)),
     "gamma": (special.gamma, POSITIVE),
     "gammaln": (special.gammaln, POSITIVE),
     "ge": (compare("greater_equal"), ANY, ANY),
@@ -66,6 +72,9 @@ MEANING = {
     "logaddexp": (np.logaddexp, ANY, ANY),
     "identity": (lambda x: x, ANY),
     "right": (lambda a, b: b, ANY, ANY),
+    "isfinite": (truth("isfinite"), ANY),
+    "isinf": (truth("isinf"), ANY),
+    "isnan": (truth("isnan"), ANY),
     "le": (compare("less_equal"), ANY, ANY),
     "log": (np.log, POSITIVE),
     "log10": (np.log10, POSITIVE),
@@ -295,3 +304,43 @@ def test_formulas_compare_with_numbers_that_the_type_does_not_hold():
     above = ScalarFn("above", write(1, lambda x: select(x >= 300, 2, select(x < -1, 3, x + 300))))
     assert above.numpy(np.array([255, 3], np.uint8)).tolist() == [254, 2]
     assert above.numpy(np.array([300, -2, 1], np.int32)).tolist() == [2, 3, 301]
+
+
+@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64"])
+def test_kinds_of_numbers(name, dtype):
+    floats = dtype.startswith("float")
+    values = [0.0, -1.5, np.nan, np.inf, -np.inf, np.finfo(dtype).max] if floats else [-128, 0, 127]
+    x = np.array(values, dtype)
+    source, out = Tensor(x), TensorContainer(x.shape, dtype)
+    out[:] = getattr(np, name)(source)
+    np.testing.assert_array_equal(out.numpy(), getattr(np, name)(x))
+    np.testing.assert_array_equal(SCALAR[name].numpy(x), getattr(np, name)(x))
+
+
+def test_fmod_has_the_sign_of_the_dividend():
+    a, b = np.array([7, -7, 7, -7, 5.5], "f4"), np.array([3, 3, -3, -3, np.inf], "f4")
+    out = TensorContainer(a.shape)
+    out[:] = np.fmod(Tensor(a), Tensor(b))
+    np.testing.assert_array_equal(out.numpy(), np.fmod(a, b))
+    for dtype in ("int8", "int32"):
+        i, j = np.array([7, -7, 7, -7, 5, 6], dtype), np.array([3, 3, -3, -3, 7, 0], dtype)
+        whole = TensorContainer(i.shape, dtype)
+        whole[:] = fn.fmod(Tensor(i), Tensor(j))
+        assert whole.numpy().tolist() == [1, -1, 1, -1, 5, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("sum", "reduce"), ("astype", "tcast"), ("numpy", "tensor"), ("dot", "dot"), ("nonsense", "")],
+)
+def test_attributes_of_arrays_elsewhere_name_the_way(name, told):
+    x = Tensor(np.zeros((2, 3), "f4"))
+    with pytest.raises(AttributeError, match=rf"'Map' object has no attribute '{name}'.*{told}"):
+        getattr(x + 1.0, name)
+    assert not hasattr(x, "no_such_thing")
+
+
+def test_operands_that_would_repeat_name_the_way():
+    with pytest.raises(GnomonError, match="broadcast_to"):
+        Tensor(np.zeros((2, 3), "f4")) + Tensor(np.zeros(3, "f4"))
