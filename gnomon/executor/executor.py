@@ -67,6 +67,7 @@ class Executor:
         arena: Arena | None = None,
         known: Known | None = None,
         outputs: Sequence[Any] = (),
+        losses: int | None = None,
     ) -> None:
         self._symbol, self._ctx, self._group2ctx = symbol, ctx, groups
         self.arg_arrays, self.grad_arrays, self.aux_arrays, self._grad_req = bound
@@ -74,7 +75,7 @@ class Executor:
         placed = place(symbol._graph, ctx, groups, _contexts(symbol._graph, bound))
         self._held = inputs.taken(self.arg_arrays)  # inputs whose batch lay elsewhere once
         self._net, self.outputs, self._variables = _network(
-            symbol._graph, placed, bound, known, outputs
+            symbol._graph, placed, bound, known, outputs, losses
         )
         self._heads: dict[Entry, Any] = {}
         self._runs: dict[Mode, Run] = {}
@@ -448,11 +449,17 @@ def inferred(graph: Graph, tables: Sequence[tuple[Node, Any]]) -> Known:
 
 
 def _network(
-    graph: Graph, placed: Places, bound: Bound, known: Known | None, given_outputs: Sequence[Any]
+    graph: Graph,
+    placed: Places,
+    bound: Bound,
+    known: Known | None,
+    given_outputs: Sequence[Any],
+    losses: int | None,
 ) -> tuple[Network, list[Any], dict[int, Var]]:
     """The bound graph with its copies, its output arrays, and the variables of arrays by buffer.
 
-    Outputs that are not given are new arrays.
+    Outputs that are not given are new arrays. Where `losses` is a number, the first so many outputs
+    are those that gradients flow from, which need no arrays.
 
     Raises:
         ShapeError, DTypeError: arrays that do not go together.
@@ -473,11 +480,10 @@ def _network(
         variables[id(found)] = arrays.var(array)
         return found
 
+    rows = zip(graph.outputs, contexts, given_outputs or [None] * len(contexts), strict=True)
     outputs = [
-        arrays.zeros(shapes[e], ctx, types[e]) if array is None else array
-        for e, ctx, array in zip(
-            graph.outputs, contexts, given_outputs or [None] * len(contexts), strict=True
-        )
+        arrays.zeros(shapes[e], ctx, types[e]) if array is None and k >= (losses or 0) else array
+        for k, (e, ctx, array) in enumerate(rows)
     ]
     grads = {}
     wanted = zip(graph.arguments, bound.args, bound.grads, bound.requests, strict=True)
@@ -487,8 +493,10 @@ def _network(
             arrays.check_context("bind", f"args_grad[{node.name}]", array.context, grad)
             grads[node] = leaf(grad), SAVERS[request]
     heads = {
-        variable(f"{e.node.name}_head_gradient"): Buffer(shapes[e], types[e]) for e in graph.outputs
+        variable(f"{e.node.name}_head_gradient"): Buffer(shapes[e], types[e])
+        for e in graph.outputs[:losses]
     }
     inputs = {n: leaf(a) for n, a in tables}
-    net = Network(graph, shapes, types, inputs, [leaf(o) for o in outputs], grads, heads)
+    places = [None if o is None else leaf(o) for o in outputs]
+    net = Network(graph, shapes, types, inputs, places, grads, heads)
     return net, outputs, variables

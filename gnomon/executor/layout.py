@@ -65,15 +65,16 @@ class Delivery(NamedTuple):
 class Network:
     """A graph with everything known of it, and the caller's arrays as buffers.
 
-    `grads` holds the wanted gradients with their savers; `heads` the gradients of the outputs,
-    whose buffers need memory only where a gradient reads them.
+    `outputs` are None where no array is to get one. `grads` holds the wanted gradients with their
+    savers; `heads` the gradients of the outputs, or of the first ones: none flows from the others.
+    Their buffers need memory only where a gradient reads them.
     """
 
     graph: Graph
     shapes: Mapping[Entry, Shape]
     types: Mapping[Entry, DType]
     inputs: Mapping[Node, Buffer]
-    outputs: Sequence[Buffer]
+    outputs: Sequence[Buffer | None]
     grads: Mapping[Node, tuple[Buffer, str]]
     heads: Mapping[Entry, Buffer]
 
@@ -145,9 +146,8 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     layout.contexts = contexts([*net.graph.topo, *back.nodes])
     every = [n for n in net.graph.topo if n.op is not None]
     nodes = _guarded([n for n in every if not isinstance(n.op, Kept)], *known)
-    outputs = [
-        Delivery(e, b, "saveto") for e, b in zip(net.graph.outputs, net.outputs, strict=True)
-    ]
+    places = zip(net.graph.outputs, net.outputs, strict=True)
+    outputs = [Delivery(e, b, "saveto") for e, b in places if b is not None]
     grads = [Delivery(back.grads[n], *net.grads[n]) for n in net.grads if n in back.grads]
     _settle_homes(layout, nodes, outputs)
     _settle_homes(layout, back.nodes, grads)

@@ -23,7 +23,8 @@ class Passes(Executor):
     """A symbol on arrays, always in one mode; its backward pass is that of the last forward.
 
     `inputs` are those of the arguments that calls feed. In an `arena` of others, nothing stays
-    there from a forward pass to its backward pass: both are one call.
+    there from a forward pass to its backward pass: both are one call. Then the first outputs may be
+    `losses`, so many, which nothing asks for; from the others no gradient flows.
     """
 
     def __init__(
@@ -34,10 +35,11 @@ class Passes(Executor):
         inputs: Sequence[Any],
         train: bool,
         arena: Arena | None = None,
+        losses: int | None = None,
     ) -> None:
         self._train = train
         self._fed = inputs
-        super().__init__(symbol, ctx, bound, {}, arena)
+        super().__init__(symbol, ctx, bound, {}, arena, losses=losses)
         self._only = self._run(self._mode(train))
         given = [self._heads.get(e) for e in self._net.heads]
         self._head_arrays = [(k, x) for k, x in enumerate(given) if x is not None]
@@ -68,7 +70,7 @@ class Passes(Executor):
                 dest[:] = output
 
     def both_into(self, given: Sequence[Any], dests: Sequence[Any], grads: Sequence[Any]) -> None:
-        """Compute the last outputs of `given` into `dests`, and the gradients, of losses alone.
+        """Compute the outputs of `given` behind the losses into `dests`, and the gradients.
 
         Those of arguments are copied into `grads`, one an argument, where that is not None.
         """

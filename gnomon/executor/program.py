@@ -179,8 +179,7 @@ class Builder:
             *(layout.buffers[e] for e, s in layout.aliases.items() if layout.buffers[s] is leaf),
         ]
         for task in tasks:
-            read = [layout.buffers[layout.aliases.get(e, e)] for e in task.reads]
-            if not any(b is leaf for b in read):
+            if not touches(layout, task, leaf):
                 continue
             if not task.is_expression:
                 return None
@@ -227,6 +226,15 @@ class Builder:
         touched = _touched(layout, [task], work.states)
         own, ctx = tuple(work.variables), layout.place_of(task)
         return Segment(work.run, *touched, task.name, False, ctx, variables=own)
+
+
+def touches(layout: Layout, task: Task, leaf: Buffer) -> bool:
+    """Whether a task reads or writes one of the caller's buffers."""
+    read = any(layout.buffers[layout.aliases.get(e, e)] is leaf for e in task.reads)
+    return read or any(
+        (layout.stores[e].dest if e in layout.stores else layout.buffers[e]) is leaf
+        for e in task.made
+    )
 
 
 def stores_of(layout: Layout, task: Task) -> list[Store]:

@@ -43,7 +43,8 @@ class Network:
     """What was noted as a graph, with what an executor asks of a symbol.
 
     `operands` are its variables by the number of the operand, `given` those of heads' gradients,
-    with layouts. The outputs are the heads, then the values that are held, of these `layouts`.
+    with layouts. The outputs are the `losses`, so many, then the values that are held, of these
+    `layouts`.
     """
 
     name = "step"
@@ -67,8 +68,8 @@ class Network:
             self._head(entries[k], f"head{number}", layouts[k] if g else None)
             for number, (k, g) in enumerate(zip(heads, is_given, strict=True))
         ]
-        outputs += [_entry("BlockGrad", f"held{k}", entries[k]) for k in held]
-        self._graph = Graph(outputs)
+        self.losses = len(outputs)
+        self._graph = Graph([*outputs, *(entries[k] for k in held)])
 
     def differentiated(self, operands: Sequence[Operand], train: bool) -> frozenset[int]:
         """The numbers of the operands that gradients of the heads flow to."""
@@ -169,7 +170,7 @@ class Plan:
         )
         fed = [network.operands[k] for k in self.fed] + [n for n, _ in network.given]
         inputs = [args[n] for n in fed]
-        found = Passes(network, self.ctx, bound, inputs, train, _arena(self.ctx))
+        found = Passes(network, self.ctx, bound, inputs, train, _arena(self.ctx), network.losses)
         return found, [shares.get(n) for n in order]
 
     def _input(self, layout: Any) -> Any:

@@ -22,9 +22,9 @@ from gnomon.executor.collector import resting
 from gnomon.executor.cuts import sending
 from gnomon.executor.draws import Draws, Positions
 from gnomon.executor.inputs import Input
-from gnomon.executor.layout import Mode, Network, lay_out
+from gnomon.executor.layout import Layout, Mode, Network, lay_out
 from gnomon.executor.prepared import Prepared
-from gnomon.executor.program import Builder, Segment, place
+from gnomon.executor.program import Builder, Segment, place, touches
 from gnomon.executor.train_step import (
     BRIEF,
     Feed,
@@ -195,8 +195,10 @@ class Run:
         before = 0 if self._prepared is None else self._prepared.program.work
         bound = frozenset(self.variables.values())
         ctx, held = self.arena.ctx, self._held
-        moving = partial(_moving, self._net, self._builder, held, self.parts[name])
-        return Pass(program, reads, writes, Place(ctx, bound, held, moving), before)
+        part = self.parts[name]
+        moving = partial(_moving, self._net, self._builder, held, part)
+        leaving = partial(_leaving, self.layout, self._builder, part)
+        return Pass(program, reads, writes, Place(ctx, bound, held, moving, leaving), before)
 
     def refresh(self) -> None:
         """Make what is made of parameters alone, if it is not; no job may be writing these."""
@@ -307,3 +309,18 @@ def _moving(
     if given not in held:
         held.append(given)
     return Moving(home, slots)
+
+
+def _leaving(layout: Layout, builder: Builder, part: slice, source: Any) -> Moving | None:
+    """Where `part` has the place of an array that it alone writes; None where it is not so."""
+    home = source._address
+    every = [*(d.dest for d in layout.stores.values()), *(layout.buffers[e] for e in layout.homes)]
+    leaves = {id(b): b for b in every if b.address == home}
+    if len(leaves) != 1:
+        return None
+    (leaf,) = leaves.values()
+    inside = set(layout.tasks[part])
+    if any(touches(layout, t, leaf) for t in layout.tasks if t not in inside):
+        return None
+    slots = builder.slots(leaf, part)
+    return Moving(home, slots) if slots else None

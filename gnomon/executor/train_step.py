@@ -55,7 +55,7 @@ class Follower(Putting, Protocol):
 
 
 class Moving:
-    """The words of a program that say where an input lies; between its runs that is at `home`."""
+    """The words of a program that say where an array lies; between its runs that is at `home`."""
 
     __slots__ = ("home", "slots")
 
@@ -92,7 +92,7 @@ def joined(steps: Iterable[Step], reads: Iterable[Var], writes: Iterable[Var], n
 class TrainStep:
     """One run: `puts` set what differs from run to run. Called again, it goes on where it was.
 
-    `moved` are inputs that lie elsewhere in this run, and where.
+    `moved` are inputs and outputs that lie elsewhere in this run, and where.
     """
 
     __slots__ = ("done", "gives", "keep", "loads", "moved", "program", "puts")
@@ -148,12 +148,14 @@ class TrainStep:
 
 class Place(NamedTuple):
     """What a pass knows of its executor: where it is, all variables of its arrays, inputs whose
-    batch lay elsewhere once, and how to find where the program has the place of an input."""
+    batch lay elsewhere once, and how to find where the program has the place of an input, or of an
+    array that it writes."""
 
     ctx: Context
     bound: frozenset[Var]
     held: list[Input]
     moving: Callable[[Input], Moving | None]
+    leaving: Callable[[Any], Moving | None]
 
 
 class Pass:
@@ -178,6 +180,7 @@ class Pass:
         self._loads: dict[int, Load] = {}
         self._gives: dict[int, Give] = {}
         self._moving: dict[Input, Moving | None] = {}
+        self._leaving: dict[int, Moving | None] = {}
         self._joined: dict[tuple[object, ...], Joined] = {(): self._own}
 
     def push(self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()) -> None:
@@ -225,13 +228,31 @@ class Pass:
                 if other.source is not None and other not in fed:
                     other.bring()
         key = tuple(loads)
-        gives = tuple([self._gives.get(id(x)) or self._give(x) for x, _ in gifts])
-        puts += [(give, x._address) for give, (_, x) in zip(gives, gifts, strict=True)]
+        gives = self._given(gifts, puts, moved)
         whole = self._joined.get((*key, *gives)) or self._of(key, gives)
         const, taken = whole.const, whole.taken
         if more := [v for v in more if v not in taken]:
             const = (*const, *dict.fromkeys(more))
         return TrainStep(whole.program, puts, key, gives, moved, (feeds, gifts)), whole, const
+
+    def _given(
+        self, gifts: Sequence[Gift], puts: list[Put], moved: list[tuple[Moving, int]]
+    ) -> tuple[Give, ...]:
+        """The copies of what the program cannot write where it belongs."""
+        gives = list[Give]()
+        for source, dest in gifts:
+            key = id(source)
+            try:
+                leaving = self._leaving[key]
+            except KeyError:
+                leaving = self._leaving[key] = self._place.leaving(source)
+            if leaving is not None:
+                moved.append((leaving, dest._address))
+            else:
+                give = self._gives.get(key) or self._give(source)
+                gives.append(give)
+                puts.append((give, dest._address))
+        return tuple(gives)
 
     def _moved(self, pending: Any, chunk: Any, source: Any) -> Moving | None:
         """Where the program may be told that a hidden input lies at `source`; else it is copied."""

@@ -132,13 +132,13 @@ def backward(
     heads: Sequence[Entry],
     train: bool = True,
 ) -> Backward:
-    """The gradients of the variables `wrt`, given that of each output of `graph` by `heads`.
+    """The gradients of the variables `wrt`, given those of the first outputs of `graph` by `heads`.
 
     `shapes` and `types` know every entry of `graph`; `train` says which mode is differentiated. A
     variable that no gradient reaches is not among the result's.
     """
     sums = _Sums(shapes, types, train)
-    for entry, head in zip(graph.outputs, heads, strict=True):
+    for entry, head in zip(graph.outputs, heads, strict=False):
         sums.receive(entry, head)
     reached = _reached(graph, wrt)
     for node in reversed(graph.topo):
