@@ -12,8 +12,9 @@ from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.executor import arrays
 from gnomon.executor.collector import resting
-from gnomon.executor.executor import SAVERS, Bound, Executor, Known
+from gnomon.executor.executor import Executor
 from gnomon.executor.inputs import hidden
+from gnomon.executor.network import SAVERS, Bound, Known
 from gnomon.executor.sparse import SparseExecutor
 from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node

@@ -10,39 +10,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from gnomon import config
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint, nearest
 from gnomon.context import Context
-from gnomon.dtype import DType
-from gnomon.engine import Var
 from gnomon.executor import arrays, html_report, inputs, monitor, profile, report
 from gnomon.executor.arena import Arena
-from gnomon.executor.layout import Mode, Network
+from gnomon.executor.layout import Mode
+from gnomon.executor.network import Bound, Known, contexts_of, network
 from gnomon.executor.run import Run
 from gnomon.executor.train_step import Feed, Follower, Pushed, check_feeds
-from gnomon.expr.node import Buffer, set_address
+from gnomon.expr.node import set_address
 from gnomon.files import replacing
-from gnomon.graph import infer, verify
-from gnomon.graph.node import Entry, Graph, Node, variable
-from gnomon.graph.place import Places, place, with_copies
-from gnomon.graph.show import show, told
+from gnomon.graph.node import Entry, Graph
+from gnomon.graph.place import place
 from gnomon.shape import prod
-
-SAVERS = {"write": "saveto", "add": "plusto"}
-
-
-Known = tuple[Mapping[Entry, tuple[int, ...]], Mapping[Entry, DType]]
-
-
-class Bound(NamedTuple):
-    """The arrays of an executor, in the order of the symbol's lists, and requests."""
-
-    args: list[Any]
-    grads: list[Any]
-    aux: list[Any]
-    requests: list[str]
 
 
 class Executor:
@@ -72,9 +55,9 @@ class Executor:
         self._symbol, self._ctx, self._group2ctx = symbol, ctx, groups
         self.arg_arrays, self.grad_arrays, self.aux_arrays, self._grad_req = bound
         self.arena = arena or Arena(ctx)
-        placed = place(symbol._graph, ctx, groups, _contexts(symbol._graph, bound))
+        placed = place(symbol._graph, ctx, groups, contexts_of(symbol._graph, bound))
         self._held = inputs.taken(self.arg_arrays)  # inputs whose batch lay elsewhere once
-        self._net, self.outputs, self._variables = _network(
+        self._net, self.outputs, self._variables = network(
             symbol._graph, placed, bound, known, outputs, losses
         )
         self._heads: dict[Entry, Any] = {}
@@ -431,72 +414,3 @@ def hidden_heads(graph: Graph) -> int:
     """How many gradients may follow those of the outputs: of hidden ones, which do not count."""
     nodes = {e.node for e in graph.outputs if e.node.op is not None}
     return sum(n.op.num_heads - n.op.num_visible_outputs for n in nodes)
-
-
-def _contexts(graph: Graph, bound: Bound) -> dict[Node, Context]:
-    """Where the arrays are that stand for variables."""
-    args = zip(graph.arguments, bound.args, strict=True)
-    aux = zip(graph.auxiliary, bound.aux, strict=True)
-    return {n: array.context for n, array in (*args, *aux)}
-
-
-def inferred(graph: Graph, tables: Sequence[tuple[Node, Any]]) -> Known:
-    """Every shape and dtype, from those of the arrays."""
-    shapes: Any = infer.shapes(graph, {n: a.shape for n, a in tables})
-    types: Any = infer.types(graph, {n: arrays.dtype_of(a) for n, a in tables})
-    verify.check_complete(graph, shapes, types, "bind")
-    return shapes, types
-
-
-def _network(
-    graph: Graph,
-    placed: Places,
-    bound: Bound,
-    known: Known | None,
-    given_outputs: Sequence[Any],
-    losses: int | None,
-) -> tuple[Network, list[Any], dict[int, Var]]:
-    """The bound graph with its copies, its output arrays, and the variables of arrays by buffer.
-
-    Outputs that are not given are new arrays. Where `losses` is a number, the first so many outputs
-    are those that gradients flow from, which need no arrays.
-
-    Raises:
-        ShapeError, DTypeError: arrays that do not go together.
-    """
-    contexts = [placed[e.node] for e in graph.outputs]
-    given, graph = graph, told("placement", graph, with_copies(graph, placed), show)
-    tables = [
-        *zip(graph.arguments, bound.args, strict=True),
-        *zip(graph.auxiliary, bound.aux, strict=True),
-    ]
-    if known is None or graph is not given:
-        known = inferred(graph, tables)
-    shapes, types = known
-    variables: dict[int, Var] = {}
-
-    def leaf(array: Any) -> Buffer:
-        found = arrays.buffer(array)
-        variables[id(found)] = arrays.var(array)
-        return found
-
-    rows = zip(graph.outputs, contexts, given_outputs or [None] * len(contexts), strict=True)
-    outputs = [
-        arrays.zeros(shapes[e], ctx, types[e]) if array is None and k >= (losses or 0) else array
-        for k, (e, ctx, array) in enumerate(rows)
-    ]
-    grads = {}
-    wanted = zip(graph.arguments, bound.args, bound.grads, bound.requests, strict=True)
-    for node, array, grad, request in wanted:
-        if request != "null":
-            arrays.check("bind", f"args_grad[{node.name}]", array, grad)
-            arrays.check_context("bind", f"args_grad[{node.name}]", array.context, grad)
-            grads[node] = leaf(grad), SAVERS[request]
-    heads = {
-        variable(f"{e.node.name}_head_gradient"): Buffer(shapes[e], types[e])
-        for e in graph.outputs[:losses]
-    }
-    inputs = {n: leaf(a) for n, a in tables}
-    places = [None if o is None else leaf(o) for o in outputs]
-    net = Network(graph, shapes, types, inputs, places, grads, heads)
-    return net, outputs, variables

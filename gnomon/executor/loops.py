@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from gnomon.base import GnomonError, complaint
 from gnomon.context import Context, cpu
 from gnomon.executor import arrays
-from gnomon.executor.executor import Bound, Executor
+from gnomon.executor.executor import Executor
+from gnomon.executor.network import Bound
 from gnomon.executor.replay import Replay, Slots, Step, replay
 from gnomon.graph.node import Graph
 from gnomon.ndarray.core.array import Array

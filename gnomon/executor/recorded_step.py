@@ -18,8 +18,8 @@ from gnomon.base import GnomonError
 from gnomon.context import Context
 from gnomon.executor.arena import Arena
 from gnomon.executor.collector import resting
-from gnomon.executor.executor import Bound
 from gnomon.executor.inputs import hidden
+from gnomon.executor.network import Bound
 from gnomon.executor.passes import Passes
 from gnomon.graph.gradient import look
 from gnomon.graph.node import Entry, Graph, Node

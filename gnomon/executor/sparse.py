@@ -18,7 +18,8 @@ from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import Context
 from gnomon.executor import arrays
 from gnomon.executor.arena import Arena
-from gnomon.executor.executor import Bound, Executor, Known, hidden_heads, inferred, listed
+from gnomon.executor.executor import Executor, hidden_heads, listed
+from gnomon.executor.network import Bound, Known, inferred
 from gnomon.executor.train_step import Feed, Follower, check_feeds
 from gnomon.graph.node import Entry, Node
 from gnomon.graph.storage import storage

@@ -7,8 +7,8 @@ from typing import Any
 
 from gnomon.context import Context
 from gnomon.executor.cuts import sending
-from gnomon.executor.executor import Bound
 from gnomon.executor.inputs import hidden
+from gnomon.executor.network import Bound
 from gnomon.executor.passes import Passes
 from gnomon.gluon.block.program import Program
 from gnomon.ndarray.core.array import of_zeros
