@@ -28,15 +28,6 @@ VERSION = "1.9.1"  # whose names and meaning gnomon has
 # MXNet's path -> where gnomon has the same names
 ELSEWHERE = {
     "executor_group": "module.executor_group",
-    "gluon.contrib.rnn.conv_rnn_cell": "gluon.contrib.rnn",
-    "gluon.contrib.rnn.rnn_cell": "gluon.contrib.rnn",
-    "gluon.contrib.nn.basic_layers": "gluon.contrib.nn",
-    "gluon.data.vision.datasets": "gluon.data.vision",
-    "gluon.model_zoo.vision.densenet": "gluon.model_zoo.vision",
-    "gluon.model_zoo.vision.mobilenet": "gluon.model_zoo.vision",
-    "gluon.model_zoo.vision.resnet": "gluon.model_zoo.vision",
-    "gluon.model_zoo.vision.squeezenet": "gluon.model_zoo.vision",
-    "gluon.model_zoo.vision.vgg": "gluon.model_zoo.vision",
     "image.detection": "image",
     "image.image": "image",
     "io.utils": "io",
@@ -44,9 +35,6 @@ ELSEWHERE = {
     "ndarray.utils": "ndarray",
     "ndarray.register": "ndarray",
     "optimizer.optimizer": "optimizer",
-    "rnn.io": "rnn",
-    "rnn.rnn": "rnn",
-    "rnn.rnn_cell": "rnn",
     "symbol.register": "symbol",
 }
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon.base import DTypeError, ParamError, complaint
+from gnomon.ndarray import NDArray  # noqa: F401
 
 Record = tuple[int, str, str]
 

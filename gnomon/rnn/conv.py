@@ -32,6 +32,7 @@ class BaseConvRNNCell(BaseRNNCell):
     """
 
     _states = 1
+    _prefix_by_default = ""
 
     def __init__(
         self,
@@ -48,11 +49,11 @@ class BaseConvRNNCell(BaseRNNCell):
         i2h_bias_initializer: Any = "zeros",
         h2h_bias_initializer: Any = "zeros",
         activation: Any = LEAKY,
-        prefix: str = "",
+        prefix: str | None = None,
         params: RNNParams | None = None,
         conv_layout: str = "NCHW",
     ) -> None:
-        super().__init__(prefix=prefix, params=params)
+        super().__init__(self._prefix_by_default if prefix is None else prefix, params)
         if any(k % 2 == 0 for k in h2h_kernel):
             got = tuple(h2h_kernel)
             raise ParamError(complaint(type(self).__name__, "h2h_kernel", "odd numbers", got))
@@ -106,7 +107,7 @@ class ConvRNNCell(BaseConvRNNCell):
     """
 
     _gate_names = ("",)
-    __init__ = functools.partialmethod(BaseConvRNNCell.__init__, prefix="ConvRNN_")
+    _prefix_by_default = "ConvRNN_"
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> Step:
         name = self._next_name()
@@ -121,7 +122,7 @@ class ConvLSTMCell(BaseConvRNNCell):
     _gate_names = LSTMCell._gate_names
     _states = 2
     _stepped = LSTMCell._stepped
-    __init__ = functools.partialmethod(BaseConvRNNCell.__init__, prefix="ConvLSTM_")
+    _prefix_by_default = "ConvLSTM_"
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> Step:
         name = self._next_name()
@@ -136,7 +137,7 @@ class ConvGRUCell(BaseConvRNNCell):
 
     _gate_names = GRUCell._gate_names
     _gated = GRUCell._gated
-    __init__ = functools.partialmethod(BaseConvRNNCell.__init__, prefix="ConvGRU_")
+    _prefix_by_default = "ConvGRU_"
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> Step:
         name = self._next_name()

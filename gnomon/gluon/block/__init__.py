@@ -8,6 +8,8 @@ from gnomon.gluon.block.hooks import HookHandle
 from gnomon.gluon.block.hybrid import HybridBlock
 from gnomon.gluon.block.imported import SymbolBlock
 from gnomon.gluon.parameter import DeferredInitializationError, Parameter, ParameterDict
+from gnomon.ndarray import NDArray
+from gnomon.symbol import Symbol
 
 __all__ = [
     "Block",
@@ -15,8 +17,10 @@ __all__ = [
     "HookHandle",
     "HybridBlock",
     "MXNetError",
+    "NDArray",
     "Parameter",
     "ParameterDict",
+    "Symbol",
     "SymbolBlock",
     "load_json",
 ]

@@ -2,15 +2,94 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gnomon.base import FormatError
+from gnomon.base import FormatError, UnknownNameError, nearest
+from gnomon.gluon.utils import check_sha1, download, replace_file
 
-__all__ = ["get_model_file", "load_pretrained", "purge"]
+__all__ = [
+    "check_sha1",
+    "download",
+    "get_model_file",
+    "load_pretrained",
+    "named",
+    "purge",
+    "replace_file",
+    "short_hash",
+]
 
 ROOT = str(Path("~") / ".mxnet" / "models")
+# name of a network -> how the SHA-1 of MXNet's file of its parameters begins, as in its name
+HASHES = dict(
+    row.split()
+    for row in """
+    alexnet 44335d1f
+    densenet121 f27dbf2d
+    densenet161 b6c8a957
+    densenet169 2603f878
+    densenet201 1cdbc116
+    inceptionv3 ed47ec45
+    mobilenet0.25 9f83e440
+    mobilenet0.5 8e9d539c
+    mobilenet0.75 529b2c7f
+    mobilenet1.0 6b8c5106
+    mobilenetv2_0.25 ae8f9392
+    mobilenetv2_0.5 aabd26cd
+    mobilenetv2_0.75 e2be7b72
+    mobilenetv2_1.0 36da4ff1
+    resnet18_v1 a0666292
+    resnet18_v2 a81db45f
+    resnet34_v1 48216ba9
+    resnet34_v2 9d6b80bb
+    resnet50_v1 0aee57f9
+    resnet50_v2 ecdde353
+    resnet101_v1 d988c13d
+    resnet101_v2 18e93e4f
+    resnet152_v1 671c637a
+    resnet152_v2 f2695542
+    squeezenet1.0 264ba497
+    squeezenet1.1 33ba0f93
+    vgg11 dd221b16
+    vgg11_bn ee79a809
+    vgg13 6bc5de58
+    vgg13_bn 7d97a06c
+    vgg16 e660d456
+    vgg16_bn 7f01cf05
+    vgg19 ad2f660d
+    vgg19_bn f360b758
+    """.strip().splitlines()
+)
+
+
+def short_hash(name: str) -> str:
+    """How the SHA-1 of MXNet's file of the network called `name` begins: eight digits.
+
+    >>> short_hash("resnet18_v1")
+    'a0666292'
+
+    Raises:
+        UnknownNameError: there is no such network.
+    """
+    if name not in HASHES:
+        raise UnknownNameError(f"short_hash: there is no network {name!r}{nearest(name, HASHES)}")
+    return HASHES[name]
+
+
+def named(name: str, make: Callable[..., Any], *args: Any, **given: Any) -> Callable[..., Any]:
+    """The function called `name` that makes one network of the family of `make`."""
+
+    @functools.wraps(make)
+    def made(**kwargs: Any) -> Any:
+        return make(*args, **{**given, **kwargs})
+
+    del made.__wrapped__  # type: ignore[attr-defined]  # its signature is not theirs
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"The network {name}; keyword arguments as for `{make.__name__}`."
+    return made
 
 
 def get_model_file(name: str, root: str = ROOT) -> str:

@@ -102,6 +102,12 @@ class SequentialRNNCell(Stacked):
         self._counter += 1
         return self._stepped(inputs, states)
 
+    def hybrid_forward(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"SequentialRNNCell {self.name!r} may hold cells that cannot be compiled: use "
+            "HybridSequentialRNNCell"
+        )
+
 
 class HybridSequentialRNNCell(Stacked, HybridRecurrentCell):
     """Cells that can be compiled, one after the other."""

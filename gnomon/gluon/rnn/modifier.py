@@ -84,12 +84,12 @@ class ModifierCell(HybridRecurrentCell):
         """The states of the cell."""
         return self.base_cell.state_info(batch_size)
 
-    def begin_state(self, batch_size: int = 0, func: Any = nd.zeros, **kwargs: Any) -> list[Any]:
-        """The states of the cell before the first step."""
+    def begin_state(self, func: Any = nd.zeros, **kwargs: Any) -> list[Any]:  # type: ignore[override]
+        """The states of the cell before the first step; `batch_size` by name, as MXNet has it."""
         if self._modified:
             owner = f"{type(self).__name__} {self.name!r}"
             raise GnomonError(f"{owner}.begin_state: a modifier cell wraps this cell: ask that one")
-        return self._lent(self.base_cell.begin_state, batch_size=batch_size, func=func, **kwargs)
+        return self._lent(self.base_cell.begin_state, func=func, **kwargs)
 
     def _lent(self, method: Any, *args: Any, **kwargs: Any) -> Any:
         """A method of the base cell, which acts as if nothing wrapped it meanwhile."""

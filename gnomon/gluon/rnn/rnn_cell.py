@@ -1,5 +1,7 @@
 """All cells: plain ones, those made of others, those that modify others."""
 
+from gnomon.gluon.block import Block, HybridBlock
+from gnomon.gluon.nn.activations import LeakyReLU
 from gnomon.gluon.rnn.base import HybridRecurrentCell, RecurrentCell
 from gnomon.gluon.rnn.cells import GRUCell, LSTMCell, RNNCell
 from gnomon.gluon.rnn.compound import (
@@ -11,11 +13,14 @@ from gnomon.gluon.rnn.modifier import DropoutCell, ModifierCell, ResidualCell, Z
 
 __all__ = [
     "BidirectionalCell",
+    "Block",
     "DropoutCell",
     "GRUCell",
+    "HybridBlock",
     "HybridRecurrentCell",
     "HybridSequentialRNNCell",
     "LSTMCell",
+    "LeakyReLU",
     "ModifierCell",
     "RNNCell",
     "RecurrentCell",

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gnomon import metric as metrics
 from gnomon.base import ParamError, complaint
 from gnomon.context import Context, cpu
 from gnomon.gluon.contrib.estimator.batch_processor import BatchProcessor
-from gnomon.gluon.contrib.estimator.event_handler import (
+from gnomon.gluon.contrib.estimator.event_handler import (  # noqa: F401
+    BatchBegin,
+    BatchEnd,
+    EpochBegin,
+    EpochEnd,
     GradientUpdateHandler,
     LoggingHandler,
     MetricHandler,
     StoppingHandler,
+    TrainBegin,
+    TrainEnd,
     ValidationHandler,
 )
-from gnomon.gluon.loss import Loss
+from gnomon.gluon.contrib.estimator.utils import (
+    checked_loss,
+    checked_metrics,
+    listed,
+    metrics_of,
+)
+from gnomon.gluon.data import DataLoader  # noqa: F401
 from gnomon.gluon.trainer import Trainer
+from gnomon.gluon.utils import split_and_load  # noqa: F401
 from gnomon.metric import EvalMetric
 
 __all__ = ["Estimator"]
@@ -67,13 +79,13 @@ class Estimator:
         batch_processor: Any = None,
     ) -> None:
         self.logger = logging.getLogger("gnomon.Estimator")
-        self.net, self.loss = net, _checked_loss("loss", loss)
+        self.net, self.loss = net, checked_loss("loss", loss)
         self.val_net = net if val_net is None else val_net
-        self.val_loss = self.loss if val_loss is None else _checked_loss("val_loss", val_loss)
+        self.val_loss = self.loss if val_loss is None else checked_loss("val_loss", val_loss)
         self.context = [context] if isinstance(context, Context) else list(context or [cpu()])
         self.batch_processor = batch_processor or BatchProcessor()
-        self._train_metrics = _listed("train_metrics", train_metrics)
-        self._val_metrics = _listed("val_metrics", val_metrics)
+        self._train_metrics = checked_metrics("train_metrics", train_metrics)
+        self._val_metrics = checked_metrics("val_metrics", val_metrics)
         self._make_metrics()
         self._initialize(initializer)
         self.trainer = trainer or Trainer(net.collect_params(), "sgd", {"learning_rate": 0.001})
@@ -84,13 +96,11 @@ class Estimator:
     def _make_metrics(self) -> None:
         """Metrics by default, each with its loss, and named by what they measure."""
         if not self._train_metrics:
-            classifies = "SoftmaxCrossEntropy" in type(self.loss).__name__
-            self._train_metrics = [metrics.Accuracy()] if classifies else []
-            self._train_metrics.append(metrics.Loss(self.loss.name.rstrip("1234567890")))
+            self._train_metrics = metrics_of(self.loss)
         if not self._val_metrics:
             self._val_metrics = [copy.deepcopy(metric) for metric in self._train_metrics]
-        for what, listed in (("training", self._train_metrics), ("validation", self._val_metrics)):
-            for metric in listed:
+        for what, own in (("training", self._train_metrics), ("validation", self._val_metrics)):
+            for metric in own:
                 metric.name = f"{what} {metric.name.removeprefix('training ')}"
 
     def _initialize(self, initializer: Any) -> None:
@@ -113,7 +123,7 @@ class Estimator:
 
     def evaluate(self, val_data: Any, batch_axis: int = 0, event_handlers: Any = None) -> None:
         """Score on `val_data`; the values are in `val_metrics`."""
-        handlers = _handlers(event_handlers)
+        handlers = listed(event_handlers)
         self._add(handlers, MetricHandler(self._val_metrics))
         self._add(handlers, LoggingHandler(metrics=self._val_metrics))
         handlers.sort(key=_priority)
@@ -169,7 +179,7 @@ class Estimator:
 
     def _prepared(self, val_data: Any, event_handlers: Any) -> list[Any]:
         """The given handlers, and those of the kinds that are missing, in order."""
-        handlers = _handlers(event_handlers)
+        handlers = listed(event_handlers)
         self._add(handlers, StoppingHandler(self.max_epoch, self.max_batch))
         self._add(handlers, GradientUpdateHandler())
         self._add(handlers, MetricHandler(self._train_metrics))
@@ -191,28 +201,3 @@ def _call(handlers: Iterable[Any], event: str, estimator: Any, **how: Any) -> bo
 
 def _priority(handler: Any) -> float:
     return getattr(handler, "priority", 0)
-
-
-def _handlers(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
-
-
-def _listed(argument: str, given: Any) -> list[EvalMetric]:
-    def flat(value: Any) -> Iterator[Any]:
-        if isinstance(value, metrics.CompositeEvalMetric):
-            for each in value.metrics:
-                yield from flat(each)
-        else:
-            yield value
-
-    found = [metric for each in _handlers(given) for metric in flat(each)]
-    for metric in found:
-        if not isinstance(metric, EvalMetric):
-            raise ParamError(complaint("Estimator", argument, "metrics", repr(metric)))
-    return found
-
-
-def _checked_loss(argument: str, loss: Any) -> Any:
-    if not isinstance(loss, Loss):
-        raise ParamError(complaint("Estimator", argument, "a loss of gluon", repr(loss)))
-    return loss

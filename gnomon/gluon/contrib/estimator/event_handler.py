@@ -19,7 +19,7 @@ from gnomon.gluon.contrib.estimator.events import (
     TrainBegin,
     TrainEnd,
 )
-from gnomon.metric import EvalMetric, Loss
+from gnomon.metric import CompositeEvalMetric, EvalMetric, Loss  # noqa: F401
 
 __all__ = [
     "BatchBegin",

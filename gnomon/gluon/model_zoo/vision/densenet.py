@@ -8,7 +8,7 @@ from gnomon.base import ParamError, complaint
 from gnomon.context import cpu
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.contrib.nn import HybridConcurrent, Identity
-from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
+from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
 from gnomon.gluon.nn import (
     Activation,
     AvgPool2D,
@@ -127,3 +127,9 @@ def get_densenet(
     if pretrained:
         load_pretrained(net, f"densenet{num_layers}", root, ctx)
     return net
+
+
+densenet121 = named("densenet121", get_densenet, 121)
+densenet161 = named("densenet161", get_densenet, 161)
+densenet169 = named("densenet169", get_densenet, 169)
+densenet201 = named("densenet201", get_densenet, 201)

@@ -15,11 +15,12 @@ from gnomon.gluon.nn import (
     Conv2D,
     Dense,
     Dropout,
+    Flatten,
     HybridSequential,
     MaxPool2D,
 )
 
-__all__ = ["Inception3", "inception_v3"]
+__all__ = ["Inception3", "inception_v3", "make_aux"]
 
 Conv = tuple[Any, ...]  # channels, kernel, stride, padding
 POOLS = {
@@ -101,6 +102,20 @@ def _e(prefix: str) -> HybridConcurrent:
             split.add(_branch(None, (384, (3, 1), 1, (1, 0))))
             out.add(part)
         out.add(_branch("avg", (192, 1)))
+    return out
+
+
+def make_aux(classes: int) -> HybridSequential:
+    """A classifier of features 17 pixels wide, to train beside the one at the end.
+
+    >>> make_aux(10)[4]
+    Dense(None -> 10, linear)
+    """
+    out = HybridSequential(prefix="")
+    for part in (AvgPool2D(pool_size=5, strides=3), _conv(128, 1), _conv(768, 5)):
+        out.add(part)
+    out.add(Flatten())
+    out.add(Dense(classes))
     return out
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from gnomon.context import cpu
 from gnomon.gluon.block import HybridBlock
-from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
+from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
 from gnomon.gluon.nn import (
     Activation,
     BatchNorm,
@@ -165,3 +165,13 @@ def get_mobilenet_v2(
     if pretrained:
         load_pretrained(net, f"mobilenetv2_{_version(multiplier)}", root, ctx)
     return net
+
+
+mobilenet0_25 = named("mobilenet0_25", get_mobilenet, 0.25)
+mobilenet0_5 = named("mobilenet0_5", get_mobilenet, 0.5)
+mobilenet0_75 = named("mobilenet0_75", get_mobilenet, 0.75)
+mobilenet1_0 = named("mobilenet1_0", get_mobilenet, 1.0)
+mobilenet_v2_0_25 = named("mobilenet_v2_0_25", get_mobilenet_v2, 0.25)
+mobilenet_v2_0_5 = named("mobilenet_v2_0_5", get_mobilenet_v2, 0.5)
+mobilenet_v2_0_75 = named("mobilenet_v2_0_75", get_mobilenet_v2, 0.75)
+mobilenet_v2_1_0 = named("mobilenet_v2_1_0", get_mobilenet_v2, 1.0)

@@ -2,49 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from gnomon.base import ParamError, complaint, nearest
+from gnomon.gluon.model_zoo.vision import densenet, mobilenet, resnet, squeezenet, vgg
 from gnomon.gluon.model_zoo.vision.alexnet import alexnet
-from gnomon.gluon.model_zoo.vision.densenet import get_densenet
 from gnomon.gluon.model_zoo.vision.inception import inception_v3
-from gnomon.gluon.model_zoo.vision.mobilenet import get_mobilenet, get_mobilenet_v2
-from gnomon.gluon.model_zoo.vision.resnet import get_resnet
-from gnomon.gluon.model_zoo.vision.squeezenet import get_squeezenet
-from gnomon.gluon.model_zoo.vision.vgg import get_vgg
 
-
-def _given(make: Callable[..., Any], name: str, *args: Any, **given: Any) -> Callable[..., Any]:
-    """The function called `name` that makes one network of a family."""
-
-    @functools.wraps(make)
-    def made(**kwargs: Any) -> Any:
-        return make(*args, **{**given, **kwargs})
-
-    made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"The network {name}; keyword arguments as for `{make.__name__}`."
-    return made
-
-
-WIDTHS = {"0_25": 0.25, "0_5": 0.5, "0_75": 0.75, "1_0": 1.0}
+FAMILIES = densenet, mobilenet, resnet, squeezenet, vgg
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    made.__name__: made
-    for made in (
-        *(_given(get_densenet, f"densenet{n}", n) for n in (121, 161, 169, 201)),
-        *(_given(get_mobilenet, f"mobilenet{name}", w) for name, w in WIDTHS.items()),
-        *(_given(get_mobilenet_v2, f"mobilenet_v2_{name}", w) for name, w in WIDTHS.items()),
-        *(
-            _given(get_resnet, f"resnet{n}_v{v}", v, n)
-            for v in (1, 2)
-            for n in (18, 34, 50, 101, 152)
-        ),
-        *(_given(get_squeezenet, f"squeezenet1_{n}", f"1.{n}") for n in (0, 1)),
-        *(_given(get_vgg, f"vgg{n}", n) for n in (11, 13, 16, 19)),
-        *(_given(get_vgg, f"vgg{n}_bn", n, batch_norm=True) for n in (11, 13, 16, 19)),
-    )
+    name: made
+    for family in FAMILIES
+    for name, made in vars(family).items()
+    if getattr(made, "__module__", None) == family.__name__
+    and not (name.startswith(("_", "get_")) or isinstance(made, type))
 }
+WIDTHS = {"0_25": 0.25, "0_5": 0.5, "0_75": 0.75, "1_0": 1.0}
 # the names that `get_model` knows: those of files, where widths have dots
 MODELS: dict[str, Callable[..., Any]] = {
     "alexnet": alexnet,

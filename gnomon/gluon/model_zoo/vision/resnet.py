@@ -7,7 +7,7 @@ from typing import Any
 from gnomon.base import ParamError, complaint
 from gnomon.context import cpu
 from gnomon.gluon.block import HybridBlock
-from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
+from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
 from gnomon.gluon.nn import (
     Activation,
     BatchNorm,
@@ -282,3 +282,15 @@ def get_resnet(
     if pretrained:
         load_pretrained(net, f"resnet{num_layers}_v{version}", root, ctx)
     return net
+
+
+resnet18_v1 = named("resnet18_v1", get_resnet, 1, 18)
+resnet34_v1 = named("resnet34_v1", get_resnet, 1, 34)
+resnet50_v1 = named("resnet50_v1", get_resnet, 1, 50)
+resnet101_v1 = named("resnet101_v1", get_resnet, 1, 101)
+resnet152_v1 = named("resnet152_v1", get_resnet, 1, 152)
+resnet18_v2 = named("resnet18_v2", get_resnet, 2, 18)
+resnet34_v2 = named("resnet34_v2", get_resnet, 2, 34)
+resnet50_v2 = named("resnet50_v2", get_resnet, 2, 50)
+resnet101_v2 = named("resnet101_v2", get_resnet, 2, 101)
+resnet152_v2 = named("resnet152_v2", get_resnet, 2, 152)

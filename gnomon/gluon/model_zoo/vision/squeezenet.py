@@ -8,7 +8,7 @@ from gnomon.base import ParamError, complaint
 from gnomon.context import cpu
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.contrib.nn import HybridConcurrent
-from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
+from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
 from gnomon.gluon.nn import (
     Activation,
     AvgPool2D,
@@ -89,3 +89,7 @@ def get_squeezenet(
     if pretrained:
         load_pretrained(net, f"squeezenet{version}", root, ctx)
     return net
+
+
+squeezenet1_0 = named("squeezenet1_0", get_squeezenet, "1.0")
+squeezenet1_1 = named("squeezenet1_1", get_squeezenet, "1.1")

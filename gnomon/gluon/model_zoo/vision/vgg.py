@@ -7,7 +7,7 @@ from typing import Any
 from gnomon.base import ParamError, complaint
 from gnomon.context import cpu
 from gnomon.gluon.block import HybridBlock
-from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained
+from gnomon.gluon.model_zoo.model_store import ROOT, load_pretrained, named
 from gnomon.gluon.nn import (
     Activation,
     BatchNorm,
@@ -87,3 +87,13 @@ def get_vgg(
         normal = "_bn" if kwargs.get("batch_norm") else ""
         load_pretrained(net, f"vgg{num_layers}{normal}", root, ctx)
     return net
+
+
+vgg11 = named("vgg11", get_vgg, 11)
+vgg13 = named("vgg13", get_vgg, 13)
+vgg16 = named("vgg16", get_vgg, 16)
+vgg19 = named("vgg19", get_vgg, 19)
+vgg11_bn = named("vgg11_bn", get_vgg, 11, batch_norm=True)
+vgg13_bn = named("vgg13_bn", get_vgg, 13, batch_norm=True)
+vgg16_bn = named("vgg16_bn", get_vgg, 16, batch_norm=True)
+vgg19_bn = named("vgg19_bn", get_vgg, 19, batch_norm=True)

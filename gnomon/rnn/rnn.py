@@ -1,4 +1,7 @@
-"""Checkpoints of recurrent networks: the files hold the weights of all gates apart."""
+"""Checkpoints of recurrent networks: the files hold the weights of all gates apart.
+
+The module has the names that MXNet's has.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,17 @@ from typing import Any
 
 from gnomon.module.checkpoint import load_checkpoint, save_checkpoint
 from gnomon.rnn.base import BaseRNNCell
+from gnomon.rnn.base import unrolled_by_hand as rnn_unroll
+
+__all__ = [
+    "BaseRNNCell",
+    "do_rnn_checkpoint",
+    "load_checkpoint",
+    "load_rnn_checkpoint",
+    "rnn_unroll",
+    "save_checkpoint",
+    "save_rnn_checkpoint",
+]
 
 Cells = Any  # a cell, or a list of cells
 

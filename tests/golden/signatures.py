@@ -1,0 +1,92 @@
+"""Names and parameters of Gluon and the older layers, read off the real library or gnomon alike.
+
+`described(mx)` gives two tables. `names`: module -> the public names in it. `parameters`: module ->
+function, or class and method -> the parameters that may be given by position, each `[name]` or
+`[name, default]` where the default is plain.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from typing import Any
+
+ROOTS = "gluon rnn module model callback monitor executor_manager".split()
+# what MXNet's modules import for themselves, and its inner machinery of worker processes
+HELPERS = frozenset(
+    """
+    cpu gpu num_gpus gluon_loss metric_loss is_np_array is_np_shape np_array np_shape set_np zeros
+    py_str ConnectionWrapper Queue SimpleQueue fetcher_loop_v1 worker_loop_v1 rebuild_ndarray
+    rebuild_np_ndarray reduce_ndarray reduce_np_ndarray Context NDArray Symbol
+    """.split()
+)
+PLAIN = int, float, str, bool, type(None)
+
+
+def modules(mx: Any) -> Iterator[str]:
+    """Paths below the package, those of packages before those of what is in them."""
+    for root in ROOTS:
+        module = importlib.import_module(f"{mx.__name__}.{root}")
+        yield root
+        for found in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{module.__name__}."):
+            if not found.name.rpartition(".")[2].startswith("_"):
+                yield found.name.partition(".")[2]
+
+
+def described(mx: Any) -> dict[str, Any]:
+    """Names and parameters of all modules; those of what several modules have in the first."""
+    names: dict[str, list[str]] = {}
+    parameters: dict[str, Any] = {}
+    seen = set()
+    for path in sorted(modules(mx), key=lambda each: (each.count("."), each)):
+        module = importlib.import_module(f"{mx.__name__}.{path}")
+        names[path] = public(mx, module)
+        for name in names[path]:
+            value = getattr(module, name)
+            if value not in seen:
+                seen.add(value)
+                found = functions(value)
+                parameters.setdefault(path, {}).update({name + m: listed(f) for m, f in found})
+    return {"names": names, "parameters": parameters}
+
+
+def public(mx: Any, module: Any) -> list[str]:
+    """Names of functions and classes of the library in a module."""
+
+    def is_own(name: str) -> bool:
+        value = getattr(module, name)
+        home = getattr(value, "__module__", None) or ""
+        return (inspect.isfunction(value) or inspect.isclass(value)) and (
+            home.split(".")[0] == mx.__name__
+        )
+
+    return sorted(n for n in dir(module) if n[0] != "_" and n not in HELPERS and is_own(n))
+
+
+def functions(value: Any) -> Iterator[tuple[str, Any]]:
+    """A function, or the methods that a class defines itself."""
+    if not inspect.isclass(value):
+        yield "", value
+        return
+    for member, function in vars(value).items():
+        known = member in ("__init__", "__call__") or member[0] != "_"
+        if known and inspect.isfunction(function):
+            yield f".{member}", function
+
+
+def listed(function: Any) -> list[list[Any]]:
+    """What may be given by position; a default that is no plain value is left out."""
+    given = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    every = inspect.signature(function).parameters.values()
+    return [[each.name, *defaults(each.default)] for each in every if each.kind in given]
+
+
+def defaults(value: Any) -> list[Any]:
+    """The default in a list; of tuples of one number that number, as both mean the same."""
+    if isinstance(value, tuple) and len(set(value)) == 1:
+        value = value[0]
+    if value is inspect.Parameter.empty or not isinstance(value, PLAIN):
+        return []
+    return [] if isinstance(value, str) and "/" in value else [value]
