@@ -42,6 +42,11 @@ def test_training_is_that_of_one_process(kind, ranks, nbytes):
     assert done.stdout.count("agreed") == ranks
 
 
+@pytest.mark.parametrize("contexts", [1, 2])
+def test_a_batch_is_normalized_over_ranks(contexts):
+    assert job.here(2, "normal.py", contexts).stdout.count("alike") == 4
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("nbytes", SIZES)
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])

@@ -143,6 +143,24 @@ def test_who_does_not_come_is_told(monkeypatch):
         y.asnumpy()
 
 
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_more_devices_than_contexts_are_refused_at_once(hybrid):
+    net = SyncBatchNorm(in_channels=3, num_devices=3, prefix="wide_")
+    net.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
+    if hybrid:
+        net.hybridize()
+    x = nd.ones((2, 3))
+    assert net(x).shape == x.shape  # for a prediction there is nothing to wait for
+    words = r"SyncBatchNorm 'wide': argument 'num_devices \(ndev\)': expected at most 2, as its "
+    with autograd.record(), pytest.raises(GnomonError, match=words + "parameters are on cpu.*got 3"):
+        net(x).wait_to_read()
+    net.collect_params().reset_ctx([mx.cpu(k) for k in range(3)])
+    parts = [x.as_in_context(mx.cpu(k)) * k for k in range(3)]
+    with autograd.record():
+        outputs = [net(part) for part in parts]
+    assert abs(sum(y.as_in_context(mx.cpu(0)) for y in outputs)).max().asscalar() < 1e-5
+
+
 def test_the_naive_engine_refuses():
     before = engine.get()
     engine.use(engine.NaiveEngine())

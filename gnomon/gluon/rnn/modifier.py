@@ -84,8 +84,10 @@ class ModifierCell(HybridRecurrentCell):
         """The states of the cell."""
         return self.base_cell.state_info(batch_size)
 
-    def begin_state(self, func: Any = nd.zeros, **kwargs: Any) -> list[Any]:  # type: ignore[override]
-        """The states of the cell before the first step; `batch_size` by name, as MXNet has it."""
+    def begin_state(  # type: ignore[override]
+        self, func: Any = nd.zeros, **kwargs: Any
+    ) -> list[Any]:
+        """The states of the cell before the first step; `batch_size` goes by its name."""
         if self._modified:
             owner = f"{type(self).__name__} {self.name!r}"
             raise GnomonError(f"{owner}.begin_state: a modifier cell wraps this cell: ask that one")

@@ -1,17 +1,20 @@
-"""SyncBatchNorm: `BatchNorm` of a batch whose parts lie on several devices of the process.
+"""SyncBatchNorm: `BatchNorm` of a batch whose parts lie on several devices.
 
 With `ndev` above 1 it works on data, on a worker of the engine: each device enters its sums and
 waits there until all have done so. Devices meet by the layer's `key`, once in a forward and once in
 a backward pass. The states order the passes of one device, so a device is never in two of them.
+
+A layer that knows its devices says so by `announce`: how many of them are in this process, and how
+sums are added up over processes, where the others are in those. Without that, all are here.
 """
 
 from __future__ import annotations
 
 import threading
-import time
+import weakref
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -119,8 +122,10 @@ class SharedBatchNorm(HostOp, SyncBatchNorm):
         """How many values a channel has on all devices, and the sums over all."""
         with _lock:
             meeting = _meetings[self.key, which]
+            known = _announced.get(self.key, lambda: None)()
+        devices = Devices(self.ndev) if known is None else known(self.ndev)
         row = np.concatenate([[count], sums.reshape(-1)])
-        total = meeting.total(f"{self.name} {self.key!r}", self.ndev, row)
+        total = meeting.total(f"{self.name} {self.key!r}", which, devices, row)
         return total[0], total[1:].reshape(sums.shape)
 
 
@@ -128,48 +133,73 @@ describe(SharedBatchNorm)
 SharedBatchNorm.is_expression = False
 
 
+class Devices(NamedTuple):
+    """How many devices are in this process; what adds up, for a pass, a row over processes."""
+
+    here: int
+    over: Callable[[str, Array], Array] | None = None
+
+
+def announce(key: str, devices: Callable[[int], Devices]) -> None:
+    """Have the method `devices` of a layer say, for `ndev` in all, which meet by `key`.
+
+    It is asked at each meeting, and raises an error where there are not so many.
+    """
+    with _lock:
+        _announced[key] = weakref.WeakMethod(devices)
+
+
 class Meeting:
     """Where the devices of a layer enter their sums; each round ends when all have come.
 
     States: `_come` are the rows of the round that is open; `_done` is what came out of the last
-    one, and `_round` counts them. The last thread ends the round and wakes the others.
+    one, or went wrong, and `_round` counts them. The last thread ends the round and wakes the
+    others.
     """
 
     def __init__(self) -> None:
         self._turn = threading.Condition()
         self._come: list[Array] = []
-        self._done: Array | None = None
+        self._done: Array | Exception = np.empty(0)
         self._round = 0
 
-    def total(self, where: str, devices: int, row: Array) -> Array:
+    def total(self, where: str, which: str, devices: Devices, row: Array) -> Array:
         """The sum of the rows of all devices, the same whatever order they come in.
 
         Raises:
             GnomonError: the others do not come, or cannot.
         """
-        if isinstance(engine.get(), engine.NaiveEngine):
+        if devices.here > 1 and isinstance(engine.get(), engine.NaiveEngine):
             raise GnomonError(
-                f"{where}: {devices} devices cannot meet by the naive engine, which runs one "
+                f"{where}: {devices.here} devices cannot meet by the naive engine, which runs one "
                 "operator after the other"
             )
         with self._turn:
             self._come.append(row)
-            mine, until = self._round, time.monotonic() + PATIENCE
-            if len(self._come) == devices:
-                self._done = np.sort(self._come, axis=0).sum(axis=0)
-                self._come, self._round = [], self._round + 1
-                self._turn.notify_all()
-            while self._round == mine:
-                if not self._turn.wait(until - time.monotonic()):
-                    come, self._come = len(self._come), []
-                    raise GnomonError(
-                        f"{where}: {come} of {devices} devices (ndev) came within {PATIENCE:g} s: "
-                        "run the layer on all of them before results are waited for; it joins "
-                        "contexts of one process, not processes"
-                    )
-            assert self._done is not None
+            mine = self._round
+            if len(self._come) == devices.here:
+                self._end(which, devices)
+            elif not self._turn.wait_for(lambda: self._round != mine, PATIENCE):
+                come, self._come = len(self._come), []
+                raise GnomonError(
+                    f"{where}: {come} of {devices.here} devices (ndev) came within {PATIENCE:g} s: "
+                    "run the layer on all of them before results are waited for"
+                )
+            if isinstance(self._done, Exception):
+                raise self._done
             return self._done
+
+    def _end(self, which: str, devices: Devices) -> None:
+        """End the round with the sum of all rows; the lock is held."""
+        total = np.sort(self._come, axis=0).sum(axis=0)
+        try:
+            self._done = total if devices.over is None else devices.over(which, total)
+        except Exception as error:
+            self._done = error
+        self._come, self._round = [], self._round + 1
+        self._turn.notify_all()
 
 
 _lock = exclusive()
 _meetings: dict[tuple[str, str], Meeting] = defaultdict(Meeting)
+_announced: dict[str, Callable[[], Callable[[int], Devices] | None]] = {}

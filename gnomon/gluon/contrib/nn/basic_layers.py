@@ -6,8 +6,25 @@ from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon.gluon.block import Block, HybridBlock
+from gnomon.gluon.contrib.nn.sync_batch_norm import SyncBatchNorm
 from gnomon.gluon.nn import BatchNorm, HybridSequential, Sequential
 from gnomon.gluon.nn.pooling import sizes
+
+__all__ = [
+    "BatchNorm",
+    "Block",
+    "Concurrent",
+    "HybridBlock",
+    "HybridConcurrent",
+    "HybridSequential",
+    "Identity",
+    "PixelShuffle1D",
+    "PixelShuffle2D",
+    "PixelShuffle3D",
+    "Sequential",
+    "SparseEmbedding",
+    "SyncBatchNorm",
+]
 
 
 class Concurrent(Sequential):
@@ -87,56 +104,6 @@ class SparseEmbedding(Block):
         known = self._kwargs
         sizes = f"{known['input_dim']} -> {known['output_dim']}"
         return f"{type(self).__name__}({sizes}, {known['dtype']})"
-
-
-class SyncBatchNorm(BatchNorm):
-    """Normalization over a batch whose parts lie on `num_devices` contexts of this process.
-
-    In training the layer has to be called on all of them, each with its part, before results are
-    waited for: each part waits for the sums of the others. `num_devices=None` is one.
-
-    Raises:
-        GnomonError: when results are waited for: a context did not come; the engine is the naive
-            one, which runs one operator after the other.
-    """
-
-    def __init__(
-        self,
-        in_channels: int = 0,
-        num_devices: int | None = None,
-        momentum: float = 0.9,
-        epsilon: float = 1e-5,
-        center: bool = True,
-        scale: bool = True,
-        use_global_stats: bool = False,
-        beta_initializer: Any = "zeros",
-        gamma_initializer: Any = "ones",
-        running_mean_initializer: Any = "zeros",
-        running_variance_initializer: Any = "ones",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            1,
-            momentum,
-            epsilon,
-            center,
-            scale,
-            use_global_stats,
-            beta_initializer,
-            gamma_initializer,
-            running_mean_initializer,
-            running_variance_initializer,
-            in_channels,
-            **kwargs,
-        )
-        del self._kwargs["axis"]
-        self._kwargs.update(ndev=num_devices or 1, key=self.prefix)
-
-    def hybrid_forward(
-        self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any
-    ) -> Any:
-        states = gamma, beta, running_mean, running_var
-        return F.contrib.SyncBatchNorm(x, *states, name="fwd", **self._kwargs)
 
 
 class _PixelShuffle(HybridBlock):
