@@ -151,8 +151,8 @@ def test_more_devices_than_contexts_are_refused_at_once(hybrid):
         net.hybridize()
     x = nd.ones((2, 3))
     assert net(x).shape == x.shape  # for a prediction there is nothing to wait for
-    words = r"SyncBatchNorm 'wide': argument 'num_devices \(ndev\)': expected at most 2, as its "
-    with autograd.record(), pytest.raises(GnomonError, match=words + "parameters are on cpu.*got 3"):
+    words = r"SyncBatchNorm 'wide': argument 'num_devices \(ndev\)': expected at most 2.* got 3"
+    with autograd.record(), pytest.raises(GnomonError, match=words):
         net(x).wait_to_read()
     net.collect_params().reset_ctx([mx.cpu(k) for k in range(3)])
     parts = [x.as_in_context(mx.cpu(k)) * k for k in range(3)]
