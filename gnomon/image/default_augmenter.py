@@ -19,6 +19,9 @@ from gnomon.ops.param import param
 from gnomon.recordio.header import opencv
 
 Generator = np.random.Generator
+GREY = np.array([0.114, 0.587, 0.299], np.float32)  # of red, green, blue: MXNet's order
+HLS_DRAWS = np.array([0.8, 0.2])  # MXNet's shifts are sums of two uniform draws, with these weights
+HLS_TOP = np.array([180, 255, 255], np.int32)
 NEAREST, LINEAR, CUBIC, AREA, LANCZOS, AUTO, RANDOM = 0, 1, 2, 3, 4, 9, 10
 EIGENVALUES = np.array([55.46, 4.794, 1.148])
 EIGENVECTORS = np.array(
@@ -110,7 +113,7 @@ class DefaultAugmenter:
         tall = 2 * scale / (1 + ratio)
         wide = ratio * tall
         low, high = self.min_img_size, self.max_img_size
-        width, height = (int(max(low, min(high, scale * n))) for n in (w, h))
+        size = [max(low, min(high, scale * n)) for n in (w, h)]
         cos, sin = math.cos(angle), math.sin(angle)
         turn = np.array(
             [
@@ -118,11 +121,11 @@ class DefaultAugmenter:
                 [-sin * wide, cos * wide],
             ]
         )
-        shift = (np.array([width, height]) - turn @ [w, h]) / 2
+        shift = (np.array(size) - turn @ [w, h]) / 2
         done = cv2.warpAffine(
             image,
             np.column_stack([turn, shift]),
-            (width, height),
+            (int(size[0]), int(size[1])),
             flags=LINEAR if self.inter_method > LANCZOS else self.inter_method,
             borderMode=cv2.BORDER_CONSTANT,
             borderValue=(self.fill_value,) * 4,
@@ -141,13 +144,14 @@ class DefaultAugmenter:
         return self._window(self._covering(cv2, image, height, width, rng), height, width, rng)
 
     def _covering(self, cv2: Any, image: Image, height: int, width: int, rng: Generator) -> Image:
-        """The image, enlarged where it is smaller than that."""
+        """The image, enlarged where it is smaller than that: to the height first, as in MXNet."""
         h, w = image.shape[:2]
-        factor = max(height / h, width / w)
-        if factor <= 1:
-            return image
-        to = max(width, int(w * factor)), max(height, int(h * factor))
-        return self._resized(cv2, image, *to, rng)
+        if h < height:
+            h, w = height, w * height // h
+            image = self._resized(cv2, image, w, h, rng)
+        if w < width:
+            image = self._resized(cv2, image, width, h * width // w, rng)
+        return image
 
     def _window(self, image: Image, height: int, width: int, rng: Generator) -> Image:
         free = image.shape[0] - height, image.shape[1] - width
@@ -175,22 +179,20 @@ class DefaultAugmenter:
             image = self._jittered(image.astype(np.float32), rng)
         if self.random_h or self.random_s or self.random_l:
             hls = cv2.cvtColor(image, cv2.COLOR_RGB2HLS).astype(np.int32)
-            for channel, most, top in ((0, self.random_h, 180), (1, self.random_l, 255),
-                                       (2, self.random_s, 255)):  # fmt: skip
-                hls[:, :, channel] += round(float(rng.uniform(-1, 1)) * most)
-                np.clip(hls[:, :, channel], 0, top, hls[:, :, channel])
+            most = np.array([self.random_h, self.random_l, self.random_s])
+            hls += (most * (HLS_DRAWS @ rng.uniform(-1, 1, (2, 3)))).astype(np.int32)
+            np.clip(hls, 0, HLS_TOP, hls)
             image = cv2.cvtColor(hls.astype(np.uint8), cv2.COLOR_HLS2RGB)
         return image
 
     def _jittered(self, image: Image, rng: Generator) -> Image:
-        weights = np.array([0.299, 0.587, 0.114], np.float32)
         brighter, sharper, fuller = (1 + rng.uniform(-1, 1, 3) * [
             self.brightness, self.contrast, self.saturation]).astype(np.float32)  # fmt: skip
         image = image * brighter
         if self.contrast:
-            image = image * sharper + (1 - sharper) * (image @ weights).mean()
+            image = image * sharper + (1 - sharper) * (image @ GREY).mean()
         if self.saturation:
-            image = image * fuller + (1 - fuller) * (image @ weights)[:, :, None]
+            image = image * fuller + (1 - fuller) * (image @ GREY)[:, :, None]
         if self.pca_noise:
             alpha = rng.normal(0, self.pca_noise, 3)
             image = image + (EIGENVECTORS @ (alpha * EIGENVALUES)).astype(np.float32)

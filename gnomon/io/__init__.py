@@ -18,6 +18,7 @@ from gnomon.io.libsvm import LibSVMIter
 from gnomon.io.mnist import MNISTIter
 from gnomon.io.prefetch import PrefetchingIter
 from gnomon.io.resize import ResizeIter
+from gnomon.io.source import SourceIter as MXDataIter
 
 __all__ = [
     "CSVIter",
@@ -32,6 +33,7 @@ __all__ = [
     "DataBatch",
     "DataDesc",
     "DataIter",
+    "MXDataIter",
     "NDArrayIter",
     "PrefetchingIter",
     "ResizeIter",

@@ -140,12 +140,9 @@ class RecordImages(Part, SourceIter):
         else:
             self._begin(self._epoch, self._first)
 
-    def iter_next(self) -> bool:
-        return not self._given
-
-    def next(self) -> DataBatch:
+    def _following(self) -> DataBatch | None:
         if self._given:
-            raise StopIteration
+            return None
         while len(self._ahead) <= self.prefetch_buffer:
             self._ahead.append(next(self._plan))
         batch = self._ahead.popleft()

@@ -64,12 +64,9 @@ class RowIter(SourceIter):
             self._first = (self._next - self._count) % self._count
         self._next = self._first
 
-    def iter_next(self) -> bool:
-        return self._next + (self.batch_size - 1 if self._drops_last else 0) < self._count
-
-    def next(self) -> DataBatch:
-        if not self.iter_next():
-            raise StopIteration
+    def _following(self) -> DataBatch | None:
+        if self._next + (self.batch_size - 1 if self._drops_last else 0) >= self._count:
+            return None
         rows = self._numbers(self._next)
         self._next += self.batch_size
         pad = max(0, self._next - self._count)

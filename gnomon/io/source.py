@@ -10,18 +10,23 @@ from typing import Any, ClassVar
 from gnomon.base import FormatError, GnomonError, ParamError, complaint
 from gnomon.context import cpu
 from gnomon.files import is_remote, opened
-from gnomon.io.iterator import DataIter
+from gnomon.io.desc import DataBatch
+from gnomon.io.iterator import HandedOn
 from gnomon.ops.param import Param, declared, param, parse_fields
 
 
-class SourceIter(DataIter):
+class SourceIter(HandedOn):
     """Base of iterators over files: options by name, as values or strings, become attributes.
+
+    A subclass says `_following`. Between batches `getdata` and its like give the parts of the
+    current one, arrays, as MXNet's iterators over files do.
 
     Raises:
         ParamError: an unknown option, one that is missing, a value that is not allowed.
     """
 
     fields: ClassVar[Mapping[str, Param]] = {}
+    _repeats = False
 
     batch_size: int = param(low=1, doc="Rows in a batch.")
     prefetch_buffer: int = param(4, low=0, doc="Batches that are made ahead.")
@@ -40,6 +45,25 @@ class SourceIter(DataIter):
         self.data_name = data_name
         self.label_name = label_name
         self.context = cpu()
+
+    def _following(self) -> DataBatch | None:
+        """The batch after the current one; None at the end."""
+        raise TypeError(f"{type(self).__name__} does not say its batches")
+
+    def debug_skip_load(self) -> None:
+        """Give the batch that is current, or the next one, again and again: times what reads it."""
+        self._repeats = True
+
+    def iter_next(self) -> bool:
+        if not self._repeats or self.current_batch is None:
+            self.current_batch = self._following()
+        return self.current_batch is not None
+
+    def getdata(self) -> Any:
+        return super().getdata()[0]
+
+    def getlabel(self) -> Any:
+        return super().getlabel()[0]
 
 
 class Part:

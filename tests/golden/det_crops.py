@@ -81,6 +81,21 @@ def write(mx: Any, path: str, count: int, cv2: Any) -> None:
     out.close()
 
 
-def quantiles(rows: Any) -> list[list[float]]:
-    """The distribution of each column, as 41 quantiles."""
-    return np.quantile(rows, np.linspace(0, 1, 41), axis=0).T.round(4).tolist()
+def quantiles(rows: Any, count: int = 41) -> list[list[float]]:
+    """The distribution of each column, as quantiles."""
+    return np.quantile(rows, np.linspace(0, 1, count), axis=0).T.round(4).tolist()
+
+
+def distance(rows: Any, wanted: list[list[float]], rounding: float) -> float:
+    """How far the shares of draws up to each quantile are from what they were, at most.
+
+    Draws that differ by no more than `rounding` are equal; where many are equal, a quantile lies
+    between two shares.
+    """
+    most = 0.0
+    for column, each in zip(np.sort(rows, axis=0).T, wanted, strict=True):
+        shares = np.linspace(0, 1, len(each))
+        below = np.searchsorted(column, np.array(each) - rounding, "left") / len(column)
+        upto = np.searchsorted(column, np.array(each) + rounding, "right") / len(column)
+        most = max(most, float(np.maximum(below - shares, shares - upto).max()))
+    return most
