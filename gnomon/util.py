@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,9 +26,13 @@ def is_np_shape() -> bool:
 
 
 def set_np_shape(active: bool) -> bool:
-    """Switch NumPy's meaning of shapes on or off for the process; gives what it was before."""
+    """Switch NumPy's meaning of shapes on or off for the process; gives what it was before.
+
+    Raises:
+        TypeError: `active` is neither a truth value nor an integer.
+    """
     before = is_np_shape()
-    config.set("np_shape", bool(active))
+    config.set("np_shape", bool(operator.index(active)))
     return before
 
 

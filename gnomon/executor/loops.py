@@ -19,6 +19,7 @@ from gnomon.executor import arrays
 from gnomon.executor.executor import Executor
 from gnomon.executor.network import Bound
 from gnomon.executor.replay import Replay, Slots, Step, replay
+from gnomon.graph.infer import complete
 from gnomon.graph.node import Graph
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense
@@ -181,17 +182,16 @@ class Runner(ABC):
         which: int,
         given: Mapping[int, Any],
         part: slice = slice(None),
-        count: int = 0,
+        row: tuple[int, ...] = (),
     ) -> Arrays:
-        """New arrays for a part of a body's outputs; with `count`, so many in a row for each."""
+        """New arrays for a part of a body's outputs; with `row`, so many in a row for each."""
         body, numbers = self.fed[which]
         read = [given.get(k, steps.inputs[k]) for k in numbers]
         shapes = body.infer("shapes", [x.shape for x in read])[1]
         types = body.infer("types", [arrays.dtype_of(x) for x in read])[1]
-        if any(not s or 0 in s for s in shapes) or None in types:
+        if None in types or not all(map(complete, shapes)):
             expected = "outputs of the body that follow from its inputs"
             raise GnomonError(complaint(self.op.name, "outputs", expected, shapes))
-        row = (count,) if count else ()
         pairs = zip(shapes[part], types[part], strict=True)
         return [arrays.zeros((*row, *shape), steps.ctx, dtype) for shape, dtype in pairs]
 
@@ -209,9 +209,12 @@ class Runner(ABC):
         return bool(answer.asscalar())
 
 
-def row(array: Any, k: int) -> Any:
-    """Part `k` of a dense array along its first axis, where it lies in memory."""
-    layout = dense(array.shape[1:], arrays.dtype_of(array))
+def row(array: Any, k: int, scalar: tuple[int, ...] = ()) -> Any:
+    """Part `k` of a dense array along its first axis, where it lies in memory.
+
+    A single element has the shape `scalar`.
+    """
+    layout = dense(array.shape[1:] or scalar, arrays.dtype_of(array))
     return Array._at(array._chunk, array._address + k * layout.nbytes, layout)
 
 
@@ -235,7 +238,7 @@ class Loop(Runner):
 
     def given(self, steps: Steps, t: int, moving: Arrays) -> dict[int, Any]:
         """What a step alone reads, by the number of the input."""
-        parts = {k: row(steps.inputs[k], t) for k in self.data}
+        parts = {k: row(steps.inputs[k], t, (1,)) for k in self.data}
         return {**parts, **dict(zip(self.moving, moving, strict=True))}
 
     def step(self, steps: Steps, t: int, moving: Arrays) -> Executor:
@@ -248,7 +251,7 @@ class Loop(Runner):
         for k, x in given.items():
             whole = steps.gradient(k)
             if whole is None or k in self.data:
-                own[k] = whole if whole is None else row(whole, t)
+                own[k] = whole if whole is None else row(whole, t, (1,))
             else:
                 own[k] = steps.zeros(x.shape, x)
         body, numbers = self.fed[self.which]
@@ -264,7 +267,7 @@ class Loop(Runner):
         moving = [steps.inputs[k] for k in self.moving]
         if not steps.outputs:
             first = self.given(steps, 0, moving)
-            steps.outputs = self.made(steps, self.which, first, slice(count), most)
+            steps.outputs = self.made(steps, self.which, first, slice(count), (most,))
         t, steps.roll = 0, None
         while t < most and self.goes_on(steps, t, moving):
             moving, t = self.advance(steps, t, moving, train), t + 1
@@ -352,7 +355,7 @@ class Loop(Runner):
             own[k] = None if steps.gradient(k) is None else slots.array(t, size + n)
         for k in self.data:
             whole = steps.gradient(k)
-            own[k] = whole if whole is None else row(whole, t)
+            own[k] = whole if whole is None else row(whole, t, (1,))
         body, numbers = self.fed[self.which]
         outputs = [row(x, t) for x in steps.outputs[:count]]
         outputs += [slots.array(t, k) for k in range(size)]

@@ -1,7 +1,7 @@
 """Shapes and dtypes of a whole graph from what is known of some of it, in both directions.
 
 Knowledge travels along the edges until nothing changes: a node is asked again when something it
-reads or gives became better known. Unknown is None; a dimension 0 is not known, as in MXNet.
+reads or gives became better known. A shape that is not known is None, a dimension -1; 0 is a size.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.graph.node import Entry, Graph, Node
-from gnomon.ops.infer import show_shape
+from gnomon.ops.infer import UNKNOWN, from_border, show_shape, zero_is_unknown
 from gnomon.ops.param import Dims, kind_of
 
 T = TypeVar("T")
@@ -55,21 +55,23 @@ def types(graph: Graph, given: Mapping[Node, DType | None] | None = None) -> Kno
 def complete(shape: Shape | None) -> bool:
     """Whether every dimension is known.
 
-    >>> complete((2, 3)), complete((0, 3)), complete(None)
-    (True, False, False)
+    >>> complete((2, 3)), complete((0, 3)), complete((-1, 3)), complete(None)
+    (True, True, False, False)
     """
-    return shape is not None and 0 not in shape
+    return shape is not None and UNKNOWN not in shape
 
 
 def given_shape(where: str, name: str, given: Any) -> Shape | None:
-    """A shape that a caller gives of `name`: () says nothing, 0 is an unknown dimension.
+    """A shape that a caller gives of `name`, where -1 is a dimension that is not known.
+
+    Outside of `mx.util.np_shape` 0 is one, too, and () says nothing.
 
     Raises:
         TypeError: it is no tuple of integers.
     """
     if not isinstance(given, (tuple, list)) or not all(map(_is_size, given)):
         raise TypeError(complaint(where, name, "a tuple of ints", f"{given!r:.60}"))
-    return tuple(max(int(d), 0) for d in given) or None
+    return from_border(given, zero_is_unknown())
 
 
 def _is_size(value: Any) -> bool:
@@ -85,7 +87,7 @@ def shape_attribute(node: Node) -> Shape | None:
         shape = kind_of(Dims).parse(text)
     except (ValueError, TypeError):
         raise ShapeError(_attribute_complaint(node, "__shape__", "a tuple of ints")) from None
-    return tuple(max(d, 0) for d in shape) or None
+    return from_border(shape, zero_is_unknown())
 
 
 def dtype_attribute(node: Node) -> DType | None:
@@ -178,17 +180,18 @@ def _explain(question: Question[T], node: Node, known: Known[T | None], error: E
 def merge_shapes(old: Shape | None, new: Shape | None) -> Shape | None:
     """What two partly known shapes say together.
 
-    >>> merge_shapes((0, 3), (2, 0)), merge_shapes(None, (2, 0))
-    ((2, 3), (2, 0))
+    >>> merge_shapes((-1, 3), (2, -1)), merge_shapes(None, (2, -1))
+    ((2, 3), (2, -1))
 
     Raises:
         ValueError: they contradict.
     """
     if old is None or new is None:
         return old if new is None else tuple(new)
-    if len(old) != len(new) or any(a != b and a and b for a, b in zip(old, new, strict=True)):
-        raise ValueError(f"shapes {old} and {tuple(new)} contradict")
-    return tuple(max(a, b) for a, b in zip(old, new, strict=True))
+    pairs = list(zip(old, new, strict=False))
+    if len(old) != len(new) or any(a != b and UNKNOWN not in (a, b) for a, b in pairs):
+        raise ValueError(f"shapes {show_shape(old)} and {show_shape(new)} contradict")
+    return tuple(max(a, b) for a, b in pairs)
 
 
 def merge_types(old: DType | None, new: DType | None) -> DType | None:
@@ -199,18 +202,14 @@ def merge_types(old: DType | None, new: DType | None) -> DType | None:
 
 
 def _ask_shapes(op: Any, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list[Any], ...]:
-    return op.infer_shape(ins, outs)  # type: ignore[no-any-return]
+    return op.infer_shape(ins, outs, zero_unknown=False)  # type: ignore[no-any-return]
 
 
 def _ask_types(op: Any, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list[Any], ...]:
     return op.infer_type(ins, outs)  # type: ignore[no-any-return]
 
 
-def _show_shape(shape: Shape | None) -> str:
-    return show_shape(None if shape is None else tuple(d or -1 for d in shape))
-
-
-_SHAPES: Question[Shape] = Question(ShapeError, _ask_shapes, merge_shapes, _show_shape)
+_SHAPES: Question[Shape] = Question(ShapeError, _ask_shapes, merge_shapes, show_shape)
 _TYPES: Question[DType] = Question(
     DTypeError, _ask_types, merge_types, lambda t: t.name if t else "unknown"
 )

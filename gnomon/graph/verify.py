@@ -9,6 +9,7 @@ from gnomon.base import GnomonError
 from gnomon.dtype import DType
 from gnomon.graph.infer import complete
 from gnomon.graph.node import Entry, Graph, Node
+from gnomon.ops.infer import show_shape
 
 Rule = Callable[[Node], Iterator[str]]
 
@@ -77,8 +78,12 @@ def check_complete(
         lacking = [n for n in graph.topo for e in n.entries() if not _known(known.get(e))]
         if lacking:
             inputs = [n for n in lacking if n.op is None] or lacking
-            names = ", ".join(f"{n.name} ({known.get(Entry(n, 0))})" for n in inputs[:10])
+            names = ", ".join(f"{n.name} ({_shown(known.get(Entry(n, 0)))})" for n in inputs[:10])
             raise GnomonError(f"{where}: the {what} of these is not known, give some: {names}")
+
+
+def _shown(value: Any) -> Any:
+    return show_shape(value) if isinstance(value, tuple) else value
 
 
 def _known(value: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, Self
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.ops.derive import Needs
-from gnomon.ops.infer import Shape
+from gnomon.ops.infer import UNKNOWN, Shape, from_border, to_border
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, count, param
 from gnomon.registry import Registry
@@ -55,29 +55,29 @@ class Fact:
         Raises:
             ShapeError, DTypeError: they contradict.
         """
-        if a in (None, ()) or b in (None, ()) or a == b:
-            return b if a in (None, ()) else a
+        if a is None or b is None or a == b:
+            return b if a is None else a
         if self.kind == "types":
             raise DTypeError(complaint(self.where, what, a.name, b.name))
         pairs = list(zip(a, b, strict=False))
-        if len(a) != len(b) or any(x != y and x and y for x, y in pairs):
+        if len(a) != len(b) or any(x != y and UNKNOWN not in (x, y) for x, y in pairs):
             raise ShapeError(complaint(self.where, what, f"shape {a}", b))
         return tuple(max(pair) for pair in pairs)
 
     def rows(self, wholes: Sequence[Any]) -> int:
-        """How many parts all of these have; 0 where that is not known.
+        """How many parts all of these have, or UNKNOWN.
 
         Raises:
             ShapeError: one has more than another.
         """
-        sizes = {s[0] for s in wholes if s} - {0} if self.kind == "shapes" else set()
+        sizes = {s[0] for s in wholes if s} - {UNKNOWN} if self.kind == "shapes" else set()
         if len(sizes) > 1:
             raise ShapeError(complaint(self.where, "data", "as many parts of each", wholes))
-        return next(iter(sizes), 0)
+        return next(iter(sizes), UNKNOWN)
 
     def part(self, whole: Any) -> Any:
-        """What a step gets of a whole."""
-        return whole if whole is None or self.kind == "types" else whole[1:]
+        """What a step gets of a whole; a single element has shape (1,)."""
+        return whole if whole is None or self.kind == "types" else whole[1:] or (1,)
 
     def whole(self, part: Any, rows: int) -> Any:
         """What so many steps make."""
@@ -156,11 +156,12 @@ class Control(Op):
         *,
         zero_unknown: bool = True,
     ) -> tuple[Known, Known, Known]:
-        """As `Op.infer_shape`; a size of 0 is always unknown: there are no loops over nothing."""
-        if not zero_unknown and any(s is not None and 0 in s for s in in_shapes):
-            raise ShapeError(complaint(self.name, "inputs", "sizes above 0", list(in_shapes)))
-        known = [s or None for s in in_shapes], [s or None for s in out_shapes or ()]
-        return self._inferred(Fact(self.name, "shapes"), *known)
+        """As `Op.infer_shape`."""
+        both = (in_shapes, out_shapes or ())
+        ins, outs = ([from_border(s, zero_unknown) for s in part] for part in both)
+        found = self._inferred(Fact(self.name, "shapes"), ins, outs)
+        a, b, c = ([to_border(s, zero_unknown) for s in part] for part in found)
+        return a, b, c
 
     def infer_type(
         self, in_types: Sequence[DType | None], out_types: Sequence[DType | None] | None = None
@@ -193,7 +194,7 @@ class Control(Op):
         for k, value in zip(places, found, strict=True):
             if k not in parts:
                 ins[k] = fact.merge(f"arg{k}", ins[k], value)
-            elif ins[k] is not None or fact.kind == "types":
+            elif fact.kind == "types" or (ins[k] is not None and len(ins[k]) > 1):
                 rows = ins[k][0] if fact.kind == "shapes" else 0
                 ins[k] = fact.merge(f"arg{k}", ins[k], fact.whole(value, rows))
         return list(made)

@@ -11,7 +11,7 @@ from gnomon.dtype import DType, float64, from_flag, int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, Scalar, cast
 from gnomon.expr.term import Number, cast_number
-from gnomon.ops.infer import Shape, Shapes, Types, from_border, show_shape, times
+from gnomon.ops.infer import Shape, Shapes, Types, from_border, show_shape, times, zero_is_unknown
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
 
@@ -41,7 +41,7 @@ class Created(Op):
 
     def size(self) -> Shape | None:
         """The shape of the output, as far as the parameters say it."""
-        return from_border(self.shape, zero_unknown=True)
+        return from_border(self.shape, zero_is_unknown())
 
     def made(self, out_shapes: Known) -> Shape:
         """The shape of the output: what was inferred, else what the parameters say."""

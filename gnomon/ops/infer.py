@@ -3,8 +3,8 @@
 A rule is written once and run until nothing more is learned. It reads `s["data"]`, states
 `s["weight"] = (n, k)`, and ends early by `s.need("data")` when that is not known yet.
 Inside rules a dimension that is not known is `UNKNOWN`, which equals -1 and stays what it is under
-arithmetic, so that a rule computes with sizes as if all were known; at the border MXNet's 0 stands
-for it.
+arithmetic, so that a rule computes with sizes as if all were known. At the border to users MXNet's
+0 stands for it, or -1 within `mx.util.np_shape`, where 0 is a size.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any, Generic, TypeVar
 
+from gnomon import config
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.ops.param import Axis
@@ -204,6 +205,11 @@ def times(dims: Sequence[int]) -> int:
 def known(shape: Shape | None) -> bool:
     """Whether `shape` is known in every dimension."""
     return shape is not None and UNKNOWN not in shape
+
+
+def zero_is_unknown() -> bool:
+    """Whether 0 is a size that is not known where users give and get shapes."""
+    return not config.get("np_shape")
 
 
 def from_border(shape: Sequence[int] | None, zero_unknown: bool) -> Shape | None:

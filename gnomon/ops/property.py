@@ -16,7 +16,7 @@ from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.ops import registry
 from gnomon.ops.derive import Needs
-from gnomon.ops.infer import Shape
+from gnomon.ops.infer import UNKNOWN, Shape, from_border, to_border
 from gnomon.ops.op import Op, describe
 from gnomon.ops.param import Parameter
 from gnomon.ops.requests import check_requests
@@ -211,8 +211,15 @@ class PropertyOp(Op):
         if len(in_shapes) != len(names):
             expected = f"{len(names)} of them: {', '.join(names) or 'none'}"
             raise ShapeError(complaint(self.name, "inputs", expected, len(in_shapes)))
-        found = self._asked(self.meaning.infer_shape, in_shapes, out_shapes)
-        return self._inferred(found, in_shapes, out_shapes, ShapeError)
+        given = in_shapes, out_shapes or [None] * len(self.outputs())
+        # The rule takes 0 as not known. Where all sizes are known, a 0 that it gives is a size.
+        unknown = zero_unknown or any(s is not None and UNKNOWN in s for p in given for s in p)
+        ins, outs = ([to_border(s, zero_unknown=True) for s in part] for part in given)
+        found = self._asked(self.meaning.infer_shape, ins, outs)
+        a, b, c = self._inferred(found, ins, outs, ShapeError)
+        if unknown and not zero_unknown:
+            a, b, c = ([from_border(s, zero_unknown=True) for s in part] for part in (a, b, c))
+        return a, b, c
 
     def infer_type(
         self, in_types: Sequence[DType | None], out_types: Sequence[DType | None] | None = None

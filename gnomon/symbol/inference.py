@@ -10,8 +10,9 @@ from gnomon import dtype as dtypes
 from gnomon.base import ParamError, complaint, nearest
 from gnomon.graph import infer
 from gnomon.graph.node import Entry, Graph, Node
+from gnomon.ops.infer import to_border, zero_is_unknown
 
-Shapes = tuple[list[tuple[int, ...]] | None, ...]
+Shapes = tuple[list[tuple[int, ...] | None] | None, ...]
 Types = tuple[list[Any] | None, ...]
 
 
@@ -43,7 +44,13 @@ def shapes(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any], partial
     found = given_by(graph, "infer_shape", args, kwargs)
     given = {n: infer.given_shape("infer_shape", n.name, s) for n, s in found.items()}
     known = infer.shapes(graph, given)
-    return _answer(graph, known, infer.complete, lambda s: s or (), "shape", partial)
+    return _answer(graph, known, infer.complete, _shown, "shape", partial)
+
+
+def _shown(shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """A shape as users get it: outside of `mx.util.np_shape` () is one that is not known."""
+    unknown = zero_is_unknown()
+    return () if shape is None and unknown else to_border(shape, unknown)
 
 
 def types(graph: Graph, args: Sequence[Any], kwargs: Mapping[str, Any], partial: bool) -> Types:

@@ -35,7 +35,7 @@ def test_backwards():
 def test_what_is_partly_known_is_completed():
     a, b = variable("a"), variable("b")
     graph = Graph([node("s", "elemwise_add", a, b)])
-    known = infer.shapes(graph, {a.node: (0, 3), b.node: (2, 0)})
+    known = infer.shapes(graph, {a.node: (-1, 3), b.node: (2, -1)})
     assert known[a] == known[b] == known[graph.outputs[0]] == (2, 3)
 
 

@@ -12,6 +12,7 @@ from gnomon.gluon.block.structure import Format, flatten, regroup
 from gnomon.gluon.parameter import Parameter
 from gnomon.graph import infer
 from gnomon.graph.node import Entry
+from gnomon.ops.infer import show_shape
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,9 @@ def infer_params(
             continue
         if not infer.complete(shape):
             raise GnomonError(
-                f"{where}: the shape of parameter {param.name!r}, {shape}, does not follow from "
-                f"inputs of shapes {list(shapes.values())}: give the layer the size of its input"
+                f"{where}: the shape of parameter {param.name!r}, {show_shape(shape)}, does not "
+                f"follow from inputs of shapes {list(shapes.values())}: give the layer the size of "
+                "its input"
             )
         param.shape = shape
 

@@ -24,6 +24,7 @@ from gnomon.context import Context, cpu, current_context
 from gnomon.dtype import of as dtype_of
 from gnomon.gluon.parameter.shapes import Shape, as_shape, merged, shape_is_known
 from gnomon.ndarray.core.tape import changes
+from gnomon.ops.infer import zero_is_unknown
 
 REQUESTS = ("write", "add", "null")
 STORAGE = ("default", "row_sparse", "csr")
@@ -161,8 +162,10 @@ class Parameter:
 
     @property
     def shape(self) -> Shape | None:
-        """The shape; 0 is an unknown dimension, None an unknown rank."""
-        return self._shape
+        """The shape; 0 (-1 in `mx.util.np_shape`) is an unknown dimension, None an unknown rank."""
+        if self._shape is None or zero_is_unknown():
+            return self._shape
+        return tuple(n or -1 for n in self._shape)
 
     @shape.setter
     def shape(self, shape: Any) -> None:

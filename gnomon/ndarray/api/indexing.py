@@ -26,6 +26,7 @@ from gnomon.ndarray.lazy import pending
 from gnomon.ndarray.lazy.applied import applying
 from gnomon.ndarray.lazy.invoke import check_write, invoke
 from gnomon.ops import registry
+from gnomon.ops.infer import zero_is_unknown
 from gnomon.record import put
 
 BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
@@ -156,7 +157,8 @@ class Indexing(Array):
     def __getitem__(self, key: Any) -> Any:
         """The elements that `key` picks: a view for integers, slices, `...` and None.
 
-        One element comes as an array of shape (1,), as MXNet gives it, and `x[:]` is `x`.
+        One element comes as an array of shape (1,), as MXNet gives it, within `mx.util.np_shape`
+        of shape (); and `x[:]` is `x`.
 
         Raises:
             IndexError: too many indices, or one outside of its axis.
@@ -169,7 +171,7 @@ class Indexing(Array):
         if mode.recording and self._tape is not None:
             return self._recorded(key)
         layout, offset = found
-        if not layout.shape and self._layout.shape:
+        if not layout.shape and self._layout.shape and zero_is_unknown():
             layout = dense((1,), layout.dtype)
         return Array._at(self._chunk, self._address + offset, layout)
 
@@ -188,7 +190,8 @@ class Indexing(Array):
             step.append(bounds[2])
         given = {"begin": tuple(begin), "end": tuple(end), "step": tuple(step)}
         found = invoke(registry.find("slice").parse(given), (self,)) if named else self
-        shape = view_of(self.shape, self._layout.steps(), key)[0] or (1,)
+        shape = view_of(self.shape, self._layout.steps(), key)[0]
+        shape = shape or (1,) if zero_is_unknown() else shape
         return found if found.shape == shape else found.reshape(shape)
 
     def _picked(self, key: Any) -> Any:
