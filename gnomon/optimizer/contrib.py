@@ -38,6 +38,9 @@ class GroupAdaGrad(Optimizer):
         if self.wd:
             raise GnomonError(complaint("GroupAdaGrad", "wd", "0: it has no decay", self.wd))
         grad = self._clipped(grad)
-        history = states[0] + reduce(grad * grad, "sum", 1, True) * (1 / max(1, weight.shape[1]))
+        squares = grad * grad
+        if weight.ndim == 2:  # rows of one element come as a vector of all
+            squares = reduce(squares, "sum", 1, True) * (1 / max(1, weight.shape[1]))
+        history = states[0] + squares
         root = fn.sqrt(history + self.float_stable_eps)
         return weight - rates.lr * grad / broadcast_to(root, weight.shape), history

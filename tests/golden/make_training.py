@@ -14,6 +14,8 @@ def make(folder) -> None:
     """Write them."""
     found = {
         "optimizers": {name: training.optimize(mx, name) for name in training.OPTIMIZERS},
+        "together": {name: training.optimize(mx, name, True) for name in training.TOGETHER},
+        "rounded": {name: training.optimize_rounded(mx, name) for name in training.FAULTY_HALVES},
         "halves": {name: training.optimize_half(mx, name) for name in training.OPTIMIZERS},
         "metrics": {name: training.measure(mx, name) for name in training.METRICS},
         "initial": {

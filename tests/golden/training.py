@@ -51,6 +51,8 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "lamb": ("lamb", {"learning_rate": 0.1, "wd": 0.1, "clip_gradient": 0.3}),
     "lamb bounds": ("lamb", {"lower_bound": 2.0, "upper_bound": 2.5, "rescale_grad": 0.5}),
     "lamb uncorrected": ("lamb", {"bias_correction": False, "beta1": 0.5, "epsilon": 1e-3}),
+    "group adagrad": ("groupadagrad", {"clip_gradient": 0.3, "learning_rate": 0.1}),
+    "group adagrad eps": ("groupadagrad", {"eps": 1e-2, "rescale_grad": 0.5}),
     "lbsgd": ("lbsgd", {"momentum": 0.9, "wd": 0.1}),
     "lbsgd linear": ("lbsgd", {"batch_scale": 2, "updates_per_epoch": 1, "momentum": 0.9}),
     "lbsgd begun": ("lbsgd", {"batch_scale": 3, "updates_per_epoch": 2, "begin_epoch": 1}),
@@ -64,30 +66,54 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
 NAMES = {0: "fc_weight", 1: "fc_bias"}
 SHAPES = {0: (2, 3), 1: (5,)}
 STEPS = 5
+#: those whose updates of several weights at once are operators of their own in MXNet
+TOGETHER = tuple(name for name in OPTIMIZERS if name.split()[0] in ("sgd", "lars", "lamb"))
+#: those whose updates of float16 weights are at fault, or coarse, in MXNet
+FAULTY_HALVES = tuple(name for name in OPTIMIZERS if name.split()[0] in ("lars", "lamb"))
 
 
-def optimize(mx: Any, name: str) -> list[Any]:
-    """Two weights after some updates by the same gradients."""
+def optimize(mx: Any, name: str, together: bool = False) -> list[Any]:
+    """The elements of two weights after each of some updates, one by one or both at once."""
     kind, settings = OPTIMIZERS[name]
     updater = mx.optimizer.get_updater(mx.optimizer.create(kind, param_idx2name=NAMES, **settings))
-    weights = {i: mx.nd.array(draw(f"w{i}", ["n", s])) for i, s in SHAPES.items()}
+    shapes = {i: (*s, 1)[:2] if kind.startswith("group") else s for i, s in SHAPES.items()}
+    weights = {i: mx.nd.array(draw(f"w{i}", ["n", s])) for i, s in shapes.items()}
+    found = []
     for step in range(STEPS):
-        for i, shape in SHAPES.items():
-            updater(i, mx.nd.array(draw(f"g{i}{step}", ["n", shape])), weights[i])
-    return [weight.asnumpy().tolist() for weight in weights.values()]
+        grads = {i: mx.nd.array(draw(f"g{i}{step}", ["n", s])) for i, s in shapes.items()}
+        if together:
+            updater(*map(list, (grads.keys(), grads.values(), weights.values())))
+        else:
+            for i, grad in grads.items():
+                updater(i, grad, weights[i])
+        found.append([x for w in weights.values() for x in w.asnumpy().ravel().tolist()])
+    return found
+
+
+def optimize_rounded(mx: Any, name: str) -> list[Any]:
+    """The elements of a float32 weight after each update, all it is given rounded to float16."""
+    kind, settings = OPTIMIZERS[name]
+    updater = mx.optimizer.get_updater(mx.optimizer.create(kind, param_idx2name=NAMES, **settings))
+    rounded = lambda what: draw(what, ["n", SHAPES[0]]).astype("float16")  # noqa: E731
+    weight, found = mx.nd.array(rounded("w0"), dtype="float32"), []
+    for step in range(STEPS):
+        updater(0, mx.nd.array(rounded(f"g0{step}"), dtype="float32"), weight)
+        found.append(weight.asnumpy().ravel().tolist())
+    return found
 
 
 def optimize_half(mx: Any, name: str) -> list[Any]:
-    """A float16 weight with its float32 copy after some updates: both of them."""
+    """After each update: a float16 weight, its float32 copy and the states, wherever they stand."""
     kind, settings = OPTIMIZERS[name]
     optimizer = mx.optimizer.create(kind, param_idx2name=NAMES, multi_precision=True, **settings)
     weight = mx.nd.array(draw("w0", ["n", SHAPES[0]]), dtype="float16")
-    state = optimizer.create_state_multi_precision(0, weight)
+    state, found = optimizer.create_state_multi_precision(0, weight), []
     for step in range(STEPS):
         grad = mx.nd.array(draw(f"g0{step}", ["n", SHAPES[0]]), dtype="float16")
         optimizer.update_multi_precision(0, weight, grad, state)
-    wide = [x for x in _flat(state) if getattr(x, "shape", None) == SHAPES[0]]
-    return [x.asnumpy().astype("f").tolist() for x in (weight, *wide)]
+        wide = [x for x in _flat(state) if hasattr(x, "asnumpy")]
+        found.append([x.asnumpy().astype("f").ravel().tolist() for x in (weight, *wide)])
+    return found
 
 
 def _flat(state: Any) -> list[Any]:

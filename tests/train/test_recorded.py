@@ -11,24 +11,37 @@ import gnomon as mx
 
 FILE = Path(__file__).parent.parent / "golden" / "training.json"
 RECORDED = json.loads(FILE.read_text())
+STEP_BY_STEP = 1e-5, 1e-7  # relative, absolute
+
+
+def _close(ours, theirs):
+    return len(ours) == len(theirs) and np.allclose(ours, theirs, *STEP_BY_STEP)
 
 
 @pytest.mark.parametrize("name", training.OPTIMIZERS)
 def test_optimizer(name):
-    # float32 in the real library: 1 - 0.999 has three digits there.
-    for ours, theirs in zip(training.optimize(mx, name), RECORDED["optimizers"][name], strict=True):
-        np.testing.assert_allclose(ours, theirs, 2e-4, 2e-5)
+    np.testing.assert_allclose(
+        training.optimize(mx, name), RECORDED["optimizers"][name], *STEP_BY_STEP
+    )
+
+
+@pytest.mark.parametrize("name", training.TOGETHER)
+def test_optimizer_of_several_weights_at_once(name):
+    np.testing.assert_allclose(
+        training.optimize(mx, name, True), RECORDED["together"][name], *STEP_BY_STEP
+    )
 
 
 @pytest.mark.parametrize("name", training.OPTIMIZERS)
 def test_multi_precision(name):
-    ours, theirs = training.optimize_half(mx, name), RECORDED["halves"][name]
-    if name.startswith("lamb"):  # MXNet's forgets each update: docs/differences.md
-        np.testing.assert_allclose(ours[0], RECORDED["optimizers"][name][0], 2e-3, 2e-3)
-        return
-    np.testing.assert_allclose(ours[0], theirs[0], 2e-3, 2e-3)  # a unit in the last place
-    for state in theirs[1:]:  # they may stand in another order, beside others
-        assert any(np.allclose(x, state, 2e-4, 2e-5) for x in ours[1:])
+    for step, (ours, theirs) in enumerate(
+        zip(training.optimize_half(mx, name), RECORDED["halves"][name], strict=True)
+    ):
+        if name in training.FAULTY_HALVES:  # docs/differences.md: held to MXNet's float32 instead
+            theirs = [np.float16(RECORDED["rounded"][name][step]), RECORDED["rounded"][name][step]]
+        np.testing.assert_allclose(ours[0], theirs[0], 1e-3)  # a unit in the last place
+        for state in theirs[1:]:  # they may stand in another order, beside others
+            assert any(_close(x, state) for x in ours[1:])
 
 
 @pytest.mark.parametrize("name", training.METRICS)
