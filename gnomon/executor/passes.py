@@ -17,7 +17,7 @@ from gnomon.executor.inputs import Input
 from gnomon.executor.later import latest
 from gnomon.executor.layout import Mode
 from gnomon.executor.network import Bound
-from gnomon.executor.train_step import Feed
+from gnomon.executor.train_step import Feed, Gift
 
 
 class Passes(Executor):
@@ -82,12 +82,8 @@ class Passes(Executor):
         latest.pushed = run.forward_backward(feeds, gifts)
         self.arena.content = None
 
-    def backward_into(self, heads: Sequence[Any], dests: Sequence[Any]) -> None:
-        """Compute the gradients, given those of the outputs.
-
-        Those of inputs are copied into `dests`, one an argument, where that is not None.
-        """
-        gifts = [(g, x) for g, x in zip(self.grad_arrays, dests, strict=True) if x is not None]
+    def backward_into(self, heads: Sequence[Any], gifts: Sequence[Gift]) -> None:
+        """Compute the gradients, given those of the outputs; `gifts` are copied out behind."""
         if self._monitor is not None or self.arena.content is not self._only:
             self.backward(list(heads))
             for grad, dest in gifts:

@@ -35,7 +35,7 @@ class Putting(Protocol):
 Put = tuple[Putting, Any]
 Feed = tuple[Any, Any]  # the array that is bound, and the one whose elements it gets
 Gift = tuple[Any, Any]  # the array that is bound, and a new dense one that gets its elements
-Consts = tuple[Var, ...]
+Vars = tuple[Var, ...]
 
 
 class Follower(Putting, Protocol):
@@ -79,6 +79,19 @@ class Joined(NamedTuple):
     const: tuple[Var, ...]
     mutate: tuple[Var, ...]
     taken: frozenset[Var]
+
+    def touched(self, reads: Iterable[Var], gifts: Sequence[Gift]) -> tuple[Vars, Vars]:
+        """The variables of a run that also reads `reads`, and those that it writes, as gifts too.
+
+        What is written is not among those that are read, even where both are done.
+        """
+        const, mutate = self.const, self.mutate
+        if more := [v for v in reads if v not in self.taken]:
+            const = (*const, *dict.fromkeys(more))
+        if gifts:
+            written = dict.fromkeys((*mutate, *[x._chunk for _, x in gifts]))
+            const, mutate = tuple([v for v in const if v not in written]), (*written,)
+        return const, mutate
 
 
 def joined(steps: Iterable[Step], reads: Iterable[Var], writes: Iterable[Var], name: str) -> Joined:
@@ -185,30 +198,29 @@ class Pass:
 
     def push(self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()) -> None:
         """Push a train step that begins by copying `feeds`, and ends by copying `gifts`."""
-        self._push(*self._made(feeds, puts, gifts), gifts)
+        self._push(*self._made(feeds, puts, gifts))
 
-    def _push(self, made: TrainStep, whole: Joined, const: Consts, gifts: Sequence[Gift]) -> None:
-        current, is_brief = engine.get(), whole.program.work <= self._brief
-        push = current.push_brief if is_brief else current.push_inline
-        mutate = (*whole.mutate, *[x._chunk for _, x in gifts]) if gifts else whole.mutate
-        push(made, self.ctx, const, mutate, name=whole.program.name)
+    def _push(self, made: TrainStep, const: Vars, mutate: Vars) -> None:
+        """Run it under the engine's lock where it is short, for which others may well wait."""
+        current, program = engine.get(), made.program
+        push = current.push_brief if program.work <= self._brief else current.push_inline
+        push(made, self.ctx, const, mutate, name=program.name)
 
     def push_later(
         self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()
     ) -> Pushed | None:
         """As `push`, but a short step is held back: then it is what is returned."""
-        made, whole, const = self._made(feeds, puts, gifts)
-        if whole.program.is_long:
-            self._push(made, whole, const, gifts)
+        made, const, mutate = self._made(feeds, puts, gifts)
+        if made.program.is_long:
+            self._push(made, const, mutate)
             return None
-        mutate = (*whole.mutate, *[x._chunk for _, x in gifts]) if gifts else whole.mutate
-        job = engine.get().push_later(made, self.ctx, const, mutate, whole.program.name)
+        job = engine.get().push_later(made, self.ctx, const, mutate, made.program.name)
         return Pushed(self, made, job)
 
     def _made(
         self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()
-    ) -> tuple[TrainStep, Joined, Consts]:
-        """A train step, what it runs, and the variables that it reads."""
+    ) -> tuple[TrainStep, Vars, Vars]:
+        """A train step, the variables that it reads, and those that it writes."""
         loads, moved, fed, more = [], [], [], []
         for dest, source in feeds:
             pending, chunk, address = dest._pending_in, source._chunk, source._address
@@ -228,17 +240,19 @@ class Pass:
                 if other.source is not None and other not in fed:
                     other.bring()
         key = tuple(loads)
-        gives = self._given(gifts, puts, moved)
+        gives = self._given(gifts, puts, moved, more)
         whole = self._joined.get((*key, *gives)) or self._of(key, gives)
-        const, taken = whole.const, whole.taken
-        if more := [v for v in more if v not in taken]:
-            const = (*const, *dict.fromkeys(more))
-        return TrainStep(whole.program, puts, key, gives, moved, (feeds, gifts)), whole, const
+        const, mutate = whole.touched(more, gifts)
+        return TrainStep(whole.program, puts, key, gives, moved, (feeds, gifts)), const, mutate
 
     def _given(
-        self, gifts: Sequence[Gift], puts: list[Put], moved: list[tuple[Moving, int]]
+        self,
+        gifts: Sequence[Gift],
+        puts: list[Put],
+        moved: list[tuple[Moving, int]],
+        fed: Sequence[Var],
     ) -> tuple[Give, ...]:
-        """The copies of what the program cannot write where it belongs."""
+        """The copies of what the program cannot write where it belongs, or still reads there."""
         gives = list[Give]()
         for source, dest in gifts:
             key = id(source)
@@ -246,7 +260,7 @@ class Pass:
                 leaving = self._leaving[key]
             except KeyError:
                 leaving = self._leaving[key] = self._place.leaving(source)
-            if leaving is not None:
+            if leaving is not None and dest._chunk not in fed:
                 moved.append((leaving, dest._address))
             else:
                 give = self._gives.get(key) or self._give(source)
@@ -272,23 +286,13 @@ class Pass:
 
     def follow(self, before: TrainStep, job: Any, after: Follower, numbers: Any) -> bool:
         """Push `after` in one call with the step before, if that is still held back."""
-        current = engine.get()
-        if not current.take_back(job):
+        if not engine.get().take_back(job):
             return False
         behind: tuple[Give | Follower, ...] = (*before.gives, after)
         whole = self._joined.get((*before.loads, *behind)) or self._of(before.loads, behind)
-        before.program = program = whole.program
+        before.program = whole.program
         before.puts.append((after, numbers))
-        const, mutate, taken = whole.const, whole.mutate, whole.taken
-        key = (*before.loads, *before.gives)
-        own = self._joined.get(key) or self._of(before.loads, before.gives)
-        if more := [v for v in job.const[len(own.const) :] if v not in taken]:
-            const = (*const, *more)
-        mutate = (*mutate, *job.mutate[len(own.mutate) :])
-        for var in mutate:
-            if var.pending_readers:
-                var.keep_promises()
-        current.push_checked(before, self.ctx, const, mutate, program.name)
+        self._push(before, *whole.touched(job.const, before.keep[1]))
         return True
 
     def _load(self, dest: Any) -> Load:

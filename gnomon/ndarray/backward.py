@@ -63,16 +63,8 @@ def backward(
     if shares is not None and not shares:
         return
     walk = Walk(heads, head_grads) if shares is None else Walk.of(shares)
-    readers, sums = walk.readers, walk.sums
-    found = dict.fromkeys([p for p in (*readers, *sums) if not isinstance(p, Output)])
-    once = [p for p in found if readers.get(p) == 1 and p not in sums]
-    bundles = [p for p in found if isinstance(p, Bundle)]
-    alone = [b for b in bundles if b in once and _is_alone(b, found)]
-    several = {leaf for b in bundles if b not in alone for leaf in b.leaves}
-    for place in once:
-        if isinstance(place, Leaf) and place not in several and _is_dense(place):
-            walk.direct[place] = place.grad, _saver(place)
-    walk.direct.update(dict.fromkeys(alone, DIRECT))
+    found = dict.fromkeys([p for p in (*walk.readers, *walk.sums) if type(p) is not Output])
+    walk.direct = _direct(walk, found)
     with recording(False):
         walk.run(retain_graph)
         _finish(walk, found, passes.count)
@@ -118,6 +110,21 @@ def _constant(array: Any, place: Place) -> Any:
     node = Node(Call(lambda grad: [None]), [place], (False,), (), [kind])
     put(made, "_tape", Output(node, 0))
     return made
+
+
+def _direct(walk: Walk, found: Iterable[Place]) -> dict[Place, Dest]:
+    """Which of the leaves and bundles found have one share alone, and where that goes."""
+    readers, sums = walk.readers, walk.sums
+    once = [p for p in found if readers.get(p) == 1 and p not in sums]
+    bundles = [p for p in found if type(p) is Bundle]
+    alone = [b for b in bundles if b in once and _is_alone(b, found)] if bundles else bundles
+    direct: dict[Place, Dest] = dict.fromkeys(alone, DIRECT)
+    if len(alone) < len(once):
+        several = {leaf for b in bundles if b not in alone for leaf in b.leaves}
+        for place in once:
+            if isinstance(place, Leaf) and place not in several and _is_dense(place):
+                direct[place] = place.grad, _saver(place)
+    return direct
 
 
 def _finish(walk: Walk, found: Iterable[Place], number: int) -> None:

@@ -110,6 +110,47 @@ def test_gradients_of_inputs_and_of_what_was_before():
     both(lambda: nn.Dense(3, activation="sigmoid"), run, rows())
 
 
+@pytest.mark.parametrize("with_network", [False, True])
+def test_an_input_that_is_trained(with_network):
+    """As in style transfer: the update reads, right behind, what backward writes elsewhere."""
+
+    def trained(hybrid):
+        net, image = dense(hybrid=False, in_units=4), mx.gluon.Parameter("image", shape=(2, 4))
+        net.weight.set_data(rows(1, (3, 4)))
+        net.hybridize(hybrid)
+        image.initialize()
+        image.set_data(rows(2))
+        more = list(net.collect_params().values()) if with_network else []
+        trainer = Trainer([image, *more], "sgd", {"learning_rate": 0.1, "momentum": 0.9})
+        for _ in range(3):
+            with mx.autograd.record():
+                y = net(image.data())
+            y.backward()
+            trainer.step(1)
+        return [x.asnumpy() for x in (image.data(), image.grad(), net.weight.data())]
+
+    for found, expected in zip(trained(True), trained(False), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_a_gradient_that_lies_where_the_head_s_does():
+    net = dense(4, in_units=4)
+    results = []
+    for shared in (False, True):
+        x = rows(3)
+        head = rows(4)
+        x.attach_grad()
+        with mx.autograd.record():
+            y = net(x)
+        if shared:
+            x.grad[:] = head
+            head = x.grad
+        y.backward(head)
+        results.append([x.grad.asnumpy(), net.weight.grad().asnumpy()])
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
 def test_an_input_with_a_gradient_that_is_added():
     def run(net):
         x = rows()

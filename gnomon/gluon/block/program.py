@@ -56,14 +56,14 @@ def gradients(
         if leaf.req == "add":
             leaf.grad[:] = 0
     found: list[Any] = [None] * len(node.inputs)
-    into: list[Any] = [None] * len(passes.grad_arrays)
+    gifts = []
     for k, number in enumerate(program.inputs, 1):
         grad = passes.grad_arrays[number]
         if grad is not None:
             own = dests[k] is not None and dests[k][1] == "saveto"
             found[k] = dests[k][0] if own else Array._new(dense(grad.shape, grad._dtype), ctx)
-            into[number] = found[k]
-    passes.backward_into(heads, into)
+            gifts.append((grad, found[k]))
+    passes.backward_into(heads, gifts)
     for k, dest in enumerate(dests):
         if k and dest is not None and dest[1] != "saveto" and found[k] is not None:
             dest[0][:] = dest[0] + found[k]
