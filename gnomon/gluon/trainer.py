@@ -398,15 +398,17 @@ class Trainer:
         """Take over the optimizer with its states from a file of `save_states`.
 
         Raises:
-            FormatError: the file is something else; nothing is changed then.
+            FormatError: the file is something else, or of another optimizer or network; nothing is
+                changed then, but where a store keeps the states: there it is seen in the next step.
         """
         self._prepare()
         if self._store_has_states():
             self._store.load_optimizer_states(fname)
         else:
             states = Path(fname).read_bytes()
-            for updater in self._updaters:
-                updater.set_states(states)
+            for updater, replica in zip(self._updaters, self._layout, strict=True):
+                weights = dict(zip(replica.indices, replica.weights, strict=True))
+                updater.set_states(states, weights)
         self._optimizer = self._updaters[0].optimizer
         for updater in self._updaters:
             updater.optimizer = self._optimizer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from operator import is_
 from typing import Any
@@ -54,6 +55,7 @@ class Updater:
         if index not in self.states:
             self.states[index] = self.optimizer.create_state_multi_precision(index, weight)
         elif not self.states_synced[index]:
+            check_state(self.optimizer, index, self.states[index], weight)
             self.states[index] = self.sync_state_context(self.states[index], weight.context)
         self.states_synced[index] = True
         return self.states[index]
@@ -68,8 +70,11 @@ class Updater:
         """The states, and the optimizer with its counts where asked, as bytes."""
         return dumps((self.states, self.optimizer) if dump_optimizer else self.states)
 
-    def set_states(self, states: bytes) -> None:
+    def set_states(self, states: bytes, weights: Mapping[Any, Any] | None = None) -> None:
         """Take over what `get_states` gave, here or in MXNet.
+
+        Whether states fit weights and the optimizer is seen when they are used first; with
+        `weights`, by index, now.
 
         Raises:
             FormatError: they are something else; nothing is changed then, and no code of it run.
@@ -81,10 +86,51 @@ class Updater:
         if not isinstance(content, dict) or not isinstance(optimizer, Optimizer):
             got = type(content).__name__
             raise FormatError(complaint("Updater.set_states", "states", "saved states", got))
+        for index, weight in (weights or {}).items():
+            if index in content:
+                check_state(optimizer, index, content[index], weight)
         self.states = content
         self.optimizer = optimizer
         self.states_synced = dict.fromkeys(content, False)
         self._last = ()
+
+
+def check_state(optimizer: Optimizer, index: Any, state: Any, weight: Any) -> None:
+    """Raises FormatError where a state was made by another optimizer, or for another weight.
+
+    Where an optimizer has an optional momentum, it may be there or not.
+    """
+    if not type(optimizer).__module__.startswith(f"{__name__.partition('.')[0]}."):
+        return  # what states of a user's optimizer are, it alone knows
+    known = list(_parts(optimizer.create_state_multi_precision(index, weight)))
+    found, free = list(_parts(state)), hasattr(optimizer, "momentum")
+    pairs = zip(found, known, strict=False)
+    if len(found) != len(known) or not all(a == b or (free and None in (a, b)) for a, b in pairs):
+        param = optimizer.param_dict.get(index)
+        name = optimizer.idx2name.get(index) or getattr(param, "name", None)
+        what = f"states[{index!r}]" + (f", of {name!r}" if name else "")
+        kind = f"{type(optimizer).__name__} of a weight of shape {tuple(weight.shape)}"
+        expected = f"{_shown(known)}, as {kind} has"
+        got = f"{_shown(found)}: are they another optimizer's, or another network's?"
+        raise FormatError(complaint("set_states", what, expected, got))
+
+
+def _parts(state: Any) -> Iterator[Any]:
+    """The shapes of the arrays of a state in order; of anything else its kind, or None."""
+    if isinstance(state, (list, tuple)):
+        for each in state:
+            yield from _parts(each)
+    elif state is None or hasattr(state, "shape"):
+        yield None if state is None else tuple(state.shape)
+    else:
+        yield type(state)
+
+
+def _shown(parts: Sequence[Any]) -> str:
+    """The parts of a state in words."""
+    arrays = [f"of shape {part}" for part in parts if isinstance(part, tuple)]
+    count = f"{len(arrays)} array{'s' * (len(arrays) > 1)}"
+    return f"{count} {', '.join(arrays)}" if arrays else "no array"
 
 
 def get_updater(optimizer: Optimizer) -> Updater:

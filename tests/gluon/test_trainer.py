@@ -144,6 +144,13 @@ def test_states_cross(update, tmp_path):
     (tmp_path / "bad").write_bytes(b"no states")
     with pytest.raises(FormatError):
         trainers[1].load_states(str(tmp_path / "bad"))
+    wide = nn.Dense(2, in_units=5, prefix="wide_")
+    wide.initialize()
+    other = Trainer(wide.collect_params(), "adam", update_on_kvstore=update)
+    words = r"states\[1\], of 'wide_weight'.*expected 2 arrays .*: are they another optimizer's"
+    with pytest.raises(FormatError, match=words):
+        other.load_states(file)
+    assert other.optimizer.learning_rate == 0.001
 
 
 def test_arguments_are_checked():

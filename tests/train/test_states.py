@@ -224,6 +224,10 @@ def test_an_optimizer_of_the_program_comes_back():
 def test_states_that_are_not_lbsgd_s_are_told():
     optimizer = updater("lbsgd", momentum=0.5, batch_scale=2)
     optimizer.set_states(states.dumps({0: mx.nd.ones((2,))}))
+    with pytest.raises(FormatError, match=r"states.0.': expected 2 arrays .* as LBSGD of a"):
+        optimizer(0, mx.nd.ones((2,)), mx.nd.ones((2,)))
+    optimizer = updater("lbsgd", momentum=0.5)
+    optimizer.set_states(states.dumps({0: None}))
     with pytest.raises(ParamError, match="LBSGD: argument 'states'"):
         optimizer(0, mx.nd.ones((2,)), mx.nd.ones((2,)))
 
@@ -243,3 +247,41 @@ def test_no_cut_or_changed_byte_does_more_than_fail():
                 states.loads(bytes(changed))
             except FormatError:
                 continue
+
+
+@pytest.mark.parametrize(
+    ("saved", "used", "words"),
+    [
+        ("momentum", "adam", r"expected 2 arrays of shape \(2, 3\), .*, as Adam of a weight of"),
+        ("adam", "momentum", r"got 2 arrays of shape \(2, 3\), .*: are they another optimizer's"),
+        ("sgd", "adagrad", "expected 1 array of shape .2, 3., as AdaGrad .* got no array"),
+    ],
+)
+def test_states_of_another_optimizer_are_told(saved, used, words):
+    kinds = {"momentum": ("sgd", {"momentum": 0.9})}
+    first, second = (
+        mx.optimizer.get_updater(mx.optimizer.create(name, **how))
+        for name, how in (kinds.get(each, (each, {})) for each in (saved, used))
+    )
+    grad, weight = mx.nd.ones((2, 3)), mx.nd.ones((2, 3))
+    first(0, grad, weight)
+    second.set_states(first.get_states())
+    with pytest.raises(FormatError, match=r"argument 'states\[0\].*" + words):
+        second(0, grad, weight)
+    second = mx.optimizer.get_updater(second.optimizer)
+    with pytest.raises(FormatError, match=words):
+        second.set_states(first.get_states(), {0: weight})
+    assert second.states == {}
+
+
+def test_momentum_may_be_taken_up_and_left():
+    for before, after in ((0.0, 0.9), (0.9, 0.0)):
+        first, second = (
+            mx.optimizer.get_updater(mx.optimizer.SGD(momentum=momentum))
+            for momentum in (before, after)
+        )
+        grad, weight = mx.nd.ones((2, 3)), mx.nd.ones((2, 3))
+        first(0, grad, weight)
+        second.set_states(first.get_states())
+        second(0, grad, weight)
+        assert (weight.asnumpy() < 1).all()
