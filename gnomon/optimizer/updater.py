@@ -55,7 +55,7 @@ class Updater:
         if index not in self.states:
             self.states[index] = self.optimizer.create_state_multi_precision(index, weight)
         elif not self.states_synced[index]:
-            check_state(self.optimizer, index, self.states[index], weight)
+            self._check(self.optimizer, index, self.states[index], weight)
             self.states[index] = self.sync_state_context(self.states[index], weight.context)
         self.states_synced[index] = True
         return self.states[index]
@@ -88,31 +88,31 @@ class Updater:
             raise FormatError(complaint("Updater.set_states", "states", "saved states", got))
         for index, weight in (weights or {}).items():
             if index in content:
-                check_state(optimizer, index, content[index], weight)
+                self._check(optimizer, index, content[index], weight)
         self.states = content
         self.optimizer = optimizer
         self.states_synced = dict.fromkeys(content, False)
         self._last = ()
 
+    def _check(self, optimizer: Optimizer, index: Any, state: Any, weight: Any) -> None:
+        """Raises FormatError where a state is of another optimizer, or for another weight.
 
-def check_state(optimizer: Optimizer, index: Any, state: Any, weight: Any) -> None:
-    """Raises FormatError where a state was made by another optimizer, or for another weight.
-
-    Where an optimizer has an optional momentum, it may be there or not.
-    """
-    if not type(optimizer).__module__.startswith(f"{__name__.partition('.')[0]}."):
-        return  # what states of a user's optimizer are, it alone knows
-    known = list(_parts(optimizer.create_state_multi_precision(index, weight)))
-    found, free = list(_parts(state)), hasattr(optimizer, "momentum")
-    pairs = zip(found, known, strict=False)
-    if len(found) != len(known) or not all(a == b or (free and None in (a, b)) for a, b in pairs):
-        param = optimizer.param_dict.get(index)
-        name = optimizer.idx2name.get(index) or getattr(param, "name", None)
-        what = f"states[{index!r}]" + (f", of {name!r}" if name else "")
-        kind = f"{type(optimizer).__name__} of a weight of shape {tuple(weight.shape)}"
-        expected = f"{_shown(known)}, as {kind} has"
-        got = f"{_shown(found)}: are they another optimizer's, or another network's?"
-        raise FormatError(complaint("set_states", what, expected, got))
+        Where an optimizer has an optional momentum, it may be there or not.
+        """
+        if not type(optimizer).__module__.startswith(f"{__name__.partition('.')[0]}."):
+            return  # what states of a user's optimizer are, it alone knows
+        known = list(_parts(optimizer.create_state_multi_precision(index, weight)))
+        found, free = list(_parts(state)), hasattr(optimizer, "momentum")
+        pairs = zip(found, known, strict=False)
+        fits = all(a == b or (free and None in (a, b)) for a, b in pairs)
+        if not fits or len(found) != len(known):
+            own = self.optimizer
+            name = own.idx2name.get(index) or getattr(own.param_dict.get(index), "name", None)
+            what = f"states[{index!r}]" + (f", of {name!r}" if name else "")
+            kind = f"{type(optimizer).__name__} of a weight of shape {tuple(weight.shape)}"
+            expected = f"{_shown(known)}, as {kind} has"
+            got = f"{_shown(found)}: are they another optimizer's, or another network's?"
+            raise FormatError(complaint("set_states", what, expected, got))
 
 
 def _parts(state: Any) -> Iterator[Any]:
