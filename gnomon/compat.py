@@ -27,6 +27,7 @@ VERSION = "1.9.1"  # whose names and meaning gnomon has
 
 # MXNet's path -> where gnomon has the same names
 ELSEWHERE = {
+    "contrib.amp.amp": "contrib.amp",
     "executor_group": "module.executor_group",
     "image.detection": "image",
     "image.image": "image",

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from gnomon.base import ShapeError, complaint
-from gnomon.dtype import int64, uint8
+from gnomon.dtype import float64, int64, uint8
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.case import case
@@ -144,7 +144,10 @@ class ArangeLike(Op):
     def forward(self, data: Expr) -> Expr:
         shape = data.shape if self.axis is None else (data.shape[self.axis.of(data.shape)],)
         places = ext.iota((math.prod(shape),), 0, int64) / self.repeat
-        return cast(ext.reshape(places, shape), data.dtype) * self.step + self.start
+        step, start = self.step, self.start
+        if data.dtype.kind in "iu":
+            step, start = int(step), int(start)
+        return cast(ext.reshape(places, shape), data.dtype) * step + start
 
     def reference(self, data: Array) -> Array:
         shape = data.shape if self.axis is None else (data.shape[self.axis],)
@@ -176,6 +179,8 @@ class AllClose(Op):
         t["output"] = uint8
 
     def forward(self, a: Expr, b: Expr) -> Expr:
+        if a.dtype.kind in "iu":
+            a, b = cast(a, float64), cast(b, float64)
         near = fn.le(fn.abs(a - b), fn.abs(b) * self.rtol + self.atol)
         finite = fn.lt(fn.abs(b), math.inf)
         good = fn.logical_or(fn.eq(a, b), fn.logical_and(near, finite))
@@ -198,8 +203,10 @@ class Shuffle(HostOp):
 
     cases = (case((1, 3)), case((0, 2)))
 
-    def compute(self, data: Array, *, random: np.random.Generator) -> Array:
-        return data[random.permutation(len(data))] if data.ndim else data
+    def compute(self, data: Array, *, random: np.random.Generator, room: list[Array]) -> Array:
+        if not data.ndim:
+            return data
+        return data.take(random.permutation(len(data)), 0, out=room[0], mode="clip")
 
     def reference(self, data: Array) -> Array:
         return data

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import dtype as dtypes
-from gnomon.dtype import DType
+from gnomon.dtype import DType, float64
 from gnomon.expr import call, ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.case import case
@@ -53,6 +53,11 @@ class GradientMultiplier(Op):
         return grad * self.scalar
 
 
+def reals(data: Expr) -> Expr:
+    """Integers as float64; floats as they are."""
+    return cast(data, float64) if data.dtype.kind in "iu" else data
+
+
 @op("_contrib_quadratic")
 class Quadratic(Op):
     """`a * x**2 + b * x + c`."""
@@ -62,7 +67,8 @@ class Quadratic(Op):
     c: float = param(0.0, doc="What is added.")
 
     def forward(self, data: Expr) -> Expr:
-        return (data * self.a + self.b) * data + self.c
+        x = reals(data)
+        return cast((x * self.a + self.b) * x + self.c, data.dtype)
 
 
 @op("_contrib_div_sqrt_dim")
@@ -70,7 +76,7 @@ class DivSqrtDim(Op):
     """The value divided by the root of the size of the last axis."""
 
     def forward(self, data: Expr) -> Expr:
-        return data / math.sqrt(max(data.shape[-1], 1))
+        return cast(reals(data) / math.sqrt(max(data.shape[-1], 1)), data.dtype)
 
 
 @op("amp_cast")

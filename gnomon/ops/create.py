@@ -129,7 +129,7 @@ class Arange(Created):
             raise ParamError(complaint(self.name, "step", "not 0", self.step))
 
     def size(self) -> Shape | None:
-        if self.infer_range:
+        if self.infer_range and self.stop is None:
             return None
         first, last = (0.0, self.start) if self.stop is None else (self.start, self.stop)
         return (max(math.ceil((last - first) / self.step), 0) * self.repeat,)

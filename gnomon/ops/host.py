@@ -30,7 +30,7 @@ from gnomon.ops import given
 from gnomon.ops.derive import Needs
 from gnomon.ops.infer import Shape
 from gnomon.ops.op import Op, parameters
-from gnomon.ops.requests import check_requests, kAddTo, kNullOp
+from gnomon.ops.requests import check_requests, kAddTo, kNullOp, kWriteInplace, kWriteTo
 from gnomon.resource import ResourceRequest
 from gnomon.runtime.devices.pool import allocate
 
@@ -47,8 +47,9 @@ class HostOp(Op):
     def compute(self, *inputs: Any, **context: Any) -> Any:
         """The output as an array, or a tuple of all outputs; arguments first, then states.
 
-        Keyword-only parameters ask for context: `train`, and `random`, a `numpy.random.Generator`
-        that `mx.random.seed` determines.
+        Keyword-only parameters ask for context: `train`; `random`, a `numpy.random.Generator`
+        that `mx.random.seed` determines; and `room`, an array for each output that may be filled
+        and given back, which saves a copy.
         """
         raise NotImplementedError(f"{self.name}: says nothing of compute")
 
@@ -76,7 +77,11 @@ class HostOp(Op):
     def run(self, ctx: Any, in_data: Any, req: Any, out_data: Any, aux: Any) -> None:
         check_requests(self.name, req, out_data)
         arrays = [blob.tensor.numpy() for blob in (*in_data, *aux)]
-        values = self.results(arrays, self.context(ctx))
+        context = self.context(ctx)
+        if "room" in parameters(type(self).compute):
+            context["room"] = [_room(blob, request, arrays)
+                               for blob, request in zip(out_data, req, strict=True)]  # fmt: skip
+        values = self.results(arrays, context)
         where = f"{self.name}.compute"
         self.store(where, self.outputs(), values, req, out_data)
 
@@ -117,11 +122,27 @@ def store(blob: Any, request: Any, values: Any) -> None:
     if request == kNullOp:
         return
     memory = blob.tensor.numpy()
+    if isinstance(values, np.ndarray) and _is_same(values, memory):
+        return
     values = np.broadcast_to(values, memory.shape)
     if request == kAddTo:
         memory += convert(values, memory.dtype)
     else:
         np.copyto(memory, convert(values, memory.dtype))
+
+
+def _room(blob: Any, request: Any, inputs: Sequence[Array]) -> Array:
+    """Where an output goes that is to be written; other memory where inputs lie there."""
+    memory: Array = blob.tensor.numpy()
+    taken = any(np.may_share_memory(memory, x) for x in inputs)
+    free = request in (kWriteTo, kWriteInplace) and not taken and memory.flags.c_contiguous
+    return memory if free and not _is_half(memory) else pooled(memory.shape, _seen(memory).dtype)
+
+
+def _is_same(values: Array, memory: Array) -> bool:
+    """Whether both are the same elements in memory."""
+    own, other = values.__array_interface__, memory.__array_interface__
+    return all(own[k] == other[k] for k in ("data", "shape", "strides", "typestr"))
 
 
 def pooled(shape: Sequence[int], dtype: Any) -> Array:
@@ -136,9 +157,13 @@ def generator(draws: Any) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=seed % (1 << 64), counter=position << 64))
 
 
+def _is_half(array: Array) -> bool:
+    return array.dtype.itemsize == 2 and array.dtype.kind not in "iu"
+
+
 def _seen(array: Array) -> Array:
     """An array as `compute` gets it: not to be written, half floats as float32."""
-    if array.dtype.itemsize == 2 and array.dtype.kind not in "iu":
+    if _is_half(array):
         array = array.astype(np.float32)
     view = array.view()
     view.flags.writeable = False

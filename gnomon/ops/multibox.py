@@ -8,7 +8,7 @@ import numpy as np
 
 from gnomon.base import ParamError, complaint
 from gnomon.ops.boxes import centers, corners, every_overlap, survivors
-from gnomon.ops.host import Array, HostOp, pooled
+from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import Shapes, Types
 from gnomon.ops.op import op
 from gnomon.ops.param import Floats, param
@@ -69,7 +69,7 @@ class MultiBoxPrior(MultiBox):
         _, _, h, w = s.rank("data", 4)
         s["output"] = (1, h * w * (len(self.sizes) + len(self.ratios) - 1), 4)
 
-    def compute(self, data: Array) -> Array:
+    def compute(self, data: Array, *, room: list[Array]) -> Array:
         space = data.shape[2:]
         steps = [s if s > 0 else 1 / n for s, n in zip(self.steps, space, strict=True)]
         parts = zip(space, self.offsets, steps, strict=True)
@@ -77,13 +77,12 @@ class MultiBoxPrior(MultiBox):
         forms = [(size, sqrt(self.ratios[0])) for size in self.sizes]
         forms += [(self.sizes[0], sqrt(ratio)) for ratio in self.ratios[1:]]
         stretch = space[0] / space[1]
-        found = pooled((*space, len(forms), 4), data.dtype)
-        for k, (size, r) in enumerate(forms):
-            wide, high = size * stretch * r / 2, size / r / 2
-            ends = x - wide, (y - high)[:, None], x + wide, (y + high)[:, None]
-            for corner, values in enumerate(ends):
-                found[:, :, k, corner] = values
-        found = found.reshape(1, -1, 4)
+        far = np.array([complex(size * stretch * r, size / r) for size, r in forms]) / 2
+        # a corner is a complex number: those of a row of pixels, moved down by each row's y
+        row = (x[:, None, None] + np.stack([-far, far], -1)).ravel()
+        (found,) = room
+        pairs = found.view(np.result_type(found, np.complex64)).reshape(len(y), -1)
+        np.add(row.astype(pairs.dtype), (1j * y[:, None]).astype(pairs.dtype), out=pairs)
         return np.clip(found, 0, 1, out=found) if self.clip else found
 
 

@@ -1,19 +1,31 @@
-"""Fourier transforms by NumPy's pocketfft, and the count sketch."""
+"""Fourier transforms by SciPy's pocketfft, or NumPy's, and the count sketch."""
 
 from __future__ import annotations
 
 import cmath
+import functools
+from typing import Any
 
 import numpy as np
 
 from gnomon.dtype import int64
 from gnomon.expr import ext
 from gnomon.expr.node import Expr, cast
+from gnomon.lock import load_module
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp, pooled
 from gnomon.ops.infer import UNKNOWN, Shapes, Types
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
+
+
+@functools.cache
+def library() -> Any:
+    """What transforms: SciPy, where it is there, since it takes several rows at a time."""
+    try:
+        return load_module("scipy.fft")
+    except ImportError:
+        return np.fft
 
 
 def packed(numbers: Array) -> Array:
@@ -36,12 +48,12 @@ class Fourier(HostOp):
         t.same()
         t.check("data", "f")
 
-    def forwards(self, data: Array) -> Array:
+    def forwards(self, data: Array, room: list[Array]) -> Array:
         """The transform of real numbers, packed."""
+        (found,) = room
         if not data.size:
-            return np.zeros((*data.shape[:-1], 2 * data.shape[-1]), data.dtype)
-        n, half = data.shape[-1], np.fft.rfft(data)
-        found = pooled((*data.shape[:-1], 2 * n), data.dtype)
+            return found
+        n, half = data.shape[-1], library().rfft(data)
         whole = found.view(half.dtype)
         whole[..., : half.shape[-1]] = half  # the rest mirrors it
         np.conjugate(half[..., (n - 1) // 2 : 0 : -1], out=whole[..., half.shape[-1] :])
@@ -56,7 +68,7 @@ class Fourier(HostOp):
         half = given[..., : n // 2 + 1].copy()  # what a real result comes of: mean and mirror image
         half[..., 1:] += given[..., -1 : -n // 2 - 1 + n % 2 : -1].conj()
         half[..., 1:] /= 2
-        return np.asarray(np.fft.irfft(half, n, norm="forward"))
+        return np.asarray(library().irfft(half, n, norm="forward"))
 
 
 @op("_contrib_fft")
@@ -74,8 +86,8 @@ class FFT(Fourier):
         *rest, n = s.need("output")
         s["data"] = (*rest, n // 2)
 
-    def compute(self, data: Array) -> Array:
-        return self.forwards(data)
+    def compute(self, data: Array, *, room: list[Array]) -> Array:
+        return self.forwards(data, room)
 
     def gradient(self, grad: Array) -> Array:
         return self.backwards(grad)
@@ -105,7 +117,7 @@ class IFFT(Fourier):
         return self.backwards(data)
 
     def gradient(self, grad: Array) -> Array:
-        return self.forwards(grad)
+        return self.forwards(grad, [pooled((*grad.shape[:-1], 2 * grad.shape[-1]), grad.dtype)])
 
     def reference(self, data: Array) -> Array:
         return (complexes(data) @ _waves(data.shape[-1] // 2, 1)).real

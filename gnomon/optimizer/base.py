@@ -307,6 +307,14 @@ class Optimizer:
             )
         self.lr = lr
 
+    def set_lr_scale(self, args_lrscale: Mapping[Any, float]) -> None:
+        """Refused, as in MXNet.
+
+        Raises:
+            DeprecationWarning: `set_lr_mult` does it.
+        """
+        raise DeprecationWarning("Optimizer.set_lr_scale: use set_lr_mult")
+
     def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
         """Factors on the rate by name or index; those not named keep their symbol's, or 1."""
         self.lr_mult = {**self._attributes("__lr_mult__"), **args_lr_mult}

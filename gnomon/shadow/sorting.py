@@ -24,6 +24,9 @@ def order_of(keys: Array, is_ascend: bool, count: int | None = None) -> Array:
     >>> order_of(np.array([2.0, np.nan, 1.0, 2.0]), False)
     array([0, 3, 2, 1])
     """
+    few = _few(keys, is_ascend, count) if count and 8 * count <= keys.shape[-1] else None
+    if few is not None:
+        return few
     codes = codes_of(keys, is_ascend)
     if codes.itemsize == 4:
         return _places(codes, count)
@@ -31,6 +34,24 @@ def order_of(keys: Array, is_ascend: bool, count: int | None = None) -> Array:
     order = _places(halves[..., LOWER], None)
     upper = np.take_along_axis(halves[..., 1 - LOWER], order, -1)
     return np.take_along_axis(order, _places(upper, count), -1)
+
+
+def _few(keys: Array, is_ascend: bool, count: int) -> Array | None:
+    """The same for few of many, where none of the others equals the last of them; else None."""
+    length = keys.shape[-1]
+    if keys.dtype.kind not in "biu":
+        keys = keys.astype(f"f{max(4, keys.dtype.itemsize)}", copy=False)
+    values = keys if is_ascend else (-keys if keys.dtype.kind == "f" else ~keys)
+    values = np.ascontiguousarray(values).reshape(-1, length)
+    found = np.flatnonzero(values <= np.partition(values, count - 1)[:, count - 1 : count])
+    if found.size != count * len(values):
+        return None
+    rows, places = np.divmod(found.reshape(-1, count), length)
+    if (rows[:, [0, -1]] != np.arange(len(values))[:, None]).any():
+        return None
+    places = places.reshape(*keys.shape[:-1], count)
+    best = np.take_along_axis(keys, places, -1)
+    return np.take_along_axis(places, order_of(best, is_ascend), -1)
 
 
 def _places(codes: Array, count: int | None) -> Array:

@@ -33,6 +33,11 @@ def test_multipliers_by_name_index_and_symbol():
     assert sgd._get_lr("fc_bias") == pytest.approx(0.03)
 
 
+def test_factors_by_their_old_name_are_refused():
+    with pytest.raises(DeprecationWarning, match="set_lr_mult"):
+        opt.create("sgd").set_lr_scale({0: 2.0})
+
+
 def test_parameters_of_gluon_multiply_too():
     class Parameter:
         lr_mult, wd_mult = 3.0, 0.5
