@@ -22,7 +22,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from operator import attrgetter
 from types import FrameType, TracebackType
@@ -56,6 +56,8 @@ class Reentrant(Held, Protocol):
     """What is asked of Python's reentrant lock; `_is_owned` is what conditions ask too."""
 
     def _is_owned(self) -> bool: ...
+
+    def _at_fork_reinit(self) -> None: ...
 
 
 def _enter(lock: Held) -> bool:
@@ -155,43 +157,99 @@ def _await_imports() -> None:
         first_use.acquire()
 
 
-def around_forks(
-    before: Callable[[], object],
-    after_in_parent: Callable[[], object],
-    after_in_child: Callable[[], object],
-) -> None:
+Work = Callable[[], object]
+
+
+class _Fork:
+    """A fork under way: the hooks that were called before it, and whether `first_use` was taken."""
+
+    __slots__ = ("begun", "taken")
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[Work, Work, Work]] = []
+        self.taken: list[bool] = []
+
+
+_hooks: list[tuple[Work, Work, Work]] = []
+_forks: list[_Fork] = []  # one within the other, where a finaliser forks
+
+
+def around_forks(before: Work, after_in_parent: Work, after_in_child: Work) -> None:
     """Have these called around every fork of the process, in which `first_use` is held.
 
-    What another thread registers while a fork waits for `first_use` is called after that fork
-    without having been called before it: then only a child has something to do.
+    They are called in the order of their registration after a fork, and in the reverse of it
+    before. That counts them as they are once `first_use` is held: the interpreter asks who is
+    registered before it waits for that, while another thread may import a module, register what
+    that needs, and take its lock. What an import statement registers later still is called in the
+    child alone.
     """
-    held: list[bool] = []  # one for each fork under way that began here
+    _hooks.append((before, after_in_parent, after_in_child))
 
-    def hold() -> None:
-        first_use.acquire()
-        _await_imports()
-        held.append(True)
-        before()
 
-    def let_go(after: Callable[[], object], late: Callable[[], object]) -> None:
-        if not held:
-            late()
-            return
-        held.pop()
+def in_child(work: Work) -> None:
+    """Have `work` called in every forked child, in its place among the hooks of `around_forks`."""
+    around_forks(bool, bool, work)
+
+
+def give_back(lock: Reentrant) -> None:
+    """Release a lock after a fork in the parent; an interrupt may have come before it was taken."""
+    if lock._is_owned():
+        lock.release()
+
+
+def renew(lock: Reentrant) -> None:
+    """Free a lock in a forked child, whichever thread of the parent's held it."""
+    if lock._is_owned():
+        lock.release()
+    else:
+        lock._at_fork_reinit()
+
+
+def _call_each(works: Iterable[Work]) -> None:
+    """Call all of them; then raise what one of them raised."""
+    raised: BaseException | None = None
+    for work in works:
         try:
-            after()
-        finally:
-            first_use.release()
-
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(
-            before=hold,
-            after_in_parent=partial(let_go, after_in_parent, bool),
-            after_in_child=partial(let_go, after_in_child, after_in_child),
-        )
+            work()
+        except BaseException as error:  # no other is to be left out for it
+            raised = error
+    if raised is not None:
+        raise raised
 
 
-around_forks(bool, bool, bool)
+def _before_fork() -> None:
+    fork = _Fork()
+    _forks.append(fork)
+    fork.taken.extend(filter(first_use.acquire, (True,)))  # taken and noted in one call
+    _await_imports()
+    hooks = _hooks[::-1]
+
+    def begin(hook: tuple[Work, Work, Work]) -> None:
+        fork.begun.append(hook)
+        hook[0]()
+
+    _call_each([partial(begin, hook) for hook in hooks])
+
+
+def _after_fork(place: int) -> None:
+    """In the parent, whose hooks stand at `place` 1, or in the child, at 2."""
+    fork = _forks.pop()
+    called = fork.begun[::-1]
+    if place == 2:  # what came too late to be called before
+        called += [hook for hook in _hooks if hook not in called]
+    try:
+        _call_each([hook[place] for hook in called])
+    finally:
+        if fork.taken:
+            give_back(first_use)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=partial(_after_fork, 1),
+        after_in_child=partial(_after_fork, 2),
+    )
 
 
 def if_free(lock: Lock, work: Callable[[], object]) -> bool:

@@ -9,7 +9,6 @@ threads. Unseeded, a generator begins at seed 0, as MXNet's do.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar
 
@@ -22,7 +21,7 @@ from gnomon.context import Context, current_context
 from gnomon.dtype import DType
 from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
-from gnomon.lock import exclusive
+from gnomon.lock import exclusive, in_child
 from gnomon.runtime.devices import pool
 from gnomon.shape import prod
 
@@ -167,8 +166,7 @@ class _PerDevice:
 
 
 _devices = _PerDevice()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_devices.renew_locks)
+in_child(_devices.renew_locks)
 
 
 def temp_space(ctx: Context | None = None) -> TempSpace:

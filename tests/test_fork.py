@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon import engine, shadow
+from gnomon import engine, lock, shadow
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.shadow import Tensor, TensorContainer, fn
@@ -267,3 +267,75 @@ def test_a_fork_waits_for_an_import_statement(monkeypatch):
     code, _ = child.exitcode, child.kill()
     del sys.modules[slow.name]
     assert code == 0
+
+
+def forked(child: Callable[[], bool]) -> None:
+    """Fork; AssertionError unless the child ends, and finds what it looks at."""
+    pid = os.fork()
+    if not pid:
+        os._exit(not child())
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_hooks_that_are_registered_while_a_fork_waits_count(monkeypatch):
+    """As those of a module that another thread imports: it may hold that module's lock by now."""
+    monkeypatch.setattr(lock, "_hooks", [*lock._hooks])
+    told, own, begun = list[str](), lock.reentrant(), threading.Event()
+
+    def use():
+        with lock.first_use:
+            begun.set()
+            time.sleep(0.1)  # the fork waits
+            lock.around_forks(own.acquire, partial(lock.give_back, own), partial(lock.renew, own))
+            lock.around_forks(*(partial(told.append, word) for word in ("before", "after", "in")))
+            own.acquire()
+        time.sleep(0.1)
+        told.append("used")
+        own.release()
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    begun.wait()
+    forked(lambda: told == ["before", "used", "in"] and own.acquire(blocking=False))
+    thread.join()
+    assert told == ["before", "used", "after"]
+    assert not own._is_owned() and own.acquire(blocking=False)
+
+
+def raises() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("at", ["_await_imports", "_hooks"])
+def test_an_interrupt_amidst_a_fork_leaves_the_locks_free(monkeypatch, at):
+    own, told = lock.reentrant(), list[bool]()
+    hooks = [*lock._hooks, (own.acquire, partial(lock.give_back, own), partial(lock.renew, own))]
+    monkeypatch.setattr(lock, "_hooks", hooks)
+    monkeypatch.setattr(lock, at, raises if at != "_hooks" else [*hooks, (raises, bool, bool)])
+    forked(lambda: own.acquire(blocking=False) and not lock.first_use._is_owned())
+
+    def look():
+        told.extend(held.acquire(blocking=False) for held in (own, lock.first_use))
+        lock.first_use.release()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert told == [True, True] and not lock._forks
+
+
+def test_a_child_frees_what_another_thread_holds():
+    held, begun, done = lock.reentrant(), threading.Event(), threading.Event()
+
+    def hold():
+        with held:
+            begun.set()
+            done.wait(SECONDS)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    begun.wait()
+    forked(lambda: lock.renew(held) is None and held.acquire(blocking=False))
+    done.set()
+    thread.join()

@@ -11,14 +11,13 @@ batches are copied.
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
 from gnomon import engine
 from gnomon.expr.node import Buffer
-from gnomon.lock import reentrant
+from gnomon.lock import in_child, reentrant
 from gnomon.ndarray.core.array import Array
 from gnomon.record import put
 from gnomon.runtime.execution.program import Done, Step
@@ -213,5 +212,4 @@ def _in_child() -> None:
     _lock[0] = reentrant()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+in_child(_in_child)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -13,7 +12,7 @@ from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes
 from gnomon.expr.node import Buffer, Expr, Operand, set_address
 from gnomon.expr.pattern import forget
-from gnomon.lock import reentrant
+from gnomon.lock import in_child, reentrant
 from gnomon.record import put
 from gnomon.runtime.devices import pool
 from gnomon.shadow.tensor import Array, Tensor
@@ -153,5 +152,4 @@ def _in_child() -> None:
     _resizing[0] = reentrant()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+in_child(_in_child)

@@ -12,7 +12,6 @@ never happens in 10^20 elements, the mean, or what lies next to it, is given.
 from __future__ import annotations
 
 import operator
-import os
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,7 +27,7 @@ from gnomon.expr.axes import checked_sizes, whole
 from gnomon.expr.ext.philox import Philox
 from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.expr.pattern import pattern_of
-from gnomon.lock import exclusive
+from gnomon.lock import exclusive, in_child
 from gnomon.runtime.devices import device as devices
 from gnomon.runtime.statements.dispatch import tracer
 from gnomon.shadow.tensor import Tensor
@@ -375,5 +374,4 @@ def _in_child() -> None:
         stream._lock = exclusive()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+in_child(_in_child)

@@ -12,7 +12,6 @@ No other array knows that memory meanwhile.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import warnings
@@ -23,7 +22,7 @@ from typing import Any, Final
 from gnomon import config, engine
 from gnomon.context import Context
 from gnomon.engine.behind import is_certain
-from gnomon.lock import reentrant
+from gnomon.lock import in_child, reentrant
 from gnomon.native.serve import methods
 from gnomon.native.words import native, whole
 from gnomon.ndarray.core.array import Array, pending_in
@@ -481,5 +480,4 @@ def _in_child() -> None:
             put(group, "working", False)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+in_child(_in_child)

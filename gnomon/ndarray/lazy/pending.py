@@ -44,7 +44,6 @@ until its memory is assigned, which comes last.
 from __future__ import annotations
 
 import functools
-import os
 import weakref
 from collections.abc import Sequence
 from functools import partial
@@ -53,7 +52,7 @@ from typing import Any
 from gnomon import engine
 from gnomon.context import Context
 from gnomon.engine import EngineError
-from gnomon.lock import reentrant
+from gnomon.lock import in_child, reentrant
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.lazy.fused import Storing
 from gnomon.ndarray.lazy.fusion_group import HELD, FusionGroup, alone, here
@@ -284,5 +283,4 @@ def _in_child() -> None:
     _mirrors[0] = reentrant()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+in_child(_in_child)

@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import llvmlite.binding as llvm
 
 from gnomon.base import GnomonError
-from gnomon.lock import around_forks, reentrant
+from gnomon.lock import Reentrant, around_forks, give_back, reentrant, renew
 from gnomon.record import record
 from gnomon.runtime.once import once
 
@@ -388,14 +388,23 @@ def _linker() -> Any:
     return llvm.create_lljit_compiler(_machine(False), use_jit_link=True, suppress_errors=True)
 
 
+# llvmlite's own lock is taken around each of its calls
+_LOCKS: tuple[Reentrant, Reentrant] = _lock, llvm.ffi.lib._lock._lock
+
+
 def _hold_before_fork() -> None:
-    _lock.acquire()
-    llvm.ffi.lib._lock.__enter__()
+    for lock in _LOCKS:
+        lock.acquire()
 
 
 def _release_after_fork() -> None:
-    llvm.ffi.lib._lock.__exit__(None, None, None)
-    _lock.release()
+    for lock in reversed(_LOCKS):
+        give_back(lock)
 
 
-around_forks(_hold_before_fork, _release_after_fork, _release_after_fork)
+def _renew_in_child() -> None:
+    for lock in reversed(_LOCKS):
+        renew(lock)
+
+
+around_forks(_hold_before_fork, _release_after_fork, _renew_in_child)

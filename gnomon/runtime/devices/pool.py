@@ -33,7 +33,7 @@ from gnomon import config, context
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError, ParamError, ShapeError, complaint
 from gnomon.context import Context
-from gnomon.lock import Reentrant, around_forks, first_use, reentrant
+from gnomon.lock import Reentrant, around_forks, first_use, give_back, reentrant, renew
 from gnomon.native.words import whole
 from gnomon.record import Frozen, put
 from gnomon.runtime.devices.device import Device, find
@@ -431,7 +431,12 @@ def _before_fork() -> None:
 
 def _after_fork() -> None:
     for pool in set(_pools.values()):
-        pool.lock.release()
+        give_back(pool.lock)
 
 
-around_forks(_before_fork, _after_fork, _after_fork)
+def _in_child() -> None:
+    for pool in set(_pools.values()):
+        renew(pool.lock)
+
+
+around_forks(_before_fork, _after_fork, _in_child)

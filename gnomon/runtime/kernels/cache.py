@@ -18,7 +18,6 @@ before: 38.5 and 11.7 s.
 from __future__ import annotations
 
 import gc
-import os
 import struct
 import time
 from collections import OrderedDict
@@ -27,7 +26,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gnomon.base import GnomonError, Later
-from gnomon.lock import exclusive
+from gnomon.lock import exclusive, in_child
 from gnomon.plan.form import Unnamed, form
 from gnomon.plan.signature import Signature, read, signature_of
 from gnomon.plan.statement import Store, Structure
@@ -139,5 +138,4 @@ def _unlock_in_child() -> None:
     CACHE.lock = exclusive()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock_in_child)
+in_child(_unlock_in_child)

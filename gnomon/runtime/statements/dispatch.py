@@ -14,7 +14,6 @@ launches of all threads are gone and nothing is learned, so that every statement
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from typing import Any, Protocol, TypeAlias
 
 from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.expr.pattern import EPOCH, NONE, Pattern, pattern_of
+from gnomon.lock import in_child
 from gnomon.plan.statement import SAVERS, Saver, Store
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels import stages
@@ -164,5 +164,4 @@ def _in_child() -> None:
     forget()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
+in_child(_in_child)
