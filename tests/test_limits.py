@@ -39,3 +39,22 @@ def test_every_amount_of_memory(stage, tmp_path):
         folder = tmp_path / str(mib)
         folder.mkdir()
         run(stage, mib, folder)
+
+
+@pytest.mark.parametrize(
+    ("error", "pythons"),
+    [
+        (SystemError("error return without exception set"), True),
+        (SystemError("<built-in function exec> returned NULL without setting an exception"), True),
+        (SystemError("<class 'type'> returned NULL without setting an exception"), True),
+        (SystemError("initialization of _json failed without raising an exception"), True),
+        (SystemError("execution of module _x failed without setting an exception"), True),
+        (SystemError("<function _find_and_load at 0x1> returned NULL without setting"), True),
+        (SystemError("<built-in function fire> returned NULL without setting an exception"), False),
+        (TypeError("error return without exception set"), False),
+    ],
+)
+def test_errors_that_python_lost_are_told_from_ours(error, pythons):
+    with pytest.raises(type(error)) as caught:
+        raise error
+    assert limits.is_pythons(caught.value) is pythons

@@ -12,10 +12,14 @@ from gnomon.metric.custom import CustomMetric
 
 
 def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
-    """A metric from its name, a function of NumPy arrays (label, pred), or a list of such.
+    """A metric from its name, its configuration, a function of NumPy arrays, or a list of such.
+
+    A function takes (label, pred). A configuration is what `get_config` gives, or that as JSON.
 
     >>> create("acc").name
     'accuracy'
+    >>> create(create(["acc", "mse"]).get_config()).get()[0]
+    ['accuracy', 'mse']
     >>> create(["mse", lambda label, pred: 0.0]).get()[0]
     ['mse', 'custom(<lambda>)']
     """
@@ -26,24 +30,24 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
         return CompositeEvalMetric(children)
     if callable(metric) and not isinstance(metric, type):
         return CustomMetric(metric, *args, **kwargs)
-    if not isinstance(metric, str):
-        expected = "a name, a function, a list of them, or an EvalMetric"
+    if not isinstance(metric, (str, dict)):
+        expected = "a name, a configuration, a function, a list of them, or an EvalMetric"
         raise ParamError(complaint("metric.create", "metric", expected, repr(metric)))
-    if metric.lstrip().startswith("{"):
+    if isinstance(metric, dict) or metric.lstrip().startswith("{"):
         metric, kwargs = _configured(metric, kwargs)
     if args:
         return METRICS.get(metric)(*args, **kwargs)
     return METRICS.create(metric, **kwargs)
 
 
-def _configured(text: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The name and the arguments in a configuration as JSON; `given` go above its own.
+def _configured(text: str | dict[str, Any], given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The name and the arguments in a configuration; `given` go above its own.
 
     Raises:
         ParamError: it is none.
     """
     try:
-        config = json.loads(text)
+        config = json.loads(text) if isinstance(text, str) else {**text}
         return str(config.pop("metric")), {**config, **given}
     except (ValueError, KeyError):
         expected = 'JSON {"metric": name, ...}, as get_config gives it'

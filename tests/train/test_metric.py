@@ -1,5 +1,6 @@
 """Metrics: sums since the last reset, names, composition, user functions, refusals."""
 
+import json
 import math
 
 import numpy as np
@@ -77,6 +78,10 @@ def test_composition():
         "CrossEntropy",
         "MSE",
     ]
+    for config in (both.get_config(), json.dumps(both.get_config())):
+        assert metrics.create(config).get()[0] == both.get()[0]
+    with pytest.raises(ValueError, match="get_config"):
+        metrics.create({"name": "none"})
 
 
 def test_functions_of_users():

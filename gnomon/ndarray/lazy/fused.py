@@ -7,10 +7,13 @@ pending, or computed. Where no variable is in use, both happen in one native cal
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from gnomon import engine
+from gnomon.base import DeviceError
+from gnomon.context import Context
 from gnomon.ndarray.core.chunk import Chunk, allocate
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.lazy.numbers import word
@@ -18,6 +21,17 @@ from gnomon.ndarray.lazy.recipe import Recipe, dispatch
 from gnomon.ndarray.lazy.trace import EMPTY, Near
 from gnomon.record import put
 from gnomon.runtime.execution.program import Done
+
+
+def _unheld(results: Sequence[Any]) -> int:
+    """The count of what a list alone refers to, seen from a loop over it."""
+    for x in results:
+        count = _getrefcount(x)
+    return count
+
+
+_getrefcount = sys.getrefcount
+_UNHELD = _unheld([object()])
 
 
 class Storing(NamedTuple):
@@ -33,6 +47,33 @@ class Storing(NamedTuple):
 
 class NotFused(Exception):
     """Operators could not be made one kernel, for the reason that is its cause."""
+
+
+class Lost:
+    """Where results are pending that could not be computed: asking for them raises why."""
+
+    __slots__ = ("ctx", "error")
+
+    def __init__(self, error: Exception, ctx: Context) -> None:
+        self.error, self.ctx = error, ctx
+
+    def materialize(self, array: Any) -> bool:
+        """Raise the error."""
+        raise self.error.with_traceback(None)
+
+
+LACK = DeviceError, MemoryError  # where there is not memory enough
+
+
+def held(group: Any, value: Any) -> list[Any]:
+    """The results of a group that other code holds, but `value`."""
+    count, found = group.trace.count, []
+    for x in group.results:
+        if _getrefcount(x) <= _UNHELD or x is None or x is value:
+            continue
+        if x._pending_in is group and x._index < count:
+            found.append(x)
+    return found
 
 
 def lone(group: Any, array: Any) -> bool:
@@ -63,7 +104,7 @@ def lone(group: Any, array: Any) -> bool:
     return done
 
 
-def at_once(group: Any, alive: list[Any], storing: Storing | None) -> None:
+def at_once(group: Any, alive: Sequence[Any], storing: Storing | None) -> None:
     """The arrays `alive`, and what is stored, by one kernel.
 
     Raises:
@@ -86,7 +127,7 @@ def at_once(group: Any, alive: list[Any], storing: Storing | None) -> None:
 
 def _placed(
     group: Any,
-    alive: list[Any],
+    alive: Sequence[Any],
     storing: Storing | None,
     addresses: list[int],
     written: list[Chunk],
@@ -127,7 +168,7 @@ def _push(
     read: list[Chunk],
     written: list[Chunk],
     group: Any,
-    alive: list[Any],
+    alive: Sequence[Any],
     storing: Storing | None,
 ) -> None:
     """Have the engine run a recipe, and give what it computes to its arrays."""
@@ -198,6 +239,50 @@ def one_by_one(group: Any, alive: Sequence[Any]) -> None:
         numbers = group.numbers[step.numbers - len(step.rule.fields) : step.numbers]
         addresses += [word(numbers[n.place], n) for n in recipe.numbers]
         _push(recipe, addresses, read, [chunk], group, held, None)
+
+
+def fused_or_not(group: Any, alive: Sequence[Any], storing: Storing | None) -> Exception | None:
+    """`alive`, and what is stored, by one kernel; why there is none, where it is one by one."""
+    try:
+        if alive or storing is not None:
+            at_once(group, alive, storing)
+    except NotFused as found:  # no operand is to be lost for it
+        one_by_one(group, alive if storing is None else [*alive, storing.value])
+        return cast(Exception, found.__cause__)
+    return None
+
+
+def apart(
+    group: Any, alive: Sequence[Any], storing: Storing | None, told: list[Exception]
+) -> Exception | None:
+    """As `fused_or_not`, each by itself: there was not memory enough for all of them.
+
+    What there is no memory for is lost, and `told`; so is it where operators are computed when they
+    are called. Those in place come last: the others may read what is there.
+
+    Raises:
+        DeviceError, MemoryError: nothing was stored.
+    """
+    waiting = [x for x in alive if x._pending_in is group]
+    for x in waiting:
+        if x._index not in group.in_place:
+            try:
+                fused_or_not(group, [x], None)
+            except LACK as error:
+                told.append(error.with_traceback(None))  # that keeps memory from being freed
+                put(x, "_pending_in", Lost(error, group.ctx))
+    homes = [x for x in waiting if x._index in group.in_place]
+    try:
+        return fused_or_not(group, homes, storing)
+    except LACK as error:
+        if storing is not None:
+            raise
+        for x in homes:
+            if x._pending_in is group:
+                chunk, address = group.in_place[x._index]
+                _poison(chunk, error, group.trace.rule.op.name)
+                x._materialize(chunk, address)
+    return None
 
 
 def _poison(chunk: Chunk, error: Exception, name: str) -> None:

@@ -28,7 +28,7 @@ from gnomon.native.words import native, whole
 from gnomon.ndarray.core.array import Array, pending_in
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.core.layout import Layout
-from gnomon.ndarray.lazy.fused import NotFused, Storing, at_once, lone, one_by_one
+from gnomon.ndarray.lazy.fused import LACK, Storing, apart, fused_or_not, held, lone, one_by_one
 from gnomon.ndarray.lazy.trace import EMPTY, SMALL, TraceNode
 from gnomon.record import Frozen, put
 
@@ -42,20 +42,12 @@ _getrefcount = sys.getrefcount
 _changes = config.changes
 
 
-def _unheld(results: Sequence[Any]) -> int:
-    """The count of what a list alone refers to, seen from a loop over it."""
-    for x in results:
-        count = _getrefcount(x)
-    return count
-
-
 def _in_place(chunk: object) -> int:
     """The count of what a local name and a home alone refer to."""
     in_place = {0: (chunk, 0)}
     return _getrefcount(chunk) + 0 * len(in_place)
 
 
-_UNHELD = _unheld([object()])
 _IN_PLACE = _in_place(object())
 
 
@@ -122,12 +114,11 @@ class Own(Frozen):
             return self._begin(shape, ctx)  # what failed must fail alone
         return found
 
-    def compute(self) -> None:
-        """Compute all that is pending in the thread."""
+    def compute(self) -> list[Exception]:
+        """Compute all that is pending in the thread; why results are lost, if memory is lacking."""
         if self.noted is not None:
             self.noted()
-        for group in tuple(self.groups.values()):
-            group()
+        return [error for group in tuple(self.groups.values()) for error in group()]
 
     def look(self) -> None:
         """Compute what was pending under other settings, or another engine."""
@@ -325,14 +316,20 @@ class FusionGroup(Frozen):
 
     # --- anybody computes -----------------------------------------------------------------------
 
-    def __call__(self) -> None:
-        """Compute what anybody can still ask for."""
+    def __call__(self) -> Sequence[Exception]:
+        """Compute what anybody can still ask for; why results are lost, if memory is lacking."""
+        told: list[Exception] = []
         with self.own.lock:
             if not self.working:
-                self._compute(None, self._is_news())
+                self._compute(None, self._is_news(), told)
+        return told
 
     def materialize(self, array: Any) -> bool:
-        """Give an array of this group its memory; whether its value is known to be there."""
+        """Give an array of this group its memory; whether its value is known to be there.
+
+        Raises:
+            DeviceError, MemoryError: there is no memory for it; it may be asked for again.
+        """
         with self.own.lock:
             if self.working:
                 raise engine.EngineError("an array was asked for while it was being computed")
@@ -340,13 +337,16 @@ class FusionGroup(Frozen):
             if self.trace.count == 1 and array._pending_in is self and lone(self, array):
                 self._forget()
                 return True
-            self._compute(None, self._is_news())
+            self._compute(None, self._is_news(), [], array)
         return False
 
     def store(self, storing: Storing) -> bool:
         """Compute the group, of which a value is, with that in its place; whether it did.
 
         Where it did not, the value has memory.
+
+        Raises:
+            DeviceError, MemoryError: there is no memory for it, and nothing was stored.
         """
         with self.own.lock:
             # no call from here to `closed`: no other thread comes between
@@ -354,31 +354,35 @@ class FusionGroup(Frozen):
                 return False
             put(self, "closed", True)
             news = self._is_news()
-            return self._compute(None if news else storing, news)
+            return self._compute(None if news else storing, news, [])
 
-    def _compute(self, storing: Storing | None, news: bool) -> bool:
-        """Compute what anybody can still ask for; whether it was done by one kernel."""
+    def _compute(
+        self, storing: Storing | None, news: bool, told: list[Exception], asked: Any = None
+    ) -> bool:
+        """Compute what anybody can still ask for; whether it was done by one kernel.
+
+        Where there is not memory enough for all of it, what is `asked` for comes alone, and the
+        others wait; if nothing is asked for, what there is no memory for is lost, and `told`.
+        """
         if not self.closed:
             put(self, "closed", True)
-        failure: BaseException | None = None
+        failure: Exception | None = None
         try:
             put(self, "working", True)
-            count = self.trace.count
-            value = None if storing is None else storing.value
-            alive = []
-            for x in self.results:
-                if _getrefcount(x) <= _UNHELD or x is None or x is value:
-                    continue
-                if x._pending_in is self and x._index < count:
-                    alive.append(x)
-            if news:
-                one_by_one(self, alive)
-            elif alive or storing is not None:
-                try:
-                    at_once(self, alive, storing)
-                except NotFused as found:  # no operand is to be lost for it
-                    failure = found.__cause__
-                    one_by_one(self, alive if value is None else [*alive, value])
+            alive, enough = held(self, None if storing is None else storing.value), True
+            try:
+                if news:
+                    one_by_one(self, alive)
+                else:
+                    failure = fused_or_not(self, alive, storing)
+            except LACK:
+                enough = False  # and on without the error, which keeps memory from being freed
+            if not enough and asked is not None and asked._index not in self.in_place:
+                if asked._pending_in is self:
+                    fused_or_not(self, [asked], None)
+                return False
+            if not enough:
+                failure = apart(self, alive, storing, told)
             self._forget()
         finally:
             put(self, "working", False)
@@ -463,12 +467,19 @@ def serve() -> None:
 
 
 def compute_all() -> None:
-    """Compute all that is pending, in all threads."""
+    """Compute all that is pending, in all threads.
+
+    Raises:
+        DeviceError, MemoryError: there is no memory for some of it.
+    """
     with _entering[0]:
         threads = list(_threads)
+    told: list[Exception] = []
     for own in threads:
-        own.compute()
+        told += own.compute()
         put(own, "settings", -1)  # the engine may be another one from now on
+    if told:
+        raise told[0]
 
 
 def _in_child() -> None:

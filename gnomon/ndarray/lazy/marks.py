@@ -110,16 +110,3 @@ def needed(path: Sequence[Mark], wanted: Iterable[int]) -> list[int]:
             found.append(number)
             results.update(k for k in mark.operands if k >= 0)
     return found[::-1]
-
-
-class Lost:
-    """Where results are pending that could not be computed: asking for them raises why."""
-
-    __slots__ = ("error",)
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-    def materialize(self, array: Any) -> bool:
-        """Raise the error."""
-        raise self.error.with_traceback(None)

@@ -41,12 +41,12 @@ from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import FOLLOWED, NOTED, Leaf, Output, Place, placed, source
+from gnomon.ndarray.lazy.fused import Lost
 from gnomon.ndarray.lazy.fusion_group import FusionGroup, Own, here
 from gnomon.ndarray.lazy.infer import infer
 from gnomon.ndarray.lazy.marks import (
     EMPTY,
     WEIGHT,
-    Lost,
     Mark,
     Operand,
     admit,
@@ -304,7 +304,7 @@ class Record:
         try:
             made = Record.apply(mark.op, inputs)
         except (GnomonError, MemoryError) as error:  # the others can be computed
-            lost = Lost(error)
+            lost = Lost(error, self.ctx)
             for x in mine:
                 if x._pending_in is self:
                     put(x, "_pending_in", lost)

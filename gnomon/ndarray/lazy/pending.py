@@ -54,7 +54,7 @@ from gnomon.context import Context
 from gnomon.engine import EngineError
 from gnomon.lock import in_child, reentrant
 from gnomon.ndarray.core.chunk import Chunk
-from gnomon.ndarray.lazy.fused import Storing
+from gnomon.ndarray.lazy.fused import Lost, Storing
 from gnomon.ndarray.lazy.fusion_group import HELD, FusionGroup, alone, here
 from gnomon.ndarray.lazy.numbers import Home, home_of
 from gnomon.ndarray.lazy.trace import Rule, rule_of
@@ -138,7 +138,7 @@ def pend(op: Any, home: Home, arrays: Sequence[Any], ctx: Context, hold: bool = 
         operands = tuple([x._index if x._pending_in is group else group.leaf(x) for x in arrays])
         made = group.add(group.trace.next(rule, operands, layouts), home.values)
     if not hold and group.full():
-        group()
+        _compute(group, made)
     return made
 
 
@@ -158,7 +158,7 @@ def pair(rule: Rule, a: Any, b: Any, hold: bool = False) -> Any:
     if made is None:
         return None
     if not hold and (group.eager or trace.full or group.held > HELD) and group.full():
-        group()
+        _compute(group, made)
     return made
 
 
@@ -180,8 +180,19 @@ def single(home: Home, numbers: Sequence[float], a: Any, hold: bool = False) -> 
     if made is None:
         return None
     if not hold and (group.eager or trace.full or group.held > HELD) and group.full():
-        group()
+        _compute(group, made)
     return made
+
+
+def _compute(group: FusionGroup, made: Any) -> None:
+    """Compute a group that is full, of which `made` is.
+
+    Raises:
+        DeviceError, MemoryError: there is no memory for `made`.
+    """
+    group()
+    if type(made._pending_in) is Lost:
+        made._pending_in.materialize(made)
 
 
 def write(made: Any, dest: Any) -> bool:
