@@ -12,7 +12,7 @@ from gnomon.expr.layout import ANY, KNOWN, ZERO
 from gnomon.expr.node import MAPPER, Buffer, Cast, Expr, Map, Scalar, typed
 from gnomon.expr.term import Arena, Term, compute_dtype
 from gnomon.expr.walk import postorder
-from gnomon.plan.statement import Store, Structure
+from gnomon.plan.statement import Axis, Store, Structure
 from gnomon.record import put
 
 Extent: TypeAlias = "int | Term"
@@ -76,7 +76,7 @@ class Abstract:
             total = 1
             for extent in buffer.shape:
                 total *= extent
-            return Operand(slot, (self.size(total),), (1,), buffer.dtype)
+            return Operand(slot, (self.size(Axis(total, 0)),), (1,), buffer.dtype)
         shape = tuple(map(self.size, buffer.shape))
         return Operand(
             slot, shape, strides_of(self.arena, slot, shape, buffer.layout), buffer.dtype

@@ -3,7 +3,8 @@
 A group of `Store`s means: all values are taken first, then all are stored. `Structure` separates
 what code depends on (`key`) from what it is given at each call: the leaves' addresses, sizes,
 strides and numbers. Sizes are told apart by value alone: two axes of one size are one kernel
-argument, but where each is an `Axis`. 0 and 1 are part of the key, since they mean other code.
+argument, but where each is an `Axis`. Other sizes of 0 and 1 are part of the key, since they mean
+other code.
 """
 
 from __future__ import annotations
@@ -93,9 +94,11 @@ class Structure:
 
     def size(self, n: int) -> Hashable:
         """What stands for the size `n` in the key: 0 and 1 themselves, else a number."""
-        if n in (0, 1):
-            return int(n)
-        which = (n.number, int(n)) if isinstance(n, Axis) else n
+        which: Hashable = n
+        if isinstance(n, Axis):
+            which = (n.number, int(n))
+        elif n in (0, 1):
+            return n
         found = self._sizes.get(which)
         if found is None:
             found = self._sizes[which] = len(self.dims)
@@ -163,7 +166,7 @@ class Structure:
             n = 1
             for extent in self.buffers[0].shape:
                 n *= extent
-            self.entries.append((self.size(n),))
+            self.entries.append((self.size(Axis(n, 0)),))
             return
         self.flat = False
         for buffer in self.buffers:

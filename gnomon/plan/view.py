@@ -14,6 +14,7 @@ from gnomon.expr.ext.philox import Philox
 from gnomon.expr.ext.reduce import Broadcast, Reduce
 from gnomon.expr.ext.reshape import Reshape
 from gnomon.expr.ext.transpose import Transpose
+from gnomon.expr.layout import JOINED, UNIT
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.rewrite import with_children
 from gnomon.expr.walk import postorder
@@ -213,4 +214,7 @@ def _sunk_one(node: Expr, new: dict[Expr, Expr], shape: Sequence[int]) -> Expr:
 
 def reshaped(buffer: Buffer, shape: Sequence[int]) -> Buffer:
     """A dense buffer seen in another shape."""
-    return Buffer(shape, buffer.dtype, None, buffer.address, buffer, buffer.device)
+    made = Buffer(shape, buffer.dtype, None, buffer.address, buffer, buffer.device)
+    if shape and isinstance(shape[0], Axis):  # an axis of one is like others
+        put(made, "_layout", (*[JOINED] * (len(shape) - 1), UNIT))
+    return made
