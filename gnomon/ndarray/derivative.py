@@ -17,7 +17,7 @@ from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.tape import Call, Network, Node
 from gnomon.ndarray.lazy import opaque
 from gnomon.ndarray.lazy.invoke import anchors_of, guarded, invoke, launch
-from gnomon.ndarray.lazy.recipe import Dest, Draws, Recipe, Work
+from gnomon.ndarray.lazy.recipe import Dest, Draws, Recipe, Work, recipe_for
 from gnomon.ops.requests import kAddTo, kNullOp, kWriteTo
 from gnomon.record import put
 
@@ -114,7 +114,7 @@ def _recipe(
     dests = [Dest(count + n, saver) for n, saver in enumerate(savers)]
     places = anchors or [(k, 0) for k in range(len(layouts))]
     drawing = gradient.op.takes_random
-    return Recipe(Work(gradient.name, layouts, express, dests, places, drawing))
+    return recipe_for(Work(gradient.name, layouts, express, dests, places, drawing))
 
 
 def _of_opaque(
@@ -179,7 +179,7 @@ class Derivative:
     aux_names: tuple[str, ...] = ()
     is_expression = True
     sparse_grad = False
-    guard = None
+    guard = moves = reduces = None
 
     def __init__(self, gradient: Gradient, wanted: tuple[int, ...], train: bool) -> None:
         self.gradient = gradient

@@ -74,6 +74,7 @@ def _declare(
 class Elemwise(Op):
     """Both inputs have one shape."""
 
+    elementwise = True
     function: Function
 
     def forward(self, lhs: Expr, rhs: Expr) -> Expr:
@@ -83,6 +84,7 @@ class Elemwise(Op):
 class Broadcast(Op):
     """Axes of 1 are stretched; axes meet from the right."""
 
+    elementwise = stretches = True
     function: Function
 
     def shapes(self, s: Shapes) -> None:
@@ -138,6 +140,7 @@ class Counted(Op):
 class WithScalar(Counted):
     """A function of `data` and a number."""
 
+    elementwise = True
     function: Function
     modular = False
 
@@ -194,6 +197,7 @@ class GradAdd(Elemwise):
 class AddN(Op):
     """The sum of all inputs, which have one shape."""
 
+    elementwise = True
     num_args: int = count(doc="How many inputs there are.")
 
     def forward(self, *args: Expr) -> Expr:

@@ -21,6 +21,7 @@ from gnomon.ops.param import Dims, count, param
 class CopyTo(Op):
     """The same elements."""
 
+    elementwise = True
     cases = (case((2, 3)), case((0, 2)), case([1, 2]))
 
     def forward(self, data: Expr) -> Expr:

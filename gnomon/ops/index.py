@@ -183,6 +183,8 @@ class OneHot(Op):
 class Where(Op):
     """`x` where `condition` is not 0, else `y`; a condition of one axis chooses whole rows."""
 
+    elementwise = True
+
     def shapes(self, s: Shapes) -> None:
         s.same("x", "y", "output")
         x = s.need("x")

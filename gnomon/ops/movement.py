@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.expr import ext
 from gnomon.expr.node import Expr
@@ -20,8 +23,36 @@ from gnomon.ops.param import Dims, OptionalDims, param
 from gnomon.ops.reshape import known_output
 
 
+class Moves(NamedTuple):
+    """Where the elements of a result come from: an entry for each of its axes.
+
+    Along an axis of the result, the place along axis `axes` of the input (-1: none) grows by
+    `steps`; the first element is at `begin`.
+    """
+
+    shape: Shape
+    axes: Sequence[int]
+    steps: Sequence[int]
+    begin: Sequence[int] = ()
+
+
+class Turned(Op):
+    """The axes of the input in another order."""
+
+    def order(self, ndim: int) -> Sequence[int]:
+        """Hook: the axes of the input in the order of the output's."""
+        raise TypeError(f"{self.name} says nothing of order")
+
+    def moves(self, shape: Shape) -> Moves:  # type: ignore[override]
+        order = self.order(len(shape))
+        return Moves(tuple([shape[a] for a in order]), order, (1,) * len(order))
+
+    def forward(self, data: Expr) -> Expr:
+        return ext.transpose(data, self.order(data.ndim))
+
+
 @op("transpose")
-class Transpose(Op):
+class Transpose(Turned):
     """The axes in the order `axes`."""
 
     axes: Dims = param((), doc="The order of the axes; reversed where empty.")
@@ -44,12 +75,9 @@ class Transpose(Op):
         output = s.need("output")
         s["data"] = tuple(output[order.index(a)] for a in range(len(order)))
 
-    def forward(self, data: Expr) -> Expr:
-        return ext.transpose(data, self.order(data.ndim))
-
 
 @op("SwapAxis", aliases=("swapaxes",))
-class SwapAxis(Op):
+class SwapAxis(Turned):
     """Two axes in each other's place."""
 
     dim1: int = param(0, doc="One axis.")
@@ -68,15 +96,18 @@ class SwapAxis(Op):
             if shape is not None:
                 s[other] = tuple(shape[a] for a in self.order(len(shape)))
 
-    def forward(self, data: Expr) -> Expr:
-        return ext.transpose(data, self.order(data.ndim))
-
 
 @op("reverse", aliases=("flip",))
 class Reverse(Op):
     """Mirrored along axes."""
 
     axis: Dims = param(doc="The axes.")
+
+    def moves(self, shape: Shape) -> Moves:  # type: ignore[override]
+        back = normal_axes(self.name, self.axis, len(shape))
+        steps = [-1 if a in back else 1 for a in range(len(shape))]
+        begin = [n - 1 if a in back else 0 for a, n in enumerate(shape)]
+        return Moves(shape, range(len(shape)), steps, begin)
 
     def forward(self, data: Expr) -> Expr:
         for axis in normal_axes(self.name, self.axis, data.ndim):
@@ -127,6 +158,13 @@ class Slice(Sliced):
     def shapes(self, s: Shapes) -> None:
         s["output"] = self.cut(s, "data")
 
+    def moves(self, shape: Shape) -> Moves:  # type: ignore[override]
+        cut = self.cut(Shapes(self.name, ("data",), (shape,)), "data")
+        bounds = zip(self.begin, self.end, self.steps, strict=True)
+        spans = [range(*slice(*b).indices(n)) for n, b in zip(shape, bounds, strict=False)]
+        steps = [s.step for s in spans] + [1] * (len(shape) - len(spans))
+        return Moves(cut, range(len(shape)), steps, [s.start for s in spans])
+
     def forward(self, data: Expr) -> Expr:
         return self.part(data)
 
@@ -158,6 +196,11 @@ class SliceAxis(Op):
             _, begin, end = self.bounds(data)
             size = end - begin
         s["output"] = (*data[:axis], size, *data[axis + 1 :])
+
+    def moves(self, shape: Shape) -> Moves:  # type: ignore[override]
+        axis, begin, end = self.bounds(shape)
+        cut = (*shape[:axis], end - begin, *shape[axis + 1 :])
+        return Moves(cut, range(len(shape)), (1,) * len(shape), [*[0] * axis, begin])
 
     def forward(self, data: Expr) -> Expr:
         axis, begin, end = self.bounds(data.shape)

@@ -58,6 +58,10 @@ class Op:
     fields: ClassVar[Mapping[str, Param]] = {}
     leading: ClassVar[tuple[str, ...]] = ()  # fields that come first, wherever they are declared
     is_expression: ClassVar[bool] = False
+    elementwise: ClassVar[bool] = False  # on operands of one shape, the same function of elements
+    stretches: ClassVar[bool] = False  # elementwise, and axes of 1 are stretched
+    moves: ClassVar[Callable[..., Any] | None] = None  # by shape: where elements come from
+    reduces: ClassVar[Callable[..., Any] | None] = None  # by shape: axes, and what is left
     takes_random: ClassVar[bool] = False  # whether `forward` asks for a source of numbers
     asked: ClassVar[tuple[str, ...]] = ()  # what `gradient` reads, by name
     cases: ClassVar[Cases] = ()  # what the tests try it on

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from gnomon.dtype import DType, bool_, float32
 from gnomon.expr import ext, fn
@@ -29,8 +30,23 @@ class Reduction(Op):
         return tuple(a for a in range(ndim) if (a in named) != self.exclude)
 
     def shapes(self, s: Shapes) -> None:
-        data = s.need("data")
-        s["output"] = joined(data, self.axes(len(data)), self.keepdims)
+        s["output"] = self.reduces(s.need("data"))[1]
+
+    def reduces(self, shape: Shape) -> tuple[Axes, Shape]:  # type: ignore[override]
+        axes = self.axes(len(shape))
+        return axes, joined(shape, axes, self.keepdims)
+
+    @property
+    def alike(self) -> tuple[Any, ...]:
+        """What tells reductions apart beside their axes."""
+        return (type(self),)
+
+    def counted(self, count: int) -> tuple[float, ...]:
+        """Hook: the numbers in the expression of `join`, where they depend on how many are joined.
+
+        None at all where no number does.
+        """
+        return ()
 
     def forward(self, data: Expr) -> Expr:
         axes = self.axes(data.ndim)
@@ -66,12 +82,17 @@ def without_nan(data: Expr, instead: int) -> Expr:
     return fn.where(fn.eq(data, data), data, instead)
 
 
-def reduction(name: str, join: Callable[[Expr, Axes], Expr], doc: str, *aliases: str) -> type[Op]:
-    """Declare the operator that joins axes by `join`."""
+def reduction(
+    name: str, join: Callable[[Expr, Axes], Expr], doc: str, *aliases: str, divides: bool = False
+) -> type[Op]:
+    """Declare the operator that joins axes by `join`, which may divide by how many are joined."""
 
     class Row(Reduction):
         def join(self, data: Expr, axes: Axes) -> Expr:
             return join(data, axes)
+
+        def counted(self, count: int) -> tuple[float, ...]:
+            return (count,) if divides else ()
 
     Row.__name__ = Row.__qualname__ = name
     Row.__doc__ = doc
@@ -83,7 +104,7 @@ def _by(reducer: str) -> Callable[[Expr, Axes], Expr]:
 
 
 reduction("sum", total, "The sum over axes.", "sum_axis", "_sparse_sum")
-reduction("mean", mean, "The mean over axes.", "_sparse_mean")
+reduction("mean", mean, "The mean over axes.", "_sparse_mean", divides=True)
 reduction("prod", _by("prod"), "The product over axes.")
 reduction("max", _by("max"), "The greatest value over axes.", "max_axis")
 reduction("min", _by("min"), "The least value over axes.", "min_axis")
@@ -113,6 +134,10 @@ class Norm(Reduction):
     )
     keepdims: bool = param(False, doc="Keep joined axes with size 1.")
     exclude = False
+
+    @property
+    def alike(self) -> tuple[Any, ...]:
+        return type(self), self.ord, self.out_dtype
 
     def types(self, t: Types) -> None:
         t["output"] = self.out_dtype or t["data"]

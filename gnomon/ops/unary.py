@@ -32,6 +32,8 @@ def unary(
     """
 
     class Unary(Op):
+        elementwise = True
+
         def forward(self, data: Expr) -> Expr:
             return function(data)
 
@@ -102,6 +104,7 @@ unary("_copy", fn.identity, "The value itself.", "identity", sparse=False)
 class HardSigmoid(Op):
     """`alpha * x + beta`, kept between 0 and 1."""
 
+    elementwise = True
     alpha: float = param(0.2, doc="Slope.")
     beta: float = param(0.5, doc="Value at 0.")
 
@@ -113,6 +116,7 @@ class HardSigmoid(Op):
 class Clip(Op):
     """The value, kept between `a_min` and `a_max`; the gradient is 0 outside."""
 
+    elementwise = True
     a_min: float = param(doc="Least value.")
     a_max: float = param(doc="Greatest value.")
 
@@ -129,6 +133,7 @@ def like(number: float, data: Expr, modular: bool = False) -> Scalar:
 class Cast(Op):
     """The value in another dtype: toward zero, saturating, NaN as 0."""
 
+    elementwise = True
     dtype: DType = param(choices=DTYPES, doc="Dtype of the output.")
 
     def types(self, t: Types) -> None:
@@ -144,6 +149,8 @@ class Cast(Op):
 @op("BlockGrad", aliases=("stop_gradient", "_sparse_stop_gradient"))
 class BlockGrad(Op):
     """The value itself; no gradient flows back."""
+
+    elementwise = True
 
     def forward(self, data: Expr) -> Expr:
         return fn.identity(data)

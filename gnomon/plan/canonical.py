@@ -32,7 +32,7 @@ def canonical(stores: Sequence[Store], structure: Structure) -> Sequence[Store]:
     alike = all(b.shape == dest.shape for b in structure.buffers)
     if structure.composite or structure.flat or not alike:
         return stores
-    axes = joined_axes(dest, structure.buffers)
+    axes = joined_axes(dest.shape, dest.strides, [b.strides for b in structure.buffers])
     if not axes:
         return stores
     sizes = [n for n, _ in axes]
@@ -50,15 +50,19 @@ def canonical(stores: Sequence[Store], structure: Structure) -> Sequence[Store]:
     return [Store(made[structure.slot(s.dest)], s.saver, new[s.value]) for s in stores]
 
 
-def joined_axes(dest: Buffer, buffers: Sequence[Buffer]) -> list[tuple[int, int]]:
-    """The extents of the joined axes, outermost first, each with the innermost that is in it."""
-    shape = dest.shape
+def joined_axes(
+    shape: Sequence[int], dest: Sequence[int], strides: Sequence[Sequence[int]]
+) -> list[tuple[int, int]]:
+    """The extents of the joined axes, outermost first, each with the innermost that is in it.
+
+    `dest` are the destination's strides, by which they are ordered, `strides` those of every leaf.
+    """
     order = [a for a, n in enumerate(shape) if n != 1]
-    order.sort(key=lambda a: -abs(dest.strides[a]))
+    order.sort(key=lambda a: -abs(dest[a]))
     found: list[tuple[int, int]] = []
     for axis in order:
         n = shape[axis]
-        if found and all(b.strides[found[-1][1]] == b.strides[axis] * n for b in buffers):
+        if found and all(s[found[-1][1]] == s[axis] * n for s in strides):
             found[-1] = found[-1][0] * n, axis
         else:
             found.append((n, axis))
@@ -70,10 +74,14 @@ def _over(buffer: Buffer, shape: tuple[int, ...], places: Sequence[int], dtype: 
     strides = [buffer.strides[a] for a in places]
     made = Buffer(shape, dtype, strides, buffer.address, buffer, buffer.device)
     if not made.contiguous:
-        outer = len(strides) - 2
-        classes = [ANY if k < outer else _CLASSES.get(s, ANY) for k, s in enumerate(strides)]
-        put(made, "_layout", tuple(classes))
+        put(made, "_layout", classes(strides))
     return made
+
+
+def classes(strides: Sequence[int]) -> tuple[int, ...]:
+    """What code may assume of a leaf's strides over joined axes, where it is not dense."""
+    outer = len(strides) - 2
+    return tuple([ANY if k < outer else _CLASSES.get(s, ANY) for k, s in enumerate(strides)])
 
 
 def _again(node: Expr, new: dict[Expr, Expr], shape: tuple[int, ...]) -> Expr:

@@ -83,9 +83,9 @@ class Abstract:
         )
 
     def convert(self, node: Expr, children: Sequence[Expr]) -> Expr:
-        shape: tuple[Any, ...] = tuple(map(self.size, node.shape))
-        if self.structure.flat:
-            shape = self.operands[0].shape
+        flat = self.structure.flat
+        shape: tuple[Any, ...]
+        shape = self.operands[0].shape if flat else tuple(map(self.size, node.shape))
         if isinstance(node, Map):
             return Map(node.fn, tuple(children), shape, node.dtype)
         if isinstance(node, Buffer):

@@ -3,8 +3,8 @@
 A group of `Store`s means: all values are taken first, then all are stored. `Structure` separates
 what code depends on (`key`) from what it is given at each call: the leaves' addresses, sizes,
 strides and numbers. Sizes are told apart by value alone: two axes of one size are one kernel
-argument, but where each is an `Axis`. Other sizes of 0 and 1 are part of the key, since they mean
-other code.
+argument, but where each is an `Axis`. 0, and 1 where it is no `Axis`, are part of the key, since
+they mean other code.
 """
 
 from __future__ import annotations
@@ -94,11 +94,10 @@ class Structure:
 
     def size(self, n: int) -> Hashable:
         """What stands for the size `n` in the key: 0 and 1 themselves, else a number."""
-        which: Hashable = n
-        if isinstance(n, Axis):
-            which = (n.number, int(n))
-        elif n in (0, 1):
-            return n
+        axis = isinstance(n, Axis)
+        if n == 0 or (n == 1 and not axis):
+            return int(n)
+        which = (n.number, int(n)) if axis else n
         found = self._sizes.get(which)
         if found is None:
             found = self._sizes[which] = len(self.dims)

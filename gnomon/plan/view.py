@@ -162,19 +162,7 @@ def joined(node: Reduce, alone: bool = True) -> Reduce | None:
 
     Few kernels do then for all shapes. Data with gaps stay: a reshape of them costs divisions.
     """
-    sizes: list[int] = []
-    gone: list[bool] = []
-    for axis, n in enumerate(node.src.shape):
-        if n == 1:
-            continue
-        if gone and gone[-1] == (axis in node.axes):
-            sizes[-1] *= n
-        else:
-            sizes.append(n)
-            gone.append(axis in node.axes)
-    if True not in gone:  # what is reduced has one element
-        sizes.append(1)
-        gone.append(True)
+    sizes, gone = merged(node.src.shape, node.axes)
     axes = tuple(k for k, along in enumerate(gone) if along)
     src = sunk(node.src, list(map(Axis, sizes, range(len(sizes)))) if alone else sizes)
     if not all(isinstance(n, (Buffer, Scalar, Map, Cast)) for n in postorder([src])):
@@ -182,6 +170,28 @@ def joined(node: Reduce, alone: bool = True) -> Reduce | None:
     made = Reduce(src, node.reducer, axes, False)
     put(made, "shape", tuple(n for n, along in zip(src.shape, gone, strict=True) if not along))
     return made
+
+
+def merged(shape: Sequence[int], axes: Sequence[int]) -> tuple[list[int], list[bool]]:
+    """Sizes with neighbouring axes as one, and which of them are reduced; one is, at least.
+
+    >>> merged((2, 3, 1, 4, 5), (1, 2))
+    ([2, 3, 20], [False, True, False])
+    """
+    sizes: list[int] = []
+    gone: list[bool] = []
+    for axis, n in enumerate(shape):
+        if n == 1:
+            continue
+        if gone and gone[-1] == (axis in axes):
+            sizes[-1] *= n
+        else:
+            sizes.append(n)
+            gone.append(axis in axes)
+    if True not in gone:  # what is reduced has one element
+        sizes.append(1)
+        gone.append(True)
+    return sizes, gone
 
 
 def sunk(src: Expr, shape: Sequence[int]) -> Expr:

@@ -25,11 +25,21 @@ from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import record, source
 from gnomon.ndarray.lazy import opaque, pending
+from gnomon.ndarray.lazy.families import recipe_of_one
 from gnomon.ndarray.lazy.infer import infer
 from gnomon.ndarray.lazy.notes import Record, note
 from gnomon.ndarray.lazy.numbers import Home, home_of, keep_alone, probed, word
 from gnomon.ndarray.lazy.precise import adapted
-from gnomon.ndarray.lazy.recipe import Alike, Dest, Draws, NotShared, Recipe, Work, dispatch
+from gnomon.ndarray.lazy.recipe import (
+    Alike,
+    Dest,
+    Draws,
+    NotShared,
+    Recipe,
+    Work,
+    dispatch,
+    recipe_for,
+)
 from gnomon.ops import precision
 from gnomon.record import put
 from gnomon.resource import generator
@@ -212,6 +222,27 @@ def _forward(
     fields: Sequence[str] = (),
 ) -> Recipe:
     """The recipe of an operator's forward; it remembers the outputs' layouts and what changes."""
+    if given is None and len(inputs) == 1:
+        found = recipe_of_one(op, inputs[0], lambda: _work(op, inputs, None, anchors, ())[:2])
+        if found is not None:
+            return found
+    work, remembered, changed = _work(op, inputs, given, anchors, fields)
+    recipe = recipe_for(work, remembered)
+    remembered[1].extend(changed)  # by now
+    return recipe
+
+
+def _work(
+    op: Any,
+    inputs: Sequence[Layout],
+    given: Outputs | None,
+    anchors: Sequence[tuple[int, int]],
+    fields: Sequence[str],
+) -> tuple[Work, tuple[list[Layout], list[int]], dict[int, None]]:
+    """What an operator's forward does, the outputs' layouts with room for which inputs change.
+
+    The last are these inputs, as soon as the work was expressed.
+    """
     count = len(op.arguments())
     outs = infer(op, inputs, given)
     train, states = mode.training, inputs[count:]
@@ -225,7 +256,7 @@ def _forward(
         operands = buffers[: len(inputs)]
         values = op.apply(operands, train=train, random=draws, **told)
         new = op.updates(operands[:count], operands[count:], values, train) if states else {}
-        changed.update(dict.fromkeys(sorted(new)))
+        changed.update(dict.fromkeys(count + k for k in sorted(new)))
         return [*values[:kept], *(new.get(k) for k in range(len(states)))]
 
     dests = [Dest(len(inputs) + k, "saveto") for k in range(kept)]
@@ -235,9 +266,7 @@ def _forward(
     probes = [partial(express, probe) for probe in probed(op, fields)] if fields else ()
     first = partial(express, op)
     work = Work(op.name, every, first, dests, anchors, op.takes_random, probes, len(fields))
-    recipe = Recipe(work)
-    put(recipe, "given", (layouts, [count + k for k in changed]))
-    return recipe
+    return work, (layouts, []), changed
 
 
 def launch(

@@ -28,13 +28,17 @@ Pair = tuple[float, float]
 
 
 class Kind:
-    """What operators that differ in such numbers alone share: recipes, and rules of traces."""
+    """What operators that differ in such numbers alone share: recipes, and rules of traces.
 
-    __slots__ = ("recipes", "rules")
+    `results` are the dtypes of element-wise results, by those of the operands.
+    """
+
+    __slots__ = ("recipes", "results", "rules")
 
     def __init__(self) -> None:
         self.recipes: dict[Any, Any] = {}
         self.rules: dict[Any, Any] = {}
+        self.results: dict[tuple[DType, ...], DType] = {}
 
 
 class Home(NamedTuple):

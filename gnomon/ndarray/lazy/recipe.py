@@ -87,6 +87,11 @@ class Work:
     probes: Sequence[Express] = ()  # `express` with each set of stand-ins for its numbers
     given: int = 0  # how many numbers come with each run
 
+    @property
+    def first(self) -> int:
+        """The number of the first operand that is a result."""
+        return self.dests[0].operand if self.dests else 0
+
     def draws(self) -> list[int]:
         """How many random numbers each draw takes."""
         if not self.draws_any:
@@ -143,9 +148,6 @@ class Recipe(Frozen):
 
     `fast_path` does the same in one native call, if that is short, by the record at `address`;
     `brief`, once it is known to be quick, where no other code does it at that time.
-
-    Raises:
-        NotShared: the work's numbers do more than to stand in its expressions.
     """
 
     __slots__ = (
@@ -172,16 +174,16 @@ class Recipe(Frozen):
     fast_path: FastPath | None
     template: Template
 
-    def __init__(self, work: Work, given: Any = None) -> None:
-        draws, numbers = work.draws(), list(dict.fromkeys(work.numbers()))
-        count = len(work.layouts) + len(draws)
-        pairs = [words_of(number) for number in numbers]
-        if any(first == second for first, second in pairs):
-            raise Alike
-        # kernels take numbers as words of their arguments, but those that simplifying leaves out
-        template = Template(work.steps, count, pairs)
-        first = work.dests[0].operand if work.dests else 0
-        prepared = _prepared(template, count, numbers, first)
+    def __init__(
+        self,
+        first: int,
+        template: Template,
+        draws: list[int],
+        numbers: list[Number],
+        given: Any = None,
+    ) -> None:
+        """`first` is the number of the first operand that is a result."""
+        prepared = _prepared(template, numbers, first)
         put(self, "draws", draws)
         put(self, "numbers", numbers)
         put(self, "template", template)
@@ -208,9 +210,30 @@ class Recipe(Frozen):
                 put(self, "brief", _briefly(self.template.reserve()))
 
 
-def _prepared(
-    template: Template, count: int, numbers: Sequence[Number], first: int
-) -> PreparedFastPath | None:
+def recipe_for(work: Work, given: Any = None) -> Recipe:
+    """A recipe that does a work.
+
+    Raises:
+        NotShared: its numbers do more than to stand in its expressions.
+    """
+    return Recipe(work.first, *template_for(work), given)
+
+
+def template_for(work: Work) -> tuple[Template, list[int], list[Number]]:
+    """The template of a work, what its draws take, and the numbers that come with each run.
+
+    Raises:
+        NotShared: as `recipe_for`.
+    """
+    draws, numbers = work.draws(), list(dict.fromkeys(work.numbers()))
+    pairs = [words_of(number) for number in numbers]
+    if any(first == second for first, second in pairs):
+        raise Alike
+    # kernels take numbers as words of their arguments, but those that simplifying leaves out
+    return Template(work.steps, len(work.layouts) + len(draws), pairs), draws, numbers
+
+
+def _prepared(template: Template, numbers: Sequence[Number], first: int) -> PreparedFastPath | None:
     """The steps of a template as a fast path; None where they are not short."""
     copy = template.reserve()
     if copy.held > KEPT_BYTES or not fits(copy.step):
@@ -221,7 +244,8 @@ def _prepared(
         for words, word, operand, offset in copy.slots
     ]
     plain = [(n.place, _PLAIN.get(n.dtype, 0)) for n in numbers]
-    return PreparedFastPath(copy.step, places, count + len(numbers), first, Array, plain)
+    count = template.count + len(numbers)
+    return PreparedFastPath(copy.step, places, count, first, Array, plain)
 
 
 def _briefly(copy: Copy) -> Callable[[Sequence[int], Done, Any], None]:

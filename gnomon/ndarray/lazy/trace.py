@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
+from gnomon.base import ShapeError
 from gnomon.dtype import float32
 from gnomon.expr.ext.reduce import Broadcast
 from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar, cast
@@ -22,10 +23,12 @@ from gnomon.expr.walk import postorder
 from gnomon.native.words import whole
 from gnomon.ndarray.core.bounded_cache import LEARNT
 from gnomon.ndarray.core.layout import Layout, dense
+from gnomon.ndarray.lazy.families import Outline, flat, recipe_like, spreading
 from gnomon.ndarray.lazy.infer import infer
 from gnomon.ndarray.lazy.numbers import Home, matched, probed, words_of
 from gnomon.ndarray.lazy.recipe import Dest, Draws, Recipe, Work
 from gnomon.record import Frozen, put
+from gnomon.shape import broadcast_shapes
 
 SMALL = 1 << 16  # bytes of a result: beyond, a chain's memory traffic weighs more than its calls
 MOST = 128  # operators in a trace
@@ -45,14 +48,21 @@ InPlace = tuple[tuple[int, Near], ...]
 
 @whole
 class Rule(Frozen):
-    """How an operator joins a trace: its result, and the operands that must lie in memory."""
+    """How an operator joins a trace: its result, and the operands that must lie in memory.
 
-    __slots__ = ("fields", "kind", "layout", "op", "shape", "spread")
+    It is `flat` where it is the same for every shape: element-wise, on dense operands of one shape.
+    """
 
+    __slots__ = ("fields", "flat", "kind", "layout", "op", "shape", "spread")
+
+    flat: bool
     shape: tuple[int, ...]
 
-    def __init__(self, op: Any, home: Home, layout: Layout, spread: set[int]) -> None:
+    def __init__(
+        self, op: Any, home: Home, layout: Layout, spread: set[int], flat: bool = False
+    ) -> None:
         put(self, "op", op)
+        put(self, "flat", flat)
         put(self, "kind", home.kind)
         put(self, "fields", home.fields)
         put(self, "layout", layout)
@@ -80,6 +90,12 @@ def rule_of(op: Any, home: Home, layouts: Layouts) -> Rule | None:
     return found
 
 
+def _are_alike(layouts: Layouts) -> bool:
+    """Whether all are dense, and of one shape."""
+    shape = layouts[0].shape
+    return all(x.strides is None and x.shape == shape for x in layouts)
+
+
 @functools.lru_cache(maxsize=1024)
 def of_inputs_alone(kind: type[Any]) -> bool:
     """Whether an operator's outputs depend on nothing but its inputs, and it changes nothing."""
@@ -92,6 +108,13 @@ def of_inputs_alone(kind: type[Any]) -> bool:
 def _rule(op: Any, home: Home, layouts: Layouts) -> Rule | None:
     if not layouts or len(op.outputs()) != 1 or not of_inputs_alone(type(op)):
         return None
+    if op.moves is not None or op.reduces is not None:
+        return None
+    flat = op.elementwise and _are_alike(layouts)
+    if flat or op.stretches:
+        known = _known_rule(op, home, layouts, flat)
+        if known is not None:
+            return known
     shape, dtype = infer(op, layouts)[0]
     if 0 in shape or "b" in (dtype.kind, *(x.dtype.kind for x in layouts)):
         return None
@@ -110,7 +133,24 @@ def _rule(op: Any, home: Home, layouts: Layouts) -> Rule | None:
         numbers = matched(ours, theirs, len(home.fields))
         if numbers is None or any(first == second for first, second in map(words_of, numbers)):
             return None
-    return Rule(op, home, dense(shape, dtype), spread)
+    if op.elementwise:
+        home.kind.results[tuple([x.dtype for x in layouts])] = dtype
+    return Rule(op, home, dense(shape, dtype), spread, flat)
+
+
+def _known_rule(op: Any, home: Home, layouts: Layouts, flat: bool) -> Rule | None:
+    """The rule of an element-wise operator that has one for operands of other shapes."""
+    result = home.kind.results.get(tuple([x.dtype for x in layouts]))
+    if result is None or not all(x.size for x in layouts):
+        return None
+    if flat:
+        return Rule(op, home, dense(layouts[0].shape, result), set(), True)
+    try:
+        shape = broadcast_shapes(*[x.shape for x in layouts])
+    except ShapeError:  # the usual way tells what is wrong
+        return None
+    spread = {k for k, x in enumerate(layouts) if x.shape != shape}
+    return Rule(op, home, dense(shape, result), spread)
 
 
 def rounded(value: Expr) -> Expr:
@@ -126,6 +166,7 @@ class TraceNode(Frozen):
     __slots__ = (
         "after",
         "count",
+        "flat",
         "full",
         "index",
         "layout",
@@ -144,6 +185,7 @@ class TraceNode(Frozen):
 
     after: dict[Any, TraceNode]
     count: int
+    flat: bool  # it is the same for every shape
     full: bool
     index: int
     layout: Final[Layout]
@@ -171,6 +213,7 @@ class TraceNode(Frozen):
         put(self, "single", count == 1)
         put(self, "numbers", 0 if parent is None else parent.numbers + len(rule.fields))
         put(self, "layout", rule and rule.layout)
+        put(self, "flat", parent is None or (parent.flat and rule.flat))
         put(self, "full", count >= (MOST_OF_SMALL if small else MOST))
         put(self, "after", {})
         put(self, "recipes", {})
@@ -215,10 +258,40 @@ class TraceNode(Frozen):
         if found is None:
             _count()
             work = self._work(outs, target, in_place)
-            found = self.recipes[key] = Recipe(work, work.name)
+            made = recipe_like(self._outline(outs, target, in_place), work)
+            found = self.recipes[key] = made
             if key == ((self.count - 1,), None, ()):
                 put(self, "sole", found)
         return found
+
+    def _outline(
+        self, outs: tuple[int, ...], target: Target | None, in_place: InPlace
+    ) -> Outline | None:
+        """What recipes of this trace for all shapes share; None where there are none such.
+
+        What is written may be an operand, as a whole; where it overlaps one otherwise, or has gaps,
+        the shape decides about the work.
+        """
+        rule, shape = self.rule, self.layout.shape
+        types = tuple([x.dtype for x in self.leaves])
+        if not self.flat:
+            if not (self.single and rule.op.stretches) or target is not None or in_place:
+                return None
+            steps = [_stretched(x, shape) for x in self.leaves]
+            return spreading((rule.kind, types), shape, steps)
+        path = self.path()
+        written = [(path[outs[k]].layout, near) for k, near in in_place]
+        stored = None
+        if target is not None:
+            stored = target[0], target[1].dtype, target[2]
+            written.append((target[1], target[2]))
+        for layout, near in written:
+            if layout.strides is not None or layout.shape != shape:
+                return None
+            if any(offset or self.leaves[leaf] is not layout for leaf, offset in near):
+                return None
+        says = tuple([(trace.rule.kind, trace.operands) for trace in path])
+        return flat((says, types, outs, stored, in_place), self.layout)
 
     def _work(self, outs: tuple[int, ...], target: Target | None, in_place: InPlace) -> Work:
         path = self.path()
@@ -248,6 +321,12 @@ class TraceNode(Frozen):
         probes = [partial(express, side) for side in (0, 1)] if self.numbers else ()
         name = " ".join(dict.fromkeys(trace.rule.op.name for trace in path))
         return Work(name, layouts, partial(express, 0), dests, anchors, False, probes, self.numbers)
+
+
+def _stretched(layout: Layout, shape: tuple[int, ...]) -> list[int]:
+    """The strides of an operand whose axes of 1, and missing ones, are stretched over a shape."""
+    steps = zip(layout.shape, layout.steps(), strict=True)
+    return [0] * (len(shape) - len(layout.shape)) + [0 if n == 1 else s for n, s in steps]
 
 
 EMPTY = TraceNode(None, None, (), ())

@@ -20,6 +20,7 @@ FUNCTIONS = {
 class Activation(Op):
     """The function `act_type` of every element."""
 
+    elementwise = True
     act_type: str = param(choices=FUNCTIONS, doc="Which function.")
 
     def forward(self, data: Expr) -> Expr:

@@ -8,7 +8,7 @@ block belongs to one step, never to the kernel.
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gnomon.base import Later
@@ -57,30 +57,58 @@ class Kernel:
 
     def bind(self, structure: Structure, name: str = "kernel", in_order: bool = False) -> Step:
         """A step that runs this kernel on the leaves of `structure`; `in_order` on one thread."""
-        values = arguments(structure)
+        buffers = structure.buffers
+        moved = sum(map(size_of, buffers))
+        return self._step(arguments(structure), buffers, name, moved, structure.dims, in_order)
+
+    def resized(
+        self, step: Step, words: Sequence[int], other: Mapping[Hashable, int], moved: int
+    ) -> Step:
+        """`step`, made by `bind`, whose block held `words`, where slots have `other` values.
+
+        It moves `moved` bytes; what it runs on is kept by others.
+        """
+        args = self.signature.args
+        values = dict(zip(args, words[len(words) - len(args) :], strict=True))
+        values.update(other)
+        return self._step(values, (), step.name, moved)
+
+    def _step(
+        self,
+        values: dict[Hashable, int],
+        buffers: Sequence[Buffer],
+        name: str,
+        moved: int,
+        dims: Sequence[int] = (),
+        in_order: bool = False,
+    ) -> Step:
+        """A step with these values of the slots, its scratch memory and shares of the work.
+
+        It keeps the kernel, its block, scratch memory, leaves and their owners, and its sizes.
+        """
+        signature = self.signature
         values[TASKS] = 1
-        sizes = self.signature.sizes(values)
+        sizes = signature.sizes(values)
         most = 1 if in_order else threads.num_threads()
-        shares = divisions(self.signature.phases, sizes, most)
-        if TASKS in self.signature.args:
+        shares = divisions(signature.phases, sizes, most)
+        if TASKS in signature.args:
             values[TASKS] = max(share[0] for share in shares)
-            sizes = self.signature.sizes(values)
-        scratch = [
-            (slot, pool.allocate(sizes[elements] * itemsize))
-            for slot, elements, itemsize in self.signature.scratch
-            if sizes[elements]
-        ]
-        values.update((slot, storage.address) for slot, storage in scratch)
+            sizes = signature.sizes(values)
+        scratch = []
+        for slot, elements, itemsize in signature.scratch:
+            values[slot] = 0
+            if sizes[elements]:
+                storage = pool.allocate(sizes[elements] * itemsize)
+                scratch.append((slot, storage))
+                values[slot] = storage.address
         # where no phase has a second task, no thread is started
         shared = any(share[0] > 1 for share in shares)
         words = [threads.parallel_address() if shared else 0]
         words.extend(n for share in shares for n in share)
-        words.extend(values.get(slot, 0) for slot in self.signature.args)
+        words.extend(values.get(slot, 0) for slot in signature.args)
         block = Block(words)
-        owners = [b.owner for b in structure.buffers]
-        keep = (self, block, scratch, structure.buffers, owners)
-        moved = sum(size_of(b) for b in structure.buffers)
-        effort = sum(work(loops, sizes) for loops in self.signature.phases)
+        keep = (self, block, scratch, buffers, [b.owner for b in buffers], dims)
+        effort = sum(work(loops, sizes) for loops in signature.phases)
         return Step(self.address, block.address, keep, name, moved, work=effort)
 
     def again(
@@ -90,7 +118,7 @@ class Kernel:
 
         `operands` own that memory.
         """
-        _, block, scratch, _, _ = step.keep
+        _, block, scratch, _, _, dims = step.keep
         own = [(slot, pool.allocate(storage.nbytes)) for slot, storage in scratch]
         values: dict[Hashable, int] = {("leaf", k): a for k, a in enumerate(addresses)}
         values.update((slot, storage.address) for slot, storage in own)
@@ -98,7 +126,7 @@ class Kernel:
         for at, slot in enumerate(self.signature.args, len(words) - len(self.signature.args)):
             words[at] = values.get(slot, words[at])
         made = Block(words)
-        keep = (self, made, own, operands, [b.owner for b in operands])
+        keep = (self, made, own, operands, [b.owner for b in operands], dims)
         return Step(self.address, made.address, keep, name, step.bytes, work=step.work)
 
 

@@ -79,7 +79,8 @@ class Template:
     """Work on `count` operands; `make(addresses)` gives its steps for operands that lie there.
 
     `numbers` are words that come with each run, too, after the addresses: each is what the steps
-    hold for it when made by `make(addresses, 0)` and by `make(addresses, 1)`.
+    hold for it when made by `make(addresses, 0)` and by `make(addresses, 1)`. Where `places` are
+    given, they are known to be those of whatever `make` gives.
 
     >>> import numpy as np
     >>> from gnomon.expr.node import Buffer
@@ -96,9 +97,9 @@ class Template:
     __slots__ = (
         "__weakref__",
         "_free",
+        "_given",
         "_make",
         "_numbers",
-        "_places",
         "_seconds",
         "_stand_ins",
         "_streamed",
@@ -106,20 +107,30 @@ class Template:
         "_which",
         "_work",
         "bytes",
+        "count",
         "flops",
+        "numbers",
+        "places",
     )
 
-    def __init__(self, make: Make, count: int, numbers: Sequence[tuple[int, int]] = ()) -> None:
-        self._make = make
+    def __init__(
+        self,
+        make: Make,
+        count: int,
+        numbers: Sequence[tuple[int, int]] = (),
+        places: Sequence[Place] | None = None,
+    ) -> None:
+        self._make, self.count, self.numbers = make, count, numbers
         self._stand_ins = [(k + 1) * _SPACING for k in range(count)]
         self._numbers = {pair: count + k for k, pair in enumerate(numbers)}
         self._threads = 0  # for how many the places were looked for
-        self._places: list[Place] = []
+        self._given = places is not None
+        self.places: Sequence[Place] = places or []  # where operands' addresses and numbers go
         self._which: tuple[tuple[int, ...], ...] = ((0,), (1,)) if numbers else ((), ())
         steps = self._made()
         self.bytes = sum(step.bytes for step in steps)
         self.flops = sum(step.flops for step in steps)
-        first = Copy(steps, self._places)
+        first = Copy(steps, self.places)
         self._free = deque([first])
         self._work = first.step.work
         self._seconds: float | None = None
@@ -132,12 +143,12 @@ class Template:
         """
         steps = self._make(self._stand_ins, *self._which[0])
         threads = num_threads()
-        if threads != self._threads:
+        if threads != self._threads and not self._given:
             known = None if self._numbers else self._of_kernels(steps)
             if known is None:
                 moved = [a + (k + 1) * _SHIFT for k, a in enumerate(self._stand_ins)]
                 known = self._compare(steps, self._make(moved, *self._which[1]))
-            self._places, self._threads = known, threads
+            self.places, self._threads = known, threads
         return steps
 
     def _of_kernels(self, steps: Sequence[Step]) -> list[Place] | None:
@@ -181,7 +192,7 @@ class Template:
 
     def places_of(self, operand: int) -> int:
         """How many words hold an operand's address, or a number."""
-        return sum(place.operand == operand for place in self._places)
+        return sum(place.operand == operand for place in self.places)
 
     def run(self, addresses: Sequence[int], done: Done | None = None) -> None:
         """Do the work on operands at these addresses, with these numbers.
@@ -232,7 +243,7 @@ class Template:
         try:
             return self._free.pop()
         except IndexError:
-            return Copy(self._made(), self._places)
+            return Copy(self._made(), self.places)
 
     def give_back(self, copy: Copy) -> None:
         """Leave a copy of `reserve` to others."""
@@ -277,6 +288,8 @@ def handles_of(step: Step) -> Iterator[tuple[int, int]]:
 def _held(keep: Any) -> Iterator[Any]:
     """What a step keeps, taken apart."""
     stack = [keep]
+    if type(keep) is tuple and keep and isinstance(keep[0], Kernel):
+        stack = [keep[:3], keep[4]]  # leaves are there for their owners' sake
     while stack:
         x = stack.pop()
         if isinstance(x, (Block, Storage)):

@@ -1,0 +1,233 @@
+"""What serves operands of other shapes is what would have been made for them, word by word."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from gnomon import nd
+from gnomon.base import ShapeError
+from gnomon.dtype import float32
+from gnomon.expr.node import Buffer, Cast, Map, Scalar
+from gnomon.expr.walk import postorder
+from gnomon.ndarray.lazy import families, invoke, trace
+from gnomon.ndarray.lazy.recipe import template_for
+from gnomon.ops import registry
+from gnomon.plan.statement import Store, Structure
+
+SIZES = (1, 2, 3, 5, 8, 13)
+
+
+def held(template):
+    """What the block of a template's only step holds, and where operands go, by slot."""
+    copy = template.reserve()
+    template.give_back(copy)
+    kernel, block = copy.step.keep[:2]
+    words, args = list(block.words), kernel.signature.args
+    slots = dict(zip(args, words[len(words) - len(args) :], strict=True))
+    named = {s: n for s, n in slots.items() if s[0] not in ("leaf", "scratch")}
+    return (
+        kernel.address,
+        words[: len(words) - len(args)],
+        named,
+        {slot: slots[slot] != 0 for slot in args if slot[0] == "scratch"},
+        sorted(template.places),
+        copy.step.work,
+        copy.step.bytes,
+    )
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """How many recipes came by family; each is compared with what is made the usual way."""
+    counts = []
+    monkeypatch.setattr(families, "_known", {})
+    member, current = families._member, []
+
+    def compared(*given):
+        recipe = member(*given)
+        work = current[-1]()
+        counts.append(work.name)
+        assert held(recipe.template) == held(template_for(work)[0])
+        assert recipe._prepared is None or recipe.address
+        return recipe
+
+    def of_one(op, data, make):
+        current.append(lambda: make()[0])
+        return families.recipe_of_one(op, data, make)
+
+    def like(outline, work):
+        current.append(lambda: work)
+        return families.recipe_like(outline, work)
+
+    monkeypatch.setattr(families, "_member", compared)
+    monkeypatch.setattr(invoke, "recipe_of_one", of_one)
+    monkeypatch.setattr(trace, "recipe_like", like)
+    trace.EMPTY.after.clear()
+    return counts
+
+
+def array(draw, shape, dtype):
+    numbers = [draw.randint(-9, 9) for _ in range(int(np.prod(shape)))]
+    return np.array(numbers).reshape(shape).astype(dtype)
+
+
+def drawn(draw):
+    return tuple(draw.choice(SIZES) for _ in range(draw.randint(1, 4)))
+
+
+def some_axes(draw, rank):
+    return tuple(sorted(draw.sample(range(rank), draw.randint(1, rank))))
+
+
+def reduced(draw, x, name):
+    axes, keep = some_axes(draw, x.ndim), draw.random() < 0.5
+    got = getattr(nd, name)(nd.array(x, dtype=x.dtype), axis=axes, keepdims=keep)
+    wide = x.astype(np.float64) if x.dtype.kind == "f" else x
+    whole = getattr(np, name)(wide, axis=axes, keepdims=keep)
+    if x.dtype.kind != "f" and name == "mean":
+        total = x.sum(axes, keepdims=keep)
+        count = x.size // max(total.size, 1)
+        whole = np.trunc(total / count)
+    return got.asnumpy(), np.asarray(whole).reshape(got.shape)
+
+
+def turned(draw, x):
+    order = draw.sample(range(x.ndim), x.ndim)
+    return nd.transpose(nd.array(x, dtype=x.dtype), axes=order).asnumpy(), x.transpose(order)
+
+
+def cut(draw, x):
+    begin = [draw.randrange(n) for n in x.shape]
+    end = [draw.randint(b + 1, n) for b, n in zip(begin, x.shape, strict=True)]
+    step = [draw.choice((1, 1, 2)) for _ in x.shape]
+    part = tuple(map(slice, begin, end, step))
+    return nd.slice(nd.array(x, dtype=x.dtype), begin, end, step).asnumpy(), x[part]
+
+
+def mirrored(draw, x):
+    axes = some_axes(draw, x.ndim)
+    return nd.flip(nd.array(x, dtype=x.dtype), axis=axes).asnumpy(), np.flip(x, axes)
+
+
+def swapped(draw, x):
+    a, b = (draw.randrange(x.ndim) for _ in range(2))
+    return nd.swapaxes(nd.array(x, dtype=x.dtype), a, b).asnumpy(), x.swapaxes(a, b)
+
+
+def stretched(draw, x):
+    shape = [n if draw.random() < 0.5 else 1 for n in x.shape][draw.randrange(x.ndim) :]
+    y = array(draw, shape, x.dtype)
+    a, b = nd.array(x, dtype=x.dtype), nd.array(y, dtype=x.dtype)
+    if draw.random() < 0.5:
+        return nd.broadcast_minus(a, b).asnumpy(), x - y
+    return nd.broadcast_minus(b, a).asnumpy(), y - x
+
+
+def viewed(draw, x):
+    """An operand with gaps."""
+    wide = np.concatenate([x, x], -1)
+    a = nd.array(wide, dtype=x.dtype)[..., : x.shape[-1]]
+    order = draw.sample(range(x.ndim), x.ndim)
+    return nd.transpose(a, axes=order).asnumpy(), x.transpose(order)
+
+
+def added(draw, x):
+    a = nd.array(x, dtype=x.dtype)
+    number = draw.randint(1, 9)
+    a += a * number
+    return (a - x[..., :1].size).asnumpy(), x + x * number - x[..., :1].size
+
+
+KINDS = {
+    **{name: lambda draw, x, name=name: reduced(draw, x, name) for name in ("sum", "mean", "max")},
+    **{f.__name__: f for f in (turned, cut, mirrored, swapped, stretched, viewed, added)},
+}
+
+
+HALVES = ("sum", "added", "stretched")
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [*((kind, dtype) for kind in KINDS for dtype in ("float32", "int32")),
+     *((kind, "float16") for kind in HALVES)],
+)  # fmt: skip
+def test_random_shapes(kind, dtype, served):
+    draw = random.Random(f"{kind} {dtype}")
+    for _ in range(25):
+        got, expected = KINDS[kind](draw, array(draw, drawn(draw), dtype))
+        assert got.dtype == dtype
+        exact = dtype == "int32" or kind not in ("sum", "mean")
+        np.testing.assert_allclose(got, expected, 0 if exact else 2e-3, 0 if exact else 1e-2)
+    assert len(served) > 5
+
+
+def test_work_of_several_tasks(served):
+    for shape in ((300, 400), (1000, 700), (40, 30, 20), (1, 90000), (90000, 1)):
+        x = np.random.default_rng(1).integers(0, 9, shape).astype(np.float32)
+        a = nd.array(x)
+        np.testing.assert_allclose(a.sum().asscalar(), x.sum(), 1e-6)
+        np.testing.assert_array_equal(nd.sum(a, axis=0).asnumpy(), x.sum(0))
+        np.testing.assert_array_equal((a.T + 1).asnumpy(), x.T + 1)
+        np.testing.assert_array_equal(nd.exp(a * 0).asnumpy(), np.ones(shape))
+    assert len(served) > 10
+
+
+def test_norms_and_quotients_of_two_shapes(served):
+    for shape in ((2, 3), (4, 5), (7, 1), (1, 6)):
+        x = np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
+        got = nd.norm(nd.array(x), axis=1).asnumpy()
+        np.testing.assert_allclose(got, np.sqrt((x * x).sum(1)), 1e-6)
+        np.testing.assert_allclose(nd.norm(nd.array(x), ord=1, axis=1).asnumpy(), x.sum(1), 1e-6)
+    assert served
+
+
+def test_mistakes_are_told_as_at_first(served):
+    for shape in ((2, 3), (4, 5)):
+        x = nd.ones(shape)
+        x.sum(axis=1).wait_to_read()
+        nd.transpose(x, axes=(1, 0)).wait_to_read()
+        with pytest.raises(ShapeError, match="axis"):
+            nd.sum(x, axis=2)
+        with pytest.raises(ShapeError, match="axes"):
+            nd.transpose(x, axes=(1, 1))
+        with pytest.raises(ShapeError, match="broadcasts"):
+            nd.broadcast_add(x, nd.ones((7, 3)))
+        with pytest.raises(ShapeError):
+            nd.elemwise_add(x, nd.ones((7, 3)))
+
+
+def test_nothing_to_do(served):
+    for shape in ((0, 3), (2, 0), (0,)):
+        x = nd.array(np.zeros(shape))
+        assert nd.transpose(x).shape == shape[::-1]
+        assert (x + x).shape == (x * 2).shape == shape
+        assert nd.sum(x, axis=0).asnumpy().sum() == 0
+
+
+def declared():
+    """Operators that say they are element-wise, with parameters where they need some."""
+    needed = {"clip": {"a_min": -1, "a_max": 2}, "Cast": {"dtype": "float64"},
+              "Activation": {"act_type": "tanh"}, "add_n": {"num_args": 3}}  # fmt: skip
+    for name in registry.names():
+        cls = registry.find(name)
+        if cls.elementwise and cls.name == name:
+            yield cls.parse(needed.get(name, {}))
+
+
+@pytest.mark.parametrize("op", [*declared()], ids=lambda op: op.name)
+def test_elementwise_operators_are_the_same_for_every_shape(op):
+    found = []
+    for shape in ((7,), (3, 5), (2, 1, 4, 3), (1,)):
+        leaves = [Buffer(shape, float32, None, (k + 1) << 40) for k in range(len(op.arguments()))]
+        (value,) = op.apply(leaves)
+        nodes = postorder([value])
+        assert value.shape == shape
+        assert all(isinstance(node, (Map, Cast, Scalar, Buffer)) for node in nodes)
+        structure = Structure([Store(Buffer(shape, value.dtype, None, 99 << 40), "saveto", value)])
+        assert structure.flat
+        found.append((structure.key, [s.value for s in structure.scalars], value.dtype))
+    assert all(each == found[0] for each in found)
