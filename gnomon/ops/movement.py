@@ -43,7 +43,7 @@ class Turned(Op):
         """Hook: the axes of the input in the order of the output's."""
         raise TypeError(f"{self.name} says nothing of order")
 
-    def moves(self, shape: Shape) -> Moves:  # type: ignore[override]
+    def moves(self, shape: Shape) -> Moves:
         order = self.order(len(shape))
         return Moves(tuple([shape[a] for a in order]), order, (1,) * len(order))
 
@@ -103,7 +103,7 @@ class Reverse(Op):
 
     axis: Dims = param(doc="The axes.")
 
-    def moves(self, shape: Shape) -> Moves:  # type: ignore[override]
+    def moves(self, shape: Shape) -> Moves:
         back = normal_axes(self.name, self.axis, len(shape))
         steps = [-1 if a in back else 1 for a in range(len(shape))]
         begin = [n - 1 if a in back else 0 for a, n in enumerate(shape)]
@@ -158,7 +158,7 @@ class Slice(Sliced):
     def shapes(self, s: Shapes) -> None:
         s["output"] = self.cut(s, "data")
 
-    def moves(self, shape: Shape) -> Moves:  # type: ignore[override]
+    def moves(self, shape: Shape) -> Moves:
         cut = self.cut(Shapes(self.name, ("data",), (shape,)), "data")
         bounds = zip(self.begin, self.end, self.steps, strict=True)
         spans = [range(*slice(*b).indices(n)) for n, b in zip(shape, bounds, strict=False)]
@@ -197,7 +197,7 @@ class SliceAxis(Op):
             size = end - begin
         s["output"] = (*data[:axis], size, *data[axis + 1 :])
 
-    def moves(self, shape: Shape) -> Moves:  # type: ignore[override]
+    def moves(self, shape: Shape) -> Moves:
         axis, begin, end = self.bounds(shape)
         cut = (*shape[:axis], end - begin, *shape[axis + 1 :])
         return Moves(cut, range(len(shape)), (1,) * len(shape), [*[0] * axis, begin])

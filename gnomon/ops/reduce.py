@@ -32,7 +32,7 @@ class Reduction(Op):
     def shapes(self, s: Shapes) -> None:
         s["output"] = self.reduces(s.need("data"))[1]
 
-    def reduces(self, shape: Shape) -> tuple[Axes, Shape]:  # type: ignore[override]
+    def reduces(self, shape: Shape) -> tuple[Axes, Shape]:
         axes = self.axes(len(shape))
         return axes, joined(shape, axes, self.keepdims)
 

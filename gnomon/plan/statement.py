@@ -94,10 +94,10 @@ class Structure:
 
     def size(self, n: int) -> Hashable:
         """What stands for the size `n` in the key: 0 and 1 themselves, else a number."""
-        axis = isinstance(n, Axis)
-        if n == 0 or (n == 1 and not axis):
+        number = n.number if isinstance(n, Axis) else None
+        if n == 0 or (n == 1 and number is None):
             return int(n)
-        which = (n.number, int(n)) if axis else n
+        which = (number, int(n))
         found = self._sizes.get(which)
         if found is None:
             found = self._sizes[which] = len(self.dims)
