@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -29,6 +30,7 @@ import numpy as np
 
 import gnomon as mx
 from gnomon import config
+from gnomon.kvstore.join import addresses
 
 ROOT = Path(__file__).parent.parent
 ROWS = {
@@ -82,7 +84,7 @@ def mpi_turn(mpi: Any, count: int) -> Callable[[], None]:
     return lambda: mpi.COMM_WORLD.Allreduce(mine, found)
 
 
-def gloo(rank: int, ranks: int, port: int) -> Any:
+def gloo(mpi: Any) -> Any:
     """PyTorch's distributed module, of one thread, or None where it is not installed."""
     try:
         import torch
@@ -90,8 +92,12 @@ def gloo(rank: int, ranks: int, port: int) -> Any:
     except ImportError:
         return None
     torch.set_num_threads(1)
-    address = f"tcp://127.0.0.1:{port}"
-    group.init_process_group("gloo", init_method=address, rank=rank, world_size=ranks)
+    world = mpi.COMM_WORLD
+    hosts = set(world.allgather(socket.gethostname()))
+    name, own = ("lo", "127.0.0.1") if len(hosts) == 1 else next(iter(addresses().items()))
+    os.environ["GLOO_SOCKET_IFNAME"] = name
+    url = f"tcp://{world.bcast(own)}:{world.bcast(20_000 + os.getpid() % 20_000)}"
+    group.init_process_group("gloo", init_method=url, rank=world.rank, world_size=world.size)
     return group
 
 
@@ -123,8 +129,7 @@ def measure(given: argparse.Namespace) -> None:
     if given.model:
         model(store, MPI, given.rounds)
         return
-    port = MPI.COMM_WORLD.bcast(20_000 + os.getpid() % 20_000)
-    group = None if given.no_gloo else gloo(store.rank, store.num_workers, port)
+    group = None if given.no_gloo else gloo(MPI)
     for name, sizes in ROWS.items():
         if given.rows and not name.startswith(tuple(given.rows)):
             continue

@@ -334,7 +334,8 @@ class Communicator:
                 moved = True
         for jobs in (*(lane.running for lane in self._lanes), self._free):
             for job in list(jobs):
-                if self.mpi.Request.Testall(job.requests):
+                job.requests = [r for r in job.requests if not r.Test()]
+                if not job.requests:
                     self._step(job, jobs)
                     moved = True
         return moved
@@ -379,7 +380,7 @@ class Communicator:
             self._idle = time.monotonic()
             return
         idle = time.monotonic() - self._idle
-        nap = 20e-6 if idle < 0.05 else 200e-6 if idle < 1 else 1e-3
+        nap = 20e-6 if idle < 0.05 else 50e-6 if idle < 1 else 1e-3
         self._native.wait(requests, max(100, int(0.01 / nap)), SPINS, nap)
         self._look_at_the_clock()
 

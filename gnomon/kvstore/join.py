@@ -104,7 +104,7 @@ def _gathered(talk: Any, watch: Any, common: Mapping[str, Any], end: float) -> l
     with socket.create_server(("", 0), backlog=talk.size) as server:
         token = secrets.token_hex(16)
         port = server.getsockname()[1]
-        call = {"peer": watch.me, "addresses": addresses(), "port": port, "token": token}
+        call = {"peer": watch.me, "addresses": list(addresses().values()), "port": port, "token": token}
         calls = [talk.isend(call, rank) for rank in range(1, talk.size)]
         came = {0: (watch.me, common)}
         server.settimeout(0.02)
@@ -188,13 +188,13 @@ def _disagreement(peers: Sequence[Peer], tables: Sequence[Mapping[str, Any]]) ->
     return None
 
 
-def addresses() -> list[str]:
-    """This machine's addresses that other machines may reach."""
-    found = []
+def addresses() -> dict[str, str]:
+    """This machine's addresses that other machines may reach, by the interface."""
+    found = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
             request = struct.pack("256s", name.encode()[:15])
             with contextlib.suppress(OSError):
                 answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
-                found.append(socket.inet_ntoa(answer[20:24]))
-    return [a for a in found if not a.startswith("127.")]
+                found[name] = socket.inet_ntoa(answer[20:24])
+    return {name: a for name, a in found.items() if not a.startswith("127.")}
