@@ -104,7 +104,8 @@ def _gathered(talk: Any, watch: Any, common: Mapping[str, Any], end: float) -> l
     with socket.create_server(("", 0), backlog=talk.size) as server:
         token = secrets.token_hex(16)
         port = server.getsockname()[1]
-        call = {"peer": watch.me, "addresses": list(addresses().values()), "port": port, "token": token}
+        known = list(addresses().values())
+        call = {"peer": watch.me, "addresses": known, "port": port, "token": token}
         calls = [talk.isend(call, rank) for rank in range(1, talk.size)]
         came = {0: (watch.me, common)}
         server.settimeout(0.02)
