@@ -26,6 +26,7 @@ from gnomon.runtime.devices import pool
 from gnomon.shape import prod
 
 T = TypeVar("T")
+Position = tuple[int, int]  # a seed, and the place of a number in its sequence
 
 _DEVICE_STEP = 0x9E3779B97F4A7C15  # an odd number far from 2**64's small fractions
 
@@ -118,10 +119,8 @@ class Generator:
             return self._seed, position
 
     def state(self, count: int) -> Buffer:
-        """The same as `philox` reads it: two int64 in memory of its own."""
-        held = np.array(self.reserve(count), np.int64)
-        address = held.__array_interface__["data"][0]
-        return Buffer((2,), dtypes.int64, None, address, held)
+        """The same as `philox` reads it."""
+        return at(self.reserve(count))
 
     def uniform(self, shape: Sequence[int], dtype: DType = dtypes.float32) -> Expr:
         """Numbers in [0, 1)."""
@@ -134,6 +133,13 @@ class Generator:
     def get_random(self, stream: object = None) -> Generator:
         """The generator itself, as an operator asks for it: `ctx.requested[i].get_random()`."""
         return self
+
+
+def at(position: Position) -> Buffer:
+    """A seed and a position as `philox` reads them: two int64 in memory of its own."""
+    held = np.array(position, np.int64)
+    address = held.__array_interface__["data"][0]
+    return Buffer((2,), dtypes.int64, None, address, held)
 
 
 def _signed(number: int) -> int:

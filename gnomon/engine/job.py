@@ -158,6 +158,7 @@ class Job:
     """
 
     __slots__ = (
+        "__weakref__",
         "blockers",
         "const",
         "copy",

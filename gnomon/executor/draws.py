@@ -27,11 +27,18 @@ class Draws:
 
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
+        self.owners: list[str] = []  # the name of the operator of each draw
+        self._owner = ""
         self._counts: list[int] = []
         self._states: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
 
     def __len__(self) -> int:
         return len(self._counts)
+
+    def of(self, name: str) -> Draws:
+        """Itself, for the operator of this name from now on."""
+        self._owner = name
+        return self
 
     def uniform(self, shape: Sequence[int], dtype: DType = dtypes.float32) -> Expr:
         """Numbers in [0, 1)."""
@@ -43,6 +50,7 @@ class Draws:
 
     def _state(self, count: int) -> Buffer:
         held = np.zeros(2, np.int64)
+        self.owners.append(self._owner)
         self._counts.append(count)
         self._states.append(held)
         return Buffer((2,), dtypes.int64, None, held.__array_interface__["data"][0], held)

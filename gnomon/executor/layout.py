@@ -230,7 +230,7 @@ def _context(
         entries = node.entries()
         return {
             "train": layout.mode.train,
-            "random": layout.draws,
+            "random": layout.draws.of(node.name),
             "out_shapes": [shapes[e] for e in entries],
             "out_types": [types[e] for e in entries],
             "used": [e in used for e in entries],

@@ -12,6 +12,7 @@ from typing import Any
 from gnomon import config
 from gnomon.context import Context
 from gnomon.executor.arena import Arena
+from gnomon.executor.draws import Positions
 from gnomon.executor.executor import Executor
 from gnomon.executor.inputs import Input
 from gnomon.executor.later import latest
@@ -49,6 +50,11 @@ class Passes(Executor):
         return Mode(self._train, self._differentiates, config.get("passes"))
 
     @property
+    def draws(self) -> list[str]:
+        """The name of the operator of each draw of random numbers."""
+        return self._only.layout.draws.owners
+
+    @property
     def is_poisoned(self) -> bool:
         """Whether what ran on it last failed."""
         return self.arena.var.failure is not None
@@ -70,16 +76,25 @@ class Passes(Executor):
             for dest, output in zip(dests, self.outputs, strict=True):
                 dest[:] = output
 
-    def both_into(self, given: Sequence[Any], dests: Sequence[Any], grads: Sequence[Any]) -> None:
+    def both_into(
+        self,
+        given: Sequence[Any],
+        dests: Sequence[Any],
+        grads: Sequence[Any],
+        states: Sequence[Gift] = (),
+        drawn: Positions | None = None,
+    ) -> None:
         """Compute the outputs of `given` behind the losses into `dests`, and the gradients.
 
-        Those of arguments are copied into `grads`, one an argument, where that is not None.
+        Those of arguments are copied into `grads`, one an argument, where that is not None; so are
+        `states`, pairs of what is bound and where it goes. Random numbers are those at `drawn`.
         """
         feeds, run = list(zip(self._fed, given, strict=True)), self._only
         shown = self.outputs[len(self.outputs) - len(dests) :]
         gifts = list(zip(shown, dests, strict=True))
         gifts += [(g, x) for g, x in zip(self.grad_arrays, grads, strict=True) if x is not None]
-        latest.pushed = run.forward_backward(feeds, gifts)
+        gifts += states
+        latest.pushed = run.forward_backward(feeds, gifts, drawn)
         self.arena.content = None
 
     def backward_into(self, heads: Sequence[Any], gifts: Sequence[Gift]) -> None:

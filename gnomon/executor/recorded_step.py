@@ -18,6 +18,7 @@ from gnomon.base import GnomonError
 from gnomon.context import Context
 from gnomon.executor.arena import Arena
 from gnomon.executor.collector import resting
+from gnomon.executor.draws import Positions
 from gnomon.executor.inputs import hidden
 from gnomon.executor.network import Bound
 from gnomon.executor.passes import Passes
@@ -32,6 +33,7 @@ from gnomon.ops import registry
 
 TRIES = 4  # plans for one step whose variables move
 
+Drawn = Mapping[int, Positions]  # the random numbers of each operator that drew some
 Key = tuple[tuple[int, ...], tuple[bool, ...], tuple[int, ...], tuple[int, ...]]
 
 
@@ -43,8 +45,8 @@ class Network:
     """What was noted as a graph, with what an executor asks of a symbol.
 
     `operands` are its variables by the number of the operand, `given` those of heads' gradients,
-    with layouts. The outputs are the `losses`, so many, then the values that are held, of these
-    `layouts`.
+    with layouts, `draws` the operators that draw random numbers. The outputs are the `losses`, so
+    many, then the values that are held, of these `layouts`.
     """
 
     name = "step"
@@ -53,15 +55,25 @@ class Network:
         heads, is_given, held, _ = key
         self._path, self._heads = path, heads
         self.operands: dict[int, Node] = {}
+        self.states: set[int] = set()  # those that are states of an operator
+        self.changed: list[int] = []  # those of them that it changes
         self.given: list[tuple[Node, Any]] = []
         layouts = [x for mark in path for x in mark.layouts]
         self.layouts = [layouts[k] for k in held]
         entries: dict[int, Entry] = {}
+        changing: list[Node] = []
+        self.draws: dict[str, int] = {}
         for number in needed(path, heads):
             mark = path[number]
             inputs = [entries[k] if k >= 0 else self._operand(~k) for k in mark.operands]
             node = Node(mark.op, f"{mark.op.name}{number}", inputs, mark.op.attrs())
             entries.update((mark.first + k, Entry(node, k)) for k in range(len(mark.layouts)))
+            self.states.update(~k for k in mark.operands[len(mark.op.arguments()) :])
+            if mark.changed:
+                changing.append(node)
+                self.changed += mark.changed
+            if mark.draws:
+                self.draws[node.name] = number
         if not all(k in entries for k in held):
             raise Unplanned("step: a value is held that no head depends on")
         outputs = [
@@ -70,6 +82,14 @@ class Network:
         ]
         self.losses = len(outputs)
         self._graph = Graph([*outputs, *(entries[k] for k in held)])
+        if not set(changing) <= set(self._graph.topo):
+            raise Unplanned("step: a state changes that no head depends on")
+        if any(self._is_argument(k) for k in self.states):
+            raise Unplanned("step: a state is an argument, too")
+
+    def _is_argument(self, number: int) -> bool:
+        """Whether an operand is read otherwise than as a state."""
+        return any(~number in mark.operands[: len(mark.op.arguments())] for mark in self._path)
 
     def differentiated(self, operands: Sequence[Operand], train: bool) -> frozenset[int]:
         """The numbers of the operands that gradients of the heads flow to."""
@@ -78,10 +98,11 @@ class Network:
         for mark in reversed(self._path):
             if found.isdisjoint(range(mark.first, mark.results)):
                 continue
-            inputs = [layouts[k] if k >= 0 else operands[~k].layout for k in mark.operands]
+            numbers = mark.operands[: len(mark.op.arguments())]
+            inputs = [layouts[k] if k >= 0 else operands[~k].layout for k in numbers]
             shapes, types = tuple(x.shape for x in inputs), tuple(x.dtype for x in inputs)
             _, gives = look(mark.op, shapes, types, (True,) * len(inputs), train)
-            found.update(k for k, given in zip(mark.operands, gives, strict=True) if given)
+            found.update(k for k, given in zip(numbers, gives, strict=True) if given)
         return frozenset(~k for k in found if k < 0)
 
     def _operand(self, number: int) -> Entry:
@@ -101,6 +122,10 @@ class Network:
         """The names of operands, and of gradients given for heads."""
         return [n.name for n in self._graph.arguments]
 
+    def list_auxiliary_states(self) -> list[str]:
+        """The names of operands that an operator may change."""
+        return [n.name for n in self._graph.auxiliary]
+
     def list_outputs(self) -> list[str]:
         """The names of heads and held values."""
         return [e.node.name for e in self._graph.outputs]
@@ -115,7 +140,8 @@ class Plan:
 
     `stays` are the numbers of operands with where they lie, `stores` those with where their
     gradients do. Where operands are results on the tape, gradients are `shares`, stored nowhere:
-    those of `flows` are computed, and no gradient flows to the others.
+    those of `flows` are computed, and no gradient flows to the others. States are fed, and those
+    that change are given back.
     """
 
     def __init__(
@@ -123,7 +149,8 @@ class Plan:
     ) -> None:
         self.layouts = network.layouts
         self.ctx = operands[0].chunk.ctx
-        places = {k: operands[k].place for k in network.operands if operands[k].place is not None}
+        arguments = [k for k in network.operands if k not in network.states]
+        places = {k: operands[k].place for k in arguments if operands[k].place is not None}
         leaves = {k: place for k, place in places.items() if isinstance(place, Leaf)}
         self.shares = list(places) if len(leaves) < len(places) else []
         if self.shares:
@@ -138,7 +165,13 @@ class Plan:
         ]
         fixed = {k for k, _, _ in self.stays}
         self.fed = [k for k in network.operands if k not in fixed]
+        self._states: list[tuple[int, Any]] = []
         self.passes, self._grads = self._bound(network, operands, leaves, train)
+        self._draws: list[tuple[int, int]] = []  # the operator of each draw, and which of its
+        for k, name in enumerate(self.passes.draws):
+            if name not in network.draws:
+                raise Unplanned(f"step: {name} draws random numbers of its own")
+            self._draws.append((network.draws[name], self.passes.draws[:k].count(name)))
 
     def _bound(
         self,
@@ -154,7 +187,10 @@ class Plan:
         shares: dict[Node, int] = {}
         for k, node in network.operands.items():
             x = operands[k]
-            args[node] = self._input(x.layout) if k in self.fed else x.again()._detached()
+            if k in network.states:
+                args[node] = of_zeros(x.layout.shape, x.layout.dtype, self.ctx)
+            else:
+                args[node] = self._input(x.layout) if k in self.fed else x.again()._detached()
             if k in leaves:
                 grads[node], requests[node] = leaves[k].grad._detached(), leaves[k].req
             elif k in self.flows:
@@ -165,9 +201,10 @@ class Plan:
         bound = Bound(
             [args[n] for n in order],
             [grads.get(n) for n in order],
-            [],
+            [args[n] for n in network._graph.auxiliary],
             [requests.get(n, "null") for n in order],
         )
+        self._states = [(k, args[network.operands[k]]) for k in network.changed]
         fed = [network.operands[k] for k in self.fed] + [n for n, _ in network.given]
         inputs = [args[n] for n in fed]
         found = Passes(network, self.ctx, bound, inputs, train, _arena(self.ctx), network.losses)
@@ -185,21 +222,25 @@ class Plan:
             if x.chunk is not chunk or x.address != address:
                 found.append(k)
         for k, chunk, address in self.stores:
-            grad = operands[k].place.grad  # type: ignore[union-attr]
+            grad = operands[k].place.grad
             if grad._chunk is not chunk or grad._address != address:
                 found.append(k)
         return found
 
-    def run(self, operands: Sequence[Operand], grads: Sequence[Any]) -> tuple[list[Any], Shares]:
+    def run(
+        self, operands: Sequence[Operand], grads: Sequence[Any], drawn: Drawn
+    ) -> tuple[list[Any], Shares]:
         """The values that are held, and the shares of gradients; all other gradients are stored."""
         ctx = self.ctx
         given = [Array._at(x.chunk, x.address, x.layout) for x in (operands[k] for k in self.fed)]
         made = [Array._new(layout, ctx) for layout in self.layouts]
         shares = {k: _like(operands[k].layout, ctx) for k in self.flows}
         into = [None if k is None else shares[k] for k in self._grads]
-        self.passes.both_into([*given, *grads], made, into)
+        states = [(bound, operands[k].again()) for k, bound in self._states]
+        positions = [drawn[number][k] for number, k in self._draws]
+        self.passes.both_into([*given, *grads], made, into, states, positions)
         for k, _, _ in self.stores:
-            operands[k].place.stored = passes.count  # type: ignore[union-attr]
+            operands[k].place.stored = passes.count
         found: list[Any] = [(operands[k].place, shares.get(k)) for k in self.shares]
         return made, found
 
@@ -238,7 +279,7 @@ class Planned:
             return Plan(self._network, operands, self._train, self._loose)
 
     def run(
-        self, operands: Sequence[Operand], grads: Sequence[Any]
+        self, operands: Sequence[Operand], grads: Sequence[Any], drawn: Drawn
     ) -> tuple[list[Any], Shares] | None:
         """As `Plan.run`; None where it may not be run on these, and nothing was done.
 
@@ -251,7 +292,7 @@ class Planned:
             self._plan = self._made(operands)
         if any(x.chunk.failure is not None for x in operands):  # it would fail all of it
             return None
-        return self._plan.run(operands, grads)
+        return self._plan.run(operands, grads, drawn)
 
 
 class _Thread(threading.local):

@@ -103,19 +103,21 @@ class Run:
             return None
         return whole.push_later(self._natively(feeds), [], gifts)
 
-    def forward_backward(self, feeds: Sequence[Feed], gifts: Sequence[Gift] = ()) -> Pushed | None:
+    def forward_backward(
+        self, feeds: Sequence[Feed], gifts: Sequence[Gift] = (), drawn: Positions | None = None
+    ) -> Pushed | None:
         """Push both passes; as one train step, which is held back, where they are short and native.
 
-        `gifts` are copied out behind them.
+        `gifts` are copied out behind them. Random numbers are those at `drawn`, else the next ones.
 
         Raises:
             ShapeError: as `forward`.
         """
         if (whole := self._pass("forward and backward")) is None:
-            self._begin_apart("forward and backward", feeds)
+            self._begin_apart("forward and backward", feeds, drawn)
             _give(gifts)
             return None
-        return whole.push_later(*self._begun(feeds), gifts)
+        return whole.push_later(*self._begun(feeds, drawn), gifts)
 
     def forward_again(self) -> None:
         """Push the forward pass with the same random numbers, leaving states alone."""
@@ -135,12 +137,14 @@ class Run:
         """Push the backward pass, whose forward pass was pushed before."""
         self._push("backward")
 
-    def _begun(self, feeds: Sequence[Feed]) -> tuple[Sequence[Feed], list[Put]]:
+    def _begun(
+        self, feeds: Sequence[Feed], drawn: Positions | None = None
+    ) -> tuple[Sequence[Feed], list[Put]]:
         """For a pass that is one native program: which feeds it begins with, and what is put."""
         prepared, feeds = self._prepared, self._natively(feeds)
         puts: list[Put] = []
         if self._draws:
-            self._positions = self.layout.draws.reserve()
+            self._positions = drawn or self.layout.draws.reserve()
             puts.append((self.layout.draws, self._positions))
         if prepared is not None:
             puts.append((prepared, None))
@@ -161,7 +165,9 @@ class Run:
             arrays.assign(*feed)
         return feeds[apart:]
 
-    def _begin_apart(self, name: str, feeds: Sequence[Feed]) -> None:
+    def _begin_apart(
+        self, name: str, feeds: Sequence[Feed], drawn: Positions | None = None
+    ) -> None:
         """Push a pass that is several segments."""
         check_feeds(feeds)
         for feed in feeds:
@@ -169,7 +175,7 @@ class Run:
         for held in self._held:
             held.bring()
         if self._draws:
-            self._positions = self.layout.draws.reserve()
+            self._positions = drawn or self.layout.draws.reserve()
         if self._prepared is not None:
             self._push_refresh(self._prepared)
         if self._positions is not None:

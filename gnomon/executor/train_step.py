@@ -6,6 +6,7 @@ join it, and both become one call. Only the timing shows it.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -215,7 +216,7 @@ class Pass:
             self._push(made, const, mutate)
             return None
         job = engine.get().push_later(made, self.ctx, const, mutate, made.program.name)
-        return Pushed(self, made, job)
+        return Pushed(self, job)
 
     def _made(
         self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()
@@ -320,16 +321,18 @@ class Pass:
         return found
 
 
-class Pushed(NamedTuple):
-    """A train step that is held back, of a pass, and the engine's record of it."""
+class Pushed:
+    """A train step that is held back, of a pass; nothing of it is kept once it is done."""
 
-    of: Pass
-    step: TrainStep
-    job: Any
+    __slots__ = ("_job", "of")
+
+    def __init__(self, of: Pass, job: Any) -> None:
+        self.of, self._job = of, weakref.ref(job)
 
     def follow(self, after: Follower, numbers: Any) -> bool:
         """Push `after` in one call with the step, if that is still held back."""
-        return self.of.follow(self.step, self.job, after, numbers)
+        job = self._job()
+        return job is not None and self.of.follow(job.fn, job, after, numbers)
 
 
 def loadable(dest: Any, source: Any) -> bool:

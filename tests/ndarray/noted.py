@@ -1,7 +1,8 @@
 """Random training loops for `test_notes.py`: a step that comes again, and changes in mid-run.
 
 All numbers are small integers, so that sums are exact in any order, and a step that is computed as
-one program has to give what its operators give one by one, but for the sign of zeros.
+one program has to give what its operators give one by one, but for the sign of zeros. Moving
+averages alone are not, and are compared up to rounding.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from ndarray.noted_operators import OPERATORS, N, normed, small
 
-from gnomon import autograd, cpu, nd
+from gnomon import autograd, cpu, nd, sym
+from gnomon import random as random_numbers
 from gnomon.base import GnomonError
 
 STEPS = 9
-EXACT = 1 << 22  # integers beyond may be rounded
-N = 4  # rows and columns of all arrays
 
 
 class Odd(Exception):
@@ -41,12 +42,14 @@ class Loop:
         self.once_more = draw.random() < 0.5
         self.update = draw.choice(("inside", "new", "none"))
         self.holds = draw.random() < 0.4
+        self.sees_averages = draw.random() < 0.3  # after each step, not only in the end
 
     def run(self) -> list[Any]:
         """All that can be seen of it: arrays, and the names of errors."""
         state = State(self)
         for number in range(STEPS):
             state.step(CHANGES[self.change] if number in self.at else None)
+        state.see(*state.moving[0], *state.moving[1])
         return state.seen
 
 
@@ -62,6 +65,8 @@ class State:
         for x in (*self.variables, self.bias):
             x.attach_grad()
         self.whole = nd.array(values.integers(-2, 3, (2 * N, N)))
+        self.moving = [(nd.zeros((N,)), nd.ones((N,))) for _ in range(2)]
+        self.normed = 0  # operators of this step that change these
         self.held: list[Any] = []
         self.shared: Any = None
         self.seen: list[Any] = []
@@ -90,7 +95,7 @@ class State:
     def step(self, change: Callable[[State, Any], Any] | None) -> None:
         """Record, go backward, update, and look at something."""
         x = nd.array(self.values.integers(-2, 3, (N, N)))
-        self.hook = None
+        self.hook, self.normed = None, 0
         try:
             if change is None:
                 self.usual(x)
@@ -121,67 +126,11 @@ class State:
                 x[:] = new
             elif k == 1:
                 x -= nd.clip(x.grad, -1, 1) * (nd.abs(x) < 2)
+        if self.loop.sees_averages:
+            self.see(*self.moving[0], *self.moving[1])
         if len(self.held) > 8:
             self.see(*self.held)
             self.held.clear()
-
-
-# --- operators: of two arrays (N, N), whose results are small again ------------------------------
-
-
-def small(x: Any) -> Any:
-    return nd.clip(x, -3, 3)
-
-
-def halves(state: State, a: Any, b: Any) -> Any:
-    first, second = nd.split(a, num_outputs=2, axis=1)
-    return nd.concat(second, first + 1, dim=1)
-
-
-def rows(state: State, a: Any, b: Any) -> Any:
-    return nd.concat(a[1:], b[:1], dim=0)
-
-
-def picked(state: State, a: Any, b: Any) -> Any:
-    return nd.take(a, nd.array([3, 0, 0, 1]))
-
-
-class Halved(autograd.Function):
-    """The second array, with a gradient of its own for both."""
-
-    def forward(self, a: Any, b: Any) -> Any:
-        self.save_for_backward(a)
-        return b * 1
-
-    def backward(self, dy: Any) -> Any:
-        (a,) = self.saved_tensors
-        return dy * (a > 0), dy
-
-
-OPERATORS: list[Callable[[State, Any, Any], Any]] = [
-    lambda state, a, b: small(a + b),
-    lambda state, a, b: small(a * b),
-    lambda state, a, b: nd.relu(a),
-    lambda state, a, b: small(a - 2 * b),
-    lambda state, a, b: small(nd.FullyConnected(a, b, state.bias, num_hidden=N)),
-    lambda state, a, b: small(nd.dot(a, b)),
-    lambda state, a, b: a.reshape((2, 2 * N)).reshape((N, N)),
-    lambda state, a, b: nd.transpose(a) + b * 0,
-    lambda state, a, b: small(nd.broadcast_add(a, nd.sum(b, axis=1, keepdims=True))),
-    lambda state, a, b: nd.maximum(a, b),
-    lambda state, a, b: nd.where(a > 0, a, b),
-    lambda state, a, b: small(nd.batch_dot(a.reshape((2, 2, N)), b.reshape((2, N, 2))).sum() + a),
-    lambda state, a, b: nd.Dropout(a, p=0.5),
-    lambda state, a, b: nd.BlockGrad(a) + b,
-    lambda state, a, b: small(nd.LayerNorm(a, state.bias, state.bias) * 0 + b),
-    lambda state, a, b: nd.topk(a, k=N, axis=0, ret_typ="value") + b * 0,
-    lambda state, a, b: small(a.astype("float64") + b.astype("float64")).astype("float32"),
-    lambda state, a, b: a.astype("int32").astype("float32") + b * 0,
-    lambda state, a, b: Halved()(a, b),
-    halves,
-    rows,
-    picked,
-]  # fmt: skip
 
 
 # --- changes in mid-run ---------------------------------------------------------------------------
@@ -461,6 +410,58 @@ def followed_twice(state: State, x: Any) -> None:
     other.backward()
 
 
+def looking_at_averages(state: State, x: Any) -> None:
+    """Averages are read, and viewed, between the operator that changes them and backward."""
+    mean, variance = state.moving[0]
+    view = mean[1:] if state.loop.once_more else None
+    with autograd.record():
+        y = normed(state, x, state.forward(x))
+        if view is not None:
+            state.see(view)
+        loss = (y * state.variables[1]).sum()
+    state.see(variance)
+    loss.backward()
+    state.see(loss, mean)
+
+
+def writing_averages(state: State, x: Any) -> None:
+    """Averages are written in the midst, or are other arrays from then on."""
+    with autograd.record():
+        y = normed(state, x, state.forward(x))
+        if state.loop.once_more:
+            state.moving[0][0][:] = 2
+        else:
+            state.moving[0] = (state.moving[0][0] * 1, state.moving[0][1].copy())
+        loss = (y * state.variables[1]).sum()
+    loss.backward()
+    state.see(loss)
+
+
+def averages_in_an_executor(state: State, x: Any) -> None:
+    """A bound graph changes the averages, too."""
+    symbol = sym.BatchNorm(sym.Variable("x"), name="n", momentum=0.5, axis=-1)
+    args = {"x": x, "n_gamma": nd.ones((N,)), "n_beta": nd.ones((N,))}
+    mean, variance = state.moving[1]
+    bound = symbol.bind(cpu(), args, aux_states=[mean, variance])
+    with autograd.record():
+        y = normed(state, x, state.forward(x))
+        bound.forward(is_train=True)
+        loss = (normed(state, x, y) * state.variables[1]).sum()
+    loss.backward()
+    state.see(loss, mean)
+
+
+def seeded(state: State, x: Any) -> None:
+    """Random numbers begin anew between what is recorded and backward."""
+    with autograd.record():
+        y = nd.Dropout(state.forward(x), p=0.5)
+        random_numbers.seed(state.loop.seed)
+        loss = (nd.Dropout(y, p=0.5) * nd.random.randint(0, 3, (N, N)).astype("float32")).sum()
+        drawn = nd.random.randint(0, 9, (N,))
+    loss.backward()
+    state.see(loss, drawn)
+
+
 def nothing(state: State, x: Any) -> None:
     """Nothing changes."""
     state.usual(x)
@@ -472,24 +473,7 @@ CHANGES = {
         branch, write_between, write_inside, view, view_of_noted, hook, requests, other_variable,
         second_order, paused, predicting, sharing, reading_gradients, failing, heads, retained,
         followed, other_loss, dropped, gradients_of_heads, other_variables_inside, gone, elsewhere,
-        other_device, pickled, followed_twice, nothing,
+        other_device, pickled, followed_twice, looking_at_averages, writing_averages,
+        averages_in_an_executor, seeded, nothing,
     )
 }  # fmt: skip
-
-
-def is_exact(seen: list[Any]) -> bool:
-    """Whether no number is so large that it may have been rounded."""
-    return all(np.abs(x).max() < EXACT for x in seen if isinstance(x, np.ndarray))
-
-
-def difference(first: list[Any], second: list[Any]) -> str:
-    """Where two runs differ; empty where they do not."""
-    if len(first) != len(second):
-        return f"{len(first)} and {len(second)} things seen"
-    for k, (a, b) in enumerate(zip(first, second, strict=True)):
-        if isinstance(a, str) or isinstance(b, str):
-            if isinstance(a, str) != isinstance(b, str) or a != b:
-                return f"{k}: {a!r:.60} and {b!r:.60}"
-        elif a.dtype != b.dtype or not np.array_equal(a, b):
-            return f"{k}: {a} and {b}"
-    return ""

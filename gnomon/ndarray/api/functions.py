@@ -37,6 +37,8 @@ def function(registered: str, name: str, module: str) -> Callable[..., Any]:
         out = kwargs.pop("out", None) if kwargs else None
         if kwargs and not names.isdisjoint(kwargs):
             args = _in_place(cls, args, kwargs)
+        if args and args[-1] is None and not many and len(args) <= len(cls.input_names):
+            args = _without_end(args)
         given: tuple[Any, ...] = () if many else args[count:]
         key: Any = len(args)
         if kwargs or given:
@@ -65,6 +67,13 @@ def _in_place(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
         if name not in kwargs:
             break
         args = (*args, kwargs.pop(name))
+    return args
+
+
+def _without_end(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Inputs without those None at their end, which the parameters take away, as a bias."""
+    while args and args[-1] is None:
+        args = args[:-1]
     return args
 
 

@@ -29,6 +29,8 @@ class Leaf:
 
     __slots__ = ("__weakref__", "bundle", "grad", "number", "req", "stored")
 
+    number: int
+
     def __init__(self, grad: Any, req: str) -> None:
         self.grad = grad
         self.req = req

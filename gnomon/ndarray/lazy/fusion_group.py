@@ -489,6 +489,8 @@ def _in_child() -> None:
         put(own, "lock", reentrant())
         for group in own.groups.values():
             put(group, "working", False)
+        if own.noted is not None:
+            own.noted.begin_in_child()
 
 
 in_child(_in_child)

@@ -42,7 +42,7 @@ from gnomon.ndarray.lazy.recipe import (
 )
 from gnomon.ops import precision
 from gnomon.record import put
-from gnomon.resource import generator
+from gnomon.resource import Position, at, generator
 
 Outputs = list[Any]
 
@@ -75,8 +75,14 @@ def invoke(
         raise
 
 
-def apply(op: Any, inputs: Sequence[Any], out: Any = None, ctx: Context | None = None) -> Any:
-    """As `invoke`, without noting it."""
+def apply(
+    op: Any,
+    inputs: Sequence[Any],
+    out: Any = None,
+    ctx: Context | None = None,
+    drawn: Sequence[Position] | None = None,
+) -> Any:
+    """As `invoke`, without noting it; its random numbers are those at `drawn`, if that is given."""
     given = None if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
     tapes = mode.recording and any(x._tape is not None for x in inputs)
     if given is not None:
@@ -87,7 +93,8 @@ def apply(op: Any, inputs: Sequence[Any], out: Any = None, ctx: Context | None =
             return out if given is not None else found[0] if len(found) == 1 else found
     place = ctx or _place(inputs, given)
     if op.is_expression:
-        outputs = pending.apply(op, inputs, given, place) or compute(op, inputs, given, place)
+        outputs = pending.apply(op, inputs, given, place)
+        outputs = outputs or compute(op, inputs, given, place, drawn)
         context = None
     else:
         outputs, context = opaque.run(op, inputs, given, place, mode.training)
@@ -145,13 +152,20 @@ def _share_memory(a: Any, b: Any) -> bool:
     return low < last and first < high
 
 
-def compute(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context) -> Outputs:
+def compute(
+    op: Any,
+    inputs: Sequence[Any],
+    given: Outputs | None,
+    ctx: Context,
+    drawn: Sequence[Position] | None = None,
+) -> Outputs:
     """All outputs that there is memory for: the visible ones, and while recording the hidden."""
     recipe, home = recipe_of(op, inputs, given)
     layouts, changed = recipe.given
     outputs = [] if given is None else [*given]
     outputs += [Array._new(layout, ctx) for layout in layouts[len(outputs) :]]
-    launch(recipe, op.name, inputs, outputs, [inputs[k] for k in changed], ctx, home.values)
+    written = [inputs[k] for k in changed]
+    launch(recipe, op.name, inputs, outputs, written, ctx, home.values, drawn)
     if op.guard is not None:
         guarded(op, [x.shape for x in inputs], inputs[1], outputs[0])
     return outputs
@@ -277,13 +291,19 @@ def launch(
     changed: Sequence[Any],
     ctx: Context,
     numbers: Sequence[float] = (),
+    drawn: Sequence[Position] | None = None,
 ) -> None:
-    """Have the engine run a recipe on these operands; `changed` are inputs that are written."""
+    """Have the engine run a recipe on these operands; `changed` are inputs that are written.
+
+    Random numbers are those at `drawn`, else the next ones.
+    """
     operands = [*inputs, *outputs]
     addresses = [x._address for x in operands]
     states: Any = None
     if recipe.draws:
-        states = [generator(ctx).state(count) for count in recipe.draws]
+        if drawn is None:
+            drawn = [generator(ctx).reserve(count) for count in recipe.draws]
+        states = [at(position) for position in drawn]
         addresses += [state.address for state in states]
     if recipe.numbers:
         addresses += [word(numbers[n.place], n) for n in recipe.numbers]

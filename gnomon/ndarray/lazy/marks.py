@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from gnomon.dtype import int64
+from gnomon.expr.node import Buffer
+from gnomon.native.words import whole
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.chunk import Chunk
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.core.tape import Place
-from gnomon.ops.op import Op
-from gnomon.record import put
+from gnomon.ndarray.lazy.recipe import Draws
+from gnomon.ops.op import Op, parameters
+from gnomon.record import Frozen, put
 
 KEPT = 1 << 14  # marks in all, of which a program counts as some; beyond, they are learnt anew
 WEIGHT = 64
 
 
-class Operand(NamedTuple):
+@whole
+class Operand(Frozen):
     """An array in memory that was noted, as it was then."""
 
-    array: Any
-    chunk: Chunk
+    __slots__ = ("address", "array", "chunk", "layout", "place")
+
     address: int
+    array: Array
+    chunk: Chunk
     layout: Any  # a `Layout`
-    place: Place | None
+    place: Any  # on the tape
+
+    def __init__(
+        self, array: Any, chunk: Chunk, address: int, layout: Layout, place: Place | None
+    ) -> None:
+        put(self, "array", array)
+        put(self, "chunk", chunk)
+        put(self, "address", address)
+        put(self, "layout", layout)
+        put(self, "place", place)
 
     def again(self) -> Any:
         """An array that is what this one was."""
@@ -32,31 +49,63 @@ class Operand(NamedTuple):
         return made
 
 
-class Mark:
+class Effects(NamedTuple):
+    """What an operator does beside its results: which inputs it changes, and what it draws."""
+
+    changed: tuple[int, ...]
+    draws: tuple[int, ...]
+
+
+@whole
+class Mark(Frozen):
     """What was noted up to one operator; `operands` are results by number, and leaves -1, -2...
 
-    `first` is the number of its first result, `leaves` and `results` count all up to it.
+    `first` is the number of its first result, `leaves` and `results` count all up to it. `changed`
+    are those of the leaves that it changes, `draws` how many random numbers each draw takes.
     """
 
     __slots__ = (
-        "after", "count", "first", "is_single", "layouts", "leaves", "op", "operands", "parent",
-        "plans", "results",
+        "after", "changed", "count", "draws", "first", "is_single", "is_special", "layouts",
+        "leaves", "op", "operands", "parent", "plans", "results",
     )  # fmt: skip
 
     made = 0
 
+    after: dict[Any, Mark | None]  # None: it is not noted
+    changed: frozenset[int]
+    count: int
+    draws: tuple[int, ...]
+    first: int
+    is_single: bool
+    is_special: bool  # it changes states, or draws
+    layouts: tuple[Layout, ...]
+    leaves: int
+    op: Any
+    operands: tuple[int, ...]
+    parent: Mark | None
+    plans: dict[Any, Any]  # how often a step came, then its program
+    results: int
+
     def __init__(
-        self, parent: Mark | None, op: Any, operands: tuple[int, ...], layouts: Sequence[Layout]
+        self,
+        parent: Mark | None,
+        op: Any,
+        operands: tuple[int, ...],
+        layouts: Sequence[Layout],
+        effects: Effects | None = None,
     ) -> None:
-        self.parent, self.op, self.operands, self.layouts = parent, op, operands, layouts
-        self.first = 0 if parent is None else parent.results
-        self.results = self.first + len(layouts)
-        self.is_single = len(layouts) == 1
-        self.count = 0 if parent is None else parent.count + 1
-        before = 0 if parent is None else parent.leaves
-        self.leaves = max([before, *(-k for k in operands)])
-        self.after: dict[Any, Mark | None] = {}  # None: it is not noted
-        self.plans: dict[Any, Any] = {}  # how often a step came, then its program
+        found = effects or Effects((), ())
+        first, before = (0, 0) if parent is None else (parent.results, parent.leaves)
+        for name, value in (
+            ("parent", parent), ("op", op), ("operands", operands), ("layouts", tuple(layouts)),
+            ("changed", frozenset(~operands[k] for k in found.changed)), ("draws", found.draws),
+            ("is_special", bool(found.changed or found.draws)), ("is_single", len(layouts) == 1),
+            ("first", first), ("results", first + len(layouts)),
+            ("count", 0 if parent is None else parent.count + 1),
+            ("leaves", max([before, *(-k for k in operands)])),
+            ("after", {}), ("plans", {}),
+        ):  # fmt: skip
+            put(self, name, value)
 
     def path(self) -> list[Mark]:
         """The marks from the first operator to this one."""
@@ -84,9 +133,29 @@ def admit(weight: int = 1) -> None:
 
 
 def may_be_noted(op: Any) -> bool:
-    """Whether an operator depends on its inputs alone, and refuses no values of theirs."""
-    plain = isinstance(op, Op) and op.is_expression and op.guard is None
-    return plain and not (op.aux_names or op.is_random or op.sparse_grad)
+    """Whether an operator is an expression that refuses no values; its gradient may not draw."""
+    if not isinstance(op, Op) or not op.is_expression or op.guard is not None or op.sparse_grad:
+        return False
+    return not op.is_random or (op.takes_random and _has_own_gradient(type(op)))
+
+
+@functools.lru_cache(maxsize=256)
+def _has_own_gradient(kind: type[Any]) -> bool:
+    """Whether the gradient of a random operator is said by it, of what it drew before."""
+    return kind.backward is not Op.backward and "random" not in parameters(kind.backward)
+
+
+def effects(op: Any, layouts: Sequence[Layout], outs: Sequence[Any], train: bool) -> Effects:
+    """What an operator does beside its results, on operands of these layouts."""
+    if not (op.aux_names or op.is_random):
+        return Effects((), ())
+    count = len(op.arguments())
+    draws = Draws(lambda: Buffer((2,), int64))
+    leaves = [Buffer(x.shape, x.dtype, x.strides) for x in layouts]
+    told = {"out_shapes": [shape for shape, _ in outs], "out_types": [dtype for _, dtype in outs]}
+    values = op.apply(leaves, train=train, random=draws, **told)
+    new = op.updates(leaves[:count], leaves[count:], values, train) if op.aux_names else {}
+    return Effects(tuple(count + k for k in sorted(new)), tuple(draws.counts))
 
 
 def canonical(op: Any) -> Any:
@@ -97,16 +166,16 @@ def canonical(op: Any) -> Any:
             found = _alike.setdefault(op, op)
         except TypeError:  # a list among the parameters has no hash
             found = op
-        op.__dict__["_noted"] = found
+        op.__dict__["_noted"], op.__dict__["_number"] = found, id(found)
     return found
 
 
 def needed(path: Sequence[Mark], wanted: Iterable[int]) -> list[int]:
-    """The numbers of the operators that results depend on."""
+    """The numbers of the operators that results depend on, and of those that change states."""
     results, found = set(wanted), []
     for number in range(len(path) - 1, -1, -1):
         mark = path[number]
-        if not results.isdisjoint(range(mark.first, mark.results)):
+        if mark.changed or not results.isdisjoint(range(mark.first, mark.results)):
             found.append(number)
             results.update(k for k in mark.operands if k >= 0)
     return found[::-1]

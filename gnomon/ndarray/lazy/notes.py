@@ -20,13 +20,17 @@ and goes on the tape. That is what happens where the mark has no program (yet), 
 - the train mode, the engine or a setting changes; `nd.waitall()`; more than `MOST` operators.
 Where that goes on, noting is in vain: the thread rests from it for ever more records.
 
-Not noted, and computed at once, are operators with states, random numbers, data of their own, or
-refusals of values; on sparse arrays, on memory that others may write, on several devices; those
-with `out`.
+Random numbers take their places in the sequence when an operator is noted. A state that it changes,
+which no other array may look at, is hidden until that is done (`states.py`).
+
+Not noted, and computed at once, are operators with data of their own, or refusals of values; on
+sparse arrays, on memory that others may write, on several devices; on a state that was noted
+before; those with `out`.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import weakref
 from collections.abc import Callable, Sequence
@@ -40,7 +44,7 @@ from gnomon.lock import load_module
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.mode import mode
-from gnomon.ndarray.core.tape import FOLLOWED, NOTED, Leaf, Output, Place, placed, source
+from gnomon.ndarray.core.tape import FOLLOWED, NOTED, Output, Place, placed, source
 from gnomon.ndarray.lazy.fused import Lost
 from gnomon.ndarray.lazy.fusion_group import FusionGroup, Own, here
 from gnomon.ndarray.lazy.infer import infer
@@ -48,72 +52,58 @@ from gnomon.ndarray.lazy.marks import (
     EMPTY,
     WEIGHT,
     Mark,
-    Operand,
     admit,
     canonical,
+    effects,
     may_be_noted,
     needed,
 )
+from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, noting
+from gnomon.ndarray.lazy.states import State
 from gnomon.record import put
+from gnomon.resource import generator
 
 OFTEN = 16  # times that a step comes before it is compiled, which takes as long as some hundred do
-MOST = 4096  # operators in a record
 PATIENCE = 8  # records computed in a row, before the thread rests from noting
 LONGEST = 256  # scopes of rest
 Shares = list[tuple[Place, Any]]
+Positions = list[Position]
 
 _changes = config.changes
 _getrefcount = sys.getrefcount
-_new = tuple.__new__  # half the time of a named tuple's own
-
 
 (_UNHELD,) = [_getrefcount(x) for x in [object()]]  # of what a list alone refers to
 
 
+_again: list[Any] = []  # what `_natively` gave
 _noting: dict[str, weakref.ref[Own]] = {}  # of the thread that notes, which is one at a time
 
 
-class Record:
+class Record(Recorded):
     """What a thread has noted; it is the group of those arrays, and a promise to read operands.
 
-    Calling it has it computed. It changes with the lock of its thread's groups held. What is noted
-    is published by setting `mark`: results and operands beyond are left from an interrupt.
+    Calling it has it computed.
     """
 
-    __slots__ = (
-        "changes", "ctx", "is_eager", "is_open", "mark", "misses", "noting", "numbers", "operands",
-        "own", "places", "rest", "results", "train", "working",
-    )  # fmt: skip
+    __slots__ = ()
 
     apply: ClassVar[Callable[..., Any]]  # what applies an operator
 
-    def __init__(self, own: Own) -> None:
-        self.own = own
-        self.ctx: Any = None  # of all arrays
-        self.results: list[Any] = []
-        self.operands: list[Operand] = []
-        self.numbers: dict[int, int] = {}  # of operands, by the id of their arrays
-        self.places: list[int] = []  # the number of each operand's variable, or below 0
-        self.misses = 0  # how often it was computed since a program did it
-        self.rest = 0  # scopes that nothing is noted in
-        self.is_open = True
-        self.is_eager = False  # the settings say so
-        self.working = False
-        self.noting = False
-        self.changes = -1
-        self.train = False
-        self.mark = EMPTY[False]
+    def begin_in_child(self) -> None:
+        """In a forked child: its thread, of the parent, may have been amidst anything."""
+        put(self, "working", False)
+        put(self, "noting", False)
 
     # --- noting -------------------------------------------------------------------------------
 
     def enter(self) -> None:
         """Another scope that records begins."""
-        self.is_open = not self.rest
+        put(self, "is_open", not self.rest)
         if self.rest:
-            self.rest -= 1
+            put(self, "rest", self.rest - 1)
         with self.own.lock:
             if self.results and not self.working and not self._held():
-                self._forget()
+                self._compute()  # what changes states
 
     def note(self, op: Any, arrays: Sequence[Any]) -> Any:
         """The visible outputs of an operator, one or a list of them; None where it is not noted."""
@@ -121,19 +111,22 @@ class Record:
             pending = x._pending_in if x.__class__ is Array.main else None
             if type(pending) is Record and pending is not self:
                 placed(x)  # another thread's: two that wait for each other hold no lock meanwhile
+            elif type(pending) is State and pending.record not in (None, self):
+                pending.materialize(x)
         with self.own.lock:
             if self.noting:  # a finaliser computes, or a handler
                 return None
-            self.noting = True
+            put(self, "noting", True)
             try:
                 if self.changes != _changes.count or self.train is not mode.training:
                     self._begin()
                 return None if self.working or self.is_eager else self._noted(op, arrays)
             finally:
-                self.noting = False
+                put(self, "noting", False)
 
     def _noted(self, op: Any, arrays: Sequence[Any]) -> Any:
         """`note`, again where a finaliser asked for values in the midst of it."""
+        drawn: Positions | None = None
         while True:
             results = self.results
             entry, fresh = self._entry(op, arrays)
@@ -142,40 +135,38 @@ class Record:
             mark = self.mark.after.get(entry, EMPTY)
             if mark is EMPTY:
                 mark = self._grown(op, arrays, entry, fresh)
-            taken = mark is not None and (not fresh or self._take(fresh))
+            taken = mark is not None and (not fresh or self.take(fresh, mark.changed))
             if mark is not None and taken:
+                if mark.draws and drawn is None:
+                    source = generator(self.ctx)
+                    drawn = [source.reserve(count) for count in mark.draws]
                 first, noted = mark.first, Array._noted
                 if len(results) != first:  # after an interrupt
                     del results[first:]
                 for k, layout in enumerate(mark.layouts, first):
                     results.append(noted(self, k, layout, NOTED))
             if self.results is not results:
-                self._undo(fresh)
+                self.undo(fresh)
                 continue
             if mark is None or not taken:
-                self._drop_beyond()
+                self.drop_beyond()
                 return None
-            self.mark = mark
+            if drawn is not None:
+                self.drawn[mark.count - 1] = drawn
+            put(self, "mark", mark)
             if mark.count >= MOST:
                 self._compute()
             return results[first] if mark.is_single else results[first:]
-
-    def _undo(self, fresh: Sequence[Any]) -> None:
-        """Let go of what was added while all was computed and forgotten."""
-        self.operands, self.numbers, self.places = [], {}, []
-        for x in fresh:
-            while self in x._chunk.pending_readers:
-                x._chunk.pending_readers.remove(self)
 
     def _begin(self) -> None:
         """Begin anew in another mode, or under other settings."""
         self._compute()
         if self.changes != _changes.count:
             self.own.look()
-            self.changes = _changes.count
-            self.is_eager = self.own.eager or not config.get("programs")
-        self.train = mode.training
-        self.mark = EMPTY[self.train]
+            put(self, "changes", _changes.count)
+            put(self, "is_eager", self.own.eager or not config.get("programs"))
+        put(self, "train", mode.training)
+        put(self, "mark", EMPTY[self.train])
 
     def _entry(self, op: Any, arrays: Sequence[Any]) -> tuple[Any, list[Any]]:
         """What the next mark is found by, and the arrays that are operands for the first time.
@@ -184,7 +175,7 @@ class Record:
         """
         operands, numbers = self.operands, self.numbers
         if len(operands) != self.mark.leaves:
-            self._drop_beyond()
+            self.drop_beyond()
         known = op.__dict__.get("_noted") or canonical(op)
         entry, fresh, on_tape = [id(known)], list[Any](), False
         for x in arrays:
@@ -199,6 +190,8 @@ class Record:
                 place = source(x)
             on_tape = on_tape or place is not None
             if number is not None and operands[~number].place is place:
+                if ~number in self.changed:
+                    return None, fresh
                 entry.append(number)
             elif not fresh or (k := _index(fresh, x)) is None:
                 entry.append(x._layout)
@@ -214,42 +207,23 @@ class Record:
         admit()
         mark: Mark | None = None
         if may_be_noted(op) and len(arrays) == len(op.inputs()):
-            outs = infer(op, [x._layout for x in arrays])[: op.num_visible_outputs]
-            if all(x._layout.size for x in arrays) and all(0 not in shape for shape, _ in outs):
+            layouts = [x._layout for x in arrays]
+            outs = infer(op, layouts)
+            shown = outs[: op.num_visible_outputs]
+            if all(x.size for x in layouts) and all(0 not in shape for shape, _ in shown):
                 count = len(self.operands)
                 numbers = {id(x): ~k for k, x in enumerate(fresh, count)}
                 pairs = zip(entry[1:], arrays, strict=True)
                 operands = tuple(k if isinstance(k, int) else numbers[id(x)] for k, x in pairs)
-                mark = Mark(self.mark, canonical(op), operands, [dense(*out) for out in outs])
+                does = effects(op, layouts, outs, self.train)
+                states = [operands[k] for k in range(len(op.arguments()), len(operands))]
+                if all(k < 0 and operands.count(k) == 1 for k in states) and all(
+                    ~operands[k] >= count for k in does.changed
+                ):
+                    made = [dense(*out) for out in shown]
+                    mark = Mark(self.mark, canonical(op), operands, made, does)
         self.mark.after[entry] = mark
         return mark
-
-    def _take(self, arrays: Sequence[Any]) -> bool:
-        """Whether arrays in memory could be noted as operands."""
-        operands, numbers, places = self.operands, self.numbers, self.places
-        for x in arrays:
-            chunk = x._chunk
-            place = source(x)
-            if chunk.shared or chunk.failure is not None:
-                return False
-            ctx = chunk.ctx
-            if ctx is not self.ctx and ctx != self.ctx:
-                if operands:
-                    return False
-                self.ctx = ctx
-            chunk.pending_readers.append(self)
-            numbers[id(x)] = ~len(operands)
-            operands.append(_new(Operand, (x, chunk, x._address, x._layout, place)))
-            places.append(place.number if type(place) is Leaf else -1 if place is None else -2)
-        return True
-
-    def _drop_beyond(self) -> None:
-        """Let go of operands of what was not noted in the end."""
-        while len(self.operands) > self.mark.leaves:
-            self.places.pop()
-            operand = self.operands.pop()
-            self.numbers.pop(id(operand.array), None)
-            operand.chunk.pending_readers.remove(self)
 
     # --- computing ----------------------------------------------------------------------------
 
@@ -270,11 +244,20 @@ class Record:
             array._pending_in.materialize(array)
         return False
 
+    def compute_states(self, state: State) -> None:
+        """Compute what is noted, so that a state has its value."""
+        with self.own.lock:
+            if self.working and state.record is self:
+                raise EngineError("a state was asked for while it was being computed")
+            self()
+            if state.record is self:  # left from an interrupt
+                state.record = None
+
     def _missed(self) -> None:
         """It was noted in vain."""
-        self.misses += 1
+        put(self, "misses", self.misses + 1)
         if self.misses > PATIENCE:
-            self.rest = min(1 << self.misses - PATIENCE, LONGEST)
+            put(self, "rest", min(1 << self.misses - PATIENCE, LONGEST))
 
     def _held(self) -> tuple[int, ...]:
         """The numbers of the results that other code holds."""
@@ -282,27 +265,29 @@ class Record:
 
     def _compute(self) -> None:
         """Apply the operators that held results depend on."""
-        if self.mark.count:
-            self.working = True
-            before = mode.recording, mode.training
-            try:
-                mode.recording, mode.training = True, self.train
-                path = self.mark.path()
-                for number in needed(path, self._held()):
-                    self._apply(path[number])
-            finally:
-                mode.recording, mode.training = before
-                self.working = False
-        self._forget()
+        if not self.mark.count:
+            self.forget()
+            return
+        put(self, "working", True)
+        before = mode.recording, mode.training
+        try:
+            mode.recording, mode.training = True, self.train
+            path = self.mark.path()
+            for number in needed(path, self._held()):
+                self._apply(path[number], self.drawn.get(number))
+            self.forget()  # before more can be noted
+        finally:
+            mode.recording, mode.training = before
+            put(self, "working", False)
 
-    def _apply(self, mark: Mark) -> None:
+    def _apply(self, mark: Mark, drawn: Positions | None) -> None:
         """Apply one operator, if an interrupt did not come after that the last time."""
         mine = self.results[mark.first : mark.results]
         if all(x._pending_in is not self for x in mine):
             return
         inputs = [self.results[k] if k >= 0 else self.operands[~k].again() for k in mark.operands]
         try:
-            made = Record.apply(mark.op, inputs)
+            made = Record.apply(mark.op, inputs, drawn=drawn)
         except (GnomonError, MemoryError) as error:  # the others can be computed
             lost = Lost(error, self.ctx)
             for x in mine:
@@ -311,14 +296,6 @@ class Record:
             return
         for x, value in zip(mine, [made] if len(mine) == 1 else made, strict=True):
             _take_over(x, value)
-
-    def _forget(self) -> None:
-        """Let go of all that is noted."""
-        dropped = self.operands, self.results
-        self.mark = EMPTY[self.train]
-        self.operands, self.results, self.numbers, self.places = [], [], {}, []
-        for operand in dropped[0]:
-            operand.chunk.pending_readers.remove(self)
 
     # --- backward -----------------------------------------------------------------------------
 
@@ -332,11 +309,11 @@ class Record:
         with self.own.lock:
             if self.working or any(x._pending_in is not self for x in heads):
                 return None
-            self.noting = True  # nothing else is, till this is done
+            put(self, "noting", True)  # nothing else is, till this is done
             try:
                 return self._followed(heads, grads)
             finally:
-                self.noting = False
+                put(self, "noting", False)
 
     def _followed(self, heads: Sequence[Any], grads: Sequence[Any]) -> Shares | None:
         results, held = self.results, self._held()
@@ -346,6 +323,8 @@ class Record:
         found = plans.get(key, 0)
         if found.__class__ is int:
             found = self._met(plans, key, found)
+        elif found is None:
+            self._missed()
         if self.results is not results:  # a finaliser asked for values
             return None
         given = [x for x in grads if x is not None]
@@ -353,7 +332,7 @@ class Record:
         if shares is None:
             self._compute()
         else:
-            self.misses = 0
+            put(self, "misses", 0)
         return shares
 
     def _met(self, plans: dict[Any, Any], key: Any, count: int) -> Any:
@@ -374,23 +353,23 @@ class Record:
         self, plans: dict[Any, Any], key: Any, found: Any, grads: Sequence[Any]
     ) -> Shares | None:
         """Have a program do all that is noted: shares; None where it does not do it."""
-        self.working = True
+        put(self, "working", True)
         try:
-            done = found.run(self.operands, grads)
+            done = found.run(self.operands, grads, self.drawn)
             if done is None:
                 return None
             for k, array in zip(key[2], done[0], strict=True):
                 x = self.results[k]
                 put(x, "_tape", FOLLOWED)
                 x._materialize(array._chunk, array._address)
-            self._forget()
+            self.forget()
             shares: Shares = done[1]
             return shares
         except GnomonError:
             plans[key] = None
             return None
         finally:
-            self.working = False
+            put(self, "working", False)
 
 
 def _index(arrays: Sequence[Any], array: Any) -> int | None:
@@ -431,7 +410,17 @@ def note(op: Any, arrays: Sequence[Any]) -> Any:
             return None
         record = Record(own)
         put(own, "noted", record)
-    return record.note(op, arrays) if record.is_open else None
+    if not record.is_open:
+        return None
+    again = _again or _natively()
+    made = again[0](record, op.__dict__.get("_number"), tuple(arrays), mode.training)
+    return record.note(op, arrays) if made is None else made
+
+
+def _natively() -> list[Any]:
+    """How operators that came before are noted, from now on."""
+    _again[:] = [noting()]
+    return _again
 
 
 def enter() -> None:
@@ -439,3 +428,14 @@ def enter() -> None:
     record = here.own.noted
     if record is not None:
         record.enter()
+
+
+def _in_child() -> None:
+    """In a forked child: the thread that notes is one of the parent's, or this one."""
+    found = _noting.get("own")
+    if found is not None and found() is not here.own:
+        _noting.pop("own")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

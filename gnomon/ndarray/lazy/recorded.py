@@ -1,0 +1,268 @@
+"""Recorded: what a thread has noted (`notes.py`), and how it is noted where it came before.
+
+`noted_again` notes an operator natively: one whose mark is known, on results of the record and on
+arrays in memory. It gives None, with nothing done, for anything unusual: an operator that changes
+states or draws, operands that wait or are results on the tape. It decides everything before it
+changes anything, and looks again, right before it does, that its own allocations (which may run
+the collector, and so any code) left the record as it was. Natively nothing comes between then;
+Python cannot say so, and goes the usual way where native code is not served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, cast
+
+from gnomon import config
+from gnomon.native.serve import served
+from gnomon.native.words import Parts, native, new, whole
+from gnomon.ndarray.core.array import Array, noted_in
+from gnomon.ndarray.core.tape import NOTED, Leaf, source
+from gnomon.ndarray.lazy.fusion_group import Own
+from gnomon.ndarray.lazy.marks import EMPTY, Mark, Operand
+from gnomon.ndarray.lazy.states import State, hide, is_hidden_in
+from gnomon.record import Frozen, put
+from gnomon.runtime.once import once
+
+MOST = 4096  # operators in a record
+
+Position = tuple[int, int]  # see `resource.Generator.reserve`
+
+
+@whole
+class Recorded(Frozen):
+    """What a thread has noted: results, operands, and the mark of the last operator.
+
+    It changes with the lock of its thread's groups held. What is noted is published by setting
+    `mark`: results and operands beyond are left from an interrupt.
+    """
+
+    __slots__ = (
+        "changed", "changes", "ctx", "drawn", "is_eager", "is_open", "mark", "misses", "noting",
+        "numbers", "operands", "own", "places", "rest", "results", "train", "working",
+    )  # fmt: skip
+
+    changed: set[int]  # numbers of operands that are states, changed by now
+    changes: int  # of settings, at the time that `is_eager` was found
+    ctx: Any  # of all arrays
+    drawn: dict[int, list[Position]]  # of random numbers, by the number of the operator
+    is_eager: bool  # the settings say so
+    is_open: bool
+    mark: Mark
+    misses: int  # how often it was computed since a program did it
+    noting: bool
+    numbers: dict[int, int]  # of operands, by the id of their arrays
+    operands: list[Operand]
+    own: Own
+    places: list[int]  # the number of each operand's variable, or below 0
+    rest: int  # scopes that nothing is noted in
+    results: list[Any]
+    train: bool
+    working: bool
+
+    def __init__(self, own: Own) -> None:
+        put(self, "own", own)
+        put(self, "ctx", None)
+        put(self, "mark", EMPTY[False])
+        put(self, "misses", 0)
+        put(self, "rest", 0)
+        put(self, "changes", -1)
+        put(self, "is_open", True)
+        for name in ("is_eager", "working", "noting", "train"):
+            put(self, name, False)
+        self._empty()
+
+    def _empty(self) -> None:
+        """Begin with nothing."""
+        for name, value in (
+            ("results", []), ("operands", []), ("numbers", {}), ("places", []),
+            ("changed", set()), ("drawn", {}),
+        ):  # fmt: skip
+            put(self, name, value)
+
+    def take(self, arrays: Sequence[Any], changed: Collection[int]) -> bool:
+        """Whether arrays in memory could be noted as operands, those `changed` as states."""
+        operands, numbers, places = self.operands, self.numbers, self.places
+        for x in arrays:
+            if len(operands) in changed:
+                if not self._take_state(x):
+                    return False
+                continue
+            chunk = x._chunk
+            place = source(x)
+            if chunk.shared or chunk.failure is not None:
+                return False
+            ctx = chunk.ctx
+            if ctx is not self.ctx and ctx != self.ctx:
+                if operands:
+                    return False
+                put(self, "ctx", ctx)
+            chunk.pending_readers.append(self)
+            numbers[id(x)] = ~len(operands)
+            operands.append(Operand(x, chunk, x._address, x._layout, place))
+            places.append(place.number if type(place) is Leaf else -1 if place is None else -2)
+        return True
+
+    def _take_state(self, x: Any) -> bool:
+        """Whether an array could be noted as a state that is changed."""
+        if not self.operands or x.context != self.ctx or not hide(x, self):
+            return False
+        state: State = x._pending_in
+        if state.chunk.failure is not None:
+            state.record = None
+            return False
+        number = len(self.operands)
+        self.changed.add(number)
+        self.numbers[id(x)] = ~number
+        self.operands.append(Operand(x, state.chunk, state.address, x._layout, None))
+        self.places.append(-1)
+        return True
+
+    def drop_beyond(self) -> None:
+        """Let go of operands of what was not noted in the end."""
+        while len(self.operands) > self.mark.leaves:
+            self.places.pop()
+            operand = self.operands.pop()
+            self.numbers.pop(id(operand.array), None)
+            self.changed.discard(len(self.operands))
+            self._release(operand)
+
+    def undo(self, fresh: Sequence[Any]) -> None:
+        """Let go of what was added while all was computed and forgotten."""
+        self._empty()
+        for x in fresh:
+            if is_hidden_in(x, self):
+                x._pending_in.record = None
+                continue
+            while self in x._chunk.pending_readers:
+                x._chunk.pending_readers.remove(self)
+
+    def forget(self) -> None:
+        """Let go of all that is noted."""
+        dropped, changed = (self.operands, self.results), self.changed
+        put(self, "mark", EMPTY[self.train])
+        self._empty()
+        for operand in dropped[0]:
+            if changed:
+                self._release(operand)
+            else:
+                operand.chunk.pending_readers.remove(self)
+
+    def _release(self, operand: Operand) -> None:
+        """Make no promise for an operand any more."""
+        if is_hidden_in(operand.array, self):
+            operand.array._pending_in.record = None
+        else:
+            operand.chunk.pending_readers.remove(self)
+
+
+@native
+def _is_ready(record: Recorded, training: bool) -> bool:
+    """Whether a record takes one more operator as it stands."""
+    if record.noting or record.working or record.is_eager or record.train != training:
+        return False
+    if record.changes != config.changes.count:
+        return False
+    mark = record.mark
+    return len(record.results) == mark.results and len(record.operands) == mark.leaves
+
+
+@native
+def _part(record: Recorded, array: Array, arrays: tuple[object, ...], k: int) -> object:
+    """What an operand is known by: a number, or a layout where it is new; None if it is unusual."""
+    if array._pending_in is record:
+        return array._index
+    place = array._tape
+    if array._pending_in is not None or (place is not None and type(place) is not Leaf):
+        return None
+    number = record.numbers.get(id(array))
+    if number is not None:
+        operand = record.operands[-1 - number]
+        return number if operand.place is place else None
+    chunk = array._chunk
+    if chunk.shared or chunk.failure is not None or chunk.ctx is not record.ctx:
+        return None
+    for j in range(k):
+        if arrays[j] is array:
+            return None
+    return array._layout
+
+
+@native
+def _operand(array: Array) -> Operand:
+    """An array in memory as an operand."""
+    made = new(Operand)
+    put(made, "array", array)
+    put(made, "chunk", array._chunk)
+    put(made, "address", array._address)
+    put(made, "layout", array._layout)
+    put(made, "place", array._tape)
+    return made
+
+
+@native
+def _enter(record: Recorded, operand: Operand) -> None:
+    """Have one more operand, and promise to read it."""
+    number = -1 - len(record.operands)
+    record.numbers[id(operand.array)] = number
+    place = operand.place
+    if place is None:
+        record.places.append(-1)
+    else:
+        record.places.append(cast(Leaf, place).number)
+    record.operands.append(operand)
+    operand.chunk.pending_readers.append(record)
+
+
+@native
+def noted_again(
+    record: Recorded, number: object, arrays: tuple[object, ...], training: bool
+) -> Any:
+    """The results of an operator that was noted like this before; None with nothing done."""
+    if number is None or not _is_ready(record, training):
+        return None
+    count = len(arrays)
+    key = Parts(count + 1)
+    key[0] = number
+    fresh: list[Operand] = []
+    is_on_tape = False
+    for k in range(count):
+        if type(arrays[k]) is not Array.main:
+            return None
+        array = cast(Array, arrays[k])
+        part = _part(record, array, arrays, k)
+        if part is None:
+            return None
+        if array._tape is not None:
+            is_on_tape = True
+        if part is array._layout:
+            fresh.append(_operand(array))
+        key[k + 1] = part
+    before = record.mark
+    if not is_on_tape:
+        return None
+    mark = before.after.get(tuple(key))
+    if mark is None or mark.is_special or mark.count >= MOST:
+        return None
+    first: int = mark.first
+    made: list[Array] = []
+    for j in range(len(mark.layouts)):
+        made.append(noted_in(record, first + j, mark.layouts[j], NOTED))  # noqa: PERF401
+    if record.mark is not before or not _is_ready(record, training):
+        return None
+    for operand in fresh:
+        if operand.array._pending_in is not None or operand.array._chunk is not operand.chunk:
+            return None
+    for operand in fresh:
+        _enter(record, operand)
+    for x in made:
+        record.results.append(x)
+    put(record, "mark", mark)
+    return made[0] if mark.is_single else made
+
+
+@once
+def noting() -> Callable[[Recorded, object, tuple[Any, ...], bool], Any]:
+    """The native `noted_again`; one that refuses everything where there is no native code."""
+    (made,) = served(noted_again)
+    return made if made is not noted_again else lambda *given: None
