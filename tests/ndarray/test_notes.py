@@ -433,12 +433,12 @@ def test_averages_that_others_look_at_are_changed_at_once():
 def test_averages_change_where_results_are_dropped():
     w, _ = variables()
     mean, variance = nd.zeros((2,)), nd.ones((2,))
-    for k in range(3):
+    for _ in range(3):
         with autograd.record():
             nd.BatchNorm(w, nd.ones((3,)), nd.zeros((3,)), nd.zeros((3,)), nd.ones((3,)))
             h = nd.FullyConnected(nd.ones((2, 3)), w, no_bias=True, num_hidden=2)
             nd.BatchNorm(h, nd.ones((2,)), nd.zeros((2,)), mean, variance, momentum=0.5)
-    assert (mean.asnumpy() == np.array([2, 1]) * (1 - 0.5 ** (k + 1))).all()
+    assert (mean.asnumpy() == np.array([2, 1]) * (1 - 0.5**3)).all()
 
 
 def test_a_value_held_beside_the_heads_stops_the_noting(runs):
