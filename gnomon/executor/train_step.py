@@ -329,6 +329,12 @@ class Pushed:
     def __init__(self, of: Pass, job: Any) -> None:
         self.of, self._job = of, weakref.ref(job)
 
+    @property
+    def step(self) -> TrainStep | None:
+        """The step; None where it is done."""
+        job = self._job()
+        return None if job is None else job.fn
+
     def follow(self, after: Follower, numbers: Any) -> bool:
         """Push `after` in one call with the step, if that is still held back."""
         job = self._job()
