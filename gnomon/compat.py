@@ -33,6 +33,7 @@ ELSEWHERE = {
     "image.image": "image",
     "io.utils": "io",
     "kvstore.kvstore": "kvstore",
+    "ndarray.ndarray": "ndarray",
     "ndarray.utils": "ndarray",
     "ndarray.register": "ndarray",
     "optimizer.optimizer": "optimizer",

@@ -1,10 +1,11 @@
 """`gnomon run script.py`: a program written for MXNet and NumPy 1 runs as it is.
 
 `import mxnet` gets gnomon in the whole process. The program's own files, those below its folder,
-get `gnomon.old_numpy.old` where they import `numpy`; libraries imported beside notice nothing. An
-error shows the program's traceback, and the process ends as Python's would. Processes that it
-starts by `multiprocessing`, also by the methods `spawn` and `forkserver`, are served likewise.
-In a notebook, `%load_ext gnomon.run` serves the cells below, and files in the notebook's folder.
+get `gnomon.old_numpy.old` where they import `numpy`, and so do installed packages that import
+`mxnet`, which were written for it too; libraries imported beside notice nothing. An error shows the
+program's traceback, and the process ends as Python's would. Processes that it starts by
+`multiprocessing`, also by the methods `spawn` and `forkserver`, are served likewise. In a notebook,
+`%load_ext gnomon.run` serves the cells below, and files in the notebook's folder.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnomon import compat
 from gnomon.base import GnomonError, Later
@@ -46,13 +47,31 @@ class _OwnLoader(SourceFileLoader):
         super().exec_module(module)
 
 
+class _InstalledLoader(SourceFileLoader):
+    """Runs a file of an installed package, with that `__import__` where the package uses MXNet.
+
+    Which it does is known from the first of its files that imports `mxnet`.
+    """
+
+    users: ClassVar[set[str]] = set()  # packages
+
+    def exec_module(self, module: ModuleType) -> None:
+        code: Any = self.get_code(module.__name__)
+        package = module.__name__.partition(".")[0]
+        if any(name.partition(".")[0] == compat.NAME for name in code.co_names):
+            self.users.add(package)
+        if package in self.users:
+            module.__dict__["__builtins__"] = _own_builtins
+        exec(code, module.__dict__)
+
+
 # below these folders nothing is a program's own
 _LIBRARIES = (Path(__file__).resolve().parent, Path(io.__file__).resolve().parent)
 _INSTALLED = {"site-packages", "dist-packages"}
 
 
 class _OwnFinder:
-    """Finds modules below a program's own folder, installed packages left out."""
+    """Finds modules below a program's own folder, and those of installed packages."""
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder).resolve()
@@ -64,11 +83,12 @@ class _OwnFinder:
         if spec is None or type(spec.loader) is not SourceFileLoader or not spec.origin:
             return None
         file = Path(spec.origin).resolve()
-        if not file.is_relative_to(self._folder) or any(map(file.is_relative_to, _LIBRARIES)):
-            return None
-        if not _INSTALLED.isdisjoint(file.parts):
-            return None
-        spec.loader = _OwnLoader(spec.loader.name, spec.loader.path)
+        if _INSTALLED.isdisjoint(file.parts):
+            if not file.is_relative_to(self._folder) or any(map(file.is_relative_to, _LIBRARIES)):
+                return None
+            spec.loader = _OwnLoader(spec.loader.name, spec.loader.path)
+        elif not file.is_relative_to(_LIBRARIES[0]):
+            spec.loader = _InstalledLoader(spec.loader.name, spec.loader.path)
         return spec
 
 
@@ -143,11 +163,29 @@ def _execute(text: bytes, file: str, arguments: list[str], spec: ModuleSpec | No
 
 
 def _show(error: BaseException) -> None:
-    """Print an error as Python would have, without the frames of this file."""
-    trace: TracebackType | None = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+    """Print an error as Python would have, without the frames of this file and of imports."""
+    seen: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        each.__traceback__ = _shown(each.__traceback__)
+        each = each.__cause__ or each.__context__
+    sys.excepthook(type(error), error, error.__traceback__)
+
+
+def _shown(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without such frames."""
+    kept: TracebackType | None = None
+    frames = list[TracebackType]()
+    while trace is not None:
+        frames.append(trace)
         trace = trace.tb_next
-    sys.excepthook(type(error), error.with_traceback(trace), trace)
+    for frame in reversed(frames):
+        file = frame.tb_frame.f_code.co_filename
+        if file != __file__ and not file.startswith("<frozen importlib"):
+            frame.tb_next = kept
+            kept = frame
+    return kept
 
 
 def _new_main(name: str, file: str, spec: ModuleSpec | None) -> ModuleType:

@@ -257,3 +257,35 @@ def test_starting_costs_no_numpy(write):
         "idle.py", "import sys\nprint('numpy' in sys.modules, 'llvmlite' in sys.modules)\n"
     )
     assert run(folder, "-m", "gnomon", "run", "idle.py").stdout == "False False\n"
+
+
+def test_installed_packages_that_use_mxnet_know_numpy_1(write):
+    """Others notice nothing."""
+    write("site-packages/uses/inner.py", "import numpy as np\nkind = np.bool\n")
+    write(
+        "site-packages/uses/__init__.py",
+        """
+        import mxnet
+        import numpy as np
+        kind = np.float
+        """,
+    )
+    write("site-packages/other/__init__.py", "import numpy as np\nkind = hasattr(np, 'float')\n")
+    text = """
+        import uses, other
+        from uses import inner
+        print(uses.kind is float, inner.kind is bool, other.kind)
+    """
+    folder = write("program.py", text)
+    path = os.pathsep.join([ROOT, str(folder / "site-packages")])
+    done = run(folder, "-m", "gnomon", "run", "program.py", PYTHONPATH=path)
+    assert done.stdout == "True True False\n", done.stderr
+
+
+def test_an_error_in_an_imported_file_shows_no_frames_of_imports(write):
+    write("part.py", "def f():\n    raise ValueError('here')\n\n\nf()\n")
+    done = run(write("program.py", "import part\n"), "-m", "gnomon", "run", "program.py")
+    assert done.returncode == 1
+    lines = [line.strip() for line in done.stderr.splitlines()]
+    files = [line.split('"')[1] for line in lines if line.startswith("File ")]
+    assert [Path(f).name for f in files] == ["program.py", "part.py", "part.py"]

@@ -22,6 +22,7 @@ _FROM = {
     "ParameterDict": "parameter",
     "SymbolBlock": "block",
     "Trainer": "trainer",
+    "tensor_types": "block",
 }
 
 __all__ = sorted([*_MODULES, *_FROM])  # noqa: PLE0605

@@ -36,6 +36,20 @@ __all__ = [
 SMALL = 1e-12  # added where a logarithm or a quotient would be infinite
 
 
+def _apply_weighting(
+    F: Any, loss: Any, weight: float | None = None, sample_weight: Any = None
+) -> Any:
+    """`loss` times the weights; libraries of losses import it by this name."""
+    if sample_weight is not None:
+        loss = F.broadcast_mul(loss, sample_weight)
+    return loss if weight is None or weight == 1.0 else loss * weight
+
+
+def _reshape_like(F: Any, x: Any, y: Any) -> Any:
+    """`x` in the shape of `y`; libraries of losses import it by this name."""
+    return F.reshape_like(x, y)
+
+
 class Loss(HybridBlock):
     """Base of losses.
 
@@ -56,10 +70,8 @@ class Loss(HybridBlock):
 
     def _weighted(self, F: Any, loss: Any, sample_weight: Any, factor: float = 1.0) -> Any:
         """`loss` times the weights and `factor`."""
-        if sample_weight is not None:
-            loss = F.broadcast_mul(loss, sample_weight)
         weight = 1.0 if self._weight is None else self._weight
-        return loss if weight * factor == 1.0 else loss * (weight * factor)
+        return _apply_weighting(F, loss, weight * factor, sample_weight)
 
     def _mean(self, F: Any, loss: Any, sample_weight: Any, factor: float = 1.0) -> Any:
         """The weighted mean of each sample."""

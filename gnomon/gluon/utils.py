@@ -33,6 +33,8 @@ __all__ = [
     "split_data",
 ]
 
+STORE = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
+
 
 def split_data(
     data: Any, num_slice: int, batch_axis: int = 0, even_split: bool = True
@@ -112,6 +114,17 @@ def _square_sum(array: Any) -> Any:
     wide = array if array.dtype in (np.float32, np.float64) else array.astype("float32")
     found = nd.sum(nd.square(wide.reshape((-1,)))).reshape((1,))
     return found if found.dtype == np.float32 else found.astype("float32")
+
+
+def _get_repo_url() -> str:
+    """Where MXNet keeps its data sets and models: MXNET_GLUON_REPO, or its own store."""
+    found = os.environ.get("MXNET_GLUON_REPO", STORE)
+    return found if found.endswith("/") else found + "/"
+
+
+def _get_repo_file_url(namespace: str, filename: str) -> str:
+    """The address of a file there."""
+    return f"{_get_repo_url()}{namespace}/{filename}"
 
 
 def check_sha1(filename: str | os.PathLike[str], sha1_hash: str) -> bool:

@@ -34,6 +34,7 @@ from gnomon.image.detection import (
     DetRandomSelectAug,
 )
 from gnomon.image.functions import (
+    _get_interp_method,
     center_crop,
     color_normalize,
     copyMakeBorder,
@@ -79,6 +80,7 @@ __all__ = [
     "ResizeAug",
     "SaturationJitterAug",
     "SequentialAug",
+    "_get_interp_method",
     "center_crop",
     "color_normalize",
     "copyMakeBorder",

@@ -73,6 +73,20 @@ def method(interp: int, old: Sizes, new: Sizes) -> int:
     return AREA if new[0] < old[0] and new[1] < old[1] else LINEAR
 
 
+def _get_interp_method(interp: int, sizes: tuple[int, ...] = ()) -> int:
+    """`method` of the sizes (old height, old width, new height, new width), as libraries import it.
+
+    Raises:
+        ValueError: an interpolation that is unknown.
+    """
+    if not sizes and interp == AUTO:
+        return CUBIC
+    try:
+        return method(interp, sizes[:2], sizes[2:]) if sizes else method(interp, (1, 1), (1, 1))
+    except ParamError as error:
+        raise ValueError(str(error)) from None
+
+
 def imresize(src: Any, w: int, h: int, interp: int = 1, out: Any = None) -> Any:
     """The image in another size, its dtype kept.
 

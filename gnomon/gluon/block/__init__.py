@@ -7,6 +7,7 @@ from gnomon.gluon.block.base import Block
 from gnomon.gluon.block.hooks import HookHandle
 from gnomon.gluon.block.hybrid import HybridBlock
 from gnomon.gluon.block.imported import SymbolBlock
+from gnomon.gluon.block.structure import _flatten, _regroup, tensor_types
 from gnomon.gluon.parameter import DeferredInitializationError, Parameter, ParameterDict
 from gnomon.ndarray import NDArray
 from gnomon.symbol import Symbol
@@ -22,5 +23,8 @@ __all__ = [
     "ParameterDict",
     "Symbol",
     "SymbolBlock",
+    "_flatten",
+    "_regroup",
     "load_json",
+    "tensor_types",
 ]

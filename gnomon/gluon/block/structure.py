@@ -13,6 +13,7 @@ from gnomon.ndarray import NDArray
 from gnomon.symbol import Symbol
 
 Format = Any  # int or a list of formats
+tensor_types = Symbol, NDArray  # what flows between blocks
 
 
 def flatten(args: Any, where: str, what: str) -> tuple[list[Any], Format]:
@@ -49,3 +50,20 @@ def regroup(flat: list[Any], form: Format) -> tuple[Any, list[Any]]:
         part, flat = regroup(flat, each)
         found.append(part)
     return found, flat
+
+
+def _flatten(args: Any, inout_str: str) -> tuple[list[Any], Format]:
+    """`flatten` as libraries import it.
+
+    Raises:
+        ValueError: something else is among the arrays, symbols and None.
+    """
+    try:
+        return flatten(args, "HybridBlock", inout_str)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _regroup(args: list[Any], fmt: Format) -> Any:
+    """Flat things nested again, as libraries import it."""
+    return regroup(args, fmt)[0]

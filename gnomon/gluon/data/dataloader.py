@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing import TimeoutError as LateError
 from multiprocessing.pool import ThreadPool
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
 
-from gnomon import ndarray as nd
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import cpu_pinned
 from gnomon.gluon.data.batchify import default_batchify_fn, default_mp_batchify_fn
+from gnomon.gluon.data.pool_iter import _MultiWorkerIter
 from gnomon.gluon.data.sampler import BatchSampler, RandomSampler, SequentialSampler
-from gnomon.gluon.data.shared import mapped, unpack
+from gnomon.gluon.data.shared import as_in_context, unpack
 from gnomon.gluon.data.workers import Pool, Task
 
-__all__ = ["DataLoader", "DataLoaderV1", "default_batchify_fn", "default_mp_batchify_fn"]
+__all__ = [
+    "DataLoader",
+    "DataLoaderV1",
+    "ForkingPickler",
+    "_MultiWorkerIter",
+    "_as_in_context",
+    "default_batchify_fn",
+    "default_mp_batchify_fn",
+]
+
+_as_in_context = as_in_context  # by the name that libraries import
 
 
 class DataLoader:
@@ -67,7 +78,7 @@ class DataLoader:
     ) -> None:
         if timeout <= 0:
             raise ParamError(complaint("DataLoader", "timeout", "above 0", timeout))
-        self._dataset, self._batchify = dataset, batchify_fn
+        self._dataset, self._batchify_fn = dataset, batchify_fn
         self._batch_sampler: Any = batch_sampler
         given = {"batch_size": batch_size, "shuffle": shuffle, "sampler": sampler,
                  "last_batch": last_batch}  # fmt: skip
@@ -107,7 +118,7 @@ class DataLoader:
         found, self._next = self._next, None
         found = self._epoch() if found is None else found
         for batch in found:
-            yield batch if self._pinned is None else _on(batch, self._pinned)
+            yield batch if self._pinned is None else as_in_context(batch, self._pinned)
         if self._auto_reload:
             self.refresh()
 
@@ -127,17 +138,19 @@ class DataLoader:
     def _epoch(self) -> Iterator[Any]:
         samples = iter(self._batch_sampler)
         if not self._num_workers:
-            batchify = self._batchify or default_batchify_fn
+            batchify = self._batchify_fn or default_batchify_fn
             return (batchify([self._dataset[i] for i in batch]) for batch in samples)
         if self._thread_pool:
             return self._by_threads(samples)
         pool, self._pool = self._pool, None
         if pool is None or not pool.is_open:
-            pool = Pool(self._dataset, self._batchify or default_mp_batchify_fn, self._num_workers)
+            pool = Pool(
+                self._dataset, self._batchify_fn or default_mp_batchify_fn, self._num_workers
+            )
         return _Ahead(self, pool, samples)
 
     def _by_threads(self, samples: Iterator[Sequence[int]]) -> Iterator[Any]:
-        batchify = self._batchify or default_batchify_fn
+        batchify = self._batchify_fn or default_batchify_fn
 
         def make(batch: Sequence[int]) -> Any:
             return batchify([self._dataset[i] for i in batch])
@@ -212,10 +225,3 @@ class _Ahead:
         self._given += 1
         self.fill()  # first: a worker may be waiting
         return unpack(found)
-
-
-def _on(batch: Any, ctx: Any) -> Any:
-    """The batch with its arrays on `ctx`."""
-    if isinstance(batch, nd.NDArray):
-        return batch.as_in_context(ctx)
-    return mapped(lambda each: _on(each, ctx), batch)

@@ -109,3 +109,10 @@ def mapped(fn: Any, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(map(fn, value))
     return value
+
+
+def as_in_context(batch: Any, ctx: Any) -> Any:
+    """The batch with its arrays on `ctx`."""
+    if isinstance(batch, nd.NDArray):
+        return batch.as_in_context(ctx)
+    return mapped(lambda each: as_in_context(each, ctx), batch)

@@ -22,6 +22,8 @@ __all__ = [
     "short_hash",
 ]
 
+#: libraries enter the hashes of their files here; files are found by their names alone
+_model_sha1: dict[str, str] = {}
 ROOT = str(Path("~") / ".mxnet" / "models")
 # name of a network -> how the SHA-1 of MXNet's file of its parameters begins, as in its name
 HASHES = dict(
