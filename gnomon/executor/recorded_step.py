@@ -46,7 +46,7 @@ class Network:
 
     `operands` are its variables by the number of the operand, `given` those of heads' gradients,
     with layouts, `draws` the operators that draw random numbers. The outputs are the `losses`, so
-    many, then the values that are held, of these `layouts`.
+    many, what changes states beside them, then the values that are held, of these `layouts`.
     """
 
     name = "step"
@@ -81,9 +81,10 @@ class Network:
             for number, (k, g) in enumerate(zip(heads, is_given, strict=True))
         ]
         self.losses = len(outputs)
-        self._graph = Graph([*outputs, *(entries[k] for k in held)])
-        if not set(changing) <= set(self._graph.topo):
-            raise Unplanned("step: a state changes that no head depends on")
+        shown = [entries[k] for k in held]
+        known = set(Graph([*outputs, *shown]).topo)
+        beside = [Entry(node, 0) for node in changing if node not in known]
+        self._graph = Graph([*outputs, *beside, *shown])
         if any(self._is_argument(k) for k in self.states):
             raise Unplanned("step: a state is an argument, too")
 
