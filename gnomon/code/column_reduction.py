@@ -184,7 +184,7 @@ class ColumnReductionWriter(ReductionWriter):
                     found.append([self.e.spread(self.value(a), self.lanes) for a in term.args])
         for term, found in steps.items():
             old = [self.from_row(strip, row) for row in rows[term]]
-            new = self.combine(reducer_of(term), old, self.joined(reducer_of(term), found), True)
+            new = self.joined(reducer_of(term), old, found)
             for row, value in zip(rows[term], new, strict=True):
                 self.to_row(strip, row, value)
 

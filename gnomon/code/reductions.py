@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from gnomon import dtype as dt
 from gnomon.code.emit import Value
 from gnomon.code.loops import LoopWriter
-from gnomon.expr.reducer import Reducer
+from gnomon.expr.reducer import Reducer, in_order
 from gnomon.expr.term import Term, mask_of
 from gnomon.plan.ir import Fold, reducer_of
 from gnomon.plan.schedule import stride
@@ -131,17 +131,19 @@ class ReductionWriter(LoopWriter):
         ]
 
     def accumulate(self, partial: Partial, new: Sequence[list[Value]]) -> None:
-        """Join steps that come one after the other, two by two, then with the accumulators."""
-        step = self.joined(partial.reducer, new)
-        old = self.current(partial)
-        self.put_back(partial, self.combine(partial.reducer, old, step, True))
+        """Join steps that come one after the other with the accumulators."""
+        self.put_back(partial, self.joined(partial.reducer, self.current(partial), new))
 
-    def joined(self, reducer: Reducer, steps: Sequence[list[Value]]) -> list[Value]:
-        """Steps that come one after the other as one."""
-        while len(steps) > 1:
+    def joined(
+        self, reducer: Reducer, old: list[Value], steps: Sequence[list[Value]]
+    ) -> list[Value]:
+        """Partial results with steps behind them, which meet two by two before."""
+        while len(steps) > 1 and not in_order(reducer, old[0].dtype):
             pairs = zip(steps[::2], steps[1::2], strict=True)
             steps = [self.combine(reducer, a, b, True) for a, b in pairs]
-        return steps[0]
+        for step in steps:
+            old = self.combine(reducer, old, step, True)
+        return old
 
     # -- along a row ----------------------------------------------------------------------------
 

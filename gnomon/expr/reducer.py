@@ -26,8 +26,9 @@ class Reducer:
 
     `start(dtype)` is neutral: combining with it changes nothing. `combine` must be associative
     and commutative: the compiler splits a reduction among lanes, threads and blocks, always in the
-    same way for the same sizes. Equal `key`s mean equal code. Where `enough(arena, a)` holds of a
-    partial result in the order of the index, whatever is still to come changes nothing.
+    same way for the same sizes, unless it is `in_order`. Equal `key`s mean equal code. Where
+    `enough(arena, a)` holds of a partial result in the order of the index, whatever is still to
+    come changes nothing.
     """
 
     name: str
@@ -113,6 +114,16 @@ MAXIMUM = _simple("max", "max", lowest)
 MINIMUM = _simple("min", "min", highest)
 ARGMAX = _arg("argmax", lowest, False)
 ARGMIN = _arg("argmin", highest, True)
+
+
+def in_order(reducer: Reducer, dtype: DType) -> bool:
+    """Whether values have to meet one after the other: products of floats.
+
+    Those of parts may overflow where the whole does not, and 0 times infinity is no number.
+    """
+    return reducer is PROD and dtype.kind == "f"
+
+
 REDUCERS = {r.name: r for r in (SUM, PROD, MAXIMUM, MINIMUM, ARGMAX, ARGMIN)}
 
 

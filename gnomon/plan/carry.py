@@ -4,8 +4,7 @@ As an index rule a scan folds, for every element, all that come before it. Carri
 along its axis whose turns read what the turn before stored; other axes are rows and lanes as ever.
 Along an axis that is dense in memory the turns are lanes: a `scan` Term joins what is in a register
 step by step, and takes up what the register before it came to. That is for reducers that are known
-to be associative; one of your own gets its operands one by one, and so do products of floats: those
-of a part of a register may overflow, and 0 times infinity is no number.
+to be associative; one of your own gets its operands one by one, and so do those that are in order.
 A statement whose value is a scan, to be stored in memory of its own, is such a loop. Anywhere else,
 and in half floats, a scan is stored in scratch memory first.
 """
@@ -18,7 +17,7 @@ from gnomon import dtype as dt
 from gnomon.expr.ext.scan import Scan
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, cast
-from gnomon.expr.reducer import PROD, SCANNED
+from gnomon.expr.reducer import SCANNED, in_order
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.term import Arena, Term, compute_dtype
 from gnomon.expr.walk import postorder
@@ -72,7 +71,7 @@ def carry(statements: Abstract, arena: Arena) -> list[Nest]:
 def _associative(scan: Scan) -> bool:
     """Whether elements may be joined before they meet what came before them."""
     known = SCANNED.get(scan.reducer.name) is scan.reducer
-    return known and not (scan.reducer is PROD and scan.dtype.kind == "f")
+    return known and not in_order(scan.reducer, scan.dtype)
 
 
 def carries(nest: Nest) -> bool:
