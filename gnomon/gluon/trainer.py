@@ -156,7 +156,7 @@ class Trainer:
         self._check_fresh(ignore_stale_grad)
         if self._updates_on_store and self._overflows():
             return
-        self._allreduce()
+        self._allreduce_grads()
         self._update(ignore_stale_grad)
 
     def _overflows(self) -> bool:
@@ -185,7 +185,7 @@ class Trainer:
         """
         self._prepare()
         self._check_apart("allreduce_grads")
-        self._allreduce()
+        self._allreduce_grads()
 
     def update(self, batch_size: float, ignore_stale_grad: bool = False) -> None:
         """Update the parameters alone; gradients are the same on all contexts already.
@@ -223,7 +223,7 @@ class Trainer:
                         "ignore_stale_grad=True it stays as it is"
                     )
 
-    def _allreduce(self) -> None:
+    def _allreduce_grads(self) -> None:
         """Sum gradients over contexts; a store that updates does that too."""
         if self._store is None or not self._layout:
             return
@@ -295,6 +295,15 @@ class Trainer:
             for number, param in enumerate(self._params):
                 self._enter(number, param)
         self._ready = True
+
+    @property
+    def _params_to_init(self) -> list[Parameter]:
+        """The parameters that the store does not know yet; libraries look whether there are any."""
+        return [] if self._ready else list(self._params)
+
+    def _init_params(self) -> None:
+        """Have the store know all; libraries call it before they save states."""
+        self._prepare()
 
     def _enter(self, number: int, param: Parameter) -> None:
         """Put a parameter into the store."""

@@ -352,7 +352,7 @@ class Optimizer:
             given.counts, given.count = counts, known.pop()
 
     def _update_count(self, index: Any) -> None:
-        self._update_counts((index,))
+        self._update_counts(index if isinstance(index, (list, tuple)) else (index,))
 
     def _update_counts(self, indices: Sequence[Any]) -> None:
         if self._given is not None:
@@ -368,6 +368,12 @@ class Optimizer:
 
     def _get_wd(self, index: Any) -> float:
         return self.wd * self._multiplier(index, "wd_mult", self.wd_mult)
+
+    def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
+        return [self._get_lr(index) for index in indices]
+
+    def _get_wds(self, indices: Sequence[Any]) -> list[float]:
+        return [self._get_wd(index) for index in indices]
 
     def _multiplier(self, index: Any, attribute: str, table: Mapping[Any, float]) -> float:
         return self._multipliers((index,), attribute, table)[0]

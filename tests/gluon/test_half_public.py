@@ -99,3 +99,62 @@ def test_arrays_of_a_batch_elsewhere():
     x = mx.nd.ones((2,))
     first, (second, third) = _as_in_context([x, (x, 3)], mx.cpu(1))
     assert first.context == second.context == mx.cpu(1) and third == 3
+
+
+class Dropped(mx.gluon.Parameter):
+    """A parameter whose data differ from call to call, as libraries write them."""
+
+    def __init__(self, other):
+        self._deferred_init = other._deferred_init
+        super().__init__(other.name, shape=other._shape, init=other.init, allow_deferred_init=True)
+        for name in ("_var", "_data", "_grad", "_ctx_list", "_ctx_map", "_trainer"):
+            setattr(self, name, getattr(other, name))
+        self.calls = 0
+
+    def data(self, ctx=None):
+        self.calls += 1
+        return self._check_and_get(self._data, ctx) * self.calls
+
+
+@pytest.mark.parametrize("hybrid", [True, False])
+def test_parameters_that_give_other_data_at_each_call(hybrid):
+    net = mx.gluon.nn.Dense(2, use_bias=False, in_units=3, weight_initializer="ones")
+    dropped = Dropped(net.weight)
+    net.params._params[dropped.name] = net._reg_params["weight"] = dropped
+    net.weight = dropped
+    net.initialize(mx.init.One())
+    if hybrid:
+        net.hybridize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0})
+    x = mx.nd.ones((1, 3))
+    net(x)
+    dropped.calls = 0
+    assert [net(x).asnumpy().tolist() for _ in range(2)] == [[[3.0, 3.0]], [[6.0, 6.0]]]
+    with mx.autograd.record():
+        y = net(x)
+    y.backward()
+    trainer.step(1)
+    now = dropped._check_and_get(dropped._data, None)
+    assert now.asnumpy().tolist() == [[-2.0] * 3] * 2
+
+
+def test_what_libraries_call_of_blocks_parameters_and_trainers():
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.weight._load_init(mx.nd.ones((2, 3)), mx.cpu())
+    net.bias._load_init(mx.nd.ones((2,)), mx.cpu())
+    net.hybridize()
+    assert net(mx.nd.ones((1, 3))).asnumpy().tolist() == [[4.0, 4.0]]
+    net._clear_cached_op()
+    assert net(mx.nd.ones((1, 3))).asnumpy().tolist() == [[4.0, 4.0]]
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd")
+    assert len(trainer._params_to_init) == 2
+    trainer._init_params()
+    assert trainer._params_to_init == []
+
+
+def test_optimizers_that_count_several_indices_at_once():
+    optimizer = mx.optimizer.create("sgd", learning_rate=0.5)
+    optimizer._update_count([0, 2])
+    optimizer._update_count(2)
+    assert optimizer._index_update_count == {0: 1, 2: 2}
+    assert optimizer._get_lrs([0, 2]) == [0.5, 0.5] and optimizer._get_wds([0]) == [0.0]

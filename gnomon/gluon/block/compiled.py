@@ -47,8 +47,11 @@ class Compiled:
         numbers = {x.name: k for k, x in enumerate(trace.inputs) if x is not None}
         self._params = {n.name: params[n.name] for n in graph.variables if n.name not in numbers}
         self._vars = {name: param.var() for name, param in self._params.items()}
-        self._fed = [n.name for n in graph.arguments if n.name in numbers]
-        self._numbers = [numbers[n] for n in self._fed]
+        fed = [n.name for n in graph.arguments if n.name in numbers]
+        self._numbers = [numbers[n] for n in fed]
+        own = {n: p for n, p in self._params.items() if type(p).data is not Parameter.data}
+        self._computed = list(own.values())  # by a class that gives other data at each call
+        self._fed = [*fed, *own]
         self._sites: list[Site] = []
 
     def fits(self) -> bool:
@@ -71,7 +74,8 @@ class Compiled:
 
     def _table(self, ctx: Context) -> dict[str, Any]:
         """The parameters' arrays on a context."""
-        return {name: param._on(param._data, ctx) for name, param in self._params.items()}
+        bound = {n: p for n, p in self._params.items() if n not in self._fed}
+        return {name: param._check_and_get(param._data, ctx) for name, param in bound.items()}
 
     def _site(self, ctx: Context) -> Site:
         """The programs on a context."""
@@ -93,6 +97,8 @@ class Compiled:
         site = self._sites[0] if len(self._sites) == 1 else self._site(ctx)
         if site.ctx is not ctx and site.ctx != ctx:
             site = self._site(ctx)
+        if self._computed:
+            given += [param.data(ctx) for param in self._computed]
         recording, places = mode.recording, ()
         if recording:
             places = (site.bundle, *[source(x) for x in given])

@@ -57,10 +57,10 @@ class HybridBlock(Block):
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if isinstance(value, HybridBlock):
-            self._forget()
+            self._clear_cached_op()
 
-    def _forget(self) -> None:
-        """Drop all traces."""
+    def _clear_cached_op(self) -> None:
+        """Drop all traces; libraries call it where what they trace will differ."""
         self._traces = {}
         self._last = None
 
@@ -75,7 +75,7 @@ class HybridBlock(Block):
             expected = "a HybridBlock, or use Sequential for other blocks"
             raise ChildError(complaint(where, name or "block", expected, type(block).__name__))
         super().register_child(block, name)
-        self._forget()
+        self._clear_cached_op()
 
     def hybridize(
         self,
@@ -107,7 +107,7 @@ class HybridBlock(Block):
         flags = dict(zip(FLAGS, values, strict=True))
         self._active, self._flags = bool(active), flags
         if clear:
-            self._forget()
+            self._clear_cached_op()
         if self._active and (self._forward_hooks or self._forward_pre_hooks):
             warnings.warn(
                 f"{where}: hooks of {self.name!r} are not called when it runs as part of another "
@@ -141,13 +141,13 @@ class HybridBlock(Block):
 
     def cast(self, dtype: Any) -> None:
         """Have parameters of another type; the block is traced anew."""
-        self._forget()
+        self._clear_cached_op()
         super().cast(dtype)
 
     def register_op_hook(self, callback: Callable[..., Any], monitor_all: bool = False) -> None:
         """As `Block.register_op_hook`: this block's operators are told when it is compiled."""
         self._op_hook = callback, monitor_all
-        self._forget()
+        self._clear_cached_op()
         super().register_op_hook(callback, monitor_all)
 
     # --- computing ------------------------------------------------------------------------------

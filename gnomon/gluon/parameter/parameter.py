@@ -1,8 +1,8 @@
 """`Parameter`: an array of a network that is trained, on one device or on several.
 
 States. *Fresh*: no arrays. *Deferred*: `initialize` was called while the shape was not known;
-`_deferred` keeps what it was told, and the first forward pass, which knows the shape, makes the
-arrays. *Initialized*: one array for each context, and one for its gradient unless `grad_req` is
+`_deferred_init` keeps what it was told, and the first forward pass, which knows the shape, makes
+the arrays. *Initialized*: one array for each context, and one for its gradient unless `grad_req` is
 'null'. Arrays stay the same ones until the parameter is cast, moved, initialized by force or given
 another `grad_req`; `changes` counts these events of all parameters, so that compiled networks know
 when to look again.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from gnomon import symbol as sym
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
 from gnomon.context import Context, cpu, current_context
 from gnomon.dtype import of as dtype_of
+from gnomon.gluon.parameter.given import Deferred, Loadable, contexts
 from gnomon.gluon.parameter.shapes import Shape, as_shape, merged, shape_is_known
 from gnomon.ndarray.core.tape import changes
 from gnomon.ops.infer import zero_is_unknown
@@ -32,22 +33,6 @@ STORAGE = ("default", "row_sparse", "csr")
 
 class DeferredInitializationError(GnomonError):
     """A parameter was asked for its array before the first forward pass gave it a shape."""
-
-
-class Deferred(NamedTuple):
-    """What `initialize` was told before the shape was known."""
-
-    init: Any
-    ctx: list[Context]
-    default_init: Any
-    data: Any = None
-
-
-class Loadable(NamedTuple):
-    """An array of a file that fits, and the contexts it is for."""
-
-    data: Any
-    ctx: list[Context]
 
 
 class Parameter:
@@ -72,6 +57,7 @@ class Parameter:
     """
 
     tells_changes = True  # of its factors, by `changes`: optimizers need not look each time
+    _ctx_list = _ctx_map = None  # MXNet's tables by context, which subclasses elsewhere copy
 
     def __init__(
         self,
@@ -91,7 +77,7 @@ class Parameter:
         self._var: Any = None
         self._data: list[Any] | None = None
         self._grad: list[Any] | None = None
-        self._deferred: Deferred | None = None
+        self._deferred_init: Deferred | None = None
         self._trainer: Any = None  # the one that updates it, if it needs to know of it
         self._shape = as_shape(shape)
         self._dtype = dtype
@@ -216,19 +202,19 @@ class Parameter:
         if not shape_is_known(self._shape) and not self._allow_deferred_init:
             expected = "all dimensions known, or allow_deferred_init=True"
             raise ShapeError(complaint(f"Parameter {self.name!r}", "shape", expected, self._shape))
-        self._deferred = deferred
+        self._deferred_init = deferred
         if shape_is_known(self._shape):
             self._finish_deferred_init()
 
     def _finish_deferred_init(self) -> None:
         """Make the arrays that were deferred, now that the shape is known."""
-        if self._deferred is None:
+        if self._deferred_init is None:
             return
-        init, ctx, default_init, data = self._deferred
+        init, ctx, default_init, data = self._deferred_init
         if not shape_is_known(self._shape):
             expected = "all dimensions known from the first input, or given to the layer"
             raise ShapeError(complaint(f"Parameter {self.name!r}", "shape", expected, self._shape))
-        self._deferred = None
+        self._deferred_init = None
         with autograd.pause():
             if data is None:
                 data = nd.zeros(self._shape, cpu(), dtype_of(self._dtype).name, self._stype)
@@ -266,9 +252,9 @@ class Parameter:
         """
         self.shape = data.shape
         if self._data is None:
-            if self._deferred is None:
+            if self._deferred_init is None:
                 raise self._missing()
-            self._deferred = self._deferred._replace(data=data)
+            self._deferred_init = self._deferred_init._replace(data=data)
             return
         if self._trainer is not None:
             self._trainer._forget_stored(self)
@@ -286,8 +272,8 @@ class Parameter:
         if self._data is not None:
             with autograd.pause():
                 self._init_impl(self._reduce(), where)
-        elif self._deferred is not None:
-            self._deferred = self._deferred._replace(ctx=where)
+        elif self._deferred_init is not None:
+            self._deferred_init = self._deferred_init._replace(ctx=where)
         else:
             raise self._missing()
 
@@ -311,7 +297,7 @@ class Parameter:
         """
         if self._stype != "default":
             raise self._only_rows("data")
-        return self._on(self._data, ctx)
+        return self._check_and_get(self._data, ctx)
 
     def list_data(self) -> list[Any]:
         """The arrays on all contexts, in the order of `initialize`.
@@ -330,7 +316,7 @@ class Parameter:
             DeferredInitializationError, GnomonError: as `data`; `grad_req` is 'null'.
         """
         self._check_gradient()
-        return self._on(self._grad, ctx)
+        return self._check_and_get(self._grad, ctx)
 
     def list_grad(self) -> list[Any]:
         """The gradients on all contexts.
@@ -349,9 +335,9 @@ class Parameter:
         """
         if self._data is not None:
             return [x.context for x in self._data]
-        if self._deferred is None:
+        if self._deferred_init is None:
             raise self._missing()
-        return self._deferred.ctx
+        return self._deferred_init.ctx
 
     def zero_grad(self) -> None:
         """Set the gradients to 0, on all contexts."""
@@ -364,7 +350,9 @@ class Parameter:
         Raises:
             GnomonError: other storage, or no `Trainer` that has the rows.
         """
-        (found,) = self._rows("row_sparse_data", [self._on(self._data, row_id.context)], row_id)
+        (found,) = self._rows(
+            "row_sparse_data", [self._check_and_get(self._data, row_id.context)], row_id
+        )
         return found
 
     def list_row_sparse_data(self, row_id: Any) -> list[Any]:
@@ -404,7 +392,7 @@ class Parameter:
             raise self._missing()
         return arrays
 
-    def _on(self, arrays: list[Any] | None, ctx: Context | None) -> Any:
+    def _check_and_get(self, arrays: list[Any] | None, ctx: Context | None) -> Any:
         """That of `arrays` which is on `ctx`."""
         found = self._all(arrays)
         if ctx is None and len(found) == 1:
@@ -421,7 +409,7 @@ class Parameter:
 
     def _missing(self) -> GnomonError:
         """The error of a parameter without arrays."""
-        if self._deferred is not None:
+        if self._deferred_init is not None:
             return DeferredInitializationError(
                 f"Parameter {self.name!r} has no array yet: its shape {self._shape} is decided by "
                 "the first forward pass; pass a batch through the network, or give the layer the "
@@ -461,33 +449,28 @@ class Parameter:
         elif not cast_dtype and data._dtype is not dtype_of(self._dtype):
             expected = f"{dtype_of(self._dtype).name}, or cast_dtype=True"
             raise DTypeError(complaint(where, "dtype", expected, data._dtype.name))
-        known = self.list_ctx() if self._data is not None or self._deferred is not None else None
+        known = (
+            self.list_ctx() if self._data is not None or self._deferred_init is not None else None
+        )
         wanted = known or [cpu()] if ctx is None else contexts(ctx)
         if known is not None and set(wanted) != set(known):
             raise ParamError(complaint(where, "ctx", f"{known}, where it was initialized", wanted))
         return Loadable(data, wanted)
+
+    def _load_init(
+        self, data: Any, ctx: Any, cast_dtype: bool = False, dtype_source: str = "current"
+    ) -> None:
+        """Take the elements of an array, and be initialized; libraries that load files call it."""
+        self._load(self._loadable(data, ctx, cast_dtype, dtype_source))
 
     def _load(self, found: Loadable) -> None:
         """Take the elements of a file, and be initialized."""
         if found.data._dtype is not dtype_of(self._dtype):
             self.cast(found.data.dtype)
         self.shape = found.data.shape
-        self._deferred = None
+        self._deferred_init = None
         if self._data is not None:
             self.set_data(found.data)
         else:
             with autograd.pause():
                 self._init_impl(found.data, found.ctx)
-
-
-def contexts(ctx: Any) -> list[Context]:
-    """One context, several, or the current one, as a list.
-
-    Raises:
-        TypeError: something else.
-    """
-    found = [current_context()] if ctx is None else [ctx] if isinstance(ctx, Context) else list(ctx)
-    for each in found:
-        if not isinstance(each, Context):
-            raise TypeError(complaint("initialize", "ctx", "a context or a list", repr(each)))
-    return found

@@ -105,7 +105,7 @@ class Estimator:
 
     def _initialize(self, initializer: Any) -> None:
         params = self.net.collect_params()
-        fresh = [p for p in params.values() if p._data is None and p._deferred is None]
+        fresh = [p for p in params.values() if p._data is None and p._deferred_init is None]
         for param in fresh:
             param.initialize(ctx=self.context, default_init=initializer or "uniform")
         if not fresh and initializer is not None:
