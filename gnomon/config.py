@@ -181,6 +181,15 @@ SETTINGS = {
             "Whether calls go through native code; off, the same functions are run by Python.",
         ),
         Setting(
+            "gpu",
+            str,
+            "auto",
+            ("GNOMON_GPU",),
+            "Which GPUs there are: auto: what NVIDIA's driver shows; simulated: two that are "
+            "simulated on the processor, for tests; off: none.",
+            choices=("auto", "simulated", "off"),
+        ),
+        Setting(
             "pool_limit",
             int,
             1 << 30,

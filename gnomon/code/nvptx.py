@@ -25,6 +25,11 @@ class Module(NamedTuple):
     by_value: bool
 
 
+def names(grid: Grid, name: str) -> tuple[str, ...]:
+    """The names of the entries of a grid program."""
+    return tuple(f"{name}_{k}" for k in range(len(grid.entries)))
+
+
 def write(grid: Grid, target: Target, name: str = "kernel") -> Module:
     """The entries `name`_0, `name`_1, ... of a grid program."""
     kernel = grid.kernel
@@ -32,13 +37,12 @@ def write(grid: Grid, target: Target, name: str = "kernel") -> Module:
     by_value = len(kernel.args) <= SLOTS
     parameter = f"ptr byval([{len(kernel.args)} x i64]) align 8 %b" if by_value else "ptr %b"
     declared: set[str] = set()
-    functions, notes, names = [], [], []
+    functions, notes, called = [], [], names(grid, name)
     for number, entry in enumerate(grid.entries):
-        names.append(f"{name}_{number}")
-        writer = ThreadBlockWriter(kernel.arena, arguments, target, entry, names[-1], number)
+        writer = ThreadBlockWriter(kernel.arena, arguments, target, entry, called[number], number)
         functions += [written(writer, entry, parameter), *writer.functions]
         declared |= writer.e.declared
-        notes.append(f'!{number} = !{{ptr @{names[-1]}, !"maxntidx", i32 {BLOCK}}}')
+        notes.append(f'!{number} = !{{ptr @{called[number]}, !"maxntidx", i32 {BLOCK}}}')
     listed = ", ".join(f"!{k}" for k in range(len(notes)))
     parts = [
         *sorted(declared),
@@ -47,7 +51,7 @@ def write(grid: Grid, target: Target, name: str = "kernel") -> Module:
         f"!nvvm.annotations = !{{{listed}}}",
         *notes,
     ]
-    return Module("\n".join(parts) + "\n", tuple(names), by_value)
+    return Module("\n".join(parts) + "\n", called, by_value)
 
 
 def written(writer: ThreadBlockWriter, entry: Entry, parameter: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,9 @@ from gnomon.dtype import DType
 # what one axis' stride is, as far as code may rely on it
 ANY, UNIT, ZERO, JOINED, REVERSED, TWO = 0, 1, 2, 3, 4, 5
 KNOWN = {1: UNIT, -1: REVERSED, 2: TWO}
+
+#: how the memory of each kind of device is read: entered by `runtime/statements/prepare.py`
+READERS: dict[str, Callable[[Any], np.ndarray[Any, Any]]] = {}
 
 
 def stride_classes(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
@@ -45,6 +48,14 @@ def array_at(
     }
     view = np.asarray(_Memory(raw, owner))
     return view if view.dtype == dtype.numpy else view.view(dtype.numpy)
+
+
+def elsewhere(buffer: Any) -> np.ndarray[Any, Any]:
+    """A copy of what a buffer on another device holds; ValueError where it holds nothing."""
+    read = READERS.get(buffer.device.partition("(")[0]) if buffer.address else None
+    if read is None:
+        raise ValueError(f"{buffer!r} has no memory of this machine's {buffer.device}")
+    return read(buffer)
 
 
 class _Memory:

@@ -25,7 +25,7 @@ from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.deferred import TRACED, Deferred, TraceError
 from gnomon.expr.index import Index
-from gnomon.expr.layout import array_at, stride_classes
+from gnomon.expr.layout import array_at, elsewhere, stride_classes
 from gnomon.expr.machine import COMPARED, beyond
 from gnomon.expr.pattern import Pattern
 from gnomon.expr.scalar import SCALAR, ScalarFn
@@ -263,13 +263,13 @@ class Buffer(Expr):
         return found
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """The data as a NumPy view; it must have an address in the host's memory."""
+        """The data as a NumPy view; of a GPU's memory a copy that cannot be written to."""
         if self.device == TRACED:
             raise TraceError(f"{self!r}: its values are not known while its function is traced")
         if 0 in self.shape and not self.freed:
             return np.empty(self.shape, self.dtype.numpy)
         if not self.address or self.device != "cpu":
-            raise ValueError(f"{self!r} has no memory of this machine's {self.device}")
+            return elsewhere(self)
         owner = self if self.owner is None else self.owner  # which outlives a change of this one
         return array_at(self.address, self.shape, self.strides, self.dtype, owner)
 

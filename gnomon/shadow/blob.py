@@ -59,7 +59,7 @@ class TBlob(Frozen):
     @property
     def dev_mask_(self) -> int:
         """1 for the processor's memory, 2 for a GPU's."""
-        return DEVICE_MASKS[self.tensor.device]
+        return DEVICE_MASKS["cpu" if self.tensor.device == "cpu" else "gpu"]
 
     @property
     def type_flag_(self) -> int:

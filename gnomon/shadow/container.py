@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from gnomon import dtype as dt
-from gnomon.base import ParamError, complaint
+from gnomon.base import Later, ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes
@@ -17,6 +17,11 @@ from gnomon.record import put
 from gnomon.runtime.devices import pool
 from gnomon.shadow.tensor import Array, Tensor
 from gnomon.shape import prod, row_major
+
+if TYPE_CHECKING:
+    from gnomon.runtime.statements import transfer
+else:  # only between devices
+    transfer = Later("gnomon.runtime.statements.transfer")
 
 ALIGNMENT = 64
 #: held by who gives a container another shape
@@ -49,7 +54,7 @@ class TensorContainer(Tensor):
         sizes, kind = checked_sizes("TensorContainer", shape), dt.of(dtype)
         strides = padded_strides(sizes, kind) if pad else row_major(sizes)
         storage = pool.allocate(max(1, span(sizes, strides) * kind.size), device)
-        Buffer.__init__(self, sizes, kind, strides, storage.address, storage, device)
+        Buffer.__init__(self, sizes, kind, strides, storage.address, storage, storage.device)
         self.stream_ = None
         put(self, "padded", pad)
         put(self, "settled", True)
@@ -57,7 +62,7 @@ class TensorContainer(Tensor):
             self.assign(init)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return restored, (self.numpy().copy(), self.padded)
+        return restored, (self.numpy().copy(), self.padded, self.device)
 
     @property
     def freed(self) -> bool:  # type: ignore[override]
@@ -90,9 +95,11 @@ class TensorContainer(Tensor):
         set_address(self, storage.address, storage)
 
 
-def restored(array: Array, pad: bool) -> TensorContainer:
+def restored(array: Array, pad: bool, device: str) -> TensorContainer:
     """A container that holds the numbers of an array."""
-    return TensorContainer(array.shape, array.dtype, None, pad).assign(Tensor(array))
+    made = TensorContainer(array.shape, array.dtype, None, pad, device)
+    copy(made, Tensor(array))
+    return made
 
 
 @explained
@@ -108,9 +115,11 @@ def new_tensor(
 
 
 @explained
-def alloc_space(shape: Sequence[int], dtype: Any = dt.default_real, pad: bool = True) -> Tensor:
+def alloc_space(
+    shape: Sequence[int], dtype: Any = dt.default_real, pad: bool = True, device: str = "cpu"
+) -> Tensor:
     """A tensor with new memory, its content undefined; `free_space` gives the memory back."""
-    return TensorContainer(shape, dtype, None, pad)
+    return TensorContainer(shape, dtype, None, pad, device)
 
 
 @explained
@@ -130,7 +139,14 @@ def free_space(tensor: Tensor) -> None:
 
 @explained
 def copy(dest: Tensor, source: Expr) -> Tensor:
-    """Store `source` into `dest` of one shape and dtype, whatever their strides; gives `dest`."""
+    """Store `source` into `dest` of one shape and dtype, whatever their strides; gives `dest`.
+
+    Between the memories of two devices tensors can be copied; an expression is computed where its
+    operands and the destination are.
+    """
+    if isinstance(source, Buffer) and source.device != dest.device:
+        transfer.transfer(dest, source)
+        return dest
     return dest.assign(source)
 
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import DTypeError, ParamError, ShapeError, complaint
+from gnomon.base import (
+    DeviceError,
+    DTypeError,
+    Later,
+    ParamError,
+    ShapeError,
+    complaint,
+)
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes, normal_axis, one_each, whole
 from gnomon.expr.layout import UNIT, ZERO, is_read_only
@@ -24,6 +31,11 @@ from gnomon.runtime.statements.call_cache_tensor import Handle
 from gnomon.shadow.assign import assign, check_saver, divto, minusto, multo, plusto, saveto
 from gnomon.shadow.stream import Stream
 from gnomon.shape import Shape, prod
+
+if TYPE_CHECKING:
+    from gnomon.shadow import foreign
+else:  # where there is a GPU
+    foreign = Later("gnomon.shadow.foreign")
 
 Array = np.ndarray[Any, Any]
 Slice: TypeAlias = slice
@@ -58,9 +70,13 @@ class Tensor(Handle):
         data: Any,
         shape: Sequence[int] | None = None,
         strides: Sequence[int] | None = None,
-        device: str = "cpu",
+        device: str | None = None,
         stream: Stream | None = None,
     ) -> None:
+        there = None if isinstance(data, np.ndarray) else on_gpu(data)
+        if there is not None:
+            self._around(there, shape, strides, device, stream)
+            return
         array = as_array(data)
         element = array.dtype.itemsize
         if any(s % element for s in array.strides):
@@ -78,10 +94,27 @@ class Tensor(Handle):
             steps,
             array.ctypes.data,
             array,
-            devices.find(device).name,
+            placed("cpu", device),
         )
         self.stream_ = stream
         self._guard()
+
+    def _around(
+        self,
+        there: Buffer,
+        shape: Sequence[int] | None,
+        strides: Sequence[int] | None,
+        device: str | None,
+        stream: Stream | None,
+    ) -> None:
+        """A handle on memory of a GPU."""
+        sizes, steps = there.shape, there.strides
+        if shape is not None or strides is not None:
+            sizes, steps = fitting(there, shape, strides)
+        owner = there if there.owner is None else there.owner
+        place = placed(there.device, device)
+        Buffer.__init__(self, sizes, there.dtype, steps, there.address, owner, place)
+        self.stream_ = stream
 
     def _guard(self) -> None:
         """Have statements on read-only memory go the way that checks it, every time."""
@@ -178,10 +211,19 @@ class Tensor(Handle):
         return np.array(array, dtype) if copy or dtype not in (None, array.dtype) else array
 
     def __dlpack__(self, **how: Any) -> Any:
+        if self.device != "cpu":
+            return foreign.capsule(self, how.get("stream"))
         return self.numpy().__dlpack__(**how)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self.numpy().__dlpack_device__()
+        return self.numpy().__dlpack_device__() if self.device == "cpu" else foreign.device_of(self)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """How libraries of GPUs find the memory; tensors on a processor have none."""
+        if self.device == "cpu":
+            raise AttributeError("__cuda_array_interface__: the tensor is on cpu")
+        return foreign.interface(self)
 
     # -- views ----------------------------------------------------------------------------------
 
@@ -351,20 +393,45 @@ def as_array(data: Any) -> Array:
         raise DTypeError(complaint("Tensor", "data", expected, got)) from None
 
 
+def on_gpu(data: Any) -> Buffer | None:
+    """`data` as it lies in the memory of a GPU; None where it does not."""
+    if isinstance(data, Buffer):
+        return None if data.device == "cpu" else data
+    is_there = hasattr(data, "__cuda_array_interface__") or hasattr(data, "__dlpack_device__")
+    return foreign.found(data) if is_there else None
+
+
+def placed(found: str, wanted: str | None) -> str:
+    """The device that data is on; DeviceError where another one was asked for."""
+    if wanted is not None and devices.find(wanted).name != found:
+        expected = f"the device of the data, {found}; a TensorContainer and copy move it"
+        raise DeviceError(complaint("Tensor", "device", expected, f"{wanted!s:.60}"))
+    return found
+
+
 def laid_out(
     array: Array, shape: Sequence[int] | None, strides: Sequence[int] | None
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Another shape and strides over dense data, which must hold all of them."""
-    sizes = checked_sizes("Tensor", array.shape if shape is None else shape)
+    held = Buffer(array.shape, dt.of(array.dtype), [s // array.itemsize for s in array.strides])
+    return fitting(held, shape, strides)
+
+
+def fitting(
+    held: Buffer, shape: Sequence[int] | None, strides: Sequence[int] | None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Another shape and strides over dense memory, which must hold all of them."""
+    sizes = checked_sizes("Tensor", held.shape if shape is None else shape)
     steps = Buffer(sizes).strides
     if strides is not None:
         steps = one_each("Tensor", "strides", strides, len(sizes))
-    if not array.flags.c_contiguous or len(steps) != len(sizes):
+    if not held.contiguous or len(steps) != len(sizes):
         expected = "a dense array, and one stride an axis"
-        raise ShapeError(complaint("Tensor", "data", expected, (array.strides, sizes, steps)))
+        raise ShapeError(complaint("Tensor", "data", expected, (held.strides, sizes, steps)))
     reach = sum((n - 1) * s for n, s in zip(sizes, steps, strict=True) if n)
     low = sum((n - 1) * s for n, s in zip(sizes, steps, strict=True) if n and s < 0)
-    if 0 not in sizes and (low < 0 or reach - low >= array.size):
-        expected = f"sizes and strides within {array.size} elements"
+    count = prod(held.shape)
+    if 0 not in sizes and (low < 0 or reach - low >= count):
+        expected = f"sizes and strides within {count} elements"
         raise ShapeError(complaint("Tensor", "shape, strides", expected, (sizes, steps)))
     return sizes, steps

@@ -14,9 +14,6 @@ import ctypes
 import itertools
 import mmap
 
-from gnomon.runtime.compiler import jit
-from gnomon.runtime.compiler.jit import HostInfo
-
 ALIGNMENT = 64
 _MAPPED = 256 << 10
 _LARGE = 2 << 20
@@ -45,11 +42,7 @@ class Cpu:
     """The processor and its memory."""
 
     name = "cpu"
-
-    @property
-    def target(self) -> HostInfo | None:
-        """The processor that runs this process."""
-        return jit.host()
+    host = runs = True
 
     def allocate(self, nbytes: int) -> int:
         """A new block, aligned to 64 bytes, or to a huge page; MemoryError where there is none."""
@@ -84,6 +77,9 @@ class Cpu:
 
     def synchronise(self) -> None:
         """Nothing is pending: `copy` has copied when it returns."""
+
+    def queue(self) -> None:
+        """There is none."""
 
 
 def _up(n: int, step: int) -> int:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Protocol
+import re
+from typing import TYPE_CHECKING, Any, Protocol
 
-from gnomon.base import DeviceError, complaint
+from gnomon.base import DeviceError, Later, complaint
 from gnomon.context import Context
-from gnomon.runtime.compiler.jit import HostInfo
 from gnomon.runtime.devices import cpu, null
+
+if TYPE_CHECKING:
+    from gnomon.runtime.devices.cuda import gpu
+else:  # a process without GPUs loads nothing of them
+    gpu = Later("gnomon.runtime.devices.cuda.gpu")
 
 _SAME_MEMORY = {"cpu_pinned": "cpu", "cpu_shared": "cpu"}
 
@@ -21,8 +25,12 @@ class Device(Protocol):
         """What `find` calls it."""
 
     @property
-    def target(self) -> HostInfo | None:
-        """The processor that kernels are compiled for; None: this device runs none."""
+    def host(self) -> bool:
+        """Whether this process reads and writes its memory."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether kernels run there."""
 
     def allocate(self, nbytes: int) -> int:
         """The address of a new block of at least `nbytes`, aligned to 64 bytes; MemoryError."""
@@ -39,35 +47,52 @@ class Device(Protocol):
     def synchronise(self) -> None:
         """Returns when all work given to the device is done."""
 
+    def queue(self) -> Any:
+        """A new queue of work; None where work is done when it is given."""
+
+
+def choose(device: str | Context) -> None:
+    """Which GPU "gpu" means in this thread; DeviceError where there is no such device."""
+    found = find(device)
+    if found.runs and not found.host:
+        gpu.choose(found)
+
 
 def find(device: str | Context) -> Device:
-    """The device that a name or a context means.
+    """The device that a name or a context means; "gpu" is the one that this thread has chosen.
 
     >>> find("cpu").name
     'cpu'
 
     Raises:
-        DeviceError: this version of gnomon has no such device.
+        DeviceError: there is no such device.
     """
     try:
-        return _find(device)
+        return _known.get(device) or _find(device)
     except TypeError:  # not hashable
-        expected, got = f"one of {', '.join(_DEVICES)}", f"a {type(device).__name__}"
-        raise DeviceError(complaint("device", "name", expected, got)) from None
+        raise _none(f"a {type(device).__name__}") from None
 
 
-@functools.cache
 def _find(device: str | Context) -> Device:
-    name = device.device_type if isinstance(device, Context) else device
-    found = _DEVICES.get(_SAME_MEMORY.get(name, name))
-    if name == "gpu":
-        raise DeviceError(
-            f"device {device!r}: this version of gnomon has no GPU back end; use cpu()"
-        )
+    if isinstance(device, Context):
+        name = _SAME_MEMORY.get(device.device_type, device.device_type)
+        if name == "gpu":
+            raise DeviceError(f"device {device!r}: arrays have no GPU back end yet; use cpu()")
+    else:
+        match = re.fullmatch(r"gpu(?:\((\d+)\))?", device) if isinstance(device, str) else None
+        if match is not None:
+            return gpu.get(None if match[1] is None else int(match[1]))
+        name = _SAME_MEMORY.get(device, device)
+    found = _known.get(name)
     if found is None:
-        expected = f"one of {', '.join(_DEVICES)}"
-        raise DeviceError(complaint("device", "name", expected, repr(name)))
-    return found
+        raise _none(repr(device))
+    return _known.setdefault(device, found)
 
 
-_DEVICES: dict[str, Device] = {device.name: device for device in (cpu.DEVICE, null.DEVICE)}
+def _none(got: str) -> DeviceError:
+    names = [name for name in _known if isinstance(name, str)]
+    expected = f"one of {', '.join(dict.fromkeys(['cpu', 'null', 'gpu', *names]))}"
+    return DeviceError(complaint("device", "name", expected, got))
+
+
+_known: dict[str | Context, Device] = {device.name: device for device in (cpu.DEVICE, null.DEVICE)}

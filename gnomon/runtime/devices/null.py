@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from gnomon.runtime.compiler.jit import HostInfo
-
 _FIRST = 1 << 40  # no address of it may be touched; the alignment is that of real blocks
 
 
@@ -11,7 +9,7 @@ class Null:
     """Hands out addresses that must not be read, and notes every call in `calls`."""
 
     name = "null"
-    target: HostInfo | None = None
+    host = runs = False
 
     def __init__(self) -> None:
         self.calls: list[tuple[str | int, ...]] = []
@@ -39,6 +37,9 @@ class Null:
     def synchronise(self) -> None:
         """Notes the wait."""
         self.calls.append(("synchronise",))
+
+    def queue(self) -> None:
+        """There is none."""
 
 
 DEVICE = Null()

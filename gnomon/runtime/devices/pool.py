@@ -96,7 +96,7 @@ class Storage:
             ShapeError: the array would be larger than the block.
             DeviceError: the device's memory cannot be read from here.
         """
-        if self._pool.device.target is None:
+        if not self._pool.device.host:
             raise DeviceError(f"Storage.view: memory of device {self.device!r} cannot be read")
         numpy = dtypes.of(dtype).numpy
         size = math.prod(shape) * numpy.itemsize
@@ -392,7 +392,9 @@ def _find_pool(device: str | Context) -> Pool:
     found = find(device)
     with first_use:
         pool = _pools.get(found.name) or Pool(found)
-        _pools[found.name] = _pools[device] = pool
+        _pools[found.name] = pool
+        if device != "gpu":  # which is what the thread has chosen
+            _pools[device] = pool
         return pool
 
 

@@ -10,10 +10,10 @@ from gnomon.runtime.kernels.cache import CACHE
 from gnomon.shape import prod
 
 
-def temporary(e: Expr) -> Buffer:
+def temporary(e: Expr, device: str = "cpu") -> Buffer:
     """A dense buffer in the pool's memory for the value of `e`."""
-    storage = pool.allocate(max(1, prod(e.shape) * e.dtype.size))
-    return Buffer(e.shape, e.dtype, None, storage.address, storage)
+    storage = pool.allocate(max(1, prod(e.shape) * e.dtype.size), device)
+    return Buffer(e.shape, e.dtype, None, storage.address, storage, device)
 
 
 def copied(buffer: Buffer) -> tuple[Buffer, list[Step]]:

@@ -80,7 +80,7 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
         _thread.tracer.take([statement], False)
         return
     stages.run(prepare([statement], "assignment"))
-    if NONE not in key and not TRACERS and not stages.timed():
+    if dest.device == "cpu" and NONE not in key and not TRACERS and not stages.timed():
         _learn((saver, key), statement)
 
 

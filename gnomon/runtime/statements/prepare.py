@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from gnomon.base import DeviceError, DTypeError, Later, ParamError, ShapeError, complaint
 from gnomon.expr.deferred import TRACED, TraceError
-from gnomon.expr.layout import is_read_only
-from gnomon.expr.node import MAPPER
+from gnomon.expr.layout import READERS, is_read_only
+from gnomon.expr.node import MAPPER, Buffer
 from gnomon.expr.pattern import EPOCH
 from gnomon.expr.rewrite import check_sizes
 from gnomon.expr.walk import fits_any, shown
@@ -28,13 +28,19 @@ from gnomon.plan.statement import SAVERS, Store, Structure, identity, leaves_of
 from gnomon.runtime.devices import device as devices
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.cache import CACHE
-from gnomon.runtime.kernels.kernel import Kernel
 from gnomon.runtime.kernels.scratch import temporary
+from gnomon.runtime.statements.backend import Backend
 
 if TYPE_CHECKING:
     from gnomon.runtime.libraries import calls
-else:  # a statement without a product needs no library
+    from gnomon.runtime.statements import gpu, transfer
+else:  # a statement without a product needs no library, and few need a GPU
     calls = Later("gnomon.runtime.libraries.calls")
+    gpu = Later("gnomon.runtime.statements.gpu")
+    transfer = Later("gnomon.runtime.statements.transfer")
+
+READERS["gpu"] = lambda buffer: transfer.fetched(buffer)  # noqa: PLW0108 loaded when asked
+HOST = Backend(calls, temporary, CACHE.get, True)
 
 __all__ = ["Store", "check", "in_turn", "pieces", "prepare"]
 
@@ -71,7 +77,7 @@ def _now(stores: Sequence[Store], name: str, epoch: int) -> list[Step] | None:
     if not stores:
         return []
     check_leaves(structure, stores)
-    steps = _steps(stores, structure, name)
+    steps = _steps(stores, structure, name, backend_of(stores[0].dest))
     return steps if epoch == EPOCH.value or seen == _places(structure) else None
 
 
@@ -80,13 +86,20 @@ def _places(structure: Structure) -> list[tuple[Any, ...]]:
     return [(b.address, b.shape, b.strides) for b in structure.buffers]
 
 
-def _steps(stores: Sequence[Store], structure: Structure, name: str) -> list[Step]:
+def backend_of(dest: Buffer) -> Backend:
+    """What carries out statements that store there."""
+    return HOST if dest.device == "cpu" else gpu.backend(dest)
+
+
+def _steps(
+    stores: Sequence[Store], structure: Structure, name: str, backend: Backend
+) -> list[Step]:
     if not structure.composite and all(s.dest.shape == stores[0].dest.shape for s in stores):
-        return _group(stores, structure, name)
+        return _group(stores, structure, name, backend)
     steps: list[Step] = []
-    for piece in scatter.pieces(stores, calls, temporary):
+    for piece in scatter.pieces(stores, backend.libraries, backend.temporary):
         if isinstance(piece, Invoke):
-            made = calls.steps(piece)
+            made = backend.libraries.steps(piece)
             for step in made:  # a tensor may take other memory before the library has done
                 step.keep = (step.keep, [b.owner for b in structure.buffers])
             steps.extend(made)
@@ -94,7 +107,7 @@ def _steps(stores: Sequence[Store], structure: Structure, name: str) -> list[Ste
         # scratch memory may be empty as well, and then has no place that an index could mean
         filled = [s for s in piece if 0 not in s.dest.shape]
         if filled:
-            steps.extend(_group(filled, Structure(filled), name))
+            steps.extend(_group(filled, Structure(filled), name, backend))
     return steps
 
 
@@ -123,7 +136,8 @@ def pieces(stores: Sequence[Store]) -> list[Piece]:
     """What `prepare` would run: groups for kernels, and calls; for looking at."""
     for store in stores:
         check(store)
-    return scatter.pieces(stores, calls, temporary)
+    backend = backend_of(stores[0].dest)
+    return scatter.pieces(stores, backend.libraries, backend.temporary)
 
 
 def check(store: Store) -> None:
@@ -165,35 +179,37 @@ def check_leaves(structure: Structure, stores: Sequence[Store]) -> None:
             check_sizes([s.value for s in stores])
         if not buffer.address and 0 not in buffer.shape:
             raise ParamError(complaint("assignment", "operand", "one with memory", f"{buffer!r}"))
-        if devices.find(buffer.device).target is None or buffer.device != stores[0].dest.device:
-            expected = f"data on {stores[0].dest.device}, which must run kernels"
+        if not devices.find(buffer.device).runs or buffer.device != stores[0].dest.device:
+            expected = f"data on {stores[0].dest.device}, which runs kernels"
             got = f"{buffer!r} on {buffer.device}"
             raise DeviceError(complaint("assignment", "operand", expected, got))
 
 
-def _group(stores: Sequence[Store], structure: Structure, name: str) -> list[Step]:
+def _group(
+    stores: Sequence[Store], structure: Structure, name: str, backend: Backend
+) -> list[Step]:
     few = canonical(stores, structure)
     if few is not stores:
         stores, structure = few, Structure(few)
-    kernel = CACHE.get(stores, structure)
-    if not clashes(stores, structure, kernel):
+    kernel = backend.kernel(stores, structure)
+    if not clashes(stores, structure, kernel.signature.scattered):
         return [kernel.bind(structure, name)]
-    in_place = _in_order(stores, name)
+    in_place = _in_order(stores, name, backend)
     if in_place is not None:
         return [in_place]
-    paired = _by_pairs(stores, name)
+    paired = _by_pairs(stores, name, backend)
     if paired is not None:
         return paired
-    values = [Store(temporary(s.dest), "saveto", s.value) for s in stores]
+    values = [Store(backend.temporary(s.dest), "saveto", s.value) for s in stores]
     results = [Store(s.dest, s.saver, v.dest) for s, v in zip(stores, values, strict=True)]
     steps: list[Step] = []
     for group in (values, *([r] for r in results)):
         own = Structure(group)
-        steps.append(CACHE.get(group, own).bind(own, name))
+        steps.append(backend.kernel(group, own).bind(own, name))
     return steps
 
 
-def _by_pairs(stores: Sequence[Store], name: str) -> list[Step] | None:
+def _by_pairs(stores: Sequence[Store], name: str, backend: Backend) -> list[Step] | None:
     """The steps of a map of its own mirror image, an element and its image at once."""
     if len(stores) > 1 or stores[0].value.exp_type & ~MAPPER:
         return None
@@ -204,18 +220,18 @@ def _by_pairs(stores: Sequence[Store], name: str) -> list[Step] | None:
     for group in groups:
         structure = Structure(group)
         if len(group) == 1:
-            steps.extend(_group(group, structure, name))
+            steps.extend(_group(group, structure, name, backend))
             continue
-        kernel = CACHE.get(group, structure)
+        kernel = backend.kernel(group, structure)
         if {structure.slot(s.dest) for s in group} & kernel.signature.scattered:
             return None
         steps.append(kernel.bind(structure, name))  # halves share no element, if rows interleave
     return steps
 
 
-def _in_order(stores: Sequence[Store], name: str) -> Step | None:
+def _in_order(stores: Sequence[Store], name: str, backend: Backend) -> Step | None:
     """The step of a map that is safe in place when one thread walks through it in order."""
-    if len(stores) > 1 or stores[0].value.exp_type & ~MAPPER:
+    if len(stores) > 1 or stores[0].value.exp_type & ~MAPPER or not backend.has_order:
         return None
     store = directed(stores[0])
     if store is None:
@@ -227,11 +243,14 @@ def _in_order(stores: Sequence[Store], name: str) -> Step | None:
     return kernel.bind(structure, name, in_order=True)
 
 
-def clashes(stores: Iterable[Store], structure: Structure, kernel: Kernel) -> bool:
-    """Whether storing in place would overwrite what is still to be read, or another destination."""
+def clashes(stores: Iterable[Store], structure: Structure, scattered: frozenset[int]) -> bool:
+    """Whether storing in place would overwrite what is still to be read, or another destination.
+
+    `scattered`: the leaves that are read elsewhere than where is stored.
+    """
     dests = [s.dest for s in stores]
     slots = {structure.slot(d) for d in dests}
-    if slots & kernel.signature.scattered:
+    if slots & scattered:
         return True
     if len(slots) < len(dests):
         return True

@@ -1,0 +1,407 @@
+"""A simulated driver: GPUs on the processor that do what the real ones may do, at the worst.
+
+States of a piece of work: *queued* in its stream; *done* at some later call, when it is the first
+of its stream and the events it waits for have come. Which stream goes on next is chance, from a
+seed; nothing is done before it has to be or chance wants it. So work that lacks an order is done in
+any, and where it touches the same memory that is an error (`simulated_memory.py`), whichever order
+came. What the real driver refuses is refused with its error's name: handles of another context,
+memory that is freed, launches that are too large. After an error of a kernel the context is lost,
+as there: every later call fails.
+
+Kernels are the grid programs that the PTX is written from, run in lockstep (`code/lockstep.py`).
+Only one GPU has so much memory as it says: blocks take memory of the processor when they are made.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gnomon.base import DeviceError
+from gnomon.code import lockstep
+from gnomon.lock import reentrant
+from gnomon.plan.grid import Entry, Grid
+from gnomon.record import record
+from gnomon.runtime.devices.cuda.driver import Image, Properties
+from gnomon.runtime.devices.cuda.simulated_memory import LaunchMemory, Space, Work
+
+GPUS = 2
+MEMORY = 1 << 30
+PROCESSORS = 4
+ARCH = "sm_90"
+THREADS = 1024  # of a block at most
+WORD = (1 << 64) - 1
+
+
+@record(frozen=False)
+class _Task:
+    """A piece of work in its stream: `run` does it, where `ready` does not wait."""
+
+    work: Work
+    run: Callable[[], None]
+    ready: Callable[[], bool]
+
+
+@record(frozen=False, eq=False)
+class _Stream:
+    context: int
+    number: int
+    tasks: deque[_Task]
+    clock: dict[int, int]  # what work given now knows to be done
+
+
+@record(frozen=False, eq=False)
+class _Event:
+    clock: dict[int, int]
+    pending: list[_Task]  # the record, until it is done
+
+
+@record(frozen=False, eq=False)
+class _Module:
+    context: int
+    image: Image
+
+
+@record(frozen=False, eq=False)
+class _Function:
+    module: _Module
+    program: Grid
+    entry: Entry
+    name: str
+
+
+class Simulated:
+    """The simulated driver; see `Driver`."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.chance = random.Random(seed)
+        self.lock = reentrant()
+        self.spaces = [Space(k, MEMORY) for k in range(GPUS)]
+        self.failed: DeviceError | None = None
+        self.calls = 0
+        self._things: dict[int, Any] = {}
+        self._next = 0
+        self._thread = threading.local()
+        self._known: dict[int, int] = {}  # what the processor has waited for
+        self._pinned: dict[int, Any] = {}
+
+    # -- handles --------------------------------------------------------------------------------
+
+    def _enter(self, thing: Any) -> int:
+        self._next += 1
+        self._things[self._next] = thing
+        return self._next
+
+    def _get(self, call: str, kind: type, handle: int) -> Any:
+        """What a handle stands for; every call comes by here or by `_here`."""
+        self._alive(call)
+        thing = self._things.get(handle)
+        if not isinstance(thing, kind):
+            raise DeviceError(f"{call}: CUDA_ERROR_INVALID_HANDLE: {handle!r}")
+        return thing
+
+    def _alive(self, call: str) -> None:
+        self.calls += 1
+        if self.failed is not None:
+            raise DeviceError(f"{call}: an earlier error: {self.failed}")
+
+    def _here(self, call: str) -> int:
+        """The context of the calling thread."""
+        self._alive(call)
+        context: int | None = getattr(self._thread, "context", None)
+        if context is None:
+            raise DeviceError(f"{call}: CUDA_ERROR_INVALID_CONTEXT: this thread has entered none")
+        return context
+
+    def _stream(self, call: str, stream: int) -> _Stream:
+        """A stream of the calling thread's context."""
+        found: _Stream = self._get(call, _Stream, stream)
+        if found.context != self._here(call):
+            raise DeviceError(
+                f"{call}: CUDA_ERROR_INVALID_HANDLE: stream {stream} is of another context"
+            )
+        return found
+
+    # -- devices --------------------------------------------------------------------------------
+
+    def count(self) -> int:
+        return GPUS
+
+    def properties(self, ordinal: int) -> Properties:
+        if not 0 <= ordinal < GPUS:
+            raise DeviceError(f"cuDeviceGet: CUDA_ERROR_INVALID_DEVICE: {ordinal}")
+        return Properties("simulated GPU", ARCH, PROCESSORS, self.spaces[ordinal].total)
+
+    def context(self, ordinal: int) -> int:
+        self.properties(ordinal)
+        return ordinal + 1
+
+    def enter(self, context: int) -> None:
+        self._thread.context = context
+
+    def memory(self) -> tuple[int, int]:
+        with self.lock:
+            space = self.spaces[self._here("cuMemGetInfo") - 1]
+            return space.total - space.used, space.total
+
+    # -- work -----------------------------------------------------------------------------------
+
+    def _queue(
+        self,
+        stream: _Stream,
+        name: str,
+        run: Callable[[Work], None],
+        ready: Callable[[], bool] = lambda: True,
+    ) -> _Task:
+        """Give work to a stream; some of what waits anywhere is done, as chance wants."""
+        for known, number in self._known.items():
+            stream.clock[known] = max(stream.clock.get(known, 0), number)
+        number = stream.clock.get(stream.number, 0) + 1
+        stream.clock[stream.number] = number
+        work = Work(name, stream.number, number, dict(stream.clock))
+        task = _Task(work, lambda: run(work), ready)
+        stream.tasks.append(task)
+        while self.chance.random() < 0.5 and self._advance():
+            pass
+        return task
+
+    def _advance(self) -> bool:
+        """Do one piece of work that is ready, of any stream; False where there is none."""
+        streams = [t for t in self._things.values() if isinstance(t, _Stream)]
+        ready = [s for s in streams if s.tasks and s.tasks[0].ready()]
+        if not ready:
+            return False
+        task = self.chance.choice(ready).tasks.popleft()
+        try:
+            task.run()
+        except DeviceError as error:
+            self.failed = error
+            raise
+        return True
+
+    def _finish(self, call: str, done: Callable[[], bool]) -> None:
+        """Do work until `done` holds."""
+        while not done():
+            if not self._advance():
+                raise DeviceError(f"{call}: streams wait for each other, or for no event at all")
+
+    def _reached(self, clock: dict[int, int]) -> None:
+        """The processor knows now what `clock` tells; so does what is given from now on.
+
+        What is queued already was given without knowing it: it may still race with that.
+        """
+        for stream, number in clock.items():
+            self._known[stream] = max(self._known.get(stream, 0), number)
+        streams = [t for t in self._things.values() if isinstance(t, _Stream)]
+        waiting = [task.work.clock for s in streams for task in s.tasks]
+        known = {
+            stream: min([number, *(clock.get(stream, 0) for clock in waiting)])
+            for stream, number in self._known.items()
+        }
+        for space in self.spaces:
+            space.forget(known)
+
+    # -- streams and events ---------------------------------------------------------------------
+
+    def create_stream(self) -> int:
+        with self.lock:
+            stream = _Stream(self._here("cuStreamCreate"), 0, deque(), {})
+            stream.number = self._enter(stream)
+            return stream.number
+
+    def destroy_stream(self, stream: int) -> None:
+        with self.lock:
+            found = self._stream("cuStreamDestroy", stream)
+            self._finish("cuStreamDestroy", lambda: not found.tasks)
+            del self._things[stream]
+
+    def wait_stream(self, stream: int) -> None:
+        with self.lock:
+            found = self._get("cuStreamSynchronize", _Stream, stream)
+            self._finish("cuStreamSynchronize", lambda: not found.tasks)
+            self._reached(found.clock)
+
+    def is_idle(self, stream: int) -> bool:
+        with self.lock:
+            found = self._get("cuStreamQuery", _Stream, stream)
+            if found.tasks and self.chance.random() < 0.5:
+                self._advance()
+            if not found.tasks:
+                self._reached(found.clock)
+            return not found.tasks
+
+    def create_event(self) -> int:
+        with self.lock:
+            self._here("cuEventCreate")
+            return self._enter(_Event({}, []))
+
+    def destroy_event(self, event: int) -> None:
+        with self.lock:
+            self._get("cuEventDestroy", _Event, event)
+            del self._things[event]
+
+    def record(self, event: int, stream: int) -> None:
+        with self.lock:
+            found = self._get("cuEventRecord", _Event, event)
+            queue = self._stream("cuEventRecord", stream)
+            pending: list[_Task] = []
+            task = self._queue(queue, "event", lambda work: pending.clear())
+            if task in queue.tasks:
+                pending.append(task)
+            found.pending, found.clock = pending, dict(task.work.clock)
+
+    def wait_event(self, stream: int, event: int) -> None:
+        with self.lock:
+            found = self._get("cuStreamWaitEvent", _Event, event)
+            queue = self._get("cuStreamWaitEvent", _Stream, stream)
+            pending = found.pending
+            for known, number in found.clock.items():
+                queue.clock[known] = max(queue.clock.get(known, 0), number)
+            self._queue(queue, "wait", lambda work: None, lambda: not pending)
+
+    # -- memory ---------------------------------------------------------------------------------
+
+    def allocate(self, nbytes: int, stream: int) -> int:
+        with self.lock:
+            queue = self._stream("cuMemAllocAsync", stream)
+            block = self.spaces[queue.context - 1].reserve(nbytes)
+
+            def run(work: Work) -> None:
+                block.touch(block.start, block.end, True, work)
+
+            self._queue(queue, "cuMemAllocAsync", run)
+            return block.start
+
+    def free(self, address: int, stream: int) -> None:
+        with self.lock:
+            queue = self._stream("cuMemFreeAsync", stream)
+            space = self.spaces[queue.context - 1]
+
+            def run(work: Work) -> None:
+                block = space.at(address)
+                if block is not None:
+                    block.touch(block.start, block.end, True, work)
+                space.release(address)
+
+            self._queue(queue, "cuMemFreeAsync", run)
+
+    def allocate_pinned(self, nbytes: int) -> int:
+        with self.lock:
+            self._here("cuMemHostAlloc")
+            memory = ctypes.create_string_buffer(max(1, nbytes))
+            address = ctypes.addressof(memory)
+            self._pinned[address] = memory
+            return address
+
+    def free_pinned(self, address: int) -> None:
+        with self.lock:
+            self._alive("cuMemFreeHost")
+            if self._pinned.pop(address, None) is None:
+                raise DeviceError("cuMemFreeHost: CUDA_ERROR_INVALID_VALUE: not pinned memory")
+
+    def _space(self, address: int) -> Space | None:
+        """The GPU whose memory an address means; None: the processor's."""
+        return next((s for s in self.spaces if s.low <= address < s.high), None)
+
+    def _pageable(self, address: int, nbytes: int) -> bool:
+        """Whether bytes of the processor's memory are not pinned."""
+        ends = ((a, a + ctypes.sizeof(m)) for a, m in self._pinned.items())
+        return not any(low <= address and address + nbytes <= high for low, high in ends)
+
+    def copy(self, dest: int, source: int, nbytes: int, stream: int) -> None:
+        with self.lock:
+            queue = self._stream("cuMemcpyAsync", stream)
+            into, out = self._space(dest), self._space(source)
+            staged = None
+            if out is None and self._pageable(source, nbytes):
+                staged = ctypes.string_at(source, nbytes)
+
+            def run(work: Work) -> None:
+                data = staged
+                if data is None and out is None:
+                    data = ctypes.string_at(source, nbytes)
+                elif data is None:
+                    data = self._bytes(out, source, nbytes, False, work).tobytes()
+                if into is None:
+                    ctypes.memmove(dest, data, nbytes)
+                else:
+                    held = self._bytes(into, dest, nbytes, True, work)
+                    held.data[:] = data
+
+            self._queue(queue, "cuMemcpyAsync", run)
+            if into is None and self._pageable(dest, nbytes):
+                self._finish("cuMemcpyAsync", lambda: not queue.tasks)
+                self._reached(queue.clock)
+
+    def _bytes(
+        self, space: Space | None, address: int, nbytes: int, writes: bool, work: Work
+    ) -> Any:
+        """Bytes of a GPU's memory, touched by a piece of work."""
+        assert space is not None
+        what = f"{work.name} {'writes' if writes else 'reads'}"
+        block = space.block(address, address + nbytes, what)
+        block.touch(address, address + nbytes, writes, work)
+        return block.data[address - block.start : address - block.start + nbytes]
+
+    def fill(self, dest: int, byte: int, nbytes: int, stream: int) -> None:
+        with self.lock:
+            queue = self._stream("cuMemsetD8Async", stream)
+            space = self._space(dest)
+
+            def run(work: Work) -> None:
+                self._bytes(space, dest, nbytes, True, work)[:] = byte
+
+            self._queue(queue, "cuMemsetD8Async", run)
+
+    # -- kernels --------------------------------------------------------------------------------
+
+    def load(self, image: Image) -> int:
+        with self.lock:
+            return self._enter(_Module(self._here("cuModuleLoadDataEx"), image))
+
+    def unload(self, module: int) -> None:
+        with self.lock:
+            self._get("cuModuleUnload", _Module, module)
+            del self._things[module]
+
+    def function(self, module: int, name: str) -> int:
+        with self.lock:
+            found: _Module = self._get("cuModuleGetFunction", _Module, module)
+            if name not in found.image.names:
+                raise DeviceError(f"cuModuleGetFunction: CUDA_ERROR_NOT_FOUND: {name}")
+            program = found.image.program
+            entry = program.entries[found.image.names.index(name)]
+            return self._enter(_Function(found, program, entry, name))
+
+    def launch(
+        self, function: int, shape: tuple[int, int, int], words: Sequence[int], stream: int
+    ) -> None:
+        with self.lock:
+            queue = self._stream("cuLaunchKernel", stream)
+            found: _Function = self._get("cuLaunchKernel", _Function, function)
+            if found.module.context != queue.context:
+                raise DeviceError(
+                    f"cuLaunchKernel: CUDA_ERROR_INVALID_HANDLE: {found.name} is of another context"
+                )
+            blocks, x, y = shape
+            if not (blocks > 0 and x > 0 and y > 0 and x * y <= THREADS):
+                raise DeviceError(f"cuLaunchKernel: CUDA_ERROR_INVALID_VALUE: a grid of {shape}")
+            given = list(words)
+            self._queue(queue, found.name, lambda work: self._run(found, shape, given, work))
+
+    def _run(
+        self, function: _Function, shape: tuple[int, int, int], words: list[int], work: Work
+    ) -> None:
+        space = self.spaces[function.module.context - 1]
+        args = function.program.kernel.args
+        if not function.module.image.by_value:  # the words lie where the only one says
+            held = self._bytes(space, words[0], 8 * len(args), False, work)
+            words = held.view("<i8").tolist()
+        slots = dict(zip(args, words, strict=True))
+        memory = LaunchMemory(space, work)
+        lockstep.run(function.program, function.entry, slots, shape, memory)
+        memory.end()

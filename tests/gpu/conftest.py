@@ -1,0 +1,40 @@
+"""Every test here has two simulated GPUs of its own, and ends with all of their work done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gnomon import config
+from gnomon.runtime.devices import pool
+from gnomon.runtime.devices.cuda import driver, gpu
+from gnomon.runtime.devices.cuda.simulated import Simulated
+
+
+@pytest.fixture(autouse=True)
+def simulated() -> Iterator[Simulated]:
+    """The driver, new for each test: one that has failed stays so."""
+    made = Simulated()
+    kept = driver._found.pop("simulated", None), dict(gpu._gpus), dict(pool._pools)
+    driver._found["simulated"] = made
+    gpu._gpus.clear()
+    _forget_pools()
+    with config.using(gpu="simulated"):
+        yield made
+        if made.failed is None:
+            for found in list(gpu._gpus.values()):
+                found.synchronise()
+    gpu._gpus.clear()
+    gpu._gpus.update(kept[1])
+    _forget_pools()
+    pool._pools.update(kept[2])
+    driver._found.pop("simulated")
+    if kept[0] is not None:
+        driver._found["simulated"] = kept[0]
+    gpu._current.__dict__.clear()
+
+
+def _forget_pools() -> None:
+    for name in [n for n in pool._pools if isinstance(n, str) and n.startswith("gpu")]:
+        del pool._pools[name]
