@@ -105,6 +105,48 @@ def test_positions(tmp_path):
         assert [(file.tell(), file.read())[0] for _ in RECORDS] == places
 
 
+def test_records_of_all_sizes_in_turn(tmp_path):
+    sizes = [0, 5, 70_000, 40, 65_000, 65_521, 65_536, 3, 300_000, 9, 1_000] * 3
+    wanted = [bytes([k]) * n for k, n in enumerate(sizes)]
+    path = tmp_path / "x"
+    with MXIndexedRecordIO(f"{path}.idx", f"{path}.rec", "w") as file:
+        for k, data in enumerate(wanted):
+            file.write_idx(k, data)
+    with MXIndexedRecordIO(f"{path}.idx", f"{path}.rec", "r") as file:
+        places = [*file.idx.values(), path.with_suffix(".rec").stat().st_size]
+        for k, data in enumerate(file):
+            assert data == wanted[k]
+            assert file.tell() == places[k + 1]
+        assert file.read() is None
+        found = []
+        file.seek(25)
+        for data in file:  # read and seek move it too
+            found.append(data)
+            if len(found) == 2:
+                assert file.read() == wanted[27]
+                file.seek(4)
+            if len(found) == 4:
+                assert file.read_idx(1) == wanted[1]
+            if len(found) == 6:
+                break
+        assert found == [wanted[k] for k in (25, 26, 4, 5, 2, 3)]
+
+
+def test_a_file_that_is_closed_while_it_is_read(tmp_path):
+    path = str(tmp_path / "x.rec")
+    with MXRecordIO(path, "w") as file:
+        for k in range(5):
+            file.write(bytes([k]))
+    file = MXRecordIO(path, "r")
+    rest = iter(file)
+    assert next(rest) == b"\0"
+    file.close()
+    with pytest.raises(GnomonError, match="closed"):
+        next(rest)
+    with pytest.raises(GnomonError, match=r"x\.rec.* closed"):
+        file.read()
+
+
 def test_flags_and_states(tmp_path):
     path = written(tmp_path / "x.rec", [b"a"])
     with pytest.raises(ParamError, match="MXRecordIO: argument 'flag': expected 'r' or 'w', got"):

@@ -16,7 +16,7 @@ from typing import IO, Any, Self
 
 from gnomon.base import FormatError, GnomonError, ParamError, UnknownNameError, complaint
 from gnomon.files import RandomAccess, opened
-from gnomon.recordio.parts import LIMIT, Blocks, encode, record, resync
+from gnomon.recordio.parts import LIMIT, Blocks, encode, record, records, resync
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class MXRecordIO:
         OSError: the file cannot be opened.
     """
 
-    _ahead = 1 << 19  # bytes read at once, of small records
+    _ahead = 1 << 18  # bytes read at once, of small records
 
     def __init__(
         self, uri: str | os.PathLike[str], flag: str, *, skip_corrupt: bool = False
@@ -55,6 +55,7 @@ class MXRecordIO:
         self.is_open = False
         self.pid: int | None = None
         self._reader: Blocks | None = None
+        self._records: Iterator[bytes | None] = iter(())
         self._file: RandomAccess | None = None
         self._stream: IO[bytes] | None = None
         self.open()
@@ -75,15 +76,17 @@ class MXRecordIO:
         else:
             self._file = file = RandomAccess(self.uri)
             self._reader = Blocks(file.read, file.size, self.uri, self._ahead)
+            self._records = self._sound()
         self.pid = os.getpid()
         self.is_open = True
 
     def close(self) -> None:
         """Close the file; closing twice is no fault."""
-        for each in (self._stream, self._file):
+        for each in (self._stream, self._file, self._reader):
             if each is not None:
                 each.close()
         self._stream = self._file = self._reader = None
+        self._records = iter(())
         self.is_open = False
         self.pid = None
 
@@ -109,7 +112,8 @@ class MXRecordIO:
     def __getstate__(self) -> dict[str, Any]:
         if self.is_open and self.writable:
             raise GnomonError(f"{self.uri}: a record file open for writing cannot be pickled")
-        return {**self.__dict__, "_reader": None, "_file": None, "_stream": None, "pid": None}
+        kept = dict.fromkeys(("_reader", "_file", "_stream", "pid"))
+        return {**self.__dict__, **kept, "_records": iter(())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -145,24 +149,33 @@ class MXRecordIO:
                 so reading again says the same. Not with `skip_corrupt`.
             GnomonError: the file is not open for reading.
         """
-        reader = self._reader
-        if reader is None or self.pid != os.getpid():
-            reader = self._reading()
-        while (at := reader.offset) < reader.end:
+        if self.pid != os.getpid() or self._reader is None:
+            self._reading()
+        for data in self._records:
+            return data
+        self._records = self._sound()  # an error ended it
+        return next(self._records)
+
+    def _sound(self) -> Iterator[bytes | None]:
+        """The records from here on, and None at the end; with `skip_corrupt` those alone."""
+        reader = self._reading()
+        while True:
             try:
-                return record(reader)
+                yield from records(reader)
             except FormatError as error:
                 if not self.skip_corrupt:
-                    reader.offset = at
                     raise
-                resync(reader, at)
+                resync(reader, reader.offset)
                 self.skipped += 1
                 log.warning("%s; skipped to offset %d", error, reader.offset)
-        return None
 
     def __iter__(self) -> Iterator[bytes]:
         """The records from here to the end."""
-        return iter(self.read, None)
+        first = self.read()
+        rest = iter(self._records.__next__, None)
+        if first is not None:
+            yield first
+            yield from rest
 
     def write(self, buf: bytes | bytearray | memoryview) -> None:
         """Append `buf`, of any content and less than 2**29 bytes, as a record.

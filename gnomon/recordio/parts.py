@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from gnomon.base import FormatError
+from gnomon.base import FormatError, GnomonError
 
 MAGIC = struct.pack("<I", 0xCED7230A)
 WORDS = np.dtype("<u4")
@@ -26,7 +26,7 @@ WORD_AT = struct.Struct("<I")
 WHOLE, FIRST, MIDDLE, LAST = range(4)
 LIMIT = 1 << 29
 CHUNK = 1 << 20
-LARGE = 1 << 13
+LARGE = 1 << 16
 
 ReadAt = Callable[[int, int], bytes]
 
@@ -58,14 +58,22 @@ class Blocks:
 
     `read_at(nbytes, offset)` gives bytes of the file, fewer at its end, which is at `end`. The
     block are the bytes from offset `begin` on. `ahead` is how many are read at once: more than are
-    asked for as long as records are small; large ones are read one by one, as copying them out of
-    larger blocks, which leave the cache meanwhile, takes longer than a call for each.
+    asked for as long as records are small, and so few that the cache still holds them when they are
+    copied out; large records are read one by one, to where they stay.
     """
 
     def __init__(self, read_at: ReadAt, end: int, name: str, ahead: int) -> None:
         self.read_at, self.end, self.name, self.ahead = read_at, end, name, ahead
         self.offset = self.begin = 0
         self.block = b""
+
+    def close(self) -> None:
+        """Refuse to read from now on: the number of a closed file may be another one's."""
+        self.read_at, self.offset, self.begin, self.block = self._closed, 0, 0, b""
+        self.end = max(1, self.end)
+
+    def _closed(self, nbytes: int, at: int) -> bytes:
+        raise GnomonError(f"{self.name}: read: the file was closed")
 
     @property
     def left(self) -> int:
@@ -111,23 +119,66 @@ class Blocks:
         return found
 
 
+def records(r: Blocks) -> Iterator[bytes | None]:
+    """The records from where `r` stands on, and None where it stands at the end.
+
+    It may be moved between two of them.
+
+    Raises:
+        FormatError: as `record`.
+    """
+    header = HEADER.unpack_from
+    while True:
+        if r.offset >= r.end:
+            yield None
+            continue
+        yield record(r)
+        block, begin, here = r.block, r.begin, r.offset
+        at, last = here - begin, len(block) - HEADER.size
+        if not 0 <= at <= last:
+            continue
+        magic, length = header(block, at)
+        while magic == MAGIC and length < LIMIT:  # of one part, and whole in the block
+            end = at + 8 + (length + 3 & ~3)
+            if end > last:
+                break
+            magic, following = header(block, end)
+            if magic != MAGIC:
+                break
+            r.offset = here = begin + end
+            yield block[at + 8 : at + 8 + length]
+            if r.offset != here:
+                break
+            at, length = end, following
+
+
 def record(r: Blocks) -> bytes:
     """The record that starts here.
 
     Raises:
-        FormatError: it is damaged; it names file and offset.
+        FormatError: it is damaged; it names file and offset. `r` stays where it is.
     """
-    start, block = r.offset - r.begin, r.block
+    offset, start, block = r.offset, r.offset - r.begin, r.block
     if start >= 0 and block.startswith(MAGIC, start) and start + 8 <= len(block):
         (length,) = WORD_AT.unpack_from(block, start + 4)
         size = 8 + (length + 3 & ~3)
-        if start + size + 4 > len(block) and size < LIMIT and r.offset + size < r.end:
+        if LARGE < size < LIMIT and offset + size < r.end:
+            data = r.read_at(length, offset + 8)
+            r.begin, r.block = offset + size, r.read_at(HEADER.size, offset + size)
+            if len(data) == length and r.block.startswith(MAGIC):
+                r.offset = r.begin
+                return data
+        elif start + size + 4 > len(block) and size < LIMIT and offset + size < r.end:
             r.hold(size + 8)
             start, block = 0, r.block
-        if block.startswith(MAGIC, start + size) and length < LIMIT:  # most are of one part
+        if size <= LARGE and block.startswith(MAGIC, start + size):  # most are of one part
             r.offset += size
             return block[start + 8 : start + 8 + length]
-    return _record(r, r.take)
+    try:
+        return _record(r, r.take)
+    except FormatError:
+        r.offset = offset
+        raise
 
 
 def skip_record(r: Blocks) -> None:
