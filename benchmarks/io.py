@@ -7,8 +7,8 @@ of 128 by 2 threads. The plain script decodes with simplejpeg, crops and mirrors
 threads. PyTorch has 2 workers that do in NumPy what torchvision's transforms do. MXNet runs by the
 interpreter PYTHON. All run in turn, several times; the ratios are of the medians. Of iterators that
 make batches ahead the first ones of a run are not timed, as they may have been ready. On a machine
-that does other work, what the processor does for an image says more: it stands beside for those
-that run in this process.
+that does other work, what the processor does for an image, in all processes of a contender, says
+more: it stands beside.
 
 Then: records a second beside reading the file, memory while batches wait, and what a ResNet-20
 waits for data of the time that it trains from such a file.
@@ -31,6 +31,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import simplejpeg
+from measure import processor_time
 
 import gnomon as mx
 
@@ -200,16 +201,17 @@ def images(path: str, mxnet: str | None) -> None:
     works: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(ROUNDS):
         for name, run in runs.items():
-            begin = time.process_time()
+            begin = processor_time()
             rates[name].append(run())
-            works[name].append((time.process_time() - begin) / IMAGES * 1e6)
-    medians = {name: statistics.median(each) for name, each in rates.items()}
-    for name, median in medians.items():
-        ratio = medians["gnomon"] / median
-        text = f"{name:13}{median:8.0f} images a second; gnomon is {ratio:.2f} of it"
-        if name in ("gnomon", "plain script"):
-            text += f"; {statistics.median(works[name]):.0f} us of work for an image"
-        print(text)
+            works[name].append((processor_time() - begin) / IMAGES * 1e6)
+    found = {name: statistics.median(each) for name, each in rates.items()}
+    work = {name: statistics.median(each) for name, each in works.items()}
+    for name, median in found.items():
+        ratio, effort = found["gnomon"] / median, work[name] / work["gnomon"]
+        print(
+            f"{name:13}{median:8.0f} images a second; gnomon is {ratio:.2f} of it; "
+            f"{work[name]:.0f} us of work for an image, {effort:.2f} of gnomon's"
+        )
 
 
 def reading(path: str) -> None:

@@ -10,12 +10,11 @@ With it stands what the processor does for an image, in all processes together.
 from __future__ import annotations
 
 import importlib.util
-import os
 import statistics
 import time
-from pathlib import Path
 
 import numpy as np
+from measure import processor_time
 
 import gnomon as mx
 
@@ -44,20 +43,6 @@ class Images:
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
         return changed(self.images[index]), int(self.labels[index])
-
-
-def processor_time() -> float:
-    """Seconds that the processor has worked for this process and its children."""
-    mine = os.getpid()
-    ticks = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        if mine in (int(stat.parent.name), int(fields[1])):
-            ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def epoch(loader) -> tuple[float, float]:

@@ -45,6 +45,20 @@ def interpreters(options: argparse.Namespace) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in options.peer)
 
 
+def processor_time() -> float:
+    """Seconds that the processor has worked for this process and its children."""
+    mine = os.getpid()
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if mine in (int(stat.parent.name), int(fields[1])):
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def calibrated(peer: Peer, block: float) -> int:
     """How many steps of `peer` fill a turn of `block` seconds.
 

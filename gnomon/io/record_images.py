@@ -1,15 +1,17 @@
 """Images of record files in batches, made by threads ahead of the program: what iterators share.
 
-State: `_epoch` is the epoch that the program reads, `_given` whether its last batch was given out.
-Batches are planned in order, over the ends of epochs, up to `prefetch_buffer` of them ahead:
-`_plan` gives the next one to be begun, `_ahead` holds those under way, `_starts` says where epochs
-begin. `reset` behind an epoch's end goes on with what is under way; before it, the epoch begins
-anew. Random numbers of an image follow from seed, epoch and record alone, so the number of threads
-changes nothing.
+State: `_epoch` is the epoch that the program reads, `_given` whether its last batch was given out,
+`_at` where in it the next batch begins. Batches are planned in order, over the ends of epochs, up
+to `prefetch_buffer` of them ahead: `_plan` gives the next one to be begun, `_ahead` holds those
+under way, `_starts` says where epochs begin. `reset` behind an epoch's end goes on with what is
+under way; before it, the epoch begins anew. A forked child begins what was under way with threads
+of its own. Random numbers of an image follow from seed, epoch and record alone, so the number of
+threads changes nothing.
 """
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +24,7 @@ from gnomon import ndarray as nd
 from gnomon import recordio
 from gnomon.bar import Bar
 from gnomon.base import FormatError, ParamError, complaint
-from gnomon.image.codec import decode
+from gnomon.image.codec import Canvas, decode
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.normalize import Normalizer
 from gnomon.io.source import Part, SourceIter, read
@@ -38,13 +40,21 @@ class Place(NamedTuple):
     epoch: int
 
 
+class Made(NamedTuple):
+    """What becomes of a record; an image that is to be mirrored has the size of `data_shape`."""
+
+    image: Any
+    label: Any
+    mirrored: bool = False
+
+
 class Batch(NamedTuple):
     """A batch under way: its memory, and the work that fills it."""
 
     last: bool
     pad: int
     rows: list[Place]
-    pixels: Any
+    data: Any
     labels: np.ndarray[Any, Any]
     work: list[Future[None]]
 
@@ -85,6 +95,7 @@ class RecordImages(Part, SourceIter):
     kind = "float32"  # of the data, where `dtype` says nothing
     centred = True  # whether means are subtracted
     scaled = True  # whether scales, deviations and contrasts count
+    _process = 0  # whose threads are at work
     _unlabelled = 0.0  # what stands in labels behind their end
 
     def __init__(self, **options: Any) -> None:
@@ -100,7 +111,7 @@ class RecordImages(Part, SourceIter):
         self._damaged: set[int] = set()
         self._listed = self._labels_of_list() if self.path_imglist else {}
         self._orders: dict[int, np.ndarray[Any, Any]] = {}
-        self._pool = ThreadPoolExecutor(self.preprocess_threads, "decode")
+        self._canvas = Canvas()
         self._prepare()
         self._normalizer = self._made_normalizer()
         self._begin(0)
@@ -108,7 +119,7 @@ class RecordImages(Part, SourceIter):
     def _prepare(self) -> None:
         """What a subclass does before the first epoch."""
 
-    def _made(self, row: Place, rng: np.random.Generator) -> tuple[Any, Any]:
+    def _made(self, row: Place, rng: np.random.Generator) -> Made:
         """Image and label of a row of a batch; the image may be smaller than `data_shape`."""
         raise TypeError(f"{type(self).__name__} does not say what becomes of a record")
 
@@ -128,14 +139,22 @@ class RecordImages(Part, SourceIter):
     def _begin(self, epoch: int, start: int = 0) -> None:
         self._epoch, self._given = epoch, False
         self._first = start
-        self._plan = self._planned(epoch, start)
+        self._go_on(start)
+
+    def _go_on(self, at: int) -> None:
+        """Have threads make the batches from a place in the epoch on."""
+        if self._process != os.getpid():  # a forked child has no threads
+            self._process = os.getpid()
+            self._pool = ThreadPoolExecutor(self.preprocess_threads, "decode")
+        self._plan = self._planned(self._epoch, at)
+        self._at = at
         self._ahead: deque[Batch] = deque()
 
     def reset(self) -> None:
         """Start the next epoch; the same one again where it has not come to its end."""
         if self._given:
             self._epoch, self._given = self._epoch + 1, False
-            self._first = self._starts[self._epoch]
+            self._first = self._at = self._starts[self._epoch]
             self._starts = {k: v for k, v in self._starts.items() if k >= self._epoch}
         else:
             self._begin(self._epoch, self._first)
@@ -143,17 +162,19 @@ class RecordImages(Part, SourceIter):
     def _following(self) -> DataBatch | None:
         if self._given:
             return None
+        if self._process != os.getpid():
+            self._go_on(self._at)
         while len(self._ahead) <= self.prefetch_buffer:
             self._ahead.append(next(self._plan))
         batch = self._ahead.popleft()
         self._given = batch.last
+        self._at += self.batch_size
         for part in batch.work:
             part.result()
-        data = self._normalizer.apply(batch.pixels, self._draws(batch.rows))
         (desc,) = self.provide_label
         labels = batch.labels.reshape(desc.shape)
         index = np.array([row.record for row in batch.rows])
-        return DataBatch([data], [nd.array(labels)], batch.pad, index)
+        return DataBatch([batch.data], [nd.array(labels)], batch.pad, index)
 
     # what comes when ------------------------------------------------------------------------
 
@@ -191,27 +212,24 @@ class RecordImages(Part, SourceIter):
         return order
 
     def _begun(self, last: bool, pad: int, rows: list[Place]) -> Batch:
-        channels, height, width = self.data_shape
-        pixels = nd.empty((len(rows), height, width, channels), dtype="uint8")
+        data = nd.empty((len(rows), *self.data_shape), dtype=self.dtype or self.kind)
         (desc,) = self.provide_label
         labels = np.full((len(rows), *(desc.shape[1:] or (1,))), self._unlabelled, np.float32)
-        memory, step = pixels._numpy(), -(-len(rows) // self.preprocess_threads)
+        step = -(-len(rows) // self.preprocess_threads)
         work = [
-            self._pool.submit(self._fill, rows, range(k, min(k + step, len(rows))), memory, labels)
+            self._pool.submit(self._fill, rows, range(k, min(k + step, len(rows))), data, labels)
             for k in range(0, len(rows), step)
         ]
-        return Batch(last, pad, rows, pixels, labels, work)
+        return Batch(last, pad, rows, data, labels, work)
 
     # one image ------------------------------------------------------------------------------
 
-    def _fill(self, rows: list[Place], which: range, pixels: Any, labels: Any) -> None:
+    def _fill(self, rows: list[Place], which: range, data: Any, labels: Any) -> None:
         """A thread's share of a batch."""
+        store, nbytes = self._normalizer.store, self._normalizer.nbytes
         for k in which:
-            image, label = self._made(rows[k], self._generator(rows[k]))
-            height, width = image.shape[:2]
-            if image.shape[:2] != pixels.shape[1:3]:
-                pixels[k] = 0
-            pixels[k, :height, :width] = image
+            image, label, mirrored = self._made(rows[k], self._generator(rows[k]))
+            store(image, data._address + k * nbytes, mirrored, self._drawn(rows[k]))
             labels[k, : len(label)] = label
 
     def _generator(self, row: Place, *more: int) -> np.random.Generator:
@@ -240,7 +258,7 @@ class RecordImages(Part, SourceIter):
         header, data = recordio.unpack(self._records[number])
         label = np.atleast_1d(self._listed.get(header.id, header.label))
         label = self._checked(label, header.id)
-        image = decode(type(self).__name__, data, self.data_shape[0])
+        image = decode(type(self).__name__, data, self.data_shape[0], canvas=self._canvas)
         if image.shape[2] != self.data_shape[0]:
             expected = f"{self.data_shape[0]} channels"
             raise FormatError(f"record {header.id}: expected {expected}, got {image.shape[2]}")
@@ -257,8 +275,8 @@ class RecordImages(Part, SourceIter):
 
     # colours --------------------------------------------------------------------------------
 
-    def _draws(self, rows: list[Place]) -> tuple[Any, Any] | None:
-        """Contrast and illumination of each image, where they are drawn."""
+    def _drawn(self, row: Place) -> tuple[float, float] | None:
+        """Contrast and illumination of an image, where they are drawn."""
         return None
 
     def _made_normalizer(self) -> Normalizer:
@@ -288,7 +306,8 @@ class RecordImages(Part, SourceIter):
         total = np.zeros(self.data_shape)
         with Bar(len(self._part), self.mean_img) as bar:
             for record in self._part:
-                small, _ = self._made(place := Place(record, 0), self._generator(place))
+                made = self._made(place := Place(record, 0), self._generator(place))
+                small = made.image[:, ::-1] if made.mirrored else made.image
                 total[:, : small.shape[0], : small.shape[1]] += small.transpose(2, 0, 1)
                 bar.update()
         mean = (total / len(self._part)).astype(np.float32)

@@ -1,6 +1,7 @@
 """ImageRecordIter: crops, colours, order, parts, threads, damage, training."""
 
 import json
+import os
 from pathlib import Path
 
 import cv2
@@ -167,6 +168,21 @@ def test_batches_by_their_parts(rec):
     it.reset()
     it.debug_skip_load()
     assert [next(it).label[0].asnumpy().tolist() for _ in range(5)] == [[2, 3, 4]] * 5
+
+
+def test_a_forked_child_goes_on(rec):
+    it = make(rec, shuffle=True, batch_size=2)
+    next(it)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writer, json.dumps([seen(it, epochs=2)]).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as stream:
+        (found,) = json.loads(stream.read())
+    os.waitpid(child, 0)
+    assert [list(each) for each in seen(it, epochs=2)] == found
 
 
 def test_order_by_seed(rec):
