@@ -31,13 +31,16 @@ class SampleMultinomial(HostOp):
         case([[1.0, 0.0], [0.0, 1.0]]),
         case([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], shape=(2, 1), get_prob=True, dtype="float64"),
         case([0.0, 0.0, 1.0], shape=4),
+        case([[[0.0, 1.0]], [[1.0, 0.0]], [[0.0, 1.0]]], shape=2, get_prob=True),
     )
 
     def outputs(self) -> tuple[str, ...]:
         return ("output0", "output1") if self.get_prob else ("output",)
 
     def shapes(self, s: Shapes) -> None:
-        data = s.rank("data", 1, 2)
+        data = s.need("data")
+        if not data:
+            raise s.refuse("data", "at least 1 axis", "a scalar")
         for name in self.outputs():
             s[name] = (*data[:-1], *self.shape) or (1,)
 
