@@ -23,6 +23,7 @@ from typing import IO
 
 from gnomon import launch_rank
 from gnomon.base import GnomonError
+from gnomon.launch_links import Links
 from gnomon.launch_rank import LAST_WORDS
 
 LAUNCHERS = ("mpi", "local", "slurm")
@@ -71,6 +72,10 @@ def main(given: argparse.Namespace) -> int:
     if given.hostfile is None and given.launcher != "slurm":
         _check_for_one_machine(given)
     environment = _environment(given)
+    links = None
+    if given.hostfile is not None or given.launcher == "slurm":
+        links = Links(given.num_workers + given.num_servers)
+        environment |= links.environment()
     command = _command(given, environment)
     before = set(_segments())
     process = subprocess.Popen(
@@ -81,8 +86,13 @@ def main(given: argparse.Namespace) -> int:
         stderr=subprocess.PIPE,
     )
     output = _Output(process)
+    if links is not None:
+        links.watch(output.say)
     try:
-        return _waited(process, output)
+        code = _waited(process, output)
+        if code:
+            _hint_at_another_python(given.command[0])
+        return code
     finally:
         _end_group(process)
         output.end()
@@ -99,6 +109,26 @@ def _check_for_one_machine(given: argparse.Namespace) -> None:
         )
     if shutil.which(given.command[0]) is None:
         raise GnomonError(f"launch: there is no program {given.command[0]!r}")
+
+
+def _hint_at_another_python(program: str) -> None:
+    """Say so where the program is a Python of another environment, which has no gnomon."""
+    found = shutil.which(program)
+    if found is None or not Path(found).name.startswith("python"):
+        return
+    if Path(found).absolute().parent == Path(sys.executable).absolute().parent:
+        return
+    seek = "import importlib.util, sys; sys.exit(importlib.util.find_spec('gnomon') is None)"
+    # from a folder without a gnomon, which `-c` would find
+    if (
+        subprocess.run([found, "-c", seek], cwd="/", check=False, capture_output=True).returncode
+        == 1
+    ):
+        print(
+            f"gnomon: launch: {program!r} is {found}, which has no gnomon; the one that runs this "
+            f"launcher is {sys.executable}",
+            file=sys.stderr,
+        )
 
 
 class _Output:
@@ -124,6 +154,12 @@ class _Output:
                     target.flush()
             if last:
                 self.told = min(self.told, time.monotonic())
+
+    def say(self, text: str) -> None:
+        """Say that the job ends, unless it did itself."""
+        if self.told == float("inf"):
+            self.told = time.monotonic()
+            print(f"gnomon: {text}{LAST_WORDS}", file=sys.stderr, flush=True)
 
     def end(self) -> None:
         """Wait for the last lines."""

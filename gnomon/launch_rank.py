@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import signal
 import socket
@@ -24,6 +25,8 @@ from typing import IO
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
 MOMENT = 1.5  # seconds in which other ranks notice a death
 LAST_WORDS = "; the job ends"  # the end of the one message about a failure
+LINKS = "GNOMON_LAUNCH_LINKS"  # where the launcher listens, in JSON; see `launch_links`
+CONNECT_SECONDS = 5.0
 NOT_STARTED = 127  # the exit code of shells for a program that is not there
 _PR_SET_PDEATHSIG = 1
 
@@ -46,6 +49,10 @@ def main(command: list[str]) -> int:
     ]
     for thread in threads:
         thread.start()
+    where = os.environ.get(LINKS)
+    if where is not None:
+        watch = threading.Thread(target=_end_with_link, args=(where, rank, who, child), daemon=True)
+        watch.start()
     code = child.wait()
     for thread in threads:
         thread.join(2)
@@ -55,6 +62,40 @@ def main(command: list[str]) -> int:
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
     _say(f"{who}, process {child.pid}) {how}")
     return code if code > 0 else 128 - code
+
+
+def kept_alive(link: socket.socket, limit: int) -> None:
+    """Have a connection fail when its other host has not answered for so many seconds."""
+    idle = max(1, limit // 2)
+    link.settimeout(None)
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, idle)
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, max(1, limit - idle))
+
+
+def _end_with_link(where: str, rank: str, who: str, child: subprocess.Popen[bytes]) -> None:
+    """Kill the program when the launcher's host cannot be reached, or not any more."""
+    told = json.loads(where)
+    for address in told["addresses"]:
+        with contextlib.suppress(OSError):
+            link = socket.create_connection((address, told["port"]), timeout=CONNECT_SECONDS)
+            greeting = {"token": told["token"], "rank": rank, "host": socket.gethostname()}
+            link.sendall(json.dumps(greeting).encode() + b"\n")
+            kept_alive(link, told["limit"])
+            break
+    else:
+        where = f"at port {told['port']} of {told['addresses']}"
+        _say(f"{who}) cannot connect to the launcher {where}")
+        child.kill()
+        return
+    try:
+        link.recv(1)
+    except ConnectionResetError:
+        return  # the launcher was killed, and MPI's knows
+    except OSError as error:
+        _say(f"{who}) cannot reach the launcher for {told['limit']} s ({error.strerror})")
+        child.kill()
 
 
 def _started(command: list[str]) -> subprocess.Popen[bytes]:

@@ -35,7 +35,8 @@ RANKS = {
         12: "kvstore",
         13: "executor_manager module "
         "model rnn gluon callback monitor visualization test_utils contrib",
-        14: "rtc __main__ cli demo doctor compat im2rec inspection launch launch_rank libinfo "
+        14: "rtc __main__ cli demo doctor compat im2rec inspection launch launch_links launch_rank "
+        "libinfo "
         "old_numpy onnx run warm",
     }.items()
     for name in names.split()

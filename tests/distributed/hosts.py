@@ -75,11 +75,11 @@ class Hosts:
     def left(self, word: str) -> list[int]:
         """Processes with a word in their command line that still run a while later."""
         end = time.monotonic() + 20
-        while time.monotonic() < end and (found := self._processes(word)):
+        while time.monotonic() < end and (found := self.processes(word)):
             time.sleep(0.2)
         return found
 
-    def _processes(self, word: str) -> list[int]:
+    def processes(self, word: str) -> list[int]:
         found = []
         for name in self.names:
             done = subprocess.run(
@@ -89,7 +89,7 @@ class Hosts:
         return found
 
     def remove(self) -> None:
-        for process in self._processes(""):
+        for process in self.processes(""):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)  # as MPICH's proxies, which wait for mpiexec
         for name in (*self.names, self.hub):

@@ -123,6 +123,22 @@ def test_a_program_that_ends_with_an_error_is_named_with_its_rank():
     )
 
 
+def test_a_python_without_gnomon_is_told(tmp_path):
+    other = tmp_path / "bin" / "python3"
+    other.parent.mkdir()
+    other.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    other.chmod(0o755)
+    program = tmp_path / "train.py"
+    program.write_text("import gnomon\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "gnomon", "launch", "-n", "1", other, program], cwd=job.ROOT,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"gnomon: launch: '{other}' is {other}, which has no gnomon; the one")
+
+
 @pytest.mark.parametrize("missing", ["mpi4py", "mpi4py.MPI"])
 def test_without_mpi_the_error_says_what_to_install(missing):
     hidden = f"import sys; sys.modules[{missing!r}] = None\n"

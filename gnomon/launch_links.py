@@ -1,0 +1,97 @@
+"""The links between `gnomon launch` and its ranks on other hosts, watched from the first moment.
+
+Until MPI has started and ranks have met, no rank can tell one that comes late from one whose host
+is out of reach: MPI waits for both alike. So each rank's `launch_rank` holds a connection to the
+launcher, along which nothing is said: the kernels at both ends ask one another for an answer. Where
+none comes for the limit, the link or the host is gone, and both ends know: the launcher ends the
+job, and the rank, which it cannot reach, ends itself, as does one that cannot connect. A process
+that is only stopped is answered for by its kernel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+from gnomon import config
+from gnomon.kvstore.join import addresses
+from gnomon.launch_rank import LINKS, kept_alive
+
+GREETING_SECONDS = 5.0
+START_SECONDS = 15  # for the next rank to connect; MPI's launchers start them at the same time
+LATER_SECONDS = 3  # than ranks that have met: they know more of what happened
+
+
+class Links:
+    """Connections of ranks to this launcher."""
+
+    def __init__(self, ranks: int) -> None:
+        self._missing, self._latest = set(map(str, range(ranks))), float("inf")
+        self._limit = int(config.get("dist_heartbeat_seconds")) + LATER_SECONDS
+        self._token = secrets.token_hex(16)
+        self._server = socket.create_server(("", 0), backlog=128)
+        self._poll = select.poll()
+        self._poll.register(self._server, select.POLLIN)
+        self._known: dict[int, tuple[socket.socket, str]] = {}
+
+    def watch(self, lost: Callable[[str], None]) -> None:
+        """Let ranks connect; `lost` is called with what to say of one that is out of reach."""
+        work = threading.Thread(target=self._run, args=(lost,), name="gnomon links", daemon=True)
+        work.start()
+
+    def environment(self) -> dict[str, str]:
+        """What tells ranks where to connect."""
+        where = {
+            "addresses": list(addresses().values()),
+            "port": self._server.getsockname()[1],
+            "token": self._token,
+            "limit": self._limit,
+        }
+        return {LINKS: json.dumps(where)}
+
+    def _run(self, lost: Callable[[str], None]) -> None:
+        while True:
+            for number, _ in self._poll.poll(1000):
+                if number == self._server.fileno():
+                    self._accept()
+                elif (text := self._ended(number)) is not None:
+                    lost(text)
+            if self._missing and time.monotonic() > self._latest + START_SECONDS:
+                names = ", ".join(sorted(self._missing, key=int))
+                lost(
+                    f"rank {names} did not connect to the launcher, {START_SECONDS} s after others"
+                )
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            link, _ = self._server.accept()
+            link.settimeout(GREETING_SECONDS)
+            with link.makefile("rb") as stream:
+                said = json.loads(stream.readline(1 << 12))
+            if not secrets.compare_digest(said["token"], self._token):
+                link.close()
+                return
+            kept_alive(link, self._limit)
+            self._known[link.fileno()] = link, f"rank {said['rank']} (host {said['host']})"
+            self._poll.register(link, select.POLLIN)
+            self._missing -= {said["rank"]} if said["rank"].isdigit() else self._missing
+            self._latest = time.monotonic()
+
+    def _ended(self, number: int) -> str | None:
+        """What to say of a connection that has ended: None where only its process did."""
+        link, who = self._known.pop(number)
+        self._poll.unregister(link)
+        with link:
+            try:
+                link.recv(1)
+            except ConnectionResetError:
+                return None
+            except OSError as error:
+                return f"{who} cannot be reached for {self._limit} s ({error.strerror})"
+        return None
