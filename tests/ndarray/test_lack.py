@@ -124,6 +124,42 @@ def test_an_array_in_place_is_lost_until_it_is_written(lacking, monkeypatch):
     assert a.asnumpy()[0] == 4
 
 
+WRITES = {
+    "number": lambda y, a: y.__setitem__(slice(None), 5),
+    "array": lambda y, a: y.__setitem__(slice(None), a),
+    "pending": lambda y, a: y.__setitem__(slice(None), a * 1),
+    "numpy": lambda y, a: y.__setitem__(slice(None), a.asnumpy()),
+    "out": lambda y, a: nd.broadcast_add(a, nd.zeros((1,)), out=y),
+    "sort": lambda y, a: nd.sort(a, out=y),
+    "copyto": lambda y, a: a.copyto(y),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_what_is_lost_is_there_again_once_it_is_written(lacking, write):
+    a = ones(30)
+    y = a * 2
+    lost = y
+    pool.release_all("cpu")
+    config.set("memory_limit", 1)
+    a[:] = 5
+    a.wait_to_read()
+    with pytest.raises(DeviceError):
+        WRITES[write](y, a)
+    config.set("memory_limit", 0)
+    with pytest.raises(DeviceError):
+        y += 1  # that reads it
+    for part in (0, slice(1, 3)):
+        with pytest.raises(DeviceError):
+            y[part] = 1
+    used = pool.stats().used
+    for _ in range(3):
+        WRITES[write](y, a)
+        assert y is lost and y.asnumpy().tolist() == [5] * 30
+    y += 1
+    assert y.asnumpy()[0] == 6 and pool.stats().used - used <= 30 * 64
+
+
 def test_what_was_noted_and_is_lost_says_where_it_was(lacking):
     w, x = nd.ones((300, 300)), nd.ones((300, 300))
     w.attach_grad()

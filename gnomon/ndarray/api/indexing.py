@@ -24,7 +24,8 @@ from gnomon.ndarray.core.tape import Leaf, placed
 from gnomon.ndarray.core.values import converted
 from gnomon.ndarray.lazy import pending
 from gnomon.ndarray.lazy.applied import applying
-from gnomon.ndarray.lazy.invoke import check_write, invoke
+from gnomon.ndarray.lazy.fused import is_lost
+from gnomon.ndarray.lazy.invoke import check_write, invoke, written_anew
 from gnomon.ops import registry
 from gnomon.ops.infer import zero_is_unknown
 from gnomon.record import put
@@ -322,6 +323,9 @@ class Indexing(Array):
         def write(run_ctx: Any) -> None:
             np.copyto(self._numpy(), values, casting="unsafe")
 
+        if is_lost(self):
+            written_anew([self], lambda outputs: outputs[0]._write(values))
+            return
         pushed = engine.get()
         task = engine.Repeatable(write)
         pushed.push_inline(task, self.context, (), (self._var,), name="copy from NumPy")

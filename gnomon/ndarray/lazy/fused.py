@@ -58,8 +58,10 @@ class Lost:
         self.error, self.ctx = error, ctx
 
     def materialize(self, array: Any) -> bool:
-        """Raise the error."""
-        raise self.error.with_traceback(None)
+        """Raise the error: another one each time, since a traceback refers to what was lost."""
+        made = type(self.error).__new__(type(self.error), *self.error.args)
+        made.__dict__.update(self.error.__dict__)
+        raise made from None
 
 
 LACK = DeviceError, MemoryError  # where there is not memory enough
@@ -283,6 +285,11 @@ def apart(
                 _poison(chunk, error, group.trace.rule.op.name)
                 x._materialize(chunk, address)
     return None
+
+
+def is_lost(array: Any) -> bool:
+    """Whether an array could not be computed for want of memory; a sparse one never is."""
+    return type(getattr(array, "_pending_in", None)) is Lost
 
 
 def _poison(chunk: Chunk, error: Exception, name: str) -> None:

@@ -9,7 +9,7 @@ a quick one runs under its lock, where no job is in the way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,8 +26,9 @@ from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import record, source
 from gnomon.ndarray.lazy import opaque, pending
 from gnomon.ndarray.lazy.families import recipe_of_one
+from gnomon.ndarray.lazy.fused import is_lost
 from gnomon.ndarray.lazy.infer import infer
-from gnomon.ndarray.lazy.notes import Record, note
+from gnomon.ndarray.lazy.notes import Record, note, take_over
 from gnomon.ndarray.lazy.numbers import Home, home_of, keep_alone, probed, word
 from gnomon.ndarray.lazy.precise import adapted
 from gnomon.ndarray.lazy.recipe import (
@@ -87,6 +88,9 @@ def apply(
     tapes = mode.recording and any(x._tape is not None for x in inputs)
     if given is not None:
         check_writes(op, given, inputs if tapes else ())
+        if any(map(is_lost, given)):
+            written_anew(given, lambda outputs: apply(op, inputs, outputs, ctx))
+            return out
     if storage_types.compute is not None:
         found = storage_types.compute(op, inputs, given, ctx)
         if found is not None:
@@ -107,6 +111,17 @@ def apply(
 
 
 Record.apply = staticmethod(apply)
+
+
+def written_anew(given: Sequence[Any], write: Callable[[list[Any]], object]) -> None:
+    """Have arrays written of which some are lost: those are others' values, where all goes well."""
+    outputs = [Array._new(x._layout, x.context) if is_lost(x) else x for x in given]
+    write(outputs)
+    for x, made in zip(given, outputs, strict=True):
+        if x is not made:
+            place = made._tape or x._tape
+            take_over(x, made)
+            put(x, "_tape", place)
 
 
 def _place(inputs: Sequence[Any], given: Outputs | None) -> Context:

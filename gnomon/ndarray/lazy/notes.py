@@ -295,7 +295,7 @@ class Record(Recorded):
                     put(x, "_pending_in", lost)
             return
         for x, value in zip(mine, [made] if len(mine) == 1 else made, strict=True):
-            _take_over(x, value)
+            take_over(x, value)
 
     # --- backward -----------------------------------------------------------------------------
 
@@ -380,7 +380,7 @@ def _index(arrays: Sequence[Any], array: Any) -> int | None:
     return None
 
 
-def _take_over(noted: Any, made: Any) -> None:
+def take_over(noted: Any, made: Any) -> None:
     """Give a noted array the value, and the place on the tape, of one that no other code has."""
     put(noted, "_tape", made._tape)
     group = made._pending_in
