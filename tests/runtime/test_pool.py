@@ -258,3 +258,15 @@ def test_a_request_amidst_a_request_of_the_same_thread_is_refused():
             own.take(5000)
         give(address)  # which waits for nothing
     assert own.take(5_000_000)[0] == address
+
+
+def test_memory_goes_back_when_the_names_of_the_module_are_gone(monkeypatch):
+    """As at the end of a process, where the collector frees what lived to the last."""
+    kept = [pool.allocate(n) for n in (100, 5000, 2 << 20)]
+    before = pool.stats().used
+    for name in [n for n in vars(pool) if not n.startswith("__")]:
+        monkeypatch.setattr(pool, name, None)
+    for storage in kept:
+        storage.free()
+    monkeypatch.undo()
+    assert pool.stats().used <= before - (2 << 20)

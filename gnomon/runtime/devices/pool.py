@@ -142,6 +142,7 @@ class Shelf(Frozen):
 class Pool:
     """The storage of one device; `allocate` and the other functions of this module use one each."""
 
+    _small_to = SMALL  # for `put`: at the end of the process the module's own names are gone
     _trim_from = 1 << 20  # smaller blocks do not look at `pool_limit` when they return
 
     def __init__(self, device: Device) -> None:
@@ -237,7 +238,7 @@ class Pool:
     def put(self, address: int, size: int) -> None:
         """Takes a block back; never waits and asks nothing, since the collector calls it anywhere,
         at the end of the process too."""
-        if size <= SMALL:
+        if size <= self._small_to:
             self.shelves[size >> 6].idle.append(address)
             return
         self._returned.append((address, size))
