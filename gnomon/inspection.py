@@ -30,7 +30,7 @@ OTHERWISE = {
     "Dropout": "p=1 gives 0, not NaN",
     "LRN": "the gradient is exact",
     "LeakyReLU": "gradients of selu and of PReLU's gamma are the derivatives",
-    "RNN": "sequence lengths count on the processor too; no projection_size there",
+    "RNN": "sequence lengths count on the processor too; projection_size trains there, too",
     "SoftmaxActivation": "in mode instance the gradient is along the axis of the output",
     "SoftmaxOutput": "out_grad=True multiplies by the head gradient",
 }

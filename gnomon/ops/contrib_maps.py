@@ -76,7 +76,8 @@ class DivSqrtDim(Op):
     """The value divided by the root of the size of the last axis."""
 
     def forward(self, data: Expr) -> Expr:
-        return cast(reals(data) / math.sqrt(max(data.shape[-1], 1)), data.dtype)
+        root = math.sqrt(max(data.shape[-1], 1))
+        return data / (int(root) if data.dtype.kind in "iu" else root)
 
 
 @op("amp_cast")

@@ -285,7 +285,7 @@ def test_states_that_are_no_numbers(nan):
     ("told", "text"),
     [
         ({"mode": "elman"}, "argument 'mode'"),
-        ({"mode": "lstm", "projection_size": 2}, "projection_size"),
+        ({"mode": "gru", "projection_size": 2}, "projection_size"),
         ({"mode": "lstm", "lstm_state_clip_min": 1.0}, "lstm_state_clip_min"),
         ({"mode": "lstm", "p": 1.5}, "argument 'p'"),
         ({"mode": "lstm", "state_size": 0}, "state_size"),
@@ -304,3 +304,31 @@ def test_shapes_that_do_not_fit():
         mx.nd.RNN(x, None, h, mode="rnn_tanh", state_size=5, num_layers=1)
     with pytest.raises(GnomonError, match="3 axes"):
         mx.nd.RNN(mx.nd.ones((2, 3)), mx.nd.ones((7,)), h, mode="gru", state_size=5, num_layers=1)
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_projected_layers_train(hybrid):
+    layer = mx.gluon.rnn.LSTM(5, num_layers=2, projection_size=3, bidirectional=True, dropout=0.3)
+    layer.initialize(mx.init.Uniform(0.5))
+    if hybrid:
+        layer.hybridize()
+    x = mx.nd.random.uniform(shape=(4, 2, 6))
+    trainer = mx.gluon.Trainer(layer.collect_params(), "adam", {"learning_rate": 0.05})
+    losses = []
+    for _ in range(25):
+        with mx.autograd.record():
+            y, states = layer(x, layer.begin_state(2))
+            loss = ((y - 0.4) ** 2).mean()
+        loss.backward()
+        trainer.step(1)
+        losses.append(loss.asscalar())
+    assert y.shape == (4, 2, 6)
+    assert [s.shape for s in states] == [(4, 2, 3), (4, 2, 5)]
+    assert layer.l1_i2h_weight.shape == (20, 6)
+    assert layer.r0_h2r_weight.grad().abs().max().asscalar() > 0
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_projected_layers_have_no_single_cells():
+    with pytest.raises(mx.GnomonError, match="projection_size"):
+        mx.gluon.rnn.LSTM(5, projection_size=3)._unfuse()

@@ -7,7 +7,7 @@ from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.base import GnomonError, ParamError, ShapeError, complaint
 from gnomon.gluon.block import HybridBlock
 from gnomon.gluon.rnn.cells import GRUCell, LSTMCell, RNNCell
 from gnomon.gluon.rnn.compound import BidirectionalCell, HybridSequentialRNNCell
@@ -37,6 +37,8 @@ class RNNLayer(HybridBlock):
             h2h_bias_initializer: where the parameters begin.
         mode: the kind of cell.
         dtype: of the parameters.
+        projection_size, h2r_weight_initializer: the size of projected states of an LSTM, and where
+            their matrices begin.
     """
 
     def __init__(
@@ -54,6 +56,8 @@ class RNNLayer(HybridBlock):
         mode: str,
         dtype: Any = "float32",
         use_sequence_length: bool = False,
+        projection_size: int | None = None,
+        h2r_weight_initializer: Any = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -65,21 +69,30 @@ class RNNLayer(HybridBlock):
         self._layout, self._dropout, self._dir = layout, dropout, 1 + bool(bidirectional)
         self._input_size, self._dtype = input_size, dtype
         self._use_sequence_length = use_sequence_length
-        self._clip: dict[str, Any] = {}
+        self._size = hidden_size  # of a state, and of the output in one direction
+        self._more: dict[str, Any] = {}  # parameters of the operator
         self._inits = {
             "i2h_weight": i2h_weight_initializer,
             "h2h_weight": h2h_weight_initializer,
             "i2h_bias": i2h_bias_initializer,
             "h2h_bias": h2h_bias_initializer,
         }
+        if projection_size is not None:
+            self._size = checked_count(type(self).__name__, "projection_size", projection_size)
+            self._more["projection_size"] = self._size
+            self._inits["h2r_weight"] = h2r_weight_initializer
         self._places = [f"{side}{k}" for k in range(num_layers) for side in "lr"[: self._dir]]
         for number, place in enumerate(self._places):
-            self._register(place, input_size if number < self._dir else hidden_size * self._dir)
+            self._register(place, input_size if number < self._dir else self._size * self._dir)
 
     def _register(self, place: str, inputs: int) -> None:
         """Make the parameters of one layer in one direction."""
         rows = GATES[self._mode] * self._hidden_size
-        shapes = {"i2h_weight": (rows, inputs), "h2h_weight": (rows, self._hidden_size)}
+        shapes = {
+            "i2h_weight": (rows, inputs),
+            "h2h_weight": (rows, self._size),
+            "h2r_weight": (self._size, self._hidden_size),
+        }
         for name, init in self._inits.items():
             full = f"{place}_{name}"
             how = {"shape": shapes.get(name, (rows,)), "init": init, "dtype": self._dtype}
@@ -96,10 +109,10 @@ class RNNLayer(HybridBlock):
     # --- states ---
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """For each state its shape (layers * directions, batch, hidden), layout and dtype."""
-        shape = (self._num_layers * self._dir, batch_size, self._hidden_size)
-        info = {"shape": shape, "__layout__": "LNC", "dtype": self._dtype}
-        return [dict(info) for _ in range(1 + (self._mode == "lstm"))]
+        """For each state its shape (layers * directions, batch, size), layout and dtype."""
+        sizes = (self._size, self._hidden_size)[: 1 + (self._mode == "lstm")]
+        shapes = ((self._num_layers * self._dir, batch_size, size) for size in sizes)
+        return [{"shape": s, "__layout__": "LNC", "dtype": self._dtype} for s in shapes]
 
     def begin_state(self, batch_size: int = 0, func: Any = nd.zeros, **kwargs: Any) -> list[Any]:
         """The states before the first step: `func(name=..., shape=..., **kwargs)` for each."""
@@ -154,7 +167,8 @@ class RNNLayer(HybridBlock):
         swapped = self._layout == "NTC"
         if swapped:
             inputs = F.swapaxes(inputs, dim1=0, dim2=1)
-        kinds = ("i2h_weight", "h2h_weight"), ("i2h_bias", "h2h_bias")
+        matrices = [name for name in self._inits if name.endswith("weight")]
+        kinds = matrices, ("i2h_bias", "h2h_bias")
         parts = [params[f"{p}_{name}"] for k in kinds for p in self._places for name in k]
         flat = [F.reshape(part, shape=(-1,)) for part in parts]
         more = () if sequence_length is None else (sequence_length,)
@@ -170,7 +184,7 @@ class RNNLayer(HybridBlock):
             p=self._dropout,
             state_outputs=True,
             mode=self._mode,
-            **self._clip,
+            **self._more,
         )
         outputs, *after = found
         if swapped:
@@ -180,7 +194,15 @@ class RNNLayer(HybridBlock):
     # --- single cells ---
 
     def _unfuse(self) -> HybridSequentialRNNCell:
-        """The same network of single cells that share the parameters."""
+        """The same network of single cells that share the parameters.
+
+        Raises:
+            GnomonError: states are projected.
+        """
+        if "projection_size" in self._more:
+            expected = "None: there is no such cell with these parameters"
+            got = self._size
+            raise GnomonError(complaint(type(self).__name__, "projection_size", expected, got))
         stack = HybridSequentialRNNCell(prefix=self.prefix, params=self.params)
         with stack.name_scope():
             for level in range(self._num_layers):
@@ -259,8 +281,14 @@ class LSTM(RNNLayer):
 
     Args:
         state_clip_min, state_clip_max, state_clip_nan: limits of the cells' states.
-        projection_size: has to be None: there are no projected states (use
-            `gluon.contrib.rnn.LSTMPCell`).
+        projection_size, h2r_weight_initializer: the size of projected outputs and states, and where
+            their matrices begin.
+
+    >>> import gnomon as mx
+    >>> layer = LSTM(5, projection_size=3)
+    >>> layer.initialize()
+    >>> layer(mx.nd.ones((3, 2, 4))).shape, [s.shape for s in layer.begin_state(2)]
+    ((3, 2, 3), [(1, 2, 3), (1, 2, 5)])
     """
 
     def __init__(
@@ -283,9 +311,6 @@ class LSTM(RNNLayer):
         dtype: Any = "float32",
         **kwargs: Any,
     ) -> None:
-        if projection_size is not None:
-            expected = "None (use gluon.contrib.rnn.LSTMPCell)"
-            raise ParamError(complaint("LSTM", "projection_size", expected, projection_size))
         super().__init__(
             hidden_size,
             num_layers,
@@ -299,13 +324,15 @@ class LSTM(RNNLayer):
             h2h_bias_initializer,
             "lstm",
             dtype,
+            projection_size=projection_size,
+            h2r_weight_initializer=h2r_weight_initializer,
             **kwargs,
         )
-        self._clip = {
-            "lstm_state_clip_min": state_clip_min,
-            "lstm_state_clip_max": state_clip_max,
-            "lstm_state_clip_nan": state_clip_nan,
-        }
+        self._more.update(
+            lstm_state_clip_min=state_clip_min,
+            lstm_state_clip_max=state_clip_max,
+            lstm_state_clip_nan=state_clip_nan,
+        )
 
 
 class GRU(RNNLayer):

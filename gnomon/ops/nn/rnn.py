@@ -7,9 +7,9 @@ reads; so are the masks of dropout between the layers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
@@ -50,7 +50,7 @@ class RNN(Op):
 
     `state` (and for LSTM `state_cell`) is (layers * directions, batch, state_size). With
     `use_sequence_length` what lies behind the end of a sequence is 0 in the output, and the final
-    states are those at its end.
+    states are those at its end. With `projection_size` (LSTM) outputs and `state` have that size.
     """
 
     state_size: int = param(low=1, doc="Numbers of a state.")
@@ -65,10 +65,20 @@ class RNN(Op):
     lstm_state_clip_nan: bool = param(False, doc="Put a state of NaN at the least value.")
     use_sequence_length: bool = param(False, doc="Take `sequence_length`, one number a sequence.")
 
+    projecting: ClassVar[type[RNN] | None] = None  # what it is where states are projected
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> Self:
+        """The operator with these parameters; one that works on data where states are projected."""
+        found = super().parse(given)
+        if found.projection_size is not None and found.is_expression and cls.projecting is not None:
+            return cls.projecting.parse(given)  # type: ignore[return-value]
+        return found
+
     def check(self) -> None:
-        if self.projection_size is not None:
+        if self.projection_size is not None and not self.has_cell:
             got = self.projection_size
-            raise ParamError(complaint("RNN", "projection_size", "None (no projected states)", got))
+            raise ParamError(complaint("RNN", "projection_size", "None, but for lstm", got))
         if (self.lstm_state_clip_min is None) != (self.lstm_state_clip_max is None):
             raise ParamError(
                 complaint("RNN", "lstm_state_clip_min", "both limits or none", self._clip)
