@@ -68,13 +68,19 @@ class ProjectedRNN(HostOp, RNN):
     def is_random(self) -> bool:
         return self.p > 0
 
+    @property
+    def width(self) -> int:
+        """The size of a projected state."""
+        assert self.projection_size is not None, "RNN.parse asks for that"
+        return self.projection_size
+
     def outputs(self) -> tuple[str, ...]:
         masks = [f"mask{k}" for k in range(1, self.num_layers)] if self.p else []
         return ("output", *STATES, *masks)
 
     def shapes(self, s: Shapes) -> None:
         steps, batch, channels = s.rank("data", 3)
-        count, size = self.num_layers * self.directions, self.projection_size
+        count, size = self.num_layers * self.directions, self.width
         s["state"] = s["state_output"] = (count, batch, size)
         s["state_cell"] = s["statecell_output"] = (count, batch, self.state_size)
         if self.use_sequence_length:
@@ -87,11 +93,11 @@ class ProjectedRNN(HostOp, RNN):
 
     def forms(self, channels: int) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
         """The shapes of all matrices, then of all biases."""
-        rows, size = 4 * self.state_size, self.projection_size
+        rows, size = 4 * self.state_size, self.width
         matrices: list[tuple[int, ...]] = []
         for level in range(self.num_layers):
             inputs = self.directions * size if level else channels
-            one = [(rows, inputs), (rows, size), (size, self.state_size)]
+            one: list[tuple[int, ...]] = [(rows, inputs), (rows, size), (size, self.state_size)]
             matrices += one * self.directions
         return matrices, [(rows,)] * (2 * self.num_layers * self.directions)
 
@@ -103,15 +109,15 @@ class ProjectedRNN(HostOp, RNN):
         found = [p.reshape(e) for p, e in zip(parts, (*matrices, *biases), strict=True)]
         first = len(matrices)
         return [
-            Weights(*found[3 * k : 3 * k + 3], found[first + 2 * k] + found[first + 2 * k + 1])
-            for k in range(first // 3)
+            Weights(into, again, out, found[first + 2 * k] + found[first + 2 * k + 1])
+            for k, (into, again, out) in enumerate(zip(*[iter(found[:first])] * 3, strict=True))
         ]
 
     def compute(
         self, *inputs: Array, train: bool, random: np.random.Generator | None = None
     ) -> tuple[Array, ...]:
         given = dict(zip(self.arguments(), inputs, strict=True))
-        shape = (*given["data"].shape[:2], self.directions * self.projection_size)
+        shape = (*given["data"].shape[:2], self.directions * self.width)
         masks = [np.ones(shape, given["data"].dtype) for _ in self.outputs()[3:]]
         if train and random is not None:
             kept = 1 - self.p
