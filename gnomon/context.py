@@ -23,6 +23,13 @@ class _Entered(threading.local):
         self.stack: list[Context] = []
 
 
+class _Current:
+    """Gives the current context, to a class as to its objects."""
+
+    def __get__(self, instance: object, owner: object = None) -> Context:
+        return current_context()
+
+
 class Context(Frozen):
     """A device: `device_type` is 'cpu', 'gpu', 'cpu_pinned', 'cpu_shared', or another context.
 
@@ -41,6 +48,7 @@ class Context(Frozen):
     devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
     devstr2type: ClassVar[dict[str, int]] = {name: n for n, name in devtype2str.items()}
     _entered: ClassVar[_Entered] = _Entered()
+    default_ctx: ClassVar[_Current] = _Current()
 
     device_typeid: int
     device_id: int

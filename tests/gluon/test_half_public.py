@@ -158,3 +158,17 @@ def test_optimizers_that_count_several_indices_at_once():
     optimizer._update_count(2)
     assert optimizer._index_update_count == {0: 1, 2: 2}
     assert optimizer._get_lrs([0, 2]) == [0.5, 0.5] and optimizer._get_wds([0]) == [0.0]
+
+
+def test_dictionaries_of_parameters_take_over_others():
+    mine, weight = mx.gluon.ParameterDict("a_"), mx.gluon.Parameter("w")
+    mine.update({"w": weight})
+    assert list(mine.values()) == [weight]
+    with pytest.raises(GnomonError, match="the same parameter 'w'"):
+        mine.update({"w": mx.gluon.Parameter("w")})
+
+
+def test_the_context_in_force_is_the_default_one():
+    assert mx.Context.default_ctx == mx.cpu(0)
+    with mx.cpu(1):
+        assert mx.Context.default_ctx == mx.cpu(1)

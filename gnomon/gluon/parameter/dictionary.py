@@ -120,7 +120,7 @@ class ParameterDict:
                 self._params[name] = shared
         return self._params.get(name)
 
-    def update(self, other: ParameterDict) -> None:
+    def update(self, other: ParameterDict | Mapping[str, Parameter]) -> None:
         """Take over the parameters of another dictionary.
 
         Raises:
@@ -130,7 +130,7 @@ class ParameterDict:
             if self._params.get(name, param) is not param:
                 expected = f"the same parameter {name!r} in both"
                 raise ParamError(complaint("ParameterDict.update", "other", expected, "two"))
-        self._params.update(other._params)
+        self._params.update(other.items())
 
     # --- all at once ----------------------------------------------------------------------------
 
