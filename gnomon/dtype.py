@@ -113,7 +113,7 @@ for _c in (np.intc, np.uintc, np.longlong, np.ulonglong):  # some are second nam
 
 
 def of(x: Any) -> DType:
-    """The data type that `x` names: a name, a NumPy dtype, a scalar type or a `DType`.
+    """The data type that `x` names: a name, a NumPy dtype, a scalar type or a `DType`; or an array.
 
     >>> of("float32") is of(float32.numpy) is float32
     True
@@ -132,10 +132,12 @@ def of(x: Any) -> DType:
     try:
         return _TABLE[_meant(x) if isinstance(x, str) else x]
     except (KeyError, TypeError):
+        if hasattr(x, "dtype") and not isinstance(x, type):  # as NumPy takes it
+            return of(x.dtype)
         known = ", ".join(_NAMES)
         if isinstance(x, np.dtype) and not x.isnative:
             known += ", in this machine's byte order: array.astype(array.dtype.newbyteorder('='))"
-        raise DTypeError(f"dtype {x!r} is unknown; gnomon has {known}") from None
+        raise DTypeError(f"dtype {x!r:.200} is unknown; gnomon has {known}") from None
 
 
 def _meant(name: str) -> Any:

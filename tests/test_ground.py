@@ -407,7 +407,7 @@ def test_public_name_resolves(name):
 # what is reached through other modules, or is the compiler's own
 PRIVATE = set(
     """__main__ absent bar code conversion demo doctor expr files frames graph im2rec inspection
-    launch launch_rank lock native old_numpy ops plan record run warm""".split()
+    launch launch_rank lock native old_numpy ops plan ranks record run warm""".split()
 )
 
 
@@ -481,3 +481,11 @@ def test_a_record_is_frozen_and_hashed_by_its_fields():
         Point()
     with pytest.raises(AssertionError):
         Point(1, 2)
+
+
+def test_arrays_name_their_own_data_type():
+    assert dtype.of(np.zeros(2, "f2")) is dtype.float16 and dtype.of(np.float64(1)) is dtype.float64
+    with pytest.raises(DTypeError, match="complex"):
+        dtype.of(np.zeros(1, complex))
+    with pytest.raises(DTypeError, match=r"dtype \['x'"):
+        dtype.of(["x"] * 1000)
