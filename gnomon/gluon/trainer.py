@@ -112,9 +112,9 @@ class Trainer:
         self._wanted_store = kvstore
         self._compression = compression_params
         self._wanted_update = update_on_kvstore
-        self._store: Any = None
-        self._updates_on_store = False
-        self._ready = False
+        self._kvstore: Any = None
+        self._update_on_kvstore = False
+        self._kv_initialized = False
         self._updaters: list[Any] = []
         self._layout: tuple[Replica, ...] = ()
         self._pushes: list[Updates] = []
@@ -154,7 +154,7 @@ class Trainer:
         self._optimizer.rescale_grad = self._scale / batch_size
         self._prepare()
         self._check_fresh(ignore_stale_grad)
-        if self._updates_on_store and self._overflows():
+        if self._update_on_kvstore and self._overflows():
             return
         self._allreduce_grads()
         self._update(ignore_stale_grad)
@@ -167,7 +167,7 @@ class Trainer:
         """
         if self._amp_loss_scaler is None:
             return False
-        if self._updates_on_store and self._store.num_workers > 1:
+        if self._update_on_kvstore and self._kvstore.num_workers > 1:
             raise GnomonError(
                 "Trainer.step: a loss scaled by amp needs update_on_kvstore=False where processes "
                 "share a store: each of them has to see the summed gradients"
@@ -201,7 +201,7 @@ class Trainer:
         self._update(ignore_stale_grad)
 
     def _check_apart(self, method: str) -> None:
-        if self._updates_on_store:
+        if self._update_on_kvstore:
             raise GnomonError(
                 f"Trainer.{method}: the store sums gradients and updates weights at once: make the "
                 "Trainer with update_on_kvstore=False"
@@ -225,29 +225,29 @@ class Trainer:
 
     def _allreduce_grads(self) -> None:
         """Sum gradients over contexts; a store that updates does that too."""
-        if self._store is None or not self._layout:
+        if self._kvstore is None or not self._layout:
             return
         keys = list(self._layout[0].indices)
         grads = [list(each) for each in zip(*(r.grads for r in self._layout), strict=True)]
-        if not hasattr(self._store, "push"):
-            self._store.pushpull(keys, grads)
+        if not hasattr(self._kvstore, "push"):
+            self._kvstore.pushpull(keys, grads)
             return
         order = self._push_order
-        self._store.push([keys[k] for k in order], [grads[k] for k in order])
-        if not self._updates_on_store:
-            self._store.pull(keys, out=grads, ignore_sparse=False)
+        self._kvstore.push([keys[k] for k in order], [grads[k] for k in order])
+        if not self._update_on_kvstore:
+            self._kvstore.pull(keys, out=grads, ignore_sparse=False)
             return
         rows = zip(keys, zip(*(r.weights for r in self._layout), strict=True), strict=True)
         dense = [(k, [*out]) for k, out in rows if out[0].stype == "default"]
         if dense:
-            self._store.pull([k for k, _ in dense], out=[out for _, out in dense])
+            self._kvstore.pull([k for k, _ in dense], out=[out for _, out in dense])
 
     def _update(self, ignore_stale: bool) -> None:
         """Update weights on each context, where the store does not; all gradients are old now."""
-        if not self._updates_on_store and self._overflows():
+        if not self._update_on_kvstore and self._overflows():
             return
         for number, replica in enumerate(self._layout):
-            if not self._updates_on_store:
+            if not self._update_on_kvstore:
                 part = self._fresh(replica) if ignore_stale else replica
                 if part.indices:
                     self._optimizer._set_current_context(number)
@@ -268,38 +268,38 @@ class Trainer:
 
     def _prepare(self) -> None:
         """Choose a store when first asked, and look at parameters that have changed."""
-        if self._seen == changes.count and self._ready:
+        if self._seen == changes.count and self._kv_initialized:
             return
-        if not self._ready:
-            self._start()
+        if not self._kv_initialized:
+            self._init_kvstore()
         self._layout = self._laid_out()
         indices = self._layout[0].indices if self._layout else ()
         ages = [self._ages[k] for k in indices]
         self._push_order = sorted(range(len(indices)), key=ages.__getitem__, reverse=True)
         self._seen = changes.count
 
-    def _start(self) -> None:
+    def _init_kvstore(self) -> None:
         """Choose a store, and put the parameters into it."""
         contexts = self._contexts()
         self._updaters = self._updaters or [opt.get_updater(self._optimizer) for _ in contexts]
         self._pushes = [Updates(ctx) for ctx in contexts]
-        self._store, self._updates_on_store = self._chosen(len(contexts))
-        if self._store is not None:
+        self._kvstore, self._update_on_kvstore = self._chosen(len(contexts))
+        if self._kvstore is not None:
             if self._compression:
-                self._store.set_gradient_compression(dict(self._compression))
-            if self._updates_on_store:
-                if hasattr(self._store, "set_updater"):
-                    self._store.set_updater(self._updaters[0])
+                self._kvstore.set_gradient_compression(dict(self._compression))
+            if self._update_on_kvstore:
+                if hasattr(self._kvstore, "set_updater"):
+                    self._kvstore.set_updater(self._updaters[0])
                 else:
-                    self._store.set_optimizer(self._optimizer)
+                    self._kvstore.set_optimizer(self._optimizer)
             for number, param in enumerate(self._params):
                 self._enter(number, param)
-        self._ready = True
+        self._kv_initialized = True
 
     @property
     def _params_to_init(self) -> list[Parameter]:
         """The parameters that the store does not know yet; libraries look whether there are any."""
-        return [] if self._ready else list(self._params)
+        return [] if self._kv_initialized else list(self._params)
 
     def _init_params(self) -> None:
         """Have the store know all; libraries call it before they save states."""
@@ -308,12 +308,12 @@ class Trainer:
     def _enter(self, number: int, param: Parameter) -> None:
         """Put a parameter into the store."""
         arrays = param._all(param._data)
-        if not hasattr(self._store, "init"):
-            self._store.broadcast(number, arrays[0], out=list(arrays))
+        if not hasattr(self._kvstore, "init"):
+            self._kvstore.broadcast(number, arrays[0], out=list(arrays))
             return
-        self._store.init(number, arrays[0])
+        self._kvstore.init(number, arrays[0])
         if param.stype == "default":
-            self._store.pull(number, out=list(arrays))
+            self._kvstore.pull(number, out=list(arrays))
 
     def _chosen(self, count: int) -> tuple[Any, bool]:
         """The store (None where one context needs none), and whether it updates weights."""
@@ -368,14 +368,14 @@ class Trainer:
 
     def _forget_stored(self, param: Parameter) -> None:
         """A parameter has other elements now: those in the store count no longer."""
-        if self._ready and self._updates_on_store:
-            self._ready = False
+        if self._kv_initialized and self._update_on_kvstore:
+            self._kv_initialized = False
 
     def _row_sparse_pull(self, param: Parameter, out: Sequence[Any], row_id: Any) -> None:
         """Bring rows of a parameter up to date."""
         self._prepare()
         number = self._numbers[id(param)]
-        self._store.row_sparse_pull(number, out=list(out), row_ids=row_id)
+        self._kvstore.row_sparse_pull(number, out=list(out), row_ids=row_id)
 
     def _whole(self, param: Parameter) -> Any:
         """All rows of a parameter in row-sparse storage."""
@@ -390,15 +390,15 @@ class Trainer:
 
     def _store_has_states(self) -> bool:
         """Whether the store keeps the states: its own, or a part of them in each process."""
-        return self._updates_on_store and (
-            not hasattr(self._store, "set_updater") or self._store.num_workers > 1
+        return self._update_on_kvstore and (
+            not hasattr(self._kvstore, "set_updater") or self._kvstore.num_workers > 1
         )
 
     def save_states(self, fname: str) -> None:
         """Write the optimizer with its states to a file."""
         self._prepare()
         if self._store_has_states():
-            self._store.save_optimizer_states(fname, dump_optimizer=True)
+            self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
             return
         with replacing(fname) as stream:
             stream.write(self._updaters[0].get_states(dump_optimizer=True))
@@ -412,7 +412,7 @@ class Trainer:
         """
         self._prepare()
         if self._store_has_states():
-            self._store.load_optimizer_states(fname)
+            self._kvstore.load_optimizer_states(fname)
         else:
             states = Path(fname).read_bytes()
             for updater, replica in zip(self._updaters, self._layout, strict=True):

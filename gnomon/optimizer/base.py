@@ -101,7 +101,7 @@ class Optimizer:
             return
         if self.lr_scheduler.base_lr != self.lr:
             logging.warning(
-                "%s: the schedule starts from learning_rate=%g instead of its base_lr=%g",
+                "%s: the schedule starts from learning_rate=%s instead of its base_lr=%s",
                 type(self).__name__,
                 self.lr,
                 self.lr_scheduler.base_lr,
