@@ -31,6 +31,11 @@ def test_little_memory(stage, mib, tmp_path):
     run(stage, mib, tmp_path)
 
 
+def test_imports_take_no_memory_of_libraries(tmp_path):
+    """NumPy's OpenBLAS ends the process where its first product finds no memory."""
+    run("start", 28, tmp_path)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("stage", STAGES)
