@@ -13,7 +13,7 @@ row's numbers are the same either way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -39,6 +39,7 @@ from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.parallel_chains import parallel_chains
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.cache import CACHE
+from gnomon.runtime.kernels.rebind import Rebinder
 from gnomon.runtime.kernels.scratch import copied, temporary
 from gnomon.runtime.libraries import gemm, tile
 from gnomon.runtime.libraries.neural import saved
@@ -92,6 +93,7 @@ class _Work:
     def __init__(self, dtype: DType) -> None:
         self.steps: list[Step] = []
         self.dtype = dtype
+        self._rebinder = Rebinder()
 
     def dense(self, operand: Any) -> Buffer:
         """An operand without gaps: itself, or a copy."""
@@ -109,8 +111,14 @@ class _Work:
 
     def kernel(self, stores: Sequence[Store], name: str) -> None:
         """One kernel with all these destinations."""
-        structure = Structure(stores)
-        self.steps.append(CACHE.get(stores, structure).bind(structure, name))
+        self.steps.append(_bound(stores, name))
+
+    def again(
+        self, operands: Sequence[Any], make: Callable[[], Sequence[Store]], name: str
+    ) -> None:
+        """The kernel of statements which tell nothing but `operands` from others of their name."""
+        used = [e for e in operands if e is not None]
+        self.steps += self._rebinder.steps(name, used, lambda: [_bound(make(), name)], name)
 
     def product(
         self, a: Buffer, b: _Factor, c: Buffer, *, beta: float = 0.0, transpose_a: bool = False
@@ -152,6 +160,12 @@ class _Work:
             self.steps.extend(chains[0])
         elif chains:
             self.steps.append(parallel_chains(chains, name))
+
+
+def _bound(stores: Sequence[Store], name: str) -> Step:
+    """The step of one kernel with all these destinations."""
+    structure = Structure(stores)
+    return CACHE.get(stores, structure).bind(structure, name)
 
 
 def flat(matrix: Buffer) -> Buffer:
@@ -241,10 +255,10 @@ class _Forward:
         self.arrays = {name: part(array, 1, begin, end) for name, array in arrays.items()}
         self.length = length_of(call, begin, end)
         gates = self.layer.cell.gates
-        biases: Any = call.b_in, call.b_hid
+        self.biases: Any = call.b_in, call.b_hid
         self.bias_in, self.bias_hid = (
             [broadcast_axis(e, (end - begin, self.layer.hidden), 1) for e in parts(b, gates)]
-            for b in biases
+            for b in self.biases
         )
 
     def chain(self, data: Buffer, weights: dict[str, _Factor]) -> list[Step]:
@@ -275,6 +289,17 @@ class _Forward:
         cell, h, c = self.layer.cell, self.arrays["h"], self.arrays.get("c")
         into = gates["apart" if cell.apart else "gates"]
         work.product(slot(h, before), w_hid, into, beta=0.0 if cell.apart else 1.0)
+        if self.length is not None:
+            work.kernel(self._stores(gates, t, before, after), cell.name)
+            return
+        states = [slot(s, k) for s in (h, c) if s is not None for k in (before, after)]
+        operands = [*gates.values(), *states, *self.biases]
+        work.again(operands, lambda: self._stores(gates, t, before, after), cell.name)
+
+    def _stores(self, gates: dict[str, Buffer], t: int, before: int, after: int) -> list[Store]:
+        """What a step makes of its gates."""
+        cell, h, c = self.layer.cell, self.arrays["h"], self.arrays.get("c")
+        into = gates["apart" if cell.apart else "gates"]
         mine = parts(gates["gates"], cell.gates)
         theirs = parts(into, cell.gates) if cell.apart else []
         r: list[Any] = [e + b for e, b in zip(theirs, self.bias_hid, strict=False)]
@@ -289,7 +314,7 @@ class _Forward:
         if self.layer.wanted:
             stores += zip(mine, made.gates, strict=True)
             stores += zip(theirs, made.apart, strict=True)
-        work.kernel([Store(d, "saveto", v) for d, v in stores], cell.name)
+        return [Store(d, "saveto", v) for d, v in stores]
 
 
 def length_of(call: Any, begin: int, end: int) -> Expr | None:
@@ -349,13 +374,31 @@ class _Backward:
     def chain(self, dy: Buffer, w_hid: _Factor) -> list[Step]:
         """All steps in time; `dy` are the gradients of the states after them."""
         work, mine = _Work(dy.dtype), part(dy, 1, *self.rows)
-        for t, before, after in reversed(list(self.layer.order())):
-            self._step(work, w_hid, t, self._seen(t, before, after), slot(mine, t))
+        times = list(self.layer.order())[::-1]
+        t, before, after = times[0]
+        stores = self._stores(t, before, after, slot(mine, t))
+        carried = any(s.dest is self.dh for s in stores)  # the products add to what is there
+        for t, before, after in times:
+            self._step(work, t, before, after, slot(mine, t))
+            work.product(slot(self.apart, t), w_hid, self.dh, beta=float(carried))
         return work.steps
 
-    def _step(self, work: _Work, w_hid: _Factor, t: int, kept: Kept, dy: Buffer) -> None:
+    def _step(self, work: _Work, t: int, before: int, after: int, dy: Buffer) -> None:
+        name = f"{self.layer.cell.name} gradient"
+        if self.length is not None:
+            work.kernel(self._stores(t, before, after, dy), name)
+            return
+        kept, states = self.kept, []
+        for array in (kept["h"], kept.get("c")):
+            states += [] if array is None else [slot(array, before), slot(array, after)]
+        gates = [slot(kept[n], t) for n in ("gates", "apart") if n in kept]
+        operands = [slot(self.z, t), slot(self.apart, t), self.dh, self.dc, dy, *gates, *states]
+        work.again(operands, lambda: self._stores(t, before, after, dy), name)
+
+    def _stores(self, t: int, before: int, after: int, dy: Buffer) -> list[Store]:
+        """The gradients of a step."""
         cell, dh, dc = self.layer.cell, self.dh, self.dc
-        on = active(self.length, t, self.layer)
+        kept, on = self._seen(t, before, after), active(self.length, t, self.layer)
         back = step_gradient(cell, kept, dy + dh, dc, on)
         stores = list(zip(parts(slot(self.z, t), cell.gates), back.gates, strict=True))
         if cell.apart:
@@ -364,8 +407,7 @@ class _Backward:
             stores.append((dh, back.h))
         if dc is not None:
             stores.append((dc, back.c))
-        work.kernel([Store(d, "saveto", v) for d, v in stores], f"{cell.name} gradient")
-        work.product(slot(self.apart, t), w_hid, dh, beta=0.0 if back.h is None else 1.0)
+        return [Store(d, "saveto", v) for d, v in stores]
 
     def _seen(self, t: int, before: int, after: int) -> Kept:
         cell, kept = self.layer.cell, self.kept
