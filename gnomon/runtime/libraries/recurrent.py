@@ -255,10 +255,11 @@ class _Forward:
         self.arrays = {name: part(array, 1, begin, end) for name, array in arrays.items()}
         self.length = length_of(call, begin, end)
         gates = self.layer.cell.gates
-        self.biases: Any = call.b_in, call.b_hid
+        biases: Any = call.b_in, call.b_hid
+        self.biases = biases
         self.bias_in, self.bias_hid = (
             [broadcast_axis(e, (end - begin, self.layer.hidden), 1) for e in parts(b, gates)]
-            for b in self.biases
+            for b in biases
         )
 
     def chain(self, data: Buffer, weights: dict[str, _Factor]) -> list[Step]:
