@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from gnomon import dtype as dt
 from gnomon.base import Later, ParamError, complaint
 from gnomon.dtype import DType
@@ -148,6 +150,14 @@ def copy(dest: Tensor, source: Expr) -> Tensor:
         transfer.transfer(dest, source)
         return dest
     return dest.assign(source)
+
+
+def write(tensor: Tensor, array: Array) -> None:
+    """Give a tensor the numbers of an array of its shape and dtype, wherever its memory is."""
+    if tensor.device == "cpu":
+        tensor.numpy()[...] = array
+    else:
+        copy(tensor, Tensor(np.ascontiguousarray(array)))
 
 
 def padded_strides(shape: Sequence[int], dtype: DType) -> tuple[int, ...]:

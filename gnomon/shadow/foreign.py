@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -47,18 +48,16 @@ class _Managed(ctypes.Structure):
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _exported: dict[int, tuple[Any, ...]] = {}  # what consumers hold, by the structure's address
 _python = ctypes.pythonapi
-_new = _python.PyCapsule_New
-_new.argtypes, _new.restype = (
-    (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p),
-    ctypes.py_object,
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", _python)
 )
-_is_valid = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_IsValid", _python)
 )
-_pointer = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", _python)
 )
-_rename = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+_rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_SetName", _python)
 )
 
@@ -68,13 +67,26 @@ def _let_go(address: int) -> None:
     _exported.pop(address, None)
 
 
-def _end(capsule: int) -> None:
-    """A capsule is collected: where no consumer took it, none will let go of the memory."""
-    if _is_valid(capsule, NAME):
-        _let_go(_pointer(capsule, NAME))
+_delete = _Deleter(_let_go)
 
 
-_delete, _capsule_ends = _Deleter(_let_go), _Deleter(_end)
+def sweep() -> None:
+    """Forget capsules that only this table holds: no consumer will take them.
+
+    A destructor of theirs would be Python, and might be called while an exception is under way.
+    """
+    for address in list(_exported):
+        held = _exported.get(address)
+        if held is not None and references(held) <= ALONE and _is_valid(held[-1], NAME):
+            _exported.pop(address, None)
+
+
+def references(held: tuple[Any, ...]) -> int:
+    """How many references to the last of a tuple there are, as it is counted here."""
+    return getrefcount(held[-1])
+
+
+ALONE = references((object(),))  # where nothing else has one
 
 
 # -- out ------------------------------------------------------------------------------------------
@@ -108,6 +120,7 @@ def capsule(tensor: Buffer, stream: int | None = None) -> Any:
 
     Without a stream, all work on the tensor is waited for.
     """
+    sweep()
     queue = queue_of(tensor)
     if stream is not None and stream >= NAMED:
         queue.before(stream)
@@ -121,8 +134,9 @@ def capsule(tensor: Buffer, stream: int | None = None) -> Any:
     )
     managed = _Managed(described, None, ctypes.cast(_delete, ctypes.c_void_p))
     address = ctypes.addressof(managed)
-    _exported[address] = managed, sizes, steps, tensor
-    return _new(address, NAME, ctypes.cast(_capsule_ends, ctypes.c_void_p))
+    made = _new(address, NAME, None)
+    _exported[address] = managed, sizes, steps, tensor, made
+    return made
 
 
 # -- in -------------------------------------------------------------------------------------------
@@ -191,10 +205,10 @@ def _by_capsule(data: Any, ordinal: int) -> Buffer:
     place = devices.find(f"gpu({ordinal})").name
     here = gpu_of(Buffer((), device=place))
     given = data.__dlpack__(stream=here.default.handle)
-    if not _is_valid(id(given), NAME):
+    if not _is_valid(given, NAME):
         raise DTypeError(complaint("Tensor", "data", "a fresh DLPack capsule", f"{given!r}"))
-    managed = _Managed.from_address(_pointer(id(given), NAME))
-    _rename(id(given), USED)
+    managed = _Managed.from_address(_pointer(given, NAME))
+    _rename(given, USED)
     owner, it = Taken(managed), managed.tensor
     name = {0: "int", 1: "uint", 2: "float", BFLOAT: "bfloat"}.get(it.code)
     if it.lanes != 1 or (name is None and it.code != BOOL):

@@ -20,6 +20,7 @@ from gnomon.expr.term import Number
 from gnomon.plan.cut import overlap
 from gnomon.plan.statement import Saver
 from gnomon.shadow.assign import check_products, plusto
+from gnomon.shadow.container import write
 from gnomon.shadow.language import batch_dot
 from gnomon.shadow.sorting import order_of
 from gnomon.shadow.tensor import Tensor
@@ -164,7 +165,13 @@ def index_fill(dst: Tensor, index: Tensor, src: Tensor) -> Tensor:
     last = np.full(dst.shape[0], -1)
     np.maximum.at(last, rows, np.arange(rows.size))
     (named,) = np.nonzero(last >= 0)
-    dst.numpy()[named] = src.numpy()[last[named]]
+    rows = src.numpy()[last[named]]
+    if dst.device == "cpu":
+        dst.numpy()[named] = rows
+        return dst
+    whole = dst.numpy().copy()
+    whole[named] = rows
+    write(dst, whole)
     return dst
 
 
@@ -198,9 +205,9 @@ def vectorized_sort(values: Tensor, segments: Tensor) -> None:
 
 def reorder(order: Array, *tensors: Tensor) -> None:
     """Let each vector hold its elements in this order."""
-    memories = [tensor.numpy() for tensor in tensors]
-    for memory, content in zip(memories, [m[order] for m in memories], strict=True):
-        memory[:] = content  # all are read before any is written: they may overlap
+    contents = [tensor.numpy()[order] for tensor in tensors]
+    for tensor, content in zip(tensors, contents, strict=True):
+        write(tensor, content)  # all are read before any is written: they may overlap
 
 
 @explained

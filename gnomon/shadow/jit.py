@@ -148,7 +148,7 @@ class Jitted:
             return
         args = tuple([a.item() if isinstance(a, np.generic) else a for a in args])
         key = tuple([self._part(name, a) for name, a in zip(self.named(args), args, strict=True)])
-        if any(part is NONE for part in key):  # memory that each statement must check
+        if any(part is NONE for part in key):  # each statement is to be checked
             refuse_result(self.name, self.function(*args))
             return
         if len(self._traces) >= KEPT and key not in self._traces:
@@ -183,8 +183,8 @@ class Jitted:
 
     def _part(self, name: str, value: Any) -> Any:
         """What of an argument is part of the signature."""
-        if isinstance(value, Tensor):
-            return pattern_of(value)
+        if isinstance(value, Tensor):  # programs of native steps are the processor's
+            return pattern_of(value) if value.device == "cpu" else NONE
         if isinstance(value, Expr | np.ndarray):
             expected = "a tensor, a number or something hashable (Tensor wraps arrays)"
             raise TraceError(complaint(self.name, name, expected, f"a {type(value).__name__}"))
@@ -230,7 +230,7 @@ class Trace:
         self.fixed = tuple(found.captured)
         self._launch: Launch | None = None
         self._epoch = EPOCH.value
-        if found.pieces:
+        if found.pieces and all(b.device == "cpu" for b in found.captured):
             try:
                 self._launch = Launch(found.work())
             except NoLaunch:

@@ -16,11 +16,12 @@ from gnomon.expr.composite import Chainer
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr, check_expr
 from gnomon.expr.term import Term
+from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Store
 from gnomon.record import Frozen, put
 from gnomon.runtime.statements import inspect
 from gnomon.runtime.statements.prepare import prepare
-from gnomon.shadow.container import TensorContainer
+from gnomon.shadow.container import TensorContainer, write
 from gnomon.shape import prod
 
 if TYPE_CHECKING:
@@ -73,8 +74,11 @@ class Plan(Frozen):
             IndexError: there is no such element.
         """
         index = self.index(y, x)
-        where, value = TensorContainer((len(index),), dt.int64), TensorContainer((), self.exp.dtype)
-        where.numpy()[:] = index
+        leaves = (n for n in postorder([self.exp]) if isinstance(n, Buffer))
+        device = next((leaf.device for leaf in leaves), "cpu")
+        where = TensorContainer((len(index),), dt.int64, device=device)
+        value = TensorContainer((), self.exp.dtype, device=device)
+        write(where, np.array(index, np.int64))
         for step in prepare([Store(value, "saveto", At(self.exp, where))], "plan"):
             step.run()
         return value.numpy().item()

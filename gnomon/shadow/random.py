@@ -14,12 +14,12 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gnomon import dtype as dt
-from gnomon.base import DTypeError, ParamError, ShapeError, complaint
+from gnomon.base import DTypeError, Later, ParamError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr import ext, fn
 from gnomon.expr.arguments import explained
@@ -32,6 +32,11 @@ from gnomon.runtime.devices import device as devices
 from gnomon.runtime.statements.dispatch import tracer
 from gnomon.shadow.tensor import Tensor
 from gnomon.shape import prod
+
+if TYPE_CHECKING:
+    from gnomon.runtime.statements import transfer
+else:  # where kernels read the position in another memory
+    transfer = Later("gnomon.runtime.statements.transfer")
 
 TRIALS, INVERTED = 32, 44
 MASK = (1 << 64) - 1
@@ -110,7 +115,8 @@ class Random:
         with self._lock:
             held = np.array([self._seed, self._position], np.uint64).view(np.int64)
             self._position = self._position + count & MASK
-        return Buffer((2,), dt.int64, None, held.ctypes.data, held)
+        place = Buffer((2,), dt.int64, None, held.ctypes.data, held)
+        return place if self.device == "cpu" else transfer.sent(place, self.device)
 
     @explained
     def give_back(self, taken: Buffer, count: int) -> None:

@@ -162,6 +162,52 @@ def test_empty_tensors():
     shadow.copy(x, Tensor(np.zeros((0, 4), np.float32)))
 
 
+def test_functions_of_several_statements():
+    @shadow.jit
+    def step(w, g, rate):
+        w -= rate * g
+        w *= 0.5
+
+    w, g = on(X), on(X)
+    for rate in (0.5, 0.25, 0.5):
+        step(w, g, rate)
+    want = X
+    for rate in (0.5, 0.25, 0.5):
+        want = (want - rate * X) * 0.5
+    np.testing.assert_array_equal(w.numpy(), want)
+
+    @shadow.jit
+    def captured(scale):
+        w[:] = g * scale
+
+    for scale in (2.0, 3.0, 4.0):
+        captured(scale)
+    np.testing.assert_array_equal(w.numpy(), X * 4)
+
+
+@pytest.mark.parametrize("draw", ["uniform", "gaussian", "exponential", "gamma", "poisson"])
+def test_random_numbers_are_those_of_the_processor(draw):
+    drawn = []
+    for device in (shadow.gpu, shadow.cpu):
+        x = TensorContainer((5, 7), device=device)
+        stream = shadow.Random(device, 11)
+        for _ in range(2):
+            getattr(stream, f"sample_{draw}")(x)
+        drawn.append(x.numpy())
+    np.testing.assert_allclose(*drawn, rtol=1e-5, atol=1e-6)
+
+
+def test_what_is_done_by_the_processor_comes_back():
+    keys, values = on(np.array([3, 1, 2], np.float32)), on(np.arange(3, dtype=np.float32))
+    shadow.sort_by_key(keys, values)
+    np.testing.assert_array_equal(keys.numpy(), [1, 2, 3])
+    np.testing.assert_array_equal(values.numpy(), [1, 2, 0])
+    assert shadow.make_plan(on(X) * 2.0).eval(1, 2) == 12.0
+    x = on(X)
+    shadow.index_fill(x, on(np.array([2, 0], np.int32)), on(X[:2] + 50))
+    np.testing.assert_array_equal(x.numpy(), np.stack([X[1] + 50, X[1], X[0] + 50]))
+
+
 # -- streams --------------------------------------------------------------------------------------
 
 
@@ -300,6 +346,7 @@ def test_capsules_keep_memory_alive_and_let_go():
     assert TensorContainer((3, 4), device=shadow.gpu).dptr_ != address
     np.testing.assert_array_equal(held.numpy(), X)
     del held, unused
+    TensorContainer((1,), device=shadow.gpu).__dlpack__()  # finds those that no consumer took
     gc.collect()
     assert TensorContainer((3, 4), device=shadow.gpu).dptr_ == address
 

@@ -52,6 +52,13 @@ def transfer(dest: Buffer, source: Buffer) -> None:
         stages.run(prepare([Store(dest, "saveto", here)], "copy"))
 
 
+def sent(buffer: Buffer, device: str) -> Buffer:
+    """A dense buffer's elements in the memory of a device."""
+    made = temporary(buffer, device)
+    transfer(made, buffer)
+    return made
+
+
 def dense(buffer: Buffer) -> Buffer:
     """A buffer's elements without gaps, on the same device."""
     if buffer.contiguous:
