@@ -1,0 +1,176 @@
+"""Everything to know of a GPU, in order of value; each row in its own process, written at once.
+
+    python benchmarks/gpu/all.py --out gpu.jsonl
+    GNOMON_GPU=simulated python benchmarks/gpu/all.py --out /tmp/gpu.jsonl --size 1000 --repeats 1
+
+First what there is, then whether each row of the expression benchmark computes what NumPy says,
+then how fast a copy is and how fast each row is beside it, then what a launch costs in Python. A
+row that is in the file already is not run again, so what was cut off goes on; one that fails, or
+takes longer than a minute, is written down with its error and the next one begins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "peers"))
+
+import numpy as np
+import work
+from figures import formula_of
+
+from gnomon import shadow
+from gnomon.expr.node import Expr
+from gnomon.plan.statement import Store
+from gnomon.runtime.devices.cuda import gpu as gpus
+from gnomon.runtime.statements.prepare import prepare
+from gnomon.shadow import Tensor, TensorContainer
+
+CHECKED = 100_000  # elements of a row whose result is compared
+TOLERANCE = (2e-3, 2e-4)
+LAUNCHES = 1000
+MINUTE = 60
+
+
+def there(array: np.ndarray[Any, Any]) -> TensorContainer:
+    """An array's numbers on the GPU."""
+    made = TensorContainer(array.shape, array.dtype, None, False, shadow.gpu)
+    return shadow.copy(made, Tensor(array))
+
+
+def statement(row: str, n: int) -> tuple[Tensor, str, Expr]:
+    """A row's destination, saver and value, on the GPU."""
+    tensors = {k: there(a) for k, a in work.arrays(row, n, "float32").items()}
+    value = formula_of(row)(*[tensors[k] for k in work.ROWS[row].operands])
+    dest = tensors[work.ROWS[row].place or "out"]
+    if dest.dtype is not value.dtype:
+        dest = TensorContainer(dest.shape, value.dtype, None, False, shadow.gpu)
+    return dest, "plusto" if row == "plus" else "saveto", value
+
+
+def about(_: argparse.Namespace) -> dict[str, Any]:
+    """What there is."""
+    found = gpus.get(0)
+    is_ = found.properties
+    return {"name": is_.name, "arch": is_.arch, "memory": is_.memory, "free": found.memory()[0]}
+
+
+def checked(row: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
+    """Whether a row computes what NumPy says."""
+
+    def run(options: argparse.Namespace) -> dict[str, Any]:
+        n = min(CHECKED, options.size)
+        dest, saver, value = statement(row, n)
+        dest.assign(value, saver)
+        got, want = np.array(work.probe(dest.numpy())), work.expected(row, n, "float32")
+        return {"right": bool(np.allclose(got, want, *TOLERANCE))}
+
+    return run
+
+
+def seconds_of(work_of: Callable[[], None], repeats: int) -> float:
+    """The median time of some work on the GPU, of five rounds after one that is not counted."""
+    gpu, taken = gpus.get(0), []
+    for _ in range(6):
+        gpu.synchronise()
+        began = time.perf_counter()
+        for _ in range(repeats):
+            work_of()
+        gpu.synchronise()
+        taken.append((time.perf_counter() - began) / repeats)
+    return median(taken[1:])
+
+
+def copied(options: argparse.Namespace) -> dict[str, Any]:
+    """How fast the GPU copies: what it reads and writes in a second."""
+    x, y = (TensorContainer((options.size,), device=shadow.gpu, init=1.0) for _ in range(2))
+    gpu = gpus.get(0)
+    seconds = seconds_of(lambda: gpu.copy(y.address, x.address, 4 * x.size(0)), options.repeats)
+    return {"seconds": seconds, "gb_per_s": 8 * options.size / seconds / 1e9}
+
+
+def timed(row: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
+    """How fast a row is: the bytes of its operands and result in a second."""
+
+    def run(options: argparse.Namespace) -> dict[str, Any]:
+        dest, saver, value = statement(row, options.size)
+        steps = prepare([Store(dest, saver, value)])
+
+        def once() -> None:
+            for step in steps:
+                step.run()
+
+        seconds = seconds_of(once, options.repeats)
+        return {"seconds": seconds, "gb_per_s": sum(s.bytes for s in steps) / seconds / 1e9}
+
+    return run
+
+
+def launched(_: argparse.Namespace) -> dict[str, Any]:
+    """What a statement and a prepared launch of ten elements cost in Python."""
+    x = TensorContainer((10,), device=shadow.gpu, init=1.0)
+    (step,) = prepare([Store(x, "saveto", x + 1.0)])
+
+    def statements() -> None:
+        x[:] = x + 1.0
+
+    return {
+        "statement_us": 1e6 * seconds_of(statements, LAUNCHES),
+        "launch_us": 1e6 * seconds_of(step.run, LAUNCHES),
+    }
+
+
+ROWS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "about": about,
+    **{f"check {row}": checked(row) for row in work.ROWS},
+    "copy": copied,
+    **{f"time {row}": timed(row) for row in work.ROWS},
+    "launch": launched,
+}
+
+
+def in_a_process(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """A row's result, or its error."""
+    own = ["--size", str(options.size), "--repeats", str(options.repeats), "--one", name]
+    command = [sys.executable, __file__, *own]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=MINUTE, check=False)
+    except subprocess.TimeoutExpired:
+        return {"error": f"took more than {MINUTE} s"}
+    if done.returncode:
+        return {"error": (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]}
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def main() -> None:
+    """Run what is not in the file yet."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("gpu.jsonl"))
+    parser.add_argument("--size", type=int, default=100_000_000, help="elements")
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--rows", nargs="*", default=list(ROWS))
+    parser.add_argument("--one", help="a row to run in this process")
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(ROWS[options.one](options)))
+        return
+    lines = options.out.read_text().splitlines() if options.out.exists() else []
+    done = {json.loads(line)["row"] for line in lines}
+    for name in (n for n in options.rows if n not in done):
+        found = {"row": name, "size": options.size, **in_a_process(name, options)}
+        print(json.dumps(found), flush=True)
+        with options.out.open("a") as out:
+            out.write(json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()

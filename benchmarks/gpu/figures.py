@@ -1,0 +1,130 @@
+"""Static figures of the GPU's kernels: what `ptxas -v` tells of each entry, without a GPU.
+
+    python benchmarks/gpu/figures.py
+    python benchmarks/gpu/figures.py --rows sgd gelu --archs sm_90
+
+For each row of the expression benchmark and each architecture: registers of a thread, bytes of
+shared memory of a block, bytes of registers that are spilt, and how much of a processor's threads
+the registers let run at once. A table in Markdown; spills beyond the bound end it with an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "peers"))
+
+import expr_gnomon
+import work
+
+from gnomon import shadow
+from gnomon.plan.grid import BLOCK
+from gnomon.plan.pipeline import plan
+from gnomon.plan.spread import spread
+from gnomon.plan.statement import Store, Structure
+from gnomon.runtime.kernels.gpu_kernel import ptx
+from gnomon.runtime.statements.prepare import pieces
+
+ARCHS = ("sm_80", "sm_90", "sm_100")
+SIZE = 1_000_000
+REGISTERS, THREADS = 65536, 2048  # of a processor of each of these
+GRANULE = 8  # registers of a thread are given by so many
+SPILLS = 0  # bytes beyond which a kernel is not as it should be
+ENTRY = re.compile(r"Compiling entry function '(\w+)' for .*?(?=Compiling entry|\Z)", re.DOTALL)
+
+
+class Figures(NamedTuple):
+    """What the assembler tells of an entry."""
+
+    registers: int
+    shared: int
+    spilt: int
+
+    @property
+    def occupancy(self) -> float:
+        """The part of a processor's threads that its registers let run at once."""
+        each = -(-self.registers // GRANULE) * GRANULE * BLOCK
+        return min(1.0, REGISTERS // each * BLOCK / THREADS)
+
+
+def formula_of(row: str) -> Callable[..., Any]:
+    """The expression of a row."""
+    if row == "every other":  # of a view, wherever its memory is
+        return lambda x: x[:, 0] * 2.0 + 1.0
+    if row in expr_gnomon.CASTS:
+        return functools.partial(expr_gnomon.CASTS[row], to="float32")
+    return expr_gnomon.FORMULAS[row]
+
+
+def stores(row: str) -> list[Store]:
+    """The statement of a row."""
+    arrays = work.arrays(row, SIZE, "float32")
+    tensors = {k: shadow.Tensor(v) for k, v in arrays.items()}
+    operands = [tensors[k] for k in work.ROWS[row].operands]
+    value = formula_of(row)(*operands)
+    dest = tensors[work.ROWS[row].place or "out"]
+    if dest.dtype is not value.dtype:
+        dest = shadow.TensorContainer(dest.shape, value.dtype)
+    return [Store(dest, "plusto" if row == "plus" else "saveto", value)]
+
+
+def told(text: str, arch: str) -> dict[str, Figures]:
+    """What `ptxas` tells of the entries of a module."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "kernel.ptx")
+        source.write_text(text)
+        command = ["ptxas", "-v", f"-arch={arch}", source, "-o", Path(folder, "kernel.cubin")]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = {}
+    for match in ENTRY.finditer(done.stderr + done.stdout):
+        numbers = [
+            re.search(pattern, match[0])
+            for pattern in (
+                r"Used (\d+) registers",
+                r"(\d+) bytes smem",
+                r"(\d+) bytes spill stores",
+            )
+        ]
+        found[match[1]] = Figures(*(int(n[1]) if n else 0 for n in numbers))
+    return found
+
+
+def entries(row: str, archs: list[str]) -> Iterator[tuple[str, list[Figures]]]:
+    """The entries of a row, what they are dealt to, and their figures for each architecture."""
+    for piece in pieces(stores(row)):
+        assert isinstance(piece, list), "a library's work"
+        program = spread(plan(piece, Structure(piece)))
+        each = [told(ptx(program, "kernel", arch), arch) for arch in archs]
+        for number, entry in enumerate(program.entries):
+            yield entry.kind, [found[f"kernel_{number}"] for found in each]
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", nargs="*", default=list(work.ROWS))
+    parser.add_argument("--archs", nargs="*", default=list(ARCHS))
+    options = parser.parse_args()
+    print(f"| expression | work for | {' | '.join(options.archs)} |")
+    print("|---|---|" + "---|" * len(options.archs))
+    beyond = []
+    for row in options.rows:
+        for kind, figures in entries(row, options.archs):
+            cells = [f"{f.registers}, {f.shared}, {f.spilt}; {f.occupancy:.0%}" for f in figures]
+            print(f"| {row} | {kind} | {' | '.join(cells)} |", flush=True)
+            beyond += [row for f in figures if f.spilt > SPILLS]
+    if beyond:
+        print(f"registers are spilt in: {', '.join(dict.fromkeys(beyond))}", file=sys.stderr)
+    return len(beyond)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

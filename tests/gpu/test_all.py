@@ -1,0 +1,37 @@
+"""The benchmark of a GPU runs, goes on where it was cut off, and writes errors down."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parent.parent.parent / "benchmarks" / "gpu" / "all.py"
+
+
+def run(out: Path, *rows: str, gpu: str = "simulated") -> list[dict]:
+    """What it prints of some rows, at small sizes."""
+    options = ["--out", out, "--size", "1000", "--repeats", "1", "--rows", *rows]
+    environment = {**os.environ, "GNOMON_GPU": gpu}
+    done = subprocess.run(
+        [sys.executable, SCRIPT, *options],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_rows_are_written_once(tmp_path):
+    out = tmp_path / "gpu.jsonl"
+    (first,) = run(out, "about", gpu="off")
+    assert "no GPU can be used" in first["error"]
+    right, time = run(out, "about", "check every other", "time sgd")
+    assert right == {"row": "check every other", "size": 1000, "right": True}
+    assert time["gb_per_s"] > 0
+    assert not run(out, "time sgd")
+    kept = [json.loads(line) for line in out.read_text().splitlines()]
+    assert kept == [first, right, time]
