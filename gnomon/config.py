@@ -286,7 +286,7 @@ SETTINGS = {
             bool,
             True,
             ("GNOMON_SHORT_TRACEBACKS",),
-            "Whether tracebacks of gnomon's errors leave out the frames inside gnomon.",
+            "Whether errors of blocks, operators and symbols show of gnomon the call alone.",
         ),
         Setting(
             "profiler_autostart",

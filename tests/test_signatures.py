@@ -44,3 +44,10 @@ def test_parameters_may_be_given_alike(path):
         if known == (f"{path}.{name}" in NAMED_OTHERWISE):
             wrong[name] = found, expected
     assert wrong == {}
+
+
+def test_automatic_names_begin_alike():
+    for place, expected in RECORD["aliases"].items():
+        path, name = place.split(":")
+        kind = getattr(importlib.import_module(f"gnomon.{path}"), name)
+        assert kind._alias(object.__new__(kind)) == expected, place

@@ -45,6 +45,16 @@ def test_networks_compute_alike(name, hybrid):
     close(cases.outputs(mx, name, hybrid), RECORD["outputs"][name], 2e-3)
 
 
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("name", cases.LARGE)
+def test_large_networks_compute_alike(name, hybrid):
+    found, expected = cases.outputs(mx, name, hybrid), RECORD["outputs"][name]
+    close([[x / max(map(abs, expected[0])) for x in found[0]]],
+          [[x / max(map(abs, expected[0])) for x in expected[0]]], 2e-3)  # fmt: skip
+
+
 @pytest.mark.parametrize("hybrid", [False, True])
 def test_losses(hybrid):
     for name, loss, given in cases.losses(mx):
@@ -66,16 +76,18 @@ def test_recurrent_layers(name, hybrid):
     close(cases.run(mx, *LAYERS[name], hybrid), RECORD["layers"][name])
 
 
+@pytest.mark.parametrize("hybrid", [False, True])
 @pytest.mark.parametrize("title", RECORD["cells"])
-def test_recurrent_cells(title):
+def test_recurrent_cells(title, hybrid):
     name, layout, valid = title.split()
-    found = cases.unrolled(mx, CELLS[name], layout, valid == "True")
+    found = cases.unrolled(mx, CELLS[name], layout, valid == "True", hybrid)
     close(found, RECORD["cells"][title])
 
 
-def test_convolutional_cells():
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_convolutional_cells(hybrid):
     for name, cell, shape in cases.images(mx):
-        close(cases.stepped(mx, cell, shape), RECORD["images"][name])
+        close(cases.stepped(mx, cell, shape, hybrid), RECORD["images"][name])
 
 
 @pytest.mark.parametrize("layout", ["NTC", "TNC"])

@@ -140,3 +140,45 @@ def test_a_loss_of_shapes_that_differ():
     error = raised(ShapeError, lambda: loss(mx.nd.ones((2, 3)), mx.nd.ones((2, 4))))
     words = "L2Loss 'l2': reshape_like: argument 'lhs': expected as many elements as (2, 3) has"
     assert str(error) == f"{words}, got (2, 4)"
+
+
+def test_blocks_in_containers_are_told():
+    class Holder(mx.gluon.Block):
+        def __init__(self, register):
+            super().__init__(prefix="holder_")
+            self.parts = {"first": [nn.Dense(2)], "second": nn.Dense(3)}
+            if register:
+                for part in (*self.parts["first"], self.parts["second"]):
+                    self.register_child(part)
+
+    words = "Holder 'holder': blocks in the container 'parts' are not registered"
+    with pytest.warns(UserWarning, match=words):
+        assert not Holder(False).collect_params()
+    assert len(Holder(True).collect_params()) == 4
+
+
+def test_a_constructor_without_its_base_s():
+    class Eager(mx.gluon.HybridBlock):
+        def __init__(self):
+            self.dense = nn.Dense(2)
+
+    error = raised(AttributeError, Eager)
+    assert str(error) == "Eager.dense: call super().__init__() in Eager.__init__ first"
+
+
+@pytest.mark.parametrize(
+    "compute", [lambda F, x: F.reshape(x, shape=(x.shape[0], -1)), lambda F, x: mx.nd.relu(x)]
+)
+def test_arrays_in_what_is_traced(compute):
+    class Concrete(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return compute(F, x)
+
+    net = Concrete(prefix="concrete_")
+    assert net(mx.nd.ones((2, 3))).shape == (2, 3)
+    net.hybridize()
+    error = raised((AttributeError, TypeError), lambda: net(mx.nd.ones((2, 3))))
+    assert (
+        "Concrete 'concrete' is hybridized: hybrid_forward was called with symbols"
+        in (error.__notes__[0])
+    )

@@ -59,6 +59,14 @@ def test_values_in_half_precision(name, hybrid):
         np.testing.assert_allclose(found_here, value, rtol=2e-2, atol=2e-2, err_msg=key)
 
 
+@pytest.mark.parametrize("hybrid", [False, True], ids=["plain", "hybrid"])
+@pytest.mark.parametrize("name", CASES)
+def test_values_after_a_cast(name, hybrid):
+    found = layers.result(mx, name, *CASES[name], hybrid=hybrid, before="float64")
+    for key, value in checked(name, recorded(name)):
+        np.testing.assert_allclose(found[key], value, rtol=1e-4, atol=2e-5, err_msg=key)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_names(name):
     found, told = layers.names(mx, name, *CASES[name]), TOLD[name]

@@ -26,6 +26,16 @@ SMALL = {
     "mobilenet0.25": ({}, (2, 3, 32, 32)),
     "mobilenetv2_0.25": ({}, (2, 3, 32, 32)),
 }
+# the same of all others, which take longer, each in the smallest size that its poolings allow
+SIZES = {"alexnet": 80, "densenet": 224, "inception": 299, "mobile": 32, "squeeze": 224, "vgg": 32}
+LARGE = {
+    name: (
+        {"thumbnail": True} if name.startswith("resnet") else {},
+        (2, 3, *[next((size for kind, size in SIZES.items() if name.startswith(kind)), 16)] * 2),
+    )
+    for name in NETWORKS
+    if name not in SMALL
+}
 
 
 def described(mx: Any, name: str) -> list[Any]:
@@ -60,8 +70,8 @@ def set_params(mx: Any, net: Any, scale: float = 0.5) -> None:
 
 
 def outputs(mx: Any, name: str, hybrid: bool) -> list[Any]:
-    """What a small network gives, in training too, and gradients of two parameters."""
-    more, shape = SMALL[name]
+    """What a network gives, and a small one in training too, with gradients of two parameters."""
+    more, shape = {**SMALL, **LARGE}[name]
     net = mx.gluon.model_zoo.vision.get_model(name, classes=5, **more)
     net.initialize()
     x = mx.nd.array(np.random.RandomState(1).normal(size=shape).astype("f"))
@@ -70,7 +80,7 @@ def outputs(mx: Any, name: str, hybrid: bool) -> list[Any]:
     if hybrid:
         net.hybridize()
     seen = net(x).asnumpy()
-    if name.startswith("mobile"):  # normalized over two numbers a channel: too sensitive
+    if name in LARGE or name.startswith("mobile"):  # the last are normalized over two numbers
         return [seen.astype("d").round(5).ravel().tolist()]
     with mx.autograd.record():
         y = net(x)
@@ -178,8 +188,16 @@ def sequence(mx: Any, layout: str) -> Any:
     return mx.nd.array(values if layout == "NTC" else values.swapaxes(0, 1))
 
 
-def unrolled(mx: Any, make: Callable[[], Any], layout: str, valid: bool) -> list[Any]:
-    """Names of parameters, outputs and final states of a cell, and a gradient."""
+def gradients(block: Any) -> list[Any]:
+    """Some numbers of the gradient of each parameter."""
+    grads = [p.grad().asnumpy() for p in block.collect_params().values()]
+    return [a.astype("d").round(4).ravel().tolist()[::7] for a in grads]
+
+
+def unrolled(
+    mx: Any, make: Callable[[], Any], layout: str, valid: bool, hybrid: bool = False
+) -> list[Any]:
+    """Names of parameters, outputs and final states of a cell, and gradients."""
     cell = make()
     cell.initialize()
     lengths = mx.nd.array([5, 2, 3]) if valid else None
@@ -187,6 +205,8 @@ def unrolled(mx: Any, make: Callable[[], Any], layout: str, valid: bool) -> list
     how = {"layout": layout, "merge_outputs": True, "valid_length": lengths}
     cell.unroll(5, x, **how)
     set_params(mx, cell)
+    if hybrid:
+        cell.hybridize()
     x.attach_grad()
     with mx.autograd.record(train_mode=False):
         outputs, states = cell.unroll(5, x, **how)
@@ -195,11 +215,12 @@ def unrolled(mx: Any, make: Callable[[], Any], layout: str, valid: bool) -> list
     arrays = [outputs, *states, x.grad]
     begin = len(cell.prefix)
     names = [[n[begin:], list(p.shape)] for n, p in cell.collect_params().items()]
-    return [names, *(a.asnumpy().astype("d").round(5).ravel().tolist() for a in arrays)]
+    found = [a.asnumpy().astype("d").round(5).ravel().tolist() for a in arrays]
+    return [names, *found, *gradients(cell)]
 
 
 def run(mx: Any, make: Callable[[], Any], layout: str, hybrid: bool = False) -> list[Any]:
-    """Names of parameters, outputs, final states and a gradient of a layer."""
+    """Names of parameters, outputs, final states and gradients of a layer."""
     layer = make()
     layer.initialize()
     x = sequence(mx, layout)
@@ -215,7 +236,8 @@ def run(mx: Any, make: Callable[[], Any], layout: str, hybrid: bool = False) -> 
     begin = len(layer.prefix)
     names = [[n[begin:], list(p.shape)] for n, p in layer.collect_params().items()]
     arrays = [outputs, *states, x.grad]
-    return [names, *(a.asnumpy().astype("d").round(5).ravel().tolist() for a in arrays)]
+    found = [a.asnumpy().astype("d").round(5).ravel().tolist() for a in arrays]
+    return [names, *found, *gradients(layer)]
 
 
 def images(mx: Any) -> Iterator[tuple[str, Any, tuple[int, ...]]]:
@@ -227,16 +249,22 @@ def images(mx: Any) -> Iterator[tuple[str, Any, tuple[int, ...]]]:
             yield f"{dims} {kind}", make(shape, 2, 3, 3, i2h_pad=1), (2, *shape)
 
 
-def stepped(mx: Any, cell: Any, shape: tuple[int, ...]) -> list[Any]:
-    """Two steps of a convolutional cell."""
+def stepped(mx: Any, cell: Any, shape: tuple[int, ...], hybrid: bool = False) -> list[Any]:
+    """Two steps of a convolutional cell, and gradients."""
     cell.initialize()
     set_params(mx, cell)
+    if hybrid:
+        cell.hybridize()
     x = mx.nd.array(np.random.RandomState(3).normal(size=shape).astype("f"))
-    output, states = cell(x, cell.begin_state(batch_size=2))
-    output, states = cell(x, states)
+    x.attach_grad()
+    with mx.autograd.record(train_mode=False):
+        _, states = cell(x, cell.begin_state(batch_size=2))
+        output, states = cell(x, states)
+    output.backward()
     begin = len(cell.prefix)
     names = [[n[begin:], list(p.shape)] for n, p in cell.collect_params().items()]
-    return [names, output.asnumpy().astype("d").round(5).ravel().tolist()[::3]]
+    found = [a.asnumpy().astype("d").round(5).ravel().tolist()[::3] for a in (output, x.grad)]
+    return [names, *found, *gradients(cell)]
 
 
 def record(mx: Any) -> dict[str, Any]:
@@ -244,7 +272,7 @@ def record(mx: Any) -> dict[str, Any]:
     ways = [(layout, valid) for layout in ("NTC", "TNC") for valid in (False, True)]
     return {
         "networks": {name: described(mx, name) for name in NETWORKS},
-        "outputs": {name: outputs(mx, name, False) for name in SMALL},
+        "outputs": {name: outputs(mx, name, False) for name in (*SMALL, *LARGE)},
         "losses": {name: measured(mx, loss, given) for name, loss, given in losses(mx)},
         "layers": {name: run(mx, make, layout) for name, make, layout in layers(mx)},
         "cells": {

@@ -24,6 +24,7 @@ def plain(mx):
         "dense_images": (lambda: nn.Dense(3, activation="tanh", in_units=120), IMAGE),
         "batchnorm": (nn.BatchNorm, IMAGE),
         "batchnorm_plain": (lambda: nn.BatchNorm(axis=-1, center=False, scale=False), ROWS),
+        "batchnorm_relu": (lambda: nn.BatchNormReLU(momentum=0.8), IMAGE),
         "batchnorm_global": (lambda: nn.BatchNorm(use_global_stats=True, momentum=0.5), ROWS),
         "instancenorm": (lambda: nn.InstanceNorm(scale=True), IMAGE),
         "instancenorm_axis": (lambda: nn.InstanceNorm(axis=2), IMAGE),
@@ -31,6 +32,7 @@ def plain(mx):
         "layernorm_axis": (lambda: nn.LayerNorm(axis=1, center=False, epsilon=1e-3), IMAGE),
         "groupnorm": (lambda: nn.GroupNorm(2), IMAGE),
         "embedding": (lambda: nn.Embedding(7, 3), (2, 4)),
+        "embedding_rows": (lambda: nn.Embedding(7, 3, sparse_grad=True), (2, 4)),
         "flatten": (nn.Flatten, IMAGE),
         "dropout": (lambda: nn.Dropout(0.0), ROWS),
         "relu": (lambda: nn.Activation("relu"), ROWS),
@@ -49,7 +51,7 @@ def plain(mx):
 
 def windows(mx):
     """The same for layers of images."""
-    nn, more = mx.gluon.nn, mx.gluon.contrib.nn
+    nn, more, cnn = mx.gluon.nn, mx.gluon.contrib.nn, mx.gluon.contrib.cnn
     return {
         "conv1d": (lambda: nn.Conv1D(3, 3, strides=2, padding=1), (2, 4, 7)),
         "conv2d": (lambda: nn.Conv2D(6, (3, 2), activation="relu"), IMAGE),
@@ -62,6 +64,16 @@ def windows(mx):
             IMAGE,
         ),
         "conv3d_transpose": (lambda: nn.Conv3DTranspose(2, 2), (1, 2, 3, 2, 3)),
+        "deformable": (
+            lambda: cnn.DeformableConvolution(4, (3, 2), padding=(1, 0), activation="tanh"),
+            IMAGE,
+        ),
+        "deformable_groups": (
+            lambda: cnn.DeformableConvolution(
+                4, 3, 2, 1, groups=2, num_deformable_group=2, use_bias=False, offset_use_bias=False
+            ),
+            IMAGE,
+        ),
         "maxpool1d": (nn.MaxPool1D, (2, 3, 7)),
         "maxpool2d": (lambda: nn.MaxPool2D(3, 2, 1, ceil_mode=True), IMAGE),
         "maxpool3d": (nn.MaxPool3D, (2, 2, 4, 4, 4)),
@@ -144,16 +156,29 @@ def values(name, shape, low=-1.0, high=1.0):
     return rng.uniform(low, high, size=shape)
 
 
-def start(mx, name, make, shapes, dtype):
-    """The block of a case with parameters of its own values, and its inputs."""
+def start(mx, name, make, shapes, dtype, before=None):
+    """The block of a case with parameters of its own values, and its inputs.
+
+    It computes in `before` first, hybridized and not, where that is given.
+    """
     with mx.name.NameManager():
         block = make()
     block.initialize()
-    block.cast(dtype)
+    block.cast(before or dtype)
     shapes = shapes if isinstance(shapes, list) else [shapes]
-    high = {"embedding": (0, 7)}.get(name, (-1, 1))
-    given = [mx.nd.array(values(f"{name}{k}", s, *high), dtype=dtype) for k, s in enumerate(shapes)]
+    high = (0, 7) if name.startswith("embedding") else (-1, 1)
+    drawn = [values(f"{name}{k}", s, *high) for k, s in enumerate(shapes)]
+    drawn = [np.floor(x) if name.startswith("embedding") else x for x in drawn]
+    given = [mx.nd.array(x, dtype=dtype) for x in drawn]
     args = given if len(given) == 1 else [given[0], given[1:]]
+    if before is not None:
+        other = [x.astype(before) for x in given]
+        other = other if len(other) == 1 else [other[0], other[1:]]
+        block(*other)
+        block.hybridize()
+        block(*other)
+        block.hybridize(False)
+        block.cast(dtype)
     block(*args)
     for key, param in block.collect_params().items():
         positive = "var" in key
@@ -163,15 +188,15 @@ def start(mx, name, make, shapes, dtype):
     return block, given, args
 
 
-def result(mx, name, make, shapes, dtype="float32", hybrid=False):
+def result(mx, name, make, shapes, dtype="float32", hybrid=False, before=None):
     """Outputs while predicting and training, gradients, and parameters afterwards."""
-    block, given, args = start(mx, name, make, shapes, dtype)
+    block, given, args = start(mx, name, make, shapes, dtype, before)
     if hybrid:
         block.hybridize()
     found = {}
     for k, x in enumerate(flat(block(*args))):
         found[f"predicted{k}"] = x
-    wanted = given if name != "embedding" else []
+    wanted = [] if name.startswith("embedding") else given
     for x in wanted:
         x.attach_grad()
     with mx.autograd.record():
@@ -221,5 +246,7 @@ def nodes(text):
     found = []
     for node in content["nodes"]:
         attrs = {k: v for k, v in node.get("attrs", {}).items() if k != "__init__"}
+        if "__shape__" in attrs:  # MXNet writes some as lists
+            attrs["__shape__"] = attrs["__shape__"].replace("[", "(").replace("]", ")")
         found.append([node["op"], node["name"], attrs, [e[:2] for e in node["inputs"]]])
     return found

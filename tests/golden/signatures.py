@@ -1,8 +1,9 @@
 """Names and parameters of Gluon and the older layers, read off the real library or gnomon alike.
 
-`described(mx)` gives two tables. `names`: module -> the public names in it. `parameters`: module ->
-function, or class and method -> the parameters that may be given by position, each `[name]` or
-`[name, default]` where the default is plain.
+`described(mx)` gives three tables. `names`: module -> the public names in it. `parameters`: module
+-> function, or class and method -> the parameters that may be given by position, each `[name]` or
+`[name, default]` where the default is plain. `aliases`: class of blocks -> what their names begin
+with.
 """
 
 from __future__ import annotations
@@ -38,18 +39,22 @@ def modules(mx: Any) -> Iterator[str]:
 def described(mx: Any) -> dict[str, Any]:
     """Names and parameters of all modules; those of what several modules have in the first."""
     names: dict[str, list[str]] = {}
-    parameters: dict[str, Any] = {}
-    seen = set()
+    homes: dict[Any, tuple[str, str]] = {}  # the first module that has it, and its name there
     for path in sorted(modules(mx), key=lambda each: (each.count("."), each)):
         module = importlib.import_module(f"{mx.__name__}.{path}")
         names[path] = public(mx, module)
         for name in names[path]:
-            value = getattr(module, name)
-            if value not in seen:
-                seen.add(value)
-                found = functions(value)
-                parameters.setdefault(path, {}).update({name + m: listed(f) for m, f in found})
-    return {"names": names, "parameters": parameters}
+            homes.setdefault(getattr(module, name), (path, name))
+    parameters: dict[str, Any] = {}
+    for value, (path, name) in homes.items():
+        found = functions(value)
+        parameters.setdefault(path, {}).update({name + m: listed(f) for m, f in found})
+    aliases = {
+        f"{path}:{name}": value._alias(object.__new__(value))
+        for value, (path, name) in homes.items()
+        if hasattr(value, "_alias") and name != "Activation"  # that asks the object
+    }
+    return {"names": names, "parameters": parameters, "aliases": aliases}
 
 
 def public(mx: Any, module: Any) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from gnomon import ndarray as nd
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.gluon.block import saved
-from gnomon.gluon.block.failure import tell
+from gnomon.gluon.block.failure import tell, warn_of_containers
 from gnomon.gluon.block.hooks import HookHandle, attached
 from gnomon.gluon.block.naming import BlockScope, named
 from gnomon.gluon.block.summary import summarize
@@ -66,6 +66,9 @@ class Block:
     def __setattr__(self, name: str, value: Any) -> None:
         known = self.__dict__.get(name)
         kinds = Block, Parameter
+        if isinstance(value, kinds) and "_children" not in self.__dict__:
+            kind = type(self).__name__
+            raise AttributeError(f"{kind}.{name}: call super().__init__() in {kind}.__init__ first")
         for kind in kinds:
             if isinstance(known, kind) and not isinstance(value, kind):
                 where = f"{type(self).__name__} {self.name!r}"
@@ -106,6 +109,7 @@ class Block:
         """All parameters, those of blocks inside too; or those whose names match `select`."""
         found = ParameterDict(self._params.prefix)
         for block in self._blocks():
+            warn_of_containers(block)
             own = block.params
             if select is not None:
                 match = re.compile(select).match

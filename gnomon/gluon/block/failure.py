@@ -1,8 +1,9 @@
-"""Errors of blocks: which block, what it was called with, and only the program's own frames."""
+"""Mistakes with blocks: which block, what it was called with, and the program's own frames."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gnomon.base import DTypeError, EngineError, GnomonError, ShapeError
@@ -24,6 +25,30 @@ def tell(error: GnomonError | NotImplementedError, block: Any, args: Sequence[An
         error.args = (f"{type(block).__name__} {block.name!r}: {text}", *error.args[1:])
     if isinstance(error, (ShapeError, DTypeError)):
         error.add_note(_outline(block, args))
+
+
+def warn_of_containers(block: Any) -> None:
+    """Warn of blocks in lists, tuples and dicts: they are no parts of `block`."""
+    known = set(map(id, block._children.values()))
+    for name, value in block.__dict__.items():
+        if isinstance(value, (list, tuple, dict)) and any(id(x) not in known for x in _in(value)):
+            what = f"{type(block).__name__} {block.name!r}: blocks in the container {name!r}"
+            warnings.warn(
+                f"{what} are not registered: their parameters are not collected, saved or trained. "
+                "Call register_child for each, or use Sequential",
+                stacklevel=4,
+            )
+
+
+def _in(value: Any) -> Iterator[Any]:
+    """The blocks in nested containers."""
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _in(each)
+    elif isinstance(value, dict):
+        yield from _in(list(value.values()))
+    elif hasattr(value, "collect_params") and hasattr(value, "_children"):
+        yield value
 
 
 def _outline(block: Any, args: Sequence[Any]) -> str:

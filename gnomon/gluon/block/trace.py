@@ -46,8 +46,15 @@ def traced(block: Any, args: Sequence[Any]) -> Trace:
     variables = [None if x is None else sym.var(next(names)) for x in flat]
     grouped, _ = regroup(variables, _of_single(form))
     params = {name: param.var() for name, param in block._reg_params.items()}
-    with block.name_scope():
-        found = block.hybrid_forward(sym, *grouped, **params)
+    try:
+        with block.name_scope():
+            found = block.hybrid_forward(sym, *grouped, **params)
+    except (AttributeError, TypeError) as error:
+        error.add_note(
+            f"{where} is hybridized: hybrid_forward was called with symbols, of which shapes and "
+            "elements are not known, and with F as mx.sym"
+        )
+        raise
     outputs, out_format = flatten(found, where, "outputs")
     if not outputs or any(x is None for x in outputs):
         raise TypeError(complaint(where, "outputs", "symbols", f"{found!r:.60}"))

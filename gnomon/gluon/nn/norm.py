@@ -101,8 +101,7 @@ class BatchNormReLU(BatchNormBase):
         self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any
     ) -> Any:
         states = gamma, beta, running_mean, running_var
-        found = F.BatchNorm(x, *states, name="fwd", **self._kwargs)
-        return F.Activation(found, act_type="relu", name="relu")
+        return F.contrib.BatchNormWithReLU(x, *states, name="fwd", **self._kwargs)
 
 
 class InstanceNorm(_Norm):

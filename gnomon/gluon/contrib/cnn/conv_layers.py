@@ -40,6 +40,7 @@ class DeformableConvolution(HybridBlock):
     """
 
     _numbers = 2  # that the first convolution gives for each element of a window
+    _order: tuple[str, ...] = ("offset", "deformable_conv")  # of its parameters
 
     def __init__(
         self,
@@ -87,17 +88,22 @@ class DeformableConvolution(HybridBlock):
             "num_deformable_group": num_deformable_group,
             "no_bias": not use_bias,
         }
-        self._offsets = {"num_filter": self._numbers * self._taps, "no_bias": not offset_use_bias}
+        count = self._numbers * self._taps
+        self._offsets = {"num_filter": count, "no_bias": not offset_use_bias, "cudnn_off": True}
         inner = in_channels // groups
         with self.name_scope():
-            count = self._numbers * self._taps
             starts = offset_weight_initializer, offset_bias_initializer, offset_use_bias
-            self._add("offset", (count, inner, *window), *starts)
-            starts = weight_initializer, bias_initializer, use_bias
-            self._add("deformable_conv", (channels, inner, *window), *starts)
+            own = weight_initializer, bias_initializer, use_bias
+            parts = {"offset": (count, *starts), "deformable_conv": (channels, *own)}
+            for name in self._order:
+                rows, *how = parts[name]
+                self._add(name, (rows, inner, *window), *how)
             self.act = None
             if activation is not None:
                 self.act = Activation(activation, prefix=activation + "_")
+
+    def _alias(self) -> str:
+        return "deformable_conv"
 
     def _add(self, name: str, shape: Any, weight: Any, bias: Any, use_bias: bool) -> None:
         """The parameters of a convolution."""
@@ -147,6 +153,10 @@ class ModulatedDeformableConvolution(DeformableConvolution):
     """
 
     _numbers = 3
+    _order = ("deformable_conv", "offset")
+
+    def _alias(self) -> str:
+        return "modulated_deformable_conv"
 
     def _inputs(self, F: Any, moves: Any) -> tuple[Any, ...]:
         border = 2 * self._taps
