@@ -127,7 +127,6 @@ ROWS: dict[str, tuple[str, str]] = {
             "arctanh": "",
             "reciprocal": "",
             "gammaln": "lgamma",
-            "digamma": "",
             "erfinv": "",
         }.items()
     },
@@ -187,7 +186,7 @@ ROWS: dict[str, tuple[str, str]] = {
     ),
     "concat": ("nd.concat(x, y, dim=1)", "torch.cat([x, y], 1)"),
     "stack": ("nd.stack(x, y, axis=0)", "torch.stack([x, y], 0)"),
-    "split": ("nd.split(x, 4, axis=1)[1]", "torch.split(x, 256, 1)[1].contiguous()"),
+    "split": ("nd.split(x, 4, axis=1)[1]", "[p.contiguous() for p in torch.split(x, 256, 1)][1]"),
     "slice_axis": (
         "nd.slice_axis(x, axis=1, begin=10, end=500)",
         "x[:, 10:500].contiguous()",
