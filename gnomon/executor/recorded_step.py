@@ -30,6 +30,7 @@ from gnomon.ndarray.core.tape import Leaf, passes
 from gnomon.ndarray.lazy.marks import Mark, Operand, needed
 from gnomon.ndarray.lazy.notes import Shares
 from gnomon.ops import registry
+from gnomon.runtime.devices import pool
 
 TRIES = 4  # plans for one step whose variables move
 
@@ -44,9 +45,10 @@ class Unplanned(GnomonError):
 class Network:
     """What was noted as a graph, with what an executor asks of a symbol.
 
-    `operands` are its variables by the number of the operand, `given` those of heads' gradients,
-    with layouts, `draws` the operators that draw random numbers. The outputs are the `losses`, so
-    many, what changes states beside them, then the values that are held, of these `layouts`.
+    `operands` are its variables by the number of the operand, `reached` those that heads depend on,
+    `given` those of heads' gradients, with layouts, `draws` the operators that draw random numbers.
+    The outputs are the `losses`, so many, what changes states beside them, then the values that are
+    held, of these `layouts`.
     """
 
     name = "step"
@@ -74,17 +76,17 @@ class Network:
                 self.changed += mark.changed
             if mark.draws:
                 self.draws[node.name] = number
-        if not all(k in entries for k in held):
-            raise Unplanned("step: a value is held that no head depends on")
         outputs = [
             self._head(entries[k], f"head{number}", layouts[k] if g else None)
             for number, (k, g) in enumerate(zip(heads, is_given, strict=True))
         ]
         self.losses = len(outputs)
-        shown = [entries[k] for k in held]
-        known = set(Graph([*outputs, *shown]).topo)
-        beside = [Entry(node, 0) for node in changing if node not in known]
-        self._graph = Graph([*outputs, *beside, *shown])
+        followed = set(Graph(outputs).topo)
+        self.reached = {k for k, node in self.operands.items() if node in followed}
+        if not all(k in entries and entries[k].node in followed for k in held):
+            raise Unplanned("step: a value is held that no head depends on")
+        beside = [Entry(node, 0) for node in changing if node not in followed]
+        self._graph = Graph([*outputs, *beside, *(entries[k] for k in held)])
         if any(self._is_argument(k) for k in self.states):
             raise Unplanned("step: a state is an argument, too")
 
@@ -150,7 +152,7 @@ class Plan:
     ) -> None:
         self.layouts = network.layouts
         self.ctx = operands[0].chunk.ctx
-        arguments = [k for k in network.operands if k not in network.states]
+        arguments = [k for k in network.operands if k in network.reached - network.states]
         places = {k: operands[k].place for k in arguments if operands[k].place is not None}
         leaves = {k: place for k, place in places.items() if isinstance(place, Leaf)}
         self.shares = list(places) if len(leaves) < len(places) else []
@@ -329,8 +331,10 @@ def planned(
     """What does a step from now on; None where no program may. `forget` drops it.
 
     What has no gradient, or is refused otherwise, is so when operators are applied one by one, too:
-    their errors are those that programs expect.
+    their errors are those that programs expect. The memory that these worked in is given back
+    first: the step has its own from then on.
     """
+    pool.release_all(operands[0].chunk.ctx)
     try:
         return Planned(path, key, train, operands, forget)
     except GnomonError:

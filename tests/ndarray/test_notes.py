@@ -20,7 +20,7 @@ import gnomon as mx
 from gnomon import autograd, config, nd
 from gnomon.base import GnomonError, ShapeError
 from gnomon.executor import recorded_step
-from gnomon.ndarray.lazy import notes
+from gnomon.ndarray.lazy import notes, recorded
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.record import put
 
@@ -66,6 +66,14 @@ def agree(seed: int) -> None:
 def test_changes_in_mid_run(seed, monkeypatch):
     monkeypatch.setattr(notes, "OFTEN", 1)
     agree(seed)
+
+
+@pytest.mark.parametrize("way", [recorded.noted_again, lambda *given: None])
+def test_notes_without_native_code(way, monkeypatch):
+    monkeypatch.setattr(notes, "OFTEN", 1)
+    monkeypatch.setattr(notes, "_again", [way])
+    for seed in range(24, 30):
+        agree(seed)
 
 
 @pytest.mark.long
@@ -439,6 +447,21 @@ def test_averages_change_where_results_are_dropped():
             h = nd.FullyConnected(nd.ones((2, 3)), w, no_bias=True, num_hidden=2)
             nd.BatchNorm(h, nd.ones((2,)), nd.zeros((2,)), mean, variance, momentum=0.5)
     assert (mean.asnumpy() == np.array([2, 1]) * (1 - 0.5**3)).all()
+
+
+def test_variables_beside_the_heads_keep_their_gradients(runs):
+    w, b = variables()
+    mean, variance = nd.zeros((2,)), nd.ones((2,))
+    for k in range(5):
+        b.grad[:] = 7
+        with autograd.record():
+            h = nd.FullyConnected(nd.ones((2, 3)), w, no_bias=True, num_hidden=2)
+            nd.BatchNorm(h + b, b, b, mean, variance, momentum=0.5)
+            loss = h.sum()
+        loss.backward()
+        assert b.grad.asnumpy().tolist() == [7, 7]
+        assert (mean.asnumpy() == np.array([3, 0]) * (1 - 0.5 ** (k + 1))).all()
+    assert len(runs) == 5 - AT_FIRST
 
 
 def test_a_value_held_beside_the_heads_stops_the_noting(runs):
