@@ -7,7 +7,6 @@ then what they rely on, one by one.
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import threading
 import weakref
@@ -15,40 +14,30 @@ import weakref
 import numpy as np
 import pytest
 from ndarray import noted, noted_seen
+from ndarray.noted_steps import (
+    AT_FIRST,
+    begin_anew,
+    begin_soon,
+    counted_runs,
+    forward,
+    variables,
+)
 
 import gnomon as mx
 from gnomon import autograd, config, nd
 from gnomon.base import GnomonError, ShapeError
-from gnomon.executor import recorded_step
 from gnomon.ndarray.lazy import notes, recorded
 from gnomon.ndarray.lazy.fusion_group import here
-from gnomon.record import put
-
-AT_FIRST = 2  # times that a step comes here before it is a program
 
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
-    monkeypatch.setattr(notes, "OFTEN", AT_FIRST)
-    begin_anew()
-
-
-def begin_anew() -> None:
-    """Have the thread note again, whatever was in vain before."""
-    put(here.own, "noted", None)
+    begin_soon(monkeypatch)
 
 
 @pytest.fixture
 def runs(monkeypatch):
-    """A list with an item for each step that a program has done."""
-    found, run = [], recorded_step.Plan.run
-
-    def counted(self, *given):
-        found.append(self)
-        return run(self, *given)
-
-    monkeypatch.setattr(recorded_step.Plan, "run", counted)
-    return found
+    return counted_runs(monkeypatch)
 
 
 def agree(seed: int) -> None:
@@ -96,17 +85,6 @@ def test_loops_are_mostly_programs(runs, monkeypatch):
 
 
 # --- a step -----------------------------------------------------------------------------------
-
-
-def variables():
-    w, b = nd.array([[1, 2, -1], [0, -2, 3]]), nd.array([1, -1])
-    w.attach_grad()
-    b.attach_grad()
-    return w, b
-
-
-def forward(x, w, b):
-    return nd.relu(nd.FullyConnected(x, w, b, num_hidden=2)) * 2
 
 
 def train(x, w, b):
@@ -370,136 +348,3 @@ def test_threads_that_note_what_the_other_noted_do_not_wait_for_each_other():
     finally:
         sys.setswitchinterval(before)
     assert len(done) == 2
-
-
-# --- states and random numbers ------------------------------------------------------------------
-
-
-def normed_step(x, w, mean, variance):
-    """BatchNorm, Dropout and a layer without bias."""
-    with autograd.record():
-        h = nd.FullyConnected(x, w, None, no_bias=True, num_hidden=2)
-        h = nd.BatchNorm(h, nd.ones((2,)), nd.zeros((2,)), mean, variance, momentum=0.5)
-        loss = nd.Dropout(h, p=0.5).sum()
-    loss.backward()
-    return loss
-
-
-def normed_steps(look):
-    """Losses, gradients and what `look` sees of the averages after each step."""
-    mx.random.seed(11)
-    w, _ = variables()
-    mean, variance = nd.zeros((2,)), nd.ones((2,))
-    seen = []
-    for k in range(7):
-        x = nd.array([[1, 2, 3], [k, 0, -k], [2, k, 1], [1, 1, 2 * k]])
-        seen += [normed_step(x, w, mean, variance).asnumpy(), w.grad.asnumpy()]
-        look(seen, mean)
-        w -= 0.125 * w.grad
-    return [*seen, mean.asnumpy(), variance.asnumpy(), nd.random.uniform(shape=(3,)).asnumpy()]
-
-
-@pytest.mark.parametrize("looks", [False, True])
-def test_states_change_once_and_draws_are_the_same(runs, looks):
-    def look(seen, mean):
-        if looks:
-            seen.append(mean.asnumpy())
-
-    found = normed_steps(look)
-    assert len(runs) == 7 - AT_FIRST
-    with config.using(programs=False):
-        right = normed_steps(look)
-    for a, b in zip(found, right, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
-
-
-def test_averages_are_read_before_backward():
-    w, _ = variables()
-    mean, variance = nd.zeros((2,)), nd.ones((2,))
-    for k in range(4):
-        with autograd.record():
-            h = nd.FullyConnected(nd.ones((2, 3)), w, no_bias=True, num_hidden=2)
-            h = nd.BatchNorm(h, nd.ones((2,)), nd.zeros((2,)), mean, variance, momentum=0.5)
-            loss = h.sum()
-        assert h._pending_in is here.own.noted
-        assert (mean.asnumpy() == np.array([2, 1]) * (1 - 0.5 ** (k + 1))).all()
-        loss.backward()
-        assert (mean.asnumpy() == np.array([2, 1]) * (1 - 0.5 ** (k + 1))).all()
-
-
-def test_averages_that_others_look_at_are_changed_at_once():
-    w, _ = variables()
-    mean, variance = nd.zeros((2,)), nd.ones((2,))
-    view = mean[1:]
-    with autograd.record():
-        h = nd.FullyConnected(nd.ones((2, 3)), w, no_bias=True, num_hidden=2)
-        h = nd.BatchNorm(h, nd.ones((2,)), nd.zeros((2,)), mean, variance, momentum=0.5)
-        assert h._pending_in is not here.own.noted
-        assert view.asscalar() == 0.5
-
-
-def test_averages_change_where_results_are_dropped():
-    w, _ = variables()
-    mean, variance = nd.zeros((2,)), nd.ones((2,))
-    for _ in range(3):
-        with autograd.record():
-            nd.BatchNorm(w, nd.ones((3,)), nd.zeros((3,)), nd.zeros((3,)), nd.ones((3,)))
-            h = nd.FullyConnected(nd.ones((2, 3)), w, no_bias=True, num_hidden=2)
-            nd.BatchNorm(h, nd.ones((2,)), nd.zeros((2,)), mean, variance, momentum=0.5)
-    assert (mean.asnumpy() == np.array([2, 1]) * (1 - 0.5**3)).all()
-
-
-def test_variables_beside_the_heads_keep_their_gradients(runs):
-    w, b = variables()
-    mean, variance = nd.zeros((2,)), nd.ones((2,))
-    for k in range(5):
-        b.grad[:] = 7
-        with autograd.record():
-            h = nd.FullyConnected(nd.ones((2, 3)), w, no_bias=True, num_hidden=2)
-            nd.BatchNorm(h + b, b, b, mean, variance, momentum=0.5)
-            loss = h.sum()
-        loss.backward()
-        assert b.grad.asnumpy().tolist() == [7, 7]
-        assert (mean.asnumpy() == np.array([3, 0]) * (1 - 0.5 ** (k + 1))).all()
-    assert len(runs) == 5 - AT_FIRST
-
-
-def test_a_value_held_beside_the_heads_stops_the_noting(runs):
-    w, b = variables()
-    noted_in = 0
-    for _ in range(30):
-        with autograd.record():
-            h = forward(nd.ones((2, 3)), w, b)
-            noted_in += h._pending_in is here.own.noted
-            beside, loss = h * 3, h.sum()
-        loss.backward()
-        assert beside.asnumpy()[0, 0] == 18
-    assert not runs
-    assert noted_in < 20
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_forked_children_note_and_read_what_was_noted():
-    w, b = variables()
-    held, ready, done = [], threading.Event(), threading.Event()
-
-    def elsewhere():
-        v, c = variables()
-        with autograd.record():
-            held.append(forward(nd.ones((2, 3)), v, c))
-        ready.set()
-        done.wait(60)
-
-    thread = threading.Thread(target=elsewhere)
-    thread.start()
-    ready.wait(60)
-    pid = os.fork()
-    if not pid:
-        with autograd.record():
-            y = forward(nd.ones((2, 3)), w, b)
-            is_noted = y._pending_in is here.own.noted
-        right = is_noted and held[0].asnumpy()[0, 0] == y.asnumpy()[0, 0] == 6
-        os._exit(0 if right else 1)
-    done.set()
-    thread.join()
-    assert os.waitpid(pid, 0)[1] == 0
