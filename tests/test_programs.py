@@ -22,6 +22,7 @@ PROGRAMS = Path(__file__).parent / "programs"
         ("gluon_word_lm.py", [], r"perplexity ([0-9.]+)$", 1.0, 2.0),
         ("numpy_ops.py", [], r"accuracy ([0-9.]+) True$", 0.9, 1.0),
         ("bayes_estimator.py", [], r"least ([0-9.]+)$", 0.9, 1.0),
+        ("classics.py", [], r"True least ([0-9.]+)$", 0.8, 1.0),
         ("d2l_seq2seq.py", [], r"bleu ([0-9.]+)$", 0.9, 1.0),
         ("d2l_ssd.py", [], r"overlap ([0-9.]+)$", 0.6, 1.0),
         ("fcn_focal.py", [], r"True accuracy ([0-9.]+)$", 0.94, 1.0),
