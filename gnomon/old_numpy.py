@@ -6,7 +6,8 @@ in NumPy until 1.24 (`np.bool`, `np.int`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -59,6 +60,28 @@ def issubsctype(arg1: Any, arg2: Any) -> bool:
     return np.issubdtype(arg1, arg2)
 
 
+def _ragged(function: Callable[..., Any], place: int) -> Callable[..., Any]:
+    """`function`, whose argument at `place` may be lists of unlike lengths: an array of objects."""
+
+    @functools.wraps(function)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except ValueError as error:
+            if "inhomogeneous" not in str(error) or len(args) <= place or kwargs.get("dtype"):
+                raise
+            rows = np.empty(len(args[place]), object)
+            for k, row in enumerate(args[place]):
+                rows[k] = row
+            return function(*args[:place], rows, *args[place + 1 :], **kwargs)
+
+    return made
+
+
+RAGGED = {
+    f.__name__: _ragged(f, place)
+    for f, place in ((np.array, 0), (np.asarray, 0), (np.asanyarray, 0), (np.save, 1))
+}
 MADE = {f.__name__: f for f in (asfarray, asscalar, msort, find_common_type, issubsctype)}
 NUMBERS = {"NINF": -np.inf, "PZERO": 0.0, "NZERO": -0.0}
 
@@ -82,6 +105,6 @@ class _Numpy(ModuleType):
 
 
 old = _Numpy("numpy", np.__doc__)
-old.__dict__.update({**PYTHON, **MADE, **NUMBERS})
+old.__dict__.update({**PYTHON, **MADE, **RAGGED, **NUMBERS})
 for _name in ("__file__", "__path__", "__spec__", "__version__"):
     setattr(old, _name, getattr(np, _name))

@@ -289,3 +289,20 @@ def test_an_error_in_an_imported_file_shows_no_frames_of_imports(write):
     lines = [line.strip() for line in done.stderr.splitlines()]
     files = [line.split('"')[1] for line in lines if line.startswith("File ")]
     assert [Path(f).name for f in files] == ["program.py", "part.py", "part.py"]
+
+
+def test_lists_of_unlike_lengths_are_arrays_of_objects(write):
+    text = """
+        import numpy as np
+        rows = np.array([[1, 2], [3]])
+        np.save("x.npy", [[1, 2, 3], [4], []])
+        kept = np.load("x.npy", allow_pickle=True)
+        print(rows.dtype, rows.shape, list(rows), kept.shape, kept[0], np.array([[1], [2]]).shape)
+        try:
+            np.array([[1, 2], [3]], dtype=np.float32)
+        except ValueError as error:
+            print("ValueError")
+    """
+    done = run(write("program.py", text), "-m", "gnomon", "run", "program.py")
+    wanted = "object (2,) [[1, 2], [3]] (3,) [1, 2, 3] (2, 1)"
+    assert done.stdout.splitlines() == [wanted, "ValueError"], done.stderr
