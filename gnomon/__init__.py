@@ -65,7 +65,7 @@ def __getattr__(name: str) -> Any:
     elif name in _SHORT or name in _MODULES:
         thing = _load_module(f"gnomon.{_SHORT.get(name, name)}")
     else:
-        _load_module("gnomon.absent").refuse("gnomon", name, __all__)
+        thing = _load_module("gnomon.absent").elsewhere("gnomon", name, __all__)
     globals()[name] = thing
     return thing
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from gnomon.base import UnknownNameError, nearest
+from gnomon.lock import load_module
 
 PAGE = "docs/differences.md, 'Not there yet'"
 
@@ -29,6 +30,21 @@ MODULES = {
     "onnx": "ONNX reader and writer",
     "torch": "bridge to Lua Torch",
     "tvmop": "operators made by TVM",
+}
+
+# MXNet's path -> where gnomon has the same names
+ELSEWHERE = {
+    "contrib.svrg_optimization.svrg_optimizer": "contrib.svrg_optimization",
+    "executor_group": "module.executor_group",
+    "image.detection": "image",
+    "image.image": "image",
+    "io.utils": "io",
+    "kvstore.kvstore": "kvstore",
+    "ndarray.ndarray": "ndarray",
+    "ndarray.utils": "ndarray",
+    "ndarray.register": "ndarray",
+    "optimizer.optimizer": "optimizer",
+    "symbol.register": "symbol",
 }
 
 
@@ -57,18 +73,26 @@ def lacking(path: str) -> str | None:
     return None
 
 
-def refuse(module: str, name: str, known: Iterable[str]) -> NoReturn:
-    """Raise the AttributeError of `name`, which `module` has not; it has `known`.
+def elsewhere(module: str, name: str, known: Iterable[str]) -> Any:
+    """What MXNet has as `name` in `module`, which has `known`: a module that stands elsewhere.
 
-    >>> refuse("gnomon.optimizer", "Adan", ["Adam", "SGD"])
+    >>> import gnomon as mx
+    >>> elsewhere("gnomon.io", "utils", []) is mx.io
+    True
+    >>> elsewhere("gnomon.optimizer", "Adan", ["Adam", "SGD"])
     Traceback (most recent call last):
         ...
     AttributeError: module 'gnomon.optimizer' has no attribute 'Adan'; did you mean 'Adam'?
+
+    Raises:
+        AttributeError: there is no such thing; it says whether MXNet has it.
     """
     text = f"module {module!r} has no attribute {name!r}"
     if name.startswith("__"):
         raise AttributeError(text, name=name)
     inner = f"{module}.{name}".removeprefix("gnomon.")
+    if inner in ELSEWHERE:
+        return load_module(f"gnomon.{ELSEWHERE[inner]}")
     if (missing := lacking(inner)) is not None:
         raise AttributeError(f"{text}: {missing}", name=name)
     if name in names().get(module.removeprefix("gnomon").lstrip("."), ()):
@@ -83,6 +107,6 @@ def unknown_operator(name: str, known: Iterable[str]) -> UnknownNameError:
     return UnknownNameError(f"operator {name!r} is not registered{nearest(name, known)}")
 
 
-def refusing(module: str, known: Iterable[str]) -> Callable[[str], Any]:
+def finding(module: str, known: Iterable[str]) -> Callable[[str], Any]:
     """`__getattr__` of a module whose public names are `known`."""
-    return lambda name: refuse(module, name, known)
+    return lambda name: elsewhere(module, name, known)

@@ -7,7 +7,7 @@
 (True, '1.9.1')
 
 `mxnet` and its submodules are gnomon's own modules under another name. Paths that MXNet has and
-gnomon arranges otherwise stand in `ELSEWHERE`.
+gnomon arranges otherwise stand in `absent.ELSEWHERE`.
 """
 
 from __future__ import annotations
@@ -20,25 +20,11 @@ from types import ModuleType
 from typing import Any
 
 import gnomon.conversion
+from gnomon.absent import ELSEWHERE
 from gnomon.lock import load_module
 
 NAME = "mxnet"
 VERSION = "1.9.1"  # whose names and meaning gnomon has
-
-# MXNet's path -> where gnomon has the same names
-ELSEWHERE = {
-    "contrib.amp.amp": "contrib.amp",
-    "executor_group": "module.executor_group",
-    "image.detection": "image",
-    "image.image": "image",
-    "io.utils": "io",
-    "kvstore.kvstore": "kvstore",
-    "ndarray.ndarray": "ndarray",
-    "ndarray.utils": "ndarray",
-    "ndarray.register": "ndarray",
-    "optimizer.optimizer": "optimizer",
-    "symbol.register": "symbol",
-}
 
 
 class _Top(ModuleType):

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from gnomon.absent import refuse
+from gnomon.absent import elsewhere
 from gnomon.base import Later, ParamError, UnknownNameError, complaint, nearest
 from gnomon.lock import load_module
 
@@ -212,6 +212,6 @@ def discovered(
     def find(name: str) -> Any:
         if name in table:
             return table[name]
-        return refuse(package, name, table)
+        return elsewhere(package, name, table)
 
     return find, lambda: sorted({*own, *table})

@@ -1,10 +1,12 @@
 """Names that are not there: MXNet's are told to be on their way, others get the nearest."""
 
 import importlib
+import importlib.util
 
 import pytest
 
 import gnomon as mx
+import gnomon.compat
 from gnomon import absent
 from gnomon.ops import registry
 
@@ -70,3 +72,12 @@ def test_dunder_names_are_plain():
         _ = mx.nd.__wrapped__
     assert str(caught.value) == "module 'gnomon.ndarray' has no attribute '__wrapped__'"
     assert not hasattr(mx.optimizer, "__wrapped__")
+
+
+@pytest.mark.parametrize("path", absent.ELSEWHERE)
+def test_modules_that_stand_elsewhere_are_found_under_mxnets_path(path):
+    module = importlib.import_module(f"gnomon.{absent.ELSEWHERE[path]}")
+    assert importlib.import_module(f"mxnet.{path}") is module
+    parent, _, name = path.rpartition(".")
+    if importlib.util.find_spec(f"gnomon.{path}") is None:  # no part of ours is called so
+        assert getattr(importlib.import_module(f"gnomon.{parent}".rstrip(".")), name) is module

@@ -7,7 +7,7 @@
 
 from typing import Any
 
-from gnomon.absent import refuse as _refuse
+from gnomon.absent import elsewhere as _elsewhere
 from gnomon.lock import load_module as _load_module
 
 _MODULES = "amp autograd io ndarray svrg_optimization symbol tensorboard text".split()
@@ -20,7 +20,7 @@ __all__ = sorted([*_MODULES, *_SHORT])  # noqa: PLE0605
 def __getattr__(name: str) -> Any:
     """The module `name`, imported on first use."""
     if name not in __all__:
-        _refuse("gnomon.contrib", name, __all__)
+        return _elsewhere("gnomon.contrib", name, __all__)
     module = _load_module(f"gnomon.contrib.{_SHORT.get(name, name)}")
     globals()[name] = module
     return module

@@ -1,6 +1,6 @@
 """Images: reading, resizing, cropping, augmenters and an iterator over them."""
 
-from gnomon.absent import refusing
+from gnomon.absent import finding
 from gnomon.image.augmenters import (
     Augmenter,
     BrightnessJitterAug,
@@ -96,4 +96,4 @@ __all__ = [
     "scale_down",
 ]
 
-__getattr__ = refusing(__name__, __all__)
+__getattr__ = finding(__name__, __all__)

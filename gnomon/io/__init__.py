@@ -1,6 +1,6 @@
 """Data iterators: batches of arrays for training and prediction."""
 
-from gnomon.absent import refusing
+from gnomon.absent import finding
 from gnomon.io import io
 from gnomon.io.array_iter import NDArrayIter
 from gnomon.io.csv_iter import CSVIter
@@ -40,4 +40,4 @@ __all__ = [
     "io",
 ]
 
-__getattr__ = refusing(__name__, __all__)
+__getattr__ = finding(__name__, __all__)

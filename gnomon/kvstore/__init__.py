@@ -1,5 +1,6 @@
 """Stores of arrays by key that sum what is pushed and hand out what is current."""
 
+from gnomon.absent import finding
 from gnomon.kvstore.asynchronous import AsyncStore
 from gnomon.kvstore.base import KVStoreBase, create, joins_processes
 from gnomon.kvstore.local import KVStore
@@ -16,3 +17,5 @@ __all__ = [
     "create",
     "joins_processes",
 ]
+
+__getattr__ = finding(__name__, __all__)

@@ -1,6 +1,6 @@
 """Training and prediction with bound symbols: parameters, optimizer, loops, checkpoints."""
 
-from gnomon.absent import refusing
+from gnomon.absent import finding
 from gnomon.module import base_module
 from gnomon.module.base_module import BaseModule
 from gnomon.module.bucketing_module import BucketingModule
@@ -18,4 +18,4 @@ __all__ = [
     "base_module",
 ]
 
-__getattr__ = refusing(__name__, __all__)
+__getattr__ = finding(__name__, __all__)

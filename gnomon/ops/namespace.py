@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gnomon.absent import refuse
+from gnomon.absent import elsewhere
 from gnomon.lock import load_module
 from gnomon.ops import registry
 from gnomon.ops.signature import home
@@ -40,14 +40,14 @@ class Functions:
         """
         where = f"{self._package}.{space}".rstrip(".")
         if name.startswith("__"):
-            refuse(where, name, ())
+            elsewhere(where, name, ())
         for full in full_names(space, name):
             if registry.has(full):
                 made = self._make(full, name, where)
                 if where in sys.modules:  # which has it from now on
                     vars(sys.modules[where]).setdefault(name, made)
                 return made
-        return refuse(where, name, names_of(space))
+        return elsewhere(where, name, names_of(space))
 
     def attributes(self, space: str, own: Iterable[str] = ()) -> tuple[Find, Names]:
         """`__getattr__` and `__dir__` of a namespace's module, whose own names are `own`."""

@@ -5,7 +5,7 @@
 (True, True)
 """
 
-from gnomon.contrib.amp import lists, loss_scaler
+from gnomon.contrib.amp import amp, lists, loss_scaler
 from gnomon.contrib.amp.convert import convert_hybrid_block, convert_model, convert_symbol
 from gnomon.contrib.amp.lists import (
     list_conditional_fp32_ops,
@@ -19,6 +19,7 @@ from gnomon.contrib.amp.lists import (
 from gnomon.contrib.amp.training import init, init_trainer, scale_loss, unscale
 
 __all__ = [
+    "amp",
     "convert_hybrid_block",
     "convert_model",
     "convert_symbol",

@@ -1,6 +1,9 @@
 """Stochastic gradients whose variance a full gradient, taken now and then, reduces (SVRG)."""
 
+from gnomon.absent import finding
 from gnomon.contrib.svrg_optimization import svrg_module
 from gnomon.contrib.svrg_optimization.svrg_module import SVRGModule
 
 __all__ = ["SVRGModule", "svrg_module"]
+
+__getattr__ = finding(__name__, __all__)
