@@ -185,6 +185,19 @@ def test_norms_and_quotients_of_two_shapes(served):
     assert served
 
 
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "nansum"])
+def test_a_reduction_over_no_axes_serves_no_others(name, served):
+    for shape in ((6,), (11,)):
+        x = np.arange(1, 1 + shape[0], dtype=np.float64)
+        none = getattr(nd, name)(nd.array(x, dtype="float64"), axis=0, exclude=True)
+        np.testing.assert_array_equal(none.asnumpy(), x)
+    for shape in ((5, 3), (4, 7)):
+        x = np.arange(1, 1 + np.prod(shape), dtype=np.float64).reshape(shape)
+        got = getattr(nd, name)(nd.array(x, dtype="float64"), axis=1).asnumpy()
+        np.testing.assert_allclose(got, getattr(np, name)(x, axis=1), 1e-12)
+    assert len(served) == 1
+
+
 def test_mistakes_are_told_as_at_first(served):
     for shape in ((2, 3), (4, 5)):
         x = nd.ones(shape)

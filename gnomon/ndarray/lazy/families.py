@@ -100,10 +100,12 @@ def spreading(
 
 
 def reducing(op: Any, data: Layout) -> Outline | None:
-    """A reduction of dense data."""
+    """A reduction of dense data; one over no axes, as `exclude` may have it, is a map."""
     if data.strides is not None or not data.size:
         return None
     axes, shape = op.reduces(data.shape)
+    if not axes:
+        return None
     sizes, gone = merged(data.shape, axes)
     count = 1
     for n, along in zip(sizes, gone, strict=True):
