@@ -70,9 +70,7 @@ def _ragged(function: Callable[..., Any], place: int) -> Callable[..., Any]:
         except ValueError as error:
             if "inhomogeneous" not in str(error) or len(args) <= place or kwargs.get("dtype"):
                 raise
-            rows = np.empty(len(args[place]), object)
-            for k, row in enumerate(args[place]):
-                rows[k] = row
+            rows = np.array(args[place], object)  # in NumPy 1 it was asked for by itself
             return function(*args[:place], rows, *args[place + 1 :], **kwargs)
 
     return made

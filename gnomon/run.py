@@ -169,7 +169,7 @@ def _show(error: BaseException) -> None:
     while each is not None and id(each) not in seen:
         seen.add(id(each))
         each.__traceback__ = _shown(each.__traceback__)
-        each = each.__cause__ or each.__context__
+        each = each.__context__ if each.__cause__ is None else each.__cause__
     sys.excepthook(type(error), error, error.__traceback__)
 
 

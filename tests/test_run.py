@@ -298,11 +298,33 @@ def test_lists_of_unlike_lengths_are_arrays_of_objects(write):
         np.save("x.npy", [[1, 2, 3], [4], []])
         kept = np.load("x.npy", allow_pickle=True)
         print(rows.dtype, rows.shape, list(rows), kept.shape, kept[0], np.array([[1], [2]]).shape)
+        print(np.array([[[1], [1, 2]], [[3], [4, 5]]])[1, 1], np.asarray([[[1]], [1]]).shape)
         try:
             np.array([[1, 2], [3]], dtype=np.float32)
+        except ValueError as error:
+            print("ValueError")
+        try:
+            np.array([np.zeros((2, 3)), np.zeros((2, 4))])
         except ValueError as error:
             print("ValueError")
     """
     done = run(write("program.py", text), "-m", "gnomon", "run", "program.py")
     wanted = "object (2,) [[1, 2], [3]] (3,) [1, 2, 3] (2, 1)"
-    assert done.stdout.splitlines() == [wanted, "ValueError"], done.stderr
+    wanted = [wanted, "[4, 5] (2, 1)", "ValueError", "ValueError"]
+    assert done.stdout.splitlines() == wanted, done.stderr
+
+
+def test_errors_that_have_no_truth_value_are_shown_as_well(write):
+    text = """
+        class Odd(Exception):
+            def __bool__(self):
+                raise RuntimeError("asked")
+
+        try:
+            raise Odd("first")
+        except Odd as error:
+            raise ValueError("second") from error
+    """
+    done = run(write("program.py", text), "-m", "gnomon", "run", "program.py")
+    assert done.stderr.splitlines()[-1] == "ValueError: second"
+    assert "asked" not in done.stderr and "gnomon" not in done.stderr

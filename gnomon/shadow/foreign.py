@@ -19,6 +19,7 @@ from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer
 from gnomon.runtime.devices import device as devices
+from gnomon.runtime.devices.cuda import gpu as gpus
 from gnomon.runtime.statements.gpu import gpu_of, queue_of
 
 CUDA = 2  # kDLCUDA
@@ -178,8 +179,7 @@ def _by_interface(offered: dict[str, Any], owner: Any) -> Buffer:
     shape = tuple(offered["shape"])
     strides = offered.get("strides")
     steps = None if strides is None else in_elements(strides, kind)
-    device = getattr(owner, "device", None)
-    place = devices.find(device if isinstance(device, str) else "gpu").name
+    place = (gpus.owner(address) if address else gpus.get()).name
     made = Buffer(shape, kind, steps, address, owner, place)
     _after(made, offered.get("stream"))
     return made

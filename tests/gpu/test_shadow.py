@@ -367,6 +367,22 @@ def test_read_only_memory_of_others_is_refused():
         Tensor(offered)
 
 
+def test_the_interface_is_asked_of_the_gpu_whose_memory_it_is():
+    x = TensorContainer((3, 4), device=shadow.gpu(1), init=2.0)
+    other = Tensor(ByInterface(x[1:]))
+    assert other.device == "gpu(1)"
+    other += 1
+    np.testing.assert_array_equal(x.numpy(), np.full((3, 4), 3.0) - [[1], [0], [0]])
+
+
+@pytest.mark.parametrize("address", [12345, np.ones(4).ctypes.data, 1 << 63])
+def test_memory_that_is_no_gpu_s_is_refused(address):
+    offered = ByInterface(on(X))
+    offered.__cuda_array_interface__["data"] = address, False
+    with pytest.raises(DeviceError, match="no memory of a GPU"):
+        Tensor(offered)
+
+
 NOTHING = """
 import sys
 import numpy as np

@@ -68,6 +68,9 @@ class Driver(Protocol):
     def free(self, address: int, stream: int) -> None:
         """Gives a block back when the stream comes to it."""
 
+    def owner(self, address: int) -> int:
+        """The number of the GPU whose memory lies there; DeviceError where it is no GPU's."""
+
     def allocate_pinned(self, nbytes: int) -> int:
         """Memory of the processor that copies need not stage; MemoryError."""
 

@@ -252,6 +252,17 @@ def get(ordinal: int | None = None) -> Gpu:
     return found
 
 
+def owner(address: int) -> Gpu:
+    """The GPU whose memory lies there.
+
+    Raises:
+        DeviceError: it is no GPU's.
+    """
+    with get().entered() as driver:
+        ordinal = driver.owner(address)
+    return get(ordinal)
+
+
 def choose(gpu: Any) -> None:
     """'gpu' means this one in this thread from now on."""
     _current.ordinal = gpu.ordinal

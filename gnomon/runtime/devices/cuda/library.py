@@ -19,6 +19,7 @@ from gnomon.runtime.once import once
 NAMES = ("libcuda.so.1", "libcuda.so") if sys.platform != "win32" else ("nvcuda.dll",)
 OUT_OF_MEMORY, NOT_READY = 2, 600
 PROCESSORS, MAJOR, MINOR = 16, 75, 76  # attributes of a device
+ORDINAL = 9  # attribute of an address
 PORTABLE, NON_BLOCKING, NO_TIMING = 1, 1, 2  # flags of pinned memory, streams, events
 EXTRA_END, EXTRA_POINTER, EXTRA_SIZE = 0, 1, 2  # words of a launch's list
 LOG_BYTES = 8192
@@ -39,6 +40,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "cuMemGetInfo_v2": (c_void_p, c_void_p),
     "cuMemAllocAsync": (c_void_p, c_size_t, c_void_p),
     "cuMemFreeAsync": (c_uint64, c_void_p),
+    "cuPointerGetAttribute": (c_void_p, c_int, c_uint64),
     "cuMemHostAlloc": (c_void_p, c_size_t, c_uint),
     "cuMemFreeHost": _WORD,
     "cuMemcpyAsync": (c_uint64, c_uint64, c_size_t, c_void_p),
@@ -153,6 +155,9 @@ class Library:
 
     def free(self, address: int, stream: int) -> None:
         self._call("cuMemFreeAsync", address, stream)
+
+    def owner(self, address: int) -> int:
+        return self._given("cuPointerGetAttribute", c_int, ORDINAL, address)
 
     def allocate_pinned(self, nbytes: int) -> int:
         return self._given("cuMemHostAlloc", c_void_p, nbytes, PORTABLE)

@@ -289,6 +289,18 @@ class Simulated:
 
             self._queue(queue, "cuMemFreeAsync", run)
 
+    def owner(self, address: int) -> int:
+        with self.lock:
+            self._here("cuPointerGetAttribute")
+            for ordinal, space in enumerate(self.spaces):
+                block = space.at(address)
+                if block is not None and block.start <= address < block.end:
+                    return ordinal
+            raise DeviceError(
+                f"cuPointerGetAttribute: CUDA_ERROR_INVALID_VALUE: no memory of a GPU's at "
+                f"{address:#x}"
+            )
+
     def allocate_pinned(self, nbytes: int) -> int:
         with self.lock:
             self._here("cuMemHostAlloc")
