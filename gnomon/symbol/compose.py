@@ -45,7 +45,7 @@ def make(
     op = cls.parse(given)
     attrs = op.attrs()
     attrs.update((hidden_key(k), str(v)) for k, v in params.items() if k not in given)
-    attrs.update(attributes(cls.name, {k: v for k, v in users.items() if k not in given}))
+    attrs.update((hidden_key(k), _text(v)) for k, v in users.items() if k not in given)
     name = NameManager.current.get(name, hint.lower())
     entries = _filled(op, name, attrs, inputs, named)
     if precision.current is not None:
@@ -92,6 +92,11 @@ def attributes(where: str, given: Mapping[str, Any]) -> dict[str, str]:
         if not isinstance(value, str):
             raise ParamError(complaint(where, key, "a string as attribute", repr(value)))
     return {hidden_key(k): v for k, v in given.items()}
+
+
+def _text(value: Any) -> str:
+    """An initializer as variables read it, anything else as it is printed."""
+    return str(value.dumps() if hasattr(value, "dumps") else value)
 
 
 def _filled(

@@ -403,3 +403,10 @@ def test_symbols_have_no_plug_ins():
     for function in (x.optimize_for, x.get_backend_symbol):
         with pytest.raises(ParamError, match=r"optimize_for: argument 'backend'.*'TensorRT'"):
             function("TensorRT")
+
+
+def test_attributes_of_operators_are_taken_as_text():
+    attr = {"__init__": mx.init.One(), "__lr_mult__": 2}
+    net = sym.FullyConnected(sym.Variable("x"), num_hidden=1, name="fc", attr=attr)
+    assert net.attr_dict()["fc_weight"]["__init__"] == '["one", {}]'
+    assert net.attr_dict()["fc"]["__lr_mult__"] == "2"
