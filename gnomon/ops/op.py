@@ -41,6 +41,10 @@ class Draws(Protocol):
         """Numbers of the normal distribution with mean 0 and deviation 1."""
 
 
+# what a class says of its `forward`, and what it says where it says nothing
+_OF_FORWARD = {"elementwise": False, "stretches": False, "moves": None, "reduces": None}
+
+
 class Op:
     """An operator with its parameters; instances are frozen, equal and hashed by value.
 
@@ -76,6 +80,11 @@ class Op:
         return self.takes_random
 
     def __init_subclass__(cls) -> None:
+        own = vars(cls)
+        if "forward" in own:  # what was said of another one is not known of this
+            for name, nothing in _OF_FORWARD.items():
+                if name not in own:
+                    setattr(cls, name, nothing)
         for method in ("forward", "backward", "gradient", "compute"):
             if inspect.isfunction(vars(cls).get(method)):
                 setattr(cls, method, _with_context(vars(cls)[method]))

@@ -10,7 +10,7 @@ from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.infer import Shape, Shapes, Types, normal_axes, normal_axis, times
 from gnomon.ops.op import Op, op
-from gnomon.ops.param import Dims, param
+from gnomon.ops.param import Dims, param, told_apart
 
 Axes = tuple[int, ...]
 
@@ -29,8 +29,14 @@ class Reduction(Op):
         named = normal_axes(self.name, self.axis, ndim)
         return tuple(a for a in range(ndim) if (a in named) != self.exclude)
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "join" in vars(cls) and "counted" not in vars(cls):
+            setattr(cls, "reduces", None)  # noqa: B010 - its numbers may depend on shapes
+
     def shapes(self, s: Shapes) -> None:
-        s["output"] = self.reduces(s.need("data"))[1]
+        data = s.need("data")
+        s["output"] = joined(data, self.axes(len(data)), self.keepdims)
 
     def reduces(self, shape: Shape) -> tuple[Axes, Shape]:
         axes = self.axes(len(shape))
@@ -39,12 +45,14 @@ class Reduction(Op):
     @property
     def alike(self) -> tuple[Any, ...]:
         """What tells reductions apart beside their axes."""
-        return (type(self),)
+        rest = [(k, v) for k, v in self._key[1:] if k not in ("axis", "keepdims", "exclude")]
+        return type(self), *((k, v, told_apart(v)) for k, v in rest)
 
     def counted(self, count: int) -> tuple[float, ...]:
         """Hook: the numbers in the expression of `join`, where they depend on how many are joined.
 
-        None at all where no number does.
+        None at all where no number does. A class with a `join` of its own says it anew, or its
+        recipes serve the shapes alone that they were made for.
         """
         return ()
 
@@ -135,9 +143,8 @@ class Norm(Reduction):
     keepdims: bool = param(False, doc="Keep joined axes with size 1.")
     exclude = False
 
-    @property
-    def alike(self) -> tuple[Any, ...]:
-        return type(self), self.ord, self.out_dtype
+    def counted(self, count: int) -> tuple[float, ...]:
+        return ()
 
     def types(self, t: Types) -> None:
         t["output"] = self.out_dtype or t["data"]

@@ -15,6 +15,8 @@ from gnomon.expr.walk import postorder
 from gnomon.ndarray.lazy import families, invoke, trace
 from gnomon.ndarray.lazy.recipe import template_for
 from gnomon.ops import registry
+from gnomon.ops.op import describe
+from gnomon.ops.param import param
 from gnomon.plan.statement import Store, Structure
 
 SIZES = (1, 2, 3, 5, 8, 13)
@@ -244,3 +246,41 @@ def test_elementwise_operators_are_the_same_for_every_shape(op):
         assert structure.flat
         found.append((structure.key, [s.value for s in structure.scalars], value.dtype))
     assert all(each == found[0] for each in found)
+
+
+def inherited():
+    """Operators with another forward than those that they inherit from, on shapes of one family."""
+
+    class Scaled(registry.find("sum")):
+        scale: float = param(1.0)
+
+        def join(self, data, axes):
+            return super().join(data, axes) * self.scale
+
+    class Share(registry.find("sum")):
+        def join(self, data, axes):
+            return super().join(data, axes) / data.shape[1]
+
+    class Turned(registry.find("transpose")):
+        def forward(self, data):
+            return super().forward(data) + data.shape[0]
+
+    class Weighed(registry.find("relu")):
+        def forward(self, data):
+            return super().forward(data) * data.shape[0]
+
+    yield Scaled, {"axis": (1,), "scale": 2.0}, lambda x: x.sum(1) * 2
+    yield Scaled, {"axis": (1,), "scale": 3.0}, lambda x: x.sum(1) * 3
+    yield Share, {"axis": (1,)}, lambda x: x.mean(1)
+    yield Turned, {}, lambda x: x.T + len(x)
+    yield registry.find("transpose"), {}, lambda x: x.T
+    yield Weighed, {}, lambda x: np.maximum(x, 0) * len(x)
+
+
+def test_what_inherits_from_an_operator_is_not_taken_for_it(served):
+    for kind, given, reference in inherited():
+        describe(kind)
+        for shape in ((3, 4), (5, 7), (2, 9)):
+            x = np.random.default_rng(1).standard_normal(shape).astype("f4")
+            got = invoke.invoke(kind(**given), [nd.array(x)])
+            np.testing.assert_allclose(got.asnumpy(), reference(x), 1e-4, 1e-5)
