@@ -13,6 +13,7 @@ from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import whole
 from gnomon.expr.composite import Chainer
+from gnomon.expr.deferred import TRACED
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, Expr, check_expr
 from gnomon.expr.term import Term
@@ -75,7 +76,7 @@ class Plan(Frozen):
         """
         index = self.index(y, x)
         leaves = (n for n in postorder([self.exp]) if isinstance(n, Buffer))
-        device = next((leaf.device for leaf in leaves), "cpu")
+        device = next((leaf.device for leaf in leaves if leaf.device != TRACED), "cpu")
         where = TensorContainer((len(index),), dt.int64, device=device)
         value = TensorContainer((), self.exp.dtype, device=device)
         write(where, np.array(index, np.int64))

@@ -9,7 +9,7 @@ from gnomon import autograd, gluon, nd
 from gnomon.gluon import nn
 from gnomon.gluon.contrib.nn import SyncBatchNorm
 
-STEPS, CONTEXTS = 3, int(sys.argv[1])
+STEPS = 3
 
 
 def network(devices):
@@ -54,12 +54,13 @@ def main():
     rng = np.random.default_rng(0)
     scale = np.array([1, 2, 3]).reshape(1, 3, 1, 1)
     batches = [rng.standard_normal((12, 3, 5, 5)) * scale + 1 for _ in range(STEPS)]
-    contexts = [mx.cpu(k) for k in range(CONTEXTS)]
+    count = int(sys.argv[1])
+    contexts = [mx.cpu(k) for k in range(count)]
     for hybrid in (False, True):
         store = mx.kv.create("dist_sync") if hybrid else "dist_sync"
         rank = mx.kv.create("dist_sync").rank
         share = slice(0, 4) if rank == 0 else slice(4, 12)
-        seen, params = trained(2 * CONTEXTS, contexts, batches, share, store, hybrid)
+        seen, params = trained(2 * count, contexts, batches, share, store, hybrid)
         whole, wanted = trained(1, [mx.cpu()], batches, slice(None), None, False)
         for one, other in zip(seen, whole, strict=True):
             np.testing.assert_allclose(one, other[share], rtol=2e-3, atol=2e-4)

@@ -27,6 +27,7 @@ import numpy as np
 from gnomon import dtype as dt
 from gnomon import shadow
 from gnomon.base import GnomonError
+from gnomon.expr import unsupported
 from gnomon.expr.diff import vjp
 from gnomon.expr.node import Buffer, Cast, Expr, Map, as_expr
 from gnomon.expr.oracle import evaluate
@@ -35,6 +36,7 @@ from gnomon.expr.walk import postorder
 from gnomon.plan.statement import SAVERS
 from gnomon.shadow import Tensor
 
+ABSENT = unsupported.absent.__name__  # what raises it where an expression has none
 PACKAGE = f"{Path(shadow.__file__).parent.parent}{os.sep}"
 
 GUARD = 64
@@ -325,6 +327,8 @@ def in_words(error: BaseException) -> bool:
 def is_from_outside(error: BaseException) -> bool:
     """Whether an error arose in the program's own line, or in another library's call."""
     frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, AttributeError) and frames[-1].name == ABSENT:
+        frames = frames[-2:-1]  # whose attribute it is
     return not any(frame.filename.startswith(PACKAGE) for frame in frames)
 
 

@@ -172,3 +172,33 @@ def test_the_context_in_force_is_the_default_one():
     assert mx.Context.default_ctx == mx.cpu(0)
     with mx.cpu(1):
         assert mx.Context.default_ctx == mx.cpu(1)
+
+
+@pytest.mark.parametrize(
+    ("layer", "names"),
+    [
+        (mx.gluon.rnn.GRU(4, 2, input_size=3), ["0.{}", "1.{}"]),
+        (
+            mx.gluon.rnn.RNN(4, 1, input_size=3, bidirectional=True),
+            ["0.l_cell.{}", "0.r_cell.{}"],
+        ),
+    ],
+)
+def test_recurrent_layers_have_the_names_of_mxnets_files(layer, names, tmp_path):
+    kinds = ["i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias"]
+    wanted = {f"0._unfused.{name.format(kind)}" for name in names for kind in kinds}
+    net = mx.gluon.nn.HybridSequential()
+    net.add(layer)
+    net.initialize(mx.init.Normal())
+    net.save_parameters(str(tmp_path / "x.params"))
+    assert set(mx.nd.load(str(tmp_path / "x.params"))) == wanted
+    before = {k: p.data().asnumpy() for k, p in net.collect_params().items()}
+    net.initialize(mx.init.Zero(), force_reinit=True)
+    net.load_parameters(str(tmp_path / "x.params"))
+    for name, param in net.collect_params().items():
+        np.testing.assert_array_equal(param.data().asnumpy(), before[name])
+
+
+def test_projected_layers_have_the_names_of_mxnets_files():
+    layer = mx.gluon.rnn.LSTM(4, 1, input_size=3, projection_size=2)
+    assert "_unfused.0.h2r_weight" in layer._collect_params_with_prefix()

@@ -10,6 +10,8 @@ import pytest
 from gnomon import autograd, config, nd
 from gnomon.base import DeviceError
 from gnomon.ndarray.lazy import fused
+from gnomon.ndarray.lazy.fusion_group import here
+from gnomon.record import put
 from gnomon.runtime.devices import pool
 
 SIZES = [30, 300_000]  # computed operator by operator, by one kernel
@@ -161,6 +163,7 @@ def test_what_is_lost_is_there_again_once_it_is_written(lacking, write):
 
 
 def test_what_was_noted_and_is_lost_says_where_it_was(lacking):
+    put(here.own, "noted", None)  # noting may have been in vain before: it is not now
     w, x = nd.ones((300, 300)), nd.ones((300, 300))
     w.attach_grad()
     nd.waitall()

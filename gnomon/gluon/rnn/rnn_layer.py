@@ -9,6 +9,7 @@ from gnomon import ndarray as nd
 from gnomon import symbol as sym
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint
 from gnomon.gluon.block import HybridBlock
+from gnomon.gluon.parameter import Parameter
 from gnomon.gluon.rnn.cells import GRUCell, LSTMCell, RNNCell
 from gnomon.gluon.rnn.compound import BidirectionalCell, HybridSequentialRNNCell
 from gnomon.gluon.rnn.modifier import DropoutCell
@@ -97,6 +98,16 @@ class RNNLayer(HybridBlock):
             full = f"{place}_{name}"
             how = {"shape": shapes.get(name, (rows,)), "init": init, "dtype": self._dtype}
             setattr(self, full, self.params.get(full, allow_deferred_init=True, **how))
+
+    def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
+        """Parameters under the names of single cells, as MXNet's files have them."""
+        start = f"{prefix}." if prefix else ""
+        found = {}
+        for name, param in self._reg_params.items():
+            place, kind = name.split("_", 1)
+            cell = f"{place[0]}_cell." if self._dir == 2 else ""
+            found[f"{start}_unfused.{place[1:]}.{cell}{kind}"] = param
+        return found
 
     def __repr__(self) -> str:
         inputs = self.l0_i2h_weight.shape[1]
