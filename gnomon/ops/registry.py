@@ -1,8 +1,9 @@
 """Operators by name: every file of this folder is looked through at the first question.
 
 States: nothing read; being read, by the one thread that holds `first_use`; every family imported,
-for the rest of the process (an import that fails goes back to nothing read, and raises again at the
-next question). An operator that a user registers later is found like the built-in ones.
+for the rest of the process. An import that fails goes back to nothing read, and is done again at
+the next question: what it had registered is replaced then. An operator that a user registers later
+is found like the built-in ones.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
 
 _operators: _generic.Registry[type[Op]] = _generic.Registry("operator")
 _progress: list[str] = []
+_failed: list[bool] = []  # whether the reading before did
 
 
 def register(cls: type[Op]) -> None:
     """Enter `cls` under its name and its aliases; GnomonError when a name is taken."""
-    _operators.register(cls.name, cls, cls.aliases)
+    again = bool(_failed and _progress)
+    _operators.register(cls.name, cls, cls.aliases, replace=again)
 
 
 def find(name: str) -> type[Op]:
@@ -61,7 +64,9 @@ def _read_families() -> None:
         try:
             _import_families()
             _progress.append("done")
+            _failed.clear()
         except BaseException:
+            _failed[:] = [True]
             _progress.clear()
             raise
 
