@@ -100,7 +100,7 @@ class Diag(Op):
             s["output"] = (data[0] + abs(self.k),) * 2
             return
         rows, columns, length = self.parts(data)
-        if rows == columns or not length:
+        if rows == columns or not -data[rows] <= self.k <= data[columns]:
             got = f"axes {self.axis1} and {self.axis2} of {data} with k={self.k}"
             raise s.refuse("data", "two axes with such a diagonal", got)
         s["output"] = (*(n for a, n in enumerate(data) if a not in (rows, columns)), length)

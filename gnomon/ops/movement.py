@@ -68,7 +68,7 @@ class Transpose(Turned):
         return order
 
     def shapes(self, s: Shapes) -> None:
-        known = s["data"] or s.need("output")
+        known = s.need("output") if s["data"] is None else s["data"]
         order = self.order(len(known))
         if s["data"] is not None:
             s["output"] = tuple(s.need("data")[a] for a in order)

@@ -9,7 +9,7 @@ from golden import recurrent
 
 import gnomon as mx
 from gnomon import config
-from gnomon.base import GnomonError, ShapeError
+from gnomon.base import GnomonError, ParamError, ShapeError
 from gnomon.expr import oracle
 from gnomon.expr.call import Layer, Recurrence, RecurrenceGradient
 from gnomon.expr.call.cell import CELLS
@@ -332,3 +332,9 @@ def test_projected_layers_train(hybrid):
 def test_projected_layers_have_no_single_cells():
     with pytest.raises(mx.GnomonError, match="projection_size"):
         mx.gluon.rnn.LSTM(5, projection_size=3)._unfuse()
+
+
+@pytest.mark.parametrize("layer", [mx.gluon.rnn.GRU, mx.gluon.rnn.RNN])
+def test_only_states_of_lstms_are_projected(layer):
+    with pytest.raises(ParamError, match="only states of an LSTM"):
+        layer(4, projection_size=2)

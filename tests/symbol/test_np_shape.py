@@ -130,3 +130,36 @@ def test_custom_operators_are_told_of_unknown_sizes_as_0():
 def test_wrong_values_of_the_switch():
     with pytest.raises(TypeError):
         mx.util.set_np_shape("on")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("transpose", 0.5), ("softmax", 1), ("log_softmax", 0), ("softmin", 1)]
+)
+def test_operators_along_an_axis_take_scalars(name, value):
+    with mx.np_shape():
+        x = mx.nd.array(np.float32(0.5))
+        x.attach_grad()
+        with mx.autograd.record():
+            y = getattr(mx.nd, name)(x)
+        y.backward()
+        assert (y.shape, y.asscalar()) == ((), value)
+        assert x.grad.asscalar() == (name == "transpose")
+
+
+@pytest.mark.parametrize(
+    ("shape", "lengths"),  # recorded of MXNet, for k from -3 to 4
+    [
+        ((0, 3), [None, None, None, 0, 0, 0, 0, None]),
+        ((3, 0), [0, 0, 0, 0, None, None, None, None]),
+        ((2, 3), [None, 0, 1, 2, 2, 1, 0, None]),
+    ],
+)
+def test_diagonals_of_nothing(shape, lengths):
+    with mx.np_shape():
+        x = mx.nd.zeros(shape)
+        for k, length in enumerate(lengths, -3):
+            if length is None:
+                with pytest.raises(mx.MXNetError, match="such a diagonal"):
+                    mx.nd.diag(x, k=k)
+            else:
+                assert mx.nd.diag(x, k=k).shape == (length,)

@@ -79,6 +79,10 @@ class RNNLayer(HybridBlock):
             "h2h_bias": h2h_bias_initializer,
         }
         if projection_size is not None:
+            if mode != "lstm":
+                where = type(self).__name__
+                expected = "None: only states of an LSTM are projected"
+                raise ParamError(complaint(where, "projection_size", expected, projection_size))
             self._size = checked_count(type(self).__name__, "projection_size", projection_size)
             self._more["projection_size"] = self._size
             self._inits["h2r_weight"] = h2r_weight_initializer

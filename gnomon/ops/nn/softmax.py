@@ -76,6 +76,10 @@ class Softmax(Op):
         """What `data` is multiplied by."""
         return self.sign / (self.temperature or 1.0)
 
+    def axes(self, x: Expr) -> Axes:
+        """The axis in which sums are 1; none of a scalar."""
+        return (normal_axis(self.name, self.axis, x.ndim),) if x.ndim else ()
+
     def logits(self, data: Expr, length: Expr | None) -> Expr:
         """`data` in the output's dtype, scaled, and -inf beyond `length`."""
         x = cast(data, self.dtype or data.dtype)
@@ -90,14 +94,14 @@ class Softmax(Op):
         return cast(fn.lt(place, ext.broadcast_to(ends, x.shape)), x.dtype)
 
     def forward(self, data: Expr, length: Expr | None = None) -> Expr:
-        axes = (normal_axis(self.name, self.axis, data.ndim),)
+        axes = self.axes(data)
         x = self.logits(data, length)
         y = self.values(x, axes)
         return y if length is None else fn.where(self.inside(x, length), y, 0)
 
     def backward(self, out_grads: Any, inputs: Any, outputs: Any) -> tuple[Expr | None, ...]:
         g, y, data = out_grads[0], outputs[0], inputs[0]
-        axes = (normal_axis(self.name, self.axis, y.ndim),)
+        axes = self.axes(y)
         if len(inputs) > 1:
             g = fn.where(self.inside(y, inputs[1]), g, 0)
         found = self.gradient(y, g, axes)
