@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from gnomon import ndarray as nd
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.gluon.block import HybridBlock
@@ -60,10 +62,11 @@ class Loss(HybridBlock):
 
     def __init__(self, weight: float | None, batch_axis: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if weight is not None and not isinstance(weight, (int, float)):
+        if weight is not None and not isinstance(weight, (int, float, np.number)):
             where = type(self).__name__
             raise ParamError(complaint(where, "weight", "a number or None", repr(weight)))
-        self._weight, self._batch_axis = weight, batch_axis
+        self._weight = weight.item() if isinstance(weight, np.number) else weight
+        self._batch_axis = batch_axis
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"

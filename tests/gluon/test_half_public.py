@@ -95,6 +95,23 @@ def test_batches_of_a_pool(processes):
             next(late)
 
 
+def refused(numbers, batchify, dataset):
+    if 3 in numbers:
+        raise ValueError("sample 3")
+    return numbers
+
+
+def test_a_pool_goes_on_behind_a_batch_that_cannot_be_made():
+    with multiprocessing.pool.ThreadPool(1) as pool:
+        found = _MultiWorkerIter(
+            pool, None, [[0], [3], [5]], worker_fn=refused, prefetch=1, dataset=SAMPLES
+        )
+        assert next(found) == [0]
+        with pytest.raises(ValueError, match="sample 3"):
+            next(found)
+        assert list(found) == [[5]]
+
+
 def test_arrays_of_a_batch_elsewhere():
     x = mx.nd.ones((2,))
     first, (second, third) = _as_in_context([x, (x, 3)], mx.cpu(1))
@@ -202,3 +219,11 @@ def test_recurrent_layers_have_the_names_of_mxnets_files(layer, names, tmp_path)
 def test_projected_layers_have_the_names_of_mxnets_files():
     layer = mx.gluon.rnn.LSTM(4, 1, input_size=3, projection_size=2)
     assert "_unfused.0.h2r_weight" in layer._collect_params_with_prefix()
+
+
+@pytest.mark.parametrize("weight", [np.float32(0.5), np.float64(0.5), np.int64(2)])
+def test_weights_of_losses_may_be_numbers_of_numpy(weight):
+    loss = mx.gluon.loss.L2Loss(weight=weight)
+    assert repr(loss) == f"L2Loss(batch_axis=0, w={weight})"
+    x = mx.nd.ones((1, 3))
+    assert loss(x, 0 * x).asscalar() == weight / 2

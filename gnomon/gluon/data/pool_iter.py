@@ -74,13 +74,14 @@ class _MultiWorkerIter:
         self._push_next()
         if self._rcvd_idx == self._sent_idx:
             raise StopIteration
+        number = self._rcvd_idx
+        self._rcvd_idx += 1  # also past a batch that cannot be made
         try:
-            found = self._data_buffer.pop(self._rcvd_idx).get(self._timeout)
+            found = self._data_buffer.pop(number).get(self._timeout)
         except LateError:
-            text = f"batch {self._rcvd_idx} was not made in {self._timeout:g} s"
+            text = f"batch {number} was not made in {self._timeout:g} s"
             raise GnomonError(f"DataLoader: {text}: is the data set stuck?") from None
         batch = pickle.loads(found) if self._dataset is None else found
-        self._rcvd_idx += 1
         return as_in_context(batch, cpu_pinned(self._pin_device_id)) if self._pin_memory else batch
 
     next = __next__
