@@ -8,6 +8,8 @@ import os
 import pickle
 import struct
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -397,3 +399,20 @@ def test_without_opencv_the_way_to_it_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "cv2", None)
     with pytest.raises(GnomonError, match=r"pack_img needs OpenCV: pip install 'gnomon\[image\]'"):
         recordio.pack_img((0, 0.0, 0, 0), np.zeros((2, 2), np.uint8))
+
+
+def test_threads_may_share_an_indexed_reader(tmp_path, monkeypatch):
+    wanted = {k: bytes([k]) * (40 + 900 * k) for k in range(12)}
+    with MXIndexedRecordIO(tmp_path / "x.idx", tmp_path / "x.rec", "w") as f:
+        for key, data in wanted.items():
+            f.write_idx(key, data)
+    f = MXIndexedRecordIO(tmp_path / "x.idx", tmp_path / "x.rec", "r")
+    at_once = f._reader.read_at
+
+    def slowly(nbytes, at):
+        time.sleep(0.0005)
+        return at_once(nbytes, at)
+
+    monkeypatch.setattr(f._reader, "read_at", slowly)
+    with ThreadPoolExecutor(4) as pool:
+        assert dict(zip(wanted, pool.map(f.read_idx, wanted), strict=True)) == wanted

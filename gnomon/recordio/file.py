@@ -16,6 +16,7 @@ from typing import IO, Any, Self
 
 from gnomon.base import FormatError, GnomonError, ParamError, UnknownNameError, complaint
 from gnomon.files import RandomAccess, opened
+from gnomon.lock import exclusive
 from gnomon.recordio.parts import LIMIT, Blocks, encode, record, records, resync
 
 log = logging.getLogger(__name__)
@@ -246,11 +247,15 @@ class MXIndexedRecordIO(MXRecordIO):
             ParamError, OSError, FormatError: as the constructor.
         """
         super().open()
+        self._turn = exclusive()
         self.idx, self.keys = {}, []
         if self.writable:
             self.fidx = io.TextIOWrapper(opened(self.idx_path, "wb"), encoding="utf-8")
         else:
             self._load_index()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_turn": None}
 
     def _load_index(self) -> None:
         with opened(self.idx_path, "rb") as stream:
@@ -288,15 +293,16 @@ class MXIndexedRecordIO(MXRecordIO):
         reader.offset = at
 
     def read_idx(self, idx: Any) -> bytes:
-        """The record with key `idx`.
+        """The record with key `idx`; several threads may ask at once.
 
         Raises:
             FormatError: it is damaged, or the index leads astray.
             UnknownNameError, GnomonError: as `seek`.
         """
-        self.seek(idx)
-        reader = self._reading()
-        return record(reader)
+        self._reading()  # a forked child opens the file anew, with a lock of its own
+        with self._turn:
+            self.seek(idx)
+            return record(self._reading())
 
     def write_idx(self, idx: Any, buf: bytes | bytearray | memoryview) -> None:
         """Append `buf` under the key `idx`.
