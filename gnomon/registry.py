@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pkgutil
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gnomon.absent import elsewhere
@@ -79,6 +79,23 @@ class Registry(Generic[T]):
     def table(self) -> dict[str, T]:
         """Every name and alias, as they are looked up, with its thing."""
         return dict(self._things)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._things)
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    def __getitem__(self, name: str) -> T:
+        return self._things[self._fold(name)]
+
+    def keys(self) -> KeysView[str]:
+        """Every name and alias, as they are looked up."""
+        return self._things.keys()
+
+    def items(self) -> ItemsView[str, T]:
+        """Every name and alias with its thing."""
+        return self._things.items()
 
     def serves(self, base: type) -> None:
         """Be the table that `get_registry(base)` shows."""
