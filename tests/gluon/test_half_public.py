@@ -227,3 +227,8 @@ def test_weights_of_losses_may_be_numbers_of_numpy(weight):
     assert repr(loss) == f"L2Loss(batch_axis=0, w={weight})"
     x = mx.nd.ones((1, 3))
     assert loss(x, 0 * x).asscalar() == weight / 2
+
+
+def test_moving_what_is_not_initialized_is_an_error_of_value():
+    with pytest.raises(ValueError, match="has not been initialized"):
+        mx.gluon.Parameter("w", shape=(2,)).reset_ctx(mx.cpu())

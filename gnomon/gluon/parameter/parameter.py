@@ -266,7 +266,7 @@ class Parameter:
         """Move to other contexts.
 
         Raises:
-            GnomonError: the parameter is not initialized.
+            ParamError: the parameter is not initialized; a ValueError, which programs pass over.
         """
         where = contexts(ctx)
         if self._data is not None:
@@ -275,7 +275,7 @@ class Parameter:
         elif self._deferred_init is not None:
             self._deferred_init = self._deferred_init._replace(ctx=where)
         else:
-            raise self._missing()
+            raise ParamError(str(self._missing()))
 
     def cast(self, dtype: Any) -> None:
         """Have elements of another type."""
