@@ -171,7 +171,16 @@ class _Fork:
 
 
 _hooks: list[tuple[Work, Work, Work]] = []
-_forks: list[_Fork] = []  # one within the other, where a finaliser forks
+
+
+class _Forks(threading.local):
+    """The forks that a thread has under way: one within the other, where a finaliser forks."""
+
+    def __init__(self) -> None:
+        self.all: list[_Fork] = []
+
+
+_forks = _Forks()
 
 
 def around_forks(before: Work, after_in_parent: Work, after_in_child: Work) -> None:
@@ -219,7 +228,7 @@ def _call_each(works: Iterable[Work]) -> None:
 
 def _before_fork() -> None:
     fork = _Fork()
-    _forks.append(fork)
+    _forks.all.append(fork)
     fork.taken.extend(filter(first_use.acquire, (True,)))  # taken and noted in one call
     _await_imports()
     hooks = _hooks[::-1]
@@ -233,7 +242,7 @@ def _before_fork() -> None:
 
 def _after_fork(place: int) -> None:
     """In the parent, whose hooks stand at `place` 1, or in the child, at 2."""
-    fork = _forks.pop()
+    fork = _forks.all.pop()
     called = fork.begun[::-1]
     if place == 2:  # what came too late to be called before
         called += [hook for hook in _hooks if hook not in called]

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 import warnings
@@ -322,7 +323,7 @@ def test_an_interrupt_amidst_a_fork_leaves_the_locks_free(monkeypatch, at):
     thread = threading.Thread(target=look)
     thread.start()
     thread.join()
-    assert told == [True, True] and not lock._forks
+    assert told == [True, True] and not lock._forks.all
 
 
 def test_a_child_frees_what_another_thread_holds():
@@ -339,3 +340,24 @@ def test_a_child_frees_what_another_thread_holds():
     forked(lambda: lock.renew(held) is None and held.acquire(blocking=False))
     done.set()
     thread.join()
+
+
+def test_threads_may_fork_at_one_time():
+    code = """
+        import os, threading
+        from gnomon import lock, nd
+        def fork():
+            for _ in range(20):
+                pid = os.fork()
+                if pid == 0:
+                    os._exit(0)
+                os.waitpid(pid, 0)
+        threads = [threading.Thread(target=fork, daemon=True) for _ in range(4)]
+        [t.start() for t in threads]
+        [t.join(30) for t in threads]
+        print([t.is_alive() for t in threads], lock.first_use._is_owned())
+        print(nd.ones(3).sum().asscalar())
+    """
+    run = [sys.executable, "-c", textwrap.dedent(code)]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=100, check=False)
+    assert done.stdout.split("\n")[:2] == [f"{[False] * 4} False", "3.0"], done.stderr
