@@ -375,7 +375,10 @@ def test_the_interface_is_asked_of_the_gpu_whose_memory_it_is():
     np.testing.assert_array_equal(x.numpy(), np.full((3, 4), 3.0) - [[1], [0], [0]])
 
 
-@pytest.mark.parametrize("address", [12345, np.ones(4).ctypes.data, 1 << 63])
+HOST = np.ones(4)
+
+
+@pytest.mark.parametrize("address", [12345, HOST.ctypes.data, 1 << 63], ids=["low", "host", "high"])
 def test_memory_that_is_no_gpu_s_is_refused(address):
     offered = ByInterface(on(X))
     offered.__cuda_array_interface__["data"] = address, False
