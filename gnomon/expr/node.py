@@ -87,7 +87,7 @@ class Expr(Frozen):
         return ()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        raise TypeError(f"{self!r} is an expression, no array: store it first; see also fn.where")
+        raise TypeError(f"{self!r} is an expression, no array: store it into a tensor, or see fn")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return scalar_function(ufunc, method, kwargs)(*inputs)
