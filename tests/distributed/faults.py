@@ -24,7 +24,7 @@ def fail(store, how):
         raise ValueError("no such picture")
     elif how == "exit":
         sys.exit(3)
-    elif how == "hang":
+    elif how in ("hang", "absent"):  # what comes after it would be waited for, too
         time.sleep(1000)
     elif how == "shape":
         store.init("other", mx.nd.zeros((3,)))
