@@ -14,7 +14,7 @@ from typing import Any
 
 from gnomon import ndarray as nd
 from gnomon.base import DTypeError, ParamError, complaint
-from gnomon.ndarray import NDArray  # noqa: F401
+from gnomon.ndarray import NDArray  # noqa: F401  MXNet's has it
 
 Record = tuple[int, str, str]
 

@@ -18,7 +18,7 @@ from gnomon import metric as metrics
 from gnomon import ndarray as nd
 from gnomon.base import DTypeError, GnomonError, ParamError, complaint
 from gnomon.initializer import Uniform
-from gnomon.io import DataBatch, DataDesc, DataIter  # noqa: F401
+from gnomon.io import DataBatch, DataDesc, DataIter  # noqa: F401  MXNet's has it
 from gnomon.module.abstract import Computation
 from gnomon.module.checkpoint import BatchEndParam, read_params, save_params
 from gnomon.ops import signature

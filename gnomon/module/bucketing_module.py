@@ -18,7 +18,7 @@ from gnomon.initializer import Uniform
 from gnomon.module.base_module import BaseModule
 from gnomon.module.checkpoint import load_params, params_file, save_params
 from gnomon.module.module import Module
-from gnomon.name import NameManager  # noqa: F401
+from gnomon.name import NameManager  # noqa: F401  MXNet's has it
 
 Generated = tuple[Any, Sequence[str], Sequence[str]]
 

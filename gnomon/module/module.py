@@ -12,7 +12,7 @@ from gnomon import optimizer as opt
 from gnomon.base import GnomonError, ParamError, complaint
 from gnomon.context import Context, cpu
 from gnomon.files import replacing
-from gnomon.initializer import InitDesc, Uniform  # noqa: F401
+from gnomon.initializer import InitDesc, Uniform  # noqa: F401  MXNet's has it
 from gnomon.io import DataDesc
 from gnomon.module import store as stores
 from gnomon.module.base_module import BaseModule

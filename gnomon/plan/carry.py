@@ -69,7 +69,7 @@ def carry(statements: Abstract, arena: Arena) -> list[Nest]:
 
 
 def _associative(scan: Scan) -> bool:
-    """Whether elements may be joined before they meet what came before them."""
+    """Whether a scan gives the same in whatever groups its elements are joined."""
     known = SCANNED.get(scan.reducer.name) is scan.reducer
     return known and not in_order(scan.reducer, scan.dtype)
 

@@ -22,11 +22,10 @@ __all__ = [
     "short_hash",
 ]
 
-#: libraries enter the hashes of their files here; files are found by their names alone
-_model_sha1: dict[str, str] = {}
 ROOT = str(Path("~") / ".mxnet" / "models")
-# name of a network -> how the SHA-1 of MXNet's file of its parameters begins, as in its name
-HASHES = dict(
+# name of a network -> the SHA-1 of MXNet's file of its parameters, or how it begins, as in the
+# file's name; libraries enter those of their files
+_model_sha1: dict[str, str] = dict(
     row.split()
     for row in """
     alexnet 44335d1f
@@ -76,9 +75,10 @@ def short_hash(name: str) -> str:
     Raises:
         UnknownNameError: there is no such network.
     """
-    if name not in HASHES:
-        raise UnknownNameError(f"short_hash: there is no network {name!r}{nearest(name, HASHES)}")
-    return HASHES[name]
+    if name not in _model_sha1:
+        near = nearest(name, _model_sha1)
+        raise UnknownNameError(f"short_hash: there is no network {name!r}{near}")
+    return _model_sha1[name][:8]
 
 
 def named(name: str, make: Callable[..., Any], *args: Any, **given: Any) -> Callable[..., Any]:

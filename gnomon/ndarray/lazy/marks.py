@@ -1,4 +1,4 @@
-"""Marks: the operators of records, each under what came before it (see `notes.py`)."""
+"""Marks: the operators of records, each under the operators before it (see `notes.py`)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from gnomon import ndarray as nd
 from gnomon.base import FormatError, ParamError, ShapeError, complaint
 from gnomon.contrib.text.vocab import Vocabulary
 from gnomon.gluon.data.dataset import Dataset
-from gnomon.gluon.utils import check_sha1, download  # noqa: F401
+from gnomon.gluon.utils import check_sha1, download  # noqa: F401  MXNet's has it
 
 __all__ = ["WikiText2", "WikiText103"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from gnomon.base import ParamError, complaint
 from gnomon.context import Context, cpu
 from gnomon.gluon.contrib.estimator.batch_processor import BatchProcessor
-from gnomon.gluon.contrib.estimator.event_handler import (  # noqa: F401
+from gnomon.gluon.contrib.estimator.event_handler import (  # noqa: F401  MXNet's has it
     BatchBegin,
     BatchEnd,
     EpochBegin,
@@ -29,9 +29,9 @@ from gnomon.gluon.contrib.estimator.utils import (
     listed,
     metrics_of,
 )
-from gnomon.gluon.data import DataLoader  # noqa: F401
+from gnomon.gluon.data import DataLoader  # noqa: F401  MXNet's has it
 from gnomon.gluon.trainer import Trainer
-from gnomon.gluon.utils import split_and_load  # noqa: F401
+from gnomon.gluon.utils import split_and_load  # noqa: F401  MXNet's has it
 from gnomon.metric import EvalMetric
 
 __all__ = ["Estimator"]

@@ -19,7 +19,7 @@ from gnomon.gluon.contrib.estimator.events import (
     TrainBegin,
     TrainEnd,
 )
-from gnomon.metric import CompositeEvalMetric, EvalMetric, Loss  # noqa: F401
+from gnomon.metric import CompositeEvalMetric, EvalMetric, Loss  # noqa: F401  MXNet's has it
 
 __all__ = [
     "BatchBegin",

@@ -1,30 +1,25 @@
 """`SyncBatchNorm`: normalization over a batch whose parts lie on several contexts, or processes.
 
 The devices of a layer are the contexts of its parameters, times the processes of the job where
-`num_devices` says so. Sums go from process to process by messages of their own, not by collectives:
-workers of the engine come to them in no fixed order. What belongs together is known by the layer's
-number: processes that run the same program make the same layers in the same order.
+`num_devices` says so. Sums over processes are `gnomon.ranks.job`'s, which meet by name: workers of
+the engine come to them in no fixed order. Layers of one name are told apart by their number:
+processes that run the same program make the same layers in the same order.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 from typing import Any
-
-import numpy as np
 
 from gnomon import autograd
 from gnomon.base import ParamError, complaint
 from gnomon.gluon.nn import BatchNorm
 from gnomon.kvstore import mpi, server
-from gnomon.kvstore.communicator import Subject
 from gnomon.ndarray import NDArray
 from gnomon.ops.nn.sync_batch_norm import Devices, announce
+from gnomon.ranks import Array, job
 
-Array = np.ndarray[Any, Any]
-PASSES = "forward", "backward"
 _numbers = itertools.count()
 
 
@@ -101,37 +96,19 @@ class SyncBatchNorm(BatchNorm):
             return Devices(wanted)
         processes = _processes()
         if wanted == here * processes:
-            return Devices(here, functools.partial(_total, self.name, self._number))
+            return Devices(here, self._total)
         many = f" on each of {processes} processes" if processes > 1 else ""
         places = ", ".join(map(str, contexts))
         expected = f"at most {here * processes}, as its parameters are on {places}{many}"
         where = f"SyncBatchNorm {self.name!r}"
         raise ParamError(complaint(where, "num_devices (ndev)", expected, wanted))
 
+    def _total(self, which: str, row: Array) -> Array:
+        """The sum of the rows of all processes, in a pass."""
+        return job.total(f"{which} pass of SyncBatchNorm {self.name!r} ({self._number})", row)
+
 
 def _processes() -> int:
     """How many processes the job has, which this one joins if a launcher started several."""
     told = (os.environ.get(name) for name in mpi.SIZES)
     return server.join("dist_sync").size if any(n and int(n) > 1 for n in told) else 1
-
-
-def _total(layer: str, number: int, which: str, row: Array) -> Array:
-    """The sum of the rows of all processes, added up in their order by each."""
-    comm = server.join("dist_sync")
-    subject = Subject(f"{row.size} sums of a {which} pass of SyncBatchNorm {layer!r}")
-    mine = np.concatenate([np.array([subject.digest], np.uint64).view(np.float64), row])
-    rows = np.empty((comm.size, mine.size))
-    rows[comm.rank] = mine
-    tag = len(PASSES) * number + PASSES.index(which)
-
-    def work(world: Any) -> Any:
-        others = [rank for rank in range(comm.size) if rank != comm.rank]
-        yield [
-            *(world.Isend(mine, rank, tag) for rank in others),
-            *(world.Irecv(rows[rank], rank, tag) for rank in others),
-        ]
-
-    comm.send(subject, work).ended.wait()
-    if (rows[:, 0].view(np.uint64) != subject.digest).any():
-        comm.fail(f"wants {subject}, and another process sent others: do all run one program?")
-    return rows[:, 1:].sum(axis=0)

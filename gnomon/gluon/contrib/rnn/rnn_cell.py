@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon.base import ParamError, complaint
-from gnomon.gluon.rnn.base import HybridRecurrentCell, check_single  # noqa: F401
+from gnomon.gluon.rnn.base import HybridRecurrentCell, check_single  # noqa: F401  MXNet's has it
 from gnomon.gluon.rnn.cells import LSTMCell
-from gnomon.gluon.rnn.compound import BidirectionalCell, SequentialRNNCell  # noqa: F401
+from gnomon.gluon.rnn.compound import BidirectionalCell, SequentialRNNCell  # noqa: F401  MXNet's has it
 from gnomon.gluon.rnn.modifier import ModifierCell
 from gnomon.gluon.rnn.sequence import formatted, functions, merged, time_axis
 

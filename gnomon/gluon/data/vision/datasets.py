@@ -14,7 +14,7 @@ import numpy as np
 from gnomon import ndarray as nd
 from gnomon.base import FormatError, ParamError, complaint
 from gnomon.gluon.data.dataset import Dataset, RecordFileDataset
-from gnomon.gluon.utils import check_sha1, download  # noqa: F401
+from gnomon.gluon.utils import check_sha1, download  # noqa: F401  MXNet's has it
 from gnomon.recordio import IRHeader, pack, unpack_img
 
 __all__ = [
