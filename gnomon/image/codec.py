@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -21,27 +20,8 @@ def _jpeg() -> Any:
         return None
 
 
-class Canvas(threading.local):
-    """Memory of a thread that its images are decoded into, one after the other.
-
-    An image in memory of its own costs a quarter more: its pages are new ones every time.
-    """
-
-    memory: Image = np.empty(0, np.uint8)
-
-    def of(self, nbytes: int) -> Image:
-        """At least so many bytes, the same ones as before."""
-        if self.memory.size < nbytes:
-            self.memory = np.empty(nbytes, np.uint8)
-        return self.memory
-
-
-def decode(
-    where: str, data: bytes, channels: int = 3, *, rgb: bool = True, canvas: Canvas | None = None
-) -> Image:
+def decode(where: str, data: bytes, channels: int = 3, *, rgb: bool = True) -> Image:
     """The image in `data` as uint8 (height, width, channels); 1 channel is grey, 4 as stored.
-
-    On a `canvas` it stays until the next image of this thread is decoded on it.
 
     Raises:
         FormatError: `data` is no image.
@@ -51,13 +31,7 @@ def decode(
     if jpeg is not None:
         space = "Gray" if channels == 1 else "RGB" if rgb else "BGR"
         try:
-            memory = None
-            if canvas is not None:
-                height, width, *_ = jpeg.decode_jpeg_header(data)
-                memory = canvas.of(height * width * channels)
-            return jpeg.decode_jpeg(
-                data, colorspace=space, fastdct=False, fastupsample=False, buffer=memory
-            )
-        except (ValueError, MemoryError):
-            pass  # CMYK, or broken: OpenCV reads more, and has a limit
+            return jpeg.decode_jpeg(data, colorspace=space, fastdct=False, fastupsample=False)
+        except ValueError:
+            pass  # CMYK, or broken: OpenCV reads more
     return decoded(where, data, channels, rgb)

@@ -10,7 +10,7 @@ from gnomon import recordio
 from gnomon.base import FormatError, ParamError, complaint
 from gnomon.image.det_default_augmenter import DetDefaultAugmenter
 from gnomon.io.desc import DataDesc
-from gnomon.io.record_images import Made, Place, RecordImages
+from gnomon.io.record_images import Place, RecordImages
 from gnomon.ops.param import param
 
 HEAD = 4  # numbers before an image's own label: channels, height and width, length of the label
@@ -75,12 +75,11 @@ class ImageDetRecordIter(DetDefaultAugmenter, RecordImages):
             raise FormatError(f"record {number}: expected {expected}, got {got}")
         return label
 
-    def _made(self, row: Place, rng: np.random.Generator) -> Made:
+    def _made(self, row: Place, rng: np.random.Generator) -> tuple[Any, Any]:
         image, label = self._loaded(row.record)
         header, width = int(label[0]), int(label[1])
         objects = label[header:].reshape(-1, width)
         image, objects = self.augment(image, objects, self.data_shape[1:], rng)
         height, wide, channels = image.shape
         head = [channels, height, wide, header + objects.size]
-        label = np.concatenate([head, label[:header], objects.ravel()]).astype(np.float32)
-        return Made(image, label)
+        return image, np.concatenate([head, label[:header], objects.ravel()]).astype(np.float32)

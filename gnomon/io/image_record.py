@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import FormatError
-from gnomon.image.default_augmenter import DefaultAugmenter
+from gnomon.image.default_augmenter import DefaultAugmenter, mirrored
 from gnomon.io.desc import DataDesc
-from gnomon.io.record_images import Made, Place, RecordImages
+from gnomon.io.record_images import Place, RecordImages
 from gnomon.ops.param import param
+from gnomon.recordio.header import opencv
 
 
 class ImageRecordIter(DefaultAugmenter, RecordImages):
@@ -48,16 +49,19 @@ class ImageRecordIter(DefaultAugmenter, RecordImages):
             raise FormatError(f"record {number}: expected {expected}, got {len(label)}")
         return label[: self.label_width]
 
-    def _made(self, row: Place, rng: np.random.Generator) -> Made:
+    def _made(self, row: Place, rng: np.random.Generator) -> tuple[Any, Any]:
         image, label = self._loaded(row.record)
         image = self.augment(image, self.data_shape[1:], rng)
-        return Made(image, label, self.mirror or (self.rand_mirror and rng.random() < 0.5))
+        if self.mirror or (self.rand_mirror and rng.random() < 0.5):
+            image = mirrored(opencv(type(self).__name__), image)
+        return image, label
 
-    def _drawn(self, row: Place) -> tuple[float, float] | None:
+    def _draws(self, rows: list[Place]) -> tuple[Any, Any] | None:
         if not self.scaled or not (self.max_random_contrast or self.max_random_illumination):
             return None
-        contrast, light = self._generator(row, 1).uniform(-1, 1, 2)
-        return 1 + contrast * self.max_random_contrast, light * self.max_random_illumination
+        drawn = np.array([self._generator(row, 1).uniform(-1, 1, 2) for row in rows])
+        contrast = 1 + drawn[:, 0] * self.max_random_contrast
+        return contrast, drawn[:, 1] * self.max_random_illumination
 
 
 class ImageRecordUInt8Iter(ImageRecordIter):

@@ -24,7 +24,7 @@ from gnomon import ndarray as nd
 from gnomon import recordio
 from gnomon.bar import Bar
 from gnomon.base import FormatError, ParamError, complaint
-from gnomon.image.codec import Canvas, decode
+from gnomon.image.codec import decode
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.normalize import Normalizer
 from gnomon.io.source import Part, SourceIter, read
@@ -40,21 +40,13 @@ class Place(NamedTuple):
     epoch: int
 
 
-class Made(NamedTuple):
-    """What becomes of a record; an image that is to be mirrored has the size of `data_shape`."""
-
-    image: Any
-    label: Any
-    mirrored: bool = False
-
-
 class Batch(NamedTuple):
     """A batch under way: its memory, and the work that fills it."""
 
     last: bool
     pad: int
     rows: list[Place]
-    data: Any
+    pixels: Any
     labels: np.ndarray[Any, Any]
     work: list[Future[None]]
 
@@ -111,7 +103,6 @@ class RecordImages(Part, SourceIter):
         self._damaged: set[int] = set()
         self._listed = self._labels_of_list() if self.path_imglist else {}
         self._orders: dict[int, np.ndarray[Any, Any]] = {}
-        self._canvas = Canvas()
         self._prepare()
         self._normalizer = self._made_normalizer()
         self._begin(0)
@@ -119,7 +110,7 @@ class RecordImages(Part, SourceIter):
     def _prepare(self) -> None:
         """What a subclass does before the first epoch."""
 
-    def _made(self, row: Place, rng: np.random.Generator) -> Made:
+    def _made(self, row: Place, rng: np.random.Generator) -> tuple[Any, Any]:
         """Image and label of a row of a batch; the image may be smaller than `data_shape`."""
         raise TypeError(f"{type(self).__name__} does not say what becomes of a record")
 
@@ -171,10 +162,11 @@ class RecordImages(Part, SourceIter):
         self._at += self.batch_size
         for part in batch.work:
             part.result()
+        data = self._normalizer.apply(batch.pixels, self._draws(batch.rows))
         (desc,) = self.provide_label
         labels = batch.labels.reshape(desc.shape)
         index = np.array([row.record for row in batch.rows])
-        return DataBatch([batch.data], [nd.array(labels)], batch.pad, index)
+        return DataBatch([data], [nd.array(labels)], batch.pad, index)
 
     # what comes when ------------------------------------------------------------------------
 
@@ -212,24 +204,27 @@ class RecordImages(Part, SourceIter):
         return order
 
     def _begun(self, last: bool, pad: int, rows: list[Place]) -> Batch:
-        data = nd.empty((len(rows), *self.data_shape), dtype=self.dtype or self.kind)
+        channels, height, width = self.data_shape
+        pixels = nd.empty((len(rows), height, width, channels), dtype="uint8")
         (desc,) = self.provide_label
         labels = np.full((len(rows), *(desc.shape[1:] or (1,))), self._unlabelled, np.float32)
-        step = -(-len(rows) // self.preprocess_threads)
+        memory, step = pixels._numpy(), -(-len(rows) // self.preprocess_threads)
         work = [
-            self._pool.submit(self._fill, rows, range(k, min(k + step, len(rows))), data, labels)
+            self._pool.submit(self._fill, rows, range(k, min(k + step, len(rows))), memory, labels)
             for k in range(0, len(rows), step)
         ]
-        return Batch(last, pad, rows, data, labels, work)
+        return Batch(last, pad, rows, pixels, labels, work)
 
     # one image ------------------------------------------------------------------------------
 
-    def _fill(self, rows: list[Place], which: range, data: Any, labels: Any) -> None:
+    def _fill(self, rows: list[Place], which: range, pixels: Any, labels: Any) -> None:
         """A thread's share of a batch."""
-        store, nbytes = self._normalizer.store, self._normalizer.nbytes
         for k in which:
-            image, label, mirrored = self._made(rows[k], self._generator(rows[k]))
-            store(image, data._address + k * nbytes, mirrored, self._drawn(rows[k]))
+            image, label = self._made(rows[k], self._generator(rows[k]))
+            height, width = image.shape[:2]
+            if image.shape[:2] != pixels.shape[1:3]:
+                pixels[k] = 0
+            pixels[k, :height, :width] = image
             labels[k, : len(label)] = label
 
     def _generator(self, row: Place, *more: int) -> np.random.Generator:
@@ -258,7 +253,7 @@ class RecordImages(Part, SourceIter):
         header, data = recordio.unpack(self._records[number])
         label = np.atleast_1d(self._listed.get(header.id, header.label))
         label = self._checked(label, header.id)
-        image = decode(type(self).__name__, data, self.data_shape[0], canvas=self._canvas)
+        image = decode(type(self).__name__, data, self.data_shape[0])
         if image.shape[2] != self.data_shape[0]:
             expected = f"{self.data_shape[0]} channels"
             raise FormatError(f"record {header.id}: expected {expected}, got {image.shape[2]}")
@@ -275,8 +270,8 @@ class RecordImages(Part, SourceIter):
 
     # colours --------------------------------------------------------------------------------
 
-    def _drawn(self, row: Place) -> tuple[float, float] | None:
-        """Contrast and illumination of an image, where they are drawn."""
+    def _draws(self, rows: list[Place]) -> tuple[Any, Any] | None:
+        """Contrast and illumination of each image, where they are drawn."""
         return None
 
     def _made_normalizer(self) -> Normalizer:
@@ -306,8 +301,7 @@ class RecordImages(Part, SourceIter):
         total = np.zeros(self.data_shape)
         with Bar(len(self._part), self.mean_img) as bar:
             for record in self._part:
-                made = self._made(place := Place(record, 0), self._generator(place))
-                small = made.image[:, ::-1] if made.mirrored else made.image
+                small, _ = self._made(place := Place(record, 0), self._generator(place))
                 total[:, : small.shape[0], : small.shape[1]] += small.transpose(2, 0, 1)
                 bar.update()
         mean = (total / len(self._part)).astype(np.float32)

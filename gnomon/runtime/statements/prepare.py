@@ -42,7 +42,7 @@ else:  # a statement without a product needs no library, and few need a GPU
 READERS["gpu"] = lambda buffer: transfer.fetched(buffer)  # noqa: PLW0108 loaded when asked
 HOST = Backend(calls, temporary, CACHE.get, True)
 
-__all__ = ["Store", "by_caller", "check", "in_turn", "pieces", "prepare"]
+__all__ = ["Store", "check", "in_turn", "pieces", "prepare"]
 
 
 def prepare(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
@@ -109,21 +109,6 @@ def _steps(
         if filled:
             steps.extend(_group(filled, Structure(filled), name, backend))
     return steps
-
-
-def by_caller(store: Store, name: str = "kernel") -> list[Step]:
-    """Steps of one kernel that shares its work with no other thread: for threads that share theirs.
-
-    What is stored may lie nowhere in what is read.
-
-    Raises:
-        ShapeError, DTypeError: the value does not fit its destination.
-    """
-    check(store)
-    stores: Sequence[Store] = [store]
-    stores = canonical(stores, Structure(stores))
-    structure = Structure(stores)
-    return [CACHE.get(stores, structure).bind(structure, name, in_order=True)]
 
 
 def in_turn(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
