@@ -7,7 +7,7 @@ from typing import Any
 from gnomon.base import ParamError, complaint
 from gnomon.gluon.rnn.base import HybridRecurrentCell, check_single  # noqa: F401  MXNet's has it
 from gnomon.gluon.rnn.cells import LSTMCell
-from gnomon.gluon.rnn.compound import BidirectionalCell, SequentialRNNCell  # noqa: F401  MXNet's has it
+from gnomon.gluon.rnn.compound import BidirectionalCell, SequentialRNNCell  # noqa: F401  the same
 from gnomon.gluon.rnn.modifier import ModifierCell
 from gnomon.gluon.rnn.sequence import formatted, functions, merged, time_axis
 
