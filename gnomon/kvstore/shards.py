@@ -16,7 +16,7 @@ from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense
 from gnomon.shape import prod
 
-SPLIT_BYTES = 1 << 16  # from here on, a key is cut into pieces
+SPLIT_BYTES = 1 << 18  # from here on, a key is cut into pieces
 ALIGNED = 16  # elements that a piece's start is a multiple of
 
 #: optimizers whose new element depends on old ones at the same place alone
@@ -49,8 +49,8 @@ class Shards:
     """The pieces of all keys of a store between `ranks` ranks.
 
     >>> shards = Shards(2)
-    >>> [tuple(p) for p in shards.pieces("w", (1 << 15,), 4, True)]
-    [('w', 0, 0, 16384), ('w', 1, 16384, 32768)]
+    >>> [tuple(p) for p in shards.pieces("w", (1 << 16,), 4, True)]
+    [('w', 0, 0, 32768), ('w', 1, 32768, 65536)]
     >>> [shards.pieces(k, (8,), 4, True)[0].owner for k in "abc"]
     [0, 1, 0]
     """
