@@ -87,14 +87,16 @@ class Calls(Expressions):
         return value
 
     def of_starred(self, function: ast.expr, args: Sequence[ast.expr]) -> Value:
-        """A call of an object with one argument, and what the function was given besides."""
-        if len(args) != 2 or not isinstance(args[1], ast.Starred):
-            raise KitError("`*` stands behind one argument")
-        values = self.operands([function, args[0], args[1].value])
-        if values[2].kind != GIVEN:
+        """A call of an object with one argument or none, and what the function was given."""
+        *before, last = args
+        if len(before) > 1 or not isinstance(last, ast.Starred):
+            raise KitError("`*` stands behind one argument, or none")
+        *values, rest = self.operands([function, *before, last.value])
+        if rest.kind != GIVEN:
             raise KitError("`*` is for what the function was given")
-        values[:2] = map(self.boxed, values[:2])
+        values = [*map(self.boxed, values), rest]
         shown = [(v.kind.llvm, v.text) for v in values]
+        shown[1:1] = [] if before else [("ptr", "null")]
         act = lambda: self.call("kit.spread", "ptr", *shown)  # noqa: E731
         return self.made(self.guarded(values, act, "all"), OBJECT)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import struct
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -144,6 +145,10 @@ class Expressions(Conversions):
         owner = self.of(node.value)
         if owner.kind.cls in RAW and node.attr == "address":
             return Value(self.value(f"ptrtoint ptr {owner.text} to i64"), INT)
+        own = getattr(self, f"{getattr(owner.kind.cls, '__name__', '')}_{node.attr}", None)
+        if own is not None:
+            value: Value = own(self.firm(owner))
+            return value
         return self.slot(self.firm(owner), node.attr)
 
     def slot(self, owner: Value, name: str) -> Value:
@@ -212,9 +217,15 @@ class Expressions(Conversions):
             first = self.value(f"extractvalue {GIVEN.llvm} {owner.text}, 0")
             at = self.value(f"getelementptr ptr, ptr {first}, i64 {index.text}")
             return Value(self.value(f"load ptr, ptr {at}"), OBJECT, steady=True)
-        if owner.kind.cls not in (list, tuple, Parts):
+        if owner.kind.cls not in (list, tuple, Parts, deque):
             raise KitError(f"elements of {owner.kind} are not supported")
         owner = self.firm(owner)
+        if owner.kind.cls is deque:
+            found = self.call("PySequence_GetItem", "ptr", ("ptr", owner.text), ("i64", index.text))
+            made = self.hold(self.made(found, owner.kind.item()))
+            if has_parts(made.kind.cls):
+                self.refuse_others(made.text, made.kind, False, f"an element of a {owner.kind}")
+            return made
         text = self.from_end(owner, index, number)
         name = "PyList_GetItem" if owner.kind.cls is list else "PyTuple_GetItem"
         found = self.call(name, "ptr", ("ptr", owner.text), ("i64", text))

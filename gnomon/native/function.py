@@ -6,11 +6,11 @@ import ast
 import builtins
 import functools
 import typing
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gnomon.native.calls import Calls
 from gnomon.native.emit import Facts, Value
 from gnomon.native.kinds import (
     BOOL,
@@ -26,6 +26,7 @@ from gnomon.native.kinds import (
     kind_of,
     slot_of,
 )
+from gnomon.native.library import Library
 from gnomon.native.words import Parts
 
 TRUTH = Kind("i8", bool)  # as functions give it: 2 stands for an error
@@ -70,7 +71,7 @@ def make(unit: Any, function: Any, tree: ast.FunctionDef, symbol: str) -> Made:
     return Made(symbol, writer.names, writer.types, writer.returns, writer.facts, text)
 
 
-class Writer(Calls):
+class Writer(Library):
     """Writes a function once, with what is known from before."""
 
     def __init__(
@@ -323,8 +324,13 @@ class Writer(Calls):
                 raise KitError(f"{ast.unparse(node)!r} is not supported")
             owner, index = self.operands([target.value, target.slice])
             owner = self.firm(owner)
+            if owner.kind.cls is deque:
+                given = ("ptr", owner.text), ("i64", self.unboxed(index).text)
+                self.fine(self.call("PySequence_DelItem", "i32", *given))
+                self.runs("all")
+                continue
             if owner.kind.cls is not list:
-                raise KitError("del is for elements of lists")
+                raise KitError("del is for elements of lists and deques")
             known, number = self.constant(target.slice)
             start = self.from_end(owner, self.unboxed(index), number if known else None)
             size = self.size(owner)
@@ -363,8 +369,8 @@ class Writer(Calls):
         if len(node.handlers) != 1 or node.orelse or node.finalbody:
             raise KitError("`try` has one `except`, and nothing else")
         (handler,) = node.handlers
-        if handler.name or handler.type is None:
-            raise KitError("`except` has one class, and no name")
+        if handler.type is None or not self.constant(handler.type)[0]:
+            raise KitError("`except` has one class")
         self.fresh.clear()
         before, narrow, ways, on = set(self.set), self.narrow, [], self.label()
         outer, self.catch = self.catch, f"catch.{self.number()}"
@@ -374,11 +380,11 @@ class Writer(Calls):
         caught, self.catch = self.catch, outer
         self.set, self.narrow = set(before), narrow
         self.at(caught)
-        cls = ("ptr", self.of(handler.type).text)
-        found = self.call("PyErr_ExceptionMatches", "i32", cls)
-        self.check(self.value(f"icmp eq i32 {found}, 0"))
-        self.call("PyErr_Clear", "void")
+        self.caught(handler)
         if not self.block_of(handler.body):
+            if handler.name is not None:
+                self.assign(handler.name, self.nothing())
+                self.set.discard(handler.name)
             self.go(on)
             ways.append((self.set, self.narrow))
         self.fresh.clear()
@@ -474,8 +480,9 @@ class Writer(Calls):
 @functools.lru_cache(maxsize=256)
 def _stored(tree: ast.FunctionDef) -> set[str]:
     """The variables that a function sets."""
-    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    return {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+    nodes = [*ast.walk(tree)]
+    names = {x.id for x in nodes if isinstance(x, ast.Name) and not isinstance(x.ctx, ast.Load)}
+    return names | {x.name for x in nodes if isinstance(x, ast.ExceptHandler) and x.name}
 
 
 def _returned(said: Any, space: dict[str, Any]) -> Kind:

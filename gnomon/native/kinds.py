@@ -106,7 +106,7 @@ def _object_kind(annotation: Any, space: Mapping[str, Any]) -> Kind:
     if origin in (Union, UnionType):
         rest = [x for x in args if x is not NoneType]
         return kind_of(rest[0], space, plain=False) if len(rest) == 1 else OBJECT
-    if origin in (list, dict, tuple) and isinstance(annotation, GenericAlias):
+    if origin in (list, dict, tuple, deque) and isinstance(annotation, GenericAlias):
         places = origin is tuple and args[-1] is not Ellipsis
         items = tuple(kind_of(x, space, plain=False) for x in args if x is not Ellipsis)
         return Kind("ptr", origin, items, places)

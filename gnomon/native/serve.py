@@ -36,7 +36,8 @@ def served(*functions: Any) -> tuple[Callable[..., Any], ...]:
         return functions
     made = []
     for function in functions:
-        method = Method(function.__name__, code.address(function.__name__), function.__doc__ or "")
+        name, words = function.__name__, bool(function.__defaults__)
+        method = Method(name, code.address(name), function.__doc__ or "", words=words)
         made.append(bound(for_good(method), None))
     return tuple(made)
 
@@ -71,11 +72,16 @@ def binding(function: Any) -> Callable[[Any], Callable[..., Any]]:
 def _method(code: jit.Module, function: Any) -> Method:
     """The record of a function whose first argument is an object's own."""
     inner, name = function.__code__, function.__name__
-    names = ["$self", *inner.co_varnames[1 : inner.co_argcount], "/"]
+    left_out = function.__defaults__ or ()
+    names = ["$self", *inner.co_varnames[1 : inner.co_argcount]]
+    plain = len(names) - len(left_out)
+    names[plain:] = [f"{n}={x!r}" for n, x in zip(names[plain:], left_out, strict=True)]
+    names += [] if left_out else ["/"]
     if inner.co_flags & CO_VARARGS:
         names.append(f"*{inner.co_varnames[inner.co_argcount]}")
     doc = f"{name}({', '.join(names)})\n--\n\n{function.__doc__ or ''}"
-    return for_good(Method(name, code.address(name), doc, none=len(names) == 2))
+    none = inner.co_argcount == 1 and len(names) == 2
+    return for_good(Method(name, code.address(name), doc, none, words=bool(left_out)))
 
 
 def _served(functions: tuple[Any, ...], as_methods: bool = False) -> jit.Module | None:

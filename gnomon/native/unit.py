@@ -143,16 +143,22 @@ def _inlined(text: str, parts: Sequence[str]) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def _definitions(file: str) -> dict[tuple[str, int], ast.FunctionDef]:
-    """The functions of a file, by their names and the lines where they begin."""
-    found = {}
+def _definitions(file: str) -> tuple[dict[tuple[str, int], ast.FunctionDef], list[ast.stmt]]:
+    """The functions of a file, by their names and the lines where they begin, and its imports."""
+    found, imports = {}, list[ast.stmt]()
     lines = linecache.cache.get(file)  # of what is in no file, as in a notebook
     text = "".join(lines[2]) if lines and len(lines) > 2 else Path(file).read_text("utf-8")
     for node in ast.parse(text).body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and not _is_future(node):
+            imports.append(node)
         if isinstance(node, ast.FunctionDef):
             first = min(node.lineno, *(d.lineno for d in node.decorator_list), node.lineno)
             found[node.name, first] = node
-    return found
+    return found, imports
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def _source(function: Any) -> ast.FunctionDef:
@@ -167,19 +173,26 @@ def _source(function: Any) -> ast.FunctionDef:
         place = f"{code.co_filename}:{code.co_firstlineno}"
         raise KitError(f"{place}: {function.__qualname__} is no function of the module", True)
     try:
-        found = _definitions(code.co_filename).get((code.co_name, code.co_firstlineno))
+        definitions, imports = _definitions(code.co_filename)
     except OSError as error:
         raise NoSource from error
-    if found is None or _bytecode(found) != (code.co_code, code.co_names, code.co_varnames):
+    found = definitions.get((code.co_name, code.co_firstlineno))
+    if found is None or _bytecode(found, tuple(imports)) != (
+        code.co_code,
+        code.co_names,
+        code.co_varnames,
+    ):
         raise NoSource
     return found
 
 
 @functools.lru_cache(maxsize=256)
-def _bytecode(tree: ast.FunctionDef) -> tuple[bytes, tuple[str, ...], tuple[str, ...]]:
-    """What tells the source of a function from another."""
+def _bytecode(
+    tree: ast.FunctionDef, imports: tuple[ast.stmt, ...]
+) -> tuple[bytes, tuple[str, ...], tuple[str, ...]]:
+    """What tells the source of a function from another; modules' names are compiled their way."""
     bare = ast.FunctionDef(tree.name, tree.args, tree.body, [], **_EMPTY)
-    module = ast.Module([ast.copy_location(bare, tree)], [])
+    module = ast.Module([*imports, ast.copy_location(bare, tree)], [])
     flags = __future__.annotations.compiler_flag
     whole = compile(module, "<source>", "exec", flags, dont_inherit=True)
     (code,) = (x for x in whole.co_consts if isinstance(x, CodeType))
@@ -199,7 +212,10 @@ class Entry(Calls):
         first = int(self.as_method)
         self.fixed = len(made.names) - first - (GIVEN in made.kinds)  # arguments that there must be
         self.bare = self.as_method and len(made.names) == 1  # a method without arguments gets none
-        checks = "" if self.bare else self._check(first)
+        self.named = bool(self.function.__defaults__)  # arguments may be given by name, or left out
+        self.args = "%sorted" if self.named else "%args"
+        checks = self._sort(first) if self.named else ""
+        checks += "" if self.bare else self._check(first)
         values = [self._argument(k) for k in range(len(made.names))]
         shown = ", ".join(f"{v.kind.llvm} {v.text}" for v in values)
         text = self.value(f"call {made.returns.llvm} {made.symbol}({shown})")
@@ -209,6 +225,7 @@ class Entry(Calls):
             status = self.status(text, made.returns, made.facts.fails)
             self.result(self.take(self.boxed(status)))
         given = "ptr %self, ptr %args" + ("" if self.bare else ", i64 %count")
+        given += ", ptr %keywords" if self.named else ""
         return f"{checks}define ptr @{name}({given}) nounwind optsize {{\n{self.finish()}\n}}\n"
 
     def _object(self, text: str) -> None:
@@ -222,8 +239,43 @@ class Entry(Calls):
         """The object that Python gives for a parameter."""
         if k < self.as_method:
             return "%self"
-        place = self.value(f"getelementptr ptr, ptr %args, i64 {k - self.as_method}")
+        place = self.value(f"getelementptr ptr, ptr {self.args}, i64 {k - self.as_method}")
         return self.value(f"load ptr, ptr {place}")
+
+    def _sort(self, first: int) -> str:
+        """Put arguments in the order of their parameters, or have the function in Python complain.
+
+        Gives the table of the parameters' names, and of what stands for those that are left out.
+        """
+        function, names = self.function, self.made_of.names[first:]
+        if GIVEN in self.made_of.kinds:
+            raise KitError(f"{function.__name__}: defaults and `*` do not go together")
+        left_out = [None] * len(names) + [repr(x) for x in function.__defaults__]
+        rows = []
+        for name, default in zip(names, left_out[-len(names) :], strict=True):
+            stands = "null" if default is None else self._literal(default)
+            rows.append(f"ptr {self.unit.symbol(name, name, {})}, ptr {stands}")
+        table, right, wrong = f'@"places.{function.__name__}"', self.label(), self.label()
+        self.places.append(f"  %sorted = alloca ptr, i64 {len(names)}")
+        given = [("ptr", "%args"), ("i64", "%count"), ("ptr", "%keywords")]
+        fits = self.call("kit.sorted", "i1", *given, ("ptr", "%sorted"), ("ptr", table))
+        self.branch(fits, right, wrong)
+        self.at(wrong)
+        shown = self.unit.symbol(function, function.__name__, self.space)
+        itself = "%self" if first else "null"
+        self.result(self.call("kit.mistaken", "ptr", ("ptr", shown), ("ptr", itself), *given))
+        self.at(right)
+        types = "i64" + ", ptr, ptr" * len(rows)
+        head = f"i64 {len(rows)}"
+        return f"{table} = private constant {{{types}}} {{{', '.join([head, *rows])}}}\n"
+
+    def _literal(self, shown: str) -> str:
+        """A default as an object in the text: one that there is once."""
+        thing = ast.literal_eval(shown)
+        if thing is not None and thing != () and type(thing) not in (bool, int):
+            raise KitError(f"{self.function.__name__}: {shown} is not supported as a default")
+        symbol: str = self.unit.symbol(thing, shown, {"__name__": ""})
+        return symbol
 
     def _argument(self, k: int) -> Value:
         """What Python gives, in the form that the native function takes."""
@@ -247,7 +299,8 @@ class Entry(Calls):
         made, name = self.made_of, self.function.__name__
         fine, look, rows = self.label(), self.label(), []
         several = GIVEN in made.kinds
-        wrong = f"icmp {'slt' if several else 'ne'} i64 %count, {self.fixed}"
+        count = str(self.fixed) if self.named else "%count"
+        wrong = f"icmp {'slt' if several else 'ne'} i64 {count}, {self.fixed}"
         self._unless(self.value(wrong), look)
         for k in range(first, first + self.fixed):
             kind, none = (
@@ -269,10 +322,9 @@ class Entry(Calls):
         self.go(fine)
         self.at(look)
         table = f'@"checks.{name}"'
-        count = "%count"
         if several:
             count = self.call("llvm.smin.i64", "i64", ("i64", "%count"), ("i64", str(self.fixed)))
-        fits = self.call("kit.fits", "i1", ("ptr", "%args"), ("i64", count), ("ptr", table))
+        fits = self.call("kit.fits", "i1", ("ptr", self.args), ("i64", count), ("ptr", table))
         self.check(self.value(f"xor i1 {fits}, true"))
         self.go(fine)
         self.at(fine)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import inspect
 import random
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
-from native import samples
+from native import library_samples, samples
 from native.samples import Leaf, Node
 
 from gnomon import config
@@ -41,6 +43,16 @@ def nobody_left():
     gc.unfreeze()
 
 
+ALL = samples.ALL + library_samples.ALL
+OF_LIBRARY = {f.__name__ for f in library_samples.ALL}
+
+
+def given_of(function, chance):
+    """Arguments for a function."""
+    home = library_samples if function.__name__ in OF_LIBRARY else samples
+    return home.given_of(function, chance)
+
+
 def outcome(run, given):
     """What a call gives, or which error, and its arguments afterwards."""
     try:
@@ -54,7 +66,7 @@ def compared(function, seed):
     (fast,) = served(function)
     results = []
     for run in (function, fast):
-        given = samples.given_of(function, random.Random(seed))
+        given = given_of(function, random.Random(seed))
         results.append(outcome(run, given))
         del given
         gc.collect()
@@ -62,7 +74,7 @@ def compared(function, seed):
     assert results[:2] == results[2:], f"{function.__name__}, seed {seed}"
 
 
-@pytest.mark.parametrize("function", samples.ALL, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
 def test_both_ways(function):
     for seed in range(120):
         compared(function, seed)
@@ -79,7 +91,7 @@ def grown(function, seed):
 
     def run(times):
         for _ in range(times):
-            outcome(function, samples.given_of(function, random.Random(seed)))
+            outcome(function, given_of(function, random.Random(seed)))
 
     run(1)
     before = counts()
@@ -87,7 +99,7 @@ def grown(function, seed):
     return max(abs(a - b) for a, b in zip(before, counts(), strict=True))
 
 
-@pytest.mark.parametrize("function", samples.ALL, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
 def test_references_stay_as_they_are(function):
     (fast,) = served(function)
     gc.collect()
@@ -98,11 +110,11 @@ def test_references_stay_as_they_are(function):
         gc.enable()
 
 
-@pytest.mark.parametrize("function", samples.ALL, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
 def test_finalisers_may_do_anything(function):
     (fast,) = served(function)
     for seed in range(80):
-        given = samples.given_of(function, random.Random(seed))
+        given = given_of(function, random.Random(seed))
         things = [*given, *(getattr(x, "left", None) for x in given if isinstance(x, Node))]
 
         def spoil(things=things):
@@ -123,7 +135,7 @@ def test_finalisers_may_do_anything(function):
         things.clear()
 
 
-@pytest.mark.parametrize("function", samples.ALL, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
 def test_the_collector_may_run_anywhere(function):
     before = gc.get_threshold()
     gc.set_threshold(1)
@@ -162,7 +174,7 @@ def interrupted(function, given, after):
 def leaves_nothing(function, after):
     """Whether an interrupt came there, after which all leaves are gone."""
     alive = Leaf.alive
-    given = samples.given_of(function, random.Random(7))
+    given = given_of(function, random.Random(7))
     came = interrupted(function, given, after)
     del given
     gc.collect()
@@ -187,7 +199,7 @@ def test_threads_share_one_code():
         for k in range(60):
             function = (samples.arithmetic, samples.logic, samples.keys)[k % 3]
             (fast,) = served(function)
-            given = samples.given_of(function, random.Random(seed + k))
+            given = given_of(function, random.Random(seed + k))
             if outcome(fast, given) != outcome(function, given):
                 wrong.append((function, seed))
         done.append(seed)
@@ -225,6 +237,44 @@ def test_arguments_are_looked_at(given, error):
     with pytest.raises(TypeError) as found:
         fast(*given)
     assert not readable() or error in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ((), {}),
+        ((1,), {}),
+        ((1, 2, 3, True), {}),
+        ((1, 2, 3, 4, 5), {}),
+        ((1,) * 200_000, {}),
+        ((), {"x": 1, "flag": True}),
+        ((), {"".join(["na", "me"]): 5, "x": 2}),
+        ((1,), {"x": 1}),
+        ((1, 2), {"n": 1}),
+        ((1,), {"other": 1}),
+        ((1,), {"n": "three"}),
+        ((1,), {"flag": True, "name": []}),
+    ],
+)
+def test_arguments_by_name_and_those_left_out(given, words):
+    def outcome_of(run):
+        try:
+            return run(*given, **words)
+        except TypeError as error:
+            return str(error) if "n" not in words else "TypeError"
+
+    (fast,) = served(library_samples.left_out)
+    assert outcome_of(fast) == outcome_of(library_samples.left_out)
+    (made,) = methods((Node, library_samples.left_out))
+    Node.left_out = made
+    try:
+        x = Node()
+        assert outcome_of(x.left_out) == outcome_of(partial(library_samples.left_out, x))
+    finally:
+        del Node.left_out
+    if readable():
+        assert fast.__doc__ is None
+        assert str(inspect.signature(made)) == "(self, /, n=3, name=None, flag=False)"
 
 
 def test_classes_of_arguments_are_looked_at():
@@ -299,7 +349,17 @@ REFUSED = {
     "def f(x: int) -> object:\n    y = 1\n    y = 2.5\n    return y": (3, "a plain int"),
     "def f(*x: int) -> object:\n    return x": (2, "an object is needed"),
     "def f(**x: int) -> object:\n    return x": (1, "parameters"),
-    "def f(x: object, *y: object) -> object:\n    return f(*y)": (2, "behind one argument"),
+    "def f(x: object, *y: object) -> object:\n    return f(x, x, *y)": (2, "behind one argument"),
+    "def f(x: object) -> object:\n    raise x": (2, "an exception is expected"),
+    "def f(x: object) -> object:\n    try:\n        f(x)\n    except:\n        pass": (
+        2,
+        "one class",
+    ),
+    "def f(x: object) -> object:\n    try:\n        len(x)\n    except KeyError as e:\n        3\n"
+    "    return e": (6, "may not be set"),
+    "def f(x: object) -> object:\n    return tuple(x)": (2, "tuple() is for"),
+    "def f(x: object, y: object = 2.5) -> object:\n    return y": (0, "2.5 is not supported"),
+    "def f(x: object = None, *y: object) -> object:\n    return x": (0, "do not go together"),
     "def f(x: object, y: object) -> object:\n    return x(y, *y)": (2, "`*` is for"),
     "def f(x: int) -> object:\n    return nobody(x)": (2, "no 'nobody' is known"),
     "def f(x: int) -> object:\n    return f(x)": (2, "calls itself"),

@@ -1,0 +1,150 @@
+"""What native functions use of Python's library: deques, sets, texts, frames, the collector.
+
+Each is a method here: `do_` and its name for a function, class and name for a method or attribute.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import sys
+from collections import deque
+from types import CodeType, FrameType
+
+from gnomon.native.calls import INTRINSICS, Calls
+from gnomon.native.emit import Value
+from gnomon.native.kinds import BOOL, INT, NONE, OBJECT, Kind, KitError
+from gnomon.native.words import Parts
+
+
+class Library(Calls):
+    """Values of calls of the library, and errors that are raised and caught by name."""
+
+    # --- deques, sets, texts --------------------------------------------------------------------
+
+    def deque_append(self, owner: Value, item: Value) -> Value:
+        append = self.unit.symbol(deque.append, "deque.append", {"__name__": "collections"})
+        given = [Value(append, OBJECT, steady=True), owner, item]
+        return self.called("PyObject_CallFunctionObjArgs", given, 1, NONE)
+
+    def of_Set(self, node: ast.Set) -> Value:
+        values = [self.boxed(v) for v in self.operands(node.elts)]
+        make = lambda: self.call("PySet_New", "ptr", ("ptr", "null"))  # noqa: E731
+        held = self.hold(self.made(self.guarded(values, make, "all", False), Kind("ptr", set)))
+        for value in values:
+            self.set_add(held, value)
+        return held
+
+    def set_add(self, owner: Value, item: Value) -> Value:
+        return self.of_set("PySet_Add", owner, item)
+
+    def set_discard(self, owner: Value, item: Value) -> Value:
+        return self.of_set("PySet_Discard", owner, item)
+
+    def of_set(self, name: str, owner: Value, item: Value) -> Value:
+        item = self.boxed(item)
+        given = ("ptr", owner.text), ("ptr", item.text)
+        self.fine(self.guarded([owner, item], lambda: self.call(name, "i32", *given), "all"))
+        return self.nothing()
+
+    def str_startswith(self, owner: Value, start: Value) -> Value:
+        if start.kind.cls is not str:
+            raise KitError(f"startswith: a str is expected, not {start.kind}")
+        given = ("ptr", owner.text), ("ptr", start.text), ("i64", "0"), ("i64", str(sys.maxsize))
+        status = self.call("PyUnicode_Tailmatch", "i64", *given, ("i32", "-1"))
+        self.fine(status, "i64")
+        return Value(self.value(f"icmp ne i64 {status}, 0"), BOOL)
+
+    def do_tuple(self, node: ast.expr) -> Value:
+        """The tuple of a list's elements, or the one that `Parts` became."""
+        if isinstance(node, ast.Name) and (self.vars.get(node.id) or INT).cls is Parts:
+            return super().do_tuple(node)
+        value = self.of(node)
+        if value.kind.cls is not list:
+            raise KitError("tuple() is for a list, or a variable of Parts")
+        make = lambda: self.call("PyList_AsTuple", "ptr", ("ptr", value.text))  # noqa: E731
+        return self.made(self.guarded([value], make, "all"), Kind("ptr", tuple, value.kind.items))
+
+    def do_callable(self, node: ast.expr) -> Value:
+        thing = self.firm(self.boxed(self.of(node)))
+        status = self.call("PyCallable_Check", "i32", ("ptr", thing.text))
+        return Value(self.value(f"icmp ne i32 {status}, 0"), BOOL)
+
+    # --- the collector --------------------------------------------------------------------------
+
+    def do_isenabled(self) -> Value:
+        return Value(self.value(f"icmp ne i32 {self.call('PyGC_IsEnabled', 'i32')}, 0"), BOOL)
+
+    def do_disable(self) -> Value:
+        self.call("PyGC_Disable", "i32")
+        return self.nothing()
+
+    def do_enable(self) -> Value:
+        self.call("PyGC_Enable", "i32")
+        return self.nothing()
+
+    # --- frames ---------------------------------------------------------------------------------
+
+    def do_getframe(self) -> Value:
+        """The frame of what Python runs: native functions have none."""
+        text = self.call("PyEval_GetFrame", "ptr")
+        self.refuse(self.value(f"icmp eq ptr {text}, null"), ValueError, "nothing runs in Python")
+        return Value(text, Kind("ptr", FrameType), steady=True)
+
+    def frame_f_code(self, owner: Value) -> Value:
+        text = self.call("PyFrame_GetCode", "ptr", ("ptr", owner.text))
+        return Value(text, Kind("ptr", CodeType), owned=True)
+
+    def frame_f_back(self, owner: Value) -> Value:
+        text = self.call("PyFrame_GetBack", "ptr", ("ptr", owner.text))
+        last, missing, on = self.value(f"icmp eq ptr {text}, null"), self.label(), self.label()
+        self.branch(last, missing, on)
+        self.at(missing)
+        self.increase("@None")
+        self.go(on)
+        self.at(on)
+        found = self.value(f"select i1 {last}, ptr @None, ptr {text}")
+        return Value(found, Kind("ptr", FrameType), owned=True)
+
+    def frame_f_lasti(self, owner: Value) -> Value:
+        last = self.call("PyFrame_GetLasti", "i32", ("ptr", owner.text))
+        return Value(self.value(f"sext i32 {last} to i64"), INT)
+
+    def code_co_filename(self, owner: Value) -> Value:
+        name = self.unit.symbol("co_filename", "", {})
+        text = self.call("PyObject_GetAttr", "ptr", ("ptr", owner.text), ("ptr", name))
+        return self.made(text, Kind("ptr", str))
+
+    # --- errors ---------------------------------------------------------------------------------
+
+    def on_Raise(self, node: ast.Raise) -> bool:
+        """An error that is at hand, or made now."""
+        error = None if node.exc is None or node.cause is not None else self.of(node.exc)
+        if error is None or not issubclass(error.kind.cls, BaseException):
+            raise KitError(f"{ast.unparse(node)!r}: an exception is expected")
+        error = self.firm(error)
+        given = ("ptr", self.class_at(error.text)), ("ptr", error.text)
+        self.call("PyErr_SetObject", "void", *given)
+        self.runs("all")
+        self.use([error])
+        self.go(self.failure())
+        return True
+
+    def caught(self, handler: ast.ExceptHandler) -> None:
+        """Go on where an error of a class was raised, which is so no more; else end with it."""
+        assert handler.type is not None
+        cls = self.constant(handler.type)[1]
+        found = self.call("PyErr_ExceptionMatches", "i32", ("ptr", self.of(handler.type).text))
+        self.check(self.value(f"icmp eq i32 {found}, 0"))
+        if handler.name is None:
+            self.call("PyErr_Clear", "void")
+            return
+        text = self.call("kit.caught", "ptr")
+        self.runs("all")
+        self.assign(handler.name, Value(text, Kind("ptr", cls), owned=True))
+
+
+INTRINSICS.update(
+    (id(thing), f"do_{thing.__name__.strip('_').lower()}")
+    for thing in (callable, gc.isenabled, gc.disable, gc.enable, sys._getframe)
+)

@@ -1,0 +1,120 @@
+"""Native functions that use Python's library, and errors; each with what makes its arguments."""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from native.samples import ABSENT, LIMIT, Leaf, Node, explode, leaves, node
+
+from gnomon.native.words import native
+
+
+@native
+def queues(x: deque[Leaf], n: int) -> tuple[object, ...]:
+    spare: deque[Leaf] = deque()
+    if n < 3:
+        first = x[0]
+        del x[0]
+        x.append(first)
+        spare.append(x[n - 1])
+        first.name = n
+        del x[n - 2]
+    return (len(x), len(spare), bool(spare), spare, x[-1])
+
+
+@native
+def sets(xs: tuple[Leaf, ...], name: str) -> object:
+    if not xs:
+        return name.startswith("ee")
+    found = {xs[0], xs[0]}
+    for x in xs:
+        found.add(x)
+    before = len(found)
+    found.discard(xs[-1])
+    found.discard(xs[-1])
+    found.add(cast("Leaf", Leaf(before)))
+    return (before, len(found), xs[0] if found else None)
+
+
+@native
+def spread(x: list[Leaf], *rest: object) -> object:
+    every = tuple(x)
+    return (callable(explode), callable(every), every, explode(*rest))
+
+
+@native
+def raised(n: int, leaf: object) -> object:
+    found = 0
+    first: BaseException = KeyError(leaf)
+    for k in range(n):
+        try:
+            if k & 1:
+                explode(k, leaf)
+            elif k == LIMIT - 1:
+                raise ValueError(leaf)
+        except KeyError as error:
+            first = error
+            found += 1
+    if found > 1:
+        raise first
+    try:
+        if n == LIMIT - 2:
+            return len(cast("list[int]", []))
+        raise first
+    except KeyError as again:
+        return (found, again is first, again)
+
+
+@native
+def collector(x: Node) -> tuple[object, ...]:
+    before = gc.isenabled()
+    gc.disable()
+    held = (x.leaf, gc.isenabled())
+    gc.enable()
+    after = gc.isenabled()
+    if not before:
+        gc.disable()
+    return (before, held, after)
+
+
+@native
+def place(within: str) -> object:
+    frame = sys._getframe()
+    code = frame.f_code
+    while code.co_filename.startswith(within):
+        before = frame.f_back
+        if before is None:
+            return code
+        frame = before
+        code = frame.f_code
+    return (code, frame.f_lasti)
+
+
+@native
+def left_out(x: object, n: int = 3, name: object = None, flag: bool = False) -> object:
+    return (x, n + 1, name, flag)
+
+
+def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
+    """Arguments for one of the functions."""
+    small = lambda: chance.randrange(-1, 7)  # noqa: E731
+    leaf = chance.choice([None, Leaf("l"), ABSENT, 0, "", [], 3])
+    makers: dict[str, Callable[[], tuple[Any, ...]]] = {
+        "queues": lambda: (deque(leaves(chance)), small()),
+        "sets": lambda: (tuple(leaves(chance)), chance.choice(["eel", "", "e"])),
+        "spread": lambda: (leaves(chance), *leaves(chance)),
+        "raised": lambda: (max(0, small()), leaf),
+        "collector": lambda: (node(chance),),
+        "place": lambda: (chance.choice([__file__, str(Path(__file__).parent), ""]),),
+        "left_out": lambda: (leaf, small(), leaf, True)[: chance.randrange(6)],
+    }
+    return makers[function.__name__]()
+
+
+ALL = (queues, sets, spread, raised, collector, place, left_out)
