@@ -26,6 +26,12 @@ from gnomon.lock import load_module
 NAME = "mxnet"
 VERSION = "1.9.1"  # whose names and meaning gnomon has
 
+#: parts of Python's packages that MXNet itself imports, so that its users found them there
+BROUGHT = {
+    "multiprocessing": ("connection", "pool", "queues", "util"),
+    "urllib": ("error", "parse", "request"),
+}
+
 
 class _Top(ModuleType):
     """The module `mxnet`: gnomon's names, MXNet's version."""
@@ -37,6 +43,17 @@ class _Top(ModuleType):
         return dir(gnomon)
 
 
+def _bring(package: str, parts: Sequence[str]) -> None:
+    """Let parts of a package be imported by the first use of their names."""
+
+    def part(name: str) -> Any:
+        if name not in parts:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return load_module(f"{package}.{name}")
+
+    load_module(package).__dict__.setdefault("__getattr__", part)
+
+
 class _Same:
     """Gives a module of gnomon, which stays what it is under the other name."""
 
@@ -46,6 +63,8 @@ class _Same:
             top = _Top(NAME, gnomon.__doc__)
             top.__version__ = VERSION  # type: ignore[attr-defined]
             top.__path__ = list(gnomon.__path__)
+            for package, parts in BROUGHT.items():
+                _bring(package, parts)
             return top
         module = load_module(f"gnomon.{ELSEWHERE.get(path, path)}")
         self._spec = module.__spec__

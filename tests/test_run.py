@@ -167,6 +167,9 @@ def test_compat_for_libraries(write):
             import mxnet.nothing
         except ModuleNotFoundError as error:
             assert "mxnet.nothing" in str(error)
+        import multiprocessing, urllib
+        assert multiprocessing.pool.ThreadPool and urllib.request.urlopen
+        assert not hasattr(multiprocessing, "nothing")
         try:
             mx.nothing
         except AttributeError:
