@@ -60,7 +60,6 @@ EXCEPTIONS: dict[tuple[str, str, str], str] = {
         "runtime/execution/program runtime/execution/thread_code runtime/execution/stream_code "
         "runtime/execution/stream_threads runtime/libraries/blas_code "
         "runtime/libraries/dnn/phases runtime/libraries/tile_code",
-        "waits without Python's lock, which native functions hold": "kvstore/wait_code",
         "the engine's own, which another engine replaces": "engine/state_code engine/operator_code "
         "engine/push_code engine/fast_path_code engine/retry_until_done engine/work_code",
     }.items()

@@ -14,11 +14,12 @@ from typing import Any
 
 from gnomon.base import GnomonError
 from gnomon.kvstore import wait_code
-from gnomon.runtime.compiler import objects
+from gnomon.kvstore.wait_code import Beat, Wait
+from gnomon.native.serve import raw_code
 from gnomon.runtime.ffi import Block, function, pointer, symbol
 
 _PR_SET_TIMERSLACK = 29
-BEAT_COUNT = wait_code.BEAT.index("count")  # the word of `beats` with how many sockets there are
+BEAT_COUNT = Beat.count  # the word of `beats` with how many sockets there are
 
 #: what launchers tell a process: how many there are, by MPICH, Open MPI and Slurm
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
@@ -99,17 +100,18 @@ class Native:
         library = ctypes.CDLL(mpi.__file__)  # its symbols are those of the library it is linked to
         status = symbol(library, "MPI_Request_get_status")
         self._wide = mpi._sizeof(mpi.Request) == 8
-        text = wait_code.text("i64" if self._wide else "i32")
-        self._code = objects.compiled(text, symbols={"get_status": status})
-        self._wait = function(self._code.address("gnomon_wait"))
-        self._beat = function(self._code.address("gnomon_beat"))
+        symbols = dict.fromkeys(("get_status", "get_status_wide"), status)
+        code = raw_code(wait_code.await_request, wait_code.beat, symbols=symbols)
+        self._wait = function(code.address("await_request"))
+        self._beat = function(code.address("beat"))
         self._handle = ctypes.c_int64 if self._wide else ctypes.c_int32
         self._addressof = mpi._addressof
-        self.block = Block(len(wait_code.WAIT) + wait_code.STATUS_WORDS)
+        self.block = Block(len(Wait.fields) + wait_code.STATUS_WORDS)
+        self.block.words[Wait.wide] = self._wide
 
     def wake(self) -> None:
         """End the wait that goes on, or the next one; any thread may call it."""
-        self.block.words[0] = 1
+        self.block.words[Wait.wake] = 1
 
     def wait(self, requests: list[Any], rounds: int, spins: int, nap: float) -> None:
         """Sleep until a request is complete, or until `wake`, or for `rounds` looks."""
@@ -117,9 +119,9 @@ class Native:
         for k, request in enumerate(requests):
             handles[k] = self._handle.from_address(self._addressof(request)).value
         words = self.block.words
-        words[1], words[2] = len(requests), ctypes.addressof(handles)
-        words[3], words[4] = rounds, spins
-        words[5], words[6] = divmod(int(nap * 1e9), 1_000_000_000)
+        words[Wait.count], words[Wait.handles] = len(requests), ctypes.addressof(handles)
+        words[Wait.rounds], words[Wait.spins] = rounds, spins
+        words[Wait.seconds], words[Wait.nanoseconds] = divmod(int(nap * 1e9), 1_000_000_000)
         self._wait(pointer(self.block.address))
 
     def beat(self, block: Block) -> None:
@@ -129,9 +131,5 @@ class Native:
 
 def beats(sockets: Block, interval: float, flags: int) -> Block:
     """The block of `Native.beat` for the descriptors in a block of words; none count so far."""
-    block = Block(len(wait_code.BEAT))
     seconds, rest = divmod(interval, 1)
-    values = (0, 0, sockets.address, flags, int(seconds), int(rest * 1e9), ord("\n"))
-    for k, value in enumerate(values):
-        block.words[k] = value
-    return block
+    return Block([0, 0, sockets.address, flags, int(seconds), int(rest * 1e9), ord("\n")])

@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from gnomon import record
-from gnomon.native import words
+from gnomon.native import memory, words
 from gnomon.native.emit import Value
-from gnomon.native.expressions import Expressions, returns_of
+from gnomon.native.expressions import returns_of
 from gnomon.native.kinds import (
     BOOL,
     FLOAT,
@@ -30,9 +30,11 @@ from gnomon.native.kinds import (
     has_slot,
     kind_of,
 )
+from gnomon.native.memory import CFunction, Struct
+from gnomon.native.raw import Raw
 
 
-class Calls(Expressions):
+class Calls(Raw):
     """Values of calls."""
 
     def of_Call(self, node: ast.Call) -> Value:
@@ -50,6 +52,10 @@ class Calls(Expressions):
                 return value
             if getattr(thing, "native", False):
                 return self.of_native(thing, node.args)
+            if isinstance(thing, CFunction):
+                return self.of_c(thing, node)
+            if isinstance(thing, type) and issubclass(thing, Struct):
+                return self.of_struct(thing, *node.args)
         return self.of_python(node.func, returns_of(thing) if known else OBJECT, node.args)
 
     def of_native(self, function: Any, args: Sequence[ast.expr]) -> Value:
@@ -173,9 +179,6 @@ class Calls(Expressions):
         self.call("PyDict_Clear", "void", ("ptr", owner.text))
         self.runs("all")
         return self.nothing()
-
-    def nothing(self) -> Value:
-        return Value(self.thing(None).text, NONE, steady=True)
 
     # --- what native code does itself -----------------------------------------------------------
 
@@ -317,6 +320,10 @@ class Calls(Expressions):
     def do_scratch(self, node: ast.expr) -> Value:
         if self.loop is not None:
             raise KitError("scratch() is for no loop")
+        known, number = self.constant(node)
+        if known and type(number) is int and 0 <= number <= words.MOST:
+            self.places.append(f"  {(place := f'%w{self.number()}')} = alloca i64, i64 {number}")
+            return Value(place, WORDS)
         count = self.plain(node).text
         many = self.value(f"icmp ugt i64 {count}, {words.MOST}")
         self.refuse(many, ValueError, "scratch: too many words")
@@ -361,6 +368,7 @@ INTRINSICS = {
         threading.get_ident, words.Parts, words.new, words.Words, words.Ints, words.Reals,
         words.there, words.scratch, words.popped, words.call, words.call_aside, words.claim,
         words.wrapped, words.double_bits, words.single_bits, words.keep_alive, words.word,
-        record.put, record.put_all,
+        record.put, record.put_all, memory.load, memory.store, memory.swap, memory.add,
+        memory.exchange, memory.pause, memory.divided, memory.address, min, max,
     )
 }  # fmt: skip

@@ -21,15 +21,16 @@ from gnomon.native.kinds import (
     INT,
     NONE,
     OBJECT,
-    RAW,
     SIZED,
+    WORDS,
     Kind,
     KitError,
     has_parts,
     kind_of,
     slot_of,
+    word_type,
 )
-from gnomon.native.words import Parts
+from gnomon.native.words import Ints, Parts, Reals
 
 Narrow = dict[str, Kind]  # variables' kinds, where they were compared
 
@@ -143,7 +144,7 @@ class Expressions(Conversions):
 
     def of_Attribute(self, node: ast.Attribute) -> Value:
         owner = self.of(node.value)
-        if owner.kind.cls in RAW and node.attr == "address":
+        if word_type(owner.kind.cls) is not None and node.attr == "address":
             return Value(self.value(f"ptrtoint ptr {owner.text} to i64"), INT)
         own = getattr(self, f"{getattr(owner.kind.cls, '__name__', '')}_{node.attr}", None)
         if own is not None:
@@ -205,7 +206,7 @@ class Expressions(Conversions):
 
     def element(self, owner: Value, index: Value, number: int | None = None) -> Value:
         """What stands at a place of words, a list or a tuple."""
-        if owner.kind.cls in RAW:
+        if word_type(owner.kind.cls) is not None:
             at, width = self.word(owner, index)
             text = self.value(f"load {width}, ptr {at}, align 4")
             if width == "double":
@@ -237,7 +238,7 @@ class Expressions(Conversions):
 
     def word(self, owner: Value, index: Value) -> tuple[str, str]:
         """Where a word lies, and LLVM's type of it."""
-        width = RAW[owner.kind.cls]
+        width = word_type(owner.kind.cls) or ""
         at = f"getelementptr {width}, ptr {owner.text}, i64 {index.text}"
         return self.value(at), width
 
@@ -471,8 +472,9 @@ class Expressions(Conversions):
     def of_BinOp(self, node: ast.BinOp) -> Value:
         a, b = self.operands([node.left, node.right])
         kind = type(node.op)
-        if a.kind.cls in RAW and kind is ast.Add:
-            return Value(self.word(a, self.unboxed(b))[0], a.kind)
+        if word_type(a.kind.cls) is not None and kind is ast.Add:
+            narrow = a.kind.cls in (Ints, Reals)
+            return Value(self.word(a, self.unboxed(b))[0], a.kind if narrow else WORDS)
         a, b = self.alike(a, b)
         name = (_REAL if a.kind == FLOAT else _WHOLE if a.kind == INT else {}).get(kind)
         if name is None:

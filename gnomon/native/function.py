@@ -19,12 +19,12 @@ from gnomon.native.kinds import (
     INT,
     NONE,
     NOTHING,
-    RAW,
     Kind,
     KitError,
     has_parts,
     kind_of,
     slot_of,
+    word_type,
 )
 from gnomon.native.library import Library
 from gnomon.native.words import Parts
@@ -53,7 +53,7 @@ def make(unit: Any, function: Any, tree: ast.FunctionDef, symbol: str) -> Made:
     space = vars(builtins) | function.__globals__
     facts = Facts()
     while True:
-        writer = Writer(unit, facts, function, tree, space)
+        writer = unit.writer(unit, facts, function, tree, space)
         try:
             body = writer.write()
         except KitError as error:
@@ -212,6 +212,9 @@ class Writer(Library):
             value = self.hold(value)
         fresh = self.fresh.get(ast.unparse(target.value))
         owner = self.firm(self.of(target.value))
+        if word_type(owner.kind.cls) is not None:
+            self.set_word(owner, target.attr, value)
+            return
         if plain and slot_of(owner.kind.cls, target.attr).refusing:
             raise KitError(f"{owner.kind} refuses assignments; say `put`")
         kind = slot_of(owner.kind.cls, target.attr).kind
@@ -291,7 +294,7 @@ class Writer(Library):
         owner, index = self.operands([target.value, target.slice])
         owner = self.firm(owner)
         self.use([value])
-        if owner.kind.cls in RAW:
+        if word_type(owner.kind.cls) is not None:
             self.put_word(owner, self.unboxed(index), value)
             return
         if owner.kind.cls is dict:

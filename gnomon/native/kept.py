@@ -7,6 +7,7 @@ import ctypes
 import marshal
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from gnomon.native.helpers import shared
@@ -38,7 +39,7 @@ def stamp(file: str) -> list[Any]:
 def symbols_of(beside: bytes) -> dict[str, int]:
     """The addresses that code from disk needs; ValueError where it relies on what is not so."""
     relied = marshal.loads(beside)
-    if relied["type"] != fields.type_offset():
+    if relied["type"] not in (None, fields.type_offset()):
         raise ValueError("objects have another form")
     if any(stamp(file[0]) != file for file in relied["files"]):
         raise ValueError("a source has changed")
@@ -48,15 +49,17 @@ def symbols_of(beside: bytes) -> dict[str, int]:
         found = fields.field(_found(module, cls), name)
         if found is None or found.offset != offset:
             raise ValueError("a slot lies elsewhere")
-    return addresses([_found(*place) for place in relied["things"]], relied["called"])
+    return addresses([_found(*place) for place in relied["things"]], relied)
 
 
-def addresses(things: list[Any], called: list[str]) -> dict[str, int]:
+def addresses(things: list[Any], relied: Mapping[str, Any]) -> dict[str, int]:
     """Where objects lie, which stay for good, and functions in C."""
     for_good(things)
-    symbols = shared() | {f"thing.{k}": _place(thing) for k, thing in enumerate(things)}
+    symbols = {f"thing.{k}": _place(thing) for k, thing in enumerate(things)}
+    if relied["type"] is not None:
+        symbols |= shared()
     symbols |= {name_of(thing): id(thing) for thing in ALWAYS}
-    for name in called:
+    for name in relied["called"]:
         address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
         symbols[name] = address or 0
     return symbols

@@ -38,7 +38,7 @@ class Kind(NamedTuple):
     @property
     def is_object(self) -> bool:
         """Whether the value is an object of Python's."""
-        return self.llvm == "ptr" and self.cls not in RAW
+        return self.llvm == "ptr" and word_type(self.cls) is None
 
     def item(self, index: int | None = None) -> Kind:
         """The kind of the elements, or of the one at a place."""
@@ -53,7 +53,6 @@ class Kind(NamedTuple):
 
 PLAIN = ("i64", "i1", "double")
 INT, BOOL, FLOAT = Kind("i64", int), Kind("i1", bool), Kind("double", float)
-RAW = {Words: "i64", Ints: "i32", Reals: "double"}  # addresses, and what lies there
 WORDS, NOTHING, OBJECT = Kind("ptr", Words), Kind("i8", NoneType), Kind("ptr", object)
 NONE = Kind("ptr", NoneType)
 GIVEN = Kind("{ ptr, i64 }", Given)  # where the objects lie, and how many
@@ -61,6 +60,14 @@ _BY_CLASS = {int: INT, bool: BOOL, float: FLOAT}
 #: classes whose truth, comparison and end run no other code
 HARMLESS = (int, bool, float, str, bytes, NoneType, type)
 SIZED = (list, tuple, dict, set, frozenset, deque, str, bytes)
+
+
+@functools.cache
+def word_type(cls: Any) -> str | None:
+    """LLVM's type of what lies at addresses of a class; None where that is no address."""
+    if not (isinstance(cls, type) and issubclass(cls, (Words, Reals))):
+        return None
+    return "i32" if issubclass(cls, Ints) else "i64" if issubclass(cls, Words) else "double"
 
 
 def kind_of(annotation: Any, space: Mapping[str, Any], plain: bool = True) -> Kind:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import functools
 import marshal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import CO_VARARGS
 from typing import Any
 
+from gnomon.base import GnomonError
 from gnomon.lock import load_module
 from gnomon.native.kept import NoSource, addresses, symbols_of
 from gnomon.native.method import Method, bound, for_good, method_of
@@ -92,18 +93,47 @@ def _served(functions: tuple[Any, ...], as_methods: bool = False) -> jit.Module 
         return None
 
 
-def code_of(functions: tuple[Any, ...], as_methods: bool = False) -> jit.Module:
+def raw_code(*functions: Any, symbols: Mapping[str, int] | None = None) -> jit.Module:
+    """The linked code of functions that need no Python, never freed: native code may call them.
+
+    They have their own names there. `symbols` gives addresses of functions in C that the process
+    does not have.
+
+    Raises:
+        KitError: no such code can be made of one of them.
+        GnomonError: the source of one is not to be had.
+    """
+    try:
+        return code_of(functions, raw=True, symbols=symbols)
+    except NoSource:
+        names = ", ".join(f.__qualname__ for f in functions)
+        raise GnomonError(f"{names}: the source is not there, or has changed") from None
+
+
+def code_of(
+    functions: tuple[Any, ...],
+    as_methods: bool = False,
+    *,
+    raw: bool = False,
+    symbols: Mapping[str, int] | None = None,
+) -> jit.Module:
     """The linked code of functions, never freed: from disk, or compiled now."""
     names = [f"{f.__module__}.{f.__qualname__}" for f in functions]
-    name = objects.name_of("native", sys.version, str(as_methods), *names)
-    kept = None if name is None else objects.load(name, symbols_of)
+    name = objects.name_of("native", sys.version, str(as_methods), str(raw), *names)
+    given = dict(symbols or {})
+    kept = None if name is None else objects.load(name, lambda beside: symbols_of(beside) | given)
     if kept is not None:
         return for_good(kept.module)
-    unit = load_module("gnomon.native.unit").Unit(functions, as_methods)
+    kind = (
+        load_module("gnomon.native.raw_unit").RawUnit
+        if raw
+        else (load_module("gnomon.native.unit").Unit)
+    )
+    unit = kind(functions, as_methods)
     beside = marshal.dumps(unit.relied)
-    symbols = addresses(list(unit.things.values()), unit.relied["called"])
+    found = addresses(list(unit.things.values()), unit.relied) | given
     keep = name if _is_kept(unit, beside) else None
-    return for_good(objects.make(keep, unit.text, beside, symbols=symbols))
+    return for_good(objects.make(keep, unit.text, beside, symbols=found))
 
 
 def _is_kept(unit: Any, beside: bytes) -> bool:
@@ -112,5 +142,5 @@ def _is_kept(unit: Any, beside: bytes) -> bool:
         found = symbols_of(beside)
     except ValueError:
         return False
-    same = found == addresses(list(unit.things.values()), unit.relied["called"])
+    same = found == addresses(list(unit.things.values()), unit.relied)
     return same and all(key.is_settled(file[0]) for file in unit.relied["files"])

@@ -18,10 +18,10 @@ from typing import Any
 
 from gnomon.native.calls import Calls
 from gnomon.native.emit import Facts, Value
-from gnomon.native.function import Made, make
+from gnomon.native.function import Made, Writer, make
 from gnomon.native.helpers import every
 from gnomon.native.kept import ALWAYS, NoSource, name_of, stamp
-from gnomon.native.kinds import GIVEN, PLAIN, RAW, Kind, KitError, takes_none
+from gnomon.native.kinds import GIVEN, PLAIN, Kind, KitError, takes_none, word_type
 from gnomon.runtime.statements import fields
 
 _HINTS = """!0 = !{!"branch_weights", i32 1, i32 4000}
@@ -36,6 +36,8 @@ _CALLED = re.compile(r"@(Py\w+)\(")
 class Unit:
     """The text of a unit, and what it relies on."""
 
+    writer = Writer
+
     def __init__(self, functions: Sequence[Any], as_methods: bool = False) -> None:
         self._made: dict[Any, Made | None] = {}
         self._declared: dict[str, tuple[str, list[str]]] = {}
@@ -44,9 +46,13 @@ class Unit:
         self._numbers: dict[tuple[str, str], int] = {}
         self._slots: dict[tuple[str, str, str], int] = {}
         self._files: set[str] = set()
-        entries = [Entry(self, self.function(f), f, as_methods).text() for f in functions]
+        entries = [self.entry(f, as_methods) for f in functions]
         self.text = self._whole(entries)
         self.relied = self._relied()
+
+    def entry(self, function: Any, as_method: bool) -> str:
+        """The text of the function that is called from outside."""
+        return Entry(self, self.function(function), function, as_method).text()
 
     # --- asked by the writers -------------------------------------------------------------------
 
@@ -105,10 +111,18 @@ class Unit:
         if found is not None:
             kind = found.kind
             self._slots[kind.__module__, kind.__qualname__, name] = found.offset
-            self._files.add(str(getattr(sys.modules[kind.__module__], "__file__", "")))
+            self.rely_on_class(kind)
 
-    def type_offset(self) -> int:
+    def rely_on_class(self, cls: type) -> None:
+        """The text has what the source of a class says."""
+        self._files.add(str(getattr(sys.modules[cls.__module__], "__file__", "")))
+
+    def type_offset(self) -> int | None:
         return fields.type_offset()
+
+    def helpers(self) -> str:
+        """What all functions use."""
+        return every()
 
     # --- the whole ------------------------------------------------------------------------------
 
@@ -120,7 +134,7 @@ class Unit:
         head += [
             f"declare {r} @{name}({', '.join(a)})\n" for name, (r, a) in self._declared.items()
         ]
-        return "".join([*head, every(), *self._texts.values(), *parts, *entries, _HINTS])
+        return "".join([*head, self.helpers(), *self._texts.values(), *parts, *entries, _HINTS])
 
     def _relied(self) -> dict[str, Any]:
         return {
@@ -285,7 +299,7 @@ class Entry(Calls):
             half = self.value(f"insertvalue {GIVEN.llvm} poison, ptr {start}, 0")
             more = self.value(f"sub i64 %count, {self.fixed}")
             return Value(self.value(f"insertvalue {GIVEN.llvm} {half}, i64 {more}, 1"), GIVEN)
-        if kind.cls in RAW:
+        if word_type(kind.cls) is not None:
             raise KitError(f"{self.function.__name__}: {name!r}: Python gives no Words")
         if kind.llvm in PLAIN:
             return self.unboxed(Value(self._given(k), Kind("ptr", kind.cls)))

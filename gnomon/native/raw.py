@@ -1,0 +1,198 @@
+"""Native code of what needs no Python: structs, atomic words, functions in C; see `memory.py`.
+
+A *raw* unit is one whose functions know no objects, raise no errors, and so need no lock of
+Python's: threads of native code run them, and kernels call them.
+"""
+
+from __future__ import annotations
+
+import ast
+import platform
+from collections.abc import Sequence
+from typing import Any
+
+from gnomon.native import memory
+from gnomon.native.emit import Emitter, Value
+from gnomon.native.expressions import Expressions
+from gnomon.native.kinds import BOOL, FLOAT, INT, NONE, Kind, KitError, word_type
+from gnomon.native.memory import CFunction
+
+_WORDS: dict[Any, tuple[Kind, str]] = {
+    int: (INT, "i64"), memory.Int32: (INT, "i32"), float: (FLOAT, "double"),
+}  # fmt: skip
+_IN_C = {"int": "i32", "long": "i64", "void *": "ptr"}
+_PAUSES = {"x86_64": "pause", "aarch64": "isb", "arm64": "isb"}
+_ORDERS = ("monotonic", "acquire", "release", "acq_rel", "seq_cst")
+
+
+class Raw(Expressions):
+    """Values of what `memory.py` has."""
+
+    def of_struct(self, cls: Any, node: ast.expr) -> Value:
+        """A struct at an address."""
+        text = self.value(f"inttoptr i64 {self.plain(node).text} to ptr")
+        return Value(text, Kind("ptr", cls))
+
+    def field(self, owner: Value, name: str) -> tuple[str, Kind, str]:
+        """Where a word of a struct lies, its kind, and LLVM's type of it."""
+        cls = owner.kind.cls
+        if name not in getattr(cls, "fields", ()):
+            raise KitError(f"{cls.__name__} has no word {name!r}")
+        index = getattr(cls, name)
+        self.unit.rely_on_class(cls)
+        at = self.value(f"getelementptr i64, ptr {owner.text}, i64 {index}")
+        said = memory.kinds(cls)[name]
+        if said not in _WORDS:
+            raise KitError(f"{cls.__name__}.{name}: a word is an int, an Int32 or a float")
+        return at, *_WORDS[said]
+
+    def slot(self, owner: Value, name: str) -> Value:
+        """What stands in a word of a struct, or a slot of an object."""
+        if word_type(owner.kind.cls) is None:
+            return super().slot(owner, name)
+        at, kind, width = self.field(owner, name)
+        text = self.value(f"load {width}, ptr {at}, align 4")
+        return Value(self.wide(text, width), kind)
+
+    def set_word(self, owner: Value, name: str, value: Value) -> None:
+        at, kind, width = self.field(owner, name)
+        text = self.narrow_to(self.fitted(value, kind, name).text, width)
+        self.emit(f"store {width} {text}, ptr {at}, align 4")
+
+    def wide(self, text: str, width: str) -> str:
+        """An integer in a register."""
+        return self.value(f"sext i32 {text} to i64") if width == "i32" else text
+
+    def narrow_to(self, text: str, width: str) -> str:
+        """An integer as memory or C has it."""
+        return self.value(f"trunc i64 {text} to i32") if width == "i32" else text
+
+    # --- functions in C -------------------------------------------------------------------------
+
+    def of_c(self, function: CFunction, node: ast.Call) -> Value:
+        """A call of a function in C; what it gives is a number, or nothing."""
+        self.unit.rely(f"{ast.unparse(node.func)}.mark", function.mark, self.space)
+        values = self.operands(node.args)
+        fixed = [kind for kind in function.kinds if kind != "..."]
+        varies = len(fixed) < len(function.kinds)
+        if len(values) < len(fixed) or (len(values) > len(fixed) and not varies):
+            raise KitError(f"{function.name} takes {len(fixed)} arguments")
+        given = [self.as_c(v, kind) for v, kind in zip(values, fixed, strict=False)]
+        if varies:
+            rest = [("ptr" if word_type(v.kind.cls) else "i64", v.text) for v in values]
+            given += [("ptr", "..."), *rest[len(fixed) :]]
+        result = _IN_C.get(function.result, function.result)
+        text = Emitter.call(self, function.name, result, *given)
+        if result == "void":
+            return self.nothing()
+        if result == "ptr":
+            return Value(self.value(f"ptrtoint ptr {text} to i64"), INT)
+        if result == "float":
+            return Value(self.value(f"fpext float {text} to double"), FLOAT)
+        return Value(self.wide(text, result), FLOAT if result == "double" else INT)
+
+    def as_c(self, value: Value, kind: str) -> tuple[str, str]:
+        """An argument as a function in C takes it."""
+        if kind == "float":
+            double = self.fitted(value, FLOAT, kind).text
+            return kind, self.value(f"fptrunc double {double} to float")
+        if kind == "double":
+            return kind, self.fitted(value, FLOAT, kind).text
+        if kind == "void *":
+            if value.kind == NONE:
+                return "ptr", "null"
+            if word_type(value.kind.cls) is not None:
+                return "ptr", value.text
+            return "ptr", self.value(f"inttoptr i64 {self.fitted(value, INT, kind).text} to ptr")
+        width = _IN_C[kind]
+        return width, self.narrow_to(self.fitted(value, INT, kind).text, width)
+
+    def do_address(self, node: ast.expr) -> Value:
+        known, function = self.constant(node)
+        if not known or not getattr(function, "native", False):
+            raise KitError(f"{ast.unparse(node)!r} is no native function")
+        return Value(self.value(f"ptrtoint ptr {self.unit.function(function).symbol} to i64"), INT)
+
+    # --- atomic words ---------------------------------------------------------------------------
+
+    def place(self, node: ast.expr) -> tuple[str, str]:
+        """A word's type in LLVM and its address."""
+        owner = self.of(node)
+        width = word_type(owner.kind.cls)
+        if width not in ("i32", "i64"):
+            raise KitError(f"a word is expected, not {owner.kind}")
+        return width, owner.text
+
+    def order(self, node: ast.expr | None) -> str:
+        name = "seq_cst" if node is None else self.constant(node)[1]
+        if name not in _ORDERS:
+            raise KitError(f"an order is one of {', '.join(_ORDERS)}")
+        return str(name)
+
+    def number_for(self, node: ast.expr, width: str) -> str:
+        return self.narrow_to(self.fitted(self.of(node), INT, "a word").text, width)
+
+    def do_load(self, place: ast.expr, order: ast.expr | None = None) -> Value:
+        width, at = self.place(place)
+        align = int(width[1:]) // 8
+        text = self.value(f"load atomic {width}, ptr {at} {self.order(order)}, align {align}")
+        return Value(self.wide(text, width), INT)
+
+    def do_store(self, place: ast.expr, number: ast.expr, order: ast.expr | None = None) -> Value:
+        width, at = self.place(place)
+        align, text = int(width[1:]) // 8, self.number_for(number, width)
+        self.emit(f"store atomic {width} {text}, ptr {at} {self.order(order)}, align {align}")
+        return self.nothing()
+
+    def do_swap(
+        self, place: ast.expr, old: ast.expr, new: ast.expr, order: ast.expr | None = None
+    ) -> Value:
+        width, at = self.place(place)
+        given = f"{width} {self.number_for(old, width)}, {width} {self.number_for(new, width)}"
+        name = self.order(order)
+        failed = {"release": "monotonic", "acq_rel": "acquire"}.get(name, name)
+        pair = self.value(f"cmpxchg ptr {at}, {given} {name} {failed}")
+        return Value(self.value(f"extractvalue {{ {width}, i1 }} {pair}, 1"), BOOL)
+
+    def do_add(self, *nodes: ast.expr) -> Value:
+        return self.changed("add", *nodes)
+
+    def do_exchange(self, *nodes: ast.expr) -> Value:
+        return self.changed("xchg", *nodes)
+
+    def changed(
+        self, how: str, place: ast.expr, number: ast.expr, order: ast.expr | None = None
+    ) -> Value:
+        """What a word was before it was changed."""
+        width, at = self.place(place)
+        text = self.number_for(number, width)
+        before = self.value(f"atomicrmw {how} ptr {at}, {width} {text} {self.order(order)}")
+        return Value(self.wide(before, width), INT)
+
+    def do_pause(self) -> Value:
+        name = _PAUSES.get(platform.machine())
+        if name is not None:
+            self.emit(f'call void asm sideeffect "{name}", ""()')
+        return self.nothing()
+
+    # --- arithmetic -----------------------------------------------------------------------------
+
+    def do_divided(self, number: ast.expr, by: ast.expr) -> Value:
+        a, b = (self.fitted(v, INT, "divided").text for v in self.operands([number, by]))
+        return Value(self.value(f"udiv i64 {a}, {b}"), INT)
+
+    def do_min(self, *nodes: ast.expr) -> Value:
+        return self.extreme("smin", nodes)
+
+    def do_max(self, *nodes: ast.expr) -> Value:
+        return self.extreme("smax", nodes)
+
+    def extreme(self, name: str, nodes: Sequence[ast.expr]) -> Value:
+        """The smallest or largest of two integers."""
+        if len(nodes) != 2:
+            raise KitError("min() and max() take two integers")
+        given = [("i64", self.fitted(v, INT, name).text) for v in self.operands(nodes)]
+        return Value(Emitter.call(self, f"llvm.{name}.i64", "i64", *given), INT)
+
+    def nothing(self) -> Value:
+        return Value(self.thing(None).text, NONE, steady=True)

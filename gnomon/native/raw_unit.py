@@ -1,0 +1,61 @@
+"""Raw units: functions that know no objects and raise no errors, for all native code to call."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from gnomon.native.emit import Value
+from gnomon.native.function import Writer
+from gnomon.native.kinds import BOOL, NONE, KitError, word_type
+from gnomon.native.unit import Unit
+
+
+class RawWriter(Writer):
+    """Writes a function that needs nothing of Python."""
+
+    def thing(self, thing: Any, node: ast.expr | None = None) -> Value:
+        if thing is None:
+            return Value("null", NONE, steady=True)
+        if isinstance(thing, bool):
+            return Value(str(thing).lower(), BOOL, steady=True)
+        return super().thing(thing, node)
+
+    def call(self, name: str, result: str, *given: tuple[str, str]) -> str:
+        if name.startswith("Py"):
+            raise KitError(f"{name}: a raw function has no objects")
+        return super().call(name, result, *given)
+
+    def boxed(self, value: Value) -> Value:
+        raise KitError(f"{value.kind}: a raw function has no objects")
+
+    def failure(self) -> str:
+        raise KitError("a raw function raises no error")
+
+
+class RawUnit(Unit):
+    """The text of a raw unit, whose functions native code calls by their names."""
+
+    writer = RawWriter
+
+    def entry(self, function: Any, as_method: bool) -> str:
+        made = self.function(function)
+        given = ", ".join(f"{kind.llvm} %a.{k}" for k, kind in enumerate(made.kinds))
+        result = made.returns.llvm
+        return (
+            f"define {result} @{function.__name__}({given}) nounwind {{\n"
+            f"  %answer = call {result} {made.symbol}({given})\n  ret {result} %answer\n}}\n"
+        )
+
+    def symbol(self, thing: Any, shown: str, space: Mapping[str, Any]) -> str:
+        kind: Any = type(thing)
+        if word_type(kind) is None:
+            raise KitError(f"{shown}: a raw function has no objects")
+        return super().symbol(thing, shown, space)
+
+    def helpers(self) -> str:
+        return ""
+
+    def type_offset(self) -> None:
+        return None
