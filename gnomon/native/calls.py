@@ -369,6 +369,6 @@ INTRINSICS = {
         words.there, words.scratch, words.popped, words.call, words.call_aside, words.claim,
         words.wrapped, words.double_bits, words.single_bits, words.keep_alive, words.word,
         record.put, record.put_all, memory.load, memory.store, memory.swap, memory.add,
-        memory.exchange, memory.pause, memory.divided, memory.address, min, max,
+        memory.exchange, memory.pause, memory.divided, memory.address_of, min, max,
     )
 }  # fmt: skip

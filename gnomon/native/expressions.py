@@ -22,7 +22,6 @@ from gnomon.native.kinds import (
     NONE,
     OBJECT,
     SIZED,
-    WORDS,
     Kind,
     KitError,
     has_parts,
@@ -30,7 +29,7 @@ from gnomon.native.kinds import (
     slot_of,
     word_type,
 )
-from gnomon.native.words import Ints, Parts, Reals
+from gnomon.native.words import Parts
 
 Narrow = dict[str, Kind]  # variables' kinds, where they were compared
 
@@ -473,8 +472,7 @@ class Expressions(Conversions):
         a, b = self.operands([node.left, node.right])
         kind = type(node.op)
         if word_type(a.kind.cls) is not None and kind is ast.Add:
-            narrow = a.kind.cls in (Ints, Reals)
-            return Value(self.word(a, self.unboxed(b))[0], a.kind if narrow else WORDS)
+            return Value(self.word(a, self.unboxed(b))[0], a.kind)
         a, b = self.alike(a, b)
         name = (_REAL if a.kind == FLOAT else _WHOLE if a.kind == INT else {}).get(kind)
         if name is None:

@@ -142,7 +142,7 @@ def divided(number: int, by: int) -> int:
 
 
 @functools.cache
-def address(function: FunctionType) -> int:
+def address_of(function: FunctionType) -> int:
     """The address by which native code calls a native function that needs no Python."""
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     found = [kinds(function)[name] for name in names]  # whose calls make words of addresses
@@ -164,6 +164,8 @@ _IN_C = {
 class CFunction:
     """A function in C of the process, or one whose address is given when native code is made.
 
+    It gives an integer, which may be an address, or nothing.
+
     >>> absolute = CFunction("int abs(int)")
     >>> absolute(-7)
     7
@@ -172,14 +174,15 @@ class CFunction:
     def __init__(self, declared: str) -> None:
         found = re.fullmatch(r"(\w+(?: \*)?) ?\b(\w+)\((.*)\)", declared)
         assert found is not None, declared
-        self.result, self.name = found[1], found[2]
+        self.declared, self.result, self.name = declared, found[1], found[2]
         self.kinds = found[3].split(", ") if found[3] else []
         self.mark = zlib.crc32(declared.encode())  # tells one declaration from another
 
-    def __call__(self, *given: Any) -> Any:
-        function = ctypes.PyDLL(None)[self.name]
+    def __call__(self, *given: Any) -> int:
+        function: Any = ctypes.PyDLL(None)[self.name]
         function.restype = _IN_C[self.result]
         types: list[Any] = [_IN_C[k] for k in self.kinds if k != "..."]
         types += [ctypes.c_int64] * (len(given) - len(types))
         plain = [getattr(x, "address", x) for x in given]
-        return function(*(kind(x) for kind, x in zip(types, plain, strict=True))) or 0
+        answer: int | None = function(*(kind(x) for kind, x in zip(types, plain, strict=True)))
+        return answer or 0

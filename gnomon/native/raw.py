@@ -70,7 +70,7 @@ class Raw(Expressions):
     # --- functions in C -------------------------------------------------------------------------
 
     def of_c(self, function: CFunction, node: ast.Call) -> Value:
-        """A call of a function in C; what it gives is a number, or nothing."""
+        """A call of a function in C; what it gives is an integer, or nothing."""
         self.unit.rely(f"{ast.unparse(node.func)}.mark", function.mark, self.space)
         values = self.operands(node.args)
         fixed = [kind for kind in function.kinds if kind != "..."]
@@ -81,15 +81,13 @@ class Raw(Expressions):
         if varies:
             rest = [("ptr" if word_type(v.kind.cls) else "i64", v.text) for v in values]
             given += [("ptr", "..."), *rest[len(fixed) :]]
-        result = _IN_C.get(function.result, function.result)
+        result = "void" if function.result == "void" else _IN_C[function.result]
         text = Emitter.call(self, function.name, result, *given)
         if result == "void":
             return self.nothing()
         if result == "ptr":
             return Value(self.value(f"ptrtoint ptr {text} to i64"), INT)
-        if result == "float":
-            return Value(self.value(f"fpext float {text} to double"), FLOAT)
-        return Value(self.wide(text, result), FLOAT if result == "double" else INT)
+        return Value(self.wide(text, result), INT)
 
     def as_c(self, value: Value, kind: str) -> tuple[str, str]:
         """An argument as a function in C takes it."""
@@ -107,7 +105,7 @@ class Raw(Expressions):
         width = _IN_C[kind]
         return width, self.narrow_to(self.fitted(value, INT, kind).text, width)
 
-    def do_address(self, node: ast.expr) -> Value:
+    def do_address_of(self, node: ast.expr) -> Value:
         known, function = self.constant(node)
         if not known or not getattr(function, "native", False):
             raise KitError(f"{ast.unparse(node)!r} is no native function")

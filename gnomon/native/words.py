@@ -10,7 +10,7 @@ import ctypes
 import struct
 from collections.abc import Callable
 from types import FunctionType
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from gnomon.lock import exclusive
 from gnomon.record import whole as whole  # noqa: PLC0414  a word of native functions
@@ -75,8 +75,8 @@ class Words:
     def __setitem__(self, index: int, number: int) -> None:
         ctypes.c_int64.from_address(self.address + 8 * index).value = wrapped(number)
 
-    def __add__(self, count: int) -> Words:
-        return Words(self.address + 8 * count, self._block)
+    def __add__(self, count: int) -> Self:
+        return type(self)(self.address + 8 * count, self._block)
 
     def __len__(self) -> int:
         """How many `scratch` gave; not for native code."""
@@ -100,8 +100,8 @@ class Ints(Words):
     def __setitem__(self, index: int, number: int) -> None:
         ctypes.c_int32.from_address(self.address + 4 * index).value = wrapped(number)
 
-    def __add__(self, count: int) -> Ints:
-        return Ints(self.address + 4 * count, self._block)
+    def __add__(self, count: int) -> Self:
+        return type(self)(self.address + 4 * count, self._block)
 
 
 class Reals:

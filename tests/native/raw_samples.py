@@ -7,7 +7,7 @@ from gnomon.native.memory import (
     Int32,
     Struct,
     add,
-    address,
+    address_of,
     divided,
     exchange,
     load,
@@ -20,8 +20,8 @@ from gnomon.native.words import Ints, Reals, call, native, scratch
 
 absolute = CFunction("int abs(int)")
 long_absolute = CFunction("long labs(long)")
-power = CFunction("double pow(double, double)")
-root = CFunction("float sqrtf(float)")
+rounded = CFunction("long lround(double)")
+rounded_single = CFunction("long lroundf(float)")
 copy = CFunction("void * memcpy(void *, void *, long)")
 printed = CFunction("int snprintf(void *, long, void *, ...)")
 yielded = CFunction("int sched_yield()")
@@ -90,7 +90,7 @@ def twice(r: Record, count: int) -> int:
 def called_by_address(r: Record, count: int) -> int:
     found = 0
     while True:
-        found += call(address(twice), r.address, count)
+        found += call(address_of(twice), r.address, count)
         if found >= count:
             break
     return found
@@ -101,7 +101,7 @@ def functions_in_c(r: Record, count: int) -> int:
     memory = scratch(4)
     copy(memory, r + Record.rest, 32)
     r.total = absolute(-count) + long_absolute(memory[0])
-    r.real = power(2.0, float(count)) + root(16.0)
+    r.third = rounded(count * 0.75) + rounded_single(float(count))
     memory[2] = 0x00646C25  # %ld
     printed(memory, 16, memory + 2, count + 40)
     yielded()
@@ -174,7 +174,7 @@ def too_few(r: Record, count: int) -> int:
 @native
 def no_address(r: Record, count: int) -> int:
     """'len' is no native function"""
-    return address(len)
+    return address_of(len)
 
 
 @native

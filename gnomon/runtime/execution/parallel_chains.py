@@ -9,59 +9,47 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gnomon.runtime.compiler import jit, objects
-from gnomon.runtime.execution import program, threads
-from gnomon.runtime.execution.program import Program, Status, Step, failure
+from gnomon.native.memory import Struct, address_of
+from gnomon.native.serve import raw_code
+from gnomon.native.words import Words, native
+from gnomon.runtime.compiler import jit
+from gnomon.runtime.execution import threads
+from gnomon.runtime.execution.program import Program, Status, Step, Table, failure, run
+from gnomon.runtime.execution.threads import gnomon_parallel
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.once import once
 
-_TEXT = """
-declare void @gnomon_run(ptr)
-declare void @gnomon_parallel(ptr, ptr, i64)
 
-define internal void @chain(ptr %blocks, i64 %task, i64 %tasks) {
-  %at = getelementptr ptr, ptr %blocks, i64 %task
-  %block = load ptr, ptr %at
-  call void @gnomon_run(ptr %block)
-  ret void
-}
+class Job(Struct):
+    """Programs to run, whose blocks' addresses begin at the last word, and the first that failed.
 
-; job: how many chains, the number of the first that failed plus one or zero, their programs' blocks
-define void @parallel_chains(ptr %job) {
-  %count = load i64, ptr %job
-  %failed = getelementptr i64, ptr %job, i64 1
-  %blocks = getelementptr i64, ptr %job, i64 2
-  store i64 0, ptr %failed
-  call void @gnomon_parallel(ptr @chain, ptr %blocks, i64 %count)
-  br label %head
-head:
-  %i = phi i64 [0, %0], [%next, %look]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %look, label %out
-look:
-  %at = getelementptr ptr, ptr %blocks, i64 %i
-  %block = load ptr, ptr %at
-  %status.at = getelementptr i64, ptr %block, i64 1
-  %status = load i64, ptr %status.at
-  %next = add i64 %i, 1
-  %fine = icmp eq i64 %status, 0
-  br i1 %fine, label %head, label %stop
-stop:
-  store i64 %next, ptr %failed
-  ret void
-out:
-  ret void
-}
-"""
+    The number of that is one more, and zero is none.
+    """
+
+    count: int
+    failed: int
+    programs: int
+
+
+@native
+def chain(programs: Words, task: int, tasks: int) -> None:
+    run(Table(programs[task]))
+
+
+@native
+def run_chains(job: Job) -> None:
+    programs = job + Job.programs
+    gnomon_parallel(address_of(chain), programs, job.count)
+    job.failed = 0
+    for k in range(job.count):
+        if Table(programs[k]).failed != 0:
+            job.failed = k + 1
+            return
 
 
 @once
 def _code() -> jit.Module:
-    symbols = {
-        "gnomon_run": program.run_address(),
-        "gnomon_parallel": threads.parallel_address(),
-    }
-    return objects.compiled(_TEXT, symbols=symbols)
+    return raw_code(run_chains, symbols={"gnomon_parallel": threads.parallel_address()})
 
 
 def parallel_chains(chains: Iterable[Sequence[Step]], name: str) -> Step:
@@ -73,7 +61,7 @@ def parallel_chains(chains: Iterable[Sequence[Step]], name: str) -> Step:
     code = _code()
     job = Block([len(programs), 0, *(each.block for each in programs)])
     return Step(
-        code.address("parallel_chains"),
+        code.address("run_chains"),
         job.address,
         keep=(code, programs, job),
         name=name,

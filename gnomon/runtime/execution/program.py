@@ -13,107 +13,81 @@ cffi is 0.15; ctypes takes 0.16 for the same call. A program adds 3 ns for each 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
+from time import CLOCK_MONOTONIC
 from typing import Any, NamedTuple
 
 from gnomon.base import GnomonError
-from gnomon.runtime.compiler import jit, objects
+from gnomon.native.memory import CFunction, Struct
+from gnomon.native.serve import raw_code
+from gnomon.native.words import Ints, Words, call, native
+from gnomon.runtime.compiler import jit
 from gnomon.runtime.ffi import STATUS, Block, ffi, function, pointer
 from gnomon.runtime.once import once
 
-_RUN = """
-define void @run(ptr %block) {
-  %count = load i64, ptr %block
-  %failed = getelementptr i64, ptr %block, i64 1
-  %table = getelementptr i64, ptr %block, i64 2
-  br label %head
-head:
-  %i = phi i64 [0, %0], [%next, %step]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %step, label %done
-step:
-  %entry = getelementptr [3 x ptr], ptr %table, i64 %i
-  %f = load ptr, ptr %entry
-  %b.at = getelementptr ptr, ptr %entry, i64 1
-  %b = load ptr, ptr %b.at
-  %s.at = getelementptr ptr, ptr %entry, i64 2
-  %s = load ptr, ptr %s.at
-  call void %f(ptr %b)
-  %status = load i32, ptr %s
-  %next = add i64 %i, 1
-  %fine = icmp eq i32 %status, 0
-  br i1 %fine, label %head, label %stop
-stop:
-  store i64 %next, ptr %failed
-  ret void
-done:
-  store i64 0, ptr %failed
-  ret void
-}
+_gettime = CFunction("int clock_gettime(int, void *)")
 
-"""
 
-_TIMED = """
-declare i32 @clock_gettime(i32, ptr)
-declare void @gnomon_run(ptr)
+class Triple(Struct):
+    """A step as a program calls it."""
 
-define void @timed(ptr %arguments) {
-  %block = load ptr, ptr %arguments
-  %times.at = getelementptr ptr, ptr %arguments, i64 1
-  %times = load ptr, ptr %times.at
-  %clock.at = getelementptr i64, ptr %arguments, i64 2
-  %clock = load i32, ptr %clock.at
-  %count = load i64, ptr %block
-  %one = getelementptr i64, ptr %arguments, i64 3
-  store i64 1, ptr %one
-  %failed = getelementptr i64, ptr %block, i64 1
-  %one.failed = getelementptr i64, ptr %one, i64 1
-  %triple = getelementptr i64, ptr %one, i64 2
-  store i64 0, ptr %failed
-  br label %head
-head:
-  %i = phi i64 [0, %0], [%next, %step]
-  %now = getelementptr [4 x i64], ptr %times, i64 %i
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %step, label %done
-step:
-  %at = mul i64 %i, 3
-  %word = add i64 %at, 2
-  %entry = getelementptr i64, ptr %block, i64 %word
-  call void @llvm.memcpy.p0.p0.i64(ptr %triple, ptr %entry, i64 24, i1 false)
-  %r0 = call i32 @clock_gettime(i32 %clock, ptr %now)
-  call void @gnomon_run(ptr %one)
-  %after = getelementptr i64, ptr %now, i64 2
-  %r1 = call i32 @clock_gettime(i32 %clock, ptr %after)
-  %next = add i64 %i, 1
-  %status = load i64, ptr %one.failed
-  %fine = icmp eq i64 %status, 0
-  br i1 %fine, label %head, label %stop
-stop:
-  store i64 %next, ptr %failed
-  ret void
-done:
-  ret void
-}
-"""
+    function: int
+    block: int
+    status: int
 
-_TIMED_WORDS = 8  # block, times, clock, and a program of one step: count, failed, triple
+
+class Table(Struct):
+    """A program's block; the triples begin at its last word."""
+
+    steps: int
+    failed: int
+    triples: int
+
+
+class Timed(Struct):
+    """A run with looks at the clock: the program's block, and four words for each step."""
+
+    table: int
+    times: int
+
+
+@native
+def run(table: Table) -> None:
+    triple = Triple((table + Table.triples).address)
+    for k in range(table.steps):
+        call(triple.function, triple.block)
+        if Ints(triple.status)[0] != 0:
+            table.failed = k + 1
+            return
+        triple = triple + 3
+    table.failed = 0
+
+
+@native
+def timed(given: Timed) -> None:
+    table = Table(given.table)
+    times = Words(given.times)
+    triple = Triple((table + Table.triples).address)
+    for k in range(table.steps):
+        _gettime(CLOCK_MONOTONIC, times)
+        call(triple.function, triple.block)
+        _gettime(CLOCK_MONOTONIC, times + 2)
+        if Ints(triple.status)[0] != 0:
+            table.failed = k + 1
+            return
+        triple = triple + 3
+        times = times + 4
+    table.failed = 0
 
 
 @once
-def _runner() -> jit.Module:
-    return objects.compiled(_RUN)
+def _code() -> jit.Module:
+    return raw_code(run, timed)
 
 
 def run_address() -> int:
     """The address of the function of every program."""
-    return _runner().address("run")
-
-
-@once
-def _timer() -> jit.Module:
-    return objects.compiled(_TIMED, symbols={"gnomon_run": run_address()})
+    return _code().address("run")
 
 
 UNKNOWN = 1 << 40  # work without an estimate
@@ -300,7 +274,7 @@ class Program(Step):
             return super().entry()
         times, arguments = self._timer_words()
         status = (self.status or _ALWAYS_WELL).address
-        run = _timer().address("timed")
+        run = _code().address("timed")
         return run, arguments.address, status, lambda: watcher(self, self._rows(times, arguments))
 
     def profile(self) -> list[Timing]:
@@ -315,14 +289,13 @@ class Program(Step):
 
     def _timed(self) -> list[Timing]:
         times, arguments = self._timer_words()
-        function(_timer().address("timed"))(pointer(arguments.address))
+        function(_code().address("timed"))(pointer(arguments.address))
         return self._rows(times)
 
     def _timer_words(self) -> tuple[Block, Block]:
         """Memory for the times of one run, and what the native code of such a run takes."""
         times = Block(4 * len(self.steps))
-        arguments = Block(_TIMED_WORDS)
-        arguments.words[0:3] = [self.block, times.address, time.CLOCK_MONOTONIC]
+        arguments = Block([self.block, times.address])
         return times, arguments
 
     def _rows(self, times: Block, keep: object = None) -> list[Timing]:

@@ -29,10 +29,14 @@ import time
 from gnomon import config
 from gnomon.base import ParamError, complaint
 from gnomon.lock import around_forks, first_use
+from gnomon.native.memory import CFunction
 from gnomon.record import record
 from gnomon.runtime.compiler import jit, objects
 from gnomon.runtime.execution import thread_code
 from gnomon.runtime.ffi import function, pointer, symbol
+
+#: what `parallel_address` tells of, for native functions
+gnomon_parallel = CFunction("void gnomon_parallel(void *, void *, long)")
 
 _SPIN_SECONDS = 20e-6  # more loses to any busy neighbour, less to the usual gap between kernels
 _GOMP = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "omp_pause_resource_all")

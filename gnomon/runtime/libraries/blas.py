@@ -6,7 +6,7 @@ a product, so its callback for foreign pools would hang where a pool does tasks 
 busy, forked). Cutting costs little, since every task packs only what it needs.
 
 A product's block, all words int64: `[function, operands, tasks]` for the pool, then the operands
-as `GEMM` or `GEMV` in blas_code.py name them. `GemmStep.bind` writes the three addresses and
+as `Gemm` or `Gemv` in blas_code.py name them. `GemmStep.bind` writes the three addresses and
 nothing else.
 """
 
@@ -21,20 +21,21 @@ from typing import Any
 
 from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, complaint
-from gnomon.dtype import DType
 from gnomon.lock import first_use
-from gnomon.runtime.compiler import jit, objects
+from gnomon.native.serve import raw_code
+from gnomon.native.words import double_bits
+from gnomon.runtime.compiler import jit
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step, estimated
 from gnomon.runtime.ffi import Block, symbol
-from gnomon.runtime.libraries import blas_code
-from gnomon.runtime.libraries.product import Product, bits
+from gnomon.runtime.libraries.blas_code import Gemm, Gemv, many
+from gnomon.runtime.libraries.product import Product
 from gnomon.runtime.once import once
 
 _GRAIN = 1_000_000  # multiply-adds below which another thread does not pay
 _GRAIN_VECTOR = 200_000  # the same for a matrix times a vector, which waits for memory
 _EDGE = 16  # rows and columns that OpenBLAS's kernels take at once
-_KINDS = {dtypes.float32: ("s", "float"), dtypes.float64: ("d", "double")}
+_KINDS = (dtypes.float32, dtypes.float64)
 
 
 @functools.cache
@@ -63,21 +64,16 @@ def _loaded(file: str) -> ctypes.CDLL | None:
 
 
 @once
-def _code(dtype: DType) -> jit.Module | None:
+def _code() -> jit.Module | None:
     loaded = library()
-    if loaded is None or dtype not in _KINDS:
-        return None
-    letter, number = _KINDS[dtype]
-    names = {"gemm": f"scipy_cblas_{letter}gemm", "gemv": f"scipy_cblas_{letter}gemv"}
-    symbols = {ours: symbol(loaded, theirs) for ours, theirs in names.items()}
-    if not all(symbols.values()):
-        return None
-    return objects.compiled(blas_code.text(number, dtype.size), symbols=symbols)
+    names = ("sgemm", "dgemm", "sgemv", "dgemv")
+    symbols = {} if loaded is None else {n: symbol(loaded, f"scipy_cblas_{n}") for n in names}
+    return raw_code(many, symbols=symbols) if symbols and all(symbols.values()) else None
 
 
 def supports(dtype: Any) -> bool:
     """Whether `step` takes this dtype: float32 and float64 where OpenBLAS is installed."""
-    return _code(dtypes.of(dtype)) is not None
+    return dtypes.of(dtype) in _KINDS and _code() is not None
 
 
 def _turned(p: Product) -> bool:
@@ -87,7 +83,8 @@ def _turned(p: Product) -> bool:
 
 def _operands(p: Product) -> dict[str, int]:
     """The words of the block by name, addresses excepted."""
-    both = {"k": p.k, "alpha": bits(p.alpha, p.dtype), "beta": bits(p.beta, p.dtype)}
+    both = {"k": p.k, "size": p.dtype.size}
+    both |= {"alpha": double_bits(p.alpha), "beta": double_bits(p.beta)}
     both |= _vector(p) if p.is_vector and p.k else _matrix(p)
     return both | _cut(p, both.pop("axis"))
 
@@ -135,7 +132,7 @@ class GemmStep(Step):
 
     def __init__(self, code: jit.Module, product: Product, keep: Any) -> None:
         operands = _operands(product)
-        names = blas_code.GEMV if operands["gemv"] else blas_code.GEMM
+        names = (Gemv if operands["gemv"] else Gemm).fields
         tasks = -(-operands["units"] // operands["each"])
         values = [int(operands.get(name, 0)) for name in names]
         self._words = Block([code.address("many"), 0, tasks, *values])
@@ -172,8 +169,8 @@ def step(product: Product, keep: Any = None) -> GemmStep:
     Raises:
         DTypeError: `supports(product.dtype)` is false.
     """
-    code = _code(product.dtype)
-    if code is None:
+    code = _code()
+    if code is None or product.dtype not in _KINDS:
         expected = "float32 or float64 with OpenBLAS"
         raise DTypeError(complaint("gemm_step", "dtype", expected, product.dtype.name))
     return GemmStep(code, product, keep)

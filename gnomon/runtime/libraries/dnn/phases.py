@@ -15,10 +15,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gnomon.base import ParamError, complaint
-from gnomon.runtime.compiler import jit, objects
+from gnomon.native.memory import CFunction, Struct, address_of, store
+from gnomon.native.serve import raw_code
+from gnomon.native.words import Ints, Words, native
+from gnomon.runtime.compiler import jit
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Program, Status, Step, estimated
+from gnomon.runtime.execution.threads import gnomon_parallel
 from gnomon.runtime.ffi import Block, symbol
 from gnomon.runtime.libraries.dnn.library import (
     ARGUMENT,
@@ -34,77 +38,62 @@ from gnomon.runtime.once import once
 WORKSPACE = 0
 _UNBOUND = 100
 
-_TEXT = f"""
-declare void @gnomon_parallel(ptr, ptr, i64)
-declare i32 @dnnl_primitive_execute(ptr, ptr, i32, ptr)
-declare i32 @dnnl_memory_set_data_handle(ptr, ptr)
-declare i32 @omp_get_max_threads()
-declare void @omp_set_num_threads(i32)
+_execute = CFunction("int dnnl_primitive_execute(void *, void *, int, void *)")
+_set_place = CFunction("int dnnl_memory_set_data_handle(void *, void *)")
+_get_threads = CFunction("int omp_get_max_threads()")
+_set_threads = CFunction("void omp_set_num_threads(int)")
 
-define void @phase(ptr %block) {{
-  store i64 0, ptr %block
-  %tasks.at = getelementptr i64, ptr %block, i64 1
-  %tasks = load i64, ptr %tasks.at
-  call void @gnomon_parallel(ptr @task, ptr %block, i64 %tasks)
-  ret void
-}}
 
-define internal void @task(ptr %block, i64 %task, i64 %tasks) {{
-  %table.at = getelementptr ptr, ptr %block, i64 2
-  %table = load ptr, ptr %table.at
-  %operands.at = getelementptr ptr, ptr %block, i64 3
-  %operands = load ptr, ptr %operands.at
-  %list.at = getelementptr ptr, ptr %table, i64 %task
-  %list = load ptr, ptr %list.at
-  %count = load i64, ptr %list
-  %first = getelementptr i64, ptr %list, i64 1
-  %before = call i32 @omp_get_max_threads()
-  call void @omp_set_num_threads(i32 1)
-  br label %head
-head:
-  %i = phi i64 [0, %0], [%next, %tail]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %body, label %out
-body:
-  %word = mul i64 %i, 4
-  %object.at = getelementptr ptr, ptr %first, i64 %word
-  %object = load ptr, ptr %object.at
-  %x.at = getelementptr i64, ptr %object.at, i64 1
-  %x = load i64, ptr %x.at
-  %y.at = getelementptr i64, ptr %object.at, i64 2
-  %y = load i64, ptr %y.at
-  %stream.at = getelementptr ptr, ptr %object.at, i64 3
-  %stream = load ptr, ptr %stream.at
-  %placing = icmp eq ptr %stream, null
-  br i1 %placing, label %place, label %execute
-place:
-  %base.at = getelementptr i64, ptr %operands, i64 %x
-  %base = load i64, ptr %base.at
-  %unbound = icmp eq i64 %base, 0
-  %address = add i64 %base, %y
-  %pointer = inttoptr i64 %address to ptr
-  %placed = call i32 @dnnl_memory_set_data_handle(ptr %object, ptr %pointer)
-  %place.status = select i1 %unbound, i32 {_UNBOUND}, i32 %placed
-  br label %tail
-execute:
-  %arguments = inttoptr i64 %y to ptr
-  %number = trunc i64 %x to i32
-  %executed = call i32 @dnnl_primitive_execute(
-    ptr %object, ptr %stream, i32 %number, ptr %arguments)
-  br label %tail
-tail:
-  %status = phi i32 [%place.status, %place], [%executed, %execute]
-  %next = add i64 %i, 1
-  %fine = icmp eq i32 %status, 0
-  br i1 %fine, label %head, label %failed
-failed:
-  store atomic i32 %status, ptr %block monotonic, align 4
-  br label %out
-out:
-  call void @omp_set_num_threads(i32 %before)
-  ret void
-}}
-"""
+class Tasks(Struct):
+    """A phase's block: `table` has the address of each task's list, `operands` where those are."""
+
+    status: int
+    count: int
+    table: int
+    operands: int
+
+
+class Operation(Struct):
+    """What a task does: give memory an operand's address, or, with a stream, execute a primitive.
+
+    It stands in a task's list behind their number. `x` and `y` are the operand and an offset, or
+    the number of arguments and where they are.
+    """
+
+    what: int
+    x: int
+    y: int
+    stream: int
+
+
+@native
+def phase(tasks: Tasks) -> None:
+    tasks.status = 0
+    gnomon_parallel(address_of(do_task), tasks, tasks.count)
+
+
+@native
+def do_task(tasks: Tasks, task: int, count: int) -> None:
+    found = Words(Words(tasks.table)[task])
+    operation = Operation((found + 1).address)
+    before = _get_threads()
+    _set_threads(1)
+    for _ in range(found[0]):
+        status = done(operation, Words(tasks.operands))
+        if status != 0:
+            store(Ints(tasks.address), status, "monotonic")
+            break
+        operation = operation + 4
+    _set_threads(before)
+
+
+@native
+def done(operation: Operation, operands: Words) -> int:
+    """The status of an operation."""
+    if operation.stream != 0:
+        return _execute(operation.what, operation.stream, operation.x, operation.y)
+    base = operands[operation.x]
+    return _set_place(operation.what, base + operation.y) if base != 0 else _UNBOUND
 
 
 @once
@@ -115,7 +104,7 @@ def _code() -> jit.Module:
     names = ("omp_get_max_threads", "omp_set_num_threads")
     symbols |= {name: symbol(found.gomp, name) for name in names}
     symbols["gnomon_parallel"] = threads.parallel_address()
-    return objects.compiled(_TEXT, symbols=symbols)
+    return raw_code(phase, symbols=symbols)
 
 
 def _meaning(status: int) -> str:
