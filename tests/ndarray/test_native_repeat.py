@@ -193,13 +193,13 @@ def test_no_memory_is_an_error_that_changes_nothing():
 def test_wait_both_ways(monkeypatch):
     by_python, taken = [], []
     monkeypatch.setattr(materialize, "_BY_PYTHON", by_python.append)
-    (fast,) = served(materialize._is_there)
+    (fast,) = served(materialize.is_there)
     a, b = nd.array([1.0, 2.0]), nd.array([3.0, 4.0])
     for statement in (lambda: a + b, lambda: a * 2.5, lambda: a * b, lambda: a - 1e39):
         for _ in range(3):
             statement().wait_to_read()
         results = []
-        for run in (materialize._is_there, fast):
+        for run in (materialize.is_there, fast):
             c = statement()
             results.append((run(c), c._pending_in is None, repr(here.own.groups.keys())))
             results.append(c.asnumpy().tolist() if c._pending_in is None else None)

@@ -36,6 +36,13 @@ def soon(monkeypatch):
 
 
 @pytest.fixture
+def at_once(monkeypatch):
+    """Steps are programs, and their numbers operands, as soon as they come again."""
+    monkeypatch.setattr(notes, "OFTEN", 1)
+    monkeypatch.setattr(notes, "MOST_NUMBERS", 1)
+
+
+@pytest.fixture
 def runs(monkeypatch):
     return counted_runs(monkeypatch)
 
@@ -52,14 +59,12 @@ def agree(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_changes_in_mid_run(seed, monkeypatch):
-    monkeypatch.setattr(notes, "OFTEN", 1)
+def test_changes_in_mid_run(seed, at_once):
     agree(seed)
 
 
 @pytest.mark.parametrize("way", [recorded.noted_again, lambda *given: None])
-def test_notes_without_native_code(way, monkeypatch):
-    monkeypatch.setattr(notes, "OFTEN", 1)
+def test_notes_without_native_code(way, monkeypatch, at_once):
     monkeypatch.setattr(notes, "_again", [way])
     for seed in range(24, 30):
         agree(seed)
@@ -67,8 +72,7 @@ def test_notes_without_native_code(way, monkeypatch):
 
 @pytest.mark.long
 @pytest.mark.parametrize("block", range(100))
-def test_many_changes_in_mid_run(block, monkeypatch):
-    monkeypatch.setattr(notes, "OFTEN", 1)
+def test_many_changes_in_mid_run(block, at_once):
     for seed in range(1000 + block * 100, 1100 + block * 100):
         agree(seed)
 
@@ -102,6 +106,55 @@ def test_third_time_is_a_program(runs):
         assert loss.asscalar() == 2 * expected.sum()
         assert (w.grad.asnumpy() == 4 * k * (expected > 0).T).all()
     assert len(runs) == 5 - AT_FIRST
+
+
+def test_a_number_that_changes_each_step(runs, monkeypatch):
+    monkeypatch.setattr(notes, "MOST_NUMBERS", 2)
+    w, _ = variables()
+    for k in range(12):
+        with autograd.record():
+            y = (nd.ones((2, 3)) * w) * (k + 1) + k
+            loss = ((7 - k) - y).sum()
+        loss.backward()
+        assert (w.grad.asnumpy() == -(k + 1)).all()
+        assert y.asnumpy().tolist() == (w.asnumpy() * (k + 1) + k).tolist()
+        assert loss.asscalar() == (7 - k - y.asnumpy()).sum()
+    assert len(runs) == 12 - 3 * 2 - AT_FIRST  # each number in turn is found to change
+
+
+def test_operators_are_those_that_were_called_whatever_number_changes(monkeypatch):
+    monkeypatch.setattr(notes, "MOST_NUMBERS", 1)
+    w, _ = variables()
+    for k in range(4):
+        with autograd.record():
+            y = w * (k + 2)
+        symbol = autograd.get_symbol(y)
+    (node,) = [n for n in symbol._graph.topo if n.op is not None]
+    assert (node.op.name, node.op.scalar) == ("_mul_scalar", 5)
+    assert y.asnumpy().tolist() == (w.asnumpy() * 5).tolist()
+
+
+def test_numbers_that_no_operand_holds_are_noted_as_they_are(runs, monkeypatch):
+    monkeypatch.setattr(notes, "MOST_NUMBERS", 1)
+    w, _ = variables()
+    for k in range(6):
+        with autograd.record():
+            whole = nd.BlockGrad(w).astype("int32") * k
+            loss = nd.minimum(w, 1e39 + k * 1e38).sum() + whole.astype("float32").sum()
+        loss.backward()
+        assert (w.grad.asnumpy() == 1).all()
+    assert not runs
+
+
+def test_records_that_are_not_followed_do_not_grow():
+    w, b = variables()
+    held = []
+    for _ in range(3 * notes.SCOPES):
+        with autograd.record():
+            held.append(forward(nd.ones((2, 3)), w, b))
+        assert len(here.own.noted.results) <= 3 * notes.SCOPES
+    autograd.backward(held)
+    assert (b.grad.asnumpy() == [12 * notes.SCOPES, 0]).all()
 
 
 def test_nothing_is_computed_before_it_is_asked_for():
@@ -153,11 +206,11 @@ def test_a_loop_that_never_repeats_stops_noting(runs):
     noted_in = 0
     for k in range(24):
         with autograd.record():
-            y = forward(nd.ones((2, 3)), w, b) * (k + 0.5)
+            y = nd.clip(forward(nd.ones((2, 3)), w, b), 0, k + 0.5)
             noted_in += y._pending_in is here.own.noted
             loss = y.sum()
         loss.backward()
-        assert loss.asscalar() == 2 * 6 * (k + 0.5)
+        assert loss.asscalar() == 2 * min(k + 0.5, 6)
     assert not runs
     assert notes.PATIENCE <= noted_in < 30
 

@@ -16,6 +16,7 @@ from typing import Any
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
 from gnomon.base import GnomonError, ParamError, complaint, nearest
+from gnomon.context import Context, current_context
 from gnomon.gluon.block.base import Block
 from gnomon.gluon.block.compiled import Compiled
 from gnomon.gluon.block.structure import flatten, regroup
@@ -159,7 +160,9 @@ class HybridBlock(Block):
             TypeError: neither arrays nor symbols, or both.
             GnomonError: arrays on several contexts, parameters that are not initialized.
         """
-        if self._active and x.__class__ is NDArray and not args:
+        if x.__class__ is NDArray and not args:
+            if not self._active:
+                return self._applied((x,), x.context)
             found = self._traces.get("[0]")
             if found is not None and found is self._last and found.seen == changes.count:
                 outputs = found((x,))
@@ -181,10 +184,17 @@ class HybridBlock(Block):
                 return self.hybrid_forward(sym, *args, **params)
         if self._active:
             return self._call_compiled(args, contexts)
-        with contexts[0]:
-            return self.hybrid_forward(nd, *args, **self._arrays(args, contexts[0]))
+        return self._applied(args, contexts[0])
 
-    def _arrays(self, args: Sequence[Any], ctx: Any) -> dict[str, Any]:
+    def _applied(self, args: Sequence[Any], ctx: Context) -> Any:
+        """What `hybrid_forward` gives for arrays, of which the first is on `ctx`."""
+        params = self._arrays(args, ctx) if self._reg_params else {}
+        if ctx is current_context():
+            return self.hybrid_forward(nd, *args, **params)
+        with ctx:
+            return self.hybrid_forward(nd, *args, **params)
+
+    def _arrays(self, args: Sequence[Any], ctx: Context) -> dict[str, Any]:
         """The arrays of its own parameters, made now if their shapes were not known."""
         try:
             return {name: param.data(ctx) for name, param in self._reg_params.items()}

@@ -394,8 +394,8 @@ class Parameter:
 
     def _check_and_get(self, arrays: list[Any] | None, ctx: Context | None) -> Any:
         """That of `arrays` which is on `ctx`."""
-        found = self._all(arrays)
-        if ctx is None and len(found) == 1:
+        found = self._all(arrays) if arrays is None else arrays
+        if len(found) == 1 and (ctx is None or found[0].context is ctx):
             return found[0]
         wanted = ctx or current_context()
         for array in found:

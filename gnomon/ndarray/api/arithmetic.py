@@ -12,6 +12,7 @@ from gnomon.base import complaint
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import LEARNT
 from gnomon.ndarray.core.layout import Layout
+from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.values import converted
 from gnomon.ndarray.lazy import pending
 from gnomon.ndarray.lazy.applied import applying
@@ -101,7 +102,7 @@ _MIRRORED = {
 
 
 class Quick:
-    """One function of the usual operands: off the tape, and met before in these layouts.
+    """One function of the usual operands: met before in these layouts, off the tape if recording.
 
     `native_pend` is its native form; it is None until the operators are looked up at the first
     call.
@@ -122,11 +123,12 @@ class Quick:
         """The pending result; None where the operands are not as usual, and nothing was done."""
         if self.native_pend is None:
             self._learn()
-        if array._tape is not None:
-            return None
         kind = other.__class__
-        if kind is array.__class__:
-            rule = None if other._tape is not None else self._rule(array._layout, other._layout)
+        is_pair = kind is array.__class__
+        if mode.recording and (array._tape is not None or (is_pair and other._tape is not None)):
+            return None
+        if is_pair:
+            rule = self._rule(array._layout, other._layout)
             return None if rule is None else pending.pair(rule, array, other, hold)
         number = kind is float or (kind is int and -_EXACT <= other <= _EXACT)
         if number and self.singles.fields:  # else the number is part of the operator

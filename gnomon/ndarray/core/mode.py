@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import threading
 
+from gnomon.native.words import native
+
+_RECORDING = "recording"  # that native code does not take for a constant
+
 
 class Mode(threading.local):
     """The flags of one thread; both are off at first."""
@@ -13,6 +17,12 @@ class Mode(threading.local):
 
 
 mode = Mode()
+
+
+@native
+def is_recording() -> bool:
+    """Whether this thread records."""
+    return getattr(mode, _RECORDING) is True
 
 
 class recording:

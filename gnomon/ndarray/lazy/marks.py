@@ -66,7 +66,7 @@ class Mark(Frozen):
 
     __slots__ = (
         "after", "changed", "count", "draws", "first", "is_single", "is_special", "layouts",
-        "leaves", "op", "operands", "parent", "plans", "results",
+        "leaves", "op", "operands", "parent", "plans", "results", "varied",
     )  # fmt: skip
 
     made = 0
@@ -85,6 +85,7 @@ class Mark(Frozen):
     parent: Mark | None
     plans: dict[Any, Any]  # how often a step came, then its program
     results: int
+    varied: dict[Any, int]  # how many numbers came with an operator on the same operands after it
 
     def __init__(
         self,
@@ -103,7 +104,7 @@ class Mark(Frozen):
             ("first", first), ("results", first + len(layouts)),
             ("count", 0 if parent is None else parent.count + 1),
             ("leaves", max([before, *(-k for k in operands)])),
-            ("after", {}), ("plans", {}),
+            ("after", {}), ("plans", {}), ("varied", {}),
         ):  # fmt: skip
             put(self, name, value)
 
@@ -156,6 +157,17 @@ def effects(op: Any, layouts: Sequence[Layout], outs: Sequence[Any], train: bool
     values = op.apply(leaves, train=train, random=draws, **told)
     new = op.updates(leaves[:count], leaves[count:], values, train) if op.aux_names else {}
     return Effects(tuple(count + k for k in sorted(new)), tuple(draws.counts))
+
+
+def known(op: Any) -> Any:
+    """The operator that `canonical` gives; None where it was not asked for one yet."""
+    found = op.__dict__.get("_noted")
+    if found is None:
+        try:
+            found = _alike.get(op)
+        except TypeError:  # a list among the parameters has no hash
+            return None
+    return found
 
 
 def canonical(op: Any) -> Any:

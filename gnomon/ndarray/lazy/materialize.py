@@ -105,8 +105,8 @@ def _ran_fast_path(
 
 
 @native
-def _is_there(array: Array) -> bool:
-    """Whether an array lies in memory that is not being written any more."""
+def is_there(array: Array) -> bool:
+    """Whether an array lies in memory that is not being written any more, computed if need be."""
     group = array._pending_in
     if group is None:
         return is_free(array._chunk) and is_unobserved()
@@ -126,7 +126,7 @@ def wait_to_read(array: Array) -> None:
     Raises:
         EngineError: a function that the elements depend on failed.
     """
-    if not _is_there(array):
+    if not is_there(array):
         _BY_PYTHON(array)
 
 

@@ -21,6 +21,7 @@ from gnomon.native.serve import binding
 from gnomon.native.words import native, new, whole
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import Layout
+from gnomon.ndarray.core.mode import is_recording
 from gnomon.ndarray.lazy.fusion_group import HELD, FusionGroup, Own
 from gnomon.ndarray.lazy.materialize import native_wait
 from gnomon.ndarray.lazy.trace import Rule
@@ -158,11 +159,11 @@ def _exactly(x: object) -> object:
 @native
 def native_pend(rules: Rules, own: Own, a: object, *rest: object) -> Array | None:
     """The pending result of an operator; None, with nothing done, if it is not as usual."""
-    if type(a) is not Array.main or a._tape is not None:
+    if type(a) is not Array.main or (a._tape is not None and is_recording()):
         return None
     b = rest[0] if len(rest) > 0 else None
     if type(b) is Array.main:
-        if b._tape is not None:
+        if b._tape is not None and is_recording():
             return None
         both = rules.pairs.get((a._layout, b._layout))
         return None if both is None else _joined(own, both, a, b, None)

@@ -17,7 +17,8 @@ and goes on the tape. That is what happens where the mark has no program (yet), 
 - memory that was noted as an operand is about to be written (it has the record among its promises);
 - gradients are asked for otherwise: `grad`, `create_graph`, `retain_graph`, heads of two threads;
 - the program holds a value that the heads do not depend on;
-- the train mode, the engine or a setting changes; `nd.waitall()`; more than `MOST` operators.
+- the train mode, the engine or a setting changes; `nd.waitall()`; more than `MOST` operators;
+- `SCOPES` scopes that record have passed without gradients being asked for.
 Where that goes on, noting is in vain: the thread rests from it for ever more records.
 
 Random numbers take their places in the sequence when an operator is noted. A state that it changes,
@@ -55,17 +56,21 @@ from gnomon.ndarray.lazy.marks import (
     admit,
     canonical,
     effects,
+    known,
     may_be_noted,
     needed,
 )
 from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, noting
 from gnomon.ndarray.lazy.states import State
+from gnomon.ndarray.lazy.varying import MOST as MOST_NUMBERS
+from gnomon.ndarray.lazy.varying import Said, may_vary, opened
 from gnomon.record import put
 from gnomon.resource import generator
 
 OFTEN = 16  # times that a step comes before it is compiled, which takes as long as some hundred do
 PATIENCE = 8  # records computed in a row, before the thread rests from noting
 LONGEST = 256  # scopes of rest
+SCOPES = 8  # that are noted without gradients being asked for
 Shares = list[tuple[Place, Any]]
 Positions = list[Position]
 
@@ -104,6 +109,9 @@ class Record(Recorded):
         with self.own.lock:
             if self.results and not self.working and not self._held():
                 self._compute()  # what changes states
+            put(self, "scopes", self.scopes + 1 if self.results else 0)
+            if self.scopes >= SCOPES:
+                self()
 
     def note(self, op: Any, arrays: Sequence[Any]) -> Any:
         """The visible outputs of an operator, one or a list of them; None where it is not noted."""
@@ -127,12 +135,16 @@ class Record(Recorded):
     def _noted(self, op: Any, arrays: Sequence[Any]) -> Any:
         """`note`, again where a finaliser asked for values in the midst of it."""
         drawn: Positions | None = None
+        said: Said | None = None
         while True:
             results = self.results
             entry, fresh = self._entry(op, arrays)
             if entry is None:
                 return None
             mark = self.mark.after.get(entry, EMPTY)
+            if mark is EMPTY and said is None and self._varies(op, arrays, entry):
+                op, arrays, said = opened(op, arrays[0])
+                continue
             if mark is EMPTY:
                 mark = self._grown(op, arrays, entry, fresh)
             taken = mark is not None and (not fresh or self.take(fresh, mark.changed))
@@ -153,6 +165,8 @@ class Record(Recorded):
                 return None
             if drawn is not None:
                 self.drawn[mark.count - 1] = drawn
+            if said is not None:
+                self.said[mark.count - 1] = said
             put(self, "mark", mark)
             if mark.count >= MOST:
                 self._compute()
@@ -176,8 +190,8 @@ class Record(Recorded):
         operands, numbers = self.operands, self.numbers
         if len(operands) != self.mark.leaves:
             self.drop_beyond()
-        known = op.__dict__.get("_noted") or canonical(op)
-        entry, fresh, on_tape = [id(known)], list[Any](), False
+        same = known(op)
+        entry, fresh, on_tape = [same and id(same)], list[Any](), False
         for x in arrays:
             if x.__class__ is not Array.main:
                 return None, fresh
@@ -200,11 +214,20 @@ class Record(Recorded):
                 entry.append(~(len(operands) + k))
         return (tuple(entry) if on_tape else None), fresh
 
+    def _varies(self, op: Any, arrays: Sequence[Any], entry: tuple[Any, ...]) -> bool:
+        """Whether an operator came in this place with many numbers, and here is another one."""
+        if not may_vary(op, arrays[0]):
+            return False
+        key = op.name, op.is_int, *entry[1:]
+        count = self.mark.varied[key] = self.mark.varied.get(key, 0) + 1
+        return count > MOST_NUMBERS
+
     def _grown(
         self, op: Any, arrays: Sequence[Any], entry: tuple[Any, ...], fresh: list[Any]
     ) -> Mark | None:
         """A mark met for the first time; None where the operator is not noted."""
         admit()
+        entry = (id(canonical(op)), *entry[1:])
         mark: Mark | None = None
         if may_be_noted(op) and len(arrays) == len(op.inputs()):
             layouts = [x._layout for x in arrays]
@@ -274,20 +297,24 @@ class Record(Recorded):
             mode.recording, mode.training = True, self.train
             path = self.mark.path()
             for number in needed(path, self._held()):
-                self._apply(path[number], self.drawn.get(number))
+                self._apply(path[number], number)
             self.forget()  # before more can be noted
         finally:
             mode.recording, mode.training = before
             put(self, "working", False)
 
-    def _apply(self, mark: Mark, drawn: Positions | None) -> None:
-        """Apply one operator, if an interrupt did not come after that the last time."""
+    def _apply(self, mark: Mark, number: int) -> None:
+        """Apply an operator, if an interrupt did not come after that the last time."""
         mine = self.results[mark.first : mark.results]
         if all(x._pending_in is not self for x in mine):
             return
+        op = mark.op
         inputs = [self.results[k] if k >= 0 else self.operands[~k].again() for k in mark.operands]
+        said = self.said.get(number)
+        if said is not None and self._is_operand(said.number, mark):
+            op, inputs = said.op, [inputs[said.place]]
         try:
-            made = Record.apply(mark.op, inputs, drawn=drawn)
+            made = Record.apply(op, inputs, drawn=self.drawn.get(number))
         except (GnomonError, MemoryError) as error:  # the others can be computed
             lost = Lost(error, self.ctx)
             for x in mine:
@@ -296,6 +323,10 @@ class Record(Recorded):
             return
         for x, value in zip(mine, [made] if len(mine) == 1 else made, strict=True):
             take_over(x, value)
+
+    def _is_operand(self, array: Any, mark: Mark) -> bool:
+        """Whether an operator was noted on an array; else an interrupt came when it was."""
+        return any(k < 0 and self.operands[~k].array is array for k in mark.operands)
 
     # --- backward -----------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from gnomon.ndarray.core.tape import NOTED, Leaf, source
 from gnomon.ndarray.lazy.fusion_group import Own
 from gnomon.ndarray.lazy.marks import EMPTY, Mark, Operand
 from gnomon.ndarray.lazy.states import State, hide, is_hidden_in
+from gnomon.ndarray.lazy.varying import Said
 from gnomon.record import Frozen, put
 from gnomon.runtime.once import once
 
@@ -39,7 +40,8 @@ class Recorded(Frozen):
 
     __slots__ = (
         "changed", "changes", "ctx", "drawn", "is_eager", "is_open", "mark", "misses", "noting",
-        "numbers", "operands", "own", "places", "rest", "results", "train", "working",
+        "numbers", "operands", "own", "places", "rest", "results", "said", "scopes", "train",
+        "working",
     )  # fmt: skip
 
     changed: set[int]  # numbers of operands that are states, changed by now
@@ -57,6 +59,8 @@ class Recorded(Frozen):
     places: list[int]  # the number of each operand's variable, or below 0
     rest: int  # scopes that nothing is noted in
     results: list[Any]
+    said: dict[int, Said]  # what was called in place of an operator, by the number of that
+    scopes: int  # how many began since it was empty
     train: bool
     working: bool
 
@@ -76,7 +80,7 @@ class Recorded(Frozen):
         """Begin with nothing."""
         for name, value in (
             ("results", []), ("operands", []), ("numbers", {}), ("places", []),
-            ("changed", set()), ("drawn", {}),
+            ("changed", set()), ("drawn", {}), ("said", {}), ("scopes", 0),
         ):  # fmt: skip
             put(self, name, value)
 

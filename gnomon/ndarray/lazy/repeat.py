@@ -4,8 +4,9 @@
 the results, in new memory: one array, or a list of several. `ctx` is the device where there are no
 arrays. `out`, if it is not None, is an array that the only result goes to; then that is returned.
 Arrays that are pending are computed first where there is no `out`. For anything unusual it gives
-None, with nothing done: an array of another class, on the tape, or in use, layouts that are new, an
-`out` that lies partly where an operand does, an engine that observes or holds back.
+None, with nothing done: an array of another class, or in use, while recording one on the tape,
+layouts that are new, an `out` that lies partly where an operand does, an engine that observes or
+holds back.
 
 Memory is taken first, since other code may run meanwhile; then everything is decided, and no code
 else has seen the results. As native code does it, nothing comes between that and the kernel; Python
@@ -25,7 +26,9 @@ from gnomon.native.serve import served
 from gnomon.native.words import Parts, Words, native, scratch, wrapped
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import Layout
+from gnomon.ndarray.core.mode import is_recording
 from gnomon.ndarray.core.result import results
+from gnomon.ndarray.lazy.materialize import is_there
 from gnomon.ndarray.lazy.recipe import Recipe
 from gnomon.record import put
 from gnomon.runtime.once import once
@@ -39,9 +42,9 @@ _MEMORY = "_chunk"
 
 
 @native
-def _is_usual(thing: object) -> bool:
-    """Whether something is an array of the usual class, off the tape."""
-    return type(thing) is Array.main and thing._tape is None
+def _is_usual(thing: object, recording: bool) -> bool:
+    """Whether something is an array of the usual class, while recording one off the tape."""
+    return type(thing) is Array.main and not (recording and thing._tape is not None)
 
 
 @native
@@ -55,22 +58,25 @@ def _part(array: Array, out: Array | None) -> object:
 
 
 @native
-def _key(arrays: tuple[object, ...], out: Array | None) -> tuple[object, ...] | None:
+def _key(
+    arrays: tuple[object, ...], out: Array | None, recording: bool
+) -> tuple[object, ...] | None:
     """What a kernel for these arrays is known by; None where one of them is not usual."""
     count = len(arrays)
     key = Parts(count + 1)
     if out is not None:
-        if not _is_usual(out) or out._pending_in is not None:
+        if not _is_usual(out, recording) or out._pending_in is not None:
             return None
         key[count] = out._layout
     for k in range(count):
-        if not _is_usual(arrays[k]):
+        if not _is_usual(arrays[k], recording):
             return None
         array = cast(Array, arrays[k])
         if array._pending_in is not None:
             if out is not None:
                 return None
-            getattr(array, _MEMORY)  # computes it
+            if not is_there(array):
+                getattr(array, _MEMORY)  # computes it
         part = _part(array, out)
         if part is UNUSUAL:
             return None
@@ -98,11 +104,12 @@ def _is_writable(out: Array, layout: object, addresses: Words, k: int) -> bool:
 
 @native
 def _are_gathered(
-    arrays: tuple[object, ...], out: Array | None, key: tuple[object, ...], addresses: Words
-) -> bool:
+    arrays: tuple[object, ...], out: Array | None, key: tuple[object, ...], addresses: Words,
+    recording: bool,
+) -> bool:  # fmt: skip
     """Whether all arrays are there as the key has them, and their addresses are noted."""
     for k in range(len(arrays)):
-        if not _is_usual(arrays[k]):
+        if not _is_usual(arrays[k], recording):
             return False
         array = cast(Array, arrays[k])
         if not _is_noted(array, addresses, k):
@@ -117,7 +124,7 @@ def _are_gathered(
 @native
 def _applied(
     entry: Entry, arrays: tuple[object, ...], out: Array | None, key: tuple[object, ...],
-    ctx: Context | None,
+    ctx: Context | None, recording: bool,
 ) -> Any:  # fmt: skip
     """An operator's results by what is known; None where that cannot be."""
     fast_path = Words(entry[0])
@@ -132,7 +139,7 @@ def _applied(
         if not _is_writable(out, key[count], integers, count):
             return None
         made = [out]
-    if not is_unobserved() or not _are_gathered(arrays, out, key, integers):
+    if not is_unobserved() or not _are_gathered(arrays, out, key, integers, recording):
         return None
     behind = own + len(made)
     numbers = entry[2]
@@ -155,7 +162,8 @@ def repeat(
         if type(given) is not Array.main:
             return None
         out = given
-    key = _key(arrays, out)
+    recording = is_recording()
+    key = _key(arrays, out, recording)
     if key is None:
         return None
     entry = known.get(key)
@@ -163,7 +171,7 @@ def repeat(
         return None
     if len(arrays) > 0:
         ctx = cast(Array, arrays[0])._chunk.ctx
-    return _applied(entry, arrays, out, key, ctx)
+    return _applied(entry, arrays, out, key, ctx, recording)
 
 
 @once
