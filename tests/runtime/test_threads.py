@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 KINDS = {
     "own": "",
     "condition": "from gnomon.runtime.execution import thread_code as code\n"
-    "code._FUTEX_NUMBER.clear()",
+    "code.FUTEX = 0",
     "libgomp": "from gnomon import config; config.set('gomp', True)",
 }
 

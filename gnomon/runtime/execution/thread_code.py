@@ -1,485 +1,331 @@
-"""The native text of the thread pool: one entry, and two ways to share a job behind it.
+"""The thread pool's native functions: one entry, and two ways to share a job behind it.
 
-`gnomon_parallel(fn, block, tasks)` calls `fn(block, task, tasks)` for every task. One job at a time
-has the pool: `@busy` is taken by compare-and-swap, and a thread that finds it taken (another
-thread, or a task that calls again) does its tasks in sequence itself, which cannot hang. So does
-everybody when `@gnomon_threads`, the number of threads, is 1.
+`own_parallel(function, block, tasks)` calls `function(block, task, tasks)` for every task. One job
+at a time has the pool: a thread that finds it BUSY (another thread, or a task that calls again)
+does its tasks in sequence itself, which cannot hang. So does everybody when THREADS, their number,
+is 1.
 
-OWN shares the job among threads of its own. `@ticket` holds the job's number (high half), the
+*own* shares the job among threads of its own. TICKET holds the job's number (high half), the
 first task that is not claimed yet and how many there are from it on (16 bits each). The caller
 claims the first, workers claim the last: in a job done again, each meets the memory that its core
-has in its cache. To claim is to compare-and-swap the whole word,
-so a thread that comes late never takes a task of another job; and the job's fields, read after a
-claim, are stable, because the job cannot end before that task has. `@pending` counts the tasks that
-are not finished. The caller claims as well: a worker that wakes up late, or never, costs nothing.
+has in its cache. To claim is to compare-and-swap the whole word, so a thread that comes late never
+takes a task of another job; and the job's fields, read after a claim, are stable, because the job
+cannot end before that task has. PENDING counts the tasks that are not finished. The caller claims
+as well: a worker that wakes up late, or never, costs nothing.
 
-States of a worker: *draining* (claims and runs tasks), *spinning* (`@gnomon_spins` looks at the
-ticket), *yielding* (looks for `@gnomon_patience` ns, offering its core to others), *asleep* until
-the job's number changes, counted in `@sleepers`, or *surplus* (its number is not below
-`@gnomon_threads`), asleep until that changes. The caller waits for `@pending` in the same way, and
-says so in `@waiting`. Both sides of each pair (ticket, sleepers) and (pending, waiting) are
-sequentially consistent and `@sleep` compares once more before it sleeps: no wake-up is lost. FUTEX
-gives `@sleep` and `@rouse` by Linux's futex, CONDITION by one POSIX condition.
+States of a worker: *draining* (claims and runs tasks), *looking* (SPINS times at the ticket, then
+for PATIENCE ns, offering its core to others), *asleep* until the job's number changes, counted in
+SLEEPERS, or *surplus* (its number is not below THREADS), asleep until that changes. The caller
+waits for PENDING in the same way, and says so in WAITING. Both sides of each pair (ticket,
+sleepers) and (pending, waiting) are sequentially consistent and `sleep` compares once more before
+it sleeps: no wake-up is lost. It sleeps by Linux's futex, elsewhere by one POSIX condition.
 
-LIBGOMP hands the job to `GOMP_parallel`: thread t of n takes the tasks t, t+n, t+2n...
+*libgomp* hands the job to `GOMP_parallel`: thread t of n takes the tasks t, t+n, t+2n...
 """
 
 from __future__ import annotations
 
 import platform
 import sys
-import time
+from time import CLOCK_MONOTONIC
+
+from gnomon.native.memory import (
+    CFunction,
+    Struct,
+    add,
+    address_of,
+    load,
+    pause,
+    shared,
+    store,
+    swap,
+)
+from gnomon.native.words import Ints, Words, call, native, scratch
 
 PATIENCE = 250_000  # ns: outlasts what Python does between two steps of a small network
+ALL = 0x7FFFFFFF  # threads to wake
+FUTEX_WAIT, FUTEX_WAKE = 128, 129  # both private to the process
+_NUMBERS = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "s390x": 238}
+#: Linux's number of the call, or 0 where there is none
+FUTEX = _NUMBERS.get(platform.machine(), 0) if sys.platform == "linux" else 0
 
-ENTRY = """
-@gnomon_threads = global i32 1, align 128
-@busy = internal global i32 0, align 128
+THREADS = shared(Ints)
+BUSY = shared(Ints)
+SPINS = shared(Ints)
+TICKET = shared(Words)
+NUMBER = Ints(TICKET.address + (4 if sys.byteorder == "little" else 0))  # its high half
+PENDING = shared(Ints)
+SLEEPERS = shared(Ints)
+WAITING = shared(Ints)
+MUTEX = shared(Words, 16)
+CHANGED = shared(Words, 16)
 
-define internal void @serial(ptr %f, ptr %block, i64 %tasks) {
-  br label %head
-head:
-  %i = phi i64 [0, %0], [%next, %body]
-  %more = icmp slt i64 %i, %tasks
-  br i1 %more, label %body, label %done
-body:
-  call void %f(ptr %block, i64 %i, i64 %tasks)
-  %next = add i64 %i, 1
-  br label %head
-done:
-  ret void
-}
-
-define void @gnomon_parallel(ptr %f, ptr %block, i64 %tasks) {
-  %threads = load atomic i32, ptr @gnomon_threads monotonic, align 4
-  %many = icmp sgt i32 %threads, 1
-  %several = icmp sgt i64 %tasks, 1
-  %countable = icmp slt i64 %tasks, 65536
-  %a = and i1 %many, %several
-  %b = and i1 %a, %countable
-  br i1 %b, label %try, label %alone
-try:
-  %swap = cmpxchg ptr @busy, i32 0, i32 1 acquire monotonic, align 4
-  %mine = extractvalue {i32, i1} %swap, 1
-  br i1 %mine, label %share, label %alone
-alone:
-  call void @serial(ptr %f, ptr %block, i64 %tasks)
-  ret void
-share:
-  call void @share(ptr %f, ptr %block, i64 %tasks, i32 %threads)
-  store atomic i32 0, ptr @busy release, align 4
-  ret void
-}
-
-define void @gnomon_spread(ptr %job) {
-  %f = load ptr, ptr %job
-  %block.at = getelementptr ptr, ptr %job, i64 1
-  %block = load ptr, ptr %block.at
-  %tasks.at = getelementptr ptr, ptr %job, i64 2
-  %tasks = load i64, ptr %tasks.at
-  call void @gnomon_parallel(ptr %f, ptr %block, i64 %tasks)
-  ret void
-}
-"""
-
-OWN = """
-declare i32 @pthread_create(ptr, ptr, ptr, ptr)
-declare i32 @pthread_detach(ptr)
-declare i32 @sched_yield()
-declare i32 @clock_gettime(i32, ptr)
-
-@gnomon_spins = global i32 1000, align 4
-@gnomon_patience = global i64 PATIENCE, align 8
-@ticket = internal global i64 0, align 128
-@pending = internal global i32 0, align 128
-@function = internal global ptr null, align 128
-@block = internal global ptr null
-@tasks = internal global i32 0
-@workers = internal global i32 0
-@sleepers = internal global i32 0, align 128
-@waiting = internal global i32 0
-
-define void @gnomon_relax(ptr %count) noinline {
-  %times = ptrtoint ptr %count to i32
-  br label %head
-head:
-  %k = phi i32 [0, %0], [%next, %body]
-  %more = icmp slt i32 %k, %times
-  br i1 %more, label %body, label %done
-body:
-  RELAX
-  %next = add i32 %k, 1
-  br label %head
-done:
-  ret void
-}
-
-define internal i64 @now() {
-  %time = alloca [2 x i64]
-  %r = call i32 @clock_gettime(i32 CLOCK, ptr %time)
-  %s = load i64, ptr %time
-  %ns.at = getelementptr i64, ptr %time, i64 1
-  %ns = load i64, ptr %ns.at
-  %s.ns = mul i64 %s, 1000000000
-  %both = add i64 %s.ns, %ns
-  ret i64 %both
-}
-
-define internal i1 @give_way(i64 %begin) {
-  %r = call i32 @sched_yield()
-  %now = call i64 @now()
-  %passed = sub i64 %now, %begin
-  %patience = load i64, ptr @gnomon_patience
-  %patient = icmp slt i64 %passed, %patience
-  ret i1 %patient
-}
-
-define internal void @drain(i1 %forwards) {
-  br label %look
-look:
-  %ticket = load atomic i64, ptr @ticket acquire, align 8
-  %left = and i64 %ticket, 65535
-  %some = icmp ne i64 %left, 0
-  br i1 %some, label %claim, label %out
-claim:
-  %change = select i1 %forwards, i64 65535, i64 -1  ; one less, and one further in front
-  %less = add i64 %ticket, %change
-  %swap = cmpxchg ptr @ticket, i64 %ticket, i64 %less acq_rel acquire, align 8
-  %mine = extractvalue {i64, i1} %swap, 1
-  br i1 %mine, label %run, label %look
-run:
-  %f = load ptr, ptr @function
-  %b = load ptr, ptr @block
-  %n = load i32, ptr @tasks
-  %shifted = lshr i64 %ticket, 16
-  %front = and i64 %shifted, 65535
-  %end = add i64 %front, %left
-  %back = sub i64 %end, 1
-  %task64 = select i1 %forwards, i64 %front, i64 %back
-  %n64 = zext i32 %n to i64
-  call void %f(ptr %b, i64 %task64, i64 %n64)
-  %before = atomicrmw sub ptr @pending, i32 1 seq_cst, align 4
-  %last = icmp eq i32 %before, 1
-  br i1 %last, label %tell, label %look
-tell:
-  %w = load atomic i32, ptr @waiting seq_cst, align 4
-  %sleeps = icmp ne i32 %w, 0
-  br i1 %sleeps, label %rouse, label %out
-rouse:
-  call void @rouse(ptr @pending, i32 1)
-  br label %out
-out:
-  ret void
-}
-
-define internal ptr @worker(ptr %argument) {
-  %number = ptrtoint ptr %argument to i32
-  br label %draining
-draining:
-  %threads = load atomic i32, ptr @gnomon_threads acquire, align 4
-  %inside = icmp slt i32 %number, %threads
-  br i1 %inside, label %drain, label %surplus
-surplus:
-  call void @sleep(ptr @gnomon_threads, i32 %threads)
-  br label %draining
-drain:
-  call void @drain(i1 false)
-  %spins = load i32, ptr @gnomon_spins
-  br label %spinning
-spinning:
-  %k = phi i32 [0, %drain], [%k.next, %again]
-  %ticket = load atomic i64, ptr @ticket monotonic, align 8
-  %left = trunc i64 %ticket to i16
-  %found = icmp ne i16 %left, 0
-  br i1 %found, label %draining, label %again
-again:
-  RELAX
-  %k.next = add i32 %k, 1
-  %spin = icmp slt i32 %k.next, %spins
-  br i1 %spin, label %spinning, label %polite
-polite:
-  %begin = call i64 @now()
-  br label %yielding
-yielding:
-  %seen = load atomic i64, ptr @ticket monotonic, align 8
-  %seen.left = trunc i64 %seen to i16
-  %new = icmp ne i16 %seen.left, 0
-  br i1 %new, label %draining, label %once_more
-once_more:
-  %patient = call i1 @give_way(i64 %begin)
-  br i1 %patient, label %yielding, label %asleep
-asleep:
-  %r0 = atomicrmw add ptr @sleepers, i32 1 seq_cst, align 4
-  %now = load atomic i64, ptr @ticket seq_cst, align 8
-  %now.left = trunc i64 %now to i16
-  %idle = icmp eq i16 %now.left, 0
-  br i1 %idle, label %sleep, label %awake
-sleep:
-  %high = lshr i64 %now, 32
-  %job = trunc i64 %high to i32
-  call void @sleep(ptr JOB, i32 %job)
-  br label %awake
-awake:
-  %r1 = atomicrmw sub ptr @sleepers, i32 1 seq_cst, align 4
-  br label %draining
-}
-
-define internal void @start(i32 %threads) {
-  %thread = alloca ptr
-  br label %head
-head:
-  %have = load i32, ptr @workers
-  %number = add i32 %have, 1
-  %more = icmp slt i32 %number, %threads
-  br i1 %more, label %create, label %out
-create:
-  %argument = inttoptr i32 %number to ptr
-  %failed = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr %argument)
-  %fine = icmp eq i32 %failed, 0
-  br i1 %fine, label %count, label %out
-count:
-  %t = load ptr, ptr %thread
-  %r = call i32 @pthread_detach(ptr %t)
-  store i32 %number, ptr @workers
-  br label %head
-out:
-  ret void
-}
-
-define internal void @share(ptr %f, ptr %block, i64 %tasks, i32 %threads) {
-  call void @start(i32 %threads)
-  %tasks32 = trunc i64 %tasks to i32
-  store ptr %f, ptr @function
-  store ptr %block, ptr @block
-  store i32 %tasks32, ptr @tasks
-  store atomic i32 %tasks32, ptr @pending monotonic, align 4
-  %old = load atomic i64, ptr @ticket monotonic, align 8
-  %number = and i64 %old, -4294967296
-  %next = add i64 %number, 4294967296
-  %new = or i64 %next, %tasks
-  store atomic i64 %new, ptr @ticket seq_cst, align 8
-  %asleep = load atomic i32, ptr @sleepers seq_cst, align 4
-  %any = icmp ne i32 %asleep, 0
-  br i1 %any, label %rouse, label %work
-rouse:
-  %helpers = sub i32 %tasks32, 1
-  call void @rouse(ptr JOB, i32 %helpers)
-  br label %work
-work:
-  call void @drain(i1 true)
-  %spins = load i32, ptr @gnomon_spins
-  br label %spinning
-spinning:
-  %k = phi i32 [0, %work], [%k.next, %again]
-  %left = load atomic i32, ptr @pending acquire, align 4
-  %over = icmp eq i32 %left, 0
-  br i1 %over, label %out, label %again
-again:
-  RELAX
-  %k.next = add i32 %k, 1
-  %spin = icmp slt i32 %k.next, %spins
-  br i1 %spin, label %spinning, label %polite
-polite:
-  %begin = call i64 @now()
-  br label %yielding
-yielding:
-  %remaining = load atomic i32, ptr @pending acquire, align 4
-  %none = icmp eq i32 %remaining, 0
-  br i1 %none, label %out, label %once_more
-once_more:
-  %patient = call i1 @give_way(i64 %begin)
-  br i1 %patient, label %yielding, label %lie_down
-lie_down:
-  store atomic i32 1, ptr @waiting seq_cst, align 4
-  br label %asleep_too
-asleep_too:
-  %still = load atomic i32, ptr @pending seq_cst, align 4
-  %finished = icmp eq i32 %still, 0
-  br i1 %finished, label %get_up, label %sleep
-sleep:
-  call void @sleep(ptr @pending, i32 %still)
-  br label %asleep_too
-get_up:
-  store atomic i32 0, ptr @waiting seq_cst, align 4
-  br label %out
-out:
-  ret void
-}
-
-define void @gnomon_limit(ptr %threads) {
-  %n = ptrtoint ptr %threads to i32
-  store atomic i32 %n, ptr @gnomon_threads seq_cst, align 4
-  call void @rouse(ptr @gnomon_threads, i32 2147483647)
-  ret void
-}
-
-define void @gnomon_before_fork(ptr %unused) {
-  ret void
-}
-
-define void @gnomon_after_fork_in_child(ptr %unused) {
-  ; the workers did not come along, and another thread may have been in the middle of a job
-  call void @renew()
-  store atomic i32 1, ptr @gnomon_threads seq_cst, align 4
-  store atomic i64 0, ptr @ticket seq_cst, align 8
-  store atomic i32 0, ptr @pending seq_cst, align 4
-  store atomic i32 0, ptr @sleepers seq_cst, align 4
-  store atomic i32 0, ptr @waiting seq_cst, align 4
-  store i32 0, ptr @workers
-  store atomic i32 0, ptr @busy release, align 4
-  ret void
-}
-"""
-
-FUTEX = """
-declare i64 @syscall(i64, ...)
-
-define internal void @sleep(ptr %word, i32 %value) {
-  ; 128 is FUTEX_WAIT, 129 FUTEX_WAKE, both private to the process
-  %r = call i64 (i64, ...) @syscall(i64 NUMBER, ptr %word, i32 128, i32 %value, ptr null)
-  ret void
-}
-
-define internal void @rouse(ptr %word, i32 %count) {
-  %r = call i64 (i64, ...) @syscall(i64 NUMBER, ptr %word, i32 129, i32 %count)
-  ret void
-}
-
-define internal void @renew() {
-  ret void
-}
-"""
-
-CONDITION = """
-declare i32 @pthread_mutex_init(ptr, ptr)
-declare i32 @pthread_mutex_lock(ptr)
-declare i32 @pthread_mutex_unlock(ptr)
-declare i32 @pthread_cond_init(ptr, ptr)
-declare i32 @pthread_cond_wait(ptr, ptr)
-declare i32 @pthread_cond_broadcast(ptr)
-
-@mutex = internal global [128 x i8] zeroinitializer, align 128
-@changed = internal global [128 x i8] zeroinitializer, align 128
-
-define internal void @sleep(ptr %word, i32 %value) {
-  %r0 = call i32 @pthread_mutex_lock(ptr @mutex)
-  br label %look
-look:
-  %now = load atomic i32, ptr %word seq_cst, align 4
-  %same = icmp eq i32 %now, %value
-  br i1 %same, label %wait, label %out
-wait:
-  %r1 = call i32 @pthread_cond_wait(ptr @changed, ptr @mutex)
-  br label %look
-out:
-  %r2 = call i32 @pthread_mutex_unlock(ptr @mutex)
-  ret void
-}
-
-define internal void @rouse(ptr %word, i32 %count) {
-  %r0 = call i32 @pthread_mutex_lock(ptr @mutex)
-  %r1 = call i32 @pthread_mutex_unlock(ptr @mutex)
-  %r2 = call i32 @pthread_cond_broadcast(ptr @changed)
-  ret void
-}
-
-define internal void @renew() {
-  %r0 = call i32 @pthread_mutex_init(ptr @mutex, ptr null)
-  %r1 = call i32 @pthread_cond_init(ptr @changed, ptr null)
-  ret void
-}
-"""
-
-LIBGOMP = """
-declare void @GOMP_parallel(ptr, ptr, i32, i32)
-declare i32 @omp_get_thread_num()
-declare i32 @omp_get_num_threads()
-declare i32 @omp_pause_resource_all(i32)
-
-%job = type {ptr, ptr, i64}
-
-define internal void @member(ptr %job) {
-  %f = load ptr, ptr %job
-  %block.at = getelementptr %job, ptr %job, i64 0, i32 1
-  %block = load ptr, ptr %block.at
-  %tasks.at = getelementptr %job, ptr %job, i64 0, i32 2
-  %tasks = load i64, ptr %tasks.at
-  %t32 = call i32 @omp_get_thread_num()
-  %t = zext i32 %t32 to i64
-  %n32 = call i32 @omp_get_num_threads()
-  %n = zext i32 %n32 to i64
-  br label %head
-head:
-  %i = phi i64 [%t, %0], [%next, %body]
-  %more = icmp slt i64 %i, %tasks
-  br i1 %more, label %body, label %done
-body:
-  call void %f(ptr %block, i64 %i, i64 %tasks)
-  %next = add i64 %i, %n
-  br label %head
-done:
-  ret void
-}
-
-define internal void @share(ptr %f, ptr %block, i64 %tasks, i32 %threads) {
-  %job = alloca %job
-  store ptr %f, ptr %job
-  %block.at = getelementptr %job, ptr %job, i64 0, i32 1
-  store ptr %block, ptr %block.at
-  %tasks.at = getelementptr %job, ptr %job, i64 0, i32 2
-  store i64 %tasks, ptr %tasks.at
-  %wanted = trunc i64 %tasks to i32
-  %team = call i32 @llvm.smin.i32(i32 %wanted, i32 %threads)
-  call void @GOMP_parallel(ptr @member, ptr %job, i32 %team, i32 0)
-  ret void
-}
-
-define void @gnomon_limit(ptr %threads) {
-  %n = ptrtoint ptr %threads to i32
-  store atomic i32 %n, ptr @gnomon_threads seq_cst, align 4
-  ret void
-}
-
-define void @gnomon_before_fork(ptr %unused) {
-  ; 2 is omp_pause_hard: this thread's team ends, so that the child has no thread to miss
-  %r = call i32 @omp_pause_resource_all(i32 2)
-  ret void
-}
-
-define void @gnomon_after_fork_in_child(ptr %unused) {
-  store atomic i32 1, ptr @gnomon_threads seq_cst, align 4
-  store atomic i32 0, ptr @busy release, align 4
-  ret void
-}
-"""
-
-_FUTEX_NUMBER = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "s390x": 238}
-_RELAX = {
-    "x86_64": 'call void asm sideeffect "pause", ""()',
-    "aarch64": 'call void asm sideeffect "isb", ""()',
-    "arm64": 'call void asm sideeffect "isb", ""()',
-}
+syscall = CFunction("long syscall(long, ...)")
+sched_yield = CFunction("int sched_yield()")
+pthread_create = CFunction("int pthread_create(void *, void *, void *, void *)")
+pthread_detach = CFunction("int pthread_detach(void *)")
+_clock_gettime = CFunction("int clock_gettime(int, void *)")
+_mutex_init = CFunction("int pthread_mutex_init(void *, void *)")
+_mutex_lock = CFunction("int pthread_mutex_lock(void *)")
+_mutex_unlock = CFunction("int pthread_mutex_unlock(void *)")
+_cond_init = CFunction("int pthread_cond_init(void *, void *)")
+_cond_wait = CFunction("int pthread_cond_wait(void *, void *)")
+_cond_broadcast = CFunction("int pthread_cond_broadcast(void *)")
+_gomp_parallel = CFunction("void GOMP_parallel(void *, void *, int, int)")
+_thread_number = CFunction("int omp_get_thread_num()")
+_team_size = CFunction("int omp_get_num_threads()")
+_end_team = CFunction("int omp_pause_resource_all(int)")
 
 
-def libgomp() -> str:
-    """The text of the pool that hands its jobs to libgomp."""
-    return ENTRY + LIBGOMP
+class Job(Struct):
+    """What to call for each task."""
+
+    function: int
+    block: int
+    tasks: int
+    workers: int  # how many threads there are beside callers
 
 
-def own(futex: bool = True) -> str:
-    """The text of the pool with its own threads, for this machine."""
-    machine = platform.machine()
-    number = _FUTEX_NUMBER.get(machine) if futex and sys.platform == "linux" else None
-    sleeping = CONDITION if number is None else FUTEX.replace("NUMBER", str(number))
-    high = 4 if sys.byteorder == "little" else 0
-    job = f"getelementptr (i8, ptr @ticket, i64 {high})"
-    words = {
-        "RELAX": _RELAX.get(machine, ""),
-        "JOB": job,
-        "CLOCK": str(time.CLOCK_MONOTONIC),
-        "PATIENCE": str(PATIENCE),
-    }
-    text = ENTRY + OWN + sleeping
-    for word, by in words.items():
-        text = text.replace(word, by)
-    return text
+JOB = shared(Job, 4)
+
+
+# --- time and sleep ---------------------------------------------------------------------------
+
+
+@native
+def now() -> int:
+    """Nanoseconds."""
+    time = scratch(2)
+    _clock_gettime(CLOCK_MONOTONIC, time)
+    return time[0] * 1_000_000_000 + time[1]
+
+
+@native
+def sleep(word: Ints, value: int) -> None:
+    """Sleep until woken, if the word has this value."""
+    if FUTEX != 0:
+        syscall(FUTEX, word, FUTEX_WAIT, value, 0)
+        return
+    _mutex_lock(MUTEX)
+    while load(word) == value:
+        _cond_wait(CHANGED, MUTEX)
+    _mutex_unlock(MUTEX)
+
+
+@native
+def rouse(word: Ints, count: int) -> None:
+    """Wake so many that sleep on a word."""
+    if FUTEX != 0:
+        syscall(FUTEX, word, FUTEX_WAKE, count)
+        return
+    _mutex_lock(MUTEX)
+    _mutex_unlock(MUTEX)
+    _cond_broadcast(CHANGED)
+
+
+# --- jobs -------------------------------------------------------------------------------------
+
+
+@native
+def claim_pool(tasks: int) -> bool:
+    """Whether the caller has the pool now, for so many tasks."""
+    several = load(THREADS, "monotonic") > 1 and 1 < tasks and tasks < 1 << 16
+    return several and swap(BUSY, 0, 1, "acquire")
+
+
+@native
+def do_alone(function: int, block: int, tasks: int) -> None:
+    for task in range(tasks):
+        call(function, block, task, tasks)
+
+
+@native
+def own_parallel(function: int, block: int, tasks: int) -> None:
+    if claim_pool(tasks):
+        share(function, block, tasks)
+        store(BUSY, 0, "release")
+    else:
+        do_alone(function, block, tasks)
+
+
+@native
+def own_spread(job: Job) -> None:
+    own_parallel(job.function, job.block, job.tasks)
+
+
+@native
+def share(function: int, block: int, tasks: int) -> None:
+    start_workers()
+    JOB.function = function
+    JOB.block = block
+    JOB.tasks = tasks
+    store(PENDING, tasks, "monotonic")
+    number = load(TICKET, "monotonic") & ~0xFFFFFFFF
+    store(TICKET, number + (1 << 32) | tasks)
+    if load(SLEEPERS) != 0:
+        rouse(NUMBER, tasks - 1)
+    drain(True)
+    if not comes_to_end():
+        store(WAITING, 1)
+        left = load(PENDING)
+        while left != 0:
+            sleep(PENDING, left)
+            left = load(PENDING)
+        store(WAITING, 0)
+
+
+@native
+def start_workers() -> None:
+    """Start those that are missing, where threads are to be had."""
+    thread = scratch(1)
+    while JOB.workers + 1 < load(THREADS, "monotonic"):
+        if pthread_create(thread, None, address_of(work), JOB.workers + 1) != 0:
+            return
+        pthread_detach(thread[0])
+        JOB.workers = JOB.workers + 1
+
+
+@native
+def drain(forwards: bool) -> None:
+    """Claim tasks and do them, until all are claimed."""
+    while True:
+        ticket = load(TICKET, "acquire")
+        left = ticket & 0xFFFF
+        if left == 0:
+            return
+        # one less, and one further in front
+        if swap(TICKET, ticket, ticket + (0xFFFF if forwards else -1), "acq_rel"):
+            front = (ticket >> 16) & 0xFFFF
+            task = front if forwards else front + left - 1
+            call(JOB.function, JOB.block, task, JOB.tasks)
+            if add(PENDING, -1) == 1:
+                if load(WAITING) != 0:
+                    rouse(PENDING, 1)
+                return
+
+
+@native
+def comes_to_end() -> bool:
+    """Whether all tasks end before patience does."""
+    for _ in range(SPINS[0]):
+        if load(PENDING, "acquire") == 0:
+            return True
+        pause()
+    begin = now()
+    while load(PENDING, "acquire") != 0:
+        sched_yield()
+        if now() - begin >= PATIENCE:
+            return False
+    return True
+
+
+# --- workers ----------------------------------------------------------------------------------
+
+
+@native
+def work(number: int) -> None:
+    while True:
+        threads = load(THREADS, "acquire")
+        if number >= threads:
+            sleep(THREADS, threads)
+        else:
+            drain(False)
+            if not finds_task():
+                add(SLEEPERS, 1)
+                ticket = load(TICKET)
+                if ticket & 0xFFFF == 0:
+                    sleep(NUMBER, ticket >> 32)
+                add(SLEEPERS, -1)
+
+
+@native
+def finds_task() -> bool:
+    """Whether there is a task before patience ends."""
+    for _ in range(SPINS[0]):
+        if load(TICKET, "monotonic") & 0xFFFF != 0:
+            return True
+        pause()
+    begin = now()
+    while load(TICKET, "monotonic") & 0xFFFF == 0:
+        sched_yield()
+        if now() - begin >= PATIENCE:
+            return False
+    return True
+
+
+@native
+def own_relax(count: int) -> None:
+    for _ in range(count):
+        pause()
+
+
+@native
+def own_limit(threads: int) -> None:
+    store(THREADS, threads)
+    rouse(THREADS, ALL)
+
+
+@native
+def own_renew(unused: int) -> None:
+    """In a child: workers did not come along, and another thread may have been amidst a job."""
+    if FUTEX == 0:
+        _mutex_init(MUTEX, None)
+        _cond_init(CHANGED, None)
+    store(THREADS, 1)
+    store(TICKET, 0)
+    store(PENDING, 0)
+    store(SLEEPERS, 0)
+    store(WAITING, 0)
+    JOB.workers = 0
+    store(BUSY, 0, "release")
+
+
+# --- libgomp ----------------------------------------------------------------------------------
+
+
+@native
+def libgomp_parallel(function: int, block: int, tasks: int) -> None:
+    if claim_pool(tasks):
+        job = Job(scratch(4).address)
+        job.function = function
+        job.block = block
+        job.tasks = tasks
+        team = min(tasks, load(THREADS, "monotonic"))
+        _gomp_parallel(address_of(do_share), job, team, 0)
+        store(BUSY, 0, "release")
+    else:
+        do_alone(function, block, tasks)
+
+
+@native
+def libgomp_spread(job: Job) -> None:
+    libgomp_parallel(job.function, job.block, job.tasks)
+
+
+@native
+def do_share(job: Job) -> None:
+    task = _thread_number()
+    while task < job.tasks:
+        call(job.function, job.block, task, job.tasks)
+        task += _team_size()
+
+
+@native
+def libgomp_limit(threads: int) -> None:
+    store(THREADS, threads)
+
+
+@native
+def libgomp_end_team(unused: int) -> None:
+    """Before a fork: this thread's team ends, so that the child has no thread to miss."""
+    _end_team(2)  # omp_pause_hard
+
+
+@native
+def libgomp_renew(unused: int) -> None:
+    store(THREADS, 1)
+    store(BUSY, 0, "release")
+
+
+OWN = (own_parallel, own_spread, own_limit, own_renew, own_relax)
+LIBGOMP = (libgomp_parallel, libgomp_spread, libgomp_limit, libgomp_renew, libgomp_end_team)

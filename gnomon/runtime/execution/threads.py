@@ -30,8 +30,9 @@ from gnomon import config
 from gnomon.base import ParamError, complaint
 from gnomon.lock import around_forks, first_use
 from gnomon.native.memory import CFunction
+from gnomon.native.serve import raw_code
 from gnomon.record import record
-from gnomon.runtime.compiler import jit, objects
+from gnomon.runtime.compiler import jit
 from gnomon.runtime.execution import thread_code
 from gnomon.runtime.ffi import function, pointer, symbol
 
@@ -39,6 +40,7 @@ from gnomon.runtime.ffi import function, pointer, symbol
 gnomon_parallel = CFunction("void gnomon_parallel(void *, void *, long)")
 
 _SPIN_SECONDS = 20e-6  # more loses to any busy neighbour, less to the usual gap between kernels
+_threads = ctypes.c_int32.from_address(thread_code.THREADS.address)
 _GOMP = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "omp_pause_resource_all")
 
 
@@ -46,11 +48,14 @@ _GOMP = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads", "omp_paus
 class _Pool:
     kind: str
     code: jit.Module
-    threads: ctypes.c_int32
 
     def call(self, name: str, argument: int = 0) -> None:
         """Calls one of the native functions that take a single word."""
-        function(self.code.address(name))(pointer(argument))
+        function(self.address(name))(pointer(argument))
+
+    def address(self, name: str) -> int:
+        """The address of this kind's function of that name."""
+        return self.code.address(f"{self.kind}_{name}")
 
 
 @record(frozen=False)
@@ -70,12 +75,12 @@ def parallel_address() -> int:
     done. A caller that comes while it works for another, or from a task, has the tasks done in
     sequence; the result of a job must not depend on which thread does what.
     """
-    return _running().code.address("gnomon_parallel")
+    return _running().address("parallel")
 
 
 def spread_address() -> int:
     """The address of a step's function whose block is `[fn, block, tasks]`: `parallel` of these."""
-    return _running().code.address("gnomon_spread")
+    return _running().address("spread")
 
 
 def num_threads() -> int:
@@ -85,7 +90,7 @@ def num_threads() -> int:
     True
     """
     pool = _state.pool
-    return _configured() if pool is None else pool.threads.value
+    return _configured() if pool is None else _threads.value
 
 
 def _configured() -> int:
@@ -95,7 +100,8 @@ def _configured() -> int:
 
 def count_address() -> int:
     """The address of the int32 that `num_threads` tells."""
-    return ctypes.addressof(_running().threads)
+    _running()
+    return thread_code.THREADS.address
 
 
 def set_num_threads(n: int) -> None:
@@ -107,7 +113,7 @@ def set_num_threads(n: int) -> None:
     if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n < 1 << 16:
         raise ParamError(complaint("set_num_threads", "n", "an integer from 1 to 65535", repr(n)))
     config.set("num_threads", n)
-    _running().call("gnomon_limit", n)
+    _running().call("limit", n)
 
 
 def kind() -> str:
@@ -117,7 +123,8 @@ def kind() -> str:
 
 def looks() -> int:
     """How often a thread of the pool looks for work before it sleeps: for 20 us."""
-    return ctypes.c_int32.from_address(_running().code.address("gnomon_spins")).value
+    _running()
+    return thread_code.SPINS[0]
 
 
 def _running() -> _Pool:
@@ -128,16 +135,15 @@ def _start() -> _Pool:
     with first_use:
         if _state.pool is None:
             pool = (_with_libgomp() if config.get("gomp") else None) or _with_own_threads()
-            pool.call("gnomon_limit", _configured())
+            pool.call("limit", _configured())
             _state.pool = pool
         return _state.pool
 
 
 def _with_own_threads() -> _Pool:
-    pool = _build("own", thread_code.own(), {})
-    pool.call("gnomon_after_fork_in_child")  # the state of a fresh process is that of a child
-    spins = ctypes.c_int32.from_address(pool.code.address("gnomon_spins"))
-    spins.value = max(1, int(_SPIN_SECONDS / _seconds_of_a_look(pool)))
+    pool = _Pool("own", raw_code(*thread_code.OWN))
+    pool.call("renew")  # the state of a fresh process is that of a child
+    thread_code.SPINS[0] = max(1, int(_SPIN_SECONDS / _seconds_of_a_look(pool)))
     return pool
 
 
@@ -146,7 +152,7 @@ def _seconds_of_a_look(pool: _Pool, looks: int = 1000) -> float:
     best = 1.0
     for _ in range(3):
         start = time.perf_counter()
-        pool.call("gnomon_relax", looks)
+        pool.call("relax", looks)
         best = min(best, time.perf_counter() - start)
     return best / looks
 
@@ -164,23 +170,20 @@ def _with_libgomp() -> _Pool | None:
         if ours:
             del os.environ["OMP_WAIT_POLICY"]
     symbols = {name: symbol(library, name) for name in _GOMP}
-    return _build("libgomp", thread_code.libgomp(), symbols) if all(symbols.values()) else None
-
-
-def _build(kind: str, text: str, symbols: dict[str, int]) -> _Pool:
-    code = objects.compiled(text, symbols=symbols)
-    return _Pool(kind, code, ctypes.c_int32.from_address(code.address("gnomon_threads")))
+    if not all(symbols.values()):
+        return None
+    return _Pool("libgomp", raw_code(*thread_code.LIBGOMP, symbols=symbols))
 
 
 def _before_fork() -> None:
-    if _state.pool is not None:
-        _state.pool.call("gnomon_before_fork")
+    if _state.pool is not None and _state.pool.kind == "libgomp":
+        _state.pool.call("end_team")
 
 
 def _after_fork_in_child() -> None:
     _state.forked = True
     if _state.pool is not None:
-        _state.pool.call("gnomon_after_fork_in_child")
+        _state.pool.call("renew")
 
 
 around_forks(_before_fork, bool, _after_fork_in_child)
