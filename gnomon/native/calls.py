@@ -15,7 +15,6 @@ from typing import Any
 from gnomon import record
 from gnomon.native import memory, words
 from gnomon.native.emit import Value
-from gnomon.native.expressions import returns_of
 from gnomon.native.kinds import (
     BOOL,
     FLOAT,
@@ -29,6 +28,7 @@ from gnomon.native.kinds import (
     has_parts,
     has_slot,
     kind_of,
+    returns_of,
 )
 from gnomon.native.memory import CFunction, Struct
 from gnomon.native.raw import Raw

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from types import FunctionType, MemberDescriptorType, ModuleType
+from types import MemberDescriptorType, ModuleType
 from typing import Any
 
 from gnomon.native.convert import Conversions
@@ -477,22 +477,19 @@ class Expressions(Conversions):
         name = (_REAL if a.kind == FLOAT else _WHOLE if a.kind == INT else {}).get(kind)
         if name is None:
             raise KitError(f"{ast.unparse(node)!r} is not supported for {a.kind}")
-        if kind in (ast.RShift, ast.LShift) and not (b.text.isdigit() and int(b.text) < 64):
-            raise KitError("shifts are by 0 to 63, known beforehand")
+        if kind in (ast.RShift, ast.LShift) and not self.is_shift(node.right):
+            raise KitError("shifts are by 0 to 63: a constant, or `x & 63`")
         return Value(self.value(f"{name} {a.kind.llvm} {a.text}, {b.text}"), a.kind)
+
+    def is_shift(self, node: ast.expr) -> bool:
+        """Whether a number is known to be one of 0 to 63."""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd):
+            node = node.right
+        known, number = self.constant(node)
+        return known and type(number) is int and 0 <= number < 64
 
 
 def _instruction(kind: Kind, how: tuple[str, str]) -> str:
     if kind == FLOAT:
         return f"fcmp {how[1]} double"
     return f"icmp {how[0]} {kind.llvm}"
-
-
-def returns_of(function: Any) -> Kind:
-    """What a function of Python's says that it returns, as an object."""
-    if isinstance(function, type):
-        return Kind("ptr", function)
-    if not isinstance(function, FunctionType):
-        return OBJECT
-    space = vars(builtins) | function.__globals__
-    return kind_of(function.__annotations__.get("return", object), space, plain=False)

@@ -7,7 +7,7 @@ import functools
 import sys
 from collections import deque
 from collections.abc import Mapping
-from types import GenericAlias, MemberDescriptorType, NoneType, UnionType
+from types import FunctionType, GenericAlias, MemberDescriptorType, NoneType, UnionType
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
 from gnomon.base import GnomonError
@@ -151,6 +151,16 @@ def slot_of(cls: Any, name: str) -> Slot:
             known = kind_of(kept, space, plain=False)
             return Slot(found.offset, known, final, sure, refusing, takes_none(kept, space))
     raise KitError(f"{found.kind.__name__}.{name} has no annotation in the class")
+
+
+def returns_of(function: Any) -> Kind:
+    """What a function of Python's says that it returns, as an object."""
+    if isinstance(function, type):
+        return Kind("ptr", function)
+    if not isinstance(function, FunctionType):
+        return OBJECT
+    space = vars(builtins) | function.__globals__
+    return kind_of(function.__annotations__.get("return", object), space, plain=False)
 
 
 def takes_none(said: Any, space: Mapping[str, Any]) -> bool:

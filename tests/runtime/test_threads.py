@@ -22,8 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 
 KINDS = {
     "own": "",
-    "condition": "from gnomon.runtime.execution import thread_code as code\n"
-    "code.FUTEX = 0",
+    "condition": "from gnomon.runtime.execution import thread_code as code\ncode.FUTEX = 0",
     "libgomp": "from gnomon import config; config.set('gomp', True)",
 }
 

@@ -16,16 +16,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from gnomon import config
-from gnomon.native.method import Method, bound, for_good, native_code
+from gnomon.native.method import Method, bound, for_good
+from gnomon.native.serve import raw_code
 from gnomon.runtime.execution import stream_code as code
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import LONG, LONG_SECONDS, Done, Step
+from gnomon.runtime.execution.stream_code import Record
 from gnomon.runtime.ffi import Block, ffi, function, pointer
 from gnomon.runtime.once import once
 
 WOKEN = 10 * LONG  # pending work from which on the thread is woken; the waiting thread runs less
 HELPED = 500 * LONG  # work that a waiter does not help with: signals' handlers would wait for it
-ROOM = code.RING * 3 // 4  # tasks that may be pending; the rest is for threads that come together
+ROOM = code.ROOM * 3 // 4  # tasks that may be pending; the rest is for threads that come together
 
 #: the address of a word, and what is put there
 Pair = tuple[int, int]
@@ -69,22 +71,22 @@ class Task:
     @property
     def number(self) -> int:
         """Its place among all tasks, from 1 on; 0 before it was entered."""
-        return int(self._block.words[code.NUMBER])
+        return int(self._block.words[Record.number])
 
     @property
     def failed(self) -> bool:
         """Whether the step has told of a failure."""
-        return bool(self._block.words[code.CODE])
+        return bool(self._block.words[Record.code])
 
     @property
     def times(self) -> tuple[float, float]:
         """When it began and ended, as `time.perf_counter` counts; zeros where it was left out."""
         words = self._block.words
-        return words[code.BEGIN] * 1e-9, words[code.END] * 1e-9
+        return words[Record.begin] * 1e-9, words[Record.end] * 1e-9
 
     def skip(self) -> None:
         """Have it left out."""
-        self._block.words[code.SKIP] = 1
+        self._block.words[Record.skip] = 1
 
 
 class Turn:
@@ -129,7 +131,6 @@ class _Native(NamedTuple):
 
 
 _CALLS = ("wait", "hold", "let_go", "revive", "renew")
-_COUNTS = ("head", "done")
 
 
 class _State:
@@ -148,17 +149,13 @@ _changes = config.changes
 
 @once
 def _native() -> _Native | None:
-    text = code.text(WOKEN)
-    if text is None:
+    if code.FUTEX == 0:
         return None
-    module = native_code(text, {}, {})
-    method = Method("enter", module.address("gnomon_stream_enter"))
-    spins = ffi.cast("int32_t *", module.address("gnomon_stream_spins"))
-    spins[0] = threads.looks()
-    address = {name: module.address(f"gnomon_stream_{name}") for name in _CALLS + _COUNTS}
-    calls = [function(address[name]) for name in _CALLS]
-    counts = [ffi.cast("int64_t *", address[name]) for name in _COUNTS]
-    for_good((module, method))
+    module = raw_code(*code.FUNCTIONS)
+    method = for_good(Method("enter", module.address("stream_enter")))
+    code.THREAD.spins, code.THREAD.threshold = threads.looks(), WOKEN
+    calls = [function(module.address(f"stream_{name}")) for name in _CALLS]
+    counts = [ffi.cast("int64_t *", words.address) for words in (code.HEAD, code.DONE)]
     _state.native = _Native(bound(method, None), *calls, *counts)
     return _state.native
 
@@ -204,9 +201,9 @@ def wait(number: int, helps: bool = True) -> bool:
     words = Block([number, HELPED if helps else -1, 0])
     while True:
         native.wait(pointer(words.address))
-        answer = words.words[2]
-        if answer != 1:
-            return not answer
+        answer = words.words[code.Wait.answer]
+        if answer != code.AGAIN:
+            return answer == code.OVER
 
 
 def hold() -> None:

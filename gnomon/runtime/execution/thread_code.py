@@ -129,7 +129,7 @@ def rouse(word: Ints, count: int) -> None:
 @native
 def claim_pool(tasks: int) -> bool:
     """Whether the caller has the pool now, for so many tasks."""
-    several = load(THREADS, "monotonic") > 1 and 1 < tasks and tasks < 1 << 16
+    several = load(THREADS, "monotonic") > 1 and tasks > 1 and tasks < 1 << 16
     return several and swap(BUSY, 0, 1, "acquire")
 
 
