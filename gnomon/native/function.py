@@ -44,7 +44,7 @@ class Made:
     text: str
 
 
-def make(unit: Any, function: Any, tree: ast.FunctionDef, symbol: str) -> Made:
+def make(unit: Any, function: Any, tree: ast.FunctionDef, linkage: str, symbol: str) -> Made:
     """The native form of a function of Python's.
 
     Raises:
@@ -65,9 +65,8 @@ def make(unit: Any, function: Any, tree: ast.FunctionDef, symbol: str) -> Made:
             break
         facts = writer.facts.again()
     head = ", ".join(f"{k.llvm} %a.{n}" for n, k in zip(writer.names, writer.types, strict=True))
-    text = (
-        f"define internal {writer.returns.llvm} {symbol}({head}) nounwind optsize {{\n{body}\n}}\n"
-    )
+    start = f"define {linkage} {writer.returns.llvm} {symbol}({head})"
+    text = f"{start} nounwind optsize {{\n{body}\n}}\n"
     return Made(symbol, writer.names, writer.types, writer.returns, writer.facts, text)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gnomon.native.emit import Value
@@ -38,15 +38,20 @@ class RawUnit(Unit):
     """The text of a raw unit, whose functions native code calls by their names."""
 
     writer = RawWriter
+    short = 20
+
+    def __init__(self, functions: Sequence[Any], as_methods: bool = False) -> None:
+        self._entries = functions
+        super().__init__(functions, as_methods)
 
     def entry(self, function: Any, as_method: bool) -> str:
-        made = self.function(function)
-        given = ", ".join(f"{kind.llvm} %a.{k}" for k, kind in enumerate(made.kinds))
-        result = made.returns.llvm
-        return (
-            f"define {result} @{function.__name__}({given}) nounwind {{\n"
-            f"  %answer = call {result} {made.symbol}({given})\n  ret {result} %answer\n}}\n"
-        )
+        self.function(function)
+        return ""
+
+    def head_of(self, function: Any) -> tuple[str, str]:
+        if function in self._entries:
+            return "external", f"@{function.__name__}"
+        return super().head_of(function)
 
     def symbol(self, thing: Any, shown: str, space: Mapping[str, Any]) -> str:
         kind: Any = type(thing)

@@ -29,7 +29,6 @@ _HINTS = """!0 = !{!"branch_weights", i32 1, i32 4000}
 !2 = !{!"llvm.loop.unroll.disable"}
 """
 _EMPTY: Any = {"returns": None} | ({"type_params": []} if sys.version_info >= (3, 12) else {})
-_SHORT = 40
 _CALLED = re.compile(r"@(Py\w+)\(")
 
 
@@ -37,6 +36,7 @@ class Unit:
     """The text of a unit, and what it relies on."""
 
     writer = Writer
+    short = 40  # lines of what becomes part of all that call it
 
     def __init__(self, functions: Sequence[Any], as_methods: bool = False) -> None:
         self._made: dict[Any, Made | None] = {}
@@ -65,9 +65,13 @@ class Unit:
             return made
         self._made[function] = None
         self._files.add(function.__code__.co_filename)
-        symbol = f'@"{function.__module__}.{function.__qualname__}"'
-        made = self._made[function] = make(self, function, _source(function), symbol)
+        made = make(self, function, _source(function), *self.head_of(function))
+        self._made[function] = made
         return made
+
+    def head_of(self, function: Any) -> tuple[str, str]:
+        """A function's linkage and its name in the text."""
+        return "internal", f'@"{function.__module__}.{function.__qualname__}"'
 
     def declare(self, name: str, result: str, types: list[str]) -> None:
         self._declared.setdefault(name, (result, types))
@@ -128,7 +132,7 @@ class Unit:
 
     def _whole(self, entries: Sequence[str]) -> str:
         parts = [made.text for made in self._made.values() if made is not None]
-        parts = [_inlined(text, [*parts, *entries]) for text in parts]
+        parts = [_inlined(text, [*parts, *entries], self.short) for text in parts]
         things = [f"thing.{k}" for k in range(len(self.things))] + [*map(name_of, ALWAYS)]
         head = [f"@{name} = external global i64\n" for name in things]
         head += [
@@ -147,13 +151,14 @@ class Unit:
         }
 
 
-def _inlined(text: str, parts: Sequence[str]) -> str:
+def _inlined(text: str, parts: Sequence[str], most: int) -> str:
     """A function that is to be part of those who call it, if it is short, or one alone does."""
     head, _, _ = text.partition(" nounwind optsize {")
     name = head[head.index("@") : head.index("(")]
     calls = sum(part.count(f"{name}(") for part in parts) - 1  # one is its own head
-    short = text.count("\n") < _SHORT
-    return text.replace(" nounwind", " alwaysinline nounwind", 1) if calls <= 1 or short else text
+    once = calls <= 1 and " internal " in head
+    fits = once or text.count("\n") < most
+    return text.replace(" nounwind", " alwaysinline nounwind", 1) if fits else text
 
 
 @functools.lru_cache(maxsize=64)

@@ -19,7 +19,7 @@ from gnomon import config
 from gnomon.native.method import Method, bound, for_good
 from gnomon.native.serve import raw_code
 from gnomon.runtime.execution import stream_code as code
-from gnomon.runtime.execution import threads
+from gnomon.runtime.execution import thread_code, threads
 from gnomon.runtime.execution.program import LONG, LONG_SECONDS, Done, Step
 from gnomon.runtime.execution.stream_code import Record
 from gnomon.runtime.ffi import Block, ffi, function, pointer
@@ -149,7 +149,7 @@ _changes = config.changes
 
 @once
 def _native() -> _Native | None:
-    if code.FUTEX == 0:
+    if thread_code.FUTEX == 0:
         return None
     module = raw_code(*code.FUNCTIONS)
     method = for_good(Method("enter", module.address("stream_enter")))
@@ -201,7 +201,7 @@ def wait(number: int, helps: bool = True) -> bool:
     words = Block([number, HELPED if helps else -1, 0])
     while True:
         native.wait(pointer(words.address))
-        answer = words.words[code.Wait.answer]
+        answer = int(words.words[code.Wait.answer])
         if answer != code.AGAIN:
             return answer == code.OVER
 
