@@ -194,14 +194,14 @@ def drain(forwards: bool) -> None:
         if left == 0:
             return
         # one less, and one further in front
-        if swap(TICKET, ticket, ticket + (0xFFFF if forwards else -1), "acq_rel"):
-            front = (ticket >> 16) & 0xFFFF
-            task = front if forwards else front + left - 1
-            call(JOB.function, JOB.block, task, JOB.tasks)
-            if add(PENDING, -1) == 1:
-                if load(WAITING) != 0:
-                    rouse(PENDING, 1)
-                return
+        if not swap(TICKET, ticket, ticket + (0xFFFF if forwards else -1), "acq_rel"):
+            continue
+        front = (ticket >> 16) & 0xFFFF
+        call(JOB.function, JOB.block, front if forwards else front + left - 1, JOB.tasks)
+        if add(PENDING, -1) == 1:
+            if load(WAITING) != 0:
+                rouse(PENDING, 1)
+            return
 
 
 @native
@@ -228,14 +228,19 @@ def work(number: int) -> None:
         threads = load(THREADS, "acquire")
         if number >= threads:
             sleep(THREADS, threads)
-        else:
-            drain(False)
-            if not finds_task():
-                add(SLEEPERS, 1)
-                ticket = load(TICKET)
-                if ticket & 0xFFFF == 0:
-                    sleep(NUMBER, ticket >> 32)
-                add(SLEEPERS, -1)
+            continue
+        drain(False)
+        if not finds_task():
+            sleep_between_jobs()
+
+
+@native
+def sleep_between_jobs() -> None:
+    add(SLEEPERS, 1)
+    ticket = load(TICKET)
+    if ticket & 0xFFFF == 0:
+        sleep(NUMBER, ticket >> 32)
+    add(SLEEPERS, -1)
 
 
 @native
