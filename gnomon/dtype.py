@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from gnomon.base import DTypeError, Later
-from gnomon.record import record
+from gnomon.record import cached_property, record
 
 if TYPE_CHECKING:
     import ml_dtypes

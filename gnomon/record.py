@@ -12,7 +12,7 @@ from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, f
 from itertools import chain, repeat
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, Generic, TypeVar, cast, dataclass_transform
 
 from gnomon.base import complaint
 
@@ -47,6 +47,32 @@ def record(
         return made
 
     return decorate
+
+
+class cached_property(Generic[T]):
+    """A property that is computed when first asked for, and kept in the instance's `__dict__`.
+
+    That of `functools` takes a lock of the whole class up to Python 3.11: a child that is forked
+    while another thread computes one would wait for it for ever. Here threads that come together
+    compute it each, and all get the same.
+
+    >>> class Disc:
+    ...     @cached_property
+    ...     def points(self):
+    ...         return [0]
+    >>> disc = Disc()
+    >>> disc.points is disc.points
+    True
+    """
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self.make, self.__doc__ = make, make.__doc__
+
+    def __get__(self, instance: object, owner: type | None = None) -> T:
+        if instance is None:
+            return cast(T, self)
+        made: T = instance.__dict__.setdefault(self.make.__name__, self.make(instance))
+        return made
 
 
 def whole(cls: C) -> C:

@@ -357,6 +357,18 @@ def unexcused(
     return messages + [f"{line}: nothing needs this exception: take it out" for line in idle]
 
 
+def cached_property_breaches(source: Source) -> Iterator[Breach]:
+    """The cached property of `functools`, whose lock a forked child may find taken for good."""
+    for node in ast.walk(source.tree):
+        names = [a.name for a in node.names] if isinstance(node, ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom) and node.module != "functools":
+            continue
+        if "cached_property" in names or (
+            isinstance(node, ast.Attribute) and node.attr == "cached_property"
+        ):
+            yield source.breach(node.lineno, "fork", "functools.cached_property: use gnomon.record")
+
+
 def llvm_breaches(source: Source) -> Iterator[Breach]:
     """Text of LLVM in a string."""
     for node in ast.walk(source.tree):

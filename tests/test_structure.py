@@ -73,6 +73,7 @@ PACKAGE_RULES = {
     "rank": partial(structure.rank_breaches, ranks=RANKS),
     "cycle": structure.cycle_breaches,
     "room": partial(structure.room_breaches, rooms=ROOMS),
+    "fork": lambda sources: (b for s in sources for b in structure.cached_property_breaches(s)),
 }
 FILE_RULES = {
     "file": partial(structure.length_breaches, cap=FILE),
@@ -154,6 +155,13 @@ def test_text_of_llvm_is_found():
     assert all(lines(structure.llvm_breaches(Source("gnomon/a.py", text))) for text in bad)
     good = '"""To define a node."""\n# getelementptr\nx = "predefine it"'
     assert not lines(structure.llvm_breaches(Source("gnomon/a.py", good)))
+
+
+def test_a_cached_property_with_a_lock_is_found():
+    for text in ("from functools import cached_property", "x = functools.cached_property(f)"):
+        assert lines(structure.cached_property_breaches(Source("gnomon/a.py", text)))
+    good = Source("gnomon/a.py", "from gnomon.record import cached_property")
+    assert not lines(structure.cached_property_breaches(good))
 
 
 def test_exceptions_name_a_rule_and_give_a_reason():

@@ -40,6 +40,8 @@ from gnomon.runtime.execution import stream
 if TYPE_CHECKING:
     from _thread import LockType
 
+    from gnomon.runtime.execution.stream import Task
+
 _CPU = cpu(0)
 _memory = pool.pool_of("cpu")
 _FREE = 16 << 20  # bytes that work behind may hold, however little is in use
@@ -90,8 +92,8 @@ class Behind(Engine):
         if any(map(_is_shared, job.const)) or any(map(_is_shared, job.mutate)):
             self.let_finish((*job.const, *job.mutate))  # others may change it right after
             return False
-        job.task = job.fn.task()
-        if job.task is None:
+        task = job.fn.task()
+        if task is None:
             return False
         if self._behind:
             self._make_room()
@@ -106,23 +108,26 @@ class Behind(Engine):
                     return False
                 if not stream.available():  # the process has begun to end meanwhile
                     return False
+                job.task = task  # here: what was held back another thread may have sent before
                 super()._admit(job)
                 job.state = BEHIND
                 self._behind.append(job)
-                stream.enter(job.task, job.fn.done)
+                stream.enter(task, job.fn.done)
                 if late:
                     self._late = None
                 if self._sleepers:
                     self._follow()
         except BaseException:
-            self._retry_until_done(self._call_back, job)
+            self._retry_until_done(self._call_back, job, task)
             raise
         return True
 
-    def _call_back(self, job: Job) -> None:
-        """An interrupt came while a job went behind: it is there, or it never was."""
+    def _call_back(self, job: Job, task: Task) -> None:
+        """An interrupt came while a job went behind as `task`: it is there, or it never was."""
         with self._lock:
-            if job.task is not None and not job.task.number:
+            if getattr(job, "task", None) is not task:
+                return
+            if not task.number:
                 if job in self._behind:
                     self._behind.remove(job)
                 self._withdraw(job)

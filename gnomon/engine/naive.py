@@ -22,6 +22,10 @@ class NaiveEngine(Engine):
         super().__init__()
         self._briefly = True  # for good: an error is raised at its push, which a fast path has not
 
+    def _clear(self) -> None:
+        super()._clear()
+        self._admitted: set[Job] = set()
+
     def _push(self, job: Job) -> None:
         if self._lock._is_owned():
             self._deferred.append(lambda: self._push(job))
@@ -31,6 +35,7 @@ class NaiveEngine(Engine):
         try:
             with self._lock:
                 admitted = self._admit(job)
+                self._admitted.add(job)
                 if admitted:
                     job.state = READY
             if not admitted and self._holds_one(state, job):
@@ -73,6 +78,7 @@ class NaiveEngine(Engine):
 
     def _leave(self, job: Job) -> None:
         super()._leave(job)
+        self._admitted.discard(job)
         if job.kind == ASYNC:
             job.open_gate()
 
@@ -80,6 +86,9 @@ class NaiveEngine(Engine):
         if job.gate.locked():
             job.gate.release()
         job.state = READY  # last: an interrupt before has all of it done again
+
+    def _roots(self) -> list[Job]:
+        return [*super()._roots(), *self._admitted]
 
     def run_brief(self, *kernel: object) -> bool:
         """Never: here an error is raised at its push, which the brief way is too brief for."""

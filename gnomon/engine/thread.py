@@ -39,6 +39,7 @@ class ThreadState:
         "bulk_size",
         "done",
         "gate",
+        "hand",
         "job",
         "relieved",
         "work_queue",
@@ -47,8 +48,9 @@ class ThreadState:
     def __init__(self) -> None:
         self.job: Job | None = None  # what runs on it now; `job.outer` is what that runs in
         self.work_queue: WorkQueue | None = None  # a worker's
-        self.done: Job | None = None  # what a worker ran, and did not settle yet
+        self.done: Job | None = None  # a worker's: what it took, and did not settle yet
         self.backlog: deque[Job] = deque()  # inline jobs it made ready, to be run next
+        self.hand: list[Job] = []  # those of them that it took, and did not settle yet
         self.bouncing = False  # whether it works that backlog off
         self.bulk_size = 0
         self.gate = shut_gate()
@@ -61,6 +63,11 @@ class ThreadState:
             jobs.append(job)
             job = job.outer
         return jobs
+
+    def unsettled(self) -> list[Job]:
+        """All that the thread took, or made ready, and did not settle: a fork asks at any time."""
+        jobs = [*self.running(), *self.hand, *self.backlog]
+        return jobs if self.done is None else [*jobs, self.done]
 
     def holds(self, var: Var) -> bool:
         """Whether a function that runs on this thread has declared `var`."""

@@ -134,16 +134,18 @@ class ThreadedEngine(Behind):
 
         `bouncing` is whether the thread did so before, in a function that waits.
         """
-        backlog, ran = state.backlog, job is not None
+        backlog, hand, ran = state.backlog, state.hand, job is not None
         try:
             state.bouncing = True
             while job is not None or backlog:
                 if job is None:
                     job = backlog[0]
+                    hand.append(job)
                     del backlog[0]  # no gap for an interrupt, unlike popleft
                     ran = self._execute(job, state)
                 with self._lock:
                     self._settle(job, backlog)
+                    hand.remove(job)
                 if job.failure is not None or job.interrupt is not None:
                     job.raise_interrupt()
                 job, ran = None, False
@@ -164,6 +166,8 @@ class ThreadedEngine(Behind):
             while state.backlog:
                 self._pass_on(state.backlog[0])
                 del state.backlog[0]
+            if job in state.hand:
+                state.hand.remove(job)
             self._put_right()
         state.bouncing = bouncing
         self._after_entry()
@@ -184,6 +188,8 @@ class ThreadedEngine(Behind):
                 self._retry_until_done(self._resume, job, raised)
             except BaseException as another:
                 job.interrupt = another
+        if job not in state.hand:
+            state.hand.append(job)
         state.job = job.outer
         self._bounce(state, False, job)
         if self._hiring or self._deferred:
@@ -320,7 +326,7 @@ class ThreadedEngine(Behind):
                 if work_queue.orphaned:
                     lock.release()
                     return
-                job = work_queue.take()
+                job = state.done = work_queue.take()
                 if job is None and not self._rest(work_queue, state):
                     lock.release()
                     return
@@ -333,8 +339,8 @@ class ThreadedEngine(Behind):
                 state.gate.acquire()
                 with lock:
                     work_queue.awake(state.gate)
-            elif self._execute(job, state):
-                state.done = job
+            elif not self._execute(job, state):
+                state.done = None
             job = None  # its last reference is to go while no other is in hand
 
     def _take_turns(self, work_queue: WorkQueue, state: ThreadState) -> Job | None:
@@ -343,10 +349,10 @@ class ThreadedEngine(Behind):
             try:
                 job: Any = self._turns(self, work_queue, state)
             except BaseException as exception:  # of the function that ran last
-                failed, state.job = state.job, None
+                failed = state.job
                 assert failed is not None
                 self._resume(failed, exception)
-                state.done = failed
+                state.done, state.job = failed, None
             else:
                 if job is not True:
                     taken: Job | None = job
@@ -354,10 +360,11 @@ class ThreadedEngine(Behind):
 
     def _finish(self, state: ThreadState) -> None:
         """Settle what a worker ran. It goes without the lock: its finalisers may wait."""
-        done, state.done = state.done, None
+        done = state.done
         with self._lock:
             if done is not None:
                 self._leave(done)
+                state.done = None
             if self._ready:
                 self._dispatch_ready(None)
             if not self._pending and self._sleepers:

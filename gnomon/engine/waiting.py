@@ -230,8 +230,8 @@ class Waiting(Execution):
 
     def _roots(self) -> list[Job]:
         """The jobs that hold all their variables: they run, are open, or lie ready. Lock held."""
-        own = [job for state in self._states for job in (*state.running(), *state.backlog)]
-        return [*own, *self._open, *self._waiting_to_run()]
+        own = [job for state in self._states for job in state.unsettled()]
+        return [*own, *self._ready, *self._open, *self._waiting_to_run()]
 
     def _waiting_to_run(self) -> list[Job]:
         """The ready jobs that lie somewhere until a thread takes them. Lock held."""

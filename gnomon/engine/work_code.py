@@ -3,8 +3,9 @@
 `work(engine, work_queue, state)` does so as long as all is usual: functions without a device of
 their own, no failure on what they read or write, no thread in the midst of an entry, something else
 pending. What it ran and did not settle is `state.done`. It answers a job that it took and leaves to
-Python to run; None where Python is to look after the engine's state; True where it only gives other
-threads a chance. What a function raises, it raises; `state.job` is that function's.
+Python to run, which is `state.done` too; None where Python is to look after the engine's state;
+True where it only gives other threads a chance. What a function raises, it raises; `state.job` is
+that function's.
 
 A job holds its variables while it runs, so no other job puts a failure on one, or heals it: one
 look before is enough.
@@ -174,6 +175,7 @@ ran:
   br i1 %more, label %again, label %chance
 
 theirs:
+  call void @set(ptr %state, i64 <ThreadState.done>, ptr %job)
   ret ptr %job
 error:
   call void @Py_DecRef(ptr %job)

@@ -46,6 +46,7 @@ from gnomon.graph.task import (
 from gnomon.graph.typed_graph import Kept, Purpose, TypedGraph
 from gnomon.ops.create import full
 from gnomon.plan.cut import reach
+from gnomon.record import cached_property
 from gnomon.runtime.execution import threads
 from gnomon.runtime.libraries import calls
 from gnomon.shape import prod
@@ -121,13 +122,13 @@ class Layout:
         """The context that a task belongs to: that of the node that ends it."""
         return self.contexts.get(task.nodes[-1], self.draws.ctx)
 
-    @functools.cached_property
+    @cached_property
     def lanes(self) -> dict[Device, int]:
         """The contexts of all tasks, numbered."""
         found = dict.fromkeys(map(self.place_of, self.tasks)) or {self.draws.ctx: None}
         return {ctx: k for k, ctx in enumerate(found)}
 
-    @functools.cached_property
+    @cached_property
     def branch_of(self) -> dict[Task, int]:
         """Which branch of its region a task is in."""
         return {t: k for chains in self.regions.values() for k, c in enumerate(chains) for t in c}

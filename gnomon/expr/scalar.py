@@ -25,6 +25,7 @@ from gnomon.expr.formula import Formula, Operand, Sym, Tape, prim, select, write
 from gnomon.expr.machine import NumpyMachine, TermMachine, near
 from gnomon.expr.primitive import PRIMITIVES, convert
 from gnomon.expr.term import Arena, Term
+from gnomon.record import cached_property
 
 if TYPE_CHECKING:
     from gnomon.expr.node import Expr
@@ -104,7 +105,7 @@ class ScalarFn:
         alone = len(steps) == 1 and steps[0].op == "const"
         return float(steps[0].value or 0) if alone else None
 
-    @functools.cached_property
+    @cached_property
     def trimmed(self) -> tuple[ScalarFn, tuple[int, ...]]:
         """The same function of only the arguments it depends on, and their numbers."""
         used = self.body.used()
@@ -117,7 +118,7 @@ class ScalarFn:
         body = tape.formula(self.body.replay(args, tape))
         return ScalarFn(self.name, body, integral=self.integral), used
 
-    @functools.cached_property
+    @cached_property
     def scaled(self) -> ScalarFn | None:
         """This function times one operand more, where it chooses between 0 and something else.
 

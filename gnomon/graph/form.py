@@ -8,7 +8,6 @@ are composed) is answered once for all of them. A stand-in is a buffer without m
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 from gnomon.dtype import DType
@@ -17,6 +16,7 @@ from gnomon.expr.node import Buffer, Cast, Expr, Map
 from gnomon.expr.rewrite import substitute, with_children
 from gnomon.expr.walk import postorder
 from gnomon.plan.view import viewed
+from gnomon.record import cached_property
 from gnomon.shape import prod
 
 NOWHERE = 1 << 60  # stands for the address of a buffer that has none yet

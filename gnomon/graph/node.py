@@ -11,10 +11,10 @@ iteratively: a chain of 100,000 nodes is an ordinary graph.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from gnomon.expr.node import Expr
+from gnomon.record import cached_property
 
 
 class Operator(Protocol):

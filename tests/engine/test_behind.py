@@ -376,6 +376,29 @@ def test_work_that_is_held_back_goes_behind_what_it_waits_for(threaded):
     assert (long.runs, short.runs) == (2, 1)
 
 
+def test_what_two_threads_send_behind_at_one_time_goes_once(threaded):
+    x, slow = threaded.new_variable(), Slow(0.05)
+    asked = []
+
+    class Overtaken(Turn):
+        is_long = True
+
+        def task(self) -> Task:
+            made = Task(self.program)
+            asked.append(made)
+            if len(asked) == 1:
+                other = threading.Thread(target=threaded._flush)
+                other.start()
+                other.join()
+            return made
+
+    push(threaded, slow, (), (x,))
+    threaded.push_later(Overtaken(Program([slow.step], "slow")), None, (), (x,))
+    threaded.wait_for_var(x)
+    assert (slow.runs, x.version, len(asked)) == (2, 2, 2)
+    threaded.wait_for_all()
+
+
 def test_a_step_without_a_status_cannot_fail(threaded):
     slow = Slow(0.0)
     assert isinstance(slow.step, Step) and slow.step.status is None

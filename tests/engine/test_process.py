@@ -115,6 +115,33 @@ def test_a_function_may_fork(threaded):
     use(threaded)
 
 
+@pytest.mark.parametrize("push", ["push_sync", "push_inline"])
+def test_a_child_waits_for_nothing_that_ran_and_was_not_settled(any_engine, push):
+    """The function is over, and its thread waits for the lock that the fork holds."""
+    var, started, over = any_engine.new_variable(), threading.Event(), threading.Event()
+
+    def work(ctx):
+        started.set()
+        over.wait()
+
+    def child():
+        with pytest.raises(EngineError, match="pending in the parent when the process forked"):
+            any_engine.wait_for_var(var)
+        any_engine.push_sync(lambda ctx: None, None, (), [var])
+        any_engine.wait_for_var(var)
+        use(any_engine)
+
+    pusher = threading.Thread(target=lambda: getattr(any_engine, push)(work, None, (), [var]))
+    pusher.start()
+    started.wait()
+    with any_engine._lock:
+        over.set()
+        time.sleep(0.05)
+        in_child(child)
+    pusher.join()
+    any_engine.wait_for_all()
+
+
 def test_forks_while_threads_flood_the_engine(threaded):
     """Thousands of functions queue for each variable, and others for all of them."""
     stop, shared, start = threading.Event(), threaded.new_variable(), threading.Event()

@@ -7,7 +7,6 @@ to a state at a time, `backwards` that of all ways behind it; both are native co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from gnomon.ops.infer import Shapes, Types
 from gnomon.ops.nn.ctc_ways import LOG_HUGE, NEVER, backwards, forwards
 from gnomon.ops.op import op
 from gnomon.ops.param import param
+from gnomon.record import cached_property
 
 MOST = (1 << 31) - 1  # above all classes
 
