@@ -90,7 +90,20 @@ def nested() -> Case:
     return sym.Group([outputs, last]), {"x": (5, 5, 2), "h": (2,), "w": (2,)}
 
 
-CASES = [recurrent, convolved, counted, drawn, on_data, nested]
+def layered() -> Case:
+    """A recurrent layer at each step, whose own steps in time are one that is repeated."""
+
+    def body(part: Any, state: Any) -> Any:
+        how = {"mode": "lstm", "state_size": 3, "num_layers": 1, "state_cell": sym.var("c")}
+        y = sym.RNN(part, sym.var("w"), state, **how)
+        return y, state + sym.slice_axis(y, axis=0, begin=-1, end=None)
+
+    outputs, last = sym.contrib.foreach(body, sym.var("x"), sym.var("h"))
+    shapes = {"x": (5, 6, 2, 3), "h": (1, 2, 3), "c": (1, 2, 3), "w": (4 * 3 * 8,)}
+    return sym.Group([outputs, last]), shapes
+
+
+CASES = [recurrent, convolved, counted, drawn, on_data, nested, layered]
 
 
 def results(make: Callable[[], Case], least: int, monkeypatch: Any) -> tuple[list[Any], int]:

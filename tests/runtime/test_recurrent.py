@@ -1,4 +1,4 @@
-"""Steps in time share what was read of the first, and give what each of its own gives."""
+"""Steps in time are those of the first at other addresses, and give what each made apart gives."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1}
 INPUTS, HIDDEN = 3, 4
 
 
-def gradients(length, mode):
+def gradients(length, mode, batch=2):
     """The result of a layer with both directions, and the gradients of all that it reads."""
     size = 2 * GATES[mode] * HIDDEN * (INPUTS + HIDDEN + 2)
-    shapes = [(length, 2, INPUTS), (size,), *[(2, 2, HIDDEN)] * (2 if mode == "lstm" else 1)]
+    shapes = [
+        (length, batch, INPUTS),
+        (size,),
+        *[(2, batch, HIDDEN)] * (2 if mode == "lstm" else 1),
+    ]
     values = np.random.default_rng(0)
     arrays = [nd.array(values.uniform(-1, 1, shape)) for shape in shapes]
     for x in arrays:
@@ -27,8 +31,9 @@ def gradients(length, mode):
     return [out.asnumpy(), *(x.grad.asnumpy() for x in arrays)]
 
 
+@pytest.mark.parametrize("batch", [2, 40])  # all rows at once, and shared out among threads
 @pytest.mark.parametrize("mode", GATES)
-def test_steps_are_the_first_one_at_other_addresses(mode, monkeypatch):
+def test_steps_are_the_first_one_at_other_addresses(mode, batch, monkeypatch):
     made = []
     bound = recurrent._bound
 
@@ -37,14 +42,16 @@ def test_steps_are_the_first_one_at_other_addresses(mode, monkeypatch):
         return bound(stores, name)
 
     monkeypatch.setattr(recurrent, "_bound", noted)
-    gradients(3, mode)
+    gradients(3, mode, batch)
     few = len(made)
-    found = gradients(9, mode)
-    assert 0 < len(made) == 2 * few
-    monkeypatch.setattr(recurrent._Work, "again", lambda w, _, make, name: w.kernel(make(), name))
+    lengths = 1, 2, 9, 23
+    found = [gradients(length, mode, batch) for length in lengths]
+    assert 0 < len(made) <= 5 * few
+    monkeypatch.setattr(recurrent, "_FEWEST", 1 << 30)
     RECIPES.forget()
     LEARNT.forget()
-    expected = gradients(9, mode)
-    assert len(made) > 3 * few
-    for mine, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(mine, other)
+    expected = [gradients(length, mode, batch) for length in lengths]
+    assert len(made) > 8 * few
+    for ours, others in zip(found, expected, strict=True):
+        for mine, other in zip(ours, others, strict=True):
+            np.testing.assert_array_equal(mine, other)

@@ -230,27 +230,27 @@ class Program(Step):
     >>> Program([]).run()
     """
 
-    __slots__ = ("_table", "steps")
+    __slots__ = ("steps", "table")
 
     def __init__(self, steps: Iterable[Step], name: str = "program") -> None:
         given = tuple(steps)
         self.steps = tuple(_flat(given))
-        self._table = Block([len(self.steps), 0, *_triples(self.steps)])
+        self.table = Block([len(self.steps), 0, *_triples(self.steps)])
         fails = any(step.status is not None for step in self.steps)
         super().__init__(
             run_address(),
-            self._table.address,
+            self.table.address,
             keep=given,
             name=name,
             bytes=sum(step.bytes for step in self.steps),
             flops=sum(step.flops for step in self.steps),
-            status=Status(self._table.address + 8, str) if fails else None,
+            status=Status(self.table.address + 8, str) if fails else None,
             work=sum(step.work for step in self.steps),
         )
 
     def check(self) -> None:
         """Raises GnomonError when the last run failed, naming the step that did."""
-        failed = self._table.words[1]
+        failed = self.table.words[1]
         if failed:
             step = self.steps[failed - 1]
             raise GnomonError(f"{self.name}, step {failed - 1}: {failure(step)}")

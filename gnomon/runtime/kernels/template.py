@@ -298,8 +298,8 @@ def _held(keep: Any) -> Iterator[Any]:
             stack.extend(reversed(x))
         elif isinstance(x, Buffer):
             stack.append(x.owner)
-        elif isinstance(x, Program):  # of chains side by side
-            stack.extend(step.keep for step in reversed(x.steps))
+        elif isinstance(x, Program):  # of chains side by side, or of what is repeated
+            stack += [x.table, *(step.keep for step in reversed(x.steps))]
         elif hasattr(x, "workspace"):  # operands of a library: their addresses, and its scratch
             stack += [x.workspace, x.block]
         elif isinstance(x, ctypes.Array) or type(getattr(x, "address", None)) is int:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, starmap
 from typing import Any, NamedTuple
 
 from gnomon.dtype import DType
@@ -32,21 +33,23 @@ from gnomon.expr.call.rnn import (
 from gnomon.expr.composite import Call
 from gnomon.expr.ext import broadcast_axis, reduce
 from gnomon.expr.node import Buffer, Expr, Scalar
-from gnomon.plan.cut import Invoke
+from gnomon.plan.cut import Invoke, reach
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime import cpu_caches
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.parallel_chains import parallel_chains
 from gnomon.runtime.execution.program import Step
+from gnomon.runtime.execution.repeated import Moved, repeated
 from gnomon.runtime.kernels.cache import CACHE
-from gnomon.runtime.kernels.rebind import Rebinder
 from gnomon.runtime.kernels.scratch import copied, temporary
+from gnomon.runtime.kernels.template import blocks_of
 from gnomon.runtime.libraries import gemm, tile
 from gnomon.runtime.libraries.neural import saved
 from gnomon.shape import prod
 
 _ROWS = 8  # rows of a batch that are worth a thread of their own
 _PART = 8  # of the second-level cache: what gates may fill beside the weights
+_FEWEST = 3  # steps in time that native code goes through
 _EARN = 64  # rows of all steps in time that packing the weights pays for
 
 
@@ -87,13 +90,16 @@ class _Factor(NamedTuple):
     how: dict[str, Any]
 
 
+Time = tuple[int, int, int]  # a step in time, and the states before and after it, by number
+Make = Callable[..., list[Buffer]]
+
+
 class _Work:
     """The steps so far, and ways to add one."""
 
     def __init__(self, dtype: DType) -> None:
         self.steps: list[Step] = []
         self.dtype = dtype
-        self._rebinder = Rebinder()
 
     def dense(self, operand: Any) -> Buffer:
         """An operand without gaps: itself, or a copy."""
@@ -113,12 +119,22 @@ class _Work:
         """One kernel with all these destinations."""
         self.steps.append(_bound(stores, name))
 
-    def again(
-        self, operands: Sequence[Any], make: Callable[[], Sequence[Store]], name: str
-    ) -> None:
-        """The kernel of statements which tell nothing but `operands` from others of their name."""
-        used = [e for e in operands if e is not None]
-        self.steps += self._rebinder.steps(name, used, lambda: [_bound(make(), name)], name)
+    def each(self, times: Sequence[Time], make: Make, name: str, alike: bool) -> None:
+        """What `make` adds for each of `times`, which follow each other.
+
+        It gives the operands that lie elsewhere each time; where times are `alike` in all but
+        these, native code goes through them.
+        """
+        if not alike or len(times) < _FEWEST:
+            for time in times:
+                make(self, *time)
+            return
+        works = _Work(self.dtype), _Work(self.dtype)
+        operands = [make(work, *time) for work, time in zip(works, times, strict=False)]
+        blocks = ([b for s in work.steps for b in blocks_of(s)] for work in works)
+        moved = starmap(_moved, zip(*operands, strict=True))
+        pairs = zip(*blocks, strict=True)
+        self.steps.append(repeated(works[0].steps, pairs, list(moved), len(times), name))
 
     def product(
         self, a: Buffer, b: _Factor, c: Buffer, *, beta: float = 0.0, transpose_a: bool = False
@@ -160,6 +176,11 @@ class _Work:
             self.steps.extend(chains[0])
         elif chains:
             self.steps.append(parallel_chains(chains, name))
+
+
+def _moved(first: Buffer, second: Buffer) -> Moved:
+    (begin, end), (then, _) = reach(first), reach(second)
+    return Moved(begin, then, end - begin)
 
 
 def _bound(stores: Sequence[Store], name: str) -> Step:
@@ -256,7 +277,6 @@ class _Forward:
         self.length = length_of(call, begin, end)
         gates = self.layer.cell.gates
         biases: Any = call.b_in, call.b_hid
-        self.biases = biases
         self.bias_in, self.bias_hid = (
             [broadcast_axis(e, (end - begin, self.layer.hidden), 1) for e in parts(b, gates)]
             for b in biases
@@ -274,9 +294,8 @@ class _Forward:
             whole = scratch or {n: part(self.arrays[n], 0, first, y.steps) for n in y.gates()}
             room = part(whole["gates"], 0, 0, len(times))
             work.product(part(given, 0, first, first + len(times)), weights["w_in"], room)
-            for t, before, after in times:
-                gates = {name: slot(array, t - first) for name, array in whole.items()}
-                self._step(work, weights["w_hid"], gates, t, before, after)
+            make = partial(self._step, weights["w_hid"], whole, first)
+            work.each(times, make, y.cell.name, alike=self.length is None)
         return work.steps
 
     def _room(self, dtype: DType) -> int:
@@ -285,17 +304,23 @@ class _Forward:
         return max(1, min(self.layer.steps, cpu_caches.own() // _PART // each))
 
     def _step(
-        self, work: _Work, w_hid: _Factor, gates: dict[str, Buffer], t: int, before: int, after: int
-    ) -> None:
+        self,
+        w_hid: _Factor,
+        whole: dict[str, Buffer],
+        first: int,
+        work: _Work,
+        t: int,
+        before: int,
+        after: int,
+    ) -> list[Buffer]:
+        """Add what is done at one time, whose gates are `t - first` of `whole`."""
         cell, h, c = self.layer.cell, self.arrays["h"], self.arrays.get("c")
+        gates = {name: slot(array, t - first) for name, array in whole.items()}
         into = gates["apart" if cell.apart else "gates"]
         work.product(slot(h, before), w_hid, into, beta=0.0 if cell.apart else 1.0)
-        if self.length is not None:
-            work.kernel(self._stores(gates, t, before, after), cell.name)
-            return
+        work.kernel(self._stores(gates, t, before, after), cell.name)
         states = [slot(s, k) for s in (h, c) if s is not None for k in (before, after)]
-        operands = [*gates.values(), *states, *self.biases]
-        work.again(operands, lambda: self._stores(gates, t, before, after), cell.name)
+        return [*gates.values(), *states]
 
     def _stores(self, gates: dict[str, Buffer], t: int, before: int, after: int) -> list[Store]:
         """What a step makes of its gates."""
@@ -379,22 +404,27 @@ class _Backward:
         t, before, after = times[0]
         stores = self._stores(t, before, after, slot(mine, t))
         carried = any(s.dest is self.dh for s in stores)  # the products add to what is there
-        for t, before, after in times:
-            self._step(work, t, before, after, slot(mine, t))
-            work.product(slot(self.apart, t), w_hid, self.dh, beta=float(carried))
+        name, make = f"{self.layer.cell.name} gradient", partial(self._step, mine, w_hid, carried)
+        work.each(times, make, name, alike=self.length is None)
         return work.steps
 
-    def _step(self, work: _Work, t: int, before: int, after: int, dy: Buffer) -> None:
-        name = f"{self.layer.cell.name} gradient"
-        if self.length is not None:
-            work.kernel(self._stores(t, before, after, dy), name)
-            return
-        kept, states = self.kept, []
-        for array in (kept["h"], kept.get("c")):
-            states += [] if array is None else [slot(array, before), slot(array, after)]
+    def _step(
+        self,
+        dy: Buffer,
+        w_hid: _Factor,
+        carried: bool,
+        work: _Work,
+        t: int,
+        before: int,
+        after: int,
+    ) -> list[Buffer]:
+        """Add what is done at one time; `carried` gradients of states are added to."""
+        name, kept = f"{self.layer.cell.name} gradient", self.kept
+        work.kernel(self._stores(t, before, after, slot(dy, t)), name)
+        work.product(slot(self.apart, t), w_hid, self.dh, beta=float(carried))
+        states = [slot(kept[n], k) for n in ("h", "c") if n in kept for k in (before, after)]
         gates = [slot(kept[n], t) for n in ("gates", "apart") if n in kept]
-        operands = [slot(self.z, t), slot(self.apart, t), self.dh, self.dc, dy, *gates, *states]
-        work.again(operands, lambda: self._stores(t, before, after, dy), name)
+        return [slot(self.z, t), slot(self.apart, t), slot(dy, t), *gates, *states]
 
     def _stores(self, t: int, before: int, after: int, dy: Buffer) -> list[Store]:
         """The gradients of a step."""

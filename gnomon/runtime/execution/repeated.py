@@ -1,0 +1,118 @@
+"""Steps that are done many times, at addresses that move: a recurrent layer's, say, in time.
+
+What differs from one time to the next is where operands lie, always as far from where they lay
+before. So the steps are made for the first time alone; native code runs them, and moves the words
+that hold addresses on. In the end, or where a step has failed, it puts them back. Two makings, for
+the first time and for the second, tell which words these are, and how far they move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from gnomon.native.memory import Struct
+from gnomon.native.serve import raw_code
+from gnomon.native.words import Words, native
+from gnomon.runtime.compiler import jit
+from gnomon.runtime.execution.program import Program, Status, Step, Table, failure, run
+from gnomon.runtime.ffi import Block
+from gnomon.runtime.once import once
+
+
+class Job(Struct):
+    """A program's block, how many words move, and from the last word on their addresses and ways.
+
+    `failed` is what the program says.
+    """
+
+    times: int
+    failed: int
+    table: int
+    count: int
+    moves: int
+
+
+@native
+def move(job: Job, times: int) -> None:
+    moves = job + Job.moves
+    for k in range(job.count):
+        word = Words(moves[2 * k])
+        word[0] = word[0] + moves[2 * k + 1] * times
+
+
+@native
+def run_repeated(job: Job) -> None:
+    table = Table(job.table)
+    run(table)
+    done = 1
+    while done < job.times and table.failed == 0:
+        move(job, 1)
+        run(table)
+        done = done + 1
+    move(job, 1 - done)
+    job.failed = table.failed
+
+
+@once
+def _code() -> jit.Module:
+    return raw_code(run_repeated)
+
+
+class Moved(NamedTuple):
+    """An operand: where it begins the first time and the second time, and how long it is."""
+
+    first: int
+    second: int
+    nbytes: int
+
+
+def repeated(
+    steps: Sequence[Step],
+    blocks: Iterable[tuple[Block, Block]],
+    operands: Sequence[Moved],
+    times: int,
+    name: str,
+) -> Step:
+    """One step that does `steps` so many `times`, at least once, at addresses that move.
+
+    `blocks` are the argument blocks of `steps`, each beside the one that it would have the second
+    time: a word that holds an address within one of `operands` moves on.
+
+    >>> import numpy as np
+    >>> from gnomon.expr.node import Buffer
+    >>> from gnomon.runtime.kernels.template import blocks_of
+    >>> from gnomon.runtime.statements.prepare import Store, prepare
+    >>> sums = np.ones((5, 3), np.float32)
+    >>> rows = [Buffer((3,), address=row.ctypes.data, owner=sums) for row in sums]
+    >>> made = [prepare([Store(rows[k + 1], "plusto", rows[k] + 0.0)]) for k in range(2)]
+    >>> pairs = zip(*(blocks_of(steps[0]) for steps in made), strict=True)
+    >>> moved = [Moved(rows[k].address, rows[k + 1].address, 12) for k in range(2)]
+    >>> repeated(made[0], pairs, moved, 4, "running sum").run()
+    >>> sums[:, 0]
+    array([1., 2., 3., 4., 5.], dtype=float32)
+    """
+    whole, code = Program(steps, name), _code()
+    moves = [n for ours, theirs in blocks for n in _moves(ours, theirs, operands)]
+    job = Block([times, 0, whole.block, len(moves) // 2, *moves])
+    return Step(
+        code.address("run_repeated"),
+        job.address,
+        keep=(code, whole, job),
+        name=name,
+        bytes=times * whole.bytes,
+        flops=times * whole.flops,
+        status=Status(job.address + 8, lambda _: failure(whole)),
+        work=times * whole.work,
+    )
+
+
+def _moves(ours: Block, theirs: Block, operands: Iterable[Moved]) -> Iterator[int]:
+    """The addresses of the words that move, each followed by how far."""
+    pairs = zip(ours.words, theirs.words, strict=True)
+    for number, (x, y) in enumerate(pairs):
+        if x != y and any(
+            x - o.first == y - o.second and 0 <= x - o.first < o.nbytes for o in operands
+        ):
+            yield ours.address + 8 * number
+            yield y - x
