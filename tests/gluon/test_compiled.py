@@ -12,6 +12,7 @@ import gnomon as mx
 from gnomon import nd
 from gnomon.base import GnomonError
 from gnomon.gluon import HybridBlock, Trainer, nn
+from gnomon.gluon.block import site
 
 
 def dense(units=3, hybrid=True, **kwargs):
@@ -224,10 +225,31 @@ def test_programs_are_used_again():
         with mx.autograd.record():
             y = net(x)
         y.backward()
-    (site,) = net._last._sites
+    (own,) = net._last._sites
     del y
     gc.collect()
-    assert [len(programs) for programs in site._free.values()] == [1]
+    assert len(own._programs) == len(own._free) == 1
+
+
+def test_batches_of_all_sizes_work_in_the_same_memory(monkeypatch):
+    monkeypatch.setattr(site, "KINDS_KEPT", 6)
+
+    def run(net):
+        found = []
+        for size in (7, 1, 13, 7, 2, 13, 5, 1):
+            x, other = rows(size, (size, 4)), rows(size, (size + 1, 4))
+            with mx.autograd.record():
+                loss = (net(x) * net(other)[:-1]).sum()
+            loss.backward()
+            found += [loss.asnumpy(), *grads(net), net(other).asnumpy()]
+        return found
+
+    plain, hybrid = twins(lambda: nn.Dense(3, in_units=4), rows())
+    same(run(hybrid), run(plain))
+    (own,) = hybrid._last._sites
+    gc.collect()
+    assert len(own._programs) <= 6
+    assert len(own._free) == 2  # two calls had their backward pass still to come
 
 
 def test_predicting_and_training_differ():

@@ -106,13 +106,13 @@ class Compiled:
         sparse = storage_types.compute is not None and any(x.stype != "default" for x in given)
         if site.is_sparse or sparse:
             return applied(site.symbol._graph, site.named(given), ctx)
-        program, home = site.program(given, places if recording else None)
+        program = site.take(given, places if recording else None)
         outputs = [Array._new(layout, ctx) for layout in program.layouts]
         program.passes.forward_into(given, outputs)
         if not recording:
-            home.append(program)
+            site.give_back(program)
             return outputs
-        lease = Lease(program, home, site, given)
+        lease = Lease(program, site, given)
         gives = [place is not None for place in places]
         node = Node(_network, places, gives, (lease,), [(x._layout, ctx) for x in outputs])
         for k, x in enumerate(outputs):

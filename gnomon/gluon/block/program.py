@@ -27,15 +27,13 @@ class Program:
 class Lease:
     """Who holds a recorded call's program; when the lease goes, the program is free again."""
 
-    __slots__ = ("given", "home", "program", "site")
+    __slots__ = ("given", "program", "site")
 
-    def __init__(
-        self, program: Program, home: list[Program], site: Any, given: Sequence[Any]
-    ) -> None:
-        self.program, self.home, self.site, self.given = program, home, site, given
+    def __init__(self, program: Program, site: Any, given: Sequence[Any]) -> None:
+        self.program, self.site, self.given = program, site, given
 
     def __del__(self) -> None:
-        self.home.append(self.program)
+        self.site.give_back(self.program)
 
 
 def gradients(

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from gnomon.context import Context
+from gnomon.executor.arena import Arena
 from gnomon.executor.cuts import sending
 from gnomon.executor.inputs import hidden
 from gnomon.executor.network import Bound
 from gnomon.executor.passes import Passes
 from gnomon.gluon.block.program import Program
 from gnomon.ndarray.core.array import of_zeros
+from gnomon.ndarray.core.bounded_cache import BoundedCache
 from gnomon.ndarray.core.gather import gather
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import Bundle, Leaf
 
-KINDS_KEPT = 64  # of inputs, for which there are programs
+KINDS_KEPT = 128  # of inputs, for which there are programs
 
 
 class Site:
-    """Parameters by name, and free programs by the kind of inputs that they are for.
+    """Parameters by name, and programs by the kind of inputs and the working memory they are for.
+
+    Programs for inputs of all kinds take turns in one arena. A call whose backward pass is still to
+    come keeps its arena; the next one works in another, with programs of its own. `_free` are the
+    arenas that no call keeps.
 
     `bundle` are the parameters with gradients as one place on the tape; None where there are none.
     """
@@ -49,7 +56,9 @@ class Site:
         gather([table[n] for n in self.leaves])
         gather([table[n] for n in states])
         self._tapes = [x._tape for x in table.values()]
-        self._free: dict[Any, list[Program]] = {}
+        self._programs: dict[Any, Program] = {}
+        self._kept = BoundedCache(KINDS_KEPT)
+        self._free: list[Arena] = []
 
     def is_current(self, table: Mapping[str, Any]) -> bool:
         """Whether the arrays of parameters, and their gradients, are still these."""
@@ -62,27 +71,36 @@ class Site:
         """All arguments by name."""
         return {**self.table, **dict(zip(self.fed, given, strict=True))}
 
-    def program(
-        self, given: Sequence[Any], places: Sequence[Any] | None
-    ) -> tuple[Program, list[Program]]:
-        """A program for such inputs, and where it goes when it is free again.
+    def take(self, given: Sequence[Any], places: Sequence[Any] | None) -> Program:
+        """A program for such inputs, until it is given back.
 
         `places` are those of the parameters and inputs on the tape, None where it is not recorded.
         """
         wanted = None if places is None else tuple([p is not None for p in places])
-        key = (mode.training, wanted, *[x._layout for x in given])
-        home = self._free.get(key)
-        if home is None:
-            if len(self._free) >= KINDS_KEPT:
-                self._free.clear()
-            home = self._free[key] = []
-        while home:
-            program = home.pop()
-            if not program.passes.is_poisoned:
-                return program, home
-        return self._made(given, wanted), home
+        arena = self._arena()
+        key = (arena, mode.training, wanted, *[x._layout for x in given])
+        found = self._programs.get(key)
+        if found is None:
+            found = self._made(given, wanted, arena)
+            self._kept.put(self._programs, key, found)
+        return found
 
-    def _made(self, given: Sequence[Any], wanted: Sequence[bool] | None) -> Program:
+    def give_back(self, program: Program) -> None:
+        """Leave what `take` gave to others."""
+        self._free.append(program.passes.arena)
+
+    def _arena(self) -> Arena:
+        """One that no call keeps, and in which nothing has failed."""
+        while self._free:
+            with suppress(IndexError):  # where another thread was faster
+                arena = self._free.pop()
+                if arena.var.failure is None:
+                    return arena
+                for key in [k for k in list(self._programs) if k[0] is arena]:
+                    self._programs.pop(key, None)
+        return Arena(self.ctx)
+
+    def _made(self, given: Sequence[Any], wanted: Sequence[bool] | None, arena: Arena) -> Program:
         """A new program; gradients of parameters go where those belong."""
         args, grads, requests = dict(self.table), dict[str, Any](), dict[str, str]()
         for k, (name, array) in enumerate(zip(self.fed, given, strict=True)):
@@ -100,7 +118,7 @@ class Site:
             [requests.get(n, "null") for n in self.names],
         )
         feeds = [args[n] for n in self.fed]
-        passes = Passes(self.symbol, self.ctx, bound, feeds, mode.training)
+        passes = Passes(self.symbol, self.ctx, bound, feeds, mode.training, arena)
         if self._hook is not None:
             passes.set_monitor_callback(*self._hook)
         layouts = [dense(x.shape, x._dtype) for x in passes.outputs]
