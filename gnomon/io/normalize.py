@@ -1,4 +1,4 @@
-"""Colours of a batch of images: means, scales and layout in one kernel."""
+"""Colours of a batch of images: means and scales in one kernel."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from gnomon import dtype as dtypes
 from gnomon import ndarray as nd
 from gnomon.expr.ext.reduce import broadcast_to
 from gnomon.expr.ext.reshape import reshape
-from gnomon.expr.ext.transpose import transpose
 from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.ndarray.lazy.batch import Batch
 from gnomon.runtime.statements.prepare import Store
 
 
 class Normalizer:
-    """Images (n, height, width, channels) of uint8 to (n, channels, height, width).
+    """Images (n, channels, height, width) of uint8 to numbers that a network takes.
 
     `apply` computes `((x - mean) * contrast + illumination) * factor`, the means of shape
     (channels, 1, 1) or that of an image, a factor for each channel.
@@ -53,7 +52,7 @@ class Normalizer:
 
     def _statements(self, buffers: Sequence[Buffer]) -> Iterator[list[Store]]:
         pixels, out, *rest = buffers
-        value: Expr = transpose(pixels, (0, 3, 1, 2))
+        value: Expr = pixels
         if rest:
             value = cast(value, rest[0].dtype)
             mean, factor, *drawn = (self._wide(x, out.shape) for x in rest)

@@ -29,6 +29,7 @@ from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.normalize import Normalizer
 from gnomon.io.source import Part, SourceIter, read
 from gnomon.ops.param import Dims, param
+from gnomon.recordio.header import opencv
 from gnomon.recordio.listing import rows as rows_of
 from gnomon.recordio.source import Records
 
@@ -204,8 +205,7 @@ class RecordImages(Part, SourceIter):
         return order
 
     def _begun(self, last: bool, pad: int, rows: list[Place]) -> Batch:
-        channels, height, width = self.data_shape
-        pixels = nd.empty((len(rows), height, width, channels), dtype="uint8")
+        pixels = nd.empty((len(rows), *self.data_shape), dtype="uint8")
         (desc,) = self.provide_label
         labels = np.full((len(rows), *(desc.shape[1:] or (1,))), self._unlabelled, np.float32)
         memory, step = pixels._numpy(), -(-len(rows) // self.preprocess_threads)
@@ -221,11 +221,21 @@ class RecordImages(Part, SourceIter):
         """A thread's share of a batch."""
         for k in which:
             image, label = self._made(rows[k], self._generator(rows[k]))
-            height, width = image.shape[:2]
-            if image.shape[:2] != pixels.shape[1:3]:
-                pixels[k] = 0
-            pixels[k, :height, :width] = image
+            self._store(image, pixels[k])
             labels[k, : len(label)] = label
+
+    def _store(self, image: Any, planes: Any) -> None:
+        """The image (height, width, channels) in a batch's memory, channel after channel.
+
+        Told apart while it is in the cache, by OpenCV: a kernel that reads a batch of colours side
+        by side takes 2.5 times as long as one that reads them apart.
+        """
+        height, width, channels = image.shape
+        if channels > 1 and (height, width) == planes.shape[1:]:
+            opencv(type(self).__name__).split(image, [*planes])
+            return
+        planes[:] = 0
+        planes[:, :height, :width] = image.transpose(2, 0, 1)
 
     def _generator(self, row: Place, *more: int) -> np.random.Generator:
         seed = self.seed if self.seed_aug is None else self.seed_aug
