@@ -98,15 +98,23 @@ def write_lists(given: argparse.Namespace) -> None:
 
 
 def found(root: Path, recursive: bool, suffixes: tuple[str, ...]) -> Iterator[Row]:
-    """The images in a folder; with `recursive` below it, labelled by their folders in order."""
+    """The images in a folder; with `recursive` below it, labelled by their folders in order.
+
+    A folder's own images come before those of the folders in it; links are followed.
+    """
     if not root.is_dir():
         raise GnomonError(f"im2rec: {str(root)!r} is no folder")
-    labels: dict[Path, int] = {}
-    names = sorted(root.rglob("*") if recursive else root.iterdir())
-    images = [p for p in names if p.suffix.lower() in suffixes and p.is_file()]
-    for number, path in enumerate(images):
-        label = labels.setdefault(path.parent, len(labels)) if recursive else 0
-        yield Row(number, [float(label)], path.relative_to(root).as_posix())
+    number, label = 0, 0
+    for folder, folders, names in os.walk(root, followlinks=True):
+        here, inner = Path(folder).resolve(), sorted(folders) if recursive else []
+        # a link to what it is in has no end
+        folders[:] = [n for n in inner if not here.is_relative_to(Path(folder, n).resolve())]
+        before = number
+        for path in (Path(folder, name) for name in sorted(names)):
+            if path.suffix.lower() in suffixes and path.is_file():
+                yield Row(number, [float(label)], path.relative_to(root).as_posix())
+                number += 1
+        label += number > before
 
 
 def parts(rows: Sequence[Row], given: argparse.Namespace) -> Iterator[tuple[str, Sequence[Row]]]:
@@ -130,13 +138,16 @@ def read_list(path: Path) -> Iterator[Row]:
     """The rows of a list.
 
     Raises:
-        FormatError: a line is not `number<TAB>labels<TAB>path`.
+        FormatError: a line is not `number<TAB>labels<TAB>path`, with a label or several.
     """
     try:
         text = path.read_text()
     except OSError as error:
         raise GnomonError(f"im2rec: cannot read {str(path)!r}: {error.strerror}") from error
-    yield from rows_of(str(path), text)
+    for row in rows_of(str(path), text):
+        if not row.labels:
+            raise FormatError(f"{path}: {row.path}: expected a label or several, got none")
+        yield row
 
 
 # --- records --------------------------------------------------------------------------------
@@ -206,12 +217,10 @@ def record(row: Row, given: argparse.Namespace) -> bytes:
 
     Raises:
         ImageError: the file cannot be read; it is no image.
-        FormatError: there are several labels, and `pack_label` is not set.
     """
     path = given.root / row.path
-    if not given.pack_label and len(row.labels) != 1:
-        raise FormatError(f"im2rec: {row.path}: {len(row.labels)} labels need --pack-label")
-    label: Any = np.array(row.labels, np.float32) if given.pack_label else row.labels[0]
+    several = given.pack_label and len(row.labels) > 1  # else the first one, as in MXNet
+    label: Any = np.array(row.labels, np.float32) if several else row.labels[0]
     header = recordio.IRHeader(0, label, row.number, 0)
     try:
         data = path.read_bytes()

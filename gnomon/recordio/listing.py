@@ -27,6 +27,8 @@ def rows(name: str, text: str) -> Iterator[Row]:
     """
     for number, line in enumerate(text.splitlines(), 1):
         words = line.strip().split("\t")
+        if words == [""]:
+            continue
         try:
             yield Row(int(words[0]), [float(word) for word in words[1:-1]], words[-1])
         except ValueError:

@@ -44,6 +44,26 @@ def test_lists(folder):
     assert sorted(lines("flat.lst")) == [["0", "0.000000", "a.png"], ["1", "0.000000", "b.png"]]
 
 
+def test_folders_are_labelled_as_by_mxnet(folder):
+    """A folder's own files come first, then the folders in it, also those that are linked."""
+    images = folder / "images"
+    (images / "z.png").write_bytes((images / "cat/a.png").read_bytes())
+    (images / "dog/z.jpg").write_bytes((images / "dog/c.jpg").read_bytes())
+    (images / "ant").symlink_to(images / "cat")
+    (images / "dog/round").symlink_to(images)
+    im2rec("--list", "--recursive", "--no-shuffle", "all", "images")
+    assert [row[1:] for row in lines("all.lst")] == [
+        ["0.000000", "z.png"],
+        ["1.000000", "ant/a.png"],
+        ["1.000000", "ant/b.png"],
+        ["2.000000", "cat/a.png"],
+        ["2.000000", "cat/b.png"],
+        ["3.000000", "dog/c.jpg"],
+        ["3.000000", "dog/z.jpg"],
+        ["4.000000", "dog/deep/d.png"],
+    ]
+
+
 def test_lists_in_parts(folder):
     im2rec("--list", "--recursive", "--train-ratio", "0.5", "--test-ratio", "0.25", "p", "images")
     found = {kind: lines(f"p_{kind}.lst") for kind in ("train", "test", "val")}
@@ -83,13 +103,19 @@ def test_sizes_colours_and_files_as_they_are(folder):
     assert image("--pass-through") == (folder / "images/cat/a.png").read_bytes()
 
 
-def test_several_labels(folder, capsys):
-    (folder / "two.lst").write_text("7\t1.5\t2\tcat/a.png\n")
-    assert im2rec("two", "images") == 1
-    assert "need --pack-label" in capsys.readouterr().err
+def test_several_labels(folder):
+    (folder / "two.lst").write_text("7\t1.5\t2\tcat/a.png\n\n8\t3\tcat/b.png\n")
+
+    def headers():
+        with mx.recordio.MXIndexedRecordIO("two.idx", "two.rec", "r") as file:
+            return [mx.recordio.unpack(file.read_idx(key))[0] for key in (7, 8)]
+
+    assert im2rec("two", "images") == 0
+    assert headers() == [(0, 1.5, 7, 0), (0, 3, 8, 0)]
     assert im2rec("two", "images", "--pack-label") == 0
-    with mx.recordio.MXIndexedRecordIO("two.idx", "two.rec", "r") as file:
-        assert mx.recordio.unpack(file.read_idx(7))[0].label.tolist() == [1.5, 2]
+    both, one = headers()
+    assert (both.flag, both.label.tolist()) == (2, [1.5, 2])
+    assert one == (0, 3, 8, 0)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +123,7 @@ def test_several_labels(folder, capsys):
     [
         (None, "write one by --list"),
         ("x\tcat/a.png\n", "line 1"),
+        ("0\tcat/a.png\n", "bad.lst: cat/a.png: expected a label or several, got none"),
         ("0\t1\tcat/none.png\n", "bad.rec: cannot read 'images/cat/none.png'"),
         ("0\t1\tdog/note.txt\n", "no image of "),
     ],

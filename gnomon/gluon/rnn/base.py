@@ -17,6 +17,7 @@ class RecurrentCell(Block):
     def __init__(self, prefix: str | None = None, params: Any = None) -> None:
         super().__init__(prefix=prefix, params=params)
         self._modified = False
+        self._dtype: Any = "float32"
         self.reset()
 
     def reset(self) -> None:
@@ -25,6 +26,11 @@ class RecurrentCell(Block):
         self._counter = -1
         for cell in self._children.values():
             cell.reset()
+
+    def cast(self, dtype: Any) -> None:
+        """Have parameters, and in programs the first states, of another type."""
+        super().cast(dtype)
+        self._dtype = dtype
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """For each state a dict with its `shape` and `__layout__`."""
@@ -48,7 +54,7 @@ class RecurrentCell(Block):
             return begin_state
         F, rows = functions(inputs), batch_size(inputs, layout)
         if F is not nd:
-            return self.begin_state(func=F.zeros, batch_size=rows)
+            return self.begin_state(func=F.zeros, batch_size=rows, dtype=self._dtype)
         first = inputs[0] if isinstance(inputs, (list, tuple)) else inputs
         how = {"ctx": first.context, "dtype": first.dtype}
         return self.begin_state(func=nd.zeros, batch_size=rows, **how)
