@@ -163,7 +163,11 @@ def parameters(net: Any, arrays: dict[str, Any]) -> None:
 
 
 def layers(net: Any, arrays: dict[str, Any] | None, shapes: dict[str, tuple[int, ...]]) -> None:
-    """Print the layers: with the shapes of inputs a table, else the stored arrays of each."""
+    """Print the layers: with the shapes of inputs a table, else the stored arrays of each.
+
+    Raises:
+        ShapeError: those shapes and the stored arrays do not go together.
+    """
     arrays = arrays or {}
     if not shapes:
         for layer, inputs in rows(net):
@@ -172,7 +176,8 @@ def layers(net: Any, arrays: dict[str, Any] | None, shapes: dict[str, tuple[int,
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is not settled is told below
-        settled = net.get_internals().infer_shape(**shapes)[1]
+        known = {name: arrays[name].shape for name in net.list_arguments() if name in arrays}
+        settled = net.get_internals().infer_shape(**{**known, **shapes})[1]
     if settled is None:
         inputs = [name for name in net.list_arguments() if name not in {*arrays, *shapes}]
         expected = f"shapes of all inputs: also of {', '.join(inputs)}"

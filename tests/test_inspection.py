@@ -71,6 +71,7 @@ def test_parameters_that_do_not_belong(capsys, tmp_path):
         ([MODEL, "--shapes", "data:0x3"], "data:1x3x224x224"),
         ([MODEL, "--shapes", "dat:5x1x8x8"], "did you mean 'data'"),
         ([MODEL, "--shapes", "fc2_bias:10"], "also of data"),
+        ([MODEL, PARAMS, "--shapes", "data:5x3x8x8"], "conv1"),
     ],
 )
 def test_what_cannot_be_told(capsys, arguments, words):

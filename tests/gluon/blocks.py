@@ -235,7 +235,7 @@ def pool(kind, whole, counted):
 
 
 BUILT = {
-    "activation": lambda name: nn.Activation(name),
+    "activation": nn.Activation,
     "unary": lambda name: getattr(nn, name)(*([0.2] if name == "LeakyReLU" else [])),
     "layernorm": lambda how: nn.LayerNorm(center=how[0], scale=how[1]),
     "layernorm over channels": lambda scale: nn.LayerNorm(axis=1, scale=scale),
