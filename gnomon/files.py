@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import glob
 import io
@@ -98,16 +99,22 @@ def opened(path: str | os.PathLike[str], mode: str) -> Any:
 
     Raises:
         OSError: it cannot be opened.
-        GnomonError: fsspec, or what it needs for this kind of place, is not installed.
+        GnomonError: fsspec, or what it needs for this kind of place, is not installed; nothing can
+            be written there.
     """
     if not is_remote(path):
         return Path(path).open(mode)
+    where = os.fspath(path)
     try:
-        return load_module("fsspec").open(os.fspath(path), mode).open()
-    except (ImportError, ValueError) as error:  # ValueError: a kind of place that it does not know
-        raise GnomonError(
-            f"{os.fspath(path)!r} needs fsspec (pip install fsspec): {error}"
-        ) from error
+        return load_module("fsspec").open(where, mode).open()
+    except NotImplementedError as error:
+        raise GnomonError(f"{where!r}: fsspec cannot write to such places") from error
+    except FileNotFoundError as error:  # of a web server, with the address alone
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where) from error
+    except ModuleNotFoundError as error:
+        raise GnomonError(f"{where!r} needs fsspec (pip install fsspec): {error}") from error
+    except (ImportError, ValueError) as error:  # a package for such places; a kind it knows not
+        raise GnomonError(f"{where!r} cannot be reached by fsspec: {error}") from error
 
 
 class RandomAccess:

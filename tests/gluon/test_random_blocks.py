@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from gluon import blocks
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import HealthCheck, example, given, seed, settings
 from hypothesis import strategies as st
 
 import gnomon as mx
@@ -171,7 +171,32 @@ def agree(drawn, flags, optimizer, number, folder):
     pair.predict("plain again")
 
 
-@settings(QUIET, max_examples=12, derandomize=True)
+IMAGES = [
+    ("batchnorm", (True, True, False)),
+    ("conv", (4, 3, 2, True)),
+    ("residual", ("conv", (1, 3, 1, False))),
+    ("pool", ("Max", True, False)),
+    ("beside", [("groupnorm", 2), ("separable", 2)]),
+    ("transposed", (3, 2)),
+    ("prelu", ()),
+]
+TOKENS = [
+    ("recurrent", ("LSTM", 3, 2, True)),
+    ("attention", (2, 3, True)),
+    ("cell", ("both ways", [("stack", [("LSTMCell", 3)]), ("GRUCell", 2)])),
+]
+ROWS = [
+    ("beside", [("dense", (4, True, True)), ("batchnorm", (True, False, True))]),
+    ("twice", ("layernorm", (True, True))),
+    ("lambda", "where"),
+]
+
+
+@pytest.mark.timeout(600)
+@settings(QUIET, max_examples=2, derandomize=True)
+@example([("image", IMAGES)], {}, "sgd", 1)
+@example([("tokens", TOKENS), ("sequence", [("shared", 4)])], {"static_alloc": True}, "adam", 2)
+@example([("rows", ROWS), ("rows", [("shared", 3)])], {"inline_limit": 0}, "rmsprop", 3)
 @given(blocks.NETWORK, FLAGS, OPTIMIZERS, st.integers(0, 99))
 def test_hybrid_is_plain(tmp_path_factory, drawn, flags, optimizer, number):
     agree(drawn, flags, optimizer, number, tmp_path_factory.mktemp("net"))

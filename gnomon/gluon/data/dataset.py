@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from gnomon import ndarray as nd
@@ -156,7 +155,8 @@ class RecordFileDataset(Dataset):
 
     def __init__(self, filename: str | os.PathLike[str]) -> None:
         self.filename = os.fspath(filename)
-        self.idx_file = str(Path(filename).with_suffix(".idx"))
+        folder, slash, name = self.filename.rpartition("/")  # no `Path`: it may be memory://a.rec
+        self.idx_file = f"{folder}{slash}{name.rpartition('.')[0] or name}.idx"
         self._record = MXIndexedRecordIO(self.idx_file, self.filename, "r")
 
     def __getitem__(self, idx: int) -> Any:
