@@ -189,6 +189,30 @@ def test_children_compile_while_the_parent_compiles(program, children):
         worker.join(SECONDS)
 
 
+def test_children_make_primitives_while_the_parent_makes_some(program, children):
+    """A library's lock that another thread held at the fork does not stay shut in the child."""
+    stop = threading.Event()
+
+    def fresh(size: int) -> None:
+        data, weight = mx.nd.ones((1, 2, size, 5)), mx.nd.ones((2, 2, 3, 3))
+        mx.nd.Convolution(data, weight, num_filter=2, kernel=(3, 3), no_bias=True).asnumpy()
+
+    def busy() -> None:
+        for size in range(4, 1000):
+            if stop.is_set():
+                break
+            fresh(size)
+
+    worker = threading.Thread(target=busy)
+    worker.start()
+    try:
+        for k in range(8):
+            assert children(partial(fresh, 1000 + k)) == ["done"]
+    finally:
+        stop.set()
+        worker.join(SECONDS)
+
+
 def test_children_of_children(program, children):
     def fork_again() -> None:
         program.everything()

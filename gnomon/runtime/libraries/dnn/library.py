@@ -2,6 +2,9 @@
 
 The library runs on one thread here: primitives are made and executed under an OpenMP thread count
 of 1, and the pool of gnomon shares the work (see stage.py). It is loaded when first asked for.
+
+Its functions keep the interpreter's lock: no other thread forks while one makes a primitive, so
+that a child never finds the library's own locks taken by a thread that it does not have.
 """
 
 from __future__ import annotations
@@ -113,7 +116,7 @@ def _loaded() -> Library | str:
     except OSError as error:
         return f"libgomp is missing ({error})"
     try:
-        dnnl = ctypes.CDLL(_file())
+        dnnl = ctypes.PyDLL(_file())  # see above: the interpreter's lock is kept
     except OSError as error:
         return f"the library of package {_PACKAGE} cannot be loaded ({error})"
     dnnl.dnnl_version.restype = ctypes.POINTER(_Version)
