@@ -12,7 +12,7 @@ from collections.abc import Callable
 from operator import index
 from typing import Any, ClassVar
 
-from gnomon.base import DeviceError, ParamError, complaint, nearest
+from gnomon.base import Later, ParamError, complaint, nearest
 from gnomon.record import Frozen, put
 
 
@@ -81,10 +81,8 @@ class Context(Frozen):
         kinds of memory of a processor.
 
         Raises:
-            DeviceError: a GPU, which this version of gnomon has not.
+            DeviceError: there is no such GPU.
         """
-        if self.device_type == "gpu":
-            raise _no_gpu("Context.empty_cache", self.device_id)
         if release is not None:
             release(self)
 
@@ -141,20 +139,20 @@ def current_context() -> Context:
     return stack[-1] if stack else _DEFAULT
 
 
+_gpus: Any = Later("gnomon.runtime.devices.cuda.gpu")
+
+
 def num_gpus() -> int:
-    """How many GPUs this version of gnomon computes on: none, it has no GPU back end."""
-    return 0
+    """How many GPUs can be computed on: those that NVIDIA's driver or the simulated one shows."""
+    count: int = _gpus.count()
+    return count
 
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
     """Free and total memory of a GPU, in bytes.
 
     Raises:
-        DeviceError: there is no such GPU; this version of gnomon has no GPU back end.
+        DeviceError: there is no such GPU.
     """
-    raise _no_gpu("gpu_memory_info", device_id)
-
-
-def _no_gpu(where: str, device_id: int) -> DeviceError:
-    expected = f"a GPU below {num_gpus()}, there is no GPU back end"
-    return DeviceError(complaint(where, "device_id", expected, device_id))
+    free, total = _gpus.get(device_id).memory()
+    return free, total

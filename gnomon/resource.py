@@ -105,10 +105,9 @@ class Generator:
         self._lock = exclusive()
 
     def seed(self, seed: int) -> None:
-        """Begin again with the numbers of `seed`, which differ from device to device."""
-        device = self.ctx.device_typeid * 4096 + self.ctx.device_id - 4096
+        """Begin again with the numbers of `seed`: others for each `device_id`."""
         with self._lock:
-            self._seed = _signed(seed + device * _DEVICE_STEP)
+            self._seed = _signed(seed + self.ctx.device_id * _DEVICE_STEP)
             self._position = 0
 
     def reserve(self, count: int) -> tuple[int, int]:

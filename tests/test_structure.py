@@ -46,8 +46,8 @@ RANKS = {
 ROOMS = {
     "runtime": "once ffi cpu_caches compiler devices execution kernels libraries statements "
     "features",
-    "ndarray": "core lazy api derivative backward ndarray create decode decayed sparse files "
-    "_internal image linalg op random contrib",
+    "ndarray": "core lazy api derivative backward ndarray create decode decayed sparse remote "
+    "files _internal image linalg op random contrib",
 }
 
 FILE, FUNCTION, NESTING, COLUMNS = 500, 60, 3, 100

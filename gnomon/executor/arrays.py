@@ -15,7 +15,7 @@ from gnomon.dtype import DType
 from gnomon.engine import Var
 from gnomon.executor.inputs import Input, own
 from gnomon.expr.node import Buffer
-from gnomon.ndarray.core.array import of_zeros
+from gnomon.ndarray.core.array import Array, of_zeros
 from gnomon.ndarray.core.mode import recording
 from gnomon.shape import prod
 
@@ -45,6 +45,11 @@ def shown(array: Any) -> Any:
 def is_shared(var: Var) -> bool:
     """Whether code outside gnomon may write the memory of this variable at any time."""
     return bool(getattr(var, "shared", False))
+
+
+def in_program(array: Any) -> bool:
+    """Whether programs can work on the memory of an array: all elements, the processor's."""
+    return array.__class__ is Array.main
 
 
 def is_array(value: Any) -> bool:

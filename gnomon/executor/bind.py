@@ -15,7 +15,7 @@ from gnomon.executor.collector import resting
 from gnomon.executor.executor import Executor
 from gnomon.executor.inputs import hidden
 from gnomon.executor.network import SAVERS, Bound, Known
-from gnomon.executor.sparse import SparseExecutor
+from gnomon.executor.stepwise import StepwiseExecutor
 from gnomon.graph import infer, verify
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.graph.place import place
@@ -114,8 +114,8 @@ def _bound(
 ) -> Executor:
     arena = None if shared is None else shared.arena
     given = (*bound.args, *bound.grads, *bound.aux)
-    sparse = any(x is not None and x.stype != DENSE for x in given)
-    kind = SparseExecutor if sparse else Executor
+    stepwise = any(x is not None and not arrays.in_program(x) for x in given)
+    kind = StepwiseExecutor if stepwise else Executor
     return kind(symbol, ctx, bound, dict(groups), arena, known)
 
 
@@ -294,7 +294,9 @@ class _Pool:
                 return found
             if found.size >= prod(spec.shape):
                 return arrays.head(found, spec.shape)
-        made = spec.zeros() if spec.stype != DENSE else hidden(spec.zeros())
+        made = spec.zeros()
+        if arrays.in_program(made):
+            made = hidden(made)
         if table is not None:
             table[name] = made
         return made

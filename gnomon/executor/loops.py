@@ -21,7 +21,6 @@ from gnomon.executor.network import Bound
 from gnomon.executor.replay import Replay, Slots, Step, replay
 from gnomon.graph.infer import complete
 from gnomon.graph.node import Graph
-from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.lazy.opaque import over
 from gnomon.ops.control import runners
@@ -215,7 +214,7 @@ def row(array: Any, k: int, scalar: tuple[int, ...] = ()) -> Any:
     A single element has the shape `scalar`.
     """
     layout = dense(array.shape[1:] or scalar, arrays.dtype_of(array))
-    return Array._at(array._chunk, array._address + k * layout.nbytes, layout)
+    return array._at(array._chunk, array._address + k * layout.nbytes, layout)
 
 
 class Loop(Runner):

@@ -294,10 +294,12 @@ class Call(Composite):
     """Work that a library does as a whole; the planner cuts an expression here.
 
     `infer`, `adjoint` and `reference` (its meaning in NumPy) make one; `fallback` gives the same as
-    an expression of other nodes, for machines without the library.
+    an expression of other nodes, for machines without the library. `unrolls` says that this grows
+    with a size, as with the steps in time of a recurrent layer.
     """
 
     kind = COMPLEX
+    unrolls: ClassVar[bool] = False
 
     def reference(self, *operands: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The values, by NumPy."""

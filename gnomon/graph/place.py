@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from gnomon.base import DeviceError, complaint
 from gnomon.context import Context
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
@@ -18,7 +17,6 @@ from gnomon.ops.op import Op, describe
 
 GROUP = "__ctx_group__"
 CONTEXT = "__ctx__"  # of an operator's node in a graph on several contexts: such as "cpu(1)"
-COMPUTES = ("cpu", "cpu_pinned", "cpu_shared")
 
 Places = Mapping[Node, Context]
 
@@ -46,18 +44,15 @@ def place(
 ) -> dict[Node, Context]:
     """The context of each node: the one `given`, else its group's, else that of the first of its
     inputs that has one, else of a reader; and `default` where there is no such.
-
-    Raises:
-        DeviceError: a context that gnomon does not compute on; it names the node.
     """
     if not groups:
-        return {n: _checked(n, default) for n in graph.topo}
+        return dict.fromkeys(graph.topo, default)
 
     def said(node: Node) -> Context | None:
         return (given or {}).get(node) or groups.get(node.attrs.get(GROUP, ""))
 
     placed = _spread(graph.topo, said)
-    return {n: placed[n] if n in placed else _checked(n, default) for n in graph.topo}
+    return {n: placed.get(n, default) for n in graph.topo}
 
 
 def contexts(order: Sequence[Node]) -> Mapping[Node, Context]:
@@ -84,18 +79,11 @@ def _spread(order: Sequence[Node], said: Callable[[Node], Context | None]) -> di
         if context is None:
             context = next((placed[e.node] for e in node.inputs if e.node in placed), None)
         if context is not None:
-            placed[node] = _checked(node, context)
+            placed[node] = context
     for node in reversed(order):
         for entry in node.inputs if node in placed else ():
             placed.setdefault(entry.node, placed[node])
     return placed
-
-
-def _checked(node: Node, context: Context) -> Context:
-    if context.device_type not in COMPUTES:
-        expected = f"one of {', '.join(COMPUTES)}"
-        raise DeviceError(complaint(f"node {node.name!r}", "ctx", expected, context))
-    return context
 
 
 def with_copies(graph: Graph, placed: Places) -> Graph:

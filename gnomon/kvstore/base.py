@@ -100,8 +100,8 @@ def create(name: str = "local") -> Any:
         return STORES.get(kind)(kind)
     if kind == "nccl":
         raise GnomonError(
-            "kvstore.create: 'nccl' joins NVIDIA GPUs, and this version computes on processors "
-            "alone; 'local' and 'device' join the devices of one process"
+            "kvstore.create: 'nccl' joins GPUs by NVIDIA's library, which this version does not "
+            "call; 'local' and 'device' join the devices of one process"
         )
     expected = "one of " + ", ".join(STORES.names())
     raise ParamError(

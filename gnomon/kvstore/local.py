@@ -18,10 +18,12 @@ import numpy as np
 
 from gnomon import ndarray as nd
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError, complaint
+from gnomon.context import Context, cpu
 from gnomon.files import replacing
 from gnomon.kvstore.base import STORES, KVStoreBase
 from gnomon.kvstore.compression import Compression
 from gnomon.kvstore.transfer import add_up
+from gnomon.ndarray.core.elsewhere import together
 from gnomon.optimizer import Optimizer, Updater, get_updater
 
 Key = int | str
@@ -33,6 +35,7 @@ KINDS = (
     "local_allreduce_cpu",
     "local_allreduce_device",
 )
+ON_DEVICES = ("device", "local_allreduce_device")
 
 
 class KVStore(KVStoreBase):
@@ -98,7 +101,13 @@ class KVStore(KVStoreBase):
             if each in seen:
                 raise ParamError(complaint("KVStore.init", "key", "a new key", repr(each)))
             seen.add(each)
-        self._stored.update({each: array.copy() for each, array in pairs})
+        self._stored.update({each: self._kept(array) for each, array in pairs})
+
+    def _kept(self, array: Any) -> Any:
+        """A copy; of a GPU's array one on the processor, unless the store sums on devices."""
+        if self._kind in ON_DEVICES or together(array.context, cpu()):
+            return array.copy()
+        return array.as_in_context(cpu())
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Sum each key's values; update the stored array by the sum, or replace it."""
@@ -130,11 +139,16 @@ class KVStore(KVStoreBase):
         }
 
     def _sums(self, groups: dict[Key, list[Any]], priority: int) -> list[Any]:
-        """The sum of each key's values; a single value itself, not a copy."""
-        totals = {
-            k: values[0] if len(values) == 1 else _like(values) for k, values in groups.items()
+        """The sum of each key's values beside what is stored; a single value there itself."""
+        places = {k: self._stored[k].context for k in groups}
+        ready = {
+            k: len(values) == 1 and together(values[0].context, places[k])
+            for k, values in groups.items()
         }
-        jobs = [(totals[k], values) for k, values in groups.items() if len(values) > 1]
+        totals = {
+            k: values[0] if ready[k] else _like(values, places[k]) for k, values in groups.items()
+        }
+        jobs = [(totals[k], values) for k, values in groups.items() if not ready[k]]
         add_up(jobs, priority)
         return list(totals.values())
 
@@ -254,11 +268,11 @@ class KVStore(KVStoreBase):
             raise DTypeError(complaint(f"KVStore.{where}", argument, stored.dtype, array.dtype))
 
 
-def _like(values: list[Any]) -> Any:
+def _like(values: list[Any], ctx: Context) -> Any:
     """An array for the sum of several: row-sparse where all of them are."""
     first = values[0]
     alike = all(x.stype == "row_sparse" for x in values)
-    return nd.zeros(first.shape, dtype=first.dtype, stype="row_sparse" if alike else "default")
+    return nd.zeros(first.shape, ctx, first.dtype, "row_sparse" if alike else "default")
 
 
 def _pull_rows(stored: Any, out: Any, wanted: Any) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from gnomon import optimizer as opt
-from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense
 from gnomon.shape import prod
 
@@ -93,9 +92,9 @@ def view(array: Any, start: int, stop: int) -> Any:
     """Elements `start` to `stop` of a dense array in a row, on the same memory."""
     layout = array._layout
     address = array._address + start * layout.dtype.size
-    return Array._at(array._chunk, address, dense((stop - start,), layout.dtype))
+    return array._at(array._chunk, address, dense((stop - start,), layout.dtype))
 
 
 def shaped(array: Any, shape: tuple[int, ...]) -> Any:
     """A dense array in another shape, on the same memory."""
-    return Array._at(array._chunk, array._address, dense(shape, array._layout.dtype))
+    return array._at(array._chunk, array._address, dense(shape, array._layout.dtype))

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gnomon.expr.node import Buffer, cast
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.elsewhere import together
 from gnomon.ndarray.lazy.batch import Batch, flat
 from gnomon.runtime.statements.prepare import Store
 
@@ -22,12 +24,15 @@ Job = tuple[Any, Sequence[Any]]
 def add_up(jobs: Sequence[Job], priority: int = 0, overtakes: bool = False) -> None:
     """Let each target become the sum of its sources, of one dtype, cast to the target's own.
 
-    Targets share no memory with the sources. `overtakes`: see `Batch.push`.
+    Targets share no memory with the sources, and may be on another device: the sum is made there.
+    `overtakes`: see `Batch.push`.
     """
-    sparse = [any(x.stype != "default" for x in (job[0], *job[1])) for job in jobs]
-    for target, sources in itertools.compress(jobs, sparse):
-        target[:] = functools.reduce(operator.add, sources)
-    jobs = [job for job, apart in zip(jobs, sparse, strict=True) if not apart]
+    alone = [any(x.__class__ is not Array.main for x in (job[0], *job[1])) for job in jobs]
+    for target, sources in itertools.compress(jobs, alone):
+        here = [x if together(x.context, target.context) else x.as_in_context(target.context)
+                for x in sources]  # fmt: skip
+        target[:] = functools.reduce(operator.add, here)
+    jobs = [job for job, apart in zip(jobs, alone, strict=True) if not apart]
     if not jobs:
         return
     arrays = [array for target, sources in jobs for array in (target, *sources)]

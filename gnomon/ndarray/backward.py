@@ -294,7 +294,7 @@ def _head_grad(head: Any, grad: Any) -> Any:
         if head.stype == "default":  # it may wait on: only what was saved of it must be there
             layout = dense(head.shape, head._dtype)
             made = Array._new(layout, head.context)  # no other code has it yet
-            if head.size <= _BRIEF:
+            if head.size <= _BRIEF and made.__class__ is Array.main:
                 ffi.memmove(pointer(made._address), _ones(layout), layout.nbytes)
             else:
                 made[:] = 1

@@ -13,11 +13,12 @@ from gnomon.graph.gradient import Gradient
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import RECIPES
+from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.tape import Call, Network, Node
 from gnomon.ndarray.lazy import opaque
 from gnomon.ndarray.lazy.invoke import anchors_of, guarded, invoke, launch
-from gnomon.ndarray.lazy.recipe import Dest, Draws, Recipe, Work, recipe_for
+from gnomon.ndarray.lazy.recipe import Dest, Draws, Work, recipe_for
 from gnomon.ops.requests import kAddTo, kNullOp, kWriteTo
 from gnomon.record import put
 
@@ -38,11 +39,17 @@ def of(node: Node, grads: Sequence[Any], dests: Sequence[Any], create: bool) -> 
     if not wanted:
         return [None] * len(node.inputs)
     reads = [_or_zeros(node, grads, k) for k in gradient.needs.out_grads]
-    if not gradient.op.is_expression:
+    way = ways.get(node.outputs[0][1].device_typeid)
+    if way is not None and not create:
+        found: Grads = way.gradient(node, reads, wanted, dests)
+    elif not gradient.op.is_expression:
         return _of_opaque(node, reads, wanted, dests, create)
-    if gradient.op.sparse_grad and not create:
+    elif gradient.op.sparse_grad and not create:
         return _of_rows(node, reads, dests)
-    found = _recorded(node, reads, wanted) if create else _computed(node, reads, wanted, dests)
+    elif create:
+        found = _recorded(node, reads, wanted)
+    else:
+        found = _computed(node, reads, wanted, dests)
     if gradient.op.guard is not None:
         _refuse(node, [found[k] for k in wanted])
     return found
@@ -60,7 +67,8 @@ def _refuse(node: Node, found: Sequence[Any]) -> None:
 def _or_zeros(node: Node, grads: Sequence[Any], k: int) -> Any:
     """The gradient of an output; zeros where nothing came."""
     if grads[k] is not None:
-        return grads[k] if grads[k].__class__ is Array.main else grads[k]._saved()
+        is_dense = grads[k].__class__ is Array.main or grads[k].stype == "default"
+        return grads[k] if is_dense else grads[k]._saved()
     layout, ctx = node.outputs[k]
     zeros = Array._new(dense(layout.shape, layout.dtype), ctx)
     zeros[:] = 0
@@ -87,7 +95,7 @@ def _computed(node: Node, reads: Sequence[Any], wanted: tuple[int, ...], dests: 
     recipes = gradient.__dict__.setdefault("_recipes", {})
     recipe = recipes.get(key)
     if recipe is None:
-        recipe = _recipe(gradient, train, wanted, layouts, savers, anchors)
+        recipe = recipe_for(work_of(gradient, train, wanted, layouts, savers, anchors))
         RECIPES.put(recipes, key, recipe)
     launch(recipe, gradient.name, inputs, outputs, (), ctx)
     found: Grads = [None] * len(node.inputs)
@@ -96,15 +104,15 @@ def _computed(node: Node, reads: Sequence[Any], wanted: tuple[int, ...], dests: 
     return found
 
 
-def _recipe(
+def work_of(
     gradient: Gradient,
     train: bool,
     wanted: tuple[int, ...],
     layouts: Sequence[Layout],
     savers: Sequence[str],
     anchors: Sequence[tuple[int, int]],
-) -> Recipe:
-    """The recipe of the wanted gradients."""
+) -> Work:
+    """What computes the wanted gradients."""
     count = len(layouts) - len(wanted)
 
     def express(buffers: Sequence[Buffer], draws: Draws) -> list[Expr | None]:
@@ -114,7 +122,15 @@ def _recipe(
     dests = [Dest(count + n, saver) for n, saver in enumerate(savers)]
     places = anchors or [(k, 0) for k in range(len(layouts))]
     drawing = gradient.op.takes_random
-    return recipe_for(Work(gradient.name, layouts, express, dests, places, drawing))
+    return Work(gradient.name, layouts, express, dests, places, drawing)
+
+
+def by_processor(node: Node, reads: Sequence[Any], wanted: tuple[int, ...]) -> Grads:
+    """The gradients of an operator, all of whose arrays are copies on the processor."""
+    dests = [None] * len(node.inputs)
+    if node.gradient.op.is_expression:
+        return _computed(node, reads, wanted, dests)
+    return _of_opaque(node, reads, wanted, dests, create=False)
 
 
 def _of_opaque(
@@ -145,7 +161,7 @@ def _of_call(node: Node, grads: Sequence[Any], dests: Any, create: bool) -> Grad
     found = list(node.gradient.function(*reads))
     for k, dest in enumerate(dests):
         if dest is not None and found[k] is not None:
-            _store(found[k], *dest)
+            store(found[k], *dest)
     return found
 
 
@@ -158,11 +174,11 @@ def _of_rows(node: Node, reads: Sequence[Any], dests: Any) -> Grads:
     )
     for value, dest in zip(found, dests, strict=True):
         if dest is not None and value is not None:
-            _store(value, *dest)
+            store(value, *dest)
     return found
 
 
-def _store(value: Any, array: Any, saver: str) -> None:
+def store(value: Any, array: Any, saver: str) -> None:
     """Put a gradient where it belongs."""
     if saver == "plusto":
         array += value

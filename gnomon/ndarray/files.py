@@ -11,6 +11,7 @@ from gnomon.base import complaint
 from gnomon.context import cpu
 from gnomon.ndarray.api import serialize
 from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.elsewhere import waits
 from gnomon.ndarray.sparse.arrays import from_record, record
 
 
@@ -80,3 +81,5 @@ def waitall() -> None:
         EngineError: a function failed and was not reported yet.
     """
     engine.get().wait_for_all()
+    for wait in waits:
+        wait()

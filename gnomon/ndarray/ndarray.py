@@ -7,7 +7,7 @@ conversion) waits for them, and nothing else does.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class NDArray(Arithmetic, Indexing, Methods, Array, main=True):
 
     __slots__ = ()
 
+    shown_as: ClassVar[str] = "NDArray"  # where the elements are printed
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError("NDArray: use nd.array, nd.zeros, nd.ones, nd.full or nd.empty")
 
@@ -45,7 +47,7 @@ class NDArray(Arithmetic, Indexing, Methods, Array, main=True):
 
     def __repr__(self) -> str:
         sizes = "x".join(map(str, self.shape))
-        return f"\n{self.asnumpy()!s}\n<{type(self).__name__} {sizes} @{self.context}>"
+        return f"\n{self.asnumpy()!s}\n<{self.shown_as} {sizes} @{self.context}>"
 
     def __len__(self) -> int:
         if not self.shape:

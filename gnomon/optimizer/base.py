@@ -214,7 +214,7 @@ class Optimizer:
         if mode.recording:
             for item in items:
                 check_write(type(self).__name__, "weight", item.weight)
-        if storage_types.compute is not None and any(map(is_sparse, items)):
+        if storage_types.rules and any(map(is_sparse, items)):
             for index, item in zip(given.indices, items, strict=True):
                 push_sparse(item, self._lazy, partial(self._push_one, index))
             return

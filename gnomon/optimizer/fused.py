@@ -17,6 +17,7 @@ import numpy as np
 
 from gnomon.dtype import DType, float64
 from gnomon.expr.node import Buffer, Expr, cast
+from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense, strided
 from gnomon.ndarray.lazy.batch import Batch, flat, overlapping
 from gnomon.runtime.execution.stream import Pair
@@ -65,13 +66,14 @@ class Given:
 
     State: `rates` are those of the last time, made of `numbers`. `counts` is the dictionary in
     which all of it has the count `count`; None where counts differ. `is_plain` says that no factor
-    is on any rate, as of `changes` and the table `things`. `bound` is the work of `owner` on the
-    arrays where they were at `places`.
+    is on any rate, as of `changes` and the table `things`; `is_usual` that arrays are of the usual
+    class. `bound` is the work of `owner` on the arrays where they were at `places`.
     """
 
     __slots__ = (
         "arrays", "bound", "changes", "count", "counts", "grads", "indices", "is_plain",
-        "is_steady", "items", "numbers", "owner", "places", "rates", "states", "things", "weights",
+        "is_steady", "is_usual", "items", "numbers", "owner", "places", "rates", "states", "things",
+        "weights",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +87,7 @@ class Given:
         self.indices, self.weights, self.grads, self.states = indices, weights, grads, states
         self.items = items
         self.arrays = [x for item in items for x in item.arrays()]
+        self.is_usual = all(x.__class__ is Array.main for x in self.arrays)
         tuples = type(indices) is type(weights) is type(grads) is tuple
         self.is_steady = tuples and list not in map(type, states)
         self.rates: list[float] = []
@@ -165,7 +168,7 @@ class FusedUpdates:
     def push(self, given: Given, rates: Sequence[float], join: Join | None = None) -> None:
         """Update all items; `rates` are the factor on gradients, then the numbers of each."""
         items = given.items
-        if join is not None:
+        if join is not None and given.is_usual:
             bound = self._bound_to(given, len(rates))
             if bound is not None and join(bound, rates):
                 return
@@ -257,7 +260,8 @@ class FusedUpdates:
 def _spread(place: Buffer, shape: tuple[int, ...], dtype: DType) -> Expr:
     """The number in memory at `place` for every element of `shape`."""
     layout = strided(shape, (0,) * len(shape), place.dtype)
-    return cast(Buffer(shape, place.dtype, layout.strides, place.address), dtype)
+    spread = Buffer(shape, place.dtype, layout.strides, place.address, place.owner, place.device)
+    return cast(spread, dtype)
 
 
 def _places(memory: np.ndarray[Any, Any]) -> range:

@@ -34,7 +34,8 @@ from gnomon.plan.grid import (
     When,
     register,
 )
-from gnomon.plan.ir import Fold, Kernel, Let, Phase, Put, reducer_of
+from gnomon.plan.ir import Fold, Kernel, Let, Phase, reducer_of
+from gnomon.plan.terms import postorder
 
 HALVES = (16, 8, 4, 2, 1)  # the distances at which the threads of a warp join what they have
 
@@ -124,14 +125,23 @@ class _Spreader:
         return [*row, *before, through]
 
     def element(self) -> Body:
-        """The statements of an element; the first thread of a group that shares it stores."""
+        """The statements of an element; what its folds do not need is the group's first thread's.
+
+        So nothing is read by one thread that another one is about to store.
+        """
+        body = self.phase.body
         if self.kind != "elements":
-            return self.body(self.phase.body)
-        leader = self.mine.eq(self.zero)
-        body: Body = []
-        for stmt in self.phase.body:
-            body += [When(leader, [stmt])] if isinstance(stmt, Put) else self.body([stmt])
-        return body
+            return self.body(body)
+        last = max(k for k, s in enumerate(body) if isinstance(s, Fold) and s.vector)
+        folds = [t for s in body[: last + 1] if isinstance(s, Fold) for t in s.terms]
+        needed = {t.id for t in postorder(folds)}
+        ours: ir.Body = []
+        theirs: ir.Body = []
+        for k, stmt in enumerate(body):
+            early = isinstance(stmt, Let) and stmt.term.id in needed
+            shared = k <= last and (early or isinstance(stmt, Fold))
+            (theirs if shared else ours).append(stmt)
+        return [*self.body(theirs), When(self.mine.eq(self.zero), self.body(ours))]
 
     def body(self, body: ir.Body) -> Body:
         """Statements of a loop nest, the folds of a group's threads written out."""

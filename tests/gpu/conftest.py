@@ -20,11 +20,13 @@ def simulated() -> Iterator[Simulated]:
     driver._found["simulated"] = made
     gpu._gpus.clear()
     _forget_pools()
-    with config.using(gpu="simulated"):
-        yield made
-        if made.failed is None:
-            for found in list(gpu._gpus.values()):
-                found.synchronise()
+    before = config.get("gpu")
+    config.set("gpu", "simulated")  # of the process: workers of the engine look as well
+    yield made
+    if made.failed is None:
+        for found in list(gpu._gpus.values()):
+            found.synchronise()
+    config.set("gpu", before)
     gpu._gpus.clear()
     gpu._gpus.update(kept[1])
     _forget_pools()
@@ -36,5 +38,5 @@ def simulated() -> Iterator[Simulated]:
 
 
 def _forget_pools() -> None:
-    for name in [n for n in pool._pools if isinstance(n, str) and n.startswith("gpu")]:
+    for name in [n for n in pool._pools if str(n).startswith("gpu")]:
         del pool._pools[name]

@@ -133,7 +133,7 @@ def test_without_a_gpu_the_error_says_why():
         pytest.raises(DeviceError, match=r"gpu\(0\): no GPU can be used: the setting `gpu` is off"),
     ):
         TensorContainer((2,), device=shadow.gpu)
-    with pytest.raises(DeviceError, match="no GPU back end"):
+    with config.using(gpu="off"), pytest.raises(DeviceError, match=r"gpu\(0\): no GPU can be used"):
         pool.allocate(8, contexts.gpu(0))
 
 

@@ -164,6 +164,8 @@ class Recurrence(Call):
     `w_in` and `w_hid` may lie in `panels`.
     """
 
+    unrolls = True
+
     data: Expr
     w_in: Expr
     w_hid: Expr
@@ -283,6 +285,8 @@ class RecurrenceGradient(Call):
     `kept` is what the recurrence gave, `dy` the gradient of the states after each step, `dh` and
     `dc` what the final states get besides.
     """
+
+    unrolls = True
 
     data: Expr
     w_in: Expr

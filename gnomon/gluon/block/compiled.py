@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gnomon.context import Context
+from gnomon.executor.arrays import in_program
 from gnomon.gluon.block.program import Lease, applied, gradients
 from gnomon.gluon.block.site import Site
 from gnomon.gluon.block.trace import Trace, infer_params
@@ -103,8 +104,7 @@ class Compiled:
         if recording:
             places = (site.bundle, *[source(x) for x in given])
             recording = places.count(None) < len(places)
-        sparse = storage_types.compute is not None and any(x.stype != "default" for x in given)
-        if site.is_sparse or sparse:
+        if site.is_stepwise or (storage_types.rules and not all(map(in_program, given))):
             return applied(site.symbol._graph, site.named(given), ctx)
         program = site.take(given, places if recording else None)
         outputs = [Array._new(layout, ctx) for layout in program.layouts]

@@ -8,6 +8,7 @@ from typing import Any
 
 from gnomon.context import Context
 from gnomon.executor.arena import Arena
+from gnomon.executor.arrays import in_program
 from gnomon.executor.cuts import sending
 from gnomon.executor.inputs import hidden
 from gnomon.executor.network import Bound
@@ -49,7 +50,7 @@ class Site:
         self.leaves = {n: leaf for n, leaf in leaves.items() if isinstance(leaf, Leaf)}
         self.bundle = Bundle(list(self.leaves.values())) if self.leaves else None
         grads = [leaf.grad for leaf in self.leaves.values()]
-        self.is_sparse = any(x.stype != "default" for x in (*table.values(), *grads))
+        self.is_stepwise = not all(map(in_program, (*table.values(), *grads)))
         states = symbol.list_auxiliary_states()
         if sending.nbytes is None:  # else they are read one by one, as soon as each is there
             gather(grads)

@@ -123,8 +123,10 @@ class Quick:
         """The pending result; None where the operands are not as usual, and nothing was done."""
         if self.native_pend is None:
             self._learn()
+        if array.__class__ is not Array.main:
+            return None
         kind = other.__class__
-        is_pair = kind is array.__class__
+        is_pair = kind is Array.main
         if mode.recording and (array._tape is not None or (is_pair and other._tape is not None)):
             return None
         if is_pair:

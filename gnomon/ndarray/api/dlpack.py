@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 
 from gnomon.base import DTypeError, complaint
-from gnomon.context import cpu
+from gnomon.context import Context, cpu
+from gnomon.ndarray.core.elsewhere import ways
 from gnomon.record import put
 
-_CPU = (1, 0)
+_CPU, _CUDA, _GPU = (1, 0), 2, Context.devstr2type["gpu"]
+#: of each kind of capsule, the bytes in its structure before the tensor's (https://dmlc.github.io)
+_BEFORE = {b"dltensor": 0, b"dltensor_versioned": 32}
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi)
+)
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 # since 2.1 NumPy makes capsules that say whether their memory may be written to
 _VERSIONED = tuple(map(int, np.__version__.split(".")[:2])) >= (2, 1)
 _TOLD = ("stream", *(("max_version", "dl_device", "copy") if _VERSIONED else ()))
@@ -47,11 +57,16 @@ class _Capsule:
         return self.capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return _CPU
+        """Where the memory is, as the capsule's structure says behind its address."""
+        named = [name for name in _BEFORE if _is_valid(self.capsule, name)]
+        if not named:
+            return _CPU  # which NumPy refuses
+        start = _pointer(self.capsule, named[0]) + _BEFORE[named[0]]
+        return tuple((ctypes.c_int32 * 2).from_address(start + 8))  # type: ignore[return-value]
 
 
 def imported(source: Any, around: Any) -> Any:
-    """An array by `around` on the memory of a capsule, or of what can give one.
+    """An array by `around` on the memory of a capsule, or of what can give one; a GPU's by its way.
 
     Raises:
         TypeError: `source` is neither.
@@ -60,4 +75,6 @@ def imported(source: Any, around: Any) -> Any:
         expected = "a DLPack capsule, or an object with __dlpack__"
         raise TypeError(complaint("from_dlpack", "dlpack", expected, f"{source!r:.60}"))
     holder = source if hasattr(source, "__dlpack__") else _Capsule(source)
+    if holder.__dlpack_device__()[0] == _CUDA:
+        return ways[_GPU].imported(holder)
     return around(np.from_dlpack(holder), cpu(0), shared=True)

@@ -9,6 +9,8 @@ key is turned by NumPy into the positions of the elements it picks, in the order
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -174,7 +176,7 @@ class Indexing(Array):
         layout, offset = found
         if not layout.shape and self._layout.shape and zero_is_unknown():
             layout = dense((1,), layout.dtype)
-        return Array._at(self._chunk, self._address + offset, layout)
+        return self._at(self._chunk, self._address + offset, layout)
 
     def _recorded(self, key: Any) -> Any:
         """The elements that a basic key picks, by operators that the tape knows."""
@@ -232,7 +234,7 @@ class Indexing(Array):
             if found is None:
                 self._scatter(key, value)
             else:
-                Array._at(self._chunk, self._address + found[1], found[0])._assign(value)
+                self._at(self._chunk, self._address + found[1], found[0])._assign(value)
 
     def _write_recorded(self, key: Any, value: Any) -> None:
         """Write while recording, where this array or the value is on the tape.
@@ -249,7 +251,7 @@ class Indexing(Array):
         if layout is None or not whole:
             expected = "all elements, while recording a value that is on the tape"
             raise GnomonError(complaint("NDArray.__setitem__", "key", expected, f"{key!r:.60}"))
-        view = Array._at(self._chunk, self._address, layout)
+        view = self._at(self._chunk, self._address, layout)
         view._assign(value)
         if view._tape is not None:
             whole = view if layout is self._layout else view.reshape(self.shape)
@@ -292,6 +294,7 @@ class Indexing(Array):
             self._copy_from(value)
             return
         self._check_stretch(shape)
+        value = value.as_in_context(self.context)
         spread = value.reshape((1,) * (self.ndim - len(shape)) + shape)
         invoke(registry.find("broadcast_to").parse({"shape": self.shape}), (spread,), self)
 
@@ -320,15 +323,17 @@ class Indexing(Array):
     def _write(self, values: np.ndarray[Any, Any]) -> None:
         """Copy NumPy's values here; they may change as soon as this returns."""
 
-        def write(run_ctx: Any) -> None:
-            np.copyto(self._numpy(), values, casting="unsafe")
-
         if is_lost(self):
             written_anew([self], lambda outputs: outputs[0]._write(values))
             return
+        copy = partial(np.copyto, src=values, casting="unsafe")
+        self._change(copy, "copy from NumPy")
+
+    def _change(self, change: Callable[[np.ndarray[Any, Any]], object], name: str) -> None:
+        """Have the elements changed through a view of NumPy's, and wait until that is done."""
+        task = engine.Repeatable(lambda run_ctx: change(self._numpy()))
         pushed = engine.get()
-        task = engine.Repeatable(write)
-        pushed.push_inline(task, self.context, (), (self._var,), name="copy from NumPy")
+        pushed.push_inline(task, self.context, (), (self._var,), name=name)
         pushed.wait_for_var(self._var)
 
     def _scatter(self, key: Any, value: Any) -> None:
@@ -344,14 +349,10 @@ class Indexing(Array):
             got = values.shape
             raise ShapeError(complaint("NDArray.__setitem__", "value", expected, got)) from None
 
-        def write(run_ctx: Any) -> None:
-            target = self._numpy()
+        def write(target: np.ndarray[Any, Any]) -> None:
             target[np.unravel_index(places, self.shape)] = values
 
-        pushed = engine.get()
-        task = engine.Repeatable(write)
-        pushed.push_inline(task, self.context, (), (self._var,), name="scatter from NumPy")
-        pushed.wait_for_var(self._var)
+        self._change(write, "scatter from NumPy")
 
     def slice_assign(self, rhs: Any, begin: Any, end: Any, step: Any) -> None:
         """Write `rhs` from `begin` to before `end` in steps."""

@@ -25,6 +25,7 @@ from gnomon.native.serve import methods, served
 from gnomon.native.words import Boxed, native, new
 from gnomon.ndarray.core.chunk import Chunk, allocate, cleared
 from gnomon.ndarray.core.convertible import convertible
+from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.layout import Layout, dense, strided
 from gnomon.ndarray.core.tape import Place
 from gnomon.profiler import autostart  # noqa: F401  begins where the settings say so
@@ -82,12 +83,21 @@ class Array(Frozen):
     @staticmethod
     def _new(layout: Layout, ctx: Context) -> Any:
         """An array with memory of its own and any contents; `layout` is dense."""
+        way = ways.get(ctx.device_typeid)
+        if way is not None:
+            return way.new(layout, ctx)
         chunk = allocate(layout.nbytes, ctx)
         return Array._at(chunk, chunk.address, layout)
 
     @staticmethod
     def _around(values: np.ndarray[Any, Any], ctx: Context, shared: bool = False) -> Any:
-        """An array on the memory of a NumPy array, which is kept alive; `shared` with others."""
+        """An array on the memory of a NumPy array, which is kept alive; `shared` with others.
+
+        On a device with memory of its own it is a copy.
+        """
+        way = ways.get(ctx.device_typeid)
+        if way is not None:
+            return way.around(values, ctx)
         dtype = dtypes.of(values.dtype)
         steps = [s // dtype.size for s in values.strides]
         address = values.__array_interface__["data"][0]
@@ -289,5 +299,8 @@ def empty(shape: tuple[int, ...], dtype: DType, ctx: Context | None = None) -> A
 def of_zeros(shape: tuple[int, ...], dtype: DType, ctx: Context) -> Any:
     """An array of zeros, at once: no operator is run, nothing is recorded."""
     layout = dense(shape, dtype)
+    way = ways.get(ctx.device_typeid)
+    if way is not None:
+        return way.zeros(layout, ctx)
     chunk = cleared(layout.nbytes, ctx)
     return Array._at(chunk, chunk.address, layout)

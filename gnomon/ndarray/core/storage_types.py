@@ -1,10 +1,11 @@
 """Kinds of storage beside the dense one: what the files below sparse arrays call them by.
 
 State: `zeros` makes an empty array of a kind by its name; `ready` applies operators where an
-operand is sparse, and becomes `compute` when the first sparse array is made, so that programs
-without any pay for one look; `row_gradient` gives the gradient of an operator with `sparse_grad`;
-`cast` gives an array in another storage. They are filled in by `sparse/arrays.py` and
-`sparse/apply.py`.
+operand is sparse, and goes to the `rules` when the first sparse array is made, so that programs
+without any pay for one look; arrays of GPUs have a rule as well (`remote/way.py`). A rule gives the
+outputs, or None where it does not apply. `row_gradient` gives the gradient of an operator with
+`sparse_grad`; `cast` gives an array in another storage. They are filled in by `sparse/arrays.py`
+and `sparse/apply.py`.
 """
 
 from __future__ import annotations
@@ -12,13 +13,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import DeviceError, ParamError, complaint
+from gnomon.context import Context
+from gnomon.ndarray.core.elsewhere import ways
 
 zeros: dict[str, Callable[..., Any]] = {}
 ready: Callable[..., Any] | None = None
-compute: Callable[..., Any] | None = None
+rules: list[Callable[..., Any]] = []
 cast: Callable[..., Any] | None = None
 row_gradient: Callable[..., Any] | None = None
+
+
+def begin(what: str, ctx: Context) -> None:
+    """From now on there are sparse arrays.
+
+    Raises:
+        DeviceError: the first would be on a device with memory of its own.
+    """
+    if ctx.device_typeid in ways:
+        raise DeviceError(f"{what} on {ctx}: sparse arrays are not there on GPUs yet")
+    if ready is not None and ready not in rules:
+        rules.append(ready)
 
 
 def made(stype: str, shape: Any, dtype: Any, ctx: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 from gnomon import engine
 from gnomon.expr.node import Buffer
 from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.layout import Layout
 from gnomon.runtime.execution.program import Done, Step
 from gnomon.runtime.execution.stream import Task
@@ -38,22 +39,32 @@ class Batch:
     array([2., 4.], dtype=float32)
     """
 
-    __slots__ = ("_template", "name")
+    __slots__ = ("_groups", "_layouts", "_more", "_template", "name")
 
     def __init__(
         self, name: str, layouts: Sequence[Layout], groups: Groups, more: Sequence[Layout] = ()
     ) -> None:
         self.name = name
-        operands = [*layouts, *more]
+        self._groups, self._layouts, self._more = groups, layouts, more
+        self._template: Template | None = None
+
+    def _by_processor(self) -> Template:
+        """The statements as code of the processor, which is compiled when it is first needed."""
+        operands = [*self._layouts, *self._more]
 
         def make(addresses: Sequence[int]) -> Any:
             buffers = [
                 Buffer(x.shape, x.dtype, x.strides, address)
                 for x, address in zip(operands, addresses, strict=True)
             ]
-            return [step for group in groups(buffers) for step in prepare(group, name)]
+            return self.steps(buffers)
 
         self._template = Template(make, len(operands))
+        return self._template
+
+    def steps(self, buffers: Sequence[Buffer]) -> list[Step]:
+        """The statements on buffers, as steps."""
+        return [step for group in self._groups(buffers) for step in prepare(group, self.name)]
 
     def push(
         self,
@@ -70,18 +81,26 @@ class Batch:
         array that is written may share no element with another. With `overtakes`, a worker runs it
         as soon as the arrays are ready, before what else the processor's stream has to do.
         """
+        place = arrays[0].context
+        way = ways.get(place.device_typeid)
+        if way is not None:
+            given = [
+                Buffer(x.shape, x.dtype, None, a) for x, a in zip(self._more, more, strict=True)
+            ]
+            way.run(self, arrays, written, given)
+            return
         addresses = [x._address for x in arrays]
         addresses += more
         mutate = dict.fromkeys([arrays[k]._var for k in written])
         const = dict.fromkeys([x._var for x in arrays if x._var not in mutate])
-        task = _Run(self._template, addresses, ([x._chunk for x in arrays], keep))
-        place = arrays[0].context
+        template = self._template or self._by_processor()
+        task = _Run(template, addresses, ([x._chunk for x in arrays], keep))
         push = engine.get().push_sync if overtakes else engine.get().push_inline
         push(task, place, tuple(const), tuple(mutate), priority, self.name)
 
     def fixed(self, addresses: Sequence[int]) -> Step:
         """The statements on operands that stay where they are, as a step of the caller's own."""
-        copy = self._template.reserve()
+        copy = (self._template or self._by_processor()).reserve()
         copy.place(addresses)
         return copy.step
 
@@ -118,7 +137,7 @@ def flat(buffers: Sequence[Buffer]) -> list[Buffer]:
     if not all(b.contiguous and b.shape == shape for b in buffers):
         return list(buffers)
     size = prod(shape)
-    return [Buffer((size,), b.dtype, None, b.address) for b in buffers]
+    return [Buffer((size,), b.dtype, None, b.address, b.owner, b.device) for b in buffers]
 
 
 def overlapping(written: Sequence[Array], others: Sequence[Array]) -> bool:

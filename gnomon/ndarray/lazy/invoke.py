@@ -21,6 +21,7 @@ from gnomon.frames import shorten
 from gnomon.ndarray.core import storage_types
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import RECIPES
+from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import record, source
@@ -91,11 +92,11 @@ def apply(
         if any(map(is_lost, given)):
             written_anew(given, lambda outputs: apply(op, inputs, outputs, ctx))
             return out
-    if storage_types.compute is not None:
-        found = storage_types.compute(op, inputs, given, ctx)
+    place = ctx or _place(inputs, given)
+    if storage_types.rules or place.device_typeid in ways:
+        found = _by_rule(op, inputs, given, ctx, place, drawn)
         if found is not None:
             return out if given is not None else found[0] if len(found) == 1 else found
-    place = ctx or _place(inputs, given)
     if op.is_expression:
         outputs = pending.apply(op, inputs, given, place)
         outputs = outputs or compute(op, inputs, given, place, drawn)
@@ -108,6 +109,23 @@ def apply(
         return out
     visible = op.num_visible_outputs
     return outputs[0] if visible == 1 else outputs[:visible]
+
+
+def _by_rule(
+    op: Any,
+    inputs: Sequence[Any],
+    given: Outputs | None,
+    ctx: Context | None,
+    place: Context,
+    drawn: Sequence[Position] | None,
+) -> Outputs | None:
+    """The visible outputs where the arrays are not of the usual class; None where they are."""
+    for rule in storage_types.rules:
+        found: Outputs | None = rule(op, inputs, given, ctx)
+        if found is not None:
+            return found
+    way = ways.get(place.device_typeid)
+    return None if way is None else way.apply(op, inputs, given, place, drawn)
 
 
 Record.apply = staticmethod(apply)
@@ -161,7 +179,7 @@ def check_write(where: str, argument: str, array: Any) -> None:
 
 def _share_memory(a: Any, b: Any) -> bool:
     """Whether two arrays have elements in common."""
-    if a.__class__ is not Array.main or b.__class__ is not Array.main:
+    if a.stype != "default" or b.stype != "default":
         return a is b
     (low, high), (first, last) = a._span(), b._span()
     return low < last and first < high
@@ -252,16 +270,16 @@ def _forward(
 ) -> Recipe:
     """The recipe of an operator's forward; it remembers the outputs' layouts and what changes."""
     if given is None and len(inputs) == 1:
-        found = recipe_of_one(op, inputs[0], lambda: _work(op, inputs, None, anchors, ())[:2])
+        found = recipe_of_one(op, inputs[0], lambda: work_of(op, inputs, None, anchors, ())[:2])
         if found is not None:
             return found
-    work, remembered, changed = _work(op, inputs, given, anchors, fields)
+    work, remembered, changed = work_of(op, inputs, given, anchors, fields)
     recipe = recipe_for(work, remembered)
     remembered[1].extend(changed)  # by now
     return recipe
 
 
-def _work(
+def work_of(
     op: Any,
     inputs: Sequence[Layout],
     given: Outputs | None,

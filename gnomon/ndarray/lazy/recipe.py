@@ -126,12 +126,15 @@ class Work:
         states = iter([Buffer((2,), int64, None, a) for a in addresses[count:]])
         express = self.express if probe is None else self.probes[probe]
         values = express(buffers, Draws(lambda: next(states)))
-        stores = [
+        return prepare(self.stores(buffers, values), self.name)
+
+    def stores(self, buffers: Sequence[Buffer], values: Sequence[Expr | None]) -> list[Store]:
+        """The values of `express` as statements."""
+        return [
             Store(buffers[dest.operand], dest.saver, value)  # type: ignore[arg-type]
             for dest, value in zip(self.dests, values, strict=True)
             if value is not None
         ]
-        return prepare(stores, self.name)
 
 
 class NotShared(Exception):

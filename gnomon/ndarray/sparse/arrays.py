@@ -352,7 +352,7 @@ for _name, _function in {
 
 def around(kind: type[Any], shape: Sequence[int], dtype: DType, parts: Parts) -> Any:
     """A sparse array of these parts."""
-    storage_types.compute = storage_types.ready
+    storage_types.begin(kind.__name__, parts.data.context)
     array = object.__new__(kind)
     put(array, "_layout", dense_layout(tuple(shape), dtype))
     put(array, "_tape", None)

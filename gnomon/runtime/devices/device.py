@@ -77,7 +77,7 @@ def _find(device: str | Context) -> Device:
     if isinstance(device, Context):
         name = _SAME_MEMORY.get(device.device_type, device.device_type)
         if name == "gpu":
-            raise DeviceError(f"device {device!r}: arrays have no GPU back end yet; use cpu()")
+            return gpu.get(device.device_id)
     else:
         match = re.fullmatch(r"gpu(?:\((\d+)\))?", device) if isinstance(device, str) else None
         if match is not None:

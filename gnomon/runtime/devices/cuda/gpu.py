@@ -252,6 +252,12 @@ def get(ordinal: int | None = None) -> Gpu:
     return found
 
 
+def synchronise() -> None:
+    """Returns when all GPUs that were used have done what they were given."""
+    for gpu in list(_gpus.values()):
+        gpu.synchronise()
+
+
 def owner(address: int) -> Gpu:
     """The GPU whose memory lies there.
 

@@ -1,8 +1,9 @@
-"""Executors on arrays in sparse storage: operators one after the other, as NDArray statements.
+"""Executors on arrays of other classes: operators one after the other, as NDArray statements.
 
-A program works on the memory of all elements, so where an array is sparse there is none: the
-operators of the graph are applied to the arrays, which gives each its form for sparse storage where
-it has one (`ndarray/sparse/rules.py`), and `backward` follows the tape. State: `_heads_on_tape` are
+A program works on all elements in memory of the processor, so where an array is sparse, or lies on
+a GPU, there is none: the operators of the graph are applied to the arrays, which gives each its
+form for sparse storage where it has one (`ndarray/sparse/rules.py`), or its kernel on the device
+(`ndarray/remote/way.py`), and `backward` follows the tape. State: `_heads_on_tape` are
 the outputs of the last pass that was recorded; a new pass drops them.
 """
 
@@ -25,8 +26,8 @@ from gnomon.graph.node import Entry, Node
 from gnomon.graph.storage import storage
 
 
-class SparseExecutor(Executor):
-    """A symbol on arrays of which some are `csr` or `row_sparse`.
+class StepwiseExecutor(Executor):
+    """A symbol on arrays of which some are `csr`, `row_sparse`, or on a GPU.
 
     >>> import gnomon as mx
     >>> x, w = mx.sym.Variable("x", stype="csr"), mx.sym.Variable("w")
@@ -46,7 +47,7 @@ class SparseExecutor(Executor):
         outputs: Sequence[Any] = (),
     ) -> None:
         if groups:
-            expected = "none where an array is in sparse storage"
+            expected = "none where an array is in sparse storage or on a GPU"
             raise ParamError(complaint("bind", "group2ctx", expected, dict(groups)))
         self._symbol, self._ctx, self._group2ctx = symbol, ctx, groups
         self.arg_arrays, self.grad_arrays, self.aux_arrays, self._grad_req = bound
@@ -186,14 +187,14 @@ class SparseExecutor(Executor):
         raise GnomonError(_PLANLESS.format("report"))
 
     def debug_str(self) -> str:
-        told = "Arrays are in sparse storage: the operators are applied one after the other."
+        told = "Arrays are sparse or on a GPU: the operators are applied one after the other."
         nodes = (node for node in self._graph.topo if node.op is not None)
         rows = (f"{n.name} = {n.op.name}({', '.join(map(repr, n.inputs))})" for n in nodes)
         return "\n".join([told, *rows])
 
 
 _PLANLESS = (
-    "Executor.{}: arrays are in sparse storage, so operators are applied one after the other: "
+    "Executor.{}: arrays are sparse or on a GPU, so operators are applied one after the other: "
     "there is no plan"
 )
 

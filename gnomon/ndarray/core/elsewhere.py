@@ -1,0 +1,23 @@
+"""Arrays whose elements this process cannot touch: who makes them, and computes with them.
+
+`ways` has a module for each type of context whose memory is a device's own; arrays on contexts of
+all other types are of the usual class. Such a module gives `new`, `zeros` and `around`, which make
+arrays, `apply`, which applies operators, and `gradient`, which differentiates them. It is loaded
+when the first array is made there, and nothing is asked of it before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gnomon.base import Later
+from gnomon.context import Context
+
+ways: dict[int, Any] = {Context.devstr2type["gpu"]: Later("gnomon.ndarray.remote.way")}
+waits: list[Callable[[], object]] = []  # each returns when the devices of a way have nothing to do
+
+
+def together(a: Context, b: Context) -> bool:
+    """Whether arrays on both contexts may be operands of one operator: processors share memory."""
+    return a == b or (a.device_typeid not in ways and b.device_typeid not in ways)

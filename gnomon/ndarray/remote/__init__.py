@@ -1,0 +1,1 @@
+"""Arrays in memory that this process cannot touch, as that of GPUs."""

@@ -1,0 +1,221 @@
+"""RemoteNDArray: an array whose elements lie in a device's own memory.
+
+It is of a class of its own so that code for memory of the processor, which knows arrays by their
+class or by an address, leaves it alone: `_address` is none that could be read, and an error where
+that is tried. Work on it goes to the device's queue in the order that the engine finds: a function
+is done for the engine when the queue has it, and reading the elements waits for the queue.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gnomon import conversion, engine
+from gnomon import dtype as dtypes
+from gnomon.base import DeviceError
+from gnomon.context import Context
+from gnomon.expr.node import Buffer
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.chunk import Chunk, allocate, cleared
+from gnomon.ndarray.core.convertible import convertible
+from gnomon.ndarray.core.layout import Layout, dense, strided
+from gnomon.ndarray.ndarray import NDArray
+from gnomon.record import put
+from gnomon.runtime.devices import pool
+from gnomon.runtime.statements import transfer
+from gnomon.shadow import foreign
+from gnomon.shape import prod
+
+
+class Place:
+    """An address in a device's memory: one may go on from there, and nothing here may read it."""
+
+    __slots__ = ("start", "what")
+
+    def __init__(self, start: int, what: str) -> None:
+        self.start, self.what = start, what
+
+    def __add__(self, offset: int) -> Place:
+        return Place(self.start + offset, self.what)
+
+    def __index__(self) -> int:
+        raise DeviceError(f"{self.what}: this is not done there yet, expected an array on cpu(0)")
+
+    __int__ = __index__
+
+
+class RemoteNDArray(NDArray):
+    """An array on a GPU; `nd.array(..., ctx=mx.gpu(0))` and its like make it."""
+
+    __slots__ = ("_start",)
+
+    shown_as = "NDArray"
+    _start: int  # the address of the first element, in the device's memory
+
+    @property
+    def _address(self) -> Any:
+        """Where views of the array may begin."""
+        return Place(self._start, f"an array of shape {self.shape} on {self.context}")
+
+    @staticmethod
+    def _at(chunk: Chunk, address: Any, layout: Layout) -> Any:
+        return at(chunk, address.start, layout)
+
+    def _detached(self) -> Any:
+        return at(self._chunk, self._start, self._layout)
+
+    def _span(self) -> tuple[int, int]:
+        low, high = self._layout.reach()
+        return self._start + low, self._start + high
+
+    def _buffer(self) -> Buffer:
+        layout, chunk = self._layout, self._chunk
+        place = pool.pool_of(chunk.ctx).device.name
+        return Buffer(layout.shape, layout.dtype, layout.strides, self._start, chunk, place)
+
+    def wait_to_read(self) -> None:
+        """Sleep until every write pushed so far is done.
+
+        Raises:
+            EngineError: a function that the elements depend on failed.
+            DeviceError: the device failed.
+        """
+        engine.get().wait_for_var(self._chunk)
+        pool.pool_of(self._chunk.ctx).device.synchronise()
+
+    def _numpy(self) -> np.ndarray[Any, Any]:
+        """A copy of the memory that cannot be written to, without waiting for the engine."""
+        return transfer.fetched(self._buffer())
+
+    def _fetched(self) -> np.ndarray[Any, Any]:
+        """The elements in new memory of the processor, once they are written."""
+        engine.get().wait_for_var(self._chunk)
+        values = self._numpy()
+        values.flags.writeable = True  # it is ours alone
+        return values
+
+    def asnumpy(self) -> np.ndarray[Any, Any]:
+        """The elements as a NumPy array of its own; one element converts to a number.
+
+        Raises:
+            EngineError: a function that the elements depend on failed.
+            DeviceError: the device failed.
+        """
+        values = self._fetched()
+        return convertible(values) if values.size == 1 or conversion.everywhere else values
+
+    def _change(self, change: Callable[[np.ndarray[Any, Any]], object], name: str) -> None:
+        held = Array._around(self._fetched(), _HOST)
+        change(held._numpy())
+        move(held, self)
+
+    # --- as others see it -----------------------------------------------------------------------
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The memory for another library, in the order of the stream that it names."""
+        return foreign.interface(self._shared())
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        """The memory for another library, without a copy, for work on its `stream`."""
+        return foreign.capsule(self._shared(), kwargs.get("stream"))
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The device as DLPack numbers it."""
+        return foreign.device_of(self._buffer())
+
+    def to_dlpack_for_read(self) -> Any:
+        """A DLPack capsule to read from, once all writes are done."""
+        return self.__dlpack__()
+
+    to_dlpack_for_write = to_dlpack_for_read
+
+    def _shared(self) -> Buffer:
+        """The array as a leaf that another library may work with from now on."""
+        put(self._chunk, "shared", True)
+        engine.get().wait_for_var(self._chunk, write=True)
+        return self._buffer()
+
+
+_HOST = Context("cpu", 0)
+
+
+def at(chunk: Chunk, start: int, layout: Layout) -> Any:
+    """An array that looks at memory of `chunk`."""
+    made = object.__new__(RemoteNDArray)
+    put(made, "_chunk", chunk)
+    put(made, "_start", start)
+    put(made, "_layout", layout)
+    put(made, "_tape", None)
+    put(made, "_pending_in", None)
+    return made
+
+
+def new(layout: Layout, ctx: Context) -> Any:
+    """An array with memory of its own and any contents; `layout` is dense."""
+    chunk = allocate(layout.nbytes, ctx)
+    return at(chunk, chunk.address, layout)
+
+
+def zeros(layout: Layout, ctx: Context) -> Any:
+    """An array of zeros."""
+    chunk = cleared(layout.nbytes, ctx)
+    return at(chunk, chunk.address, layout)
+
+
+def around(values: np.ndarray[Any, Any], ctx: Context) -> Any:
+    """An array with the elements of a NumPy array, which may change as soon as this returns."""
+    made = new(dense(values.shape, dtypes.of(values.dtype)), ctx)
+    move(Array._around(np.require(values, requirements="C"), _HOST), made)
+    return made
+
+
+def imported(source: Any) -> Any:
+    """An array on memory of a GPU that another library offers; None where it offers none."""
+    found = foreign.found(source)
+    if found is None:
+        return None
+    kind, _, number = found.device.partition("(")
+    ctx = Context(kind, int(number.rstrip(")")))
+    chunk = Chunk(found.address, ctx, found, prod(found.shape) * found.dtype.size, shared=True)
+    return at(chunk, found.address, strided(found.shape, found.strides, found.dtype))
+
+
+class Work:
+    """Steps for a queue: what the engine calls; called again, it goes on where it was."""
+
+    resumable = True
+
+    def __init__(self, steps: Iterable[Callable[[], object]]) -> None:
+        self.left = deque(steps)
+
+    def __call__(self, run_ctx: Any) -> None:
+        while self.left:
+            self.left[0]()
+            self.left.popleft()
+
+
+def push(
+    name: str,
+    steps: Iterable[Callable[[], object]],
+    read: Sequence[Any],
+    written: Sequence[Any],
+    ctx: Context,
+) -> None:
+    """Have the engine run steps, which read and write these arrays."""
+    mutate = dict.fromkeys([x._chunk for x in written])
+    const = dict.fromkeys([x._chunk for x in read if x._chunk not in mutate])
+    for chunk in mutate:
+        if chunk.pending_readers:
+            chunk.keep_promises()
+    engine.get().push_inline(Work(steps), ctx, tuple(const), tuple(mutate), name=name)
+
+
+def move(source: Any, dest: Any) -> None:
+    """Copy the elements of an array to one of its shape and dtype, on whichever device."""
+    ends = dest._buffer(), source._buffer()
+    push("copy", [lambda: transfer.transfer(*ends)], [source], [dest], dest.context)

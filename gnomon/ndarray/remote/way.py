@@ -1,0 +1,255 @@
+"""How arrays of GPUs are made, computed and differentiated: what `core/elsewhere.py` asks for.
+
+An operator that is an expression becomes statements, as those of `shadow`: kernels for the queue of
+the device, which the engine orders by the arrays' variables. What takes values to know what to do,
+or has no kernel there, runs on the processor with copies, and that is told once for each operator.
+All operands of an operator lie on one device; `_copy` alone goes from one to another.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gnomon.base import DeviceError
+from gnomon.context import Context
+from gnomon.dtype import int8
+from gnomon.expr.composite import Call
+from gnomon.expr.node import Buffer
+from gnomon.expr.walk import postorder
+from gnomon.ndarray import derivative
+from gnomon.ndarray.core import storage_types, tape
+from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.elsewhere import waits
+from gnomon.ndarray.core.layout import Layout, dense
+from gnomon.ndarray.core.mode import mode
+from gnomon.ndarray.core.tape import Node, record, source
+from gnomon.ndarray.lazy import opaque
+from gnomon.ndarray.lazy.invoke import compute, guarded, work_of
+from gnomon.ndarray.lazy.recipe import Draws, Work
+from gnomon.ndarray.remote import array as arrays
+from gnomon.ndarray.remote.array import RemoteNDArray, imported, move, new, push, zeros
+from gnomon.record import put
+from gnomon.resource import Position, at, generator
+from gnomon.runtime.devices.cuda.gpu import synchronise
+from gnomon.runtime.statements import transfer
+from gnomon.runtime.statements.prepare import prepare
+
+__all__ = ["apply", "around", "gradient", "imported", "new", "zeros"]
+
+Outputs = list[Any]
+
+_HOST = Context("cpu", 0)
+_told: set[str] = set()
+_log = logging.getLogger("gnomon")
+
+
+def around(values: np.ndarray[Any, Any], ctx: Context) -> Any:
+    """An array with the elements of a NumPy array."""
+    return arrays.around(values, ctx)
+
+
+def applied(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context | None) -> Any:
+    """The visible outputs where an operand lies on a GPU; None where none does."""
+    operands = [*inputs, *(given or ())]
+    if not any(isinstance(x, RemoteNDArray) for x in operands):
+        return None
+    return apply(op, inputs, given, ctx or operands[0].context)
+
+
+storage_types.rules.append(applied)
+waits.append(synchronise)
+
+
+def apply(
+    op: Any,
+    inputs: Sequence[Any],
+    given: Outputs | None,
+    ctx: Context,
+    drawn: Sequence[Position] | None = None,
+) -> Outputs:
+    """The visible outputs of an operator on `ctx`; they go to `given`, where that is not None.
+
+    Raises:
+        DeviceError: its operands lie on several devices.
+        ShapeError, DTypeError: the operator does not take such operands.
+    """
+    tapes = mode.recording and any(x._tape is not None for x in inputs)
+    if op.name == "_copy":
+        dest = Array._new(_dense(inputs[0]), ctx) if given is None else given[0]
+        if dest.context != inputs[0].context:
+            return [_crossed(inputs[0], dest, tapes)]
+    _check_together(op, inputs, given)
+    outputs, context = _outputs(op, inputs, given, ctx, drawn)
+    if tapes:
+        record(op, inputs, outputs, mode.training, context)
+    return outputs[: op.num_visible_outputs]
+
+
+def _dense(array: Any) -> Layout:
+    """The layout of an array's elements without gaps."""
+    return dense(array._layout.shape, array._layout.dtype)
+
+
+def _check_together(op: Any, inputs: Sequence[Any], given: Outputs | None) -> None:
+    """Refuse operands on several devices."""
+    names = [*op.inputs(), *["out"] * len(given or ())]
+    operands = [*inputs, *(given or ())]
+    first = operands[0] if operands else None
+    for name, x in zip(names, operands, strict=False):
+        if x.context != first.context:
+            raise DeviceError(
+                f"operator {op.name} requires all inputs and outputs on the same context: "
+                f"{names[0]!r} is on {first.context}, {name!r} is on {x.context}"
+            )
+
+
+def _crossed(given: Any, dest: Any, tapes: bool) -> Any:
+    """An array copied to another device; its gradient comes back the same way."""
+    move(given, dest)
+    place = source(given) if tapes else None
+    if place is not None:
+        home, kind = given.context, (dest._layout, dest.context)
+        back = tape.Call(lambda grad: [grad.as_in_context(home)])
+        put(dest, "_tape", Node(back, [place], (True,), (), [kind]).place(0))
+    return dest
+
+
+def _outputs(
+    op: Any,
+    inputs: Sequence[Any],
+    given: Outputs | None,
+    ctx: Context,
+    drawn: Sequence[Position] | None,
+) -> tuple[Outputs, Any]:
+    """All outputs of an operator, and the context that its gradient is to be given."""
+    if not op.is_expression:
+        return _on_host(op, inputs, given, ctx)
+    count = len(inputs)
+    work, (layouts, _), changed = work_of(op, [x._layout for x in inputs], given, (), ())
+    if drawn is None:
+        drawn = [generator(ctx).reserve(count) for count in work.draws()]
+    outputs = list(given or ())
+    outputs += [new(layout, ctx) for layout in layouts[len(outputs) :]]
+    steps = _steps(work, [*inputs, *outputs], ctx, drawn)
+    if steps is None:
+        return _on_host(op, inputs, given, ctx, drawn)
+    written = [*outputs, *(inputs[k] for k in changed if k < count)]
+    push(op.name, steps, inputs, written, ctx)
+    if op.guard is not None:
+        guarded(op, [x.shape for x in inputs], inputs[1], outputs[0])
+    return outputs, None
+
+
+def _steps(
+    work: Work, operands: Sequence[Any], ctx: Context, drawn: Sequence[Position]
+) -> list[Any] | None:
+    """What a work does to operands on a device, as functions; None where it has no kernel there."""
+    buffers = [x._buffer() for x in operands]
+    states = iter([transfer.sent(at(position), str(ctx)) for position in drawn])
+    values = work.express(buffers, Draws(lambda: next(states)))
+    nodes = postorder([v for v in values if v is not None])
+    if any(isinstance(node, Call) and node.unrolls for node in nodes):
+        return None
+    return [step.run for step in prepare(work.stores(buffers, values), work.name)]
+
+
+def run(batch: Any, arrays: Sequence[Any], written: Sequence[int], more: Sequence[Buffer]) -> None:
+    """Run the statements of a `Batch` on arrays, and on `more` words that lie side by side here."""
+    own = [x._buffer() for x in arrays]
+    if more:
+        first = more[0].address
+        size = sum(x.dtype.size for x in more)
+        sent = transfer.sent(Buffer((size,), int8, None, first), own[0].device)
+        for x in more:
+            place = sent.address + x.address - first
+            own.append(Buffer(x.shape, x.dtype, None, place, sent, sent.device))
+    steps = [step.run for step in batch.steps(own)]
+    push(batch.name, steps, arrays, [arrays[k] for k in written], arrays[0].context)
+
+
+# --- on the processor -----------------------------------------------------------------------------
+
+
+def here(array: Any) -> Any:
+    """A copy of an array in memory of the processor, off the tape."""
+    return None if array is None else Array._around(array.asnumpy(), _HOST)
+
+
+def _tell(name: str, ctx: Context) -> None:
+    """Say, once for each operator, that it runs on the processor."""
+    if name not in _told:
+        _told.add(name)
+        _log.warning("%s: runs on the processor, with copies: it has no kernel on %s", name, ctx)
+
+
+def _on_host(
+    op: Any,
+    inputs: Sequence[Any],
+    given: Outputs | None,
+    ctx: Context,
+    drawn: Sequence[Position] | None = None,
+) -> tuple[Outputs, Any]:
+    """All outputs of an operator by the processor, and the context of its gradient."""
+    _tell(op.name, ctx)
+    held = [here(x) for x in inputs]
+    if op.is_expression:
+        found, context = compute(op, held, None, _HOST, drawn), None
+    else:
+        found, context = opaque.run(op, held, None, _HOST, mode.training)
+    outputs = list(given or ())
+    outputs += [new(_dense(x), ctx) for x in found[len(outputs) :]]
+    count = len(op.arguments())
+    for value, dest in zip([*found, *held[count:]], [*outputs, *inputs[count:]], strict=True):
+        move(value, dest)
+    return outputs, context
+
+
+# --- gradients ------------------------------------------------------------------------------------
+
+
+def gradient(
+    node: Node, reads: Sequence[Any], wanted: tuple[int, ...], dests: Sequence[Any]
+) -> Outputs:
+    """The gradients of the arguments of a recorded operator; they go to `dests`, where there are.
+
+    Raises:
+        DeviceError: they would be row-sparse.
+    """
+    rule, ctx = node.gradient, node.outputs[0][1]
+    if rule.op.sparse_grad:
+        raise DeviceError(f"{rule.name}: row-sparse gradients are not there on {ctx} yet")
+    inputs = [*reads, *(node.saved or ())]
+    found: Outputs = [None] * len(node.inputs)
+    kinds = [dense(rule.shapes[0][k], rule.types[0][k]) for k in wanted]
+    outputs = [new(layout, ctx) for layout in kinds]
+    steps = None
+    if rule.op.is_expression:
+        layouts = [x._layout for x in (*inputs, *outputs)]
+        savers = ["saveto"] * len(wanted)
+        work = derivative.work_of(rule, node.context[0], wanted, layouts, savers, ())
+        drawn = [generator(ctx).reserve(count) for count in work.draws()]
+        steps = _steps(work, [*inputs, *outputs], ctx, drawn)
+    if steps is not None:
+        push(rule.name, steps, inputs, outputs, ctx)
+    else:
+        for value, dest in zip(_gradient_on_host(node, reads, wanted), outputs, strict=True):
+            move(value, dest)
+    for k, value in zip(wanted, outputs, strict=True):
+        found[k] = value
+        if dests[k] is not None:
+            derivative.store(value, *dests[k])
+    return found
+
+
+def _gradient_on_host(node: Node, reads: Sequence[Any], wanted: tuple[int, ...]) -> Outputs:
+    """The wanted gradients by the processor."""
+    _tell(node.gradient.name, node.outputs[0][1])
+    held = [here(x) for x in node.saved or ()]
+    kinds = [(layout, _HOST) for layout, _ in node.outputs]
+    twin = Node(node.gradient, node.inputs, node.gives, held, kinds, node.context)
+    found = derivative.by_processor(twin, [here(x) for x in reads], wanted)
+    return [found[k] for k in wanted]
