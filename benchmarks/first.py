@@ -2,8 +2,8 @@
 
 `statements`: over shapes and axes that the process has not met, milliseconds of processor time of
 each in a fresh process that starts with an empty cache, and in one that finds every kernel on disk;
-in the row `all`, as many of each kind by turns, of float32 and int32; in the row `expressions`, 5
-to 20 operations each on 10,000 numbers. The time before the first statement, for imports, is left out.
+in the row `all`, as many of each kind by turns, of float32 and int32; in `expressions`, 5 to 20
+operations each on 10,000 numbers. The time before the first statement, for imports, is left out.
 
 `sizes`: steps of networks on batches of `--count` sizes, milliseconds of processor time: the first
 of a size, with kernels known; a later one, where the sizes take turns; one of many of one size.

@@ -19,10 +19,8 @@ import symbols
 
 PACKAGE, ROW, COUNT = sys.argv[1], sys.argv[2], int(sys.argv[3])
 mx = importlib.import_module(PACKAGE)
-gluon, nn = (
-    importlib.import_module(f"{PACKAGE}.gluon"),
-    importlib.import_module(f"{PACKAGE}.gluon.nn"),
-)
+gluon = importlib.import_module(f"{PACKAGE}.gluon")
+nn = gluon.nn
 RATE = {"learning_rate": 0.01}
 DRAW = np.random.RandomState(0)
 Step = Callable[[], Any]
@@ -88,15 +86,9 @@ class Attention(gluon.HybridBlock):  # type: ignore[misc,name-defined]
         super().__init__()
         with self.name_scope():
             self.first, self.second = (nn.LayerNorm(in_channels=64) for _ in range(2))
-            self.parts, self.joined, self.wide, self.narrow = (
-                nn.Dense(n, flatten=False, in_units=k, activation=act)
-                for n, k, act in (
-                    (192, 64, None),
-                    (64, 64, None),
-                    (256, 64, "relu"),
-                    (64, 256, None),
-                )
-            )
+            sizes = (192, 64), (64, 64), (256, 64), (64, 256)
+            layers = [nn.Dense(n, flatten=False, in_units=k) for n, k in sizes]
+            self.parts, self.joined, self.wide, self.narrow = layers
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         heads = F.transpose(F.reshape(self.parts(self.first(x)), (0, 0, 3, 4, 16)), (2, 0, 3, 1, 4))
@@ -105,7 +97,7 @@ class Attention(gluon.HybridBlock):  # type: ignore[misc,name-defined]
         weights = F.softmax(F.batch_dot(query, key, transpose_b=True) * 0.25)
         found = F.reshape(F.batch_dot(weights, value), (-4, -1, 4, 0, 0))
         x = x + self.joined(F.reshape(F.transpose(found, (0, 2, 1, 3)), (0, 0, -3)))
-        return x + self.narrow(self.wide(self.second(x)))
+        return x + self.narrow(F.relu(self.wide(self.second(x))))
 
 
 def trained(net: Any, hybrid: bool, *shape: int) -> Steps:
