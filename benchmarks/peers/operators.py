@@ -81,7 +81,7 @@ FIXED: dict[str, Callable[[Any], Any]] = {
     "words": _whole(20000, 32, 64),
     "places": _whole(256, 512),
     "classes": _whole(1024, 256),
-    "labels": lambda rng: rng.integers(1, 80, (32, 40)),
+    "labels": lambda rng: rng.integers(1, 80, (32, 80)),
     "scored": _scored,
     "regions": _regions,
     "anchors": lambda rng: _corners(8732)(rng)[None] / 512,
@@ -290,7 +290,7 @@ ROWS: dict[str, tuple[str, str]] = {
     ),
     "CTCLoss": (
         "nd.CTCLoss(sequence, labels)",
-        "F.ctc_loss(sequence.log_softmax(-1), labels, [100] * 32, [40] * 32, reduction='none')",
+        "F.ctc_loss(sequence.log_softmax(-1), labels, [100] * 32, [80] * 32, reduction='none')",
     ),
     # boxes and images
     "contrib.box_iou": ("nd.contrib.box_iou(boxes, more)", ""),

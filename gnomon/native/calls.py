@@ -356,6 +356,11 @@ class Calls(Raw):
         bits = self.value(f"bitcast float {single} to i32")
         return Value(self.value(f"sext i32 {bits} to i64"), INT)
 
+    def do_single(self, node: ast.expr) -> Value:
+        number = self.fitted(self.of(node), FLOAT, "single")
+        single = self.value(f"fptrunc double {number.text} to float")
+        return Value(self.value(f"fpext float {single} to double"), FLOAT)
+
     def do_get_ident(self) -> Value:
         return Value(self.call("PyThread_get_thread_ident", "i64"), INT)
 
@@ -367,8 +372,8 @@ INTRINSICS = {
         typing.cast, len, type, int, isinstance, float, bool, abs, tuple, getattr, hasattr, id,
         threading.get_ident, words.Parts, words.new, words.Words, words.Ints, words.Reals,
         words.there, words.scratch, words.popped, words.call, words.call_aside, words.claim,
-        words.wrapped, words.double_bits, words.single_bits, words.keep_alive, words.word,
-        record.put, record.put_all, memory.load, memory.store, memory.swap, memory.add,
+        words.wrapped, words.double_bits, words.single_bits, words.single, words.keep_alive,
+        words.word, record.put, record.put_all, memory.load, memory.store, memory.swap, memory.add,
         memory.exchange, memory.pause, memory.divided, memory.address_of, min, max,
     )
 }  # fmt: skip

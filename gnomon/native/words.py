@@ -210,6 +210,15 @@ def single_bits(number: float) -> int:
     return ctypes.c_int32.from_buffer(ctypes.c_float(number)).value
 
 
+def single(number: float) -> float:
+    """A number rounded to a float of 32 bits.
+
+    >>> single(0.1), single(1e300)
+    (0.10000000149011612, inf)
+    """
+    return ctypes.c_float(number).value
+
+
 def popped(items: list[T]) -> T | None:
     """The last of a list, taken out; None where that is empty, by then.
 

@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import ParamError, complaint
-from gnomon.dtype import int64
+from gnomon.dtype import float64, int64
 from gnomon.expr import ext, fn
-from gnomon.expr.node import Expr
+from gnomon.expr.node import Expr, cast
+from gnomon.native.serve import served
+from gnomon.ops.box_choice import survive, survive_single
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import Shape, Shapes, Types
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
+from gnomon.shadow import Tensor
 
 FORMATS = ("corner", "center")
 
@@ -42,43 +45,30 @@ def areas(boxes: Array) -> Array:
     return area
 
 
-def overlaps(lhs: Array, rhs: Array) -> Array:
-    """Intersection over union of boxes of corners, 0 where the union is empty."""
-    low = np.maximum(lhs[..., :2], rhs[..., :2])
-    high = np.minimum(lhs[..., 2:], rhs[..., 2:])
-    shared = areas(np.concatenate([low, high], -1))
-    union = areas(lhs) + areas(rhs) - shared
-    return np.where(union > 0, shared / union, 0)
+def survivors(boxes: Array, classes: Array, threshold: float, most: int = -1) -> Array:
+    """Places of boxes, best first, that no better survivor of their class overlaps too much.
+
+    That is by more than `threshold` of their union. With `most`, of the first so many alone.
+    """
+    sides = np.empty((5, len(boxes)))
+    sides[:4], sides[4] = boxes.T, areas(boxes)
+    classes, kept = np.ascontiguousarray(classes, np.float64), np.empty(len(boxes), np.int64)
+    limit = float(boxes.dtype.type(threshold))
+    run = served(survive, survive_single)[0]
+    if boxes.dtype == np.float32:  # a quotient is above the limit where it is not rounded to it
+        limit = (limit + float(np.nextafter(np.float32(limit), np.float32(np.inf)))) / 2
+        run = served(survive, survive_single)[1]
+    places = (a.ctypes.data for a in (sides, classes, kept))
+    return kept[: run(*places, len(boxes), most, limit)]
 
 
 def every_overlap(lhs: Array, rhs: Array) -> Array:
-    """The overlap of each box of `lhs` with each one of `rhs`: the axes of both, in a row."""
-    across = lhs.reshape(*lhs.shape[:-1], *(1,) * (rhs.ndim - 1), 4)
-    return overlaps(across, rhs)
-
-
-def survivors(boxes: Array, classes: Array, threshold: float, most: int = 0) -> Array:
-    """Which boxes, best first, no better survivor of their class overlaps more than `threshold`.
-
-    With `most`, those behind so many survivors may be wrong.
-    """
-    x0, y0, x1, y1 = np.ascontiguousarray(boxes.T)
-    area = areas(boxes)
-    alive = np.ones(len(boxes), bool)
-    count = 0
-    for k in range(len(boxes)):
-        if not alive[k]:
-            continue
-        count += 1
-        if count == most:
-            break
-        rest = slice(k + 1, None)
-        width = np.minimum(x1[rest], x1[k]) - np.maximum(x0[rest], x0[k])
-        height = np.minimum(y1[rest], y1[k]) - np.maximum(y0[rest], y0[k])
-        shared = np.maximum(width, 0) * np.maximum(height, 0)
-        share = shared / (area[rest] + area[k] - shared)
-        alive[rest] &= ~((share > threshold) & (classes[rest] == classes[k]))
-    return alive
+    """Intersection over union of each box of corners of `lhs` with each one of `rhs`."""
+    found = np.empty((len(lhs), len(rhs)))
+    if found.size:
+        pair = (Tensor(np.ascontiguousarray(e)) for e in (lhs, rhs))
+        Tensor(found)[:] = cast(BoxIOU().forward(*pair), float64)
+    return found
 
 
 @op("_contrib_box_iou", inputs=("lhs", "rhs"))
@@ -211,7 +201,7 @@ class BoxNMS(HostOp):
         order = order[: self.topk] if self.topk > 0 else order
         boxes = corners(rows[order, self.coord_start : self.coord_start + 4], self.in_format)
         same = np.zeros(len(order)) if self.force_suppress else classes[order]
-        return order[survivors(boxes, same, self.overlap_thresh)]
+        return np.asarray(order[survivors(boxes, same, self.overlap_thresh)])
 
     def compute(self, data: Array) -> tuple[Array, Array]:
         places = np.full(data.shape[:-1], -1, np.int64)

@@ -11,9 +11,10 @@
             back = np.argsort(np.argsort(data, axis=-1), axis=-1)
             return np.take_along_axis(grad, back, axis=-1)
 
-It runs on a worker of the engine, between the native programs of a bound graph. Arrays come as
-NumPy sees them, of any strides and not to be written, half floats as float32; what comes back is
-converted to what inference said, and stored as each request says.
+It runs on a worker of the engine, or on the calling thread where there are few elements, between
+the native programs of a bound graph. Arrays come as NumPy sees them, of any strides and not to be
+written, half floats as float32; what comes back is converted to what inference said, and stored as
+each request says.
 """
 
 from __future__ import annotations
@@ -36,9 +37,14 @@ from gnomon.runtime.devices.pool import allocate
 
 Array = np.ndarray[Any, Any]
 
+#: elements of which NumPy is done before a worker would have begun
+BRIEF = 1 << 13
+
 
 class HostOp(Op):
     """What such operators share; a subclass says `compute`, and `gradient` where it has one."""
+
+    brief = BRIEF
 
     @property
     def is_random(self) -> bool:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from collections.abc import Sequence
+from math import inf, sqrt
+from typing import Any
 
 import numpy as np
 
 from gnomon.base import ParamError, complaint
+from gnomon.expr import ext, fn
+from gnomon.expr.node import Expr
+from gnomon.native.serve import served
+from gnomon.ops.box_choice import match
 from gnomon.ops.boxes import centers, corners, every_overlap, survivors
+from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
-from gnomon.ops.infer import Shapes, Types
-from gnomon.ops.op import op
+from gnomon.ops.infer import Shapes, Types, times
+from gnomon.ops.op import Op, op
 from gnomon.ops.param import Floats, param
 
 
@@ -28,7 +35,7 @@ def encoded(boxes: Array, anchors: Array) -> Array:
     return np.concatenate([middle, np.log(boxes[..., 2:] / anchors[..., 2:])], -1)
 
 
-class MultiBox(HostOp):
+class MultiBox(Op):
     """What the operators share: one floating dtype, and how many numbers a parameter has."""
 
     def counted(self, name: str, count: int) -> None:
@@ -55,6 +62,12 @@ class MultiBoxPrior(MultiBox):
     clip: bool = param(False, doc="Corners are kept within 0 and 1.")
     steps: Floats = param((-1, -1), doc="Distance of centers (y, x); by the pixels where negative.")
     offsets: Floats = param((0.5, 0.5), doc="Where in a pixel the center lies (y, x).")
+    cases = (
+        case((1, 1, 2, 3), sizes=(0.5, 0.2), ratios=(1, 2, 0.5), differentiable=()),
+        case((2, 1, 3, 2), sizes=(0.7,), clip=True, steps=(0.3, 0.2), offsets=(0, 0.4),
+             differentiable=()),
+        case((1, 1, 0, 2), differentiable=()),
+    )  # fmt: skip
 
     def check(self) -> None:
         self.counted("steps", 2)
@@ -69,21 +82,43 @@ class MultiBoxPrior(MultiBox):
         _, _, h, w = s.rank("data", 4)
         s["output"] = (1, h * w * (len(self.sizes) + len(self.ratios) - 1), 4)
 
-    def compute(self, data: Array, *, room: list[Array]) -> Array:
-        space = data.shape[2:]
-        steps = [s if s > 0 else 1 / n for s, n in zip(self.steps, space, strict=True)]
-        parts = zip(space, self.offsets, steps, strict=True)
-        y, x = ((np.arange(n) + o) * s for n, o, s in parts)
+    def forms(self, space: Sequence[int]) -> list[tuple[float, float]]:
+        """Half of the width and of the height of each anchor around a pixel."""
         forms = [(size, sqrt(self.ratios[0])) for size in self.sizes]
         forms += [(self.sizes[0], sqrt(ratio)) for ratio in self.ratios[1:]]
-        stretch = space[0] / space[1]
-        far = np.array([complex(size * stretch * r, size / r) for size, r in forms]) / 2
-        # a corner is a complex number: those of a row of pixels, moved down by each row's y
-        row = (x[:, None, None] + np.stack([-far, far], -1)).ravel()
-        (found,) = room
-        pairs = found.view(np.result_type(found, np.complex64)).reshape(len(y), -1)
-        np.add(row.astype(pairs.dtype), (1j * y[:, None]).astype(pairs.dtype), out=pairs)
-        return np.clip(found, 0, 1, out=found) if self.clip else found
+        stretch = space[0] / max(space[1], 1)
+        return [(size * stretch * r / 2, size / r / 2 if r else inf) for size, r in forms]
+
+    def middles(self, space: Sequence[int]) -> list[tuple[float, float]]:
+        """How far the middles of anchors lie apart, and the place of the first; y, then x."""
+        parts = zip(space, self.steps, self.offsets, strict=True)
+        return [(s if s > 0 else 1 / max(n, 1), o) for n, s, o in parts]
+
+    def forward(self, data: Expr) -> Expr:
+        space = data.shape[2:]
+        shape = (*space, 1)
+        y, x = (
+            (ext.iota(shape, axis, data.dtype) + offset) * step
+            for axis, (step, offset) in enumerate(self.middles(space))
+        )
+        forms = self.forms(space)
+        corners = [(x - w, y - h, x + w, y + h) for w, h in forms]
+        found = ext.concat([side for each in corners for side in each], 2)
+        found = ext.reshape(found, (1, times(space) * len(forms), 4))
+        return fn.minimum(fn.maximum(found, 0), 1) if self.clip else found
+
+    def gradient(self) -> None:
+        return None
+
+    def reference(self, data: Array) -> Array:
+        space = data.shape[2:]
+        (down, top), (right, left) = self.middles(space)
+        found = [
+            ((j + left) * right + m * w, (i + top) * down + m * h)
+            for i, j in np.ndindex(*space) for w, h in self.forms(space) for m in (-1, 1)
+        ]  # fmt: skip
+        boxes = np.array(found).reshape(1, -1, 4)
+        return np.clip(boxes, 0, 1) if self.clip else boxes
 
 
 @op(
@@ -91,7 +126,7 @@ class MultiBoxPrior(MultiBox):
     inputs=("anchor", "label", "cls_pred"),
     outputs=("loc_target", "loc_mask", "cls_target"),
 )
-class MultiBoxTarget(MultiBox):
+class MultiBoxTarget(MultiBox, HostOp):
     """What to learn for each of `anchor` (1, n, 4): moves, where they count, classes from 1 on.
 
     `label` (batch, boxes, 5 or more) has rows (class, left, top, right, bottom), and ends at a
@@ -118,28 +153,24 @@ class MultiBoxTarget(MultiBox):
         s["cls_pred"] = (batch, -1, n)
         s["loc_target"], s["loc_mask"], s["cls_target"] = (batch, 4 * n), (batch, 4 * n), (batch, n)
 
-    def matches(self, shares: Array) -> Array:
-        """The box of each anchor, or -1; `shares` are their overlaps."""
-        found = np.full(len(shares), -1)
-        left = shares.copy()
-        for _ in range(min(shares.shape)):
-            anchor, box = divmod(int(np.argmax(left)), shares.shape[1])
-            if not left[anchor, box] > 1e-6:
-                break
-            found[anchor] = box
-            left[anchor], left[:, box] = -1, -1
-        if self.overlap_threshold > 0:
-            more = (found < 0) & (shares.max(1) > self.overlap_threshold)
-            found[more] = shares.argmax(1)[more]
-        return found
+    def matches(self, shares: Array, dtype: Any) -> tuple[Array, Array]:
+        """The box of each anchor, or -1, and its largest overlap; `shares` are those of boxes."""
+        boxes, anchors = shares.shape
+        best, top, room = np.empty(anchors, np.int64), np.empty(anchors), np.empty(boxes, np.int64)
+        above = self.overlap_threshold if self.overlap_threshold > 0 else np.inf
+        (run,) = served(match)
+        places = (a.ctypes.data for a in (shares, best, top, room))
+        run(*places, boxes, anchors, float(dtype.type(1e-6)), float(dtype.type(above)))
+        return best, top
 
-    def negatives(self, best: Array, shares: Array, scores: Array) -> Array:
+    def negatives(self, best: Array, top: Array, scores: Array) -> Array:
         """Which anchors are learnt to be background: the hardest ones where that is asked for."""
         free = best < 0
         if not self.negative_mining_ratio > 0:
             return free
         count = int((~free).sum() * np.float32(self.negative_mining_ratio))
-        places = np.flatnonzero(free & (shares.max(1) < self.negative_mining_thresh))
+        limit = float(scores.dtype.type(self.negative_mining_thresh))
+        places = np.flatnonzero(free & (top < limit))
         powers = np.exp(scores - scores.max(0))
         order = np.argsort((powers[0] / powers.sum(0))[places], kind="stable")
         chosen = np.zeros(len(best), bool)
@@ -156,10 +187,10 @@ class MultiBoxTarget(MultiBox):
             boxes = rows[: ends[0]] if len(ends) else rows
             if not len(boxes) or not n:
                 continue
-            shares = every_overlap(anchor[0], boxes[:, 1:5])
-            best = self.matches(shares)
+            shares = every_overlap(boxes[:, 1:5], anchor[0])
+            best, top = self.matches(shares, anchor.dtype)
             on = best >= 0
-            classes[k, self.negatives(best, shares, cls_pred[k])] = 0
+            classes[k, self.negatives(best, top, cls_pred[k])] = 0
             classes[k, on] = boxes[best[on], 0] + 1
             targets = encoded(centers(boxes[best[on], 1:5], "corner"), middles[on])
             moves[k, on] = targets / np.array(self.variances)
@@ -168,7 +199,7 @@ class MultiBoxTarget(MultiBox):
 
 
 @op("_contrib_MultiBoxDetection", inputs=("cls_prob", "loc_pred", "anchor"))
-class MultiBoxDetection(MultiBox):
+class MultiBoxDetection(MultiBox, HostOp):
     """Rows (class, score, left, top, right, bottom) of what was found (batch, n, 6), best first.
 
     `cls_prob` (batch, classes, n) has the background first, which the classes found do not count;
@@ -218,5 +249,8 @@ class MultiBoxDetection(MultiBox):
         found[count:, 0] = -1
         best = found[:count]
         classes = np.zeros(len(best)) if self.force_suppress else best[:, 0]
-        best[~survivors(best[:, 2:], classes, self.nms_threshold), 0] = -1
+        kept = survivors(best[:, 2:], classes, self.nms_threshold)
+        names = best[kept, 0]
+        best[:, 0] = -1
+        best[kept, 0] = names
         return found

@@ -72,6 +72,7 @@ class Op:
     reference: ClassVar[Callable[..., Any] | None] = None  # its outputs by NumPy
     gradient: ClassVar[Callable[..., Any] | None] = None
     guard: ClassVar[Callable[..., Any] | None] = None  # by shapes: an operator that refuses values
+    brief: ClassVar[int] = 0  # up to so many elements, data is worked on here, not by a worker
     sparse_grad: Any = False  # whether its gradient is row-sparse; a field of Embedding
 
     @property

@@ -117,8 +117,7 @@ class Proposals(HostOp):
         """As many boxes as are asked for; those that are left are repeated."""
         wanted = self.rpn_post_nms_top_n
         ends = boxes + np.array([0, 0, 1, 1], boxes.dtype)
-        alive = survivors(ends, np.zeros(len(boxes)), self.threshold, wanted)
-        left = np.flatnonzero(alive)[:wanted]
+        left = survivors(ends, np.zeros(len(boxes)), self.threshold, wanted)
         places = left[np.arange(wanted) % len(left)]
         return boxes[places], scores[places]
 

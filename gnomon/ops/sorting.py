@@ -13,6 +13,7 @@ import numpy as np
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.ops.derive import Needs
+from gnomon.ops.host import BRIEF
 from gnomon.ops.infer import Shape, Shapes, Types, normal_axis
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import param
@@ -42,6 +43,7 @@ class Ordering(Op):
     axis: int | None = param(-1, doc="The axis; all elements in a row where None.")
     is_ascend: bool = param(True, doc="Whether the least comes first.")
     has_gradient: ClassVar[bool] = False
+    brief = BRIEF
 
     def rows(self, data: Array) -> Array:
         """The elements with the axis last."""

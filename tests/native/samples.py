@@ -22,6 +22,7 @@ from gnomon.native.words import (
     new,
     popped,
     scratch,
+    single,
     single_bits,
     there,
     variant,
@@ -278,7 +279,7 @@ def numbers(n: int, big: Boxed, x: float) -> tuple[object, ...]:
         behind = behind + 1
     again = Words(words.address)
     same = n == 0 or again[0] == words[0]
-    return (total, same, double_bits(x), single_bits(x), get_ident() != 0)
+    return (total, same, double_bits(x), single_bits(x), single(x), get_ident() != 0)
 
 
 @native

@@ -53,7 +53,7 @@ def run(
     def forward() -> None:
         op.run(context, blobs(arguments), requests, blobs(outputs), blobs(states))
 
-    push(op.name, forward, context, wanted, inputs, [*outputs, *states], ctx)
+    push(op, op.name, forward, context, wanted, inputs, [*outputs, *states], ctx)
     return outputs, context
 
 
@@ -100,7 +100,7 @@ def run_backward(
 
     read = [x for part in parts for x in part if x is not None]
     written = [g for g in made if g is not None]
-    push(f"_backward_{op.name}", backward, context, wanted, read, written, ctx)
+    push(op, f"_backward_{op.name}", backward, context, wanted, read, written, ctx)
 
 
 def blobs(arrays: Sequence[Any]) -> list[Any]:
@@ -116,6 +116,7 @@ def over(tensor: Buffer, ctx: Context) -> Any:
 
 
 def push(
+    op: Any,
     name: str,
     function: Any,
     context: OpContext,
@@ -124,7 +125,10 @@ def push(
     written: Sequence[Any],
     ctx: Context,
 ) -> None:
-    """Have a worker call `function`, which reads and writes these arrays, with its resources."""
+    """Have `function` called, which reads and writes these arrays, with its resources.
+
+    A worker calls it, unless the operator says that it is brief: a turn of a worker takes longer.
+    """
     resources = [request(each, ctx) for each in wanted]
 
     def call(run_ctx: Any) -> None:
@@ -133,4 +137,6 @@ def push(
 
     mutate = dict.fromkeys([x._var for x in written] + [r.var for r in resources])
     const = dict.fromkeys(x._var for x in read if x._var not in mutate)
-    engine.get().push_sync(call, ctx, tuple(const), tuple(mutate), name=name)
+    brief = sum([x.size for x in (*read, *written)]) <= op.brief
+    pushed = engine.get().push_inline if brief else engine.get().push_sync
+    pushed(call, ctx, tuple(const), tuple(mutate), name=name)

@@ -11,14 +11,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnomon.base import GnomonError, complaint
+from gnomon.dtype import float64, int64
+from gnomon.expr import fn
+from gnomon.expr.node import cast
 from gnomon.native.serve import served
 from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp, pooled
 from gnomon.ops.infer import Shapes, Types
 from gnomon.ops.nn.ctc_ways import LOG_HUGE, NEVER, backwards, forwards
+from gnomon.ops.nn.softmax import log_softmax
 from gnomon.ops.op import op
 from gnomon.ops.param import param
 from gnomon.record import cached_property
+from gnomon.shadow import Tensor
 
 MOST = (1 << 31) - 1  # above all classes
 
@@ -48,10 +53,11 @@ class Aligned:
     @cached_property
     def chance(self) -> tuple[Array, Array]:
         """The probabilities of classes as numbers and exponents."""
-        logs = np.maximum(self.logs, -1e9)
-        powers = np.ceil(logs / LOG_HUGE)
-        numbers = np.where(self.logs <= -1e9, 0, np.exp(logs - powers * LOG_HUGE))
-        return numbers, np.nan_to_num(powers).astype(np.int64)  # of NaN is NaN
+        numbers, powers = (pooled(self.logs.shape, kind) for kind in (np.float64, np.int64))
+        logs = fn.maximum(Tensor(self.logs), -1e9)
+        Tensor(powers)[:] = cast(fn.ceil(logs / LOG_HUGE), int64)  # 0 of NaN, whose number is NaN
+        Tensor(numbers)[:] = fn.exp(logs - cast(Tensor(powers), float64) * LOG_HUGE)
+        return numbers, powers
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -98,7 +104,8 @@ class Aligned:
         steps = len(self.logs)
         number, power = self.totals
         inverse, lowered = 1 / np.where(number > 0, number, 1), -power
-        found, room = np.exp(self.logs), np.empty(4 * self.states.shape[1])
+        found, room = pooled(self.logs.shape, np.float64), np.empty(4 * self.states.shape[1])
+        Tensor(found)[:] = fn.exp(Tensor(self.logs))
         run = served(forwards, backwards)[1]
         arrays = [a.ctypes.data for a in (*self.ways, inverse, lowered, found, room)]
         run(*self.places, *arrays, *self.counts)
@@ -153,12 +160,12 @@ class CTCLoss(HostOp):
             GnomonError: a symbol is no class, or a length is none.
         """
         steps, batch, classes = data.shape
-        given = dict(zip(self.arguments()[2:], lengths, strict=True))
+        told = dict(zip(self.arguments()[2:], lengths, strict=True))
         blank, end = (0, 0) if self.blank_label == "first" else (classes - 1, -1)
         label = np.where(np.abs(label) <= MOST, label, MOST).astype(np.int64)  # NaN is no class
         over = np.pad(label, ((0, 0), (0, 1)), constant_values=end) <= end
-        sizes = self.lengths(given, "label_lengths", over.argmax(1), label.shape[1])
-        times = self.lengths(given, "data_lengths", np.full(batch, steps), steps)
+        sizes = self.lengths(told, "label_lengths", over.argmax(1), label.shape[1])
+        times = self.lengths(told, "data_lengths", np.full(batch, steps), steps)
         used = np.arange(label.shape[1]) < sizes[:, None]
         symbols = np.where(used, label, blank)
         if symbols.size and not 0 <= symbols.min() <= symbols.max() < classes:
@@ -166,9 +173,9 @@ class CTCLoss(HostOp):
             raise GnomonError(complaint(self.name, "label", expected, got))
         states = np.full((batch, 2 * label.shape[1] + 1), blank)
         states[:, 1::2] = symbols
-        top = data.max(2, keepdims=True)
-        logs = data - top - np.log(np.exp(data - top).sum(2, keepdims=True, dtype=np.float64))
-        logs = np.ascontiguousarray(logs, np.float64)
+        logs = pooled(data.shape, np.float64)
+        given = cast(Tensor(np.ascontiguousarray(data)), float64)
+        Tensor(logs)[:] = log_softmax(given, (2,))
         return Aligned(logs, states.astype(np.int64), times, 2 * sizes + 1, blank)
 
     def lengths(self, given: dict[str, Array], name: str, otherwise: Array, most: int) -> Array:

@@ -1,0 +1,132 @@
+"""Boxes chosen one after another, as native functions: what is left of those that overlap, matches.
+
+Addresses are of dense arrays, numbers in float64 and places in int64.
+"""
+
+from __future__ import annotations
+
+from gnomon.native.words import Reals, Words, native, single, variant
+
+
+@native
+def rounded(number: float) -> float:
+    """A number as it is: `survive_single` has `single` here."""
+    return number
+
+
+@native
+def shared_side(low: float, high: float, first: float, last: float) -> float:
+    """The length that two spans have in common; 0 where they have none."""
+    start = low if low > first else first
+    stop = high if high < last else last
+    return stop - start if stop > start else 0.0
+
+
+@native
+def survive(
+    sides_at: int, classes_at: int, kept_at: int, count: int, most: int, limit: float
+) -> int:
+    """Put the first `most` boxes that survive into `kept`: how many these are.
+
+    Boxes come best first: `sides` (5, count) are left, top, right, bottom and area. One goes where
+    a survivor of its class shares more than `limit` times the union with it.
+    """
+    x0 = Reals(sides_at)
+    y0 = x0 + count
+    x1 = y0 + count
+    y1 = x1 + count
+    area = y1 + count
+    classes = Reals(classes_at)
+    kept = Words(kept_at)
+    found = 0
+    for k in range(count):
+        if found == most:
+            break
+        alive = True
+        for j in range(found):
+            i = kept[j]
+            if classes[i] == classes[k]:
+                width = rounded(shared_side(x0[i], x1[i], x0[k], x1[k]))
+                height = rounded(shared_side(y0[i], y1[i], y0[k], y1[k]))
+                shared = rounded(width * height)
+                if shared > rounded(rounded(area[i] + area[k]) - shared) * limit:
+                    alive = False
+                    break
+        if alive:
+            kept[found] = k
+            found += 1
+    return found
+
+
+survive_single = variant(
+    survive, "survive_single", "`survive` with sums rounded to float32.", rounded="single"
+)
+
+
+@native
+def highest(shares: Reals, best: Words, anchors: int) -> int:
+    """The free anchor that a box shares most with, the first of several; -1 where all are taken."""
+    found = -1
+    for k in range(anchors):
+        if best[k] < 0 and (found < 0 or shares[k] > shares[found]):
+            found = k
+    return found
+
+
+@native
+def next_box(shares: Reals, places: Words, boxes: int, anchors: int) -> int:
+    """The box whose own anchor shares most with it, the first anchor's of several; -1: none is."""
+    found = -1
+    for b in range(boxes):
+        place = places[b]
+        if place >= 0:
+            share = shares[b * anchors + place]
+            if found < 0:
+                found = b
+            else:
+                most = shares[found * anchors + places[found]]
+                if share > most or (share == most and place < places[found]):
+                    found = b
+    return found
+
+
+@native
+def match(
+    shares_at: int, best_at: int, top_at: int, places_at: int, boxes: int, anchors: int,
+    least: float, threshold: float,
+) -> None:  # fmt: skip
+    """Put the box of each anchor into `best` (anchors,), or -1, and its largest share into `top`.
+
+    `shares` (boxes, anchors) are overlaps. The pair with the largest one is matched, then the one
+    with the largest of all others, down to `least`; then the anchors that are left get the box they
+    share most with, if that is above `threshold`. `places` is room for `boxes` words.
+    """
+    shares = Reals(shares_at)
+    best = Words(best_at)
+    top = Reals(top_at)
+    places = Words(places_at)
+    for k in range(anchors):
+        best[k] = -1
+        top[k] = 0.0
+    for b in range(boxes):
+        row = shares + b * anchors
+        places[b] = highest(row, best, anchors)
+        for k in range(anchors):
+            top[k] = row[k] if row[k] > top[k] else top[k]
+    for _ in range(boxes):
+        b = next_box(shares, places, boxes, anchors)
+        if b < 0:
+            break
+        place = places[b]
+        if not shares[b * anchors + place] > least:
+            break
+        best[place] = b
+        places[b] = -1
+        for other in range(boxes):
+            if places[other] == place:
+                places[other] = highest(shares + other * anchors, best, anchors)
+    for b in range(boxes):
+        row = shares + b * anchors
+        for k in range(anchors):
+            if best[k] < 0 and top[k] > threshold and row[k] == top[k]:
+                best[k] = b
