@@ -201,6 +201,7 @@ class AllClose(Op):
 class Shuffle(HostOp):
     """The parts of `data` along its first axis in random order; no gradient goes through."""
 
+    brief = 1 << 20  # a permutation of rows is copied soon
     cases = (case((1, 3)), case((0, 2)))
 
     def compute(self, data: Array, *, random: np.random.Generator, room: list[Array]) -> Array:

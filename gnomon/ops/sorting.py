@@ -179,7 +179,7 @@ class TopK(Ordering):
             np.put_along_axis(marks, places, np.ones(1, data.dtype), axis=-1)
             store(out_data[0], req[0], self.back(marks))
             return
-        values = np.take_along_axis(rows, places, axis=-1)
-        given = {"indices": (places,), "value": (values,), "both": (values, places)}[self.ret_typ]
-        for blob, request, found in zip(out_data, req, given, strict=True):
-            store(blob, request, self.back(found))
+        found = [] if self.ret_typ == "indices" else [np.take_along_axis(rows, places, axis=-1)]
+        found += [] if self.ret_typ == "value" else [places]
+        for blob, request, each in zip(out_data, req, found, strict=True):
+            store(blob, request, self.back(each))

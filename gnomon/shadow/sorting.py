@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+GROUPS = 64  # whose best elements bound the last one that is wanted
 LOWER = 0 if sys.byteorder == "little" else 1  # where the lower half of 64 bits lies
 
 
@@ -37,21 +38,31 @@ def order_of(keys: Array, is_ascend: bool, count: int | None = None) -> Array:
 
 
 def _few(keys: Array, is_ascend: bool, count: int) -> Array | None:
-    """The same for few of many, where none of the others equals the last of them; else None."""
+    """The same for few of many; None where a row has not so many numbers.
+
+    The last but few of the best of groups bounds the last one wanted, and few are not behind it.
+    """
     length = keys.shape[-1]
     if keys.dtype.kind not in "biu":
         keys = keys.astype(f"f{max(4, keys.dtype.itemsize)}", copy=False)
-    values = keys if is_ascend else (-keys if keys.dtype.kind == "f" else ~keys)
-    values = np.ascontiguousarray(values).reshape(-1, length)
-    found = np.flatnonzero(values <= np.partition(values, count - 1)[:, count - 1 : count])
-    if found.size != count * len(values):
+    rows = np.ascontiguousarray(keys).reshape(-1, length)
+    groups = min(max(GROUPS, 4 * count), length)
+    best = rows[:, : length // groups * groups].reshape(len(rows), -1, groups)
+    best = (np.fmin if is_ascend else np.fmax).reduce(best, axis=1)
+    last = count - 1 if is_ascend else groups - count
+    bound = np.partition(best, last, axis=-1)[:, last, None]
+    found = np.flatnonzero(rows <= bound if is_ascend else rows >= bound)
+    row, place = np.divmod(found, length)
+    counts = np.bincount(row, minlength=len(rows))
+    if counts.min(initial=count) < count:
         return None
-    rows, places = np.divmod(found.reshape(-1, count), length)
-    if (rows[:, [0, -1]] != np.arange(len(values))[:, None]).any():
-        return None
-    places = places.reshape(*keys.shape[:-1], count)
-    best = np.take_along_axis(keys, places, -1)
-    return np.take_along_axis(places, order_of(best, is_ascend), -1)
+    at = row, np.arange(len(found)) - (np.cumsum(counts) - counts)[row]
+    codes = codes_of(rows.reshape(-1)[found], is_ascend)
+    near = np.full((len(rows), counts.max(initial=count)), np.iinfo(codes.dtype).max, codes.dtype)
+    places = np.zeros(near.shape, np.intp)
+    near[at], places[at] = codes, place
+    order = np.argsort(near, axis=-1, kind="stable")[:, :count]
+    return np.take_along_axis(places, order, -1).reshape(*keys.shape[:-1], count)
 
 
 def _places(codes: Array, count: int | None) -> Array:
