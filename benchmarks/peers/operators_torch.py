@@ -1,4 +1,8 @@
-"""Worker: single operators by PyTorch."""
+"""Worker: single operators by PyTorch.
+
+Gradients are stored in `grad` of their arrays, as the other workers store them: `autograd.grad`
+would hand out one array as the gradients of both operands of a sum, the one that it was given.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,9 @@ def setup(row: str, train: bool) -> tuple[Step, Step, dict[str, Any]]:
             eval(code, named)
 
     def both() -> None:
-        torch.autograd.grad(eval(code, named), leaves, head, allow_unused=True)
+        for leaf in leaves:
+            leaf.grad = None  # as optimizers leave it: what comes is stored, not added
+        eval(code, named).backward(head)
 
     return (both if train else forward), lambda: None, {}
 
