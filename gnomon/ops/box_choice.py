@@ -23,6 +23,29 @@ def shared_side(low: float, high: float, first: float, last: float) -> float:
 
 
 @native
+def covers(sides: Reals, count: int, i: int, k: int, limit: float) -> bool:
+    """Whether two boxes share more than `limit` times their union; `sides` as for `survive`."""
+    width = rounded(shared_side(sides[i], sides[2 * count + i], sides[k], sides[2 * count + k]))
+    y = sides + count
+    height = rounded(shared_side(y[i], y[2 * count + i], y[k], y[2 * count + k]))
+    area = sides + 4 * count
+    shared = rounded(width * height)
+    return shared > rounded(rounded(area[i] + area[k]) - shared) * limit
+
+
+@native
+def is_free(
+    sides: Reals, classes: Reals, kept: Words, found: int, count: int, k: int, limit: float
+) -> bool:
+    """Whether none of the `found` boxes that were kept covers a box of its class."""
+    for j in range(found):
+        i = kept[j]
+        if classes[i] == classes[k] and covers(sides, count, i, k, limit):
+            return False
+    return True
+
+
+@native
 def survive(
     sides_at: int, classes_at: int, kept_at: int, count: int, most: int, limit: float
 ) -> int:
@@ -31,36 +54,23 @@ def survive(
     Boxes come best first: `sides` (5, count) are left, top, right, bottom and area. One goes where
     a survivor of its class shares more than `limit` times the union with it.
     """
-    x0 = Reals(sides_at)
-    y0 = x0 + count
-    x1 = y0 + count
-    y1 = x1 + count
-    area = y1 + count
+    sides = Reals(sides_at)
     classes = Reals(classes_at)
     kept = Words(kept_at)
     found = 0
     for k in range(count):
         if found == most:
             break
-        alive = True
-        for j in range(found):
-            i = kept[j]
-            if classes[i] == classes[k]:
-                width = rounded(shared_side(x0[i], x1[i], x0[k], x1[k]))
-                height = rounded(shared_side(y0[i], y1[i], y0[k], y1[k]))
-                shared = rounded(width * height)
-                if shared > rounded(rounded(area[i] + area[k]) - shared) * limit:
-                    alive = False
-                    break
-        if alive:
+        if is_free(sides, classes, kept, found, count, k, limit):
             kept[found] = k
             found += 1
     return found
 
 
-survive_single = variant(
-    survive, "survive_single", "`survive` with sums rounded to float32.", rounded="single"
-)
+DOC = "The same with sums rounded to float32."
+covers_single = variant(covers, "covers_single", DOC, rounded="single")
+is_free_single = variant(is_free, "is_free_single", DOC, covers="covers_single")
+survive_single = variant(survive, "survive_single", DOC, is_free="is_free_single")
 
 
 @native
@@ -74,19 +84,22 @@ def highest(shares: Reals, best: Words, anchors: int) -> int:
 
 
 @native
+def is_before(shares: Reals, one: int, place: int, other: int, at: int) -> bool:
+    """Whether a box shares more with its anchor than another, or as much with an earlier one."""
+    mine = shares[one + place]
+    most = shares[other + at]
+    return mine > most or (mine == most and place < at)
+
+
+@native
 def next_box(shares: Reals, places: Words, boxes: int, anchors: int) -> int:
     """The box whose own anchor shares most with it, the first anchor's of several; -1: none is."""
     found = -1
     for b in range(boxes):
-        place = places[b]
-        if place >= 0:
-            share = shares[b * anchors + place]
-            if found < 0:
-                found = b
-            else:
-                most = shares[found * anchors + places[found]]
-                if share > most or (share == most and place < places[found]):
-                    found = b
+        if places[b] >= 0 and (
+            found < 0 or is_before(shares, b * anchors, places[b], found * anchors, places[found])
+        ):
+            found = b
     return found
 
 

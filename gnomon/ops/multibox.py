@@ -20,6 +20,8 @@ from gnomon.ops.infer import Shapes, Types, times
 from gnomon.ops.op import Op, op
 from gnomon.ops.param import Floats, param
 
+MOST = 1 << 22  # overlaps at a time
+
 
 def decoded(moves: Array, anchors: Array) -> Array:
     """Corners of anchors (x, y, width, height) moved by shares of their size, and scaled."""
@@ -178,17 +180,20 @@ class MultiBoxTarget(MultiBox, HostOp):
         return chosen
 
     def compute(self, anchor: Array, label: Array, cls_pred: Array) -> tuple[Array, ...]:
-        n = anchor.shape[1]
+        n, count = anchor.shape[1], label.shape[1]
         moves, mask = np.zeros((2, len(label), n, 4), label.dtype)
         classes = np.full((len(label), n), self.ignore_label)
         middles = centers(anchor[0], "corner")
+        some = max(MOST // max(n * count, 1), 1)
         for k, rows in enumerate(label):
+            if k % some == 0:
+                given = label[k : k + some, :, 1:5].reshape(-1, 4)
+                shares = every_overlap(given, anchor[0]).reshape(-1, count, n)
             ends = np.flatnonzero(rows[:, 0] == -1)
             boxes = rows[: ends[0]] if len(ends) else rows
             if not len(boxes) or not n:
                 continue
-            shares = every_overlap(boxes[:, 1:5], anchor[0])
-            best, top = self.matches(shares, anchor.dtype)
+            best, top = self.matches(shares[k % some, : len(boxes)], anchor.dtype)
             on = best >= 0
             classes[k, self.negatives(best, top, cls_pred[k])] = 0
             classes[k, on] = boxes[best[on], 0] + 1

@@ -121,8 +121,12 @@ class Pooling(Op):
         if self.pool_type == "sum":
             return self.sums(x, kernel, stride, pad)
         p = self.p_value or 1
-        powers = fn.power(fn.abs(x), p)
-        return fn.power(self.sums(powers, kernel, stride, pad), 1 / p)
+        if p == 1:  # as in MXNet, odd powers keep their signs
+            return self.sums(x, kernel, stride, pad)
+        total = self.sums(x * x if p == 2 else x * x * x, kernel, stride, pad)
+        empty = fn.eq(total, 0)  # whose root has no derivative
+        root = (fn.sqrt if p == 2 else fn.cbrt)(fn.where(empty, 1, total))
+        return fn.where(empty, 0, root)
 
     def same_windows(self, x: Expr, kernel: window.Sizes, stride: window.Sizes) -> Expr:
         """The pooling of windows that begin at all multiples of the stride, cut off at the end."""
