@@ -5,7 +5,7 @@ Addresses are of dense arrays, numbers in float64 and places in int64.
 
 from __future__ import annotations
 
-from gnomon.native.words import Reals, Words, native, single, variant
+from gnomon.native.words import Reals, Words, native, variant
 
 
 @native
