@@ -89,6 +89,15 @@ def whole(cls: C) -> C:
     return cls
 
 
+def inner(cls: C) -> C:
+    """A class of the package's own, which alone sets its slots, to what they are said to be.
+
+    Native code then looks whether they are set, and at nothing else.
+    """
+    cls.inner = cls  # not its subclasses
+    return cls
+
+
 def first(self: Any, *values: Any, **named: Any) -> None:
     """`__init__` of the first instance: writes that of all others."""
     kind = next(c for c in type(self).__mro__ if "__dataclass_fields__" in vars(c))

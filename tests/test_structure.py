@@ -57,8 +57,6 @@ EXCEPTIONS: dict[tuple[str, str, str], str] = {
     ("llvm", f"gnomon/{place}.py", "llvm"): why
     for why, places in {
         "makes kernels, of tiles that fit a machine's registers": "runtime/libraries/tile_code",
-        "the engine's own, which another engine replaces": "engine/state_code engine/operator_code "
-        "engine/push_code engine/fast_path_code engine/retry_until_done engine/work_code",
     }.items()
     for place in places.split()
 }

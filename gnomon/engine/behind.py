@@ -30,9 +30,10 @@ from typing import TYPE_CHECKING
 from gnomon.context import cpu
 from gnomon.engine.engine import Engine
 from gnomon.engine.failure import push_site
+from gnomon.engine.gates import shut_gate
 from gnomon.engine.job import BEHIND, Job
 from gnomon.engine.lifecycle import engines
-from gnomon.engine.thread import ThreadState, shut_gate
+from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var, job_of
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import stream
@@ -99,7 +100,7 @@ class Behind(Engine):
             self._make_room()
         else:
             self._base = _memory.roughly
-        job.site = push_site(2)
+        job.site = push_site()
         try:
             with self._lock:
                 if late and self._late is not job:

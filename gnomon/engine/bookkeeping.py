@@ -6,9 +6,8 @@ jobs whose function has returned. A job is *waiting* until it holds all its vari
 *ready*, then *done*.
 
 An interrupt (Ctrl-C) can come at any call, and at any way back in a loop, of the main thread, in
-an entry of this state too, and once more while the first is cleaned up after. So what must not be
-torn apart, as a place in a queue and the number that counts it, changes without a call in between;
-the rest can be broken off anywhere and done again; and a thread that is interrupted has it done
+an entry of this state too, and once more while the first is cleaned up after. So `state.py` changes
+it in steps that can be broken off and done again; and a thread that is interrupted has it done
 again by `retry_until_done`, which ends when it is done. The lock can be taken twice by one thread,
 for a finaliser or signal handler that pushes in the middle of an entry: its work is put off to the
 entry's end.
@@ -20,68 +19,14 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from gnomon.engine.failure import Failure
-from gnomon.engine.job import (
-    DONE,
-    HERE,
-    INLINE,
-    NEW,
-    WAIT,
-    WAITING,
-    Job,
-)
+from gnomon.engine.gates import open_gates
+from gnomon.engine.job import HERE, INLINE, NEW, WAIT, WAITING, Job
 from gnomon.engine.retry_until_done import retry_until_done
-from gnomon.engine.thread import ThreadState, open_gates
+from gnomon.engine.state import EngineState, admit, leave, promote
+from gnomon.engine.thread import ThreadState
 from gnomon.lock import reentrant
-from gnomon.record import put
-
-if TYPE_CHECKING:
-    from _thread import LockType
-
-    from gnomon.context import Context
-    from gnomon.engine.bulk import Bulk
-    from gnomon.engine.job import RunContext
-    from gnomon.engine.work_queue import WorkQueue
-
-
-class EngineState:
-    """What stands in the engine's state, in slots, where native code finds it."""
-
-    __slots__ = (
-        "_behind",
-        "_briefly",
-        "_bulk",
-        "_bulking",
-        "_cpu_context",
-        "_deferred",
-        "_hiring",
-        "_late",
-        "_local",
-        "_lock",
-        "_observer",
-        "_pending",
-        "_poisoned",
-        "_ready",
-        "_settled",
-        "_sleepers",
-        "_work_queue",
-    )  # fmt: skip
-
-    _behind: deque[Job]  # what runs behind the program, in its order
-    _briefly: bool  # kernels of `run_brief` are not to be joined by others now
-    _bulk: Bulk | None  # what a bulk scope holds back
-    _bulking: bool  # whether any thread asks for bulk
-    _cpu_context: RunContext
-    _deferred: deque[Callable[[], None]]  # what came in the middle of an entry
-    _hiring: list[WorkQueue]  # queues that lack threads
-    _work_queue: WorkQueue | None  # the processor's, of ordinary work
-    _late: Job | None  # what `push_later` holds back
-    _observer: Callable[[str, Context, float, float], None] | None
-    _poisoned: bool  # whether any function ever failed; native code asks the variables
-    _sleepers: list[LockType]  # gates of those who wait for everything
 
 
 class Bookkeeping(EngineState, ABC):
@@ -90,7 +35,7 @@ class Bookkeeping(EngineState, ABC):
     def __init__(self) -> None:
         self._observer = None
         self._retry_until_done = retry_until_done()
-        self._briefly = self._poisoned = False
+        self._briefly = self._poisoned = self._usual = False
         self._clear()
 
     def _clear(self) -> None:
@@ -98,7 +43,7 @@ class Bookkeeping(EngineState, ABC):
         self._lock = reentrant()
         self._pending = 0
         self._settled = 0
-        self._ready: deque[Job] = deque()
+        self._ready = deque()
         self._behind = deque()
         self._bulk = self._late = None
         self._sleepers = []
@@ -127,34 +72,16 @@ class Bookkeeping(EngineState, ABC):
 
     # --- entries; the lock is held --------------------------------------------------------------
 
+    _hold = admit  # native code from some time on; see `native_push.py`
+    _let_go = leave
+
     def _admit(self, job: Job) -> bool:
         """Enter a job with its variables; whether it holds all of them at once."""
-        blockers = 0
         try:
-            job.state = WAITING
-            self._pending += 1
-            if job.operator is not None:
-                job.operator.active += 1
-            for var in job.const:
-                if var.queue or var.writer is not None:
-                    blockers += 1
-                    var.enqueue((job,))
-                else:
-                    var.add_reader(job)
-            for var in job.mutate:
-                if var.queue:
-                    blockers += 1
-                    var.queue.append(job)
-                elif var.writer is None and not var.readers:
-                    put(var, "writer", job)
-                else:
-                    blockers += 1
-                    var.enqueue(job)
+            return self._hold(job)
         except BaseException:
             self._retry_until_done(self._withdraw, job)
             raise
-        job.blockers = blockers
-        return not blockers
 
     def _settle(self, job: Job, backlog: deque[Job] | None = None) -> None:
         """A job is done: it leaves its variables, and who may run now is sent on its way.
@@ -185,27 +112,9 @@ class Bookkeeping(EngineState, ABC):
 
     def _leave(self, job: Job) -> None:
         """Take a job out of its variables and count it as done."""
-        ready = self._ready
-        for var in job.const:
-            if var.readers:
-                var.readers.discard(job)
-            if var.queue and not var.readers:
-                var.promote(ready)
-        for var in job.mutate:
-            if var.writer is job:
-                # in one call, which nothing interrupts
-                any(map(put, (var, var), ("version", "writer"), (var.version + 1, None)))
-            if var.queue:
-                var.promote(ready)
-        operator = job.operator
-        if job.state != DONE:
-            job.state = DONE
-            self._pending -= 1
-            self._settled += 1
-            if operator is not None:
-                operator.active -= 1
-        if operator is not None and operator.gates:
-            operator.wake_sleepers()
+        self._let_go(job)
+        if job.operator is not None and job.operator.gates:
+            job.operator.wake_sleepers()
 
     def _dispatch_ready(self, backlog: deque[Job] | None) -> None:
         """Send every job that nothing blocks any more to where it runs."""
@@ -232,7 +141,7 @@ class Bookkeeping(EngineState, ABC):
         if job.state != NEW:
             for var in (*job.const, *job.mutate):
                 var.remove(job)
-                var.promote(self._ready)
+                promote(var, self._ready)
             self._leave(job)
         self._put_right()
 

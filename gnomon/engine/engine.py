@@ -72,7 +72,7 @@ class Engine(Lifecycle):
         if not callable(fn):
             raise _no_function("push_delete", fn)
         _check_place("push_delete", ctx, 0)
-        self._push(make_job(fn, CLEANUP, (), (var,), ctx, site=push_site(1)))
+        self._push(make_job(fn, CLEANUP, (), (var,), ctx, site=push_site()))
         put(var, "deleted", True)
 
     # --- pushes ---------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class Engine(Lifecycle):
             raise _no_function("push_sync", fn)
         if ctx is not None or priority:
             _check_place("push_sync", ctx, priority)
-        self._push(make_job(fn, SYNC, const, mutate, ctx, priority, name, copy, push_site(1)))
+        self._push(make_job(fn, SYNC, const, mutate, ctx, priority, name, copy, push_site()))
 
     def push_async(
         self,
@@ -129,7 +129,7 @@ class Engine(Lifecycle):
             raise _no_function("push_async", fn)
         if ctx is not None or priority:
             _check_place("push_async", ctx, priority)
-        self._push(make_job(fn, ASYNC, const, mutate, ctx, priority, name, copy, push_site(1)))
+        self._push(make_job(fn, ASYNC, const, mutate, ctx, priority, name, copy, push_site()))
 
     def push_inline(
         self,
@@ -275,7 +275,7 @@ class Engine(Lifecycle):
         if operator.kind == INLINE:
             self._push_inline(job)
         else:
-            job.site = push_site(1)
+            job.site = push_site()
             self._push(job)
 
     # --- scopes and settings --------------------------------------------------------------------

@@ -199,7 +199,7 @@ class Execution(Bookkeeping):
 
     def _fail(self, job: Job, exception: BaseException) -> Failure:
         """Poison what a job writes with what its function raised."""
-        failure = Failure(exception, job.name, job.site or push_site(1))
+        failure = Failure(exception, job.name, job.site or push_site())
         with self._lock:
             self._poisoned = True
             self._open.discard(job)

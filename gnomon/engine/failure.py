@@ -13,22 +13,32 @@ from pathlib import Path
 from types import CodeType
 
 from gnomon.base import EngineError, EngineIndexError
+from gnomon.native.words import native
 
 PACKAGE = str(Path(__file__).parent.parent) + os.sep
+_ENGINE = str(Path(__file__).parent) + os.sep
 
 Site = tuple[CodeType, int]
 
 
-def push_site(depth: int) -> Site:
-    """The innermost place outside gnomon from which the caller `depth` frames up was called."""
-    direct = frame = sys._getframe(depth + 1)
+@native
+def push_site() -> Site:
+    """The innermost place outside gnomon that the call comes from.
+
+    Where all of the program is gnomon's, as its own commands are, the innermost outside the engine.
+    """
+    frame = sys._getframe()
     code = frame.f_code
+    own: Site | None = None
     while code.co_filename.startswith(PACKAGE):
-        if frame.f_back is None:  # all of the program is gnomon's, as its own commands are
-            return direct.f_code, direct.f_lasti
-        frame = frame.f_back
+        if own is None and not code.co_filename.startswith(_ENGINE):
+            own = (code, frame.f_lasti)
+        before = frame.f_back
+        if before is None:
+            return (code, frame.f_lasti) if own is None else own
+        frame = before
         code = frame.f_code
-    return code, frame.f_lasti
+    return (code, frame.f_lasti)
 
 
 def line_of(site: Site) -> int:

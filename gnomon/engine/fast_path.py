@@ -3,38 +3,34 @@
 A fast path answers False, with nothing done, where a variable is in use or an error lies on one:
 then the step is pushed as any other. It needs Python's own lock to be held by one thread at a time;
 an interpreter without it has no fast paths.
+
+A prepared one is a record, in words:
+
+    0  integers that are expected
+    1  places, their address             each: address of a word, number of the integer, offset
+    3  function, block                   of the step
+    5  number of the integer that is the address of the first result's memory; the others follow
+    6  numbers, their address            each: which one, how it is written (see `recipe.py`)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from gnomon.engine.fast_path_code import FAST_PATH, HOLDER, VARIABLE
-from gnomon.engine.var import Var
-from gnomon.native.method import Method, bound, native_code
+from gnomon.native.serve import binding
 from gnomon.native.words import Words, call, native
-from gnomon.runtime.compiler import jit
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.ffi import Block
-from gnomon.runtime.once import once
-from gnomon.runtime.statements.fields import offset, readable
+from gnomon.runtime.statements.fields import readable
 from gnomon.runtime.statements.launch import HELD
 
-#: `fast_path(read, written, integers, holders)`: whether it was done; see `fast_path_code`
-FastPath = Callable[[list[Var], list[Var], list[int], list[object]], bool]
-
-
-@once
-def _method(holder: type) -> tuple[jit.Module, Method]:
-    """The native function for holders of a class."""
-    offsets = {name: offset(Var, name) for name in VARIABLE}
-    offsets.update((name, offset(holder, name)) for name in HOLDER)
-    code = native_code(FAST_PATH, offsets, {})
-    return code, Method("fast_path", code.address("fast_path"))
+#: `fast_path(read, written, integers, holders)`: whether it was done; see `landing.py`
+FastPath = Callable[[list[Any], list[Any], list[int], list[Any]], bool]
 
 
 class PreparedFastPath:
-    """A step prepared as a fast path for objects of class `holder`.
+    """A step prepared as a fast path: `run(record, read, written, integers, holders)` does it.
 
     `places` say which integer goes where: address of a word, number of the integer, offset. There
     are `integers` of them; from number `first` on they are the addresses of what the holders get.
@@ -50,7 +46,7 @@ class PreparedFastPath:
         places: Sequence[tuple[int, int, int]],
         integers: int,
         first: int,
-        holder: type,
+        run: Any,
         numbers: Sequence[tuple[int, int]] = (),
     ) -> None:
         tables = [Block([w for row in rows for w in row] or 1) for rows in (places, numbers)]
@@ -58,7 +54,7 @@ class PreparedFastPath:
                         len(numbers), tables[1].address])  # fmt: skip
         self._keep = step, tables, record
         self.address = record.address
-        self.call: FastPath = bound(_method(holder)[1], record.address)
+        self.call: FastPath = binding(run)(record.address)
 
 
 @native

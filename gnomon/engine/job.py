@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from gnomon.base import EngineError, complaint
 from gnomon.engine.failure import Failure, Site
-from gnomon.engine.thread import open_gates
+from gnomon.engine.gates import open_gates
 from gnomon.engine.var import Var
-from gnomon.record import put
+from gnomon.native.words import Boxed, native, new
+from gnomon.record import inner, put
 
 if TYPE_CHECKING:
     from _thread import LockType
@@ -36,7 +37,6 @@ BEHIND: Final = 5  # in the stream; it may wait for others there (see `behind.py
 
 _STATES = ("new", "waiting", "ready", "done", "here", "behind")
 PENDING_READERS = attrgetter("pending_readers")
-_new = object.__new__
 
 BRIEF: Final = 6  # inline, and so short that it may run under the engine's lock
 
@@ -95,6 +95,7 @@ class Native(Protocol):
     def __call__(self, run_ctx: RunContext) -> None: ...
 
 
+@inner
 class Operator:
     """A function with its dependency record, built once and pushed many times.
 
@@ -116,6 +117,18 @@ class Operator:
         "name",
     )
 
+    active: int
+    anew: Callable[[], Function] | None
+    brief: bool
+    const: tuple[Var, ...]
+    copy: bool
+    deleted: bool
+    fn: Any
+    gates: list[LockType]  # of those who wait until no push is active
+    kind: int
+    mutate: tuple[Var, ...]
+    name: str
+
     def __init__(
         self,
         fn: Function,
@@ -126,7 +139,7 @@ class Operator:
         copy: bool,
     ) -> None:
         self.fn = fn
-        self.anew: Callable[[], Function] | None = getattr(fn, "anew", None)
+        self.anew = getattr(fn, "anew", None)
         self.kind = INLINE if kind == BRIEF else kind
         self.const = const
         self.mutate = mutate
@@ -135,7 +148,7 @@ class Operator:
         self.active = 0
         self.deleted = False
         self.brief = kind == BRIEF
-        self.gates: list[LockType] = []  # of those who wait until no push is active
+        self.gates = []
 
     def __repr__(self) -> str:
         return f"Operator({self.name})"
@@ -151,6 +164,7 @@ class Operator:
         self.gates.clear()
 
 
+@inner
 class Job:
     """One push: what runs, on which variables, who pushed it, and how far it is.
 
@@ -183,7 +197,7 @@ class Job:
     const: tuple[Var, ...]
     mutate: tuple[Var, ...]
     ctx: Context | None
-    priority: int
+    priority: Any  # a number
     label: str | None
     copy: bool
     site: Site | None
@@ -241,19 +255,20 @@ class Job:
         return None
 
 
+@native
 def make_job(
     fn: Any,
-    kind: int,
+    kind: Boxed,
     const: tuple[Var, ...],
     mutate: tuple[Var, ...],
     ctx: Context | None = None,
-    priority: int = 0,
-    label: str | None = None,
+    priority: Any = 0,
+    label: Any = None,
     copy: bool = False,
     site: Site | None = None,
 ) -> Job:
     """A new job. A class that is called takes half as long again, and each push makes one."""
-    job = _new(Job)
+    job = new(Job)
     job.fn = fn
     job.kind = kind
     job.const = const

@@ -23,9 +23,9 @@ from typing import Any
 
 from gnomon.base import EngineError
 from gnomon.engine.failure import Failure
+from gnomon.engine.gates import shut_gate
 from gnomon.engine.job import DONE, Job
 from gnomon.engine.report import neighbourhood
-from gnomon.engine.thread import shut_gate
 from gnomon.engine.waiting import Waiting, patience
 from gnomon.lock import around_forks
 from gnomon.record import put

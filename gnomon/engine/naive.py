@@ -11,8 +11,9 @@ then it runs right after it.
 from __future__ import annotations
 
 from gnomon.engine.engine import Engine
+from gnomon.engine.gates import shut_gate
 from gnomon.engine.job import ASYNC, DONE, READY, Job
-from gnomon.engine.thread import ThreadState, shut_gate
+from gnomon.engine.thread import ThreadState
 
 
 class NaiveEngine(Engine):

@@ -1,117 +1,321 @@
-"""Pushes and workers' turns by native code: where that finds what it reads; see `state_code`.
+"""The usual pushes by native code: `push_sync`, and that of a prepared operator.
 
-`native(kind)` is called when there is first a worker to be had, or many functions were run without,
-so that a program that pushes but few does without: to load the code takes ten milliseconds.
+A push in Python takes the engine's lock and some hundred instructions, longer than a short function
+runs. Native code needs no lock: Python's own is held all the while, so it is enough that no other
+thread is in the midst of an entry, that is, that the engine's lock is free. A thread that finds it
+taken, or anything but the usual, changes nothing and leaves all to the method in Python. The
+collector is off meanwhile, since it may run any code. No signal's handler runs in between either.
+
+Usual is: for the ordinary workers of the processor, no priority, at most a few live variables that
+have no pending readers. A prepared inline function runs here, where no job is in its way: it is
+entered, called and settled without Python. What it raises, what it makes ready and what else came
+meanwhile is for `_go_on` in Python. An interrupt may keep that from doing its work, which shows by
+`bouncing`: then it is called again.
+
+`native_turns(kind)` (see `turns.py`) is called when there is first a worker to be had, or many
+functions were run without, so that a program that pushes but few does without: to load the code
+takes ten milliseconds.
 """
 
 from __future__ import annotations
 
-import inspect
-import sys
-import threading
-from collections import deque
-from collections.abc import Callable
-from typing import Any
+import gc
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import Any, cast
 
-from gnomon.engine import state_code
-from gnomon.engine.bookkeeping import EngineState
-from gnomon.engine.completion import UNBEGUN, refuse
-from gnomon.engine.failure import PACKAGE
-from gnomon.engine.fast_path_code import VARIABLE
-from gnomon.engine.job import Job, Operator
-from gnomon.engine.operator_code import ALL_PUSHES
+from gnomon.engine.completion import refuse
+from gnomon.engine.engine import Engine
+from gnomon.engine.failure import push_site
+from gnomon.engine.job import INLINE, READY, SYNC, Job, Operator, make_job
+from gnomon.engine.state import EngineState, admit, is_awaited, leave, send_ordinary
 from gnomon.engine.thread import ThreadState
-from gnomon.engine.var import NO_JOBS, Var
-from gnomon.engine.work_code import WORK
-from gnomon.engine.work_queue import WorkQueue
-from gnomon.lock import reentrant
-from gnomon.native.method import Method, bound, for_good, method_of, native_code
-from gnomon.runtime.ffi import Block
-from gnomon.runtime.once import once
-from gnomon.runtime.statements.fields import WORD, offset, readable, type_offset, words
+from gnomon.engine.var import Var, is_free, is_unread
+from gnomon.engine.work_queue import WorkQueue, put_ordinary
+from gnomon.native.words import Words, native
+from gnomon.runtime.statements.fields import lock_owner
 
-#: `turns(engine, work_queue, state)`: see `work_code`
-Turns = Callable[[Any, WorkQueue, ThreadState], Any]
-
-_SLOTS: dict[type, tuple[str, ...]] = {
-    EngineState: (
-        "_behind", "_bulk", "_bulking", "_cpu_context", "_deferred", "_hiring", "_late", "_local",
-        "_lock", "_observer", "_pending", "_ready", "_settled", "_sleepers", "_work_queue",
-    ),
-    Job: (
-        "blockers", "const", "copy", "ctx", "failure", "fn", "interrupt", "kind", "label",
-        "mutate", "operator", "outer", "priority", "site", "state",
-    ),
-    WorkQueue: ("closed", "idle", "normal", "orphaned", "short", "urgent", "waking"),
-    Operator: (
-        "active", "anew", "brief", "const", "copy", "deleted", "fn", "gates", "kind", "mutate",
-        "name",
-    ),
-    ThreadState: ("backlog", "bouncing", "done", "job"),
-    Var: ("deleted", "failure", "pending_readers", "queue", "readers", "version", "writer"),
-}  # fmt: skip
-_NAMES = ("append", "release", "co_filename", "state")
-_PARAMETERS = ("fn", "ctx", "const_vars", "mutate_vars", "priority", "name", "copy")
+OWNER = lock_owner() or 0
+MOST = 8  # variables of a list that native code looks at
+TRIES = 1000  # to go on, while interrupts come
+_STATE = "state"
+_PUSH_SYNC: Any = Engine.push_sync
+_PUSH: Any = Engine.push
 
 
-def in_python(engine: Any, work_queue: WorkQueue, state: ThreadState) -> None:
-    """The turns of a worker where there is no native code: none."""
+@native
+def is_quiet(engine: EngineState) -> bool:
+    """Whether no thread is in the midst of an entry, and nothing was put off."""
+    if Words(id(engine._lock) + OWNER)[0] != 0:
+        return False
+    return not engine._hiring and not engine._deferred
 
 
-@once
-def _owner() -> int | None:
-    """Where a lock keeps its owner, 0 while it is free; None where that cannot be seen."""
-    lock = reentrant()
-    free = words(lock)
-    with lock:
-        held = words(lock)
-    mine = threading.get_ident()
-    places = [k for k, (a, b) in enumerate(zip(free, held, strict=True)) if not a and b == mine]
-    return places[0] * WORD if places and words(lock) == free else None
+@native
+def _is_zero(priority: object) -> bool:
+    return type(priority) is int and priority == 0
 
 
-def _numbers(owner: int) -> dict[str, int]:
-    """What stands for the names in the native code."""
-    found = {name: offset(Var, name) for name in VARIABLE}
-    for kind, slots in _SLOTS.items():
-        found.update((f"{kind.__name__}.{slot}", offset(kind, slot)) for slot in slots)
-    found.update((f".{k}", v) for k, v in vars(state_code).items() if isinstance(v, int))
-    return found | {"type": type_offset(), "lock.owner": owner}
+@native
+def _listed(given: object) -> tuple[object, ...] | None:
+    """A list of variables as a tuple; None for what is none."""
+    if type(given) is tuple:
+        return given
+    if type(given) is list:
+        return tuple(given)
+    return None
 
 
-@once
-def native(kind: Any) -> Turns:
-    """From now on engines of a class push by native code, where there may be such; its turns."""
-    owner = _owner() if readable() else None
-    if owner is None:
-        return in_python
-    known = [
-        Job, Var, Operator, deque, NO_JOBS, (), 0, 1, 2, 3, *map(sys.intern, _NAMES), PACKAGE,
-        tuple, list, kind.push_sync, kind.push, kind._go_on, kind,
-        refuse, *UNBEGUN,
-        *map(sys.intern, _PARAMETERS),
-    ]  # fmt: skip
-    record = Block([*map(id, known)])
-    symbols = {"record": record.address}
-    numbers = _numbers(owner)
-    pushes, work = (native_code(text, numbers, symbols) for text in (ALL_PUSHES, WORK))
-    methods = {
-        name: Method(name, pushes.address(name), _told(getattr(kind, name)), words=True)
-        for name in ("push_sync", "push")
-    }
-    turns = Method("turns", work.address("work"))
-    for_good((known, record, pushes, work, methods, turns))
-    for name, method in methods.items():
-        setattr(kind, name, method_of(kind, method))
-    made: Turns = bound(turns, None)
-    return made
+@native
+def _are_fit(things: tuple[object, ...], written: bool) -> bool:
+    """Whether all are live variables, each once; if `written`, without pending readers."""
+    count = len(things)
+    if count > MOST:
+        return False
+    for k in range(count):
+        thing = things[k]
+        if not isinstance(thing, Var) or thing.deleted or (written and thing.pending_readers):
+            return False
+        for j in range(k):
+            if things[j] is thing:
+                return False
+    return True
 
 
-def _told(method: Any) -> str:
-    """What a method in C tells of itself: the signature, and the text of the one in Python."""
-    given = [
-        x.name if x.default is x.empty else f"{x.name}={x.default!r}"
-        for x in inspect.signature(method).parameters.values()
-    ]
-    shown = ", ".join(["$self", *given[1:]])
-    return f"{method.__name__}({shown})\n--\n\n{method.__doc__}"
+@native
+def _are_apart(some: tuple[object, ...], others: tuple[object, ...]) -> bool:
+    """Whether two tuples have no element in common."""
+    for k in range(len(some)):
+        one = some[k]
+        for j in range(len(others)):
+            if others[j] is one:
+                return False
+    return True
+
+
+@native
+def _is_usual(operator: Operator) -> bool:
+    """Whether an operator is one that native code pushes."""
+    if operator.brief or operator.deleted or operator.anew is not None or operator.copy:
+        return False
+    return _are_fit(operator.const, False) and _are_fit(operator.mutate, True)
+
+
+# --- to workers -----------------------------------------------------------------------------------
+
+
+@native
+def _is_open(engine: EngineState) -> bool:
+    """Whether a function may be entered for the workers."""
+    if not engine._usual or not is_quiet(engine) or engine._work_queue is None:
+        return False
+    return engine._late is None and not engine._bulking and not engine._behind
+
+
+@native
+def _enter(
+    engine: EngineState, fn: object, const: tuple[Var, ...], mutate: tuple[Var, ...], name: object,
+    operator: Operator | None,
+) -> None:  # fmt: skip
+    """Enter a function for the workers."""
+    job = make_job(fn, SYNC, const, mutate, None, 0, name, False, push_site())
+    job.operator = operator
+    try:
+        if admit(engine, job):
+            put_ordinary(cast(WorkQueue, engine._work_queue), job)
+    except BaseException as error:
+        cast(Any, engine)._abandon(job)
+        raise error
+
+
+@native
+def _is_pushed(
+    engine: EngineState, fn: object, const_vars: object, mutate_vars: object, name: object
+) -> bool:
+    """Whether a function was entered for the workers."""
+    if not _is_open(engine):
+        return False
+    const = _listed(const_vars)
+    mutate = _listed(mutate_vars)
+    if const is None or mutate is None:
+        return False
+    if not _are_fit(const, False) or not _are_fit(mutate, True) or not _are_apart(const, mutate):
+        return False
+    reads = cast("tuple[Var, ...]", const)
+    _enter(engine, fn, reads, cast("tuple[Var, ...]", mutate), name, None)
+    return True
+
+
+@native
+def push_sync(
+    engine: EngineState, fn: object, ctx: object = None, const_vars: object = (),
+    mutate_vars: object = (), priority: object = 0, name: object = None, copy: object = False,
+) -> None:  # fmt: skip
+    """Push a function for the workers."""
+    pushed = False
+    if ctx is None and copy is False and _is_zero(priority) and callable(fn):
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            pushed = _is_pushed(engine, fn, const_vars, mutate_vars, name)
+        except BaseException as error:
+            collect(collects)
+            raise error
+        collect(collects)
+    if not pushed:
+        _PUSH_SYNC(engine, fn, ctx, const_vars, mutate_vars, priority, name, copy)
+
+
+@native
+def collect(collects: bool) -> None:
+    """Turn the collector on again where it was on."""
+    if collects:
+        gc.enable()
+
+
+# --- here -----------------------------------------------------------------------------------------
+
+
+@native
+def _is_runnable(engine: EngineState, operator: Operator) -> bool:
+    """Whether an inline function may be entered and run."""
+    if not engine._usual or not is_quiet(engine):
+        return False
+    if engine._late is not None or engine._bulk is not None or engine._observer is not None:
+        return False
+    return _is_usual(operator) and _are_untouched(operator)
+
+
+@native
+def _idle_state(engine: EngineState) -> ThreadState | None:
+    """The thread's state where an inline function may run right away."""
+    try:
+        state = cast(ThreadState, getattr(engine._local, _STATE))
+    except AttributeError:
+        return None  # the thread's first push
+    return None if state.bouncing else state
+
+
+@native
+def _are_untouched(operator: Operator) -> bool:
+    """Whether an operator's function may run at once, as no job or failure is in its way."""
+    for var in operator.const:
+        if not is_free(var):
+            return False
+    for var in operator.mutate:  # noqa: SIM110  native code has no generators
+        if not is_free(var) or not is_unread(var):
+            return False
+    return True
+
+
+@native
+def _entered_here(engine: EngineState, state: ThreadState, operator: Operator) -> Job:
+    """Enter an operator's function, to be called here."""
+    const = operator.const
+    job = make_job(operator.fn, INLINE, const, operator.mutate, None, 0, operator.name, False, None)
+    job.operator = operator
+    admit(engine, job)
+    job.state = READY
+    job.outer = state.job
+    state.job = job
+    state.bouncing = True
+    return job
+
+
+@native
+def call_function(job: Job, context: object) -> None:
+    """Call a job's function, and refuse an answer that says that nothing has run."""
+    answer = job.fn(context)
+    if answer is not None:
+        kind = type(answer)
+        if kind is CoroutineType or kind is GeneratorType or kind is AsyncGeneratorType:
+            refuse(answer)
+
+
+@native
+def _is_settled_here(engine: EngineState, state: ThreadState, job: Job) -> bool:
+    """Settle what ran here; whether that was all, else it is for Python to go on."""
+    if not is_quiet(engine) or engine._ready or state.backlog or engine._sleepers:
+        return False
+    if job.state != READY or is_awaited(job):
+        return False
+    leave(engine, job)
+    if not send_ordinary(engine):
+        return False
+    state.job = job.outer
+    state.bouncing = False
+    return True
+
+
+@native
+def _go_on(engine: EngineState, state: ThreadState, job: Job, raised: BaseException | None) -> None:
+    """Have Python go on, with what the function raised; again where an interrupt ended it."""
+    try:
+        cast(Any, engine)._go_on(job, state, raised)
+        return
+    except BaseException as error:
+        first = error
+    for _ in range(TRIES):
+        if not state.bouncing:
+            break
+        try:
+            cast(Any, engine)._go_on(job, state, raised)
+        except BaseException:
+            continue
+    raise first
+
+
+@native
+def _run_here(engine: EngineState, state: ThreadState, job: Job) -> None:
+    """Call a job's function and settle it."""
+    try:
+        call_function(job, engine._cpu_context)
+    except BaseException as error:
+        _go_on(engine, state, job, error)
+        return
+    collects = gc.isenabled()
+    gc.disable()
+    settled = _is_settled_here(engine, state, job)
+    collect(collects)
+    if not settled:
+        _go_on(engine, state, job, None)
+
+
+@native
+def _push_entered(engine: EngineState, operator: Operator) -> bool:
+    """Whether an operator's function was entered for the workers."""
+    if operator.kind != SYNC or not _is_open(engine) or not _is_usual(operator):
+        return False
+    name = operator.name
+    _enter(engine, operator.fn, operator.const, operator.mutate, name, operator)
+    return True
+
+
+@native
+def push(engine: EngineState, operator: object, ctx: object = None, priority: object = 0) -> None:
+    """Push a prepared operator."""
+    if type(operator) is not Operator or ctx is not None or not _is_zero(priority):
+        _PUSH(engine, operator, ctx, priority)
+        return
+    collects = gc.isenabled()
+    gc.disable()
+    pushed = False
+    job: Job | None = None
+    state: ThreadState | None = None
+    try:
+        if operator.kind == INLINE:
+            state = _idle_state(engine) if _is_runnable(engine, operator) else None
+            if state is not None:
+                job = _entered_here(engine, state, operator)
+        else:
+            pushed = _push_entered(engine, operator)
+    except BaseException as error:
+        collect(collects)
+        raise error
+    collect(collects)
+    if job is not None and state is not None:
+        _run_here(engine, state, job)
+    elif not pushed:
+        _PUSH(engine, operator)
+
+
+push_sync.__doc__, push.__doc__ = _PUSH_SYNC.__doc__, _PUSH.__doc__

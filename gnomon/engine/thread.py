@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from _thread import LockType
-
-    from gnomon.engine.job import Job
-    from gnomon.engine.var import Var
-    from gnomon.engine.work_queue import WorkQueue
+from gnomon.engine.gates import shut_gate
+from gnomon.engine.job import Job
+from gnomon.engine.var import Var
+from gnomon.engine.work_queue import WorkQueue
+from gnomon.record import inner
 
 
-def shut_gate() -> LockType:
-    """A lock that is taken: a thread that acquires it sleeps until another releases it."""
-    gate = threading.Lock()
-    gate.acquire()
-    return gate
-
-
-def open_gates(gates: list[LockType]) -> None:
-    """Wake all who sleep behind gates; no harm in doing it twice, where an interrupt came."""
-    while gates:
-        if gates[-1].locked():
-            gates[-1].release()
-        del gates[-1]
-
-
+@inner
 class ThreadState:
     """One thread, as one engine sees it."""
 
@@ -45,16 +28,22 @@ class ThreadState:
         "work_queue",
     )  # fmt: skip
 
+    backlog: deque[Job]  # inline jobs it made ready, to be run next
+    bouncing: bool  # whether it works that backlog off
+    done: Job | None  # a worker's: what it took, and did not settle yet
+    hand: list[Job]  # those of its backlog that it took, and did not settle yet
+    job: Job | None  # what runs on it now; `job.outer` is what that runs in
+    relieved: list[WorkQueue]  # which got an extra thread while this one waits
+    work_queue: WorkQueue | None  # a worker's
+
     def __init__(self) -> None:
-        self.job: Job | None = None  # what runs on it now; `job.outer` is what that runs in
-        self.work_queue: WorkQueue | None = None  # a worker's
-        self.done: Job | None = None  # a worker's: what it took, and did not settle yet
-        self.backlog: deque[Job] = deque()  # inline jobs it made ready, to be run next
-        self.hand: list[Job] = []  # those of them that it took, and did not settle yet
-        self.bouncing = False  # whether it works that backlog off
+        self.job = self.work_queue = self.done = None
+        self.backlog = deque()
+        self.hand = []
+        self.bouncing = False
         self.bulk_size = 0
         self.gate = shut_gate()
-        self.relieved: list[WorkQueue] = []  # which got an extra thread while this one waits
+        self.relieved = []
 
     def running(self) -> list[Job]:
         """The jobs whose functions are on the thread's stack, the innermost first."""

@@ -30,8 +30,8 @@ from gnomon.engine.behind import Behind
 from gnomon.engine.bulk import Bulk, is_plain
 from gnomon.engine.failure import push_site
 from gnomon.engine.job import HERE, WAITING, Job
-from gnomon.engine.native_push import Turns, in_python, native
 from gnomon.engine.thread import ThreadState
+from gnomon.engine.turns import Turns, in_python, native_turns
 from gnomon.engine.work_queue import WorkQueue
 
 Key = tuple[int, int, bool]  # device type and number, whether for copies
@@ -49,6 +49,7 @@ class ThreadedEngine(Behind):
         self._workers = workers
         self._turns: Turns = in_python  # until there is a worker
         super().__init__()
+        self._usual = type(self) in (ThreadedEngine, ThreadedEnginePerDevice)
 
     def _clear(self) -> None:
         super()._clear()
@@ -89,15 +90,15 @@ class ThreadedEngine(Behind):
 
     def _push_inline(self, job: Job) -> None:
         if self._lock._is_owned():
-            job.site = push_site(1)
+            job.site = push_site()
             self._deferred.append(lambda: self._push_inline(job))
             return
         if self._late is not None:
             self._enter_here(None)
         if self._goes_behind(job):
             return
-        if self._settled >= _MANY and self._turns is in_python:
-            self._turns = native(type(self))
+        if self._settled >= _MANY and self._turns is in_python and self._usual:
+            self._turns = native_turns(ThreadedEngine)
         self._enter_here(job)
 
     def _enter_here(self, job: Job | None) -> None:
@@ -120,7 +121,7 @@ class ThreadedEngine(Behind):
                     job.state = HERE
                     state.backlog.append(job)
                 else:
-                    job.site = push_site(1)
+                    job.site = push_site()
             if not bouncing:
                 self._bounce(state, False)
         except BaseException:
@@ -296,8 +297,8 @@ class ThreadedEngine(Behind):
 
     def _start_thread(self, work_queue: WorkQueue) -> bool:
         """Start one thread, if there is one to be had; no gap for an interrupt. Lock held."""
-        if type(self) in (ThreadedEngine, ThreadedEnginePerDevice):  # others may do it their way
-            self._turns = native(type(self))
+        if self._usual:
+            self._turns = native_turns(ThreadedEngine)
         try:
             work_queue.threads += 1
             start_new_thread(self._serve, (work_queue,))

@@ -78,41 +78,6 @@ class Var(Frozen):
         for promise in tuple(self.pending_readers):
             promise()
 
-    def enqueue(self, entry: Job | tuple[Job]) -> None:
-        """Put a job that is not admitted at the end of the queue: a reader in a tuple."""
-        queue = self.queue
-        if queue is None:
-            queue = deque()
-            put(self, "queue", queue)
-        queue.append(entry)
-
-    def promote(self, ready: deque[Job]) -> None:
-        """Admit who may enter from the head of the queue; `ready` gets jobs nothing blocks now."""
-        queue = self.queue
-        while queue:
-            entry = queue[0]
-            if self.writer is not None and self.writer is not entry:
-                return
-            if type(entry) is tuple:
-                (job,) = entry
-                self.add_reader(job)
-            elif self.readers:
-                return
-            else:
-                job = cast("Job", entry)
-                put(self, "writer", job)  # interrupted here, it is found in both places
-            del queue[0]  # no gap for an interrupt, unlike popleft
-            job.blockers -= 1
-            if not job.blockers:
-                ready.append(job)
-
-    def add_reader(self, job: Job) -> None:
-        """Have a job among the readers."""
-        if self.readers is NO_JOBS:
-            put(self, "readers", {job})
-        else:
-            self.readers.add(job)
-
     def remove(self, job: Job) -> None:
         """Take a job out wherever it is; harmless where it is not."""
         if self.readers:

@@ -18,9 +18,10 @@ from gnomon import config
 from gnomon.base import EngineError, complaint
 from gnomon.engine.execution import Execution
 from gnomon.engine.failure import push_site
+from gnomon.engine.gates import shut_gate
 from gnomon.engine.job import DONE, WAIT, Job, Operator, make_job
 from gnomon.engine.report import describe, reachable
-from gnomon.engine.thread import ThreadState, shut_gate
+from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Waiting(Execution):
         state = self._state()
         if (var.writer is not None or var.queue or write) and not state.holds(var):
             const, mutate = ((), (var,)) if write else ((var,), ())
-            job = make_job(None, WAIT, const, mutate, label="wait_for_var", site=push_site(1))
+            job = make_job(None, WAIT, const, mutate, label="wait_for_var", site=push_site())
             job.gate = shut_gate()
             self._enter(job)
             self._sleep(job.gate, state)

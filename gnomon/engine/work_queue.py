@@ -16,8 +16,10 @@ import itertools
 from collections import deque
 from typing import TYPE_CHECKING
 
+from gnomon.engine.gates import shut_gate
 from gnomon.engine.job import INLINE, READY, Job
-from gnomon.engine.thread import shut_gate
+from gnomon.native.words import native
+from gnomon.record import inner
 
 if TYPE_CHECKING:
     from _thread import LockType
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _order = itertools.count()
 
 
+@inner
 class WorkQueue:
     """Ready jobs and their threads; `limit` is how many run at once."""
 
@@ -44,20 +47,29 @@ class WorkQueue:
         "waking",
     )
 
+    closed: bool
+    idle: list[LockType]  # the gates of sleeping threads
+    later: list[tuple[int, int, Job]]
+    normal: deque[Job]
+    orphaned: bool  # it was a parent process's
+    short: deque[Job]
+    urgent: list[tuple[int, int, Job]]
+    waking: bool
+
     def __init__(self, name: str, limit: int) -> None:
         self.name = name
         self.limit = limit
-        self.normal: deque[Job] = deque()
-        self.short: deque[Job] = deque()
-        self.urgent: list[tuple[int, int, Job]] = []
-        self.later: list[tuple[int, int, Job]] = []
-        self.idle: list[LockType] = []  # the gates of sleeping threads
+        self.normal = deque()
+        self.short = deque()
+        self.urgent = []
+        self.later = []
+        self.idle = []
         self.waking = False
         self.threads = 0
         self.blocked = 0  # threads asleep in a wait of their own
         self.closed = False
         self.ended = shut_gate()  # opened by the last thread of a closed work_queue
-        self.orphaned = False  # it was a parent process's
+        self.orphaned = False
 
     def put(self, job: Job) -> None:
         """Take in a ready job and see that a thread comes for it."""
@@ -65,21 +77,19 @@ class WorkQueue:
             job.state = READY  # right before the append: an interrupt finds both or neither
             self.short.append(job)
         elif not job.priority:
-            job.state = READY
-            self.normal.append(job)
+            put_ordinary(self, job)
+            return
         else:
             heap = self.urgent if job.priority > 0 else self.later
             entry = (-job.priority, next(_order), job)
             job.state = READY
             heapq.heappush(heap, entry)
-        if self.idle and not self.waking:
-            self.wake()
+        wake_one(self)
 
     def wake(self) -> None:
         """Wake a thread where there is work, one that sleeps, and none that is waking up."""
-        if self.idle and not self.waking and self:
-            self.waking = True
-            self.idle[-1].release()
+        if self:
+            wake_one(self)
 
     def take(self) -> Job | None:
         """The job that is next, or None."""
@@ -119,3 +129,19 @@ class WorkQueue:
     def missing(self) -> int:
         """How many threads to start; below 0: how many are too many."""
         return self.limit + self.blocked - self.threads
+
+
+@native
+def put_ordinary(work_queue: WorkQueue, job: Job) -> None:
+    """Take in a ready job of no priority, and see that a thread comes for it."""
+    job.state = READY
+    work_queue.normal.append(job)
+    wake_one(work_queue)
+
+
+@native
+def wake_one(work_queue: WorkQueue) -> None:
+    """Wake a thread that sleeps, unless one is waking up."""
+    if work_queue.idle and not work_queue.waking:
+        work_queue.waking = True
+        work_queue.idle[-1].release()

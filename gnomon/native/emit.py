@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gnomon.native.kinds import HARMLESS, INT, OBJECT, Kind, KitError
@@ -39,7 +39,7 @@ class Value:
     steady: bool = False
     root: str | None = None
     moment: int = 0  # when it was read from the variable
-    sure: bool = False  # it is a number of that kind: out of a slot that is always set
+    sure: bool = False  # it is what its kind says, as a tuple's elements are, without a look
 
 
 @dataclass
@@ -81,6 +81,8 @@ class Emitter:
         self.narrow: dict[str, Kind] = {}  # what comparisons with classes say of variables here
         self.fresh: dict[str, set[str]] = {}  # new objects in variables: slots set so far
         self.line = 0
+        self.place = 0, 0  # of the expression that is written: line and column
+        self._hidden: dict[tuple[int, int], int] = {}
         self.catch: str | None = None  # where errors go, within `try`
         self.block = "start"
         self.loop: int | None = None  # the outermost loop here
@@ -101,6 +103,11 @@ class Emitter:
     def number(self) -> int:
         self._count += 1
         return self._count
+
+    def hidden(self) -> str:
+        """A name for a variable that the source has not: the same one each time it is written."""
+        self._hidden[self.place] = k = self._hidden.get(self.place, 0) + 1
+        return ".{}.{}.{}".format(*self.place, k)
 
     def value(self, text: str) -> str:
         """A name for the result of an instruction."""
@@ -265,9 +272,9 @@ class Emitter:
         """A value that stays while other code runs: in a variable, where it is in none."""
         if not value.kind.is_object or value.steady or value.name or value.root:
             return value
-        name = f".{self.number()}"
+        name = self.hidden()
         self.assign(name, value)
-        return self.read(name)
+        return replace(self.read(name), sure=value.sure)
 
     def firm(self, value: Value) -> Value:
         """A value that goes with the function, if it is a new one."""

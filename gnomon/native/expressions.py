@@ -56,6 +56,7 @@ class Expressions(Conversions):
     def of(self, node: ast.expr) -> Value:
         """The value of an expression."""
         self.line = getattr(node, "lineno", self.line)
+        self.place = self.line, getattr(node, "col_offset", 0)
         known, thing = self.constant(node)
         if known:
             return self.thing(thing, node)
@@ -161,10 +162,11 @@ class Expressions(Conversions):
             self.refuse(none, AttributeError, f"{owner.kind}.{name} is not set")
         if not found.refusing and has_parts(found.kind.cls):
             self.refuse_others(text, found.kind, found.optional, f"{owner.kind}.{name}")
+        sure = found.sure or found.inner
         if not found.final:
-            return Value(text, found.kind, sure=found.sure)
+            return Value(text, found.kind, sure=sure)
         root = owner.name or owner.root
-        return Value(text, found.kind, steady=owner.steady, root=root, sure=found.sure)
+        return Value(text, found.kind, steady=owner.steady, root=root, sure=sure)
 
     def class_at(self, text: str) -> str:
         """The class of an object."""
@@ -231,7 +233,7 @@ class Expressions(Conversions):
         found = self.call(name, "ptr", ("ptr", owner.text), ("i64", text))
         self.check(self.value(f"icmp eq ptr {found}, null"))
         steady, kind = owner.steady and owner.kind.cls is tuple, owner.kind.item(number)
-        if has_parts(kind.cls):
+        if has_parts(kind.cls) and not (owner.sure and owner.kind.cls is tuple):
             self.refuse_others(found, kind, False, f"an element of a {owner.kind}")
         return Value(found, kind, steady=steady)
 
@@ -375,7 +377,7 @@ class Expressions(Conversions):
 
     def chosen(self, cases: Sequence[tuple[str, Callable[[], Value]]]) -> Value:
         """The value of whichever case the flow comes to; each begins at its label."""
-        name, end = f".{self.number()}", self.label()
+        name, end = self.hidden(), self.label()
         known = set(self.set)
         for label, make in cases:
             self.set = set(known)

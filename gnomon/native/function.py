@@ -214,9 +214,10 @@ class Writer(Library):
         if word_type(owner.kind.cls) is not None:
             self.set_word(owner, target.attr, value)
             return
-        if plain and slot_of(owner.kind.cls, target.attr).refusing:
+        slot = slot_of(owner.kind.cls, target.attr)
+        if plain and slot.refusing and not slot.inner:
             raise KitError(f"{owner.kind} refuses assignments; say `put`")
-        kind = slot_of(owner.kind.cls, target.attr).kind
+        kind = slot.kind
         value = self.suited(owner, target.attr, value)
         at = self.slot_at(owner, target.attr)
         text = self.take(value)
@@ -454,7 +455,7 @@ class Writer(Library):
 
     def count(self, node: ast.For, first: Value, last: Value | None, owner: Value | None) -> None:
         """A loop that counts: through numbers, or the places of a list or tuple."""
-        name, head, step = f".{self.number()}", self.label(), self.label()
+        name, head, step = self.hidden(), self.label(), self.label()
         body, end = self.label(), self.label()
         self.assign(name, first)
         self.go(head)

@@ -35,12 +35,30 @@ def served(*functions: Any) -> tuple[Callable[..., Any], ...]:
     code = _served(functions)
     if code is None:
         return functions
-    made = []
-    for function in functions:
-        name, words = function.__name__, bool(function.__defaults__)
-        method = Method(name, code.address(name), function.__doc__ or "", words=words)
-        made.append(bound(for_good(method), None))
-    return tuple(made)
+    return tuple([_bare(code, function) for function in functions])
+
+
+@once
+def compiled(function: Any) -> Callable[..., Any]:
+    """A function as native code in every interpreter, if its source is there.
+
+    For one that Python cannot stand for, and that reads no slots.
+
+    Raises:
+        KitError: as `served`.
+    """
+    try:
+        return _bare(code_of((function,)), function)
+    except NoSource:
+        made: Callable[..., Any] = function
+        return made
+
+
+def _bare(code: jit.Module, function: Any) -> Callable[..., Any]:
+    """What to call in place of a function."""
+    name, words = function.__name__, bool(function.__defaults__)
+    method = Method(name, code.address(name), function.__doc__ or "", words=words)
+    return bound(for_good(method), None)
 
 
 @once

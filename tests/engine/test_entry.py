@@ -13,7 +13,7 @@ import pytest
 from gnomon import engine
 from gnomon.base import EngineError
 from gnomon.context import cpu
-from gnomon.engine import native_push
+from gnomon.engine import turns
 from gnomon.engine.engine import Engine
 from gnomon.record import put
 
@@ -297,7 +297,7 @@ def test_without_native_code_workers_do_it_all():
     try:
         one.push_sync(lambda ctx: None)
         one.wait_for_all()
-        one._turns = native_push.in_python
+        one._turns = turns.in_python
         for k in range(100):
             Engine.push_sync(one, lambda ctx, k=k: told.append(k), None, (), (variable,))
         one.wait_for_all()

@@ -24,8 +24,8 @@ from gnomon.expr.ext import philox
 from gnomon.expr.node import Buffer, Expr
 from gnomon.expr.walk import postorder
 from gnomon.native.words import whole
-from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import Layout
+from gnomon.ndarray.lazy.landing import fast_path
 from gnomon.ndarray.lazy.numbers import Number, matched, words_of
 from gnomon.record import Frozen, put
 from gnomon.runtime.execution.program import Done
@@ -248,7 +248,7 @@ def _prepared(template: Template, numbers: Sequence[Number], first: int) -> Prep
     ]
     plain = [(n.place, _PLAIN.get(n.dtype, 0)) for n in numbers]
     count = template.count + len(numbers)
-    return PreparedFastPath(copy.step, places, count, first, Array, plain)
+    return PreparedFastPath(copy.step, places, count, first, fast_path, plain)
 
 
 def _briefly(copy: Copy) -> Callable[[Sequence[int], Done, Any], None]:

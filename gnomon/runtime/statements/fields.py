@@ -10,10 +10,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
+import threading
 from types import MemberDescriptorType
 from typing import Any, NamedTuple
 
 from gnomon import config
+from gnomon.lock import reentrant
 
 WORD = ctypes.sizeof(ctypes.c_size_t)
 
@@ -85,6 +87,18 @@ def count_offset() -> int | None:
     found = change(object())
     usual = sorted(found) == [0] * (len(found) - 1) + [1] and change(None) == found
     return found.index(1) * WORD if usual and not hasattr(sys, "gettotalrefcount") else None
+
+
+@functools.cache
+def lock_owner() -> int | None:
+    """Where a reentrant lock keeps its owner, 0 while it is free; None where none is seen."""
+    lock = reentrant()
+    free = words(lock)
+    with lock:
+        held = words(lock)
+    mine = threading.get_ident()
+    places = [k for k, (a, b) in enumerate(zip(free, held, strict=True)) if not a and b == mine]
+    return places[0] * WORD if places and words(lock) == free else None
 
 
 @functools.cache
