@@ -95,7 +95,7 @@ def _are_apart(some: tuple[object, ...], others: tuple[object, ...]) -> bool:
 @native
 def _is_usual(operator: Operator) -> bool:
     """Whether an operator is one that native code pushes."""
-    if operator.brief or operator.deleted or operator.anew is not None or operator.copy:
+    if operator.deleted or operator.anew is not None or operator.copy:
         return False
     return _are_fit(operator.const, False) and _are_fit(operator.mutate, True)
 
@@ -293,7 +293,10 @@ def _push_entered(engine: EngineState, operator: Operator) -> bool:
 @native
 def push(engine: EngineState, operator: object, ctx: object = None, priority: object = 0) -> None:
     """Push a prepared operator."""
-    if type(operator) is not Operator or ctx is not None or not _is_zero(priority):
+    if type(operator) is not Operator or operator.brief or ctx is not None:
+        _PUSH(engine, operator, ctx, priority)
+        return
+    if not _is_zero(priority):
         _PUSH(engine, operator, ctx, priority)
         return
     collects = gc.isenabled()
