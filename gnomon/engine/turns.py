@@ -89,7 +89,8 @@ def turns(engine: EngineState, work_queue: WorkQueue, state: ThreadState) -> obj
 
     What it ran and did not settle is `state.done`. It answers a job that it took and leaves to
     Python to run, which is `state.done` too; None where Python is to look after the engine's state;
-    True where it only gives other threads a chance. What a function raises, it raises; `state.job` is that function's.
+    True where it only gives other threads a chance. What a function raises, it raises; `state.job`
+    is that function's.
     """
     for _ in range(TURNS):
         left = state.done

@@ -81,7 +81,7 @@ class Emitter:
         self.narrow: dict[str, Kind] = {}  # what comparisons with classes say of variables here
         self.fresh: dict[str, set[str]] = {}  # new objects in variables: slots set so far
         self.line = 0
-        self.place = 0, 0  # of the expression that is written: line and column
+        self.position = 0, 0  # of the expression that is written: line and column
         self._hidden: dict[tuple[int, int], int] = {}
         self.catch: str | None = None  # where errors go, within `try`
         self.block = "start"
@@ -106,8 +106,8 @@ class Emitter:
 
     def hidden(self) -> str:
         """A name for a variable that the source has not: the same one each time it is written."""
-        self._hidden[self.place] = k = self._hidden.get(self.place, 0) + 1
-        return ".{}.{}.{}".format(*self.place, k)
+        self._hidden[self.position] = k = self._hidden.get(self.position, 0) + 1
+        return ".{}.{}.{}".format(*self.position, k)
 
     def value(self, text: str) -> str:
         """A name for the result of an instruction."""

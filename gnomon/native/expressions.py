@@ -56,7 +56,7 @@ class Expressions(Conversions):
     def of(self, node: ast.expr) -> Value:
         """The value of an expression."""
         self.line = getattr(node, "lineno", self.line)
-        self.place = self.line, getattr(node, "col_offset", 0)
+        self.position = self.line, getattr(node, "col_offset", 0)
         known, thing = self.constant(node)
         if known:
             return self.thing(thing, node)
