@@ -73,10 +73,15 @@ class Var(Frozen):
     def __repr__(self) -> str:
         return f"Var({self.name or hex(id(self))}, version {self.version})"
 
-    def keep_promises(self) -> None:
-        """Push all pending readers, since a write is about to be."""
-        for promise in tuple(self.pending_readers):
-            promise()
+    def keep_promises(self, but: object = None) -> None:
+        """Push all pending readers, since a write is about to be, `but` that of who writes.
+
+        Again for those that came meanwhile: what one was to compute may have become pending.
+        """
+        for _ in range(2):
+            for promise in tuple(self.pending_readers):
+                if promise is not but:
+                    promise()
 
     def remove(self, job: Job) -> None:
         """Take a job out wherever it is; harmless where it is not."""

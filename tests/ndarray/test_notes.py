@@ -157,6 +157,23 @@ def test_records_that_are_not_followed_do_not_grow():
     assert (b.grad.asnumpy() == [12 * notes.SCOPES, 0]).all()
 
 
+@pytest.mark.parametrize("write", ["fill", "copy", "update"])
+def test_what_is_noted_and_element_wise_is_computed_before_its_operand_is_written(write):
+    w, _ = variables()
+    for _ in range(3):
+        x = nd.ones((2, 3)) * 5
+        x.wait_to_read()
+        with autograd.record():
+            y = nd.maximum(x, w)
+        if write == "fill":
+            x[:] = 2
+        elif write == "copy":
+            x[:] = nd.zeros((2, 3)) + 1
+        else:
+            nd.sgd_update(x, nd.ones((2, 3)), lr=1, out=x)
+        assert y.asnumpy().tolist() == [[5] * 3] * 2
+
+
 def test_nothing_is_computed_before_it_is_asked_for():
     w, b = variables()
     with autograd.record():

@@ -277,9 +277,7 @@ def store(value: Any, dest: Any, kept: bool = False) -> bool:
     if type(group) is not FusionGroup:
         return False
     dest = dest._detached()  # another thread may have the array pending meanwhile
-    for promise in tuple(dest._chunk.pending_readers):
-        if promise is not group:
-            promise()
+    dest._chunk.keep_promises(but=group)
     mirror = partial(Mirror, value, dest, group.ctx) if kept else None
     if group.store(Storing(value, dest, mirror)):
         return True
