@@ -5,13 +5,19 @@ Addresses are of dense arrays, numbers in float64 and places in int64.
 
 from __future__ import annotations
 
-from gnomon.native.words import Reals, Words, native, variant
+from gnomon.native.words import Reals, Words, native, single, variant
 
 
 @native
 def rounded(number: float) -> float:
-    """A number as it is: `survive_single` has `single` here."""
+    """A number as it is: `covers_single` has `narrowed` here."""
     return number
+
+
+@native
+def narrowed(number: float) -> float:
+    """A number rounded to float32."""
+    return single(number)
 
 
 @native
@@ -68,7 +74,7 @@ def survive(
 
 
 DOC = "The same with sums rounded to float32."
-covers_single = variant(covers, "covers_single", DOC, rounded="single")
+covers_single = variant(covers, "covers_single", DOC, rounded="narrowed")
 is_free_single = variant(is_free, "is_free_single", DOC, covers="covers_single")
 survive_single = variant(survive, "survive_single", DOC, is_free="is_free_single")
 
