@@ -33,6 +33,7 @@ from gnomon.registry import Registry
 
 # Attributes that formulas do not read as constants: they change, and compile nothing anew.
 _NOT_COMPILED = frozenset(("lr", "wd", "rescale_grad", "num_update", "begin_num_update"))
+_ASKED = "_get_lr", "_get_wd"  # what subclasses define, or the same of several, as with MXNet
 _NUMBERS = frozenset((int, float, bool, type(None)))
 
 OPTIMIZERS: Registry[type[Optimizer]] = Registry("optimizer", ignore_case=True)
@@ -59,6 +60,7 @@ class Optimizer:
     """
 
     _counts_alone: ClassVar[bool] = False  # whether `_numbers` differ by the count of updates alone
+    _asks_subclass: ClassVar[bool] = False  # whether a subclass says itself what rate and decay are
     opt_registry: ClassVar[Registry[type[Optimizer]]] = OPTIMIZERS
 
     def __init__(
@@ -231,8 +233,29 @@ class Optimizer:
     def _push_one(self, index: Any, item: Item) -> None:
         self._push(Given((index,), (item.weight,), (item.grad,), (item.states,), [item]))
 
+    def __init_subclass__(cls, **words: Any) -> None:
+        super().__init_subclass__(**words)
+        asked = *_ASKED, *[f"{name}s" for name in _ASKED]
+        cls._asks_subclass = any(getattr(cls, n) is not getattr(Optimizer, n) for n in asked)
+
+    def _asked_rates(self, indices: Sequence[Any]) -> list[float]:
+        """As `_rates`, by the methods that a subclass has instead of factors."""
+        kind, rates = type(self), [self.rescale_grad]
+        one_rate, one_decay = (
+            getattr(kind, lone) is not getattr(Optimizer, lone)
+            or getattr(kind, lone + "s") is getattr(Optimizer, lone + "s")
+            for lone in _ASKED
+        )
+        for index in indices:
+            lr = self._get_lr(index) if one_rate else self._get_lrs([index])[0]
+            wd = self._get_wd(index) if one_decay else self._get_wds([index])[0]
+            rates += self._numbers(index, lr, wd)
+        return rates
+
     def _rates(self, given: Given) -> list[float]:
         """The factor on gradients, then the numbers of each update."""
+        if self._asks_subclass:
+            return self._asked_rates(given.indices)
         indices, rate, decay = given.indices, self.learning_rate, self.wd
         own = type(self)._numbers is not Optimizer._numbers
         numbers = None

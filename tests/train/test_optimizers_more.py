@@ -128,3 +128,36 @@ def test_group_adagrad_refuses_decay_and_vectors():
         trace("groupadagrad", wd=0.1)
     with pytest.raises(mx.MXNetError, match="two axes"):
         trace("groupadagrad", WEIGHT[0])
+
+
+class Quartered(opt.SGD):
+    def _get_lrs(self, indices):
+        return [0.25 * rate for rate in super()._get_lrs(indices)]
+
+
+class Own(opt.Adam):
+    def _get_lr(self, index):
+        return 0.25 * (index + 1)
+
+    def _get_wd(self, index):
+        return 0.5
+
+
+class Heavy(opt.NAG):
+    def _get_wds(self, indices):
+        return [0.5 for _ in indices]
+
+
+@pytest.mark.parametrize(("kind", "value"), [(Quartered, 0.75), (Own, 0.75), (Heavy, -0.5)])
+def test_a_subclass_says_what_rate_and_decay_are(kind, value):
+    """The values are MXNet's."""
+    one, weight = kind(learning_rate=1.0), mx.nd.ones((2,))
+    one.update(0, weight, mx.nd.ones((2,)), one.create_state(0, weight))
+    assert weight.asnumpy() == pytest.approx(value, abs=3e-6)
+    weights = [mx.nd.ones((2,)), mx.nd.ones((3,))]
+    opt.get_updater(kind(learning_rate=1.0))(
+        [0, 1], [mx.nd.ones(w.shape) for w in weights], weights
+    )
+    second = 0.5 if kind is Own else value
+    assert weights[0].asnumpy() == pytest.approx(value, abs=3e-6)
+    assert weights[1].asnumpy() == pytest.approx(second, abs=3e-6)
