@@ -192,3 +192,14 @@ def gradients(ctx):
 def test_gradients():
     for found, want in zip(gradients(G), gradients(CPU), strict=True):
         np.testing.assert_allclose(found, want, 1e-5, 1e-6)
+
+
+def test_what_is_known_on_the_processor_is_not_run_there():
+    for _ in range(4):
+        same(nd.arange(5), np.arange(5))
+        same(nd.zeros((2, 2)) + nd.ones((2, 2)), np.ones((2, 2)))
+    for _ in range(2):
+        found = nd.arange(5, ctx=G), nd.zeros((2, 2), ctx=G) + nd.ones((2, 2), ctx=G)
+        assert all(x.context == G for x in found)
+        same(found[0], np.arange(5))
+        same(found[1], np.ones((2, 2)))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -326,8 +325,7 @@ class Indexing(Array):
         if is_lost(self):
             written_anew([self], lambda outputs: outputs[0]._write(values))
             return
-        copy = partial(np.copyto, src=values, casting="unsafe")
-        self._change(copy, "copy from NumPy")
+        self._change(lambda here: np.copyto(here, values, casting="unsafe"), "copy from NumPy")
 
     def _change(self, change: Callable[[np.ndarray[Any, Any]], object], name: str) -> None:
         """Have the elements changed through a view of NumPy's, and wait until that is done."""

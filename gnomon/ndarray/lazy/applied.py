@@ -13,7 +13,6 @@ from typing import Any
 from gnomon.context import Context
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import LEARNT
-from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ndarray.lazy.invoke import invoke, recipe_of
@@ -51,8 +50,7 @@ class Applied:
         if self._native_pend is not None and out is None:
             made = self._native_pend(here.own, *arrays)
         else:
-            known = self._known if ctx is None or ctx.device_typeid not in ways else None
-            made = self._repeat(known, arrays, out, ctx) if known else None
+            made = self._repeat(self._known, arrays, out, ctx) if self._known else None
         if made is not None:
             return made
         if not all(isinstance(x, Array) for x in arrays):

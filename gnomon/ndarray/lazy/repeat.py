@@ -25,6 +25,7 @@ from gnomon.engine.var import is_free, is_unread
 from gnomon.native.serve import served
 from gnomon.native.words import Parts, Words, native, scratch, wrapped
 from gnomon.ndarray.core.array import Array
+from gnomon.ndarray.core.chunk import GPU
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.core.mode import is_recording
 from gnomon.ndarray.core.result import results
@@ -132,7 +133,7 @@ def _applied(
     count = len(arrays)
     own = integers + count
     if out is None:
-        if ctx is None:
+        if ctx is None or ctx.device_typeid == GPU:  # where no fast path leads
             return None
         made = results(ctx, entry[1], own)
     else:
