@@ -394,14 +394,25 @@ t = shadow.Tensor(np.ones(4, np.float32))
 t[:] = t * 2.0 + 1.0
 shadow.copy(t, shadow.TensorContainer((4,), init=1.0))
 shadow.Stream().wait()
-parts = ("cuda", "gpu", "lockstep", ".grid", "foreign", "transfer")
+if "arrays" in sys.argv:
+    import gnomon as mx
+    net = mx.gluon.nn.Dense(2)
+    net.initialize(ctx=mx.cpu())
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd")
+    with mx.autograd.record():
+        y = net(mx.nd.ones((2, 3)))
+    y.backward()
+    trainer.step(2)
+    mx.nd.waitall()
+parts = ("cuda", "gpu", "lockstep", ".grid", "foreign", "statements.transfer", "remote.")
 print(*[m for m in sys.modules if m.startswith("gnomon") and any(p in m for p in parts)])
 """
 
 
-def test_nothing_of_gpus_is_loaded_where_none_is_used():
+@pytest.mark.parametrize("what", ["expressions", "arrays"])
+def test_nothing_of_gpus_is_loaded_where_none_is_used(what):
     done = subprocess.run(
-        [sys.executable, "-c", NOTHING], capture_output=True, text=True, check=True
+        [sys.executable, "-c", NOTHING, what], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == []
 

@@ -1,6 +1,5 @@
 """Placement: which context each node gets, and where copies stand, on small graphs."""
 
-
 from gnomon.context import cpu, gpu
 from gnomon.graph.node import Entry, Graph, Node, variable
 from gnomon.graph.place import place, with_copies
