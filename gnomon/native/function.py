@@ -61,7 +61,7 @@ def make(unit: Any, function: Any, tree: ast.FunctionDef, linkage: str, symbol: 
                 raise
             place = f"{function.__code__.co_filename}:{writer.line}"
             raise KitError(f"{place}: {error}", placed=True) from None
-        if writer.facts.variables() == facts.variables():
+        if writer.is_settled():
             break
         facts = writer.facts.again()
     head = ", ".join(f"{k.llvm} %a.{n}" for n, k in zip(writer.names, writer.types, strict=True))
@@ -108,6 +108,10 @@ class Writer(Library):
         if not self.returns.is_object or facts.runs:
             facts.lends = False
         return text
+
+    def is_settled(self) -> bool:
+        """Whether another writing would give the same."""
+        return self.facts.variables() == self.before.variables()
 
     # --- statements: True where the flow does not go on behind them -----------------------------
 

@@ -15,6 +15,9 @@ from gnomon.native.unit import Unit
 class RawWriter(Writer):
     """Writes a function that needs nothing of Python."""
 
+    def is_settled(self) -> bool:
+        return True  # what is found out is about objects
+
     def thing(self, thing: Any, node: ast.expr | None = None) -> Value:
         if thing is None:
             return Value("null", NONE, steady=True)
