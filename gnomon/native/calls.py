@@ -304,10 +304,6 @@ class Calls(Raw):
         thing = self.firm(self.boxed(self.of(node)))
         return Value(self.value(f"ptrtoint ptr {thing.text} to i64"), INT)
 
-    def do_claim(self, node: ast.expr) -> Value:
-        swap = f"cmpxchg ptr {self.of(node).text}, i64 0, i64 1 acquire monotonic"
-        return Value(self.value(f"extractvalue {{ i64, i1 }} {self.value(swap)}, 1"), BOOL)
-
     def do_call_aside(self, *nodes: ast.expr) -> Value:
         address, block = (self.unboxed(v).text for v in self.operands(nodes))
         function = self.value(f"inttoptr i64 {address} to ptr")
@@ -371,9 +367,9 @@ INTRINSICS = {
     for thing in (
         typing.cast, len, type, int, isinstance, float, bool, abs, tuple, getattr, hasattr, id,
         threading.get_ident, words.Parts, words.new, words.Words, words.Ints, words.Reals,
-        words.there, words.scratch, words.popped, words.call, words.call_aside, words.claim,
-        words.wrapped, words.double_bits, words.single_bits, words.single, words.keep_alive,
-        words.word, record.put, record.put_all, memory.load, memory.store, memory.swap, memory.add,
+        words.there, words.scratch, words.popped, words.call, words.call_aside, words.wrapped,
+        words.double_bits, words.single_bits, words.single, words.keep_alive, words.word,
+        record.put, record.put_all, memory.load, memory.store, memory.swap, memory.add,
         memory.exchange, memory.pause, memory.divided, memory.address_of, min, max,
     )
 }  # fmt: skip

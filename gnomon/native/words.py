@@ -12,7 +12,6 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Annotated, Any, Self, TypeVar
 
-from gnomon.lock import exclusive
 from gnomon.record import whole as whole  # noqa: PLC0414  a word of native functions
 from gnomon.runtime.ffi import Block
 
@@ -25,7 +24,6 @@ Boxed = Annotated[int, "boxed"]
 Given = Annotated[tuple[Any, ...], "given"]
 
 MOST = 1024  # words that `scratch` gives
-_claiming = exclusive()
 _MASK, _SIGN = (1 << 64) - 1, 1 << 63
 
 
@@ -151,20 +149,6 @@ def call(address: int, *arguments: int) -> int:
 def call_aside(address: int, block: int) -> None:
     """Call `void f(void *)` there while other threads of Python's may run."""
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)(block)
-
-
-def claim(word: Words) -> bool:
-    """Set a word that is 0 to 1, at once for all threads; whether it was 0.
-
-    >>> word = scratch(1)
-    >>> claim(word), claim(word)
-    (True, False)
-    """
-    with _claiming:
-        free = not word[0]
-        if free:
-            word[0] = 1
-        return free
 
 
 def there(address: int) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any, ClassVar, Final, cast
 
+from gnomon.native.memory import swap
 from gnomon.native.words import (
     Boxed,
     Given,
@@ -15,7 +16,6 @@ from gnomon.native.words import (
     Reals,
     Words,
     call,
-    claim,
     double_bits,
     keep_alive,
     native,
@@ -390,7 +390,7 @@ def addresses(x: Node, n: int) -> object:
     words[0] = id(x)
     words[1] = id(x.leaf)
     words[2] = words[3] = 0
-    free = claim(words + 2)
+    free = swap(words + 2, 0, 1)
     halves = Ints(words.address)
     halves[6] = n << 33 | n
     half = halves + 6
@@ -401,7 +401,7 @@ def addresses(x: Node, n: int) -> object:
     return (
         there(words[0]),
         free,
-        claim(words + 2),
+        swap(words + 2, 0, 1),
         half[0],
         halves[7],
         number,

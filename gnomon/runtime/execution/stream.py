@@ -29,6 +29,10 @@ WOKEN = 10 * LONG  # pending work from which on the thread is woken; the waiting
 HELPED = 500 * LONG  # work that a waiter does not help with: signals' handlers would wait for it
 ROOM = code.ROOM * 3 // 4  # tasks that may be pending; the rest is for threads that come together
 
+# the places of a task's words, and of a wait's answer
+_NUMBER, _CODE, _SKIP = Record.number, Record.code, Record.skip
+_BEGIN, _END, _ANSWER = Record.begin, Record.end, code.Wait.answer
+
 #: the address of a word, and what is put there
 Pair = tuple[int, int]
 
@@ -71,22 +75,22 @@ class Task:
     @property
     def number(self) -> int:
         """Its place among all tasks, from 1 on; 0 before it was entered."""
-        return int(self._block.words[Record.number])
+        return int(self._block.words[_NUMBER])
 
     @property
     def failed(self) -> bool:
         """Whether the step has told of a failure."""
-        return bool(self._block.words[Record.code])
+        return bool(self._block.words[_CODE])
 
     @property
     def times(self) -> tuple[float, float]:
         """When it began and ended, as `time.perf_counter` counts; zeros where it was left out."""
         words = self._block.words
-        return words[Record.begin] * 1e-9, words[Record.end] * 1e-9
+        return words[_BEGIN] * 1e-9, words[_END] * 1e-9
 
     def skip(self) -> None:
         """Have it left out."""
-        self._block.words[Record.skip] = 1
+        self._block.words[_SKIP] = 1
 
 
 class Turn:
@@ -201,7 +205,7 @@ def wait(number: int, helps: bool = True) -> bool:
     words = Block([number, HELPED if helps else -1, 0])
     while True:
         native.wait(pointer(words.address))
-        answer = int(words.words[code.Wait.answer])
+        answer = int(words.words[_ANSWER])
         if answer != code.AGAIN:
             return answer == code.OVER
 

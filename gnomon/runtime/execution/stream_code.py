@@ -53,10 +53,9 @@ OVER, AGAIN, STANDS = range(3)  # what a wait answers
 RING = shared(Words, ROOM)
 HEAD = shared(Words)
 DONE = shared(Words)
-LOAD = shared(Words)  # the work of what is pending
 BATON = shared(Ints)
 HALTED = shared(Ints)
-HELD = shared(Ints)
+HELD = HALTED + 1  # on one line: both are read together
 ASLEEP = shared(Ints)
 SIGNAL = shared(Ints)
 WAITERS = shared(Ints)
@@ -96,6 +95,7 @@ class Thread(Struct):
     core: Int32  # where it was last
     spins: int
     threshold: int  # of pending work, from which on it is woken
+    load: int  # the work of what is pending
 
 
 class Wait(Struct):
@@ -106,8 +106,9 @@ class Wait(Struct):
     answer: int
 
 
-THREAD = shared(Thread, 5)
+THREAD = shared(Thread, 6)
 THREAD.core = -1
+LOAD = THREAD + Thread.load
 
 
 # --- running ----------------------------------------------------------------------------------

@@ -31,12 +31,12 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from gnomon.native.memory import swap
 from gnomon.native.words import (
     Ints,
     Words,
     call,
     call_aside,
-    claim,
     double_bits,
     native,
     scratch,
@@ -143,7 +143,11 @@ def start(recipe: Words, registers: Words, count: int) -> int:
             return REFUSED
     except Exception:
         return REFUSED
-    if not _are_apart(recipe, values) or not _holds(recipe) or not claim(recipe + 14):
+    if (
+        not _are_apart(recipe, values)
+        or not _holds(recipe)
+        or not swap(recipe + 14, 0, 1, "acquire")
+    ):
         return REFUSED
     place = Words(recipe[5])
     for _ in range(recipe[4]):
