@@ -26,6 +26,7 @@ from gnomon.native.kinds import (
     KitError,
     has_parts,
     kind_of,
+    named,
     slot_of,
     word_type,
 )
@@ -122,12 +123,12 @@ class Expressions(Conversions):
     def thing(self, thing: Any, node: ast.expr | None = None) -> Value:
         """A thing that is there for good: a number as such, an object by its address."""
         if type(thing) is int and not isinstance(node, ast.Constant):
-            self.unit.rely(ast.unparse(node) if node else "", thing, self.space)
+            self.unit.rely(named(node) if node else "", thing, self.space)
         if type(thing) is int:
             return Value(str(thing), INT, steady=True)
         if type(thing) is float:
             return Value(f"0x{struct.pack('>d', thing).hex()}", FLOAT, steady=True)
-        shown = repr(thing) if node is None or isinstance(node, ast.Constant) else ast.unparse(node)
+        shown = repr(thing) if node is None or isinstance(node, ast.Constant) else named(node)
         kind = NONE if thing is None else Kind("ptr", type(thing))
         said = self.space.get("__annotations__", {}).get(shown)  # of a module's variable
         if said is not None and isinstance(node, ast.Name):

@@ -23,6 +23,7 @@ from gnomon.native.kinds import (
     KitError,
     has_parts,
     kind_of,
+    named,
     slot_of,
     word_type,
 )
@@ -213,7 +214,7 @@ class Writer(Library):
     def put_slot(self, target: ast.Attribute, value: Value, plain: bool = False) -> None:
         if value.kind.is_object and not self.is_simple(target.value):
             value = self.hold(value)
-        fresh = self.fresh.get(ast.unparse(target.value))
+        fresh = self.fresh.get(named(target.value))
         owner = self.firm(self.of(target.value))
         if word_type(owner.kind.cls) is not None:
             self.set_word(owner, target.attr, value)
@@ -221,7 +222,6 @@ class Writer(Library):
         slot = slot_of(owner.kind.cls, target.attr)
         if plain and slot.refusing and not slot.inner:
             raise KitError(f"{owner.kind} refuses assignments; say `put`")
-        kind = slot.kind
         value = self.suited(owner, target.attr, value)
         at = self.slot_at(owner, target.attr)
         text = self.take(value)
@@ -233,7 +233,7 @@ class Writer(Library):
         else:
             old = self.value(f"load ptr, ptr {at}")
             self.emit(f"store ptr {text}, ptr {at}")
-            self.drop_maybe(old, kind)
+            self.drop_maybe(old, slot.kind)
         self.use([owner])
 
     def do_setattr(self, owner: ast.expr, name: ast.expr, value: ast.expr) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import functools
 import sys
@@ -82,10 +83,14 @@ def kind_of(annotation: Any, space: Mapping[str, Any], plain: bool = True) -> Ki
 
 
 class _Space(dict[str, Any]):
-    """Names, of which those that are not known mean anything."""
+    """Names of a module, of which those that are not known mean anything."""
+
+    def __init__(self, module: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.module = module
 
     def __missing__(self, name: str) -> Any:
-        return getattr(builtins, name, Any)
+        return self.module[name] if name in self.module else getattr(builtins, name, Any)
 
 
 def meaning(annotation: str, space: Mapping[str, Any]) -> Any:
@@ -184,3 +189,8 @@ def has_parts(cls: Any) -> bool:
 def has_slot(cls: Any, name: str) -> bool:
     """Whether instances of a class have a slot of that name."""
     return isinstance(cls, type) and fields.field(cls, name) is not None
+
+
+def named(node: ast.expr) -> str:
+    """The text of an expression, which is mostly a name."""
+    return node.id if isinstance(node, ast.Name) else ast.unparse(node)

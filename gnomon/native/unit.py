@@ -162,14 +162,16 @@ def _inlined(text: str, parts: Sequence[str], most: int) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def _definitions(file: str) -> tuple[dict[tuple[str, int], ast.FunctionDef], list[ast.stmt]]:
-    """The functions of a file, by their names and the lines where they begin, and its imports."""
-    found, imports = {}, list[ast.stmt]()
+def _definitions(
+    file: str,
+) -> tuple[dict[tuple[str, int], ast.FunctionDef], list[tuple[ast.stmt, set[str]]]]:
+    """The functions of a file, by names and first lines, and its imports, with what they name."""
+    found, imports = {}, list[tuple[ast.stmt, set[str]]]()
     lines = linecache.cache.get(file)  # of what is in no file, as in a notebook
     text = "".join(lines[2]) if lines and len(lines) > 2 else Path(file).read_text("utf-8")
     for node in ast.parse(text).body:
         if isinstance(node, (ast.Import, ast.ImportFrom)) and not _is_future(node):
-            imports.append(node)
+            imports.append((node, {x.asname or x.name.partition(".")[0] for x in node.names}))
         if isinstance(node, ast.FunctionDef):
             first = min(node.lineno, *(d.lineno for d in node.decorator_list), node.lineno)
             found[node.name, first] = node
@@ -196,11 +198,9 @@ def _source(function: Any) -> ast.FunctionDef:
     except OSError as error:
         raise NoSource from error
     found = definitions.get((code.co_name, code.co_firstlineno))
-    if found is None or _bytecode(found, tuple(imports)) != (
-        code.co_code,
-        code.co_names,
-        code.co_varnames,
-    ):
+    used = tuple(node for node, names in imports if not names.isdisjoint(code.co_names))
+    told = code.co_code, code.co_names, code.co_varnames
+    if found is None or _bytecode(found, used) != told:
         raise NoSource
     return found
 
