@@ -11,6 +11,7 @@ from tests.ops.test_golden import (
     RECORDS,
     WEIGHTS,
     check,
+    early,
     function,
     in_place,
     inputs,
@@ -43,8 +44,9 @@ def followed(record, recorded):
     """Outputs, gradients and states of an operator on the tape."""
     coarse = "float16" if record["dtype"] == "float16" else None
     arrays = {k: there(v) for k, v in inputs(record).items()}
+    request = "add" if early(record, 2) else "write"
     for name in record.get("grad", []):
-        arrays[name].attach_grad("add")
+        arrays[name].attach_grad(request)
         arrays[name].grad[:] = initial(arrays[name].shape, arrays[name].dtype)
     with mx.autograd.record(train_mode=record["train"]):
         made = function(mx.nd, record["op"])(
@@ -61,8 +63,10 @@ def followed(record, recorded):
         heads = [there(draw(name, spec, o.dtype)) for name, spec, o in named]
         mx.autograd.backward(outputs, heads)
     for name in record.get("grad", []):
-        start = initial(arrays[name].shape, arrays[name].dtype)
-        expected = (start + recorded[f"grad:{name}"]).astype(start.dtype)
+        expected = recorded[f"grad:{name}"]
+        if request == "add":
+            start = initial(arrays[name].shape, arrays[name].dtype)
+            expected = (start + expected).astype(start.dtype)
         check(f"gradient of {name}", arrays[name].grad.asnumpy(), expected, coarse)
     for what in [k for k in recorded if k.startswith("aux:")]:
         check(what, arrays[what[4:]].asnumpy(), recorded[what], coarse)
