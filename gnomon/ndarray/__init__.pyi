@@ -339,10 +339,10 @@ def linalg_makediag(A: NDArray, offset: int = 0, out: Any = ..., name: str | Non
     r"""Matrices of diagonals, 0 elsewhere."""
 def linalg_maketrian(A: NDArray, offset: int = 0, lower: bool = True, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
     r"""Matrices of triangles, 0 elsewhere."""
-def linalg_potrf(A: NDArray, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
-    r"""The lower triangular L with A = L L^T."""
-def linalg_potri(A: NDArray, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
-    r"""The inverse of A A^T, of a lower triangular A."""
+def linalg_potrf(A: NDArray, lower: bool = True, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""The lower triangular L with A = L L^T, or the upper one with A = L^T L."""
+def linalg_potri(A: NDArray, lower: bool = True, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:
+    r"""The inverse of A A^T, of a lower triangular A, or of A^T A, of an upper one."""
 def linalg_slogdet(A: NDArray, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> list[NDArray]:
     r"""The sign of the determinant, and the logarithm of its absolute value."""
 def linalg_sumlogdiag(A: NDArray, out: Any = ..., name: str | None = ..., ctx: Any = ...) -> NDArray:

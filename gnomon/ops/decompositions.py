@@ -15,6 +15,7 @@ from gnomon.ops.case import case
 from gnomon.ops.host import Array, HostOp
 from gnomon.ops.infer import UNKNOWN, Shape, Shapes, Types
 from gnomon.ops.op import op
+from gnomon.ops.param import param
 from gnomon.runtime.libraries import lapack
 
 FLAT = (1,)  # the shape of a number for each matrix, where there is no batch
@@ -76,48 +77,61 @@ class Matrices(HostOp):
         return GnomonError(complaint(self.name, "A", expected, got))
 
 
-@op("_linalg_potrf", inputs=("A",), aliases=("linalg_potrf",))
-class Cholesky(Matrices):
-    """The lower triangular L with A = L L^T."""
+class Triangular(Matrices):
+    """What Cholesky's operators share: the triangle that counts, turned where it is the upper."""
 
-    cases = (case(spd(3), differentiable=()), case(spd(1)), case((0, 2, 2)))
+    lower: bool = param(True, doc="Whether the triangle is the lower one.")
+
+    def low(self, a: Array) -> Array:
+        """Matrices with the triangle below, and the other way round."""
+        return a if self.lower else np.ascontiguousarray(turned(a))
+
+
+@op("_linalg_potrf", inputs=("A",), aliases=("linalg_potrf",))
+class Cholesky(Triangular):
+    """The lower triangular L with A = L L^T, or the upper one with A = L^T L."""
+
+    cases = (case(spd(3), differentiable=()), case(spd(1)), case((0, 2, 2)),
+             case(spd(2), lower=False, differentiable=()))  # fmt: skip
 
     def compute(self, A: Array) -> Array:
         try:
-            return lapack.cholesky(A)
+            return self.low(lapack.cholesky(self.low(A)))
         except np.linalg.LinAlgError:
             raise self.refused("positive definite matrices", "another") from None
 
     def reference(self, A: Array) -> Array:
-        return np.asarray(np.linalg.cholesky(A))
+        return self.low(np.asarray(np.linalg.cholesky(self.low(A))))
 
     def gradient(self, grad: Array, output: Array) -> Array:
+        root = self.low(output)
         try:
-            through = lapack.product(turned(output), np.tril(grad))
-            inner = lapack.divided(output, mirrored(through))
-            return turned(lapack.divided(output, turned(inner))) / 2
+            through = lapack.product(turned(root), np.tril(self.low(grad)))
+            inner = lapack.divided(root, mirrored(through))
+            return turned(lapack.divided(root, turned(inner))) / 2  # it is symmetric
         except np.linalg.LinAlgError:
             raise self.refused("positive definite matrices", "another") from None
 
 
 @op("_linalg_potri", inputs=("A",), aliases=("linalg_potri",))
-class InverseOfCholesky(Matrices):
-    """The inverse of A A^T, of a lower triangular A."""
+class InverseOfCholesky(Triangular):
+    """The inverse of A A^T, of a lower triangular A, or of A^T A, of an upper one."""
 
-    cases = (case(np.tril(spd(3))), case(np.tril(spd(2, 1))), case((0, 2, 2)))
+    cases = (case(np.tril(spd(3))), case(np.tril(spd(2, 1))), case((0, 2, 2)),
+             case(np.triu(spd(2)), lower=False))  # fmt: skip
 
     def compute(self, A: Array) -> Array:
-        root = np.tril(A)
+        root = np.tril(self.low(A))
         inverse = self.solved(root, np.broadcast_to(np.eye(root.shape[-1]), root.shape))
         return np.asarray(turned(inverse) @ inverse)
 
     def reference(self, A: Array) -> Array:
-        return np.asarray(np.linalg.inv(A @ turned(A)))
+        return np.asarray(np.linalg.inv(self.low(A) @ turned(self.low(A))))
 
     def gradient(self, grad: Array, A: Array, output: Array) -> Array:
         # of X = inverse(A A^T): the gradient of A A^T is -X grad X
         through = output @ (grad + turned(grad)) @ output
-        return np.asarray(-np.tril(through @ np.tril(A)))
+        return self.low(np.asarray(-np.tril(through @ np.tril(self.low(A)))))
 
 
 @op("_linalg_inverse", inputs=("A",), aliases=("linalg_inverse", "_npi_inv"))

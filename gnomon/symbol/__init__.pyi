@@ -313,10 +313,10 @@ def linalg_makediag(A: Symbol, offset: int = 0, out: Any = ..., name: str | None
     r"""Matrices of diagonals, 0 elsewhere."""
 def linalg_maketrian(A: Symbol, offset: int = 0, lower: bool = True, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
     r"""Matrices of triangles, 0 elsewhere."""
-def linalg_potrf(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
-    r"""The lower triangular L with A = L L^T."""
-def linalg_potri(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
-    r"""The inverse of A A^T, of a lower triangular A."""
+def linalg_potrf(A: Symbol, lower: bool = True, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""The lower triangular L with A = L L^T, or the upper one with A = L^T L."""
+def linalg_potri(A: Symbol, lower: bool = True, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""The inverse of A A^T, of a lower triangular A, or of A^T A, of an upper one."""
 def linalg_slogdet(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
     r"""The sign of the determinant, and the logarithm of its absolute value."""
 def linalg_sumlogdiag(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:

@@ -22,10 +22,10 @@ def makediag(A: Symbol, offset: int = 0, out: Any = ..., name: str | None = ...,
     r"""Matrices of diagonals, 0 elsewhere."""
 def maketrian(A: Symbol, offset: int = 0, lower: bool = True, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
     r"""Matrices of triangles, 0 elsewhere."""
-def potrf(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
-    r"""The lower triangular L with A = L L^T."""
-def potri(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
-    r"""The inverse of A A^T, of a lower triangular A."""
+def potrf(A: Symbol, lower: bool = True, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""The lower triangular L with A = L L^T, or the upper one with A = L^T L."""
+def potri(A: Symbol, lower: bool = True, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
+    r"""The inverse of A A^T, of a lower triangular A, or of A^T A, of an upper one."""
 def slogdet(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
     r"""The sign of the determinant, and the logarithm of its absolute value."""
 def sumlogdiag(A: Symbol, out: Any = ..., name: str | None = ..., attr: Any = ..., **kwargs: Any) -> Symbol:
