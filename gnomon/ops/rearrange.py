@@ -39,11 +39,10 @@ class DepthToSpace(Blocks):
         s["output"] = (n, self.scaled(s, c, False, b * b), *space)
 
     def forward(self, data: Expr) -> Expr:
-        (n, c, h, w), b = data.shape, self.block_size
-        apart = ext.reshape(data, (n, b, b, c // (b * b), h, w))
-        return ext.reshape(
-            ext.transpose(apart, (0, 3, 4, 1, 5, 2)), (n, c // (b * b), h * b, w * b)
-        )
+        return in_blocks(data, self.block_size)
+
+    def gradient(self, grad: Expr) -> Expr:
+        return in_channels(grad, self.block_size)
 
 
 @op("space_to_depth")
@@ -57,9 +56,30 @@ class SpaceToDepth(Blocks):
         s["output"] = (n, self.scaled(s, c, True, b * b), *space)
 
     def forward(self, data: Expr) -> Expr:
-        (n, c, h, w), b = data.shape, self.block_size
-        apart = ext.reshape(data, (n, c, h // b, b, w // b, b))
-        return ext.reshape(ext.transpose(apart, (0, 3, 5, 1, 2, 4)), (n, c * b * b, h // b, w // b))
+        return in_channels(data, self.block_size)
+
+    def gradient(self, grad: Expr) -> Expr:
+        return in_blocks(grad, self.block_size)
+
+
+def in_blocks(x: Expr, b: int) -> Expr:
+    """Channels as blocks of b by b pixels, whose columns are dealt out by turns.
+
+    Each is read along its rows: of a transposition of so few columns every element would be read
+    by itself.
+    """
+    (n, channels, h, w) = x.shape
+    k = channels // (b * b)
+    columns = ext.transpose(ext.reshape(x, (n, b, b, k, h, w)), (2, 0, 3, 4, 1, 5))
+    dealt = [ext.reshape(ext.slice_(columns, (j,), (j + 1,)), (n, k, h, b, w, 1)) for j in range(b)]
+    return ext.reshape(ext.concat(dealt, 5) if b > 1 else dealt[0], (n, k, h * b, w * b))
+
+
+def in_channels(x: Expr, b: int) -> Expr:
+    """Blocks of b by b pixels as channels: the inverse of `in_blocks`."""
+    n, c, h, w = x.shape
+    apart = ext.reshape(x, (n, c, h // b, b, w // b, b))
+    return ext.reshape(ext.transpose(apart, (0, 3, 5, 1, 2, 4)), (n, c * b * b, h // b, w // b))
 
 
 def embedded(part: Expr, where: Sliced, whole: Expr) -> tuple[Expr, Expr]:
