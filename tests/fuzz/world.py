@@ -321,7 +321,8 @@ def attempt(world: World, run: Callable[[], None]) -> str:
 
 def in_words(error: BaseException) -> bool:
     """Whether an error is written in the sentence of all errors."""
-    return any(words in str(error) for words in ("argument", "takes", "no truth value"))
+    sentences = "argument", "takes", "no truth value", "; there is ", "only tensors"
+    return any(words in str(error) for words in sentences)
 
 
 def is_from_outside(error: BaseException) -> bool:
