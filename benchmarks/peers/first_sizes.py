@@ -105,7 +105,7 @@ def trained(net: Any, hybrid: bool, *shape: int) -> Steps:
     net.initialize(mx.init.Xavier())
     if hybrid:
         net.hybridize()
-    net(arrays(*(max(n, 3) for n in shape)))
+    net(arrays(*(3 if n < 0 else n for n in shape)))
     trainer = gluon.Trainer(net.collect_params(), "sgd", RATE)
 
     def of_size(size: int) -> Step:
