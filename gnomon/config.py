@@ -183,11 +183,11 @@ SETTINGS = {
         Setting(
             "gpu",
             str,
-            "auto",
+            "off",
             ("GNOMON_GPU",),
-            "Which GPUs there are: auto: what NVIDIA's driver shows; simulated: two that are "
-            "simulated on the processor, for tests; off: none.",
-            choices=("auto", "simulated", "off"),
+            "Which GPUs there are: off: none; nvidia: what NVIDIA's driver shows, which nothing "
+            "has run on yet; simulated: two that are simulated on the processor, for tests.",
+            choices=("off", "nvidia", "simulated"),
         ),
         Setting(
             "pool_limit",

@@ -1,6 +1,6 @@
 """Everything to know of a GPU, in order of value; each row in its own process, written at once.
 
-    python benchmarks/gpu/all.py --out gpu.jsonl
+    GNOMON_GPU=nvidia python benchmarks/gpu/all.py --out gpu.jsonl
     GNOMON_GPU=simulated python benchmarks/gpu/all.py --out /tmp/gpu.jsonl --size 1000 --repeats 1
 
 First what there is, then whether each row of the expression benchmark computes what NumPy says,

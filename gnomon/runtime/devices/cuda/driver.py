@@ -150,6 +150,7 @@ def needed(where: str) -> Driver:
     driver = find()
     if driver is None:
         off = config.get("gpu") == "off"
-        why = "the setting `gpu` is off" if off else library.why()
+        tried = "GNOMON_GPU=nvidia uses NVIDIA's, on which nothing has run yet"
+        why = f"the setting `gpu` is off ({tried})" if off else library.why()
         raise DeviceError(f"{where}: no GPU can be used: {why}; use cpu()")
     return driver
