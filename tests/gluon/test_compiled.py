@@ -231,6 +231,33 @@ def test_programs_are_used_again():
     assert len(own._programs) == len(own._free) == 1
 
 
+def test_more_calls_before_a_backward_pass_than_kinds_are_kept(monkeypatch):
+    monkeypatch.setattr(site, "KINDS_KEPT", 2)
+    net, made = dense(4, in_units=4), []
+    monkeypatch.setattr(
+        site.Site, "_made", lambda *a, before=site.Site._made: made.append(a) or before(*a)
+    )
+    for _ in range(3):
+        with mx.autograd.record():
+            y = rows()
+            for _ in range(5):
+                y = net(y)
+        y.backward()
+        gc.collect()
+    assert len(made) == 5
+
+
+def test_calls_that_fail_keep_no_memory():
+    net = dense(in_units=4)
+    net(rows())
+    for _ in range(3):
+        with pytest.raises(GnomonError, match="weight"):
+            net(rows(shape=(2, 5)))
+        net(rows())
+    (own,) = net._last._sites
+    assert len(own._free) == sum(map(len, own._programs.values())) == 1
+
+
 def test_batches_of_all_sizes_work_in_the_same_memory(monkeypatch):
     monkeypatch.setattr(site, "KINDS_KEPT", 6)
 

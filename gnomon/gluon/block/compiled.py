@@ -107,12 +107,11 @@ class Compiled:
         if site.is_stepwise or (storage_types.rules and not all(map(in_program, given))):
             return applied(site.symbol._graph, site.named(given), ctx)
         program = site.take(given, places if recording else None)
+        lease = Lease(program, site, given)
         outputs = [Array._new(layout, ctx) for layout in program.layouts]
         program.passes.forward_into(given, outputs)
         if not recording:
-            site.give_back(program)
             return outputs
-        lease = Lease(program, site, given)
         gives = [place is not None for place in places]
         node = Node(_network, places, gives, (lease,), [(x._layout, ctx) for x in outputs])
         for k, x in enumerate(outputs):

@@ -21,7 +21,7 @@ from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import Bundle, Leaf
 
-KINDS_KEPT = 128  # of inputs, for which there are programs
+KINDS_KEPT = 128  # of inputs, for which there are programs: one for each arena that they work in
 
 
 class Site:
@@ -57,7 +57,7 @@ class Site:
         gather([table[n] for n in self.leaves])
         gather([table[n] for n in states])
         self._tapes = [x._tape for x in table.values()]
-        self._programs: dict[Any, Program] = {}
+        self._programs: dict[Any, dict[Arena, Program]] = {}
         self._kept = BoundedCache(KINDS_KEPT)
         self._free: list[Arena] = []
 
@@ -78,12 +78,16 @@ class Site:
         `places` are those of the parameters and inputs on the tape, None where it is not recorded.
         """
         wanted = None if places is None else tuple([p is not None for p in places])
-        arena = self._arena()
-        key = (arena, mode.training, wanted, *[x._layout for x in given])
-        found = self._programs.get(key)
+        kind = (mode.training, wanted, *[x._layout for x in given])
+        programs, arena = self._programs.get(kind, {}), self._arena()
+        found = programs.get(arena)
         if found is None:
-            found = self._made(given, wanted, arena)
-            self._kept.put(self._programs, key, found)
+            try:
+                found = programs[arena] = self._made(given, wanted, arena)
+            except BaseException:
+                self._free.append(arena)
+                raise
+            self._kept.put(self._programs, kind, programs)
         return found
 
     def give_back(self, program: Program) -> None:
@@ -97,8 +101,8 @@ class Site:
                 arena = self._free.pop()
                 if arena.var.failure is None:
                     return arena
-                for key in [k for k in list(self._programs) if k[0] is arena]:
-                    self._programs.pop(key, None)
+                for programs in list(self._programs.values()):
+                    programs.pop(arena, None)
         return Arena(self.ctx)
 
     def _made(self, given: Sequence[Any], wanted: Sequence[bool] | None, arena: Arena) -> Program:
