@@ -498,3 +498,19 @@ def test_states_go_from_step_to_step(fused, hybridize):
         found.append(weight.grad().sum().asscalar())
     expected = [0.000562, 0.000498, 0.000494] if fused else [0, 0.20642, 0.156685]
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_parameters_that_move_to_another_context():
+    plain, hybrid = twins(lambda: nn.Dense(3, in_units=4), rows())
+    for where in ([mx.cpu(1)], [mx.cpu(0), mx.cpu(2)], [mx.cpu(2)]):
+        found = []
+        for net in (plain, hybrid):
+            net.collect_params().reset_ctx(where)
+            with mx.autograd.record():
+                y = net(rows().as_in_context(where[-1]))
+            y.backward()
+            assert y.context == where[-1]
+            found.append([y.asnumpy(), net.weight.grad(where[-1]).asnumpy()])
+        same(*found)
+    with pytest.raises(GnomonError, match=r"not initialized on cpu\(0\), only on cpu\(2\)"):
+        hybrid(rows())

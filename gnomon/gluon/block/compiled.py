@@ -53,6 +53,7 @@ class Compiled:
         own = {n: p for n, p in self._params.items() if type(p).data is not Parameter.data}
         self._computed = list(own.values())  # by a class that gives other data at each call
         self._fed = [*fed, *own]
+        self._bound = {n: p for n, p in self._params.items() if n not in own}
         self._sites: list[Site] = []
 
     def fits(self) -> bool:
@@ -70,13 +71,17 @@ class Compiled:
             infer_params(self.where, self.trace, self._params, flat)
             for param in self._params.values():
                 param._finish_deferred_init()
-        self._sites = [site for site in self._sites if site.is_current(self._table(site.ctx))]
+        self._sites = [site for site in self._sites if self._is_current(site)]
         self.seen = changes.count
+
+    def _is_current(self, site: Site) -> bool:
+        """Whether the parameters are still on its context, in the same arrays."""
+        there = all(site.ctx in param.list_ctx() for param in self._bound.values())
+        return there and site.is_current(self._table(site.ctx))
 
     def _table(self, ctx: Context) -> dict[str, Any]:
         """The parameters' arrays on a context."""
-        bound = {n: p for n, p in self._params.items() if n not in self._fed}
-        return {name: param._check_and_get(param._data, ctx) for name, param in bound.items()}
+        return {name: param._check_and_get(param._data, ctx) for name, param in self._bound.items()}
 
     def _site(self, ctx: Context) -> Site:
         """The programs on a context."""
