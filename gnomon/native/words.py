@@ -33,11 +33,23 @@ def native(function: F) -> F:
     return function
 
 
-def variant(function: Any, name: str, doc: str | None, **meant: str) -> Any:
-    """A native function under another name, some of whose names mean what the texts given do."""
+def variant(function: Any, name: str, doc: str | None, **meant: Any) -> Any:
+    """A native function under another name, some of whose names mean what is given.
+
+    That is a function of its module or a text, or a table of its module with a key: the item.
+    """
     space = function.__globals__
-    found = {word: eval(text, space) for word, text in meant.items()}
-    made: Any = FunctionType(function.__code__, {**space, **found, "__meant__": meant}, name)
+    words, shown = {**space}, dict[str, str]()
+    for word, thing in meant.items():
+        if isinstance(thing, tuple):
+            table, key = thing
+            words[word] = table[key]
+            named = next(n for n, known in space.items() if known is table and n not in meant)
+            shown[word] = f"{named}[{key!r}]"
+        else:
+            words[word] = thing
+            shown[word] = repr(thing) if isinstance(thing, str) else thing.__name__
+    made: Any = FunctionType(function.__code__, {**words, "__meant__": shown}, name)
     made.__annotations__, made.__doc__ = function.__annotations__, doc
     made.__qualname__ = name
     return native(made)

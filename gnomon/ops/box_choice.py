@@ -74,9 +74,9 @@ def survive(
 
 
 DOC = "The same with sums rounded to float32."
-covers_single = variant(covers, "covers_single", DOC, rounded="narrowed")
-is_free_single = variant(is_free, "is_free_single", DOC, covers="covers_single")
-survive_single = variant(survive, "survive_single", DOC, is_free="is_free_single")
+covers_single = variant(covers, "covers_single", DOC, rounded=narrowed)
+is_free_single = variant(is_free, "is_free_single", DOC, covers=covers_single)
+survive_single = variant(survive, "survive_single", DOC, is_free=is_free_single)
 
 
 @native

@@ -424,7 +424,7 @@ def passed_on(x: Node, *rest: object) -> object:
 
 
 MEANT: Any = None
-meant = variant(passed_on, "meant", "What it says.", MEANT="explode")
+meant = variant(passed_on, "meant", "What it says.", MEANT=explode)
 
 
 @native

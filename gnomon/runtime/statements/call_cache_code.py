@@ -220,13 +220,13 @@ _ORDERS: dict[str, Any] = {"own": _of_one, "left": _left, "right": _right}
 
 def operator(name: str, function: str, order: str) -> Any:
     """The method of an operator: a function over self alone, or with its operand on a side."""
-    words = {"FN": f"SCALAR[{function!r}]", "METHOD": f"PYTHON[{name!r}]"}
+    words = {"FN": (SCALAR, function), "METHOD": (PYTHON, name)}
     return variant(_ORDERS[order], name, PYTHON[name].__doc__, **words)
 
 
 def calling() -> Any:
     """The call of a scalar function."""
-    return variant(_call, "__call__", PYTHON["__call__"].__doc__, METHOD="PYTHON['__call__']")
+    return variant(_call, "__call__", PYTHON["__call__"].__doc__, METHOD=(PYTHON, "__call__"))
 
 
 # -- functions of expressions -------------------------------------------------------------------

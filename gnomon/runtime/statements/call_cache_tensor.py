@@ -204,7 +204,7 @@ def assignments(savers: dict[str, str]) -> list[Any]:
 
     def method(function: Any, name: str, **more: str) -> Any:
         python = PYTHON[name]
-        return variant(function, name, python.__doc__, METHOD=f"PYTHON[{name!r}]", **more)
+        return variant(function, name, python.__doc__, METHOD=(PYTHON, name), **more)
 
-    found = [method(_assigned, name, SAVER=repr(saver)) for name, saver in savers.items()]
+    found = [method(_assigned, name, SAVER=saver) for name, saver in savers.items()]
     return [*found, method(_getitem, "__getitem__"), method(_setitem, "__setitem__")]
