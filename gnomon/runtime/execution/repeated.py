@@ -2,8 +2,9 @@
 
 What differs from one time to the next is where operands lie, always as far from where they lay
 before. So the steps are made for the first time alone; native code runs them, and moves the words
-that hold addresses on. In the end, or where a step has failed, it puts them back. Two makings, for
-the first time and for the second, tell which words these are, and how far they move.
+that hold addresses on. In the end, or where a step has failed, it puts them back: the next run does
+in a child that was forked meanwhile. Two makings, for the first time and for the second, tell which
+words these are, and how far they move.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from gnomon.native.memory import Struct
+from gnomon.native.memory import Struct, store
 from gnomon.native.serve import raw_code
 from gnomon.native.words import Words, native
 from gnomon.runtime.compiler import jit
@@ -21,36 +22,49 @@ from gnomon.runtime.once import once
 
 
 class Job(Struct):
-    """A program's block, how many words move, and from the last word on their addresses and ways.
+    """A program's block, and of each word that moves its address, its way, and what it was at first.
 
-    `failed` is what the program says.
+    `failed` is what the program says. `runs` is set from when that is noted until it is put back.
     """
 
     times: int
     failed: int
     table: int
+    runs: int
     count: int
     moves: int
 
 
 @native
-def move(job: Job, times: int) -> None:
+def note(job: Job) -> None:
+    """Note what words were at first; a child that was forked amid a run has that from there."""
+    if job.runs != 0:
+        return
     moves = job + Job.moves
     for k in range(job.count):
-        word = Words(moves[2 * k])
-        word[0] = word[0] + moves[2 * k + 1] * times
+        moves[3 * k + 2] = Words(moves[3 * k])[0]
+    store(job + Job.runs, 1)
+
+
+@native
+def move(job: Job, times: int) -> None:
+    """Put words where they are after so many times."""
+    moves = job + Job.moves
+    for k in range(job.count):
+        Words(moves[3 * k])[0] = moves[3 * k + 2] + moves[3 * k + 1] * times
 
 
 @native
 def run_repeated(job: Job) -> None:
     table = Table(job.table)
-    run(table)
-    done = 1
-    while done < job.times and table.failed == 0:
-        move(job, 1)
+    note(job)
+    for done in range(job.times):
+        move(job, done)
         run(table)
-        done = done + 1
-    move(job, 1 - done)
+        if table.failed != 0:
+            break
+    move(job, 0)
+    store(job + Job.runs, 0)
     job.failed = table.failed
 
 
@@ -94,7 +108,7 @@ def repeated(
     """
     whole, code = Program(steps, name), _code()
     moves = [n for ours, theirs in blocks for n in _moves(ours, theirs, operands)]
-    job = Block([times, 0, whole.block, len(moves) // 2, *moves])
+    job = Block([times, 0, whole.block, 0, len(moves) // 3, *moves])
     return Step(
         code.address("run_repeated"),
         job.address,
@@ -108,7 +122,7 @@ def repeated(
 
 
 def _moves(ours: Block, theirs: Block, operands: Iterable[Moved]) -> Iterator[int]:
-    """The addresses of the words that move, each followed by how far."""
+    """The addresses of the words that move, each followed by how far, and room for a word."""
     pairs = zip(ours.words, theirs.words, strict=True)
     for number, (x, y) in enumerate(pairs):
         if x != y and any(
@@ -116,3 +130,4 @@ def _moves(ours: Block, theirs: Block, operands: Iterable[Moved]) -> Iterator[in
         ):
             yield ours.address + 8 * number
             yield y - x
+            yield 0
