@@ -105,7 +105,7 @@ class Engine(Lifecycle):
             raise _no_function("push_sync", fn)
         if ctx is not None or priority:
             _check_place("push_sync", ctx, priority)
-        self._push(make_job(fn, SYNC, const, mutate, ctx, priority, name, copy, push_site()))
+        self._push(make_job(fn, SYNC, const, mutate, ctx, priority, name, bool(copy), push_site()))
 
     def push_async(
         self,
@@ -129,7 +129,7 @@ class Engine(Lifecycle):
             raise _no_function("push_async", fn)
         if ctx is not None or priority:
             _check_place("push_async", ctx, priority)
-        self._push(make_job(fn, ASYNC, const, mutate, ctx, priority, name, copy, push_site()))
+        self._push(make_job(fn, ASYNC, const, mutate, ctx, priority, name, bool(copy), push_site()))
 
     def push_inline(
         self,

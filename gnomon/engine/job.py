@@ -144,7 +144,7 @@ class Operator:
         self.const = const
         self.mutate = mutate
         self.name = name
-        self.copy = copy
+        self.copy = bool(copy)
         self.active = 0
         self.deleted = False
         self.brief = kind == BRIEF

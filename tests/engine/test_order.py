@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from gnomon import cpu, engine
@@ -115,13 +116,21 @@ def test_urgent_work_overtakes(any_engine):
     assert seen == [9, 5, 0, 0, -1, -7]
 
 
-def test_copies_have_workers_of_their_own():
+@pytest.mark.parametrize("copy", [True, 1, np.True_], ids=str)
+def test_copies_have_workers_of_their_own(copy):
     one = engine.ThreadedEnginePerDevice(workers=1)
-    go = threading.Event()
-    one.push_sync(lambda ctx: go.wait(5))
-    one.push_sync(lambda ctx: go.set(), copy=True)
+    page, here, apart = one.new_variable(), set(), set()
+    for _ in range(3):
+        one.push_sync(lambda ctx: here.add(threading.get_ident()), mutate_vars=[page])
+    tell = lambda ctx: apart.add(threading.get_ident())  # noqa: E731
+    step = one.new_operator(tell, mutate_vars=[page], kind="sync", copy=copy)
+    one.push(step)
+    one.push_sync(tell, mutate_vars=[page], copy=copy)  # queues behind that
     one.wait_for_all()
     one.stop()
+    assert here
+    assert apart
+    assert not here & apart
 
 
 def test_each_device_has_workers_of_its_own():
