@@ -43,9 +43,9 @@ class RawUnit(Unit):
     writer = RawWriter
     short = 20
 
-    def __init__(self, functions: Sequence[Any], as_methods: bool = False) -> None:
+    def __init__(self, functions: Sequence[Any]) -> None:
         self._entries = functions
-        super().__init__(functions, as_methods)
+        super().__init__(functions)
 
     def entry(self, function: Any, as_method: bool) -> str:
         self.function(function)

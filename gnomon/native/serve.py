@@ -119,13 +119,16 @@ def raw_code(*functions: Any, symbols: Mapping[str, int] | None = None) -> jit.M
 
     Raises:
         KitError: no such code can be made of one of them.
-        GnomonError: the source of one is not to be had.
+        GnomonError: the source of one is not there, or was changed since it was imported.
     """
     try:
         return code_of(functions, raw=True, symbols=symbols)
     except NoSource:
         names = ", ".join(f.__qualname__ for f in functions)
-        raise GnomonError(f"{names}: the source is not there, or has changed") from None
+        raise GnomonError(
+            f"{names}: compiled from source, which is not there or was changed since it was "
+            "imported; gnomon needs its .py files, and to be imported anew where they change"
+        ) from None
 
 
 def code_of(
@@ -142,12 +145,10 @@ def code_of(
     kept = None if name is None else objects.load(name, lambda beside: symbols_of(beside) | given)
     if kept is not None:
         return for_good(kept.module)
-    kind = (
-        load_module("gnomon.native.raw_unit").RawUnit
-        if raw
-        else (load_module("gnomon.native.unit").Unit)
-    )
-    unit = kind(functions, as_methods)
+    if raw:
+        unit = load_module("gnomon.native.raw_unit").RawUnit(functions)
+    else:
+        unit = load_module("gnomon.native.unit").Unit(functions, as_methods)
     beside = marshal.dumps(unit.relied)
     found = addresses(list(unit.things.values()), unit.relied) | given
     keep = name if _is_kept(unit, beside) else None

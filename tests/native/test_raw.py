@@ -11,11 +11,12 @@ from native import raw_samples
 from native.raw_samples import Record
 
 from gnomon import config
+from gnomon.base import GnomonError
 from gnomon.native.kinds import KitError
 from gnomon.native.memory import shared
 from gnomon.native.raw_unit import RawUnit
 from gnomon.native.serve import raw_code
-from gnomon.native.words import Words
+from gnomon.native.words import Words, native
 from gnomon.runtime.ffi import Block
 
 
@@ -48,6 +49,13 @@ def test_they_need_no_native_setting():
     finally:
         config.reset("native")
     assert block.words[0] == 6
+
+
+def test_source_that_is_not_there_is_named():
+    space = {"__name__": "nowhere"}
+    exec(compile("def lost(count: int) -> None:\n    return\n", "/nowhere.py", "exec"), space)
+    with pytest.raises(GnomonError, match=r"lost: compiled from source, which is not there"):
+        raw_code(native(space["lost"]))
 
 
 def test_threads_count_together():

@@ -22,7 +22,7 @@ from gnomon.runtime.once import once
 
 
 class Job(Struct):
-    """A program's block, and of each word that moves its address, its way, and what it was at first.
+    """A program's block, and of words that move the address, the way, and what was there at first.
 
     `failed` is what the program says. `runs` is set from when that is noted until it is put back.
     """
