@@ -58,6 +58,8 @@ class SyncBatchNorm(BatchNorm):
 class SharedBatchNorm(HostOp, SyncBatchNorm):
     """`SyncBatchNorm` of several devices."""
 
+    brief = -1  # it waits for the other devices
+
     def compute(
         self, data: Array, gamma: Array, beta: Array, *states: Array, train: bool
     ) -> tuple[Array, Array, Array]:
