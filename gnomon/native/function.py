@@ -1,34 +1,25 @@
-"""A native function from the source of one in Python: its statements, and its signature."""
+"""A native function from the source of one in Python: its signature, ways out, and its flow."""
 
 from __future__ import annotations
 
 import ast
 import builtins
 import functools
-import typing
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gnomon.native.assignments import Assignments
 from gnomon.native.emit import Facts, Value
 from gnomon.native.kinds import (
     BOOL,
-    FLOAT,
     GIVEN,
     INT,
-    NONE,
     NOTHING,
     Kind,
     KitError,
-    has_parts,
     kind_of,
-    named,
-    slot_of,
-    word_type,
 )
-from gnomon.native.library import Library
-from gnomon.native.words import Parts
 
 TRUTH = Kind("i8", bool)  # as functions give it: 2 stands for an error
 
@@ -71,7 +62,7 @@ def make(unit: Any, function: Any, tree: ast.FunctionDef, linkage: str, symbol: 
     return Made(symbol, writer.names, writer.types, writer.returns, writer.facts, text)
 
 
-class Writer(Library):
+class Writer(Assignments):
     """Writes a function once, with what is known from before."""
 
     def __init__(
@@ -165,185 +156,6 @@ class Writer(Library):
         elif not self.before.lends:
             self.take(value)
         self.result(value.text)
-
-    def on_Assign(self, node: ast.Assign) -> None:
-        value = self.of(node.value)
-        if len(node.targets) > 1 and value.owned:
-            value = self.hold(value)
-        for target in node.targets:
-            self.put(target, value)
-        first, made = node.targets[0], node.value
-        if isinstance(first, ast.Name) and isinstance(made, ast.Call) and value.owned:
-            self.new_object(first.id, made)
-
-    def new_object(self, name: str, made: ast.Call) -> None:
-        """Slots of a new object hold nothing to let go of."""
-        known, thing = self.constant(made.func)
-        if thing is typing.cast and isinstance(made.args[1], ast.Call):
-            self.new_object(name, made.args[1])
-        if known and thing is object.__new__:
-            self.fresh[name] = set()
-
-    def on_AnnAssign(self, node: ast.AnnAssign) -> None:
-        if not isinstance(node.target, ast.Name):
-            raise KitError("annotations are for variables")
-        kind = kind_of(ast.unparse(node.annotation), self.space)
-        self.declare(node.target.id, kind)
-        if node.value is not None:
-            self.put(node.target, self.fitted(self.of(node.value), kind, node.target.id))
-
-    def on_AugAssign(self, node: ast.AugAssign) -> None:
-        source = ast.parse(ast.unparse(node.target), mode="eval").body
-        value = ast.copy_location(ast.BinOp(source, node.op, node.value), node)
-        self.put(node.target, self.of(ast.fix_missing_locations(value)))
-
-    def put(self, target: ast.expr, value: Value) -> None:
-        """Set a variable, a slot or an element."""
-        if isinstance(target, ast.Name):
-            known = self.facts.kinds.get(target.id)
-            if known is not None and known.llvm != value.kind.llvm:
-                value = self.fitted(value, known, target.id)
-            self.assign(target.id, value)
-        elif isinstance(target, ast.Attribute):
-            self.put_slot(target, value, plain=True)
-        elif isinstance(target, ast.Subscript):
-            self.put_element(target, value)
-        else:
-            raise KitError(f"{ast.unparse(target)!r} cannot be set")
-
-    def put_slot(self, target: ast.Attribute, value: Value, plain: bool = False) -> None:
-        if value.kind.is_object and not self.is_simple(target.value):
-            value = self.hold(value)
-        fresh = self.fresh.get(named(target.value))
-        owner = self.firm(self.of(target.value))
-        if word_type(owner.kind.cls) is not None:
-            self.set_word(owner, target.attr, value)
-            return
-        slot = slot_of(owner.kind.cls, target.attr)
-        if plain and slot.refusing and not slot.inner:
-            raise KitError(f"{owner.kind} refuses assignments; say `put`")
-        value = self.suited(owner, target.attr, value)
-        at = self.slot_at(owner, target.attr)
-        text = self.take(value)
-        if fresh is not None and owner.name is not None:
-            self.fresh[owner.name] = fresh
-        if fresh is not None and target.attr not in fresh:
-            fresh.add(target.attr)
-            self.emit(f"store ptr {text}, ptr {at}")
-        else:
-            old = self.value(f"load ptr, ptr {at}")
-            self.emit(f"store ptr {text}, ptr {at}")
-            self.drop_maybe(old, slot.kind)
-        self.use([owner])
-
-    def do_setattr(self, owner: ast.expr, name: ast.expr, value: ast.expr) -> Value:
-        """`put(owner, "name", value)`: a slot that Python's own assignments may not set."""
-        if self.constant(name)[0]:
-            self.put_slot(self.slot_named(owner, name), self.of(value))
-            return self.nothing()
-        values = [self.boxed(v) for v in self.operands([owner, name, value])]
-        given = [("ptr", v.text) for v in values]
-        act = lambda: self.call("PyObject_GenericSetAttr", "i32", *given)  # noqa: E731
-        self.fine(self.guarded(values, act, "all"))
-        return self.nothing()
-
-    def do_put_all(
-        self, owner: ast.expr, names: ast.expr, values: ast.expr, unset: ast.expr | None = None
-    ) -> Value:
-        """`put_all`: old values are let go of when everything is set."""
-        gone = ast.Tuple([]) if unset is None else unset
-        if not (isinstance(names, ast.Tuple) and isinstance(values, ast.Tuple)):
-            raise KitError("put_all: tuples are expected")
-        if not all(map(self.is_simple, (owner, *values.elts))) or not isinstance(gone, ast.Tuple):
-            raise KitError("put_all: variables and constants are expected")
-        thing = self.of(owner)
-        changes = []
-        for name, node in zip(names.elts, values.elts, strict=True):
-            target, value = self.slot_named(owner, name).attr, self.of(node)
-            if not value.kind.is_object:
-                raise KitError(f"put_all: {target}: an object is expected, not {value.kind}")
-            fitted = self.suited(thing, target, value)
-            changes.append((target, self.take(fitted)))
-        changes += [(self.slot_named(owner, name).attr, "null") for name in gone.elts]
-        before = []
-        for target, text in changes:
-            at = self.slot_at(thing, target)
-            before.append(self.value(f"load ptr, ptr {at}"))
-            self.emit(f"store ptr {text}, ptr {at}")
-        self.use([thing])
-        for (target, _), old in zip(changes, before, strict=True):
-            self.drop_maybe(old, slot_of(thing.kind.cls, target).kind)
-        return self.nothing()
-
-    def suited(self, owner: Value, name: str, value: Value) -> Value:
-        """A value as a slot takes it; KitError where it is of another kind."""
-        slot, value = slot_of(owner.kind.cls, name), self.boxed(value)
-        cls = slot.kind.cls
-        if cls not in (int, float, bool) and not has_parts(cls):
-            return value  # native code reads nothing of it
-        if value.kind == NONE and not slot.optional:
-            raise KitError(f"{name}: {slot.kind} is expected, not None")
-        return self.fitted(value, slot.kind, name)
-
-    def slot_named(self, owner: ast.expr, name: ast.expr) -> ast.Attribute:
-        """A slot whose name is a literal."""
-        if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
-            raise KitError(f"{ast.unparse(name)!r}: the name of a slot is a literal")
-        return ast.copy_location(ast.Attribute(owner, name.value, ast.Store()), name)
-
-    def put_element(self, target: ast.Subscript, value: Value) -> None:
-        if value.owned or value.kind.is_object:
-            simple = self.is_simple(target.value) and self.is_simple(target.slice)
-            value = value if simple else self.hold(value)
-        owner, index = self.operands([target.value, target.slice])
-        owner = self.firm(owner)
-        self.use([value])
-        if word_type(owner.kind.cls) is not None:
-            self.put_word(owner, self.unboxed(index), value)
-            return
-        if owner.kind.cls is dict:
-            self.put_entry(owner, self.boxed(index), self.boxed(value))
-            return
-        if owner.kind.cls not in (list, Parts):
-            raise KitError(f"elements of {owner.kind} cannot be set")
-        known, number = self.constant(target.slice)
-        place = self.from_end(owner, self.unboxed(index), number if known else None)
-        text = self.take(self.boxed(value))
-        name = "PyTuple_SetItem" if owner.kind.cls is Parts else "PyList_SetItem"
-        status = self.call(name, "i32", ("ptr", owner.text), ("i64", place), ("ptr", text))
-        self.runs("" if owner.kind.cls is Parts else self.letting_go(owner.kind.item()))
-        self.fine(status)
-
-    def put_word(self, owner: Value, index: Value, value: Value) -> None:
-        at, width = self.word(owner, index)
-        text = self.fitted(value, FLOAT if width == "double" else INT, "a word").text
-        text = self.value(f"trunc i64 {text} to i32") if width == "i32" else text
-        self.emit(f"store {width} {text}, ptr {at}, align 4")
-
-    def put_entry(self, owner: Value, key: Value, value: Value) -> None:
-        given = ("ptr", owner.text), ("ptr", key.text), ("ptr", value.text)
-        act = lambda: self.call("PyDict_SetItem", "i32", *given)  # noqa: E731
-        self.fine(self.guarded([owner, key, value], act, "all"))
-
-    def on_Delete(self, node: ast.Delete) -> None:
-        for target in node.targets:
-            if not isinstance(target, ast.Subscript):
-                raise KitError(f"{ast.unparse(node)!r} is not supported")
-            owner, index = self.operands([target.value, target.slice])
-            owner = self.firm(owner)
-            if owner.kind.cls is deque:
-                given = ("ptr", owner.text), ("i64", self.unboxed(index).text)
-                self.fine(self.call("PySequence_DelItem", "i32", *given))
-                self.runs("all")
-                continue
-            if owner.kind.cls is not list:
-                raise KitError("del is for elements of lists and deques")
-            known, number = self.constant(target.slice)
-            start = self.from_end(owner, self.unboxed(index), number if known else None)
-            size = self.size(owner)
-            outside = self.value(f"icmp uge i64 {start}, {size}")
-            self.refuse(outside, IndexError, "list assignment index out of range")
-            self.cut(owner, start, self.value(f"add i64 {start}, 1"))
 
     # --- flow -----------------------------------------------------------------------------------
 
