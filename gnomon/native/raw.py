@@ -13,9 +13,9 @@ from typing import Any
 
 from gnomon.native import memory
 from gnomon.native.emit import Emitter, Value
-from gnomon.native.expressions import Expressions
 from gnomon.native.kinds import BOOL, FLOAT, INT, NONE, Kind, KitError, word_type
 from gnomon.native.memory import CFunction
+from gnomon.native.operators import Operators
 
 _WORDS: dict[Any, tuple[Kind, str]] = {
     int: (INT, "i64"), memory.Int32: (INT, "i32"), float: (FLOAT, "double"),
@@ -25,7 +25,7 @@ _PAUSES = {"x86_64": "pause", "aarch64": "isb", "arm64": "isb"}
 _ORDERS = ("monotonic", "acquire", "release", "acq_rel", "seq_cst")
 
 
-class Raw(Expressions):
+class Raw(Operators):
     """Values of what `memory.py` has."""
 
     def of_struct(self, cls: Any, node: ast.expr) -> Value:

@@ -1,0 +1,221 @@
+"""Operators, comparisons and choices in native functions, and what they tell of variables."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from gnomon.native.emit import Value
+from gnomon.native.expressions import Expressions
+from gnomon.native.kinds import (
+    BOOL,
+    FLOAT,
+    INT,
+    SIZED,
+    Kind,
+    KitError,
+    word_type,
+)
+
+Narrow = dict[str, Kind]  # variables' kinds, where they were compared
+
+_COMPARED: dict[type, tuple[str, str]] = {
+    ast.Eq: ("eq", "oeq"), ast.NotEq: ("ne", "une"), ast.Lt: ("slt", "olt"),
+    ast.LtE: ("sle", "ole"), ast.Gt: ("sgt", "ogt"), ast.GtE: ("sge", "oge"),
+}  # fmt: skip
+_WHOLE: dict[type, str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", ast.BitOr: "or",
+    ast.BitXor: "xor", ast.RShift: "ashr", ast.LShift: "shl",
+}  # fmt: skip
+_REAL: dict[type, str] = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul"}
+
+
+class Operators(Expressions):
+    """Values of operators, and ways that truths choose."""
+
+    def condition(self, node: ast.expr, yes: str, no: str) -> tuple[Narrow, Narrow]:
+        """Go one way or the other; what is known of variables' classes on either."""
+        if isinstance(node, ast.BoolOp):
+            return self.conditions(node, yes, no)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self.condition(node.operand, no, yes)[::-1]
+        found = self.of_class(node)
+        self.branch(self.truth(self.of(node)), yes, no)
+        return found
+
+    def conditions(self, node: ast.BoolOp, yes: str, no: str) -> tuple[Narrow, Narrow]:
+        """Go on from one condition to the next, as long as that is needed."""
+        before, both = self.narrow, isinstance(node.op, ast.And)
+        known: Narrow = {}
+        for part in node.values:
+            last = part is node.values[-1]
+            more = (yes if both else no) if last else self.label()
+            found = self.condition(part, *((more, no) if both else (yes, more)))
+            known |= found[0 if both else 1]
+            self.narrow = before | known
+            if not last:
+                self.at(more)
+        self.narrow = before
+        return (known, {}) if both else ({}, known)
+
+    def of_class(self, node: ast.expr) -> tuple[Narrow, Narrow]:
+        """What `type(x) is C` or `isinstance(x, C)` says where it is true, and where not."""
+        match node:
+            case ast.Compare(
+                left=ast.Call(func=ast.Name("type"), args=[ast.Name(name)]),
+                ops=[ast.Is() | ast.IsNot() as how],
+                comparators=[cls],
+            ):
+                yes = isinstance(how, ast.Is)
+            case ast.Call(func=ast.Name("isinstance"), args=[ast.Name(name), cls]):
+                yes = True
+            case _:
+                return {}, {}
+        known, thing = self.constant(cls)
+        found = {name: Kind("ptr", thing)} if known and isinstance(thing, type) else {}
+        return (found, {}) if yes else ({}, found)
+
+    def truth(self, value: Value) -> str:
+        """Whether a value counts as true."""
+        if value.kind == BOOL:
+            return value.text
+        if value.kind in (INT, FLOAT):
+            return self.compared(value, Value("0" if value.kind == INT else "0.0", value.kind), 1)
+        if value.kind.cls is bool:
+            return self.unboxed(value).text
+        if not value.kind.is_object:
+            raise KitError(f"{value.kind} has no truth")
+        if value.kind.cls in (list, tuple, dict):
+            return self.value(f"icmp ne i64 {self.size(self.firm(value))}, 0")
+        runs = "" if value.kind.cls in SIZED else "all"
+        ask = lambda: self.call("PyObject_IsTrue", "i32", ("ptr", value.text))  # noqa: E731
+        status = self.guarded([value], ask, runs)
+        self.fine(status)
+        return self.value(f"icmp ne i32 {status}, 0")
+
+    def compared(self, a: Value, b: Value, operator: int) -> str:
+        """Whether two numbers differ (1), or are equal (0)."""
+        how = _COMPARED[(ast.Eq, ast.NotEq)[operator]]
+        return self.value(f"{_instruction(a.kind, how)} {a.text}, {b.text}")
+
+    def chosen(self, cases: Sequence[tuple[str, Callable[[], Value]]]) -> Value:
+        """The value of whichever case the flow comes to; each begins at its label."""
+        name, end = self.hidden(), self.label()
+        known = set(self.set)
+        for label, make in cases:
+            self.set = set(known)
+            self.at(label)
+            value = make()
+            wanted = self.facts.kinds.get(name)
+            if wanted is not None and wanted.is_object:
+                value = self.boxed(value)
+            self.assign(name, value)
+            self.go(end)
+        self.at(end)
+        return self.read(name)
+
+    def of_BoolOp(self, node: ast.expr) -> Value:
+        yes, no = self.label(), self.label()
+        self.condition(node, yes, no)
+        truths = {yes: Value("true", BOOL), no: Value("false", BOOL)}
+        return self.chosen([(label, partial(truths.__getitem__, label)) for label in truths])
+
+    def of_IfExp(self, node: ast.IfExp) -> Value:
+        yes, no, before = self.label(), self.label(), self.narrow
+        found = self.condition(node.test, yes, no)
+
+        def way(part: ast.expr, known: Narrow) -> Value:
+            self.narrow = before | known
+            return self.of(part)
+
+        ways = (yes, partial(way, node.body, found[0])), (no, partial(way, node.orelse, found[1]))
+        made = self.chosen(ways)
+        self.narrow = before
+        return made
+
+    def of_UnaryOp(self, node: ast.UnaryOp) -> Value:
+        if isinstance(node.op, ast.Not):
+            truth = self.truth(self.of(node.operand))
+            return Value(self.value(f"xor i1 {truth}, true"), BOOL)
+        value = self.plain(node.operand)
+        if isinstance(node.op, ast.USub) and value.kind == FLOAT:
+            return Value(self.value(f"fneg double {value.text}"), FLOAT)
+        if isinstance(node.op, ast.USub) and value.kind == INT:
+            return Value(self.value(f"sub i64 0, {value.text}"), INT)
+        if isinstance(node.op, ast.Invert) and value.kind == INT:
+            return Value(self.value(f"xor i64 {value.text}, -1"), INT)
+        raise KitError(f"{ast.unparse(node)!r} is not supported")
+
+    def of_Compare(self, node: ast.Compare) -> Value:
+        if len(node.ops) > 1:
+            raise KitError("comparisons in a row are not supported")
+        a, b = self.operands([node.left, node.comparators[0]])
+        operator = node.ops[0]
+        if isinstance(operator, (ast.Is, ast.IsNot)):
+            return self.identity(a, b, "eq" if isinstance(operator, ast.Is) else "ne")
+        if isinstance(operator, (ast.In, ast.NotIn)):
+            return self.contained(a, b, isinstance(operator, ast.In))
+        a, b = self.alike(a, b)
+        how = _instruction(a.kind, _COMPARED[type(operator)])
+        return Value(self.value(f"{how} {a.text}, {b.text}"), BOOL)
+
+    def identity(self, a: Value, b: Value, how: str) -> Value:
+        a, b = (self.boxed(x) if x.kind == BOOL else x for x in (a, b))
+        if not (a.kind.is_object and b.kind.is_object):
+            raise KitError(f"`is` compares objects, not {a.kind} and {b.kind}")
+        made = Value(self.value(f"icmp {how} ptr {a.text}, {b.text}"), BOOL)
+        self.drop(a)
+        self.drop(b)
+        return made
+
+    def contained(self, key: Value, owner: Value, yes: bool) -> Value:
+        if owner.kind.cls is not dict:
+            raise KitError(f"`in` asks dictionaries, not {owner.kind}")
+        key = self.boxed(key)
+        given = ("ptr", owner.text), ("ptr", key.text)
+        ask = lambda: self.call("PyDict_Contains", "i32", *given)  # noqa: E731
+        status = self.guarded([key, owner], ask, "all")
+        self.fine(status)
+        return Value(self.value(f"icmp {'ne' if yes else 'eq'} i32 {status}, 0"), BOOL)
+
+    def alike(self, a: Value, b: Value) -> tuple[Value, Value]:
+        """Two numbers of one kind."""
+        a, b = self.unboxed(a), self.unboxed(b)
+        if FLOAT in (a.kind, b.kind):
+            a, b = self.real(a), self.real(b)
+        if a.kind != b.kind:
+            raise KitError(f"{a.kind} and {b.kind} do not go together")
+        return a, b
+
+    def real(self, value: Value) -> Value:
+        """A number as a float."""
+        if value.kind != INT:
+            return value
+        return Value(self.value(f"sitofp i64 {value.text} to double"), FLOAT)
+
+    def of_BinOp(self, node: ast.BinOp) -> Value:
+        a, b = self.operands([node.left, node.right])
+        kind = type(node.op)
+        if word_type(a.kind.cls) is not None and kind is ast.Add:
+            return Value(self.word(a, self.unboxed(b))[0], a.kind)
+        a, b = self.alike(a, b)
+        name = (_REAL if a.kind == FLOAT else _WHOLE if a.kind == INT else {}).get(kind)
+        if name is None:
+            raise KitError(f"{ast.unparse(node)!r} is not supported for {a.kind}")
+        if kind in (ast.RShift, ast.LShift) and not self.is_shift(node.right):
+            raise KitError("shifts are by 0 to 63: a constant, or `x & 63`")
+        return Value(self.value(f"{name} {a.kind.llvm} {a.text}, {b.text}"), a.kind)
+
+    def is_shift(self, node: ast.expr) -> bool:
+        """Whether a number is known to be one of 0 to 63."""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd):
+            node = node.right
+        known, number = self.constant(node)
+        return known and type(number) is int and 0 <= number < 64
+
+
+def _instruction(kind: Kind, how: tuple[str, str]) -> str:
+    if kind == FLOAT:
+        return f"fcmp {how[1]} double"
+    return f"icmp {how[0]} {kind.llvm}"
