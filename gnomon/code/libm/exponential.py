@@ -71,14 +71,18 @@ def expm1(k: Kit, x: Term) -> Term:
 def tanh(k: Kit, x: Term) -> Term:
     """y = h / (h + 1) with h = (exp(2 |x|) - 1) / 2; near 0 h - h y, where only h y is inexact.
 
-    The quotient adds two roundings to that of h, the difference one and a part of theirs.
+    The quotient adds two roundings to that of h, the difference one and a part of theirs. r leaves
+    out the low part of n ln 2 and so is exact for n <= 1; float64 needs that part, and takes it in
+    with the small terms.
     """
     f = k.format
     a = k.at_most(k.op("abs", x), 10.0 if k.single else 20.0)
     n, shifted = k.near(a, 2.0 * LOG2_E, f.bias - 1)
     s = k.from_bits(k.shl(k.bits(shifted), f.mantissa))
-    r = k.fnma(k.pick(LN2_SINGLE, LN2_DOUBLE)[0], n, a + a)
-    q = k.fma(r * r, k.poly(r, k.pick(tables.EXP_SINGLE, tables.EXP_DOUBLE)), r)
+    high, low = k.pick(LN2_SINGLE, LN2_DOUBLE)
+    r = k.fnma(high, n, a + a)
+    p = k.poly(r, k.pick(tables.EXP_SINGLE, tables.EXP_DOUBLE))
+    q = k.fma(r * r, p, r) if k.single else r + k.fma(r * r, p, n * -low)
     h = k.fma(s, q, s - 0.5)
     y = h / (h + 1.0)
     return k.op("copysign", k.select(h < 0.45, k.fnma(h, y, h), y), x)
