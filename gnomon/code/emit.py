@@ -27,6 +27,7 @@ TYPES = {
 }
 DIGITS = {4: 24, 8: 53}  # of floats by their bytes, in binary
 HALVES = frozenset({dt.float16, dt.bfloat16})
+SELDOM = ', !prof !{!"branch_weights", i32 1, i32 1000}'  # no pass makes a select of the branch
 SUFFIX = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}
 
 
@@ -209,10 +210,10 @@ class Emitter:
         self.start(done)
 
     @contextmanager
-    def when(self, cond: Value) -> Iterator[None]:
-        """A block that runs only where a one-lane bool holds."""
+    def when(self, cond: Value, seldom: bool = False) -> Iterator[None]:
+        """A block that runs only where a one-lane bool holds; what is `seldom` stays a branch."""
         body, done = self.fresh("then"), self.fresh("join")
-        self.line(f"br {cond}, label %{body}, label %{done}")
+        self.line(f"br {cond}, label %{body}, label %{done}{SELDOM if seldom else ''}")
         self.start(body)
         yield
         self.line(f"br label %{done}")

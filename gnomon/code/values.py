@@ -238,7 +238,7 @@ class Values(ABC):
     def detour(self, asked: Value, value: Value, slow: Callable[[], Value]) -> Value:
         """`value`, or where the one-lane bool `asked` holds, which is seldom, what `slow` gives."""
         e, before = self.e, self.e.label
-        with e.when(asked), self.scope():
+        with e.when(asked, seldom=True), self.scope():
             other = slow()
             after = e.label
         kinds = f"[ {value.name}, %{before} ], [ {other.name}, %{after} ]"

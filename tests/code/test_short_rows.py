@@ -9,7 +9,7 @@ from gnomon.expr.node import Buffer
 from gnomon.runtime.statements.dispatch import store
 
 REDUCERS = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
-LENGTHS = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129)
+LENGTHS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 129)
 
 
 def reduced(x, name, change=lambda e: e):
@@ -45,6 +45,24 @@ def test_nothing_of_the_next_row_is_seen(name):
         assert (got[::2] == 0).all()
         assert np.isnan(got[1])
         assert np.isinf(got[3])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_nan_at_each_place_of_a_row(name, dtype):
+    for n in LENGTHS:
+        x = np.random.default_rng(n).standard_normal((2 * n, n)).astype(dtype)
+        x[np.arange(n), np.arange(n)] = np.nan
+        np.testing.assert_array_equal(reduced(x, name), REDUCERS[name](x, axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_short_rows_are_those_of_longer_ones_with_zeros(dtype):
+    x = np.random.default_rng(5).standard_normal((37, 65)).astype(dtype)
+    for n in LENGTHS[:-1]:
+        x[:, n:] = 0
+        x[:, :n] = np.random.default_rng(n).standard_normal((37, n))
+        np.testing.assert_array_equal(reduced(x[:, :n].copy(), "sum"), reduced(x, "sum"))
 
 
 def test_rows_without_elements():
