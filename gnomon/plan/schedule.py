@@ -56,7 +56,7 @@ def schedule(nest: Nest, arena: Arena) -> Phase:
     phase.body.extend(Put(r.dest, r.saver, r.offset, r.value) for r in nest.roots)
     phase.split = not ordered and not any(isinstance(s, Fold) for s in phase.row)
     phase.columns = phase.split and vector and _turned(order, phase)
-    phase.swept = vector and not ordered and _swept(phase)
+    phase.swept = vector and not ordered and _swept(phase, across)
     phase.cost = _costs(order, inner, turns)
     phase.own = None if ordered else _own(nest, phase)
     return phase
@@ -115,11 +115,15 @@ def _turned(order: Sequence[Term], phase: Phase) -> bool:
     return any(_density(o, phase.inner) < 0 and stride(o, phase.rows[-1]) == 1 for o in reads)
 
 
-def _swept(phase: Phase) -> bool:
+def _swept(phase: Phase, across: Sequence[Term]) -> bool:
     """Whether the folds of the elements may be long, and nothing dear is between their loops.
 
-    Not those that may end early: in a row of columns some would always go on.
+    Not those that may end early: in a row of columns some would always go on. Nor those of which
+    all that is read lies along the fold: each of thousands of rows would be touched for little.
     """
+    reads = [t.args[0] for t in postorder(across) if t.op == "read"]
+    if phase.inner is None or max((_density(o, phase.inner) for o in reads), default=0) < 0:
+        return False
     folds = [s for s in phase.body if isinstance(s, Fold)]
     if any(reducer_of(t).enough is not None for f in folds for t in f.terms):
         return False
