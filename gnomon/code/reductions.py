@@ -70,14 +70,21 @@ class ReductionWriter(LoopWriter):
     def nest(self, fold: Fold, depth: int, innermost: Callable[[], Value | None]) -> None:
         """The loops of a fold from `depth` on, one element after the other."""
         until: list[Value] = []
-        zero, stop = self.e.index(0), self.extent(fold.vars[depth])
-        with self.e.for_range(zero, stop, until=until) as i, self.scope():
+        start, stop = self.e.index(0), self.extent(fold.vars[depth])
+        last = depth == len(fold.vars) - 1
+        if last:
+            start = self.whole_steps(fold, stop, innermost)
+        with self.e.for_range(start, stop, until=until) as i, self.scope():
             self.base[fold.vars[depth]] = i
             self.body(fold.bodies[depth])
-            if depth < len(fold.vars) - 1:
+            if not last:
                 self.nest(fold, depth + 1, innermost)
             elif (final := innermost()) is not None:
                 until.append(final)
+
+    def whole_steps(self, fold: Fold, stop: Value, step: Callable[[], Value | None]) -> Value:
+        """Steps of the innermost loop before `stop` that are taken together; where they end."""
+        return self.e.index(0)
 
     def enough(self, partial: Partial) -> Value | None:
         """Whether partial results are final in all lanes, for reducers that can tell."""
