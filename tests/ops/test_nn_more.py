@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gnomon as mx
-from gnomon import nd
+from gnomon import autograd, nd
 
 DATA = [[0.2, 0.4, 0.6], [0.3, 0.9, 0.5], [0.1, 0.2, 0.7], [0.8, 0.6, 0.4]]
 
@@ -96,3 +96,18 @@ def test_windows_deformed_to_infinity_take_nothing(modulated):
     found.backward()
     assert found.asnumpy().ravel().tolist() == [1, 2, 2, 1]
     assert all(np.isfinite(array.grad.asnumpy()).all() for array in arrays)
+
+
+def test_labels_of_ctc_loss_that_cannot_be():
+    logits = np.zeros((3, 2, 4), np.float32)
+    logits[:, 0, 2] = -np.inf  # a class that is masked, of the first label
+    x = nd.array(logits)
+    x.attach_grad()
+    with autograd.record():
+        loss = nd.CTCLoss(x, nd.array([[2, 1], [3, 1]]), blank_label="first")
+    loss.backward()
+    np.testing.assert_allclose(loss.asnumpy(), [np.inf, 2.5494452], rtol=1e-6)
+    third = 1 / 3
+    np.testing.assert_allclose(
+        x.grad.asnumpy()[0], [[third, third, 0, third], [0.05, 0.25, 0.25, -0.55]], atol=1e-6
+    )

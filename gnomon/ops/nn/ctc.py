@@ -6,6 +6,7 @@ to a state at a time, `backwards` that of all ways behind it; both are native co
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +57,8 @@ class Aligned:
         numbers, powers = (pooled(self.logs.shape, kind) for kind in (np.float64, np.int64))
         logs = fn.maximum(Tensor(self.logs), -1e9)
         Tensor(powers)[:] = cast(fn.ceil(logs / LOG_HUGE), int64)  # 0 of NaN, whose number is NaN
-        Tensor(numbers)[:] = fn.exp(logs - cast(Tensor(powers), float64) * LOG_HUGE)
+        chances = fn.exp(logs - cast(Tensor(powers), float64) * LOG_HUGE)
+        Tensor(numbers)[:] = fn.where(fn.eq(Tensor(self.logs), -math.inf), 0, chances)
         return numbers, powers
 
     @property

@@ -88,9 +88,9 @@ def step(
         two = behind[s - 2] if skips(states, blank, s) else NEVER
         top = highest(behind[s], one, two)
         total = scaled(before[s], behind[s], top)
-        if one >= top - 1 and s >= 1:
+        if one >= top - 1 and one > NEVER:
             total += scaled(before[s - 1], one, top)
-        if two >= top - 1 and s >= 2:
+        if two >= top - 1 and two > NEVER:
             total += scaled(before[s - 2], two, top)
         put(now, raised, s, total * chance[k], top + powers[k])
 
