@@ -20,6 +20,7 @@ import numpy as np
 from gnomon import engine
 from gnomon import ndarray as nd
 from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.context import Context, cpu
 from gnomon.files import replacing
 from gnomon.kvstore import server, states
 from gnomon.kvstore.base import STORES
@@ -40,6 +41,7 @@ class Like(NamedTuple):
     shape: tuple[int, ...]
     dtype: Any
     stype: str
+    context: Context = cpu()  # from where it is sent
 
 
 class AsyncStore(KVStore):
