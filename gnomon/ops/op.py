@@ -19,7 +19,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
-from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.node import Expr
 from gnomon.ops import derive, given, infer, registry
@@ -406,7 +406,16 @@ def op(
 
 
 def describe(cls: type[Op]) -> None:
-    """Read off `cls` what the record holds beside its names: fields, and what `forward` is."""
+    """Read off `cls` what the record holds beside its names: fields, and what `forward` is.
+
+    ParamError for a field that has a plain value: calls could not set it.
+    """
+    for name, kind in vars(cls).get("__annotations__", {}).items():
+        if name in vars(cls) and name not in vars(Op) and "ClassVar" not in str(kind):
+            value = vars(cls)[name]
+            if not isinstance(value, Param):
+                expected = f"param({value!r}), or no annotation where it is fixed"
+                raise ParamError(complaint(cls.__name__, name, expected, repr(value)))
     cls.fields = declared(cls)
     cls.is_expression = cls.forward is not Op.forward
     cls.takes_random = "random" in parameters(cls.forward)

@@ -117,6 +117,17 @@ def test_a_gradient_of_another_form_is_refused(wrong):
         look(record, ((2,), (2,)), (F, F), (True, True), True)
 
 
+def test_a_field_without_param_is_refused():
+    class Wrong(Op):
+        k: int = 3
+
+        def forward(self, data):
+            return data * self.k
+
+    with pytest.raises(ParamError, match=r"Wrong: argument 'k': expected param\(3\), or no annot"):
+        op("_test_wrong", inputs=("data",))(Wrong)
+
+
 def test_the_registry_finds_by_name_and_alias():
     assert find("_test_scaled") is find("_test_alias") is Scaled
     with pytest.raises(UnknownNameError, match="operator '_test_scale' is not registered; did you"):

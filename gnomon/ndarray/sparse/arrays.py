@@ -18,12 +18,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from gnomon import dtype as dtypes
-from gnomon.base import (
-    NotSupportedForSparseNDArray,
-    ParamError,
-    ShapeError,
-    complaint,
-)
+from gnomon.base import GnomonError, NotSupportedForSparseNDArray, ParamError, ShapeError, complaint
 from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.lock import load_module
@@ -264,9 +259,12 @@ class CSRNDArray(BaseSparseNDArray):
         """The matrix as `scipy.sparse.csr_matrix`.
 
         Raises:
-            ImportError: scipy is not installed.
+            GnomonError: SciPy is not installed.
         """
-        sparse = load_module("scipy.sparse")
+        try:
+            sparse = load_module("scipy.sparse")
+        except ImportError as e:
+            raise GnomonError("CSRNDArray.asscipy needs SciPy: pip install scipy") from e
         columns, starts = self._index(0), self._index(1)
         return sparse.csr_matrix((self._parts.data.asnumpy(), columns, starts), shape=self.shape)
 
