@@ -289,6 +289,8 @@ class ThreadedEngine(Behind):
 
     def _hire(self) -> None:
         """Start the threads that work queues lack."""
+        if self._usual:  # compiles under the lock of first uses, which a fork takes before ours
+            self._turns = native_turns(ThreadedEngine)
         with self._lock:
             while self._hiring:
                 work_queue = self._hiring[-1]
@@ -297,8 +299,6 @@ class ThreadedEngine(Behind):
 
     def _start_thread(self, work_queue: WorkQueue) -> bool:
         """Start one thread, if there is one to be had; no gap for an interrupt. Lock held."""
-        if self._usual:
-            self._turns = native_turns(ThreadedEngine)
         try:
             work_queue.threads += 1
             start_new_thread(self._serve, (work_queue,))
