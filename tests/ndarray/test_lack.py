@@ -27,6 +27,8 @@ def lacking():
         pool.release_all("cpu")
         config.set("memory_limit", most)
 
+    gc.collect()  # what other tests left would give memory back meanwhile
+    nd.waitall()
     yield lack
     config.set("memory_limit", 0)
 
