@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import subprocess
@@ -10,7 +11,8 @@ import textwrap
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -140,31 +142,39 @@ def test_children_train_the_parent_s_module(program, children):
     assert predict(program.module) == pytest.approx(before)
 
 
-def test_a_fork_while_work_is_under_way(program, children):
-    """Functions are queued and other threads run kernels: the child begins with nothing to do."""
+@contextmanager
+def repeated(work: Callable[[int], object], numbers: Iterable[int]) -> Iterator[None]:
+    """Another thread does `work` with one number after the other, until the block is left."""
     stop = threading.Event()
 
     def busy() -> None:
-        while not stop.is_set():
-            compute()
+        for number in numbers:
+            if stop.is_set():
+                break
+            work(number)
 
     worker = threading.Thread(target=busy)
     worker.start()
-    variable = engine.get().new_variable()
-    for _ in range(20):
-        engine.get().push_sync(lambda run_ctx: compute(), mx.cpu(), (), (variable,))
     try:
-        assert children(program.everything) == ["done"]
+        yield
     finally:
         stop.set()
         worker.join(SECONDS)
+        assert not worker.is_alive()
+
+
+def test_a_fork_while_work_is_under_way(program, children):
+    """Functions are queued and other threads run kernels: the child begins with nothing to do."""
+    variable = engine.get().new_variable()
+    with repeated(lambda _: compute(), itertools.count()):
+        for _ in range(20):
+            engine.get().push_sync(lambda run_ctx: compute(), mx.cpu(), (), (variable,))
+        assert children(program.everything) == ["done"]
     engine.get().wait_for_var(variable)
-    assert not worker.is_alive()
 
 
 def test_children_compile_while_the_parent_compiles(program, children):
     """No lock of a compiler that another thread held at the fork stays shut in the child."""
-    stop = threading.Event()
 
     def fresh(code: int) -> None:
         x = Tensor(np.ones(5, np.float32))
@@ -173,44 +183,21 @@ def test_children_compile_while_the_parent_compiles(program, children):
             e = e + 1.0 if code >> bit & 1 else e * 2.0
         x[:] = e
 
-    def busy() -> None:
-        for code in range(1 << 11):
-            if stop.is_set():
-                break
-            fresh(code)
-
-    worker = threading.Thread(target=busy)
-    worker.start()
-    try:
+    with repeated(fresh, range(1 << 11)):
         for k in range(8):
             assert children(partial(fresh, (1 << 11) + k)) == ["done"]
-    finally:
-        stop.set()
-        worker.join(SECONDS)
 
 
 def test_children_make_primitives_while_the_parent_makes_some(program, children):
     """A library's lock that another thread held at the fork does not stay shut in the child."""
-    stop = threading.Event()
 
     def fresh(size: int) -> None:
         data, weight = mx.nd.ones((1, 2, size, 5)), mx.nd.ones((2, 2, 3, 3))
         mx.nd.Convolution(data, weight, num_filter=2, kernel=(3, 3), no_bias=True).asnumpy()
 
-    def busy() -> None:
-        for size in range(4, 1000):
-            if stop.is_set():
-                break
-            fresh(size)
-
-    worker = threading.Thread(target=busy)
-    worker.start()
-    try:
+    with repeated(fresh, range(4, 1000)):
         for k in range(8):
             assert children(partial(fresh, 1000 + k)) == ["done"]
-    finally:
-        stop.set()
-        worker.join(SECONDS)
 
 
 def test_children_of_children(program, children):

@@ -406,21 +406,25 @@ def op(
 
 
 def describe(cls: type[Op]) -> None:
-    """Read off `cls` what the record holds beside its names: fields, and what `forward` is.
-
-    ParamError for a field that has a plain value: calls could not set it.
-    """
-    for name, kind in vars(cls).get("__annotations__", {}).items():
-        if name in vars(cls) and name not in vars(Op) and "ClassVar" not in str(kind):
-            value = vars(cls)[name]
-            if not isinstance(value, Param):
-                expected = f"param({value!r}), or no annotation where it is fixed"
-                raise ParamError(complaint(cls.__name__, name, expected, repr(value)))
+    """Read off `cls` what the record holds beside its names: fields, and what `forward` is."""
+    _check_fields(cls)
     cls.fields = declared(cls)
     cls.is_expression = cls.forward is not Op.forward
     cls.takes_random = "random" in parameters(cls.forward)
     if cls.gradient is not None:
         cls.asked = given.asked(cls.gradient)
+
+
+def _check_fields(cls: type[Op]) -> None:
+    """Refuse a field that has a plain value: calls could not set it."""
+    own = vars(cls)
+    for name, kind in own.get("__annotations__", {}).items():
+        if name not in own or name in vars(Op) or "ClassVar" in str(kind):
+            continue
+        value = own[name]
+        if not isinstance(value, Param):
+            expected = f"param({value!r}), or no annotation where it is fixed"
+            raise ParamError(complaint(cls.__name__, name, expected, repr(value)))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -1,4 +1,7 @@
-"""A native job for the tests of the pool: counts every task, notes its thread, nests, dozes."""
+"""Native code that tests run: a step that appends to a log, and a job for the pool of threads.
+
+The job counts every task, notes its thread, nests and dozes.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,20 @@ from gnomon.runtime.compiler import jit
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.ffi import Block
+
+APPEND = """
+define void @append(ptr %block) {  ; block: log, value; log: count, entries
+  %log = load ptr, ptr %block
+  %v.at = getelementptr i64, ptr %block, i64 1
+  %v = load i64, ptr %v.at
+  %n = load i64, ptr %log
+  %m = add i64 %n, 1
+  store i64 %m, ptr %log
+  %at = getelementptr i64, ptr %log, i64 %m
+  store i64 %v, ptr %at
+  ret void
+}
+"""
 
 # block of a task: counts, thread of each task, microseconds to doze, counts of the nested job
 CODE = """

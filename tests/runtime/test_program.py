@@ -13,19 +13,10 @@ from gnomon.runtime.compiler import jit
 from gnomon.runtime.execution.program import Program, Status, Step
 from gnomon.runtime.ffi import Block
 
+from .jobs import APPEND
+
 CODE = """
 declare i32 @usleep(i32)
-define void @append(ptr %block) {  ; block: log, value; log: count, entries
-  %log = load ptr, ptr %block
-  %v.at = getelementptr i64, ptr %block, i64 1
-  %v = load i64, ptr %v.at
-  %n = load i64, ptr %log
-  %m = add i64 %n, 1
-  store i64 %m, ptr %log
-  %at = getelementptr i64, ptr %log, i64 %m
-  store i64 %v, ptr %at
-  ret void
-}
 define void @fail(ptr %block) {  ; block: status, code
   %code.at = getelementptr i64, ptr %block, i64 1
   %code = load i32, ptr %code.at
@@ -42,7 +33,7 @@ define void @doze(ptr %block) {
 
 @pytest.fixture(scope="module")
 def code() -> jit.Module:
-    return jit.compile_ir(CODE)
+    return jit.compile_ir(APPEND + CODE)
 
 
 def append(code: jit.Module, log: Block, value: int) -> Step:

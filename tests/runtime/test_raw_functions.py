@@ -19,24 +19,12 @@ from gnomon.runtime.ffi import Block, symbol
 from gnomon.runtime.libraries import blas, blas_code
 from gnomon.runtime.libraries.product import product
 
-CODE = """
-define void @append(ptr %block) {  ; block: log, value, status; log: count, entries
-  %log = load ptr, ptr %block
-  %v.at = getelementptr i64, ptr %block, i64 1
-  %v = load i64, ptr %v.at
-  %n = load i64, ptr %log
-  %m = add i64 %n, 1
-  store i64 %m, ptr %log
-  %at = getelementptr i64, ptr %log, i64 %m
-  store i64 %v, ptr %at
-  ret void
-}
-"""
+from .jobs import APPEND
 
 
 @pytest.mark.parametrize("failing", [None, 0, 1, 2])
 def test_programs(failing):
-    code, log = jit.compile_ir(CODE), Block(8)
+    code, log = jit.compile_ir(APPEND), Block(8)
     blocks = [Block([log.address, value, int(value == failing)]) for value in range(3)]
     steps = [
         Step(code.address("append"), b.address, status=Status(b.address + 16, str)) for b in blocks

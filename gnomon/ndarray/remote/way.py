@@ -12,8 +12,6 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from gnomon.base import DeviceError
 from gnomon.context import Context
 from gnomon.dtype import int8
@@ -30,8 +28,7 @@ from gnomon.ndarray.core.tape import Node, record, source
 from gnomon.ndarray.lazy import opaque
 from gnomon.ndarray.lazy.invoke import compute, guarded, work_of
 from gnomon.ndarray.lazy.recipe import Draws, Work
-from gnomon.ndarray.remote import array as arrays
-from gnomon.ndarray.remote.array import RemoteNDArray, imported, move, new, push, zeros
+from gnomon.ndarray.remote.array import RemoteNDArray, around, imported, move, new, push, zeros
 from gnomon.record import put
 from gnomon.resource import Position, at, generator
 from gnomon.runtime.devices.cuda.gpu import synchronise
@@ -45,11 +42,6 @@ Outputs = list[Any]
 _HOST = Context("cpu", 0)
 _told: set[str] = set()
 _log = logging.getLogger("gnomon")
-
-
-def around(values: np.ndarray[Any, Any], ctx: Context) -> Any:
-    """An array with the elements of a NumPy array."""
-    return arrays.around(values, ctx)
 
 
 def applied(op: Any, inputs: Sequence[Any], given: Outputs | None, ctx: Context | None) -> Any:

@@ -1,9 +1,9 @@
 """`SyncBatchNorm`: normalization over a batch whose parts lie on several contexts, or processes.
 
 The devices of a layer are the contexts of its parameters, times the processes of the job where
-`num_devices` says so. Sums over processes are `gnomon.ranks.job`'s, which meet by name: workers of
-the engine come to them in no fixed order. Layers of one name are told apart by their number:
-processes that run the same program make the same layers in the same order.
+`num_devices` says so. Sums over processes are `gnomon.ranks.job`'s, which match by name: the
+engine may run them in another order in each process. Layers of one name are told apart by their
+number: processes that run the same program make the same layers in the same order.
 """
 
 from __future__ import annotations
