@@ -7,7 +7,7 @@
 | sum | engine | the rows and its own, in the order of ranks: the same bits on any machine |
 | update | engine | the new elements of these pieces, where the store has an optimizer |
 | gather | MPI, all gather | `whole`: beside the pieces of this rank, those of all others |
-| deliver | engine | the arrays of the keys |
+| deliver | engine | the arrays of the keys that lie elsewhere |
 
 The sum is made where its pieces lie in `whole`, or, where there is an update, in `part`.
 
@@ -15,9 +15,10 @@ Exchange and gather are what an all-reduce of large arrays is made of. In betwee
 of a rank's own part alone, so that optimizer states take the memory of one copy over all ranks; and
 what travels first may be of other types than MPI knows how to add: halves, or bits.
 
-A bucket keeps its memory, and is used again whenever the same keys are pushed together. A key alone
-in its bucket needs no copies: its gradient is sent from where it lies, and arrives where it is
-wanted.
+A bucket keeps its memory, and is used again whenever the same keys are pushed together. `homes` are
+the places in `whole` of the keys that lie there in one piece: a store that keeps its arrays there
+has nothing to deliver. A key alone in its bucket needs no copies: its gradient is sent from where it
+lies, and arrives where it is wanted.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from gnomon.kvstore.communicator import Communicator, Job, Subject
 from gnomon.kvstore.compression import Compression
 from gnomon.kvstore.shards import Piece, Shards, shaped, view
 from gnomon.kvstore.transfer import add_up
+from gnomon.shape import prod
 
 PART_BYTES = 4 << 20  # what one message of a collective carries: several move at the same time
 
@@ -106,6 +108,11 @@ class Bucket:
         spans = list(itertools.pairwise(self._starts))
         self._sent_views = [view(self._sent, a, b) for a, b in spans] if not self._packs else []
         self._whole_views = [view(self._whole, a, b) for a, b in spans]
+        self.homes = {} if self._direct else {
+            p.key: shaped(there, self._shapes[p.key])
+            for p, there in zip(self._pieces, self._whole_views, strict=True)
+            if p.size == prod(self._shapes[p.key])
+        }
         starts = [0, *itertools.accumulate(p.size for p in self.mine)]
         mine = list(zip(self.mine, itertools.pairwise(starts), strict=True))
         self.gradients = [self.in_shape(p, view(self._part, a, b)) for p, (a, b) in mine]
@@ -124,9 +131,7 @@ class Bucket:
     def in_shape(self, piece: Piece, flat: Any) -> Any:
         """A piece's elements, in the shape of its key where they are all of it."""
         shape = self._shapes[piece.key]
-        return (
-            shaped(flat, shape) if piece.size == functools.reduce(int.__mul__, shape, 1) else flat
-        )
+        return shaped(flat, shape) if piece.size == prod(shape) else flat
 
     # --- the way there --------------------------------------------------------------------------
 
@@ -150,15 +155,15 @@ class Bucket:
 
     def _cut(self, which: str, arrays: dict[Any, Sequence[Any]]) -> list[list[Any]]:
         """The pieces of arrays of each key; most often the arrays are those of the last time."""
-        flat = [a for each in arrays.values() for a in each]
+        places = [(a._chunk, a._address) for each in arrays.values() for a in each]
         known, pieces = self._cuts.get(which, ([], []))
-        same = len(known) == len(flat) and all(
-            old is new._chunk and at == new._address
-            for (old, at), new in zip(known, flat, strict=True)
-        )
-        if not same:
-            pieces = [[view(a, p.start, p.stop) for a in arrays[p.key]] for p in self._pieces]
-            self._cuts[which] = [(a._chunk, a._address) for a in flat], pieces
+        if known != places:
+            pieces = [
+                [view(a, p.start, p.stop) for a in arrays[p.key]]
+                for p in self._pieces
+                if p.key in arrays
+            ]
+            self._cuts[which] = places, pieces
         return pieces
 
     def _total(self, values: Sequence[Any], priority: int) -> Any:
@@ -211,17 +216,20 @@ class Bucket:
         whole, only = self._whole, targets[self.keys[0]]
         if self._direct and only._layout.strides is None and only.dtype == self._dtype:
             whole = only
+        away = {k: [a] for k, a in targets.items() if a is not self.homes.get(k)}
         if self._own and update is None:
             self._add(view(whole, self._own_start, self._own_start + self._own), priority)
         elif self._own and update is not None:
             self._add(view(self._part, 0, self._own), priority)
             news = update(self.mine, self.gradients)
             if whole is self._whole:
-                add_up([(x, [new]) for x, new in zip(self._news, news, strict=True)], priority)
+                rows = zip(self.mine, self._news, news, strict=True)
+                add_up([(x, [new]) for p, x, new in rows if p.key in away], priority)
         self._travel(True, self._gather, None, whole, priority)
-        if whole is self._whole:
-            cut = self._cut("targets", {k: [a] for k, a in targets.items()})
-            sources = [[source] for source in self._whole_views]
+        if whole is self._whole and away:
+            cut = self._cut("targets", away)
+            rows = zip(self._pieces, self._whole_views, strict=True)
+            sources = [[there] for p, there in rows if p.key in away]
             add_up([(t, s) for (t,), s in zip(cut, sources, strict=True)], priority)
 
     def _add(self, total: Any, priority: int) -> None:

@@ -10,7 +10,7 @@ once. What a pull writes is ordered after the pushes before it by the arrays' va
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -163,13 +163,16 @@ class KVStore(KVStoreBase):
             raise ParamError(complaint("KVStore.pull", "out", "arrays to copy into", out))
         groups = grouped("pull", key, out)
         self._check("pull", groups, same_dtype=False)
-        jobs = [
-            (array, [self._stored[k]])
+        wanted = {
+            k: [a for a in arrays if not (ignore_sparse and a.stype == "row_sparse")]
             for k, arrays in groups.items()
-            for array in arrays
-            if not (ignore_sparse and array.stype == "row_sparse")
-        ]
-        add_up(jobs, priority)
+        }
+        self._copy(wanted, priority)
+
+    def _copy(self, wanted: dict[Key, list[Any]], priority: int) -> None:
+        """Copy stored arrays into those that are wanted of each key."""
+        stored = self._stored
+        add_up([(a, [stored[k]]) for k, arrays in wanted.items() for a in arrays], priority)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         self.push(key, value, priority)
@@ -256,8 +259,10 @@ class KVStore(KVStoreBase):
                         f"KVStore.{where}", "key", f"one of those in init ({known})", repr(key)
                     )
                 )
+            shape, dtype = self._stored[key].shape, self._stored[key].dtype
             for array in arrays:
-                self._check_array(where, key, array, same_dtype)
+                if array.shape != shape or array.dtype != dtype:
+                    self._check_array(where, key, array, same_dtype)
 
     def _check_array(self, where: str, key: Key, array: Any, same_dtype: bool) -> None:
         stored = self._stored[key]
@@ -302,17 +307,13 @@ def grouped(where: str, keys: Any, values: Any) -> dict[Key, list[Any]]:
     for key, value in zip(keys, values, strict=True):
         if not isinstance(key, (int, str)) or isinstance(key, bool):
             raise ParamError(complaint(where, "key", "an int or a string", type(key).__name__))
-        arrays = value if isinstance(value, (list, tuple)) else [value]
-        _check_arrays(where, key, arrays)
-        groups.setdefault(key, []).extend(arrays)
+        arrays = value if isinstance(value, (list, tuple)) else (value,)
+        for array in arrays:
+            if not isinstance(array, nd.NDArray):
+                got = type(array).__name__
+                raise DTypeError(complaint(where, f"value of key {key!r}", "an NDArray", got))
+        groups[key] = [*groups[key], *arrays] if key in groups else [*arrays]
     return groups
-
-
-def _check_arrays(where: str, key: Key, arrays: Iterable[Any]) -> None:
-    for array in arrays:
-        if not isinstance(array, nd.NDArray):
-            got = type(array).__name__
-            raise DTypeError(complaint(where, f"value of key {key!r}", "an NDArray", got))
 
 
 for _kind in KINDS:

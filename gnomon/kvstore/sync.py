@@ -145,15 +145,19 @@ class SyncStore(KVStore):
             return
         groups = {k: v for k, v in grouped("push", key, value).items() if v}
         self._check("push", groups, same_dtype=True)
-        rows = {k for k, v in groups.items() if all(x.stype == "row_sparse" for x in v)}
-        dense = {k: v for k, v in groups.items() if k not in rows}
+        rows = {k: v for k, v in groups.items() if {x.stype for x in v} == {"row_sparse"}}
+        dense = {
+            k: [x if x.stype == "default" else x.tostype("default") for x in v]
+            for k, v in groups.items()
+            if k not in rows
+        }
         if len(groups) == 1 and dense:
             self._snapshot(*dense.items(), priority)
             return
         self._flush()
         self._reduce(dense, priority)
-        for k in rows:
-            self._push_rows(k, groups[k])
+        for k, values in rows.items():
+            self._push_rows(k, values)
 
     def _snapshot(self, row: tuple[Key, Sequence[Any]], priority: int) -> None:
         """Keep the sum of a key's values until there are more; send it at once where it is big."""
@@ -165,7 +169,7 @@ class SyncStore(KVStore):
             self._reduce({key: values}, priority)
             return
         total = nd.empty(values[0].shape, dtype=values[0].dtype)
-        add_up([(total, [_default(v) for v in values])], priority)
+        add_up([(total, values)], priority)
         self._pending.append((-priority, len(self._pending), key, total))
         self._pending_bytes += total._layout.nbytes
         if self._pending_bytes >= config.get("dist_bucket_bytes"):
@@ -181,10 +185,10 @@ class SyncStore(KVStore):
     def _reduce(self, groups: dict[Key, Sequence[Any]], priority: int) -> None:
         """Sum over ranks in buckets: all are on their way before the first comes back."""
         updater = self._updater
-        divided = isinstance(updater, Updater) and not isinstance(updater.optimizer, INDIVISIBLE)
+        divided = self._divides(updater)
         buckets = [self._bucket(tuple(keys), updater) for keys in self._split(groups)]
         for bucket in buckets:
-            bucket.send({k: [_default(v) for v in groups[k]] for k in bucket.keys}, priority)
+            bucket.send({k: groups[k] for k in bucket.keys}, priority)
         for bucket in buckets:
             if updater is None or divided:
                 targets = {k: self._stored[k] for k in bucket.keys}
@@ -195,6 +199,11 @@ class SyncStore(KVStore):
             bucket.receive(targets, self._update if divided else None, priority)
             if updater is not None and not divided:
                 self._apply(targets)
+
+    @staticmethod
+    def _divides(updater: Any) -> bool:
+        """Whether each rank updates the pieces that it owns, and no others."""
+        return isinstance(updater, Updater) and not isinstance(updater.optimizer, INDIVISIBLE)
 
     def _split(self, groups: dict[Key, Sequence[Any]]) -> list[list[Key]]:
         """Keys in buckets of one dtype and not more than a bucket's bytes; large keys are alone.
@@ -232,7 +241,15 @@ class SyncStore(KVStore):
                 dtype if wire == "same" or dtype != np.float32 else wire,
                 self._compression,
             )
+            if updater is None or self._divides(updater):
+                self._move(found.homes)
         return found
+
+    def _move(self, homes: dict[Key, Any]) -> None:
+        """Keep stored arrays where a bucket receives them from now on."""
+        homes = {k: home for k, home in homes.items() if self._stored[k].stype == "default"}
+        add_up([(home, [self._stored[k]]) for k, home in homes.items()])
+        self._stored.update(homes)
 
     def _update(self, pieces: Sequence[Piece], gradients: Sequence[Any]) -> list[Any]:
         """Update the pieces that this rank owns; gives them."""
@@ -271,6 +288,10 @@ class SyncStore(KVStore):
     ) -> None:
         self._flush()
         super().pull(key, out, priority, ignore_sparse)
+
+    def _copy(self, wanted: dict[Key, list[Any]], priority: int) -> None:
+        for keys in self._split({k: arrays for k, arrays in wanted.items() if arrays}):
+            super()._copy({k: wanted[k] for k in keys}, priority)  # each as soon as it is there
 
     def row_sparse_pull(
         self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None
@@ -351,11 +372,6 @@ class Horovod(SyncStore):
         raise ParamError(
             complaint("KVStore.set_optimizer", "kvstore", "one that updates", repr(self.type))
         )
-
-
-def _default(array: Any) -> Any:
-    """The array in default storage."""
-    return array if array.stype == "default" else array.tostype("default")
 
 
 for _kind in ("dist_sync", "dist_device_sync", "dist", "dist_sync_device"):

@@ -27,15 +27,12 @@ def add_up(jobs: Sequence[Job], priority: int = 0, overtakes: bool = False) -> N
     Targets share no memory with the sources, and may be on another device: the sum is made there.
     `overtakes`: see `Batch.push`.
     """
-    alone = [any(x.__class__ is not Array.main for x in (job[0], *job[1])) for job in jobs]
-    for target, sources in itertools.compress(jobs, alone):
-        here = [x if together(x.context, target.context) else x.as_in_context(target.context)
-                for x in sources]  # fmt: skip
-        target[:] = functools.reduce(operator.add, here)
-    jobs = [job for job, apart in zip(jobs, alone, strict=True) if not apart]
+    arrays = [array for target, sources in jobs for array in (target, *sources)]
+    if {x.__class__ for x in arrays} - {Array.main}:
+        jobs = _made_alone(jobs)
+        arrays = [array for target, sources in jobs for array in (target, *sources)]
     if not jobs:
         return
-    arrays = [array for target, sources in jobs for array in (target, *sources)]
     counts = tuple([1 + len(sources) for _, sources in jobs])
     key = (counts, *[array._layout for array in arrays])
     batch = _batches.get(key)
@@ -45,6 +42,19 @@ def add_up(jobs: Sequence[Job], priority: int = 0, overtakes: bool = False) -> N
         batch = _batches[key] = _made(arrays, counts)
     starts = [0, *itertools.accumulate(counts)][:-1]
     batch.push(arrays, starts, priority=priority, overtakes=overtakes)
+
+
+def _made_alone(jobs: Sequence[Job]) -> list[Job]:
+    """Make the sums with arrays of other storage one by one; gives the other jobs."""
+    others = list[Job]()
+    for target, sources in jobs:
+        if all(x.__class__ is Array.main for x in (target, *sources)):
+            others.append((target, sources))
+            continue
+        here = [x if together(x.context, target.context) else x.as_in_context(target.context)
+                for x in sources]  # fmt: skip
+        target[:] = functools.reduce(operator.add, here)
+    return others
 
 
 def _made(arrays: Sequence[Any], counts: Sequence[int]) -> Batch:

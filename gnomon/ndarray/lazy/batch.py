@@ -91,10 +91,11 @@ class Batch:
             return
         addresses = [x._address for x in arrays]
         addresses += more
-        mutate = dict.fromkeys([arrays[k]._var for k in written])
-        const = dict.fromkeys([x._var for x in arrays if x._var not in mutate])
+        chunks = [x._chunk for x in arrays]
+        mutate = dict.fromkeys([chunks[k] for k in written])
+        const = dict.fromkeys([chunk for chunk in chunks if chunk not in mutate])
         template = self._template or self._by_processor()
-        task = _Run(template, addresses, ([x._chunk for x in arrays], keep))
+        task = _Run(template, addresses, (chunks, keep))
         push = engine.get().push_sync if overtakes else engine.get().push_inline
         push(task, place, tuple(const), tuple(mutate), priority, self.name)
 
