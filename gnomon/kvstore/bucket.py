@@ -16,8 +16,8 @@ of a rank's own part alone, so that optimizer states take the memory of one copy
 what travels first may be of other types than MPI knows how to add: halves, or bits.
 
 A bucket keeps its memory, and is used again whenever the same keys are pushed together. `homes` are
-the places in `whole` of the keys that lie there in one piece: a store that keeps its arrays there
-has nothing to deliver. A key alone in its bucket needs no copies: its gradient is sent from where it
+the places in `whole` of keys that lie there in one piece: a store that keeps its arrays there has
+nothing to deliver. A key alone in its bucket needs no copies: its gradient is sent from where it
 lies, and arrives where it is wanted.
 """
 
@@ -108,11 +108,15 @@ class Bucket:
         spans = list(itertools.pairwise(self._starts))
         self._sent_views = [view(self._sent, a, b) for a, b in spans] if not self._packs else []
         self._whole_views = [view(self._whole, a, b) for a, b in spans]
-        self.homes = {} if self._direct else {
-            p.key: shaped(there, self._shapes[p.key])
-            for p, there in zip(self._pieces, self._whole_views, strict=True)
-            if p.size == prod(self._shapes[p.key])
-        }
+        self.homes = (
+            {}
+            if self._direct
+            else {
+                p.key: shaped(there, self._shapes[p.key])
+                for p, there in zip(self._pieces, self._whole_views, strict=True)
+                if p.size == prod(self._shapes[p.key])
+            }
+        )
         starts = [0, *itertools.accumulate(p.size for p in self.mine)]
         mine = list(zip(self.mine, itertools.pairwise(starts), strict=True))
         self.gradients = [self.in_shape(p, view(self._part, a, b)) for p, (a, b) in mine]

@@ -5,6 +5,7 @@ back with what it computes from everybody's.
 """
 
 import functools
+import itertools
 import sys
 import tempfile
 from pathlib import Path
@@ -128,6 +129,23 @@ def optimizers_are_those_of_one_process():
             kept = sum(s[0].size for s in store._updater.states.values())
             whole = sum(np.prod(s) for s in SHAPES.values())
             assert kept < 0.8 * whole  # a part of the states each
+
+
+def keys_travel_in_any_company():
+    """Groups that overlap: each lays the arrays of its keys together, away from others."""
+    groups = [list(SHAPES), ["w", 5], [5, "v", "big"], ["v"], ["scalar", "w"], list(SHAPES)] * 2
+    for name in (None, "sgd", "nadam", "adam"):
+        store, single = made(), mx.kv.create("local")
+        single.init(list(SHAPES), [mx.nd.ones(s) for s in SHAPES.values()])
+        for number, (group, ranks) in enumerate(
+            zip(groups, itertools.cycle(Rounds(store, SHAPES)))
+        ):
+            if name is not None and number == 2:  # what was received so far stays where it is
+                for each in (store, single):
+                    each.set_optimizer(mx.optimizer.create(name, learning_rate=0.1, wd=0.01))
+            store.push(group, [mx.nd.array(ranks[store.rank][k]) for k in group])
+            single.push(group, [[mx.nd.array(each[k]) for each in ranks] for k in group])
+            close(pulled(store), pulled(single))
 
 
 def states_go_from_one_count_of_ranks_to_another():
@@ -328,7 +346,7 @@ def named_sums_meet_in_any_order():
 
 CHECKS = (
     sums_of_lists_and_single_keys, what_is_pushed_may_be_overwritten, other_types,
-    halves_on_the_wire, optimizers_are_those_of_one_process,
+    halves_on_the_wire, optimizers_are_those_of_one_process, keys_travel_in_any_company,
     states_go_from_one_count_of_ranks_to_another, updaters_of_users_see_whole_sums,
     compression_is_each_ranks_own, rows_of_all_ranks_are_summed, horovod_sums_without_keys,
     bad_input_is_refused_before_anything_is_sent, asynchronous_pushes_all_count,
