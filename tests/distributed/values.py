@@ -5,7 +5,6 @@ back with what it computes from everybody's.
 """
 
 import functools
-import itertools
 import sys
 import tempfile
 from pathlib import Path
@@ -133,19 +132,22 @@ def optimizers_are_those_of_one_process():
 
 def keys_travel_in_any_company():
     """Groups that overlap: each lays the arrays of its keys together, away from others."""
-    groups = [list(SHAPES), ["w", 5], [5, "v", "big"], ["v"], ["scalar", "w"], list(SHAPES)] * 2
+    groups = [list(SHAPES), ["w", 5], [5, "v", "big"], ["v"], ["scalar", "w"], list(SHAPES)]
     for name in (None, "sgd", "nadam", "adam"):
         store, single = made(), mx.kv.create("local")
         single.init(list(SHAPES), [mx.nd.ones(s) for s in SHAPES.values()])
-        for number, (group, ranks) in enumerate(
-            zip(groups, itertools.cycle(Rounds(store, SHAPES)))
-        ):
-            if name is not None and number == 2:  # what was received so far stays where it is
-                for each in (store, single):
-                    each.set_optimizer(mx.optimizer.create(name, learning_rate=0.1, wd=0.01))
-            store.push(group, [mx.nd.array(ranks[store.rank][k]) for k in group])
-            single.push(group, [[mx.nd.array(each[k]) for each in ranks] for k in group])
-            close(pulled(store), pulled(single))
+        pushed_alike(store, single, groups)
+        if name is not None:  # what was received so far stays where it is
+            store.set_optimizer(mx.optimizer.create(name, learning_rate=0.1, wd=0.01))
+            single.set_optimizer(mx.optimizer.create(name, learning_rate=0.1, wd=0.01))
+        pushed_alike(store, single, groups)
+
+
+def pushed_alike(store, single, groups):
+    for group, ranks in zip(groups, [*Rounds(store, SHAPES)] * 2, strict=True):
+        store.push(group, [mx.nd.array(ranks[store.rank][k]) for k in group])
+        single.push(group, [[mx.nd.array(each[k]) for each in ranks] for k in group])
+        close(pulled(store), pulled(single))
 
 
 def states_go_from_one_count_of_ranks_to_another():
