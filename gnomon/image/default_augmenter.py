@@ -62,12 +62,25 @@ class DefaultAugmenter:
     def check_crop(self, height: int, width: int) -> None:
         """ParamError where options contradict each other."""
         where = type(self).__name__
-        if self.random_resized_crop and (self.max_crop_size != -1 or self.min_crop_size != -1):
-            expected = "-1 beside random_resized_crop"
-            raise ParamError(complaint(where, "max_crop_size", expected, self.max_crop_size))
+        if self.random_resized_crop:
+            self._check_random_area(where)
         if self.max_crop_size != -1 and not 0 < self.min_crop_size <= self.max_crop_size:
             expected = f"from 1 to max_crop_size={self.max_crop_size}"
             raise ParamError(complaint(where, "min_crop_size", expected, self.min_crop_size))
+
+    def _check_random_area(self, where: str) -> None:
+        for name in ("rand_crop", "max_crop_size", "min_crop_size", "max_random_scale",
+                     "min_random_scale"):  # fmt: skip
+            if getattr(self, name) != self.fields[name].default:
+                expected = f"{self.fields[name].default} beside random_resized_crop"
+                raise ParamError(complaint(where, name, expected, getattr(self, name)))
+        least, most = self._ratios()
+        if not 0 < least <= most:
+            expected = "above 0 and at most max_aspect_ratio"
+            raise ParamError(complaint(where, "min_aspect_ratio", expected, least))
+        if self.min_random_area > self.max_random_area:
+            expected = f"at most max_random_area={self.max_random_area}"
+            raise ParamError(complaint(where, "min_random_area", expected, self.min_random_area))
 
     def augment(self, image: Image, size: tuple[int, int], rng: Generator) -> Image:
         """The image in the wanted (height, width), its channels as they are."""
@@ -80,8 +93,10 @@ class DefaultAugmenter:
         if self._warps():
             image = self._warped(cv2, image, rng)
         if self.pad:
-            around = ((self.pad, self.pad), (self.pad, self.pad), (0, 0))
-            image = np.pad(image, around, constant_values=self.fill_value)
+            around = (self.pad,) * 4
+            image = with_axes(
+                cv2.copyMakeBorder(image, *around, cv2.BORDER_CONSTANT, value=self._filling())
+            )
         image = self._cropped(cv2, image, size, rng)
         if image.shape[2] == 3:
             image = self._coloured(cv2, image, rng)
@@ -97,10 +112,11 @@ class DefaultAugmenter:
         bounded = self.max_img_size != 1e10 or self.min_img_size != 0
         return any(plain) or bool(ratio) or scaled or bounded
 
-    def _ratio(self, rng: Generator) -> float:
+    def _ratios(self) -> tuple[float, float]:
+        """The least and the largest aspect ratio."""
         if self.min_aspect_ratio is None:
-            return 1 + float(rng.uniform(-1, 1)) * self.max_aspect_ratio
-        return float(rng.uniform(self.min_aspect_ratio, self.max_aspect_ratio))
+            return 1 - self.max_aspect_ratio, 1 + self.max_aspect_ratio
+        return self.min_aspect_ratio, self.max_aspect_ratio
 
     def _warped(self, cv2: Any, image: Image, rng: Generator) -> Image:
         """Rotated, sheared and scaled about its centre, on a canvas of the scaled size."""
@@ -108,8 +124,8 @@ class DefaultAugmenter:
         shear = float(rng.uniform(-1, 1)) * self.max_shear_ratio
         degrees = float(rng.uniform(-1, 1)) * self.max_rotate_angle
         angle = math.radians(self.rotate if self.rotate > 0 else degrees)
-        scale = float(rng.uniform(self.min_random_scale, self.max_random_scale))
-        ratio = 1.0 if self.random_resized_crop else self._ratio(rng)
+        scale = between(rng, self.min_random_scale, self.max_random_scale)
+        ratio = 1.0 if self.random_resized_crop else between(rng, *self._ratios())
         tall = 2 * scale / (1 + ratio)
         wide = ratio * tall
         low, high = self.min_img_size, self.max_img_size
@@ -126,16 +142,22 @@ class DefaultAugmenter:
             image,
             np.column_stack([turn, shift]),
             (int(size[0]), int(size[1])),
-            flags=LINEAR if self.inter_method > LANCZOS else self.inter_method,
+            flags=interpolation(self.inter_method, (w, h), size, rng),
             borderMode=cv2.BORDER_CONSTANT,
-            borderValue=(self.fill_value,) * 4,
+            borderValue=self._filling(),
         )
-        return done[:, :, None] if done.ndim == 2 else done
+        return with_axes(done)
+
+    def _filling(self) -> tuple[int, ...]:
+        """The colour of what is padded, its alpha 0 as in MXNet."""
+        return (self.fill_value,) * 3 + (0,)
 
     def _cropped(self, cv2: Any, image: Image, size: tuple[int, int], rng: Generator) -> Image:
         height, width = size
         if self.random_resized_crop:
-            return self._random_area(cv2, image, size, rng)
+            part = self._random_area(image, rng)
+            if part is not None:
+                return self._resized(cv2, part, width, height, rng)
         if self.max_crop_size > 0:
             side = int(rng.integers(self.min_crop_size, self.max_crop_size + 1))
             image = self._covering(cv2, image, side, side, rng)
@@ -144,13 +166,19 @@ class DefaultAugmenter:
         return self._window(self._covering(cv2, image, height, width, rng), height, width, rng)
 
     def _covering(self, cv2: Any, image: Image, height: int, width: int, rng: Generator) -> Image:
-        """The image, enlarged where it is smaller than that: to the height first, as in MXNet."""
+        """The image, enlarged where it is smaller than that: to the height first, as in MXNet.
+
+        The method is the one that suits the change from the image to the wanted size.
+        """
         h, w = image.shape[:2]
+        if h >= height and w >= width:
+            return image
+        method = interpolation(self.inter_method, (w, h), (width, height), rng)
         if h < height:
             h, w = height, w * height // h
-            image = self._resized(cv2, image, w, h, rng)
+            image = resized(cv2, image, w, h, method, rng)
         if w < width:
-            image = self._resized(cv2, image, width, h * width // w, rng)
+            image = resized(cv2, image, width, h * width // w, method, rng)
         return image
 
     def _window(self, image: Image, height: int, width: int, rng: Generator) -> Image:
@@ -158,21 +186,20 @@ class DefaultAugmenter:
         y, x = (int(rng.integers(0, n + 1)) if self.rand_crop else n // 2 for n in free)
         return image[y : y + height, x : x + width]
 
-    def _random_area(self, cv2: Any, image: Image, size: tuple[int, int], rng: Generator) -> Image:
-        """A part of random area and aspect, resized; the centre where ten trials do not fit."""
+    def _random_area(self, image: Image, rng: Generator) -> Image | None:
+        """A part of random area and aspect; None where that is all, or ten trials do not fit."""
+        areas, ratios = (self.min_random_area, self.max_random_area), self._ratios()
+        if areas == ratios == (1, 1):
+            return None
         h, w = image.shape[:2]
         for _ in range(10):
-            area = float(rng.uniform(self.min_random_area, self.max_random_area)) * h * w
-            ratio = self._ratio(rng)
+            area = max(0.0, between(rng, *areas)) * h * w
+            ratio = between(rng, *ratios)
             width, height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
             if 0 < width <= w and 0 < height <= h:
                 y, x = int(rng.integers(0, h - height + 1)), int(rng.integers(0, w - width + 1))
-                part = image[y : y + height, x : x + width]
-                return self._resized(cv2, part, size[1], size[0], rng)
-        side = min(h, w)
-        y, x = (h - side) // 2, (w - side) // 2
-        part = image[y : y + side, x : x + side]
-        return self._resized(cv2, part, size[1], size[0], rng)
+                return image[y : y + height, x : x + width]
+        return None
 
     def _coloured(self, cv2: Any, image: Image, rng: Generator) -> Image:
         if self.brightness or self.contrast or self.saturation or self.pca_noise:
@@ -200,17 +227,22 @@ class DefaultAugmenter:
 
 
 def resized(cv2: Any, image: Image, width: int, height: int, method: int, rng: Generator) -> Image:
-    """The image in another size, by one of OpenCV's methods, one that suits (9) or any (10)."""
+    """The image in another size; `method` as for `interpolation`."""
     if image.shape[:2] == (height, width):
         return image
-    if method == AUTO:
-        grows = width >= image.shape[1] and height >= image.shape[0]
-        shrinks = width <= image.shape[1] and height <= image.shape[0]
-        method = AREA if shrinks else CUBIC if grows else LINEAR
-    elif method == RANDOM:
-        method = int(rng.integers(0, 5))
-    done = cv2.resize(image, (width, height), interpolation=method)
-    return done[:, :, None] if done.ndim == 2 else done
+    method = interpolation(method, image.shape[1::-1], (width, height), rng)
+    return with_axes(cv2.resize(image, (width, height), interpolation=method))
+
+
+def interpolation(method: int, size: Any, to: Any, rng: Generator) -> int:
+    """OpenCV's method from one (width, height) to another, one that suits (9) or any (10)."""
+    if method == RANDOM:
+        return int(rng.integers(0, 5))
+    if method != AUTO:
+        return method
+    grows = [new > old for old, new in zip(size, to, strict=True)]
+    shrinks = [new < old for old, new in zip(size, to, strict=True)]
+    return CUBIC if all(grows) else AREA if all(shrinks) else LINEAR
 
 
 def mirrored(cv2: Any, image: Image) -> Image:
@@ -218,5 +250,14 @@ def mirrored(cv2: Any, image: Image) -> Image:
 
     OpenCV makes it in a fiftieth of the time that copying a view with a negative step takes.
     """
-    done = cv2.flip(image, 1)
-    return done[:, :, None] if done.ndim == 2 else done
+    return with_axes(cv2.flip(image, 1))
+
+
+def with_axes(image: Image) -> Image:
+    """An image of OpenCV's as (height, width, channels)."""
+    return image[:, :, None] if image.ndim == 2 else image
+
+
+def between(rng: Generator, low: float, high: float) -> float:
+    """A number drawn between two bounds, which may be exchanged."""
+    return low + (high - low) * float(rng.random())

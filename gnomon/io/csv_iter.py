@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from typing import Any
 
@@ -52,18 +53,32 @@ class CSVIter(RowIter):
         content = read("CSVIter", path)
         if not content.strip():
             return np.zeros((0, *shape), kind)
-        wide = np.int64 if np.dtype(kind).kind in "iu" else np.float64
         try:
-            table = np.loadtxt(io.BytesIO(content), wide, delimiter=",", ndmin=2, comments=None)
+            table = _numbers(content, kind)
         except (ValueError, UnicodeDecodeError) as error:
             raise FormatError(f"CSVIter: {path}: {error}") from None
         if table.shape[1] != prod(shape):
             expected = f"{prod(shape)} numbers a row, for shape {shape or (1,)}"
             raise FormatError(f"CSVIter: {path}: expected {expected}, got {table.shape[1]}")
-        return table.reshape(len(table), *shape).astype(kind)
+        return table.reshape(len(table), *shape)
 
     def _data(self, rows: Rows) -> Any:
         return dense(self._rows[rows])
 
     def _label(self, rows: Rows) -> Any:
         return dense(self._labels[rows])
+
+
+def _numbers(content: bytes, kind: Any) -> np.ndarray[Any, Any]:
+    """The table in the text of a file; ValueError where a number is none, or not of this kind."""
+    load = functools.partial(np.loadtxt, delimiter=",", ndmin=2, comments=None)
+    if np.dtype(kind).kind not in "iu":
+        return load(io.BytesIO(content), np.float64).astype(kind)
+    try:
+        table = load(io.BytesIO(content), np.int64)
+    except ValueError:  # as 1.0e+00, which np.savetxt writes
+        table = load(io.BytesIO(content), np.float64)
+    low, high = np.iinfo(kind).min, np.iinfo(kind).max
+    for number in table[(table < low) | (table > high) | (table != np.floor(table))]:
+        raise ValueError(f"expected whole numbers from {low} to {high}, got {number}")
+    return table.astype(kind)

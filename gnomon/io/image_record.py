@@ -57,7 +57,7 @@ class ImageRecordIter(DefaultAugmenter, RecordImages):
         return image, label
 
     def _draws(self, rows: list[Place]) -> tuple[Any, Any] | None:
-        if not self.scaled or not (self.max_random_contrast or self.max_random_illumination):
+        if not self._scaled or not (self.max_random_contrast or self.max_random_illumination):
             return None
         drawn = np.array([self._generator(row, 1).uniform(-1, 1, 2) for row in rows])
         contrast = 1 + drawn[:, 0] * self.max_random_contrast
@@ -68,7 +68,6 @@ class ImageRecordUInt8Iter(ImageRecordIter):
     """`ImageRecordIter` of uint8, the colours as they are: means and scales do not count."""
 
     kind = "uint8"
-    centred = scaled = False
 
 
 class ImageRecordInt8Iter(ImageRecordIter):
@@ -78,7 +77,6 @@ class ImageRecordInt8Iter(ImageRecordIter):
     """
 
     kind = "int8"
-    scaled = False
 
 
 ImageRecordIter_v1 = ImageRecordIter

@@ -85,9 +85,7 @@ class RecordImages(Part, SourceIter):
     std_a: float = param(1.0, doc="What alpha is divided by.")
     scale: float = param(1.0, doc="What all is multiplied by.")
 
-    kind = "float32"  # of the data, where `dtype` says nothing
-    centred = True  # whether means are subtracted
-    scaled = True  # whether scales, deviations and contrasts count
+    kind: str | None = None  # of the data, whatever `dtype` says
     _process = 0  # whose threads are at work
     _unlabelled = 0.0  # what stands in labels behind their end
 
@@ -125,8 +123,18 @@ class RecordImages(Part, SourceIter):
     @property
     def provide_data(self) -> list[DataDesc]:
         """The description of a batch's images."""
-        dtype = np.dtype(self.dtype or self.kind).type
+        dtype = np.dtype(self._kind).type
         return [DataDesc(self.data_name, (self.batch_size, *self.data_shape), dtype)]
+
+    @property
+    def _kind(self) -> str:
+        """The dtype of the data: of uint8 the colours stay, of int8 means alone count."""
+        return self.kind or self.dtype or "float32"
+
+    @property
+    def _scaled(self) -> bool:
+        """Whether scales, deviations and contrasts count."""
+        return self._kind not in ("int8", "uint8")
 
     def _begin(self, epoch: int, start: int = 0) -> None:
         self._epoch, self._given = epoch, False
@@ -286,17 +294,17 @@ class RecordImages(Part, SourceIter):
 
     def _made_normalizer(self) -> Normalizer:
         channels = self.data_shape[0]
-        dtype = self.dtype or self.kind
-        if not self.centred:
+        dtype = self._kind
+        if dtype == "uint8":
             return Normalizer(self.data_shape, np.zeros((channels, 1, 1)), np.ones(channels), dtype)
         mean = np.array([self.mean_r, self.mean_g, self.mean_b, self.mean_a][:channels])
         std = np.array([self.std_r, self.std_g, self.std_b, self.std_a][:channels])
-        if self.scaled and not std.all():
+        if self._scaled and not std.all():
             raise ParamError(complaint(type(self).__name__, "std_r", "no deviation of 0", 0))
         wide: Any = mean.reshape(-1, 1, 1)
         if self.mean_img:
             wide = self._mean_image()
-        factor = self.scale / std if self.scaled else np.ones(channels)
+        factor = self.scale / std if self._scaled else np.ones(channels)
         return Normalizer(self.data_shape, wide, factor, dtype)
 
     def _mean_image(self) -> Any:

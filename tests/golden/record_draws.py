@@ -86,7 +86,17 @@ FIXED: dict[str, dict[str, Any]] = {
     "grey": {"data_shape": (1, 16, 16)},
     "bytes": {"kind": "ImageRecordUInt8Iter"},
     "signed bytes": {"kind": "ImageRecordInt8Iter", "mean_r": 120},
-}
+    "bytes by dtype": {"dtype": "uint8", "mean_r": 120, "scale": 0.5},
+    "signed bytes by dtype": {"dtype": "int8", "mean_r": 120, "std_g": 0.3},
+    "bytes, whatever dtype": {"kind": "ImageRecordUInt8Iter", "dtype": "int8"},
+    "what suits both sides": {"data_shape": (3, 40, 50), "inter_method": 9},
+    "what suits one side": {"data_shape": (3, 20, 34), "inter_method": 9},
+    "what suits a scale": {"min_random_scale": 1.3, "max_random_scale": 1.3, "inter_method": 9},
+    "all of the area": {"random_resized_crop": True},
+    "too much of the area": {"random_resized_crop": True, "min_random_area": 0.99,
+                             "max_random_area": 0.99},
+    "a scale below 1": {"min_random_scale": 0.9, "max_random_scale": 0.9},
+}  # fmt: skip
 
 
 def photographs(cv2: Any) -> list[bytes]:

@@ -251,7 +251,10 @@ def test_chance_follows_the_seed_and_not_the_threads(rec, options):
 
 
 # versions of OpenCV differ: in bicubic interpolation by 1, each time; in warps where edges are
-ROUNDED = {"cubic": 1, "what suits": 1, "enlarged, cubic": 2, "bounded": 1, "scaled": 1}
+ROUNDED = {
+    "cubic": 1, "what suits": 1, "enlarged, cubic": 2, "bounded": 1, "scaled": 1,
+    "what suits both sides": 2, "what suits a scale": 1, "a scale below 1": 1,
+}  # fmt: skip
 WARPED = ("rotated", "stretched")
 
 
@@ -276,6 +279,23 @@ def test_draws_have_the_real_ones_distribution(name, tmp_path):
     det_crops.write(mx, path, 400, cv2)
     rows = record_draws.drawn(mx, path, 1, **record_draws.CASES[name])
     assert det_crops.distance(rows, QUANTILES[name], 1.01) < 0.085
+
+
+def test_padding_has_no_alpha(tmp_path):
+    data = cv2.imencode(".png", np.full((6, 6, 4), 99, np.uint8))[1].tobytes()
+    record_draws.pack(mx, path := str(tmp_path / "x.rec"), [data] * 4)
+    options = {"data_shape": (4, 8, 8), "fill_value": 7}
+    padded = record_draws.batch(mx, path, pad=1, **options)
+    assert padded[0, :, 0, 0].tolist() == [7, 7, 7, 0]
+    assert padded[0, :, 1, 1].tolist() == [99] * 4
+    turned = record_draws.batch(mx, path, rotate=45, pad=2, **options)
+    assert turned[0, :, 0, 0].tolist() == [7, 7, 7, 0]
+
+
+def test_bounds_of_scales_may_be_exchanged(rec):
+    scaled = first(rec, max_random_scale=0.5, seed=1)
+    assert scaled.shape == CENTERS.shape
+    assert not np.array_equal(scaled, CENTERS)
 
 
 def test_parts_make_the_whole(rec):
@@ -316,6 +336,9 @@ def test_mean_image_is_made_and_read(rec, tmp_path):
         ({"std_r": 0}, "std_r"),
         ({"max_crop_size": 5}, "min_crop_size"),
         ({"random_resized_crop": True, "max_crop_size": 5, "min_crop_size": 3}, "beside"),
+        ({"random_resized_crop": True, "rand_crop": True}, "'rand_crop': expected False beside"),
+        ({"random_resized_crop": True, "max_random_area": 0.5}, "at most max_random_area=0.5"),
+        ({"random_resized_crop": True, "min_aspect_ratio": 0.5}, "'min_aspect_ratio'.* got 0.5"),
         ({"num_parts": 2, "part_index": 2}, "below num_parts=2"),
         ({"num_parts": 9, "part_index": 0}, "no records"),
     ],

@@ -73,6 +73,19 @@ def test_shapes_dtypes_and_names(folder):
     )
 
 
+def test_whole_numbers_as_savetxt_writes_them(tmp_path):
+    path = tmp_path / "a.csv"
+    np.savetxt(path, np.array([[1, -2], [30, 4]]), delimiter=",")
+    for kind in ("int32", "int8", "int64"):
+        it = mx.io.CSVIter(data_csv=str(path), data_shape=(2,), batch_size=2, dtype=kind)
+        got = next(it).data[0].asnumpy()
+        assert (got.dtype, got.tolist()) == (kind, [[1, -2], [30, 4]])
+    with pytest.raises(
+        mx.MXNetError, match=r"a\.csv: expected whole numbers from 0 to 255, got -2"
+    ):
+        mx.io.CSVIter(data_csv=str(path), data_shape=(2,), batch_size=2, dtype="uint8")
+
+
 def test_folders_and_packed_files(folder):
     (folder / "many").mkdir()
     (folder / "many" / "b.csv").write_text("5,6\n")
