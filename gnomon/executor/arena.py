@@ -2,14 +2,16 @@
 
 State of a room: `storage`, a block, which only grows; programs laid out before it grew keep the
 block they were given. `workspaces` are others, in which the libraries' steps of that context work
-one after the other: one for each branch of a region, the first also for what is in none.
+one after the other: one for each branch of a region, the first also for what is in none. Copies of
+weights live as long as a program that reads them.
 Of all: `var` orders which passes work here. `content` says whose forward pass left its values here:
 a backward pass begins where its own forward pass did, or computes that again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from weakref import WeakValueDictionary
 
 from gnomon import engine
 from gnomon.context import Context
@@ -25,10 +27,18 @@ class Room:
         self.ctx = ctx
         self.storage: pool.Storage | None = None
         self.workspaces: dict[int, pool.Storage | None] = {}
+        self._copies: WeakValueDictionary[Hashable, pool.Storage] = WeakValueDictionary()
 
     def share(self, steps: Iterable[Step], branch: int = 0) -> None:
         """Let all of oneDNN's steps among `steps` work in one place; none runs beside another."""
         self.workspaces[branch] = share_workspace(steps, self.workspaces.get(branch))
+
+    def copies(self, key: Hashable, nbytes: int) -> pool.Storage:
+        """Memory for copies of a weight; the same for all programs that ask for the same ones."""
+        found = self._copies.get(key)
+        if found is None:
+            found = self._copies[key] = pool.allocate(nbytes, self.ctx)
+        return found
 
     @property
     def nbytes(self) -> int:

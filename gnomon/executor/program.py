@@ -21,6 +21,7 @@ from gnomon.executor.cuts import cut
 from gnomon.executor.dependencies import Memory, Part, waits
 from gnomon.executor.layout import Delivery, Layout, size_of
 from gnomon.executor.opaque import DataTask
+from gnomon.executor.weights import Copying, Weights
 from gnomon.expr.node import Buffer, cast, set_address
 from gnomon.graph.node import Entry
 from gnomon.graph.task import Task
@@ -80,6 +81,8 @@ class Builder:
         self.layout, self.arena = layout, arena
         self._states: dict[object, object] = {}  # what operators on data hand on to backward
         self._steps: dict[Task, list[Step]] = {}
+        self._weights = Weights(layout, arena)
+        self._copying: list[Copying] = []  # of weights, taken out of the steps
         self._rebinder = Rebinder()
 
     def build(self, part: slice, name: str, apart: bool = False) -> tuple[Segment, ...]:
@@ -93,10 +96,25 @@ class Builder:
         groups = ([task for _, task in group] for _, group in runs)
         return tuple(s for g in groups for s in self._segments(g, g[0].name if apart else name))
 
-    def prepare(self) -> Segment | None:
-        """What is done before, where a parameter has changed; None where there is no such."""
-        tasks = self.layout.prepare
-        return self._native(tasks, "prepare parameters") if tasks else None
+    def prepare(self) -> list[tuple[Program, tuple[Buffer, ...]]]:
+        """What is done before the passes, each where a parameter that it reads has changed:
+        programs, and the caller's buffers that they read."""
+        if not self._weights.kept:
+            return []
+        for task in self.layout.tasks:
+            if task.is_expression:
+                self.steps(task)  # which weights are copied is known then
+        self._weights.join(self._copying)
+        name, of = "prepare parameters", dict[Entry, list[Program]]()
+        for one in self._copying:
+            of.setdefault(one.source, []).append(one.program)
+        parts = list[tuple[Program, tuple[Buffer, ...]]]()
+        for task in self.layout.prepare:
+            steps = [*self.steps(task), *(p for e in task.made for p in of.pop(e, ()))]
+            parts.append((Program(steps, name), _touched(self.layout, [task])[0]))
+        for source, programs in of.items():
+            parts.append((Program(programs, name), (self.layout.buffers[source],)))
+        return parts
 
     def _in_parallel(self, tasks: Sequence[Task], name: str) -> tuple[Segment, ...]:
         """Segments of one context each, which wait for what they need alone."""
@@ -144,6 +162,7 @@ class Builder:
         """The steps of a task of expressions, compiled now if they are not."""
         if task not in self._steps:
             self._steps[task] = self._made(task)
+            self._copying += self._weights.take(task, self._steps[task])
             PROGRESS.ready()
             self._share(task)  # at once, or each would hold memory until the end
         return self._steps[task]
@@ -205,6 +224,7 @@ class Builder:
             set_address(buffer, buffer.address + _ELSEWHERE, buffer.owner)
         try:
             made = prepare(stores_of(self.layout, task), task.name)
+            self._weights.take(task, made)
         finally:
             for buffer in shown:
                 set_address(buffer, buffer.address - _ELSEWHERE, buffer.owner)

@@ -24,6 +24,7 @@ from gnomon.executor.draws import Positions
 from gnomon.executor.executor import Executor
 from gnomon.executor.layout import Mode, size_of
 from gnomon.executor.network import Bound
+from gnomon.executor.prepared import Prepared
 from gnomon.executor.run import Run
 from gnomon.expr.node import Buffer, set_address
 from gnomon.graph.node import Entry
@@ -145,13 +146,13 @@ def replay(first: Executor, second: Executor, mode: Mode, at: int) -> Replay | N
     runs = first._run(mode), second._run(mode)
     programs: dict[str, list[Program]] = {}
     for run in runs:
-        run._prepare()
         for name in ("forward", "backward") if mode.differentiate else ("forward",):
             segments = run.segments(name)
             if len(segments) != 1 or segments[0].program is None:
                 return None
             programs.setdefault(name, []).append(segments[0].program)
-    if runs[0]._prepared is not None and not _shared(first, second, runs[0]):
+        run._prepare()
+    if runs[0]._prepared is not None and not _shared(first, second, runs[0]._prepared):
         return None
     growing = list(_growing(first, second))
     fixed = list(_fixed(*runs, *programs.values()))
@@ -164,12 +165,10 @@ def replay(first: Executor, second: Executor, mode: Mode, at: int) -> Replay | N
     return Replay(runs[0], at, found)
 
 
-def _shared(first: Executor, second: Executor, run: Run) -> bool:
+def _shared(first: Executor, second: Executor, prepared: Prepared) -> bool:
     """Whether what is made of parameters alone reads what both steps do."""
     pairs = zip(first.arg_arrays, second.arg_arrays, strict=True)
-    apart = {arrays.buffer(a).address for a, b in pairs if a is not b}
-    read = {run.layout.buffers[e].address for task in run.layout.prepare for e in task.reads}
-    return not apart & read
+    return not any(a is not b and prepared.reads(arrays.var(a)) for a, b in pairs)
 
 
 Span = tuple[int, int, int]  # where it begins in one program and in the other, and its size

@@ -192,13 +192,13 @@ class Run:
             return found
 
     def _whole(self, name: str) -> Pass | None:
-        self._prepare()
         segments = self.segments(name)
+        self._prepare()
         if len(segments) != 1 or self._apart or (program := segments[0].program) is None:
             return None
         writes = (*self._vars(segments[0].writes).values(), self.arena.var)
         reads = self._vars(segments[0].reads).values()
-        before = 0 if self._prepared is None else self._prepared.program.work
+        before = 0 if self._prepared is None else self._prepared.work
         bound = frozenset(self.variables.values())
         ctx, held = self.arena.ctx, self._held
         part = self.parts[name]
@@ -217,10 +217,9 @@ class Run:
         if self._prepared is not None:
             return
         self._outwait()
-        segment = self._builder.prepare()
-        if segment is not None and segment.program is not None:
-            reads = self._vars(segment.reads).values()
-            self._prepared = Prepared(segment.program, reads)
+        parts = self._builder.prepare()
+        if parts:
+            self._prepared = Prepared((p, self._vars(reads).values()) for p, reads in parts)
 
     def _outwait(self) -> None:
         """Let programs finish: what is compiled may give the steps of others another workspace."""
@@ -287,8 +286,8 @@ class Run:
     def _push_refresh(self, prepared: Prepared) -> None:
         refresh = engine.Repeatable(lambda run_ctx: prepared.refresh())
         const = [v for v in prepared.variables if v is not self.arena.var]
-        name = prepared.program.name
-        engine.get().push_inline(refresh, self.arena.ctx, const, (self.arena.var,), name=name)
+        writes = (self.arena.var,)
+        engine.get().push_inline(refresh, self.arena.ctx, const, writes, name="prepare parameters")
 
     def _push_positions(self, positions: Positions) -> None:
         draws: Any = self.layout.draws

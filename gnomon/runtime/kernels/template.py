@@ -301,6 +301,6 @@ def _held(keep: Any) -> Iterator[Any]:
         elif isinstance(x, Program):  # of chains side by side, or of what is repeated
             stack += [x.table, *(step.keep for step in reversed(x.steps))]
         elif hasattr(x, "workspace"):  # operands of a library: their addresses, and its scratch
-            stack += [x.workspace, x.block]
+            stack += [x.workspace, x.kept, x.block]
         elif isinstance(x, ctypes.Array) or type(getattr(x, "address", None)) is int:
             yield x

@@ -15,7 +15,15 @@ from gnomon.runtime.execution import threads
 from gnomon.runtime.libraries.dnn.geometry import Convolution, pieces
 from gnomon.runtime.libraries.dnn.layout import NOTHING, PLAIN, Layout, Side, plain, sides
 from gnomon.runtime.libraries.dnn.library import Description, Primitive, Refused, total
-from gnomon.runtime.libraries.dnn.phases import WORKSPACE, Arena, DnnStep, Phase, Place, Task
+from gnomon.runtime.libraries.dnn.phases import (
+    WORKSPACE,
+    Arena,
+    Copies,
+    DnnStep,
+    Phase,
+    Place,
+    Task,
+)
 from gnomon.runtime.libraries.dnn.primitives import (
     data_primitive,
     forward_primitive,
@@ -145,10 +153,11 @@ class _Streamed:
         for side, their in zip(self.sides, self.theirs, strict=True):
             side.choose(found.operands[their])
         shares = [self._slices(*run) for run in pieces(conv.data[0], _number_of_tasks(conv))]
-        phases = self._bring_weights(name, {count for share in shares for _, count in share})
+        counts = {count for share in shares for _, count in share}
+        copies = self._bring_weights(name, counts, 1 + len(operands))
         moved = 4 * (prod(conv.data) + prod(conv.weight) + prod(conv.out))
-        phases.append(Phase(name, [self._task(s) for s in shares], moved, 2 * conv.work))
-        step = DnnStep(name, operands, phases, self.arena, found.name)
+        phase = Phase(name, [self._task(s) for s in shares], moved, 2 * conv.work)
+        step = DnnStep(name, operands, [phase], self.arena, found.name, copies)
         step.layouts.update(zip(operands, (side.layout for side in self.sides), strict=False))
         return step
 
@@ -162,20 +171,24 @@ class _Streamed:
         data, out = self.data.fixed_rows(count), self.out.fixed_rows(count)
         return self.make(self.conv.of(count), data, self.weight.fixed, out)
 
-    def _bring_weights(self, name: str, counts: set[int]) -> list[Phase]:
-        """A copy of the weight in each layout that the slices' primitives want; mostly one."""
-        source, phases = self.weight.whole(), []
+    def _bring_weights(self, name: str, counts: set[int], operand: int) -> Copies:
+        """A copy of the weight in each layout that the slices' primitives want; mostly one.
+
+        `operand` is the number of the memory that has them.
+        """
+        source, arena, phases = self.weight.whole(), Arena(), []
         for count in sorted(counts):
             wanted = self._primitive(count).operands["weights"]
             if wanted in self.weights:
                 continue
             self.weights[wanted] = source
             if wanted != source.description:
-                copy = Place(wanted, WORKSPACE, self.arena.reserve(wanted.nbytes))
+                copy = Place(wanted, operand, arena.reserve(wanted.nbytes))
                 self.weights[wanted] = copy
                 filters = self.weight.shape[0]
                 phases.append(_copied(f"{name}: weight", self.arena, source, copy, filters))
-        return phases
+        layouts = tuple(w for w, place in self.weights.items() if place is not source)
+        return Copies(phases, arena.size, (source.description, *layouts))
 
     def _task(self, slices: list[tuple[int, int]]) -> Task:
         """Slices one after the other, in the same bytes of the workspace."""

@@ -1,9 +1,10 @@
 """Steps out of oneDNN's primitives: phases of tasks, each task a list of operations in native code.
 
 An operation gives a memory object its address (operand's address plus offset), or executes a
-primitive. Operand 0 is the step's workspace: copies in other layouts, partial results, scratch. The
-addresses stand in one block of int64 words that all phases read, so that `DnnStep.bind` writes a
-few words and touches nothing of oneDNN. A task stops at the first status that is not zero and
+primitive. Operand 0 is the step's workspace: copies in other layouts, partial results, scratch; the
+last one are copies of its weight, which lie behind these unless they are kept. The addresses stand
+in one block of int64 words that all phases read, so that `DnnStep.bind` writes a few words and
+touches nothing of oneDNN. A task stops at the first status that is not zero and
 leaves it in its phase's block, `[status, tasks, table of tasks, operands]`. Two threads must
 not run one step at the same time: they would share its memory objects and its workspace.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnomon.base import ParamError, complaint
 from gnomon.native.memory import CFunction, Struct, address_of, store
@@ -215,18 +216,30 @@ def _number(name: str) -> int:
 
 
 class Addresses:
-    """Where a step's operands are: the words that its phases read, and the workspace they own."""
+    """Where a step's operands are: the words that its phases read, and the memory they own.
 
-    __slots__ = ("block", "workspace")
+    `kept` has the copies of the weight; None where they lie in the workspace, from `behind` on.
+    """
 
-    def __init__(self, operands: int, workspace_bytes: int) -> None:
-        self.block = Block(1 + operands)
-        self.give(pool.allocate(max(64, workspace_bytes)))
+    __slots__ = ("behind", "block", "kept", "last", "workspace")
+
+    def __init__(self, operands: int, behind: int, copies: int) -> None:
+        self.block, self.last = Block(2 + operands), 1 + operands
+        self.behind = behind
+        self.kept: pool.Storage | None = None
+        self.give(pool.allocate(max(64, behind + copies)))
 
     def give(self, workspace: pool.Storage) -> None:
         """Sets the workspace."""
         self.workspace = workspace
         self.block.words[WORKSPACE] = workspace.address
+        if self.kept is None:
+            self.block.words[self.last] = workspace.address + self.behind
+
+    def keep(self, copies: pool.Storage) -> None:
+        """Sets where the copies of the weight are, outside of the workspace."""
+        self.kept = copies
+        self.block.words[self.last] = copies.address
 
 
 class Phase:
@@ -246,14 +259,29 @@ class Phase:
         return Step(code, block.address, keep, self.name, self.bytes, self.flops, status, work)
 
 
+class Copies(NamedTuple):
+    """What brings a weight into oneDNN's layouts: phases, the bytes they fill, and `layouts`.
+
+    `layouts` are that of the weight itself, and those of its copies in their order.
+    """
+
+    phases: Sequence[Phase] = ()
+    nbytes: int = 0
+    layouts: tuple[Description, ...] = ()
+
+
+NOTHING_COPIED = Copies()
+
+
 class DnnStep(Program):
     """Work of oneDNN as a step: its operands are named, and their addresses can change.
 
     `operands` are the names that `bind` takes, `implementation` is what oneDNN calls its code,
-    `layouts` gives for each operand that was left to choose the layout it has to have.
+    `layouts` gives for each operand that was left to choose the layout it has to have. `copies` of
+    the operand `weight` are made at each run, unless `keep_copies` is called.
     """
 
-    __slots__ = ("_addresses", "implementation", "layouts", "operands", "workspace_bytes")
+    __slots__ = ("_addresses", "copies", "implementation", "layouts", "operands", "workspace_bytes")
 
     def __init__(
         self,
@@ -262,13 +290,35 @@ class DnnStep(Program):
         phases: Iterable[Phase],
         arena: Arena,
         implementation: str,
+        copies: Copies = NOTHING_COPIED,
     ) -> None:
         self.operands = tuple(operands)
         self.implementation = implementation
-        self.workspace_bytes = arena.size
+        self.copies = copies
+        self.workspace_bytes = arena.size + copies.nbytes
         self.layouts: dict[str, Any] = {}
-        self._addresses = Addresses(len(self.operands), arena.size)
-        super().__init__([phase.step(self._addresses) for phase in phases], name)
+        self._addresses = Addresses(len(self.operands), arena.size, copies.nbytes)
+        every = [*copies.phases, *phases]
+        super().__init__([phase.step(self._addresses) for phase in every], name)
+
+    def keep_copies(self, storage: pool.Storage) -> Program:
+        """From now on the copies of the weight are in `storage`; gives the program that makes them.
+
+        The step itself makes them no more: that program has to run when the weight has changed.
+        """
+        count, keep = len(self.copies.phases), self.keep
+        making = Program(self.steps[:count], f"{self.name}: weight")
+        self.workspace_bytes -= self.copies.nbytes
+        self._addresses.keep(storage)
+        self.copies = NOTHING_COPIED
+        super().__init__(self.steps[count:], self.name)
+        self.keep = making.keep = keep
+        return making
+
+    def address(self, operand: str) -> int:
+        """Where an operand is."""
+        found: int = self._addresses.block.words[1 + self.operands.index(operand)]
+        return found
 
     def bind(self, *addresses: int, **named: int) -> None:
         """From now on the operands, in the order of `operands` or by name, are at these addresses.
