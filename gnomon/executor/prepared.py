@@ -1,5 +1,6 @@
-"""What a program makes of parameters alone and keeps: weights with a normalization in them, or in
-the layout that a library reads them in.
+"""What a program makes of parameters alone and keeps: weights as its layers read them best.
+
+They have a normalization in them, or the layout that a library takes.
 
 State: `_seen` are the versions of the parameters when it was made last, None before; each part has
 its own, so that one parameter which changes often has not all of them made again. The caller

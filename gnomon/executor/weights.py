@@ -8,6 +8,7 @@ take turns in an arena share the copies: each makes these again when it finds a 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
@@ -87,8 +88,8 @@ class Weights:
         for one in copying:
             found.setdefault(one.source, []).append(one)
         layout = self._layout
-        shown = [layout.aliases.get(e, e) for task in layout.tasks for e in task.reads]
-        brief = [e for e in found if e in layout.kept and shown.count(e) == len(found[e])]
+        reads = Counter(layout.aliases.get(e, e) for task in layout.tasks for e in task.reads)
+        brief = [e for e in found if e in layout.kept and reads[e] == len(found[e])]
         if not brief:
             return
         place = pool.allocate(max(size_of(layout.buffers[e]) for e in brief))
