@@ -68,37 +68,52 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         self.resume_from_checkpoint = resume_from_checkpoint
         self.current_epoch = self.current_batch = 0
         self.trained_epoch = self.trained_batch = -1
+        self._batches_before = 0
         self.saved_checkpoints: list[str] = []
         if save_best:
             self.monitor_op, self.best = _direction("CheckpointHandler", monitor, mode)
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
         """Begin to count, or go on from the latest files."""
-        self.current_epoch = self.current_batch = 0
+        self.current_epoch = self.current_batch = self._batches_before = 0
+        self.trained_epoch = self.trained_batch = -1
         self.saved_checkpoints = []
         if self.resume_from_checkpoint:
             self._resume(estimator)
-        else:
-            self.trained_epoch = self.trained_batch = -1
 
     def _resume(self, estimator: Any) -> None:
+        """Load the latest files; the name of those of an epoch's end says how many batches there
+        were, that of others the last batch, counted from 0.
+        """
         pattern = re.compile(re.escape(self.model_prefix) + r"-epoch(\d+)batch(\d+)\.params")
         matches = (pattern.fullmatch(path.name) for path in self.model_dir.iterdir())
         found = sorted(tuple(map(int, match.groups())) for match in matches if match)
+        if found:
+            self._load(estimator, *found[-1])
+        self._batches_before = self.trained_batch + (estimator.max_epoch is None)
         if not found:
+            text = "CheckpointHandler: No checkpoint found, training from scratch for %s"
+            estimator.logger.info(text, _length(estimator))
             return
-        self.trained_epoch, self.trained_batch = found[-1]
-        name = f"{self.model_prefix}-epoch{found[-1][0]}batch{found[-1][1]}"
-        states = self.model_dir / f"{name}.states"
+        if estimator.max_epoch is not None:
+            estimator.max_epoch = max(estimator.max_epoch - self.trained_epoch - 1, 0)
+        else:
+            estimator.max_batch = max(estimator.max_batch - self._batches_before, 0)
+        text = (
+            "CheckpointHandler: Checkpoint resumed from epoch %d batch %d, "
+            "continue to train for %s "
+        )
+        estimator.logger.warning(text, *found[-1], _length(estimator))
+
+    def _load(self, estimator: Any, epoch: int, batch: int) -> None:
+        """Take over parameters and states."""
+        path = self.model_dir / f"{self.model_prefix}-epoch{epoch}batch{batch}"
+        states = Path(f"{path}.states")
         if not states.is_file():
             raise FormatError(f"CheckpointHandler: {states} is missing beside its parameters")
-        estimator.net.load_parameters(str(self.model_dir / f"{name}.params"))
+        estimator.net.load_parameters(f"{path}.params")
         estimator.trainer.load_states(str(states))
-        done = self.trained_epoch + 1, self.trained_batch + 1
-        if estimator.max_epoch is not None:
-            estimator.max_epoch = max(estimator.max_epoch - done[0], 0)
-        if estimator.max_batch is not None:
-            estimator.max_batch = max(estimator.max_batch - done[1], 0)
+        self.trained_epoch, self.trained_batch = epoch, batch
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
         """Write files where the period says so."""
@@ -117,15 +132,22 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         return False
 
     def _save_symbol(self, estimator: Any) -> None:
+        path = self.model_dir / f"{self.model_prefix}-symbol.json"
         last = getattr(estimator.net, "_last", None)
         if last is not None:
-            path = self.model_dir / f"{self.model_prefix}-symbol.json"
             last.trace.symbol.save(str(path))
+        else:
+            text = "CheckpointHandler: %s is not written: the network is not hybridized"
+            estimator.logger.info(text, path)
 
     def _save(self, estimator: Any) -> None:
         epoch = self.current_epoch + self.trained_epoch + 1
-        batch = self.current_batch + self.trained_batch + (self.current_batch == 0)
-        name = f"{self.model_prefix}-epoch{epoch}batch{batch}"
+        name = f"{self.model_prefix}-epoch{epoch}batch{self.current_batch + self._batches_before}"
+        self._tell(
+            estimator,
+            f"trained total {self.current_batch + 1} batches, "
+            f"saving model at {self.model_dir} with prefix: {name}",
+        )
         self._write(estimator, name)
         self.saved_checkpoints.append(name)
         if len(self.saved_checkpoints) > self.max_checkpoints:
@@ -136,18 +158,36 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             self._save_if_best(estimator)
 
     def _save_if_best(self, estimator: Any) -> None:
-        value = self.monitor.get()[1]
-        if not np.isnan(value) and self.monitor_op(value, self.best):
-            self.best = value
-            self._write(estimator, f"{self.model_prefix}-best")
+        title, value = self.monitor.get()
+        if np.isnan(value):
+            return
+        if not self.monitor_op(value, self.best):
+            kept = f"{title} did not improve from {self.best:.5f}, skipping updating best model"
+            self._tell(estimator, kept)
+            return
+        name = f"{self.model_prefix}-best"
+        self._tell(
+            estimator,
+            f"{title} improved from {self.best:.5f} to {value:.5f}, "
+            f"updating best model at {self.model_dir} with prefix: {name}",
+        )
+        self.best = value
+        self._write(estimator, name)
 
     def _write(self, estimator: Any, name: str) -> None:
         path = self.model_dir / name
         estimator.net.save_parameters(f"{path}.params")
         estimator.trainer.save_states(f"{path}.states")
+
+    def _tell(self, estimator: Any, what: str) -> None:
         if self.verbose > 0:
-            epoch = self.current_epoch
-            estimator.logger.info("[Epoch %d] CheckpointHandler: saved %s", epoch, path)
+            estimator.logger.info("[Epoch %d] CheckpointHandler: %s", self.current_epoch, what)
+
+
+def _length(estimator: Any) -> str:
+    """How long an estimator trains."""
+    epochs, batches = estimator.max_epoch, estimator.max_batch
+    return f"{batches} batches" if epochs is None else f"{epochs} epochs"
 
 
 class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
@@ -200,7 +240,7 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
         """Log that the training ended early."""
         if self.stop_training:
             estimator.logger.info(
-                "[Epoch %d] EarlyStoppingHandler: %s does not get better",
+                "[Epoch %d] EarlyStoppingHandler: early stopping due to %s not improving",
                 self.stopped_epoch,
                 self.monitor.get()[0],
             )

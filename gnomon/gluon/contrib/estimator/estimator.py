@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable
 from typing import Any
 
 from gnomon.base import ParamError, complaint
@@ -38,7 +39,9 @@ __all__ = ["Estimator"]
 
 
 class Estimator:
-    """Trains a network, with handlers of what happens.
+    """Trains a network, with handlers of what happens; `logger` writes to the standard output.
+
+    A handler whose `batch_end` is true ends the epoch, one whose `epoch_end` is true the training.
 
     Args:
         net: the network; parameters that are not initialized are by `initializer`.
@@ -60,6 +63,7 @@ class Estimator:
     >>> accuracy = mx.metric.Accuracy()
     >>> loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
     >>> estimator = Estimator(net, loss, train_metrics=accuracy, trainer=trainer)
+    >>> estimator.logger.setLevel("WARNING")
     >>> estimator.fit(mx.gluon.data.DataLoader(data, batch_size=8), epochs=9)
     >>> estimator.train_metrics[0].get()[1] > 0.9
     True
@@ -78,7 +82,8 @@ class Estimator:
         val_loss: Any = None,
         batch_processor: Any = None,
     ) -> None:
-        self.logger = logging.getLogger("gnomon.Estimator")
+        self.logger = logging.Logger("Estimator", logging.INFO)
+        self.logger.addHandler(logging.StreamHandler(sys.stdout))
         self.net, self.loss = net, checked_loss("loss", loss)
         self.val_net = net if val_net is None else val_net
         self.val_loss = self.loss if val_loss is None else checked_loss("val_loss", val_loss)
@@ -160,22 +165,14 @@ class Estimator:
         ended = any(getattr(handler, "stop_training", False) for handler in handlers)
         while not ended:
             _call(handlers, "epoch_begin", self)
-            ended = self._fit_epoch(train_data, handlers, batch_axis)
-            if not (ended and self.max_batch is not None):
-                ended = _call(handlers, "epoch_end", self) or ended
-            else:
-                _call(handlers, "epoch_end", self)
+            for batch in train_data:
+                _call(handlers, "batch_begin", self, batch=batch)
+                _, label, pred, loss = self.batch_processor.fit_batch(self, batch, batch_axis)
+                how = {"batch": batch, "pred": pred, "label": label, "loss": loss}
+                if _call(handlers, "batch_end", self, **how):
+                    break
+            ended = _call(handlers, "epoch_end", self)
         _call(handlers, "train_end", self)
-
-    def _fit_epoch(self, train_data: Iterable[Any], handlers: Sequence[Any], axis: int) -> bool:
-        """One epoch; whether a handler ended it."""
-        for batch in train_data:
-            _call(handlers, "batch_begin", self, batch=batch)
-            _, label, pred, loss = self.batch_processor.fit_batch(self, batch, axis)
-            how = {"batch": batch, "pred": pred, "label": label, "loss": loss}
-            if _call(handlers, "batch_end", self, **how):
-                return True
-        return False
 
     def _prepared(self, val_data: Any, event_handlers: Any) -> list[Any]:
         """The given handlers, and those of the kinds that are missing, in order."""

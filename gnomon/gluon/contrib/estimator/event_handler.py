@@ -168,7 +168,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         self.log_interval_time = 0.0
 
     def _shown(self) -> str:
-        return "".join(f", {name}: {value:.4f}" for name, value in (m.get() for m in self.metrics))
+        return ", ".join(f"{name}: {value:.4f}" for name, value in (m.get() for m in self.metrics))
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
         """Log what begins."""
@@ -176,26 +176,34 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         self.train_start = time.time()
         trainer = estimator.trainer
         estimator.logger.info(
-            "Training begin: optimizer %s, learning rate %.4f",
+            "Training begin: using optimizer %s with current learning rate %.4f ",
             type(trainer.optimizer).__name__,
             trainer.learning_rate,
         )
+        if estimator.max_epoch is not None:
+            estimator.logger.info("Train for %d epochs.", estimator.max_epoch)
+        else:
+            estimator.logger.info("Train for %d batches.", estimator.max_batch)
 
     def train_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
         """Log time and metrics of the training."""
         seconds = time.time() - self.train_start
-        text = "Train finished in %.1fs with %d epochs%s"
-        estimator.logger.info(text, seconds, self.current_epoch, self._shown())
+        text = f"Train finished using total %ds with %d epochs. {self._shown()}"
+        estimator.logger.info(text.rstrip(), seconds, self.current_epoch)
 
     def epoch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Begin to count time."""
+        """Begin to count time; log the learning rate, where metrics of training are logged."""
         self.epoch_start = time.time()
+        if any("training" in metric.name for metric in self.metrics):
+            text = "[Epoch %d] Begin, current learning rate: %.4f"
+            estimator.logger.info(text, self.current_epoch, estimator.trainer.learning_rate)
+        else:
+            estimator.logger.info("Validation Begin")
 
     def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
         """Log time and metrics of the epoch."""
-        seconds = time.time() - self.epoch_start
-        text = "[Epoch %d] Finished in %.3fs%s"
-        estimator.logger.info(text, self.current_epoch, seconds, self._shown())
+        parts = [f"Finished in {time.time() - self.epoch_start:.3f}s", self._shown()]
+        estimator.logger.info("[Epoch %d] %s", self.current_epoch, ", ".join(filter(None, parts)))
         self.current_epoch += 1
         self.batch_index = 0
         return False
@@ -211,8 +219,8 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
             self.log_interval_time += time.time() - self.batch_start
             if self.batch_index % self.log_interval == 0:
                 place = self.current_epoch, self.batch_index, self.processed_samples
-                text = "[Epoch %d][Batch %d][Samples %d] time/interval: %.3fs%s"
-                estimator.logger.info(text, *place, self.log_interval_time, self._shown())
+                text = f"[Epoch %d][Batch %d][Samples %d] time/interval: %.3fs {self._shown()}"
+                estimator.logger.info(text.rstrip(), *place, self.log_interval_time)
                 self.log_interval_time = 0.0
         self.batch_index += 1
         return False

@@ -56,7 +56,7 @@ class BatchBegin(EventHandler):
 
 
 class BatchEnd(EventHandler):
-    """Called after each batch, with `batch`, `pred`, `label`, `loss`; true ends the training."""
+    """Called after each batch, with `batch`, `pred`, `label`, `loss`; true ends the epoch."""
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool | None:
         """Hook."""
