@@ -87,11 +87,13 @@ class Joined(NamedTuple):
         What is written is not among those that are read, even where both are done.
         """
         const, mutate = self.const, self.mutate
-        if more := [v for v in reads if v not in self.taken]:
-            const = (*const, *dict.fromkeys(more))
+        if more := {*reads} - self.taken:
+            const = (*const, *more)
         if gifts:
-            written = dict.fromkeys((*mutate, *[x._chunk for _, x in gifts]))
-            const, mutate = tuple([v for v in const if v not in written]), (*written,)
+            written = {x._chunk for _, x in gifts}
+            mutate = (*mutate, *(written.difference(mutate)))
+            if not written.isdisjoint(const):
+                const = tuple([v for v in const if v not in written])
         return const, mutate
 
 
@@ -254,7 +256,7 @@ class Pass:
         fed: Sequence[Var],
     ) -> tuple[Give, ...]:
         """The copies of what the program cannot write where it belongs, or still reads there."""
-        gives = list[Give]()
+        gives: list[Give] = []
         for source, dest in gifts:
             key = id(source)
             try:
@@ -343,12 +345,10 @@ class Pushed:
 
 def loadable(dest: Any, source: Any) -> bool:
     """Whether `source` is an array that can be copied into `dest` byte by byte, natively."""
-    if not arrays.is_array(source):
+    if not arrays.in_program(source):
         return False
     layout, pending = dest._layout, dest._pending_in
     if source._layout is not layout or layout.strides is not None or not layout.size:
-        return False
-    if source.stype != "default":  # sparse arrays have no memory of all elements
         return False
     mine = (pending.home if type(pending) is Input else dest)._chunk
     theirs = source._chunk

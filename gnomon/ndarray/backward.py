@@ -223,7 +223,7 @@ class Walk:
         for node in self.nodes:
             places = [Output(node, k) for k in range(len(node.outputs))]
             grads = [self.sums[p] if p in self.keep else self.sums.pop(p, None) for p in places]
-            if any(g is not None for g in grads):
+            if [g for g in grads if g is not None]:
                 self.visit(node, grads)
             if not retain and not self.create:
                 node.saved = None
@@ -292,7 +292,7 @@ def _head_grad(head: Any, grad: Any) -> Any:
     """The gradient of a head: ones where none is given."""
     if grad is None:
         if head.stype == "default":  # it may wait on: only what was saved of it must be there
-            layout = dense(head.shape, head._dtype)
+            layout = dense(head._layout.shape, head._layout.dtype)
             made = Array._new(layout, head.context)  # no other code has it yet
             if head.size <= _BRIEF and made.__class__ is Array.main:
                 ffi.memmove(pointer(made._address), _ones(layout), layout.nbytes)

@@ -105,20 +105,20 @@ class Compiled:
             site = self._site(ctx)
         if self._computed:
             given += [param.data(ctx) for param in self._computed]
-        recording, places = mode.recording, ()
-        if recording:
+        wanted, places = None, ()
+        if mode.recording:
             places = (site.bundle, *[source(x) for x in given])
-            recording = places.count(None) < len(places)
+            wanted = tuple([place is not None for place in places])
+            wanted = wanted if True in wanted else None
         if site.is_stepwise or (storage_types.rules and not all(map(in_program, given))):
             return applied(site.symbol._graph, site.named(given), ctx)
-        program = site.take(given, places if recording else None)
+        program = site.take(given, wanted)
         lease = Lease(program, site, given)
         outputs = [Array._new(layout, ctx) for layout in program.layouts]
         program.passes.forward_into(given, outputs)
-        if not recording:
+        if wanted is None:
             return outputs
-        gives = [place is not None for place in places]
-        node = Node(_network, places, gives, (lease,), [(x._layout, ctx) for x in outputs])
+        node = Node(_network, places, wanted, (lease,), [(x._layout, ctx) for x in outputs])
         for k, x in enumerate(outputs):
             put(x, "_tape", Output(node, k))
         return outputs

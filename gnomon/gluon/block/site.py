@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from gnomon.context import Context
@@ -72,12 +71,12 @@ class Site:
         """All arguments by name."""
         return {**self.table, **dict(zip(self.fed, given, strict=True))}
 
-    def take(self, given: Sequence[Any], places: Sequence[Any] | None) -> Program:
+    def take(self, given: Sequence[Any], wanted: tuple[bool, ...] | None) -> Program:
         """A program for such inputs, until it is given back.
 
-        `places` are those of the parameters and inputs on the tape, None where it is not recorded.
+        `wanted` says whether gradients of the parameters, and of each input, are; None where it is
+        not recorded.
         """
-        wanted = None if places is None else tuple([p is not None for p in places])
         kind = (mode.training, wanted, *[x._layout for x in given])
         programs, arena = self._programs.get(kind, {}), self._arena()
         found = programs.get(arena)
@@ -97,12 +96,14 @@ class Site:
     def _arena(self) -> Arena:
         """One that no call keeps, and in which nothing has failed."""
         while self._free:
-            with suppress(IndexError):  # where another thread was faster
+            try:
                 arena = self._free.pop()
-                if arena.var.failure is None:
-                    return arena
-                for programs in list(self._programs.values()):
-                    programs.pop(arena, None)
+            except IndexError:  # another thread was faster
+                break
+            if arena.var.failure is None:
+                return arena
+            for programs in list(self._programs.values()):
+                programs.pop(arena, None)
         return Arena(self.ctx)
 
     def _made(self, given: Sequence[Any], wanted: Sequence[bool] | None, arena: Arena) -> Program:
