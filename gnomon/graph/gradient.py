@@ -19,6 +19,7 @@ from gnomon.expr.walk import postorder
 from gnomon.graph.node import Entry, Graph, Node
 from gnomon.ops import registry
 from gnomon.ops.derive import Needs, check_values, leaves_of
+from gnomon.ops.host import check_differentiable
 
 Shape = tuple[int, ...]
 Shapes = tuple[Shape, ...]
@@ -220,6 +221,8 @@ def _differentiate(node: Node, reached: Collection[Node], sums: _Sums) -> None:
     count = len(arguments)
     needs, gives = look(node.op, shapes[0][:count], types[0][:count], wanted, sums.train)
     grads = [sums.total(e) for e in node.visible()]
+    if any(wanted) and any(grads):
+        check_differentiable(node.op)
     if not any(gives) or (needs.out_grads and not any(grads)):
         return
     reads = [grads[k] or sums.zeros(Entry(node, k)) for k in needs.out_grads]

@@ -19,6 +19,7 @@ from gnomon.ndarray.core.tape import Call, Network, Node
 from gnomon.ndarray.lazy import opaque
 from gnomon.ndarray.lazy.invoke import anchors_of, guarded, invoke, launch
 from gnomon.ndarray.lazy.recipe import Dest, Draws, Work, recipe_for
+from gnomon.ops.host import check_differentiable
 from gnomon.ops.requests import kAddTo, kNullOp, kWriteTo
 from gnomon.record import put
 
@@ -35,6 +36,7 @@ def of(node: Node, grads: Sequence[Any], dests: Sequence[Any], create: bool) -> 
     if isinstance(node.gradient, Call):
         return _of_call(node, grads, dests, create)
     gradient: Gradient = node.gradient
+    check_differentiable(gradient.op)
     wanted = tuple(k for k, p in enumerate(node.inputs) if p is not None and node.gives[k])
     if not wanted:
         return [None] * len(node.inputs)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import ShapeError, complaint
+from gnomon.base import GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.primitive import convert
 from gnomon.ops import given
@@ -42,7 +42,11 @@ BRIEF = 1 << 13
 
 
 class HostOp(Op):
-    """What such operators share; a subclass says `compute`, and `gradient` where it has one."""
+    """What such operators share; a subclass says `compute`, and `gradient` where it has one.
+
+    Without `gradient`, to follow the tape through the operator is an error; one that gives None
+    says that the gradients are 0.
+    """
 
     brief = BRIEF
 
@@ -121,6 +125,15 @@ class HostOp(Op):
         self, in_shapes: Sequence[Shape], in_types: Sequence[DType], **context: Any
     ) -> Needs:
         return Needs((), (), ()) if self.gradient is None else given.needs(self)
+
+
+def check_differentiable(op: Any) -> None:
+    """Raises GnomonError where a gradient is asked for of an operator that says nothing of it."""
+    if isinstance(op, HostOp) and op.gradient is None:
+        raise GnomonError(
+            f"{op.name}: is not differentiable, it has no gradient: differentiate what does not "
+            "depend on it, or stop gradients behind it by BlockGrad"
+        )
 
 
 def store(blob: Any, request: Any, values: Any) -> None:

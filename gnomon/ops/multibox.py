@@ -179,6 +179,9 @@ class MultiBoxTarget(MultiBox, HostOp):
         chosen[places[order[:count]]] = True
         return chosen
 
+    def gradient(self) -> None:
+        """No gradient flows."""
+
     def compute(self, anchor: Array, label: Array, cls_pred: Array) -> tuple[Array, ...]:
         n, count = anchor.shape[1], label.shape[1]
         moves, mask = np.zeros((2, len(label), n, 4), label.dtype)
@@ -231,6 +234,9 @@ class MultiBoxDetection(MultiBox, HostOp):
         n = s.need("anchor")[1]
         s["cls_prob"], s["loc_pred"] = (batch, -1, n), (batch, 4 * n)
         s["output"] = (batch, n, 6)
+
+    def gradient(self) -> None:
+        """No gradient flows."""
 
     def compute(self, cls_prob: Array, loc_pred: Array, anchor: Array) -> Array:
         moves = loc_pred.reshape(len(loc_pred), -1, 4) * np.array(self.variances, loc_pred.dtype)

@@ -7,7 +7,7 @@ import pytest
 
 import gnomon as mx
 from gnomon import nd
-from gnomon.base import ShapeError
+from gnomon.base import GnomonError, ShapeError
 from gnomon.ops import find
 from gnomon.ops.case import case
 from gnomon.ops.host import HostOp
@@ -176,3 +176,36 @@ def test_what_a_gradient_may_give():
         changed = type("Changed", (Named,), {"told": told})
         with pytest.raises(ShapeError, match=words):
             changed().backward([None], [None, None], [None])
+
+
+@op("_test_ranks", inputs=("data",))
+class Ranks(HostOp):
+    """The order of elements: a subclass that says nothing of gradients."""
+
+    cases = (case((3,)),)
+
+    def compute(self, data):
+        return np.argsort(data)
+
+    reference = compute
+
+
+def test_without_a_gradient_it_is_not_differentiable():
+    x = nd.array([3, 1, 2])
+    x.attach_grad()
+    ranks = mx.nd._internal._test_ranks
+    with mx.autograd.record():
+        used, unused = x * 2, ranks(x)
+        stopped = used + nd.BlockGrad(ranks(x))
+        followed = used + ranks(x)
+    for head in (used, stopped):
+        head.backward(retain_graph=True)
+        np.testing.assert_array_equal(x.grad.asnumpy(), [2, 2, 2])
+    for head in (unused, followed):
+        with pytest.raises(GnomonError, match="_test_ranks: is not differentiable"):
+            head.backward()
+    symbol = mx.sym._internal._test_ranks(mx.sym.var("data"))
+    with pytest.raises(GnomonError, match="_test_ranks: is not differentiable"):
+        symbol.simple_bind(mx.cpu(), data=(3,))
+    bound = symbol.simple_bind(mx.cpu(), grad_req="null", data=(3,))
+    np.testing.assert_array_equal(bound.forward(data=x)[0].asnumpy(), [1, 2, 0])
