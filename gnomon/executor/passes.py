@@ -59,26 +59,42 @@ class Passes(Executor):
         """Whether what ran on it last failed."""
         return self.arena.var.failure is not None
 
-    def forward_into(self, given: Sequence[Any], dests: Sequence[Any]) -> None:
-        """Compute the outputs of `given` into dense arrays of their layouts.
+    @property
+    def may_go_back(self) -> bool:
+        """Whether the backward pass may come next, if need be with another forward pass."""
+        return self.arena.content is self._only or self._only.layout.repeatable
+
+    def forward_into(
+        self,
+        given: Sequence[Any],
+        dests: Sequence[Any],
+        states: Sequence[Gift] = (),
+        drawn: Positions | None = None,
+    ) -> None:
+        """Compute the outputs of `given`, behind losses, into dense arrays of their layouts.
+
+        `states` are pairs of what is bound and where it is copied. Random numbers are those at
+        `drawn`, else the next ones.
 
         Raises:
             ShapeError: an input of another shape; nothing is written.
         """
         feeds, run = list(zip(self._fed, given, strict=True)), self._only
+        shown = self.outputs[len(self.outputs) - len(dests) :]
         latest.pushed = None
         if self._monitor is None:
             self._last = run.mode
-            run.forward(feeds, list(zip(self.outputs, dests, strict=True)))
+            run.forward(feeds, [*zip(shown, dests, strict=True), *states], drawn)
             self.arena.content = run
         else:
             self.forward_on(feeds)
-            for dest, output in zip(dests, self.outputs, strict=True):
+            for dest, output in zip(dests, shown, strict=True):
                 dest[:] = output
 
     def both_into(
         self,
         given: Sequence[Any],
+        heads: Sequence[Any],
         dests: Sequence[Any],
         grads: Sequence[Any],
         states: Sequence[Gift] = (),
@@ -86,16 +102,26 @@ class Passes(Executor):
     ) -> None:
         """Compute the outputs of `given` behind the losses into `dests`, and the gradients.
 
-        Those of arguments are copied into `grads`, one an argument, where that is not None; so are
-        `states`, pairs of what is bound and where it goes. Random numbers are those at `drawn`.
+        `heads` are the gradients of losses that are none by themselves. Gradients of arguments are
+        copied into `grads`, one an argument, where that is not None; so are `states`, pairs of what
+        is bound and where it goes. Random numbers are those at `drawn`.
         """
         feeds, run = list(zip(self._fed, given, strict=True)), self._only
+        feeds += [(x, heads[k]) for k, x in self._head_arrays]
         shown = self.outputs[len(self.outputs) - len(dests) :]
         gifts = list(zip(shown, dests, strict=True))
-        gifts += [(g, x) for g, x in zip(self.grad_arrays, grads, strict=True) if x is not None]
+        gifts += self._leaving(grads)
         gifts += states
         latest.pushed = run.forward_backward(feeds, gifts, drawn)
         self.arena.content = None
+
+    def _leaving(self, grads: Sequence[Any]) -> list[Gift]:
+        """Where gradients of arguments go that are not None."""
+        return [(g, x) for g, x in zip(self.grad_arrays, grads, strict=True) if x is not None]
+
+    def back_into(self, heads: Sequence[Any], grads: Sequence[Any]) -> None:
+        """Compute the gradients behind `forward_into`, as `both_into` does."""
+        self.backward_into(heads, self._leaving(grads))
 
     def backward_into(self, heads: Sequence[Any], gifts: Sequence[Gift]) -> None:
         """Compute the gradients, given those of the outputs; `gifts` are copied out behind."""

@@ -3,7 +3,8 @@
 Variables are read where they lie, and their gradients written where those belong, as long as both
 stay there; all other operands are fed, as inputs of an executor are. The values that the program
 holds are copied into new arrays, as the next run overwrites what is bound. Heads are losses of the
-graph, each times the gradient that was given with it.
+graph, but those whose gradient is given. Both passes are one call, or two where values were asked
+for in between (`ndarray/lazy/forwarded.py`).
 """
 
 from __future__ import annotations
@@ -46,9 +47,8 @@ class Network:
     """What was noted as a graph, with what an executor asks of a symbol.
 
     `operands` are its variables by the number of the operand, `reached` those that heads depend on,
-    `given` those of heads' gradients, with layouts, `draws` the operators that draw random numbers.
-    The outputs are the `losses`, so many, what changes states beside them, then the values that are
-    held, of these `layouts`.
+    `draws` the operators that draw random numbers. The outputs are the `losses`, so many, what
+    changes states beside them, then the values that are held, of these `layouts`.
     """
 
     name = "step"
@@ -59,13 +59,12 @@ class Network:
         self.operands: dict[int, Node] = {}
         self.states: set[int] = set()  # those that are states of an operator
         self.changed: list[int] = []  # those of them that it changes
-        self.given: list[tuple[Node, Any]] = []
-        layouts = [x for mark in path for x in mark.layouts]
-        self.layouts = [layouts[k] for k in held]
+        self._layouts: list[Any] = [x for mark in path for x in mark.layouts]
+        self.layouts = [self._layouts[k] for k in held]
         entries: dict[int, Entry] = {}
         changing: list[Node] = []
         self.draws: dict[str, int] = {}
-        for number in needed(path, heads):
+        for number in needed(path, [*heads, *held]):
             mark = path[number]
             inputs = [entries[k] if k >= 0 else self._operand(~k) for k in mark.operands]
             node = Node(mark.op, f"{mark.op.name}{number}", inputs, mark.op.attrs())
@@ -77,14 +76,14 @@ class Network:
             if mark.draws:
                 self.draws[node.name] = number
         outputs = [
-            self._head(entries[k], f"head{number}", layouts[k] if g else None)
+            entries[k] if g else _loss(f"head{number}", entries[k])
             for number, (k, g) in enumerate(zip(heads, is_given, strict=True))
         ]
         self.losses = len(outputs)
         followed = set(Graph(outputs).topo)
         self.reached = {k for k, node in self.operands.items() if node in followed}
-        if not all(k in entries and entries[k].node in followed for k in held):
-            raise Unplanned("step: a value is held that no head depends on")
+        self._followed = {k for k, entry in entries.items() if entry.node in followed}
+        self._held = held
         beside = [Entry(node, 0) for node in changing if node not in followed]
         self._graph = Graph([*outputs, *beside, *(entries[k] for k in held)])
         if any(self._is_argument(k) for k in self.states):
@@ -94,18 +93,43 @@ class Network:
         """Whether an operand is read otherwise than as a state."""
         return any(~number in mark.operands[: len(mark.op.arguments())] for mark in self._path)
 
+    def constants(self, operands: Sequence[Operand], train: bool) -> list[bool]:
+        """Which of the values that are held are constants once the gradients were computed.
+
+        Those that heads depend on, and those without a gradient. The gradients of others need what
+        is not kept.
+
+        Raises:
+            Unplanned: not those of a value whose operators share none with the heads.
+        """
+        flows: dict[int, set[bool]] = {}  # whether to operators of the heads, or to others' inputs
+        for mark in self._path:
+            found: set[bool] = set()
+            for k in self._differentiable(mark, operands, train):
+                if k >= 0:
+                    found |= {True} if k in self._followed else flows[k]
+                elif operands[~k].place is not None:
+                    found.add(False)
+            flows.update((mark.first + k, found) for k in range(len(mark.layouts)))
+        beside = [k for k in self._held if k not in self._followed]
+        if any(flows[k] == {False} for k in beside):
+            raise Unplanned("step: a value is held that no head shares an operator with")
+        return [k in self._followed or not flows[k] for k in self._held]
+
+    def _differentiable(self, mark: Mark, operands: Sequence[Operand], train: bool) -> list[int]:
+        """The numbers of the inputs of an operator that its gradients flow to."""
+        numbers = mark.operands[: len(mark.op.arguments())]
+        inputs = [self._layouts[k] if k >= 0 else operands[~k].layout for k in numbers]
+        shapes, types = tuple(x.shape for x in inputs), tuple(x.dtype for x in inputs)
+        _, gives = look(mark.op, shapes, types, (True,) * len(inputs), train)
+        return [k for k, given in zip(numbers, gives, strict=True) if given]
+
     def differentiated(self, operands: Sequence[Operand], train: bool) -> frozenset[int]:
         """The numbers of the operands that gradients of the heads flow to."""
-        layouts: list[Any] = [x for mark in self._path for x in mark.layouts]
         found = set(self._heads)
         for mark in reversed(self._path):
-            if found.isdisjoint(range(mark.first, mark.results)):
-                continue
-            numbers = mark.operands[: len(mark.op.arguments())]
-            inputs = [layouts[k] if k >= 0 else operands[~k].layout for k in numbers]
-            shapes, types = tuple(x.shape for x in inputs), tuple(x.dtype for x in inputs)
-            _, gives = look(mark.op, shapes, types, (True,) * len(inputs), train)
-            found.update(k for k, given in zip(numbers, gives, strict=True) if given)
+            if not found.isdisjoint(range(mark.first, mark.results)):
+                found.update(self._differentiable(mark, operands, train))
         return frozenset(~k for k in found if k < 0)
 
     def _operand(self, number: int) -> Entry:
@@ -113,16 +137,8 @@ class Network:
             self.operands[number] = Node(None, f"operand{number}")
         return Entry(self.operands[number])
 
-    def _head(self, entry: Entry, name: str, given: Any) -> Entry:
-        """An output as a loss, times the gradient of this layout that is given with it."""
-        if given is not None:
-            node = Node(None, f"{name}_gradient")
-            self.given.append((node, given))
-            entry = _entry("elemwise_mul", f"{name}_given", entry, Entry(node))
-        return _entry("MakeLoss", name, entry)
-
     def list_arguments(self) -> list[str]:
-        """The names of operands, and of gradients given for heads."""
+        """The names of operands."""
         return [n.name for n in self._graph.arguments]
 
     def list_auxiliary_states(self) -> list[str]:
@@ -134,26 +150,37 @@ class Network:
         return [e.node.name for e in self._graph.outputs]
 
 
-def _entry(name: str, title: str, *inputs: Entry) -> Entry:
-    return Entry(Node(registry.find(name).parse({}), title, inputs))
+def _loss(name: str, entry: Entry) -> Entry:
+    """An output whose gradient is ones."""
+    return Entry(Node(registry.find("MakeLoss").parse({}), name, [entry]))
 
 
 class Plan:
     """A network bound to variables where they lie, but those in `loose`, and to their gradients.
 
     `stays` are the numbers of operands with where they lie, `stores` those with where their
-    gradients do. Where operands are results on the tape, gradients are `shares`, stored nowhere:
-    those of `flows` are computed, and no gradient flows to the others. States are fed, and those
-    that change are given back.
+    gradients do, `read` all that are on the tape. Where operands are results on the tape, gradients
+    are `shares`, stored nowhere: those of `flows` are computed, and no gradient flows to the
+    others. States are fed, and those that change are given back. `constants` tells of the values
+    that are held whether they are constants behind the gradients. `turn` counts forward passes,
+    `depth` is as for `_arena`.
     """
 
     def __init__(
-        self, network: Network, operands: Sequence[Operand], train: bool, loose: Collection[int]
+        self,
+        network: Network,
+        operands: Sequence[Operand],
+        train: bool,
+        loose: Collection[int],
+        depth: int,
     ) -> None:
         self.layouts = network.layouts
+        self.constants = network.constants(operands, train)
+        self.turn, self.depth = 0, depth
         self.ctx = operands[0].chunk.ctx
         arguments = [k for k in network.operands if k in network.reached - network.states]
         places = {k: operands[k].place for k in arguments if operands[k].place is not None}
+        self.read = frozenset(places)
         leaves = {k: place for k, place in places.items() if isinstance(place, Leaf)}
         self.shares = list(places) if len(leaves) < len(places) else []
         if self.shares:
@@ -184,7 +211,7 @@ class Plan:
         train: bool,
     ) -> tuple[Passes, list[int | None]]:
         """The executor, and the number of the operand whose share each of its gradients is."""
-        args = {n: self._input(layout) for n, layout in network.given}
+        args: dict[Node, Any] = {}
         grads: dict[Node, Any] = {}
         requests: dict[Node, str] = {}
         shares: dict[Node, int] = {}
@@ -208,14 +235,19 @@ class Plan:
             [requests.get(n, "null") for n in order],
         )
         self._states = [(k, args[network.operands[k]]) for k in network.changed]
-        fed = [network.operands[k] for k in self.fed] + [n for n, _ in network.given]
-        inputs = [args[n] for n in fed]
-        found = Passes(network, self.ctx, bound, inputs, train, _arena(self.ctx), network.losses)
+        inputs = [args[network.operands[k]] for k in self.fed]
+        arena = _arena(self.ctx, self.depth)
+        found = Passes(network, self.ctx, bound, inputs, train, arena, network.losses)
         return found, [shares.get(n) for n in order]
 
     def _input(self, layout: Any) -> Any:
         """An array for what is fed."""
         return hidden(of_zeros(layout.shape, layout.dtype, self.ctx))
+
+    @property
+    def may_go_back(self) -> bool:
+        """Whether `backward` may come next."""
+        return self.passes.may_go_back
 
     def moved(self, operands: Sequence[Operand]) -> list[int]:
         """The variables that do not lie, or whose gradients do not, where they did."""
@@ -232,20 +264,52 @@ class Plan:
 
     def run(
         self, operands: Sequence[Operand], grads: Sequence[Any], drawn: Drawn
-    ) -> tuple[list[Any], Shares]:
-        """The values that are held, and the shares of gradients; all other gradients are stored."""
-        ctx = self.ctx
+    ) -> tuple[list[tuple[Any, bool]], Shares]:
+        """The values that are held, with whether they are constants, and the shares of gradients.
+
+        All other gradients are stored.
+        """
+        what = self._begun(operands, drawn)
+        shares = self._shares(operands)
+        self.passes.both_into(what[0], grads, what[1], self._into(shares), *what[2:])
+        values = list(zip(what[1], self.constants, strict=True))
+        return values, self._stored(operands, shares)
+
+    def forward(self, operands: Sequence[Operand], drawn: Drawn) -> list[Any]:
+        """The values that are held; `backward` with the same operands gives the rest."""
+        self.turn += 1
+        what = self._begun(operands, drawn)
+        self.passes.forward_into(*what)
+        return what[1]
+
+    def backward(self, operands: Sequence[Operand], grads: Sequence[Any]) -> Shares:
+        """The shares of gradients; all other gradients are stored."""
+        shares = self._shares(operands)
+        self.passes.back_into(grads, self._into(shares))
+        return self._stored(operands, shares)
+
+    def _begun(
+        self, operands: Sequence[Operand], drawn: Drawn
+    ) -> tuple[list[Any], list[Any], list[Any], Positions]:
+        """What a forward pass takes: what is fed, where values go, and states, random numbers."""
         given = [Array._at(x.chunk, x.address, x.layout) for x in (operands[k] for k in self.fed)]
-        made = [Array._new(layout, ctx) for layout in self.layouts]
-        shares = {k: _like(operands[k].layout, ctx) for k in self.flows}
-        into = [None if k is None else shares[k] for k in self._grads]
+        made = [Array._new(layout, self.ctx) for layout in self.layouts]
         states = [(bound, operands[k].again()) for k, bound in self._states]
-        positions = [drawn[number][k] for number, k in self._draws]
-        self.passes.both_into([*given, *grads], made, into, states, positions)
+        return given, made, states, [drawn[number][k] for number, k in self._draws]
+
+    def _shares(self, operands: Sequence[Operand]) -> dict[int, Any]:
+        """New arrays for the gradients that are stored nowhere, by operand."""
+        return {k: _like(operands[k].layout, self.ctx) for k in self.flows}
+
+    def _into(self, shares: Mapping[int, Any]) -> list[Any]:
+        """Where the gradient of each argument goes to, None where it is stored."""
+        return [None if k is None else shares[k] for k in self._grads]
+
+    def _stored(self, operands: Sequence[Operand], shares: Mapping[int, Any]) -> Shares:
+        """Tell variables that their gradients were stored; the others, with their places."""
         for k, _, _ in self.stores:
             operands[k].place.stored = passes.count
-        found: list[Any] = [(operands[k].place, shares.get(k)) for k in self.shares]
-        return made, found
+        return [(operands[k].place, shares.get(k)) for k in self.shares]
 
 
 class Planned:
@@ -261,8 +325,9 @@ class Planned:
         train: bool,
         operands: Sequence[Operand],
         forget: Callable[..., object],
+        depth: int,
     ) -> None:
-        self._network, self._train = Network(path, key), train
+        self._network, self._train, self._depth = Network(path, key), train, depth
         self._loose: set[int] = set()
         self._left = TRIES
         self._plan = self._made(operands)
@@ -279,12 +344,21 @@ class Planned:
             raise Unplanned("step: its variables move each time")
         self._left -= 1
         with resting():
-            return Plan(self._network, operands, self._train, self._loose)
+            return Plan(self._network, operands, self._train, self._loose, self._depth)
 
     def run(
         self, operands: Sequence[Operand], grads: Sequence[Any], drawn: Drawn
-    ) -> tuple[list[Any], Shares] | None:
+    ) -> tuple[list[tuple[Any, bool]], Shares] | None:
         """As `Plan.run`; None where it may not be run on these, and nothing was done.
+
+        Raises:
+            Unplanned: nor may it later.
+        """
+        plan = self.ready(operands)
+        return None if plan is None else plan.run(operands, grads, drawn)
+
+    def ready(self, operands: Sequence[Operand]) -> Plan | None:
+        """The plan for operands that lie where these do; None where it may not be run on them.
 
         Raises:
             Unplanned: nor may it later.
@@ -295,24 +369,28 @@ class Planned:
             self._plan = self._made(operands)
         if any(x.chunk.failure is not None for x in operands):  # it would fail all of it
             return None
-        return self._plan.run(operands, grads, drawn)
+        return self._plan
 
 
 class _Thread(threading.local):
-    """Where the steps of a thread work, one after the other, by device."""
+    """Where the steps of a thread work, one after the other, by device and depth."""
 
     def __init__(self) -> None:
-        self.arenas: dict[Context, Arena] = {}
+        self.arenas: dict[tuple[Context, int], Arena] = {}
 
 
 _here = _Thread()
 
 
-def _arena(ctx: Context) -> Arena:
-    """The working memory for steps of this thread; another one where something failed in it."""
-    found = _here.arenas.get(ctx)
+def _arena(ctx: Context, depth: int) -> Arena:
+    """The working memory for steps of this thread; another one where something failed in it.
+
+    Steps whose gradients come later have one of their own, so that those in between leave what
+    they keep: `depth` is 0 for all others, and counts how many a step is behind.
+    """
+    found = _here.arenas.get((ctx, depth))
     if found is None or found.var.failure is not None:
-        found = _here.arenas[ctx] = Arena(ctx)
+        found = _here.arenas[ctx, depth] = Arena(ctx)
     return found
 
 
@@ -327,16 +405,17 @@ def planned(
     train: bool,
     operands: Sequence[Operand],
     forget: Callable[..., object],
+    depth: int = 0,
 ) -> Planned | None:
     """What does a step from now on; None where no program may. `forget` drops it.
 
     What has no gradient, or is refused otherwise, is so when operators are applied one by one, too:
-    their errors are those that programs expect. The memory that these worked in is given back
-    first: the step has its own from then on.
+    their errors are those that programs expect. `depth` is as for `_arena`. The memory that these
+    worked in is given back first: the step has its own from then on.
     """
     pool.release_all(operands[0].chunk.ctx)
     try:
-        return Planned(path, key, train, operands, forget)
+        return Planned(path, key, train, operands, forget, depth)
     except GnomonError:
         return None
 

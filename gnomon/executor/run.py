@@ -75,17 +75,24 @@ class Run:
         self._passes: dict[tuple[str, int | None], Pass | None] = {}
         self._turns: list[Var] = []
 
-    def forward(self, feeds: Sequence[Feed] = (), gifts: Sequence[Gift] = ()) -> None:
+    def forward(
+        self,
+        feeds: Sequence[Feed] = (),
+        gifts: Sequence[Gift] = (),
+        drawn: Positions | None = None,
+    ) -> None:
         """Push the forward pass on the elements of `feeds`; `gifts` are copied out behind it.
+
+        Random numbers are those at `drawn`, else the next ones.
 
         Raises:
             ShapeError: one does not fit; nothing is written.
         """
         if (whole := self._pass("forward")) is None:
-            self._begin_apart("forward", feeds)
+            self._begin_apart("forward", feeds, drawn)
             _give(gifts)
         else:
-            whole.push(*self._begun(feeds), gifts)
+            whole.push(*self._begun(feeds, drawn), gifts)
 
     def backward_on(self, feeds: Sequence[Feed], gifts: Sequence[Gift]) -> Pushed | None:
         """Push the backward pass, whose forward pass was pushed before and left its values.

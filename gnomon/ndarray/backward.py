@@ -9,7 +9,7 @@ behind the visit, unless it is to be followed again.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import recording
 from gnomon.ndarray.core.tape import (
+    BESIDE,
     DIRECT,
     FOLLOWED,
     Bundle,
@@ -32,6 +33,7 @@ from gnomon.ndarray.core.tape import (
     passes,
     placed,
 )
+from gnomon.ndarray.lazy.forwarded import Forwarded, Met, behind
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ndarray.lazy.notes import Record, Shares
 from gnomon.ops import registry
@@ -62,11 +64,11 @@ def backward(
     shares = None if retain_graph else _followed(heads, head_grads)
     if shares is not None and not shares:
         return
-    walk = Walk(heads, head_grads) if shares is None else Walk.of(shares)
+    walk = Walk(heads, head_grads, retain_graph) if shares is None else Walk.of(shares)
     found = dict.fromkeys([p for p in (*walk.readers, *walk.sums) if type(p) is not Output])
     walk.direct = _direct(walk, found)
     with recording(False):
-        walk.run(retain_graph)
+        walk.run()
         _finish(walk, found, passes.count)
 
 
@@ -84,16 +86,17 @@ def gradients(
     Raises:
         GnomonError: a head or a variable is not on the tape, or the tape was followed already.
     """
-    walk = Walk(heads, head_grads, create_graph)
+    opened(p for p in map(placed, (*heads, *variables)) if p is not None)
+    walk = Walk(heads, head_grads, retain_graph, create_graph)
     places = []
     for number, variable in enumerate(variables):
-        if (place := placed(variable)) is None:
+        if (place := behind(placed(variable))) is None:
             expected = "an array with attach_grad, or one computed while recording"
             raise ParamError(complaint("grad", f"variables[{number}]", expected, "another"))
         places.append(place)
     walk.keep = set(places)
     with recording(create_graph):
-        walk.run(retain_graph)
+        walk.run()
     zeros = registry.find("zeros_like").parse({})
     found = []
     for place, variable in zip(places, variables, strict=True):
@@ -180,15 +183,20 @@ class Walk:
     """One way along the tape: what each place has received so far.
 
     `direct` are leaves whose only share goes straight to its destination; `keep` are the places
-    whose sums the caller wants.
+    whose sums the caller wants. With `retain` the tape may be followed again, with `create` the
+    gradients go on the tape.
     """
 
     def __init__(
-        self, heads: Sequence[Any], head_grads: Sequence[Any] | None, create: bool = False
+        self,
+        heads: Sequence[Any],
+        head_grads: Sequence[Any] | None,
+        retain: bool = False,
+        create: bool = False,
     ) -> None:
         self.sums: dict[Place, Any] = {}
         self.own: set[Place] = set()  # whose sums are ours to add into
-        self.create = create
+        self.create, self.retain = create, retain or create
         self.direct: dict[Place, Dest] = {}
         self.written: set[Place] = set()
         self.keep: set[Place] = set()
@@ -196,37 +204,66 @@ class Walk:
         if len(grads) != len(heads):
             expected = f"{len(heads)} gradients, one a head"
             raise ShapeError(complaint("backward", "head_grads", expected, len(grads)))
+        met: Met = {}
         for number, (head, grad) in enumerate(zip(heads, grads, strict=True)):
-            self.receive(_place(head, number), _head_grad(head, grad), ours=False)
-        self._reach()
+            place = behind(_place(head, number), met)
+            self.receive(place, _head_grad(head, grad), ours=False)
+        self._reach(met)
 
     @classmethod
     def of(cls, shares: Shares) -> Walk:
         """The way on, from places that have received gradients already."""
-        walk = cls((), None)
+        walk, met = cls((), None), Met()
         for place, grad in shares:
-            walk.receive(place, grad)
-        walk._reach()
+            walk.receive(behind(place, met), grad)
+        walk._reach(met)
         return walk
 
-    def _reach(self) -> None:
-        """Find what depends on what was received."""
-        self.nodes = reachable(self.sums)
+    def _reach(self, met: Met) -> None:
+        """Find what depends on what was received, by way of those `met`, too."""
+        self.nodes = reachable(self.sums, met)
+        for node, outputs in met.items():
+            node.meet((tuple(sorted(outputs)), (True,) * len(outputs)))
         self.readers: dict[Place, int] = {}
         for node in self.nodes:
             for place in node.inputs:
                 if place is not None:
                     self.readers[place] = self.readers.get(place, 0) + 1
+        closed = [n for n in self.nodes if type(n) is Forwarded and n.is_closed]
+        if closed:
+            received = self._received()
+            wrong = [n for n in closed if self.retain or not self._takes(n, received)]
+            for node in wrong:
+                node.open()
+            if wrong:
+                sums, self.sums = self.sums, {}
+                for place, grad in sums.items():
+                    self.receive(behind(place), grad, place in self.own)
+                self._reach({})
 
-    def run(self, retain: bool) -> None:
+    def _received(self) -> set[Place]:
+        """The places that gradients flow to."""
+        found = {place for place, grad in self.sums.items() if grad is not None}
+        for node in self.nodes:
+            if any(Output(node, k) in found for k in range(len(node.outputs))):
+                pairs = zip(node.inputs, node.gives, strict=True)
+                found.update(place for place, given in pairs if given and place is not None)
+        return found
+
+    def _takes(self, node: Forwarded, received: Collection[Place]) -> bool:
+        """Whether a program gives the gradients of a node, given those that it will receive."""
+        outputs = tuple(k for k in range(len(node.outputs)) if Output(node, k) in received)
+        return node.takes(outputs, self.readers, self.sums)
+
+    def run(self) -> None:
         """Visit every node."""
         for node in self.nodes:
             places = [Output(node, k) for k in range(len(node.outputs))]
             grads = [self.sums[p] if p in self.keep else self.sums.pop(p, None) for p in places]
             if [g for g in grads if g is not None]:
                 self.visit(node, grads)
-            if not retain and not self.create:
-                node.saved = None
+            if not self.retain:
+                node.let_go()
 
     def visit(self, node: Node, grads: Sequence[Any]) -> None:
         """Send on what a node received."""
@@ -251,7 +288,7 @@ class Walk:
         Raises:
             GnomonError: a program has followed the tape behind `place` already.
         """
-        if place is FOLLOWED and grad is not None:
+        if (place is FOLLOWED or place is BESIDE) and grad is not None:
             raise GnomonError(_AGAIN)
         before = self.sums.get(place)
         if before is None:
@@ -269,12 +306,22 @@ class Walk:
 
 def _followed(heads: Sequence[Any], head_grads: Sequence[Any] | None) -> Shares | None:
     """Have a program do all that was noted, as `Record.follow` says; None where there is none."""
-    record = heads[0]._pending_in
+    found, place = heads[0]._pending_in, heads[0]._tape
     grads = head_grads or [None] * len(heads)
-    if type(record) is not Record or len(grads) != len(heads):
+    if type(found) is not Record:
+        found = place.node if type(place) is Output else None
+    if not isinstance(found, (Record, Forwarded)) or len(grads) != len(heads):
         return None
     given = zip(heads, grads, strict=True)
-    return record.follow(heads, [None if g is None else _head_grad(h, g) for h, g in given])
+    return found.follow(heads, [None if g is None else _head_grad(h, g) for h, g in given])
+
+
+def opened(starts: Iterable[Place]) -> None:
+    """Have the operators on the tape that `starts` depend on, where programs stand for them."""
+    starts = list(starts)
+    while closed := [n for n in reachable(starts) if type(n) is Forwarded and n.is_closed]:
+        for node in closed:
+            node.open()
 
 
 def _place(head: Any, number: int) -> Place:
@@ -312,12 +359,15 @@ def _ones(layout: Layout) -> Any:
     return np.ones(layout.shape, layout.dtype.numpy).reshape(-1).view(np.uint8)
 
 
-def reachable(starts: Iterable[Place]) -> list[Node]:
-    """The nodes that `starts` depend on, readers first."""
-    work = [p.node for p in starts if isinstance(p, Output)]
+def reachable(starts: Iterable[Place], met: Met | None = None) -> list[Node]:
+    """The nodes that `starts` depend on, readers first; `met` gets the open ones, as `behind`."""
+    work = [p.node for p in (behind(p, met) for p in starts) if isinstance(p, Output)]
     found = set(work)
     while work:
-        for place in work.pop().inputs:
+        node = work.pop()
+        if any(type(p) is Output and type(p.node) is Forwarded for p in node.inputs):
+            node.inputs = [behind(p, met) for p in node.inputs]
+        for place in node.inputs:
             if isinstance(place, Output) and place.node not in found:
                 found.add(place.node)
                 work.append(place.node)

@@ -17,6 +17,7 @@ from gnomon.ndarray.core.elsewhere import ways
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.tape import Call, Network, Node
 from gnomon.ndarray.lazy import opaque
+from gnomon.ndarray.lazy.forwarded import Forwarded
 from gnomon.ndarray.lazy.invoke import anchors_of, guarded, invoke, launch
 from gnomon.ndarray.lazy.recipe import Dest, Draws, Work, recipe_for
 from gnomon.ops.host import check_differentiable
@@ -33,6 +34,8 @@ def of(node: Node, grads: Sequence[Any], dests: Sequence[Any], create: bool) -> 
     `dests` (array and saver) if that is not None. `create` puts what is computed on the tape, in a
     thread that records.
     """
+    if isinstance(node, Forwarded):
+        return node.gradients(grads, dests, store)
     if isinstance(node.gradient, Call):
         return _of_call(node, grads, dests, create)
     gradient: Gradient = node.gradient

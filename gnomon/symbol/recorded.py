@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from gnomon.base import GnomonError
 from gnomon.graph.node import Entry, Node
-from gnomon.ndarray.backward import reachable
+from gnomon.ndarray.backward import opened, reachable
 from gnomon.ndarray.core import tape
+from gnomon.ndarray.lazy.forwarded import behind
 from gnomon.ops.op import Op
 from gnomon.symbol.symbol import Symbol
 
@@ -33,12 +34,13 @@ def recorded(place: tape.Place) -> Symbol:
             variables[place] = Node(None, f"var{place.number}")
         return Entry(variables[place])
 
+    opened([place])
     for node in reversed(reachable([place])):
         op = _operator(node)
         places = [*node.inputs, *[None] * len(op.auxiliary())]
         inputs = [entry(p, f"null{node.number}_{k}") for k, p in enumerate(places)]
         made[node] = Node(op, f"node_{node.number}", inputs, op.attrs())
-    return Symbol([entry(place, "")])
+    return Symbol([entry(behind(place), "")])
 
 
 def _operator(node: tape.Node) -> Op:

@@ -37,6 +37,7 @@ class Loop:
         self.holds = draw.random() < 0.4
         self.sees_averages = draw.random() < 0.3  # after each step, not only in the end
         self.counts = draw.random() < 0.5  # numbers of operators are others in each step
+        self.reads = draw.choice(("inside", "between", "both", "never", "never"))
 
     def run(self) -> list[Any]:
         """All that can be seen of it: arrays, and the names of errors."""
@@ -86,6 +87,8 @@ class State:
                 self.hook(known[-1])
             if self.loop.holds:
                 self.held.append(known[-1])
+        if self.loop.reads in ("inside", "both"):
+            self.see(known[-1])
         return known[-1] * self.variables[0] + known[-1]
 
     def step(self, change: Callable[[State, Any], Any] | None) -> None:
@@ -108,6 +111,8 @@ class State:
         """A step as it is when nothing changes."""
         with autograd.record(train_mode=self.train):
             loss = self.forward(x).sum()
+        if self.loop.reads in ("between", "both"):
+            self.see(loss)
         loss.backward()
         self.see(loss)
 

@@ -25,14 +25,19 @@ def begin_soon(monkeypatch: Any) -> None:
 
 
 def counted_runs(monkeypatch: Any) -> list[Any]:
-    """A list that gets an item for each step that a program does."""
-    found, run = [], recorded_step.Plan.run
+    """A list that gets an item for each step that a program does in one call."""
+    return counted(monkeypatch, recorded_step.Plan, "run")
 
-    def counted(self: Any, *given: Any) -> Any:
+
+def counted(monkeypatch: Any, owner: type[Any], name: str) -> list[Any]:
+    """A list that gets an item for each call of a method: the object it is of."""
+    found, method = [], getattr(owner, name)
+
+    def counting(self: Any, *given: Any) -> Any:
         found.append(self)
-        return run(self, *given)
+        return method(self, *given)
 
-    monkeypatch.setattr(recorded_step.Plan, "run", counted)
+    monkeypatch.setattr(owner, name, counting)
     return found
 
 

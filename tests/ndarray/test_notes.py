@@ -18,6 +18,7 @@ from ndarray.noted_steps import (
     AT_FIRST,
     begin_anew,
     begin_soon,
+    counted,
     counted_runs,
     forward,
     variables,
@@ -26,6 +27,7 @@ from ndarray.noted_steps import (
 import gnomon as mx
 from gnomon import autograd, config, nd
 from gnomon.base import GnomonError, ShapeError
+from gnomon.executor.recorded_step import Plan
 from gnomon.ndarray.lazy import notes, recorded
 from gnomon.ndarray.lazy.fusion_group import here
 
@@ -79,12 +81,12 @@ def test_many_changes_in_mid_run(block, at_once):
 
 def test_loops_are_mostly_programs(runs, monkeypatch):
     monkeypatch.setattr(notes, "OFTEN", 1)
-    used = []
+    used, backs = [], counted(monkeypatch, Plan, "backward")
     for seed in range(12):
         begin_anew()
-        before = len(runs)
+        before = len(runs) + len(backs)
         noted.Loop(seed).run()
-        used.append(len(runs) > before)
+        used.append(len(runs) + len(backs) > before)
     assert sum(used) > 6
 
 

@@ -11,6 +11,7 @@ from ndarray.noted_steps import AT_FIRST, begin_soon, counted_runs, forward, var
 
 import gnomon as mx
 from gnomon import autograd, config, nd
+from gnomon.base import GnomonError
 from gnomon.ndarray.lazy.fusion_group import here
 
 
@@ -113,18 +114,41 @@ def test_variables_beside_the_heads_keep_their_gradients(runs):
     assert len(runs) == 5 - AT_FIRST
 
 
-def test_a_value_held_beside_the_heads_stops_the_noting(runs):
+def test_a_value_of_other_operators_stops_the_noting(runs):
     w, b = variables()
     noted_in = 0
     for _ in range(30):
         with autograd.record():
             h = forward(nd.ones((2, 3)), w, b)
             noted_in += h._pending_in is here.own.noted
-            beside, loss = h * 3, h.sum()
+            beside, loss = b * 3, h.sum()
         loss.backward()
-        assert beside.asnumpy()[0, 0] == 18
+        beside.backward()
+        assert b.grad.asnumpy()[0] == 3
     assert not runs
     assert noted_in < 20
+
+
+def test_values_held_beside_the_heads(runs):
+    w, b = variables()
+    for _ in range(5):
+        with autograd.record():
+            h = forward(nd.ones((2, 3)), w, b)
+            beside, chosen, loss = h * 3, h.argmax(axis=1), h.sum()
+        loss.backward()
+        assert beside.asnumpy()[0, 0] == 18
+        assert not chosen.asnumpy().any()
+        with autograd.record():
+            other = (b * chosen[:1] + b).sum()
+        other.backward()
+        assert b.grad.asnumpy().tolist() == [1, 1]
+        with autograd.record():
+            other = (beside * b).sum()
+        with pytest.raises(GnomonError, match="followed already"):
+            other.backward()
+        with pytest.raises(GnomonError, match="followed already"):
+            beside.backward()
+    assert len(runs) > 5 - AT_FIRST
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

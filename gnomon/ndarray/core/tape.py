@@ -21,6 +21,11 @@ _numbers = itertools.count()
 _variables = itertools.count()
 
 
+def reserved(count: int) -> list[int]:
+    """Numbers of nodes that are to stand before all that are made from now on."""
+    return [next(_numbers) for _ in range(count)]
+
+
 class Leaf:
     """A variable: `grad` is the array its gradient goes to, as `req` says.
 
@@ -114,7 +119,7 @@ def source(array: Any) -> Place | None:
     What was followed is a constant from then on, as a state that goes from step to step is.
     """
     place = placed(array)
-    return None if type(place) is Output and place.node.saved is None else place
+    return None if type(place) is Output and place.node.is_over(place.index) else place
 
 
 class Node:
@@ -143,14 +148,43 @@ class Node:
         self.context = context
         self.number = next(_numbers)
 
+    def is_over(self, index: int) -> bool:
+        """Whether the tape was followed beyond an output."""
+        return self.saved is None
+
+    def let_go(self) -> None:
+        """The tape was followed, and nothing is kept."""
+        self.saved = None
+
     def place(self, index: int) -> Output | None:
         """The place of an output; None of a hidden one."""
         return Output(self, index) if index < len(self.outputs) else None
 
 
+class Beside(Node):
+    """The operators that led to a value and that a program has applied without noting them.
+
+    It has followed the tape behind them, so that gradients of the value are refused.
+    """
+
+    __slots__ = ()
+
+    def is_over(self, index: int) -> bool:
+        """The value is none that gradients were asked of."""
+        return False
+
+
+def _over(kind: type[Node]) -> Output:
+    """The place of what a program computed."""
+    node = kind(None, (), (), (), (None,))
+    node.saved = None
+    return Output(node, 0)
+
+
 #: the place of what a program computed with all of its gradients: there is nothing to follow
-FOLLOWED = Output(Node(None, (), (), (), (None,)), 0)
-FOLLOWED.node.saved = None
+FOLLOWED = _over(Node)
+#: the place of a value that it computed beside what it followed
+BESIDE = _over(Beside)
 
 
 class Call:

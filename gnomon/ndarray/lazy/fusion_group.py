@@ -117,7 +117,7 @@ class Own(Frozen):
     def compute(self) -> list[Exception]:
         """Compute all that is pending in the thread; why results are lost, if memory is lacking."""
         if self.noted is not None:
-            self.noted()
+            self.noted.read()
         return [error for group in tuple(self.groups.values()) for error in group()]
 
     def look(self) -> None:

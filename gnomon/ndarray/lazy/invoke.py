@@ -27,9 +27,10 @@ from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import record, source
 from gnomon.ndarray.lazy import opaque, pending
 from gnomon.ndarray.lazy.families import recipe_of_one
+from gnomon.ndarray.lazy.forwarded import take_over
 from gnomon.ndarray.lazy.fused import is_lost
 from gnomon.ndarray.lazy.infer import infer
-from gnomon.ndarray.lazy.notes import Record, note, take_over
+from gnomon.ndarray.lazy.notes import note
 from gnomon.ndarray.lazy.numbers import Home, home_of, keep_alone, probed, word
 from gnomon.ndarray.lazy.precise import adapted
 from gnomon.ndarray.lazy.recipe import (
@@ -42,6 +43,7 @@ from gnomon.ndarray.lazy.recipe import (
     dispatch,
     recipe_for,
 )
+from gnomon.ndarray.lazy.recorded import Recorded
 from gnomon.ops import precision
 from gnomon.record import put
 from gnomon.resource import Position, at, generator
@@ -128,7 +130,7 @@ def _by_rule(
     return None if way is None else way.apply(op, inputs, given, place, drawn)
 
 
-Record.apply = staticmethod(apply)
+Recorded.apply = staticmethod(apply)
 
 
 def written_anew(given: Sequence[Any], write: Callable[[list[Any]], object]) -> None:

@@ -11,12 +11,15 @@ they belong, and of the noted values those that the program still holds; all oth
 mark has one for what came `OFTEN` times: the same heads, variables, and held values. Nothing is
 predicted: the program is one of what did happen.
 
+Where values are asked for before that, and those of the same results were `OFTEN`, the record
+becomes one node of the tape, whose program does the same in two calls (`forwarded.py`).
+
 Everything else has the record *computed*: each operator is applied as if it were called only now,
 and goes on the tape. That is what happens where the mark has no program (yet), and when
-- a value is asked for, in whatever way (the array's `_chunk` or place on the tape);
+- a place on the tape is asked for, or a value, in whatever way, that was not often before;
 - memory that was noted as an operand is about to be written (it has the record among its promises);
 - gradients are asked for otherwise: `grad`, `create_graph`, `retain_graph`, heads of two threads;
-- the program holds a value that the heads do not depend on;
+- the program holds a value that shares no operator with the heads;
 - the train mode, the engine or a setting changes; `nd.waitall()`; more than `MOST` operators;
 - `SCOPES` scopes that record have passed without gradients being asked for.
 Where that goes on, noting is in vain: the thread rests from it for ever more records.
@@ -34,9 +37,9 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from gnomon import config
 from gnomon.base import GnomonError
@@ -45,9 +48,10 @@ from gnomon.lock import load_module
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.mode import mode
-from gnomon.ndarray.core.tape import FOLLOWED, NOTED, Output, Place, placed, source
+from gnomon.ndarray.core.tape import BESIDE, FOLLOWED, NOTED, Output, Place, placed, source
+from gnomon.ndarray.lazy.forwarded import Forwarded, Reads, enter_tape, forwarded, take_over
 from gnomon.ndarray.lazy.fused import Lost
-from gnomon.ndarray.lazy.fusion_group import FusionGroup, Own, here
+from gnomon.ndarray.lazy.fusion_group import Own, here
 from gnomon.ndarray.lazy.infer import infer
 from gnomon.ndarray.lazy.marks import (
     EMPTY,
@@ -91,8 +95,6 @@ class Record(Recorded):
     """
 
     __slots__ = ()
-
-    apply: ClassVar[Callable[..., Any]]  # what applies an operator
 
     def begin_in_child(self) -> None:
         """In a forked child: its thread, of the parent, may have been amidst anything."""
@@ -257,12 +259,40 @@ class Record(Recorded):
                 self._missed()
                 self._compute()
 
+    def read(self) -> None:
+        """Compute what other code holds, of which it asks for something."""
+        with self.own.lock:
+            if not self.mark.count or self.working:
+                return
+            held = self._held()
+            reads = self._reads(held)
+            if reads is None:
+                self._compute()
+            elif not forwarded(self, held, reads):
+                arrays = [self.results[k] for k in held]
+                self._compute()
+                if all(type(x._tape) is Output for x in arrays):
+                    enter_tape(Forwarded(self, held, reads, arrays), arrays)
+
+    def _reads(self, held: tuple[int, ...]) -> Reads | None:
+        """What is known of reads like this one; None where it did not come often, or in vain."""
+        plans, key = self.mark.plans, (held, tuple(self.places))
+        reads = plans.get(key) if held and not self.noting else None
+        if reads is not None and not reads.is_vain:
+            reads.count += 1
+            return reads if reads.count >= OFTEN else None
+        self._missed()
+        if reads is None and held and not self.noting:
+            admit()
+            plans[key] = Reads()
+        return None
+
     def materialize(self, array: Any) -> bool:
         """Have an array of the record computed; whether its value is known to be there."""
         with self.own.lock:
             if self.working and array._pending_in is self:
                 raise EngineError("an array was asked for while it was being computed")
-            self()
+            self.read()
         if type(array._pending_in) is Lost:
             array._pending_in.materialize(array)
         return False
@@ -272,7 +302,7 @@ class Record(Recorded):
         with self.own.lock:
             if self.working and state.record is self:
                 raise EngineError("a state was asked for while it was being computed")
-            self()
+            self.read()
             if state.record is self:  # left from an interrupt
                 state.record = None
 
@@ -314,7 +344,7 @@ class Record(Recorded):
         if said is not None and self._is_operand(said.number, mark):
             op, inputs = said.op, [inputs[said.place]]
         try:
-            made = Record.apply(op, inputs, drawn=self.drawn.get(number))
+            made = Recorded.apply(op, inputs, drawn=self.drawn.get(number))
         except (GnomonError, MemoryError) as error:  # the others can be computed
             lost = Lost(error, self.ctx)
             for x in mine:
@@ -389,9 +419,9 @@ class Record(Recorded):
             done = found.run(self.operands, grads, self.drawn)
             if done is None:
                 return None
-            for k, array in zip(key[2], done[0], strict=True):
+            for k, (array, is_constant) in zip(key[2], done[0], strict=True):
                 x = self.results[k]
-                put(x, "_tape", FOLLOWED)
+                put(x, "_tape", FOLLOWED if is_constant else BESIDE)
                 x._materialize(array._chunk, array._address)
             self.forget()
             shares: Shares = done[1]
@@ -409,20 +439,6 @@ def _index(arrays: Sequence[Any], array: Any) -> int | None:
         if x is array:
             return k
     return None
-
-
-def take_over(noted: Any, made: Any) -> None:
-    """Give a noted array the value, and the place on the tape, of one that no other code has."""
-    put(noted, "_tape", made._tape)
-    group = made._pending_in
-    if type(group) is FusionGroup:
-        with group.own.lock:
-            if made._pending_in is group:
-                group.results[made._index] = noted
-                put(noted, "_index", made._index)
-                put(noted, "_pending_in", group)
-                return
-    noted._materialize(made._chunk, made._address)
 
 
 def note(op: Any, arrays: Sequence[Any]) -> Any:

@@ -11,7 +11,7 @@ Python cannot say so, and goes the usual way where native code is not served.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from gnomon import config
 from gnomon.native.serve import served
@@ -43,6 +43,8 @@ class Recorded(Frozen):
         "numbers", "operands", "own", "places", "rest", "results", "said", "scopes", "train",
         "working",
     )  # fmt: skip
+
+    apply: ClassVar[Callable[..., Any]]  # what applies an operator
 
     changed: set[int]  # numbers of operands that are states, changed by now
     changes: int  # of settings, at the time that `is_eager` was found

@@ -1,0 +1,359 @@
+"""Forwarded: what was noted and whose values were asked for, as one node of the tape.
+
+Programs print a loss, or update a metric, between `record` and `backward`. What was noted until
+then becomes one node: its inputs are the operands, its outputs the results that other code holds.
+Where the same was read often, and gradients of the same outputs were asked for the last time, a
+program computes the values, and the gradients when it is their turn: the two passes of one bound
+graph (`executor/recorded_step.py`).
+
+States of a node. *Closed*: a program has computed the values, and the operators are known but not
+on the tape. *Open*: they are, by themselves, and the node passes gradients on to them. *Followed*:
+its gradients were computed by the program, and nothing is kept. What is read for the first times
+is open from the start. A closed one is opened where anybody could tell: before an operand or a
+value is written, or its program runs again; if gradients are asked for in another way than before
+(other outputs, `grad`, `create_graph`, `retain_graph`, another thread), or their arrays have moved.
+What the operators then do to states they do to copies of how these were.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from threading import get_ident
+from typing import Any
+
+from gnomon.base import GnomonError
+from gnomon.lock import load_module
+from gnomon.ndarray.core.mode import mode
+from gnomon.ndarray.core.tape import Bundle, Node, Output, Place, reserved
+from gnomon.ndarray.lazy.fusion_group import FusionGroup
+from gnomon.ndarray.lazy.marks import WEIGHT, admit, needed
+from gnomon.ndarray.lazy.recorded import Recorded
+from gnomon.record import put
+
+PATIENCE = 8  # nodes in a row that were opened, before no more programs are tried
+Asked = tuple[tuple[int, ...], tuple[bool, ...]]  # outputs, and whether their gradients were given
+Shares = list[tuple[Place, Any]]
+
+
+class Reads:
+    """What is known of records that were read like this.
+
+    `count` is how often they were, `asked` what gradients were asked of the last one, `planned` the
+    programs by that, and `opened` how many of their nodes in a row were opened.
+    """
+
+    __slots__ = ("asked", "count", "opened", "planned")
+
+    def __init__(self) -> None:
+        self.asked: Asked | None = None
+        self.count = self.opened = 0
+        self.planned: dict[Asked, Any] = {}
+
+    @property
+    def is_vain(self) -> bool:
+        """Whether programs were of no use."""
+        return self.opened > PATIENCE
+
+    def program(self, record: Recorded, held: tuple[int, ...]) -> Any:
+        """The program for what a record has noted; None where there is none."""
+        if self.asked is None:
+            return None
+        if self.asked not in self.planned:
+            admit(WEIGHT)
+            asked, given = self.asked
+            key = tuple(held[k] for k in asked), given, held, tuple(record.places)
+            what = record.mark.path(), key, record.train, record.operands
+
+            def forget(*gone: object) -> None:
+                self.planned.pop((asked, given), None)
+
+            planned = load_module("gnomon.executor.recorded_step").planned
+            self.planned[self.asked] = planned(*what, forget, _depth(record))
+        found = self.planned[self.asked]
+        if found is None:
+            self.opened += 1
+        return found
+
+
+def _depth(record: Recorded) -> int:
+    """How many closed nodes what is noted would stand behind, with its own."""
+    nodes = [x.place.node for x in record.operands if type(x.place) is Output]
+    return 1 + max([node.depth for node in nodes if type(node) is Forwarded], default=0)
+
+
+class Promise:
+    """Opens a node before what it is of is written; it keeps nothing itself."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: Forwarded) -> None:
+        self._node = weakref.ref(node)
+
+    def __call__(self) -> None:
+        node = self._node()
+        if node is not None:
+            node.open()
+
+
+class Forwarded(Node):
+    """What a record has noted up to a read of the results `held`, their gradients by `plan`.
+
+    Without a plan it is open, and `values`, those of `held`, are on the tape.
+    """
+
+    __slots__ = (
+        "__weakref__", "_asked", "_constants", "_drawn", "_held", "_is_asked", "_lock", "_numbers",
+        "_operands", "_owner", "_path", "_plan", "_promise", "_reads", "_states", "_train", "_turn",
+        "_values",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        record: Recorded,
+        held: tuple[int, ...],
+        reads: Reads,
+        values: Sequence[Any],
+        plan: Any = None,
+        states: Mapping[int, Any] | None = None,
+    ) -> None:
+        path = [] if plan is None else record.mark.path()
+        self._numbers = reserved(len(path))
+        kinds = [(x._layout, record.ctx) for x in values]
+        if plan is None:
+            places = [x._tape for x in values]
+        else:
+            read = plan.read
+            places = [x.place if k in read else None for k, x in enumerate(record.operands)]
+        super().__init__(None, places, (True,) * len(places), (), kinds)
+        self._reads, self._plan, self._path, self._held = reads, plan, path, held
+        self._lock, self._owner, self._train = record.own.lock, record.own.ident, record.train
+        self._asked, self._is_asked = reads.asked, False
+        self._promise, self._turn = None, 0
+        self._values, self._operands, self._states = [], [], states or {}
+        if plan is not None:
+            self._turn = plan.turn
+            self._drawn, self._operands = record.drawn, record.operands
+            self._values = [x._detached() for x in values]
+            self._promise = promise = Promise(self)
+            for chunk in self._chunks():
+                chunk.pending_readers.append(promise)
+
+    def __del__(self) -> None:  # perhaps amidst whatever a thread does: without the lock
+        self._release()
+
+    def _chunks(self) -> list[Any]:
+        """The memory of operands, but of states that changed, and of the values."""
+        states = self._states
+        found = [x.chunk for k, x in enumerate(self._operands) if k not in states]
+        return found + [x._chunk for x in self._values]
+
+    def _release(self) -> None:
+        """Keep nothing but the place on the tape."""
+        promise, self._promise, self._plan = self._promise, None, None
+        if promise is not None:
+            for chunk in self._chunks():
+                with suppress(ValueError):
+                    chunk.pending_readers.remove(promise)
+            self._operands, self._values, self._path, self._states = [], [], [], {}
+
+    @property
+    def depth(self) -> int:
+        """How many closed nodes it stands behind, with itself."""
+        return 0 if self._plan is None else self._plan.depth
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its operators are not on the tape, and it was not followed either."""
+        return self._plan is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its operators are on the tape, wherever that leads."""
+        return self._plan is None and self.saved is not None
+
+    def is_over(self, index: int) -> bool:
+        """Whether the tape was followed beyond an output."""
+        if not self.is_open:
+            return self.saved is None and self._constants[index]
+        place = self.inputs[index]
+        return type(place) is Output and place.node.is_over(place.index)
+
+    def let_go(self) -> None:
+        """The tape was followed: an open node's operators know that themselves."""
+
+    # --- gradients ------------------------------------------------------------------------------
+
+    def meet(self, asked: Asked) -> None:
+        """Note what gradients are asked for, the first time."""
+        if not self._is_asked:
+            self._is_asked, self._reads.asked = True, asked
+
+    def takes(
+        self, outputs: tuple[int, ...], readers: Mapping[Place, int], sums: Collection[Place]
+    ) -> bool:
+        """Whether the program gives what gradients are asked for, given those of `outputs`.
+
+        `readers` counts who reads each place, and `sums` are those that have received gradients.
+        """
+        asked = outputs, (True,) * len(outputs)
+        is_same = self._asked == asked
+        self.meet(asked)
+        if not is_same or not self._is_able():
+            return False
+        bundles = [p for p in readers if isinstance(p, Bundle)]
+        for k, _, _ in self._plan.stores:
+            leaf = self._operands[k].place
+            if readers.get(leaf) != 1 or leaf in sums or any(leaf in b.members for b in bundles):
+                return False
+        return True
+
+    def _is_able(self) -> bool:
+        """Whether the program may compute the gradients now, in this thread."""
+        plan = self._plan
+        if plan is None or self._owner != get_ident() or plan.turn != self._turn:
+            return False
+        return plan.may_go_back and not plan.moved(self._operands)
+
+    def follow(self, heads: Sequence[Any], grads: Sequence[Any]) -> Shares | None:
+        """Have the program compute the gradients of `heads`, given theirs or None for ones.
+
+        As `Record.follow`; None where nothing was done.
+        """
+        places = [x._tape for x in heads]
+        if any(type(p) is not Output or p.node is not self for p in places):
+            return None
+        asked = tuple([p.index for p in places]), tuple([g is not None for g in grads])
+        with self._lock:
+            is_same = self._asked == asked
+            self.meet(asked)
+            return self._followed(grads) if is_same and self._is_able() else None
+
+    def _followed(self, grads: Sequence[Any]) -> Shares:
+        """Have the program compute the gradients."""
+        plan, operands = self._plan, self._operands
+        self._reads.opened, self._constants = 0, plan.constants
+        self._release()
+        self.saved = None
+        shares: Shares = plan.backward(operands, grads)
+        return shares
+
+    def gradients(self, grads: Sequence[Any], dests: Sequence[Any], store: Any) -> list[Any]:
+        """The gradients of the inputs given those of the outputs, None where nothing came.
+
+        One goes to its entry of `dests` by `store`, if that is not None.
+        """
+        found: list[Any] = [None] * len(self.inputs)
+        plan = self._plan
+        for k, _, _ in plan.stores:
+            found[k] = dests[k][0]
+        given = [grads[k] for k in self._asked[0]]
+        for k, (_, share) in zip(plan.shares, self._followed(given), strict=True):
+            found[k] = share
+            if share is not None and dests[k] is not None:
+                store(share, *dests[k])
+        return found
+
+    # --- opening --------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Put the operators on the tape themselves, if they are not there."""
+        with self._lock:
+            if self._plan is None:
+                return
+            before = mode.recording, mode.training
+            try:
+                mode.recording, mode.training = True, self._train
+                places = self._applied()
+            finally:
+                mode.recording, mode.training = before
+            self._reads.opened += 1
+            self.inputs, self.gives = places, (True,) * len(places)
+            self._release()
+
+    def _applied(self) -> list[Place | None]:
+        """Apply the operators; the places of the results that are held."""
+        given = dict(zip(self._held, self._values, strict=True))
+        results: dict[int, Any] = {}
+        nodes: dict[Node, None] = {}
+        for number in needed(self._path, self._held):
+            mark = self._path[number]
+            inputs = [results[k] if k >= 0 else self._operand(~k) for k in mark.operands]
+            made = Recorded.apply(mark.op, inputs, drawn=self._drawn.get(number))
+            for k, x in enumerate([made] if mark.is_single else made, mark.first):
+                results[k] = x if k not in given else _kept(x, given[k])
+                if x._tape is not None:
+                    nodes[x._tape.node] = None
+        for node, number in zip(nodes, self._numbers, strict=False):
+            node.number = number
+        return [results[k]._tape for k in self._held]
+
+    def _operand(self, number: int) -> Any:
+        """An operand as it was."""
+        return self._states[number] if number in self._states else self._operands[number].again()
+
+
+Met = dict[Forwarded, set[int]]
+
+
+def behind(place: Place | None, met: Met | None = None) -> Place | None:
+    """The place that gradients go to instead of an open node's; `met` gets its outputs' numbers."""
+    while type(place) is Output and type(place.node) is Forwarded and place.node.is_open:
+        if met is not None:
+            met.setdefault(place.node, set()).add(place.index)
+        place = place.node.inputs[place.index]
+    return place
+
+
+def _kept(made: Any, value: Any) -> Any:
+    """What the tape has of a result, of its value that was given away."""
+    found, place = value._detached(), made._tape
+    put(found, "_tape", place)
+    if place is not None and place.node.saved:
+        chunk = made._chunk
+        place.node.saved = [found._detached() if x._chunk is chunk else x for x in place.node.saved]
+    return found
+
+
+def forwarded(record: Recorded, held: tuple[int, ...], reads: Reads) -> bool:
+    """Whether a program has computed what is held, and will the gradients."""
+    put(record, "working", True)
+    try:
+        program = reads.program(record, held)
+        plan = None if program is None else program.ready(record.operands)
+        if plan is None:
+            return False
+        states = {k: record.operands[k].again().copy() for k in sorted(record.changed)}
+        values = plan.forward(record.operands, record.drawn)
+    except GnomonError:
+        reads.opened += 1
+        return False
+    finally:
+        put(record, "working", False)
+    enter_tape(Forwarded(record, held, reads, values, plan, states), values)
+    for k, value in zip(held, values, strict=True):
+        take_over(record.results[k], value)
+    record.forget()
+    put(record, "misses", 0)
+    return True
+
+
+def enter_tape(node: Forwarded, arrays: Sequence[Any]) -> None:
+    """Put arrays on the tape as the outputs of a node."""
+    for k, x in enumerate(arrays):
+        put(x, "_tape", Output(node, k))
+
+
+def take_over(noted: Any, made: Any) -> None:
+    """Give a noted array the value, and the place on the tape, of one that no other code has."""
+    put(noted, "_tape", made._tape)
+    group = made._pending_in
+    if type(group) is FusionGroup:
+        with group.own.lock:
+            if made._pending_in is group:
+                group.results[made._index] = noted
+                put(noted, "_index", made._index)
+                put(noted, "_pending_in", group)
+                return
+    noted._materialize(made._chunk, made._address)
