@@ -224,8 +224,8 @@ def read_again(w, b, x, loss):
 
 CHANGES = [
     write_variable, write_input, write_value, retain, ask_for_gradients, differentiate_twice,
-    give_a_gradient, variables_again, from_a_thread, other_gradient_arrays, ask_for_the_symbol, ask_again,
-    read_again,
+    give_a_gradient, variables_again, from_a_thread, other_gradient_arrays,
+    ask_for_the_symbol, ask_again, read_again,
 ]  # fmt: skip
 
 
