@@ -214,7 +214,8 @@ def _bytecode(
     module = ast.Module([*imports, ast.copy_location(bare, tree)], [])
     flags = __future__.annotations.compiler_flag
     whole = compile(module, "<source>", "exec", flags, dont_inherit=True)
-    (code,) = (x for x in whole.co_consts if isinstance(x, CodeType))
+    made = (x for x in whole.co_consts if isinstance(x, CodeType))
+    (code,) = (x for x in made if x.co_name == tree.name)  # beside it, what gives its annotations
     return code.co_code, code.co_names, code.co_varnames
 
 
