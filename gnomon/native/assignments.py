@@ -74,7 +74,7 @@ class Assignments(Library):
         if value.kind.is_object and not self.is_simple(target.value):
             value = self.hold(value)
         fresh = self.fresh.get(named(target.value))
-        owner = self.firm(self.of(target.value))
+        owner = self.firm(self.owner_of(target))
         if word_type(owner.kind.cls) is not None:
             self.set_word(owner, target.attr, value)
             return
@@ -142,6 +142,8 @@ class Assignments(Library):
             return value  # native code reads nothing of it
         if value.kind == NONE and not slot.optional:
             raise KitError(f"{name}: {slot.kind} is expected, not None")
+        if not slot.optional:
+            value = self.no_none(value, TypeError, f"{name}: {slot.kind} is expected, not None")
         return self.fitted(value, slot.kind, name)
 
     def slot_named(self, owner: ast.expr, name: ast.expr) -> ast.Attribute:

@@ -66,6 +66,9 @@ class Calls(Raw):
         values = self.operands(args)
         what = [f"{function.__name__}: argument {name!r}" for name in made.names]
         values = [self.fitted(*given) for given in zip(values, made.kinds, what, strict=True)]
+        for value, said, required in zip(values, what, made.required, strict=True):
+            if required:
+                self.no_none(value, TypeError, f"{said} is not to be None")
         for value in values:
             self.fresh.pop(value.name or "", None)
         shown = ", ".join(f"{v.kind.llvm} {v.text}" for v in values)

@@ -40,6 +40,7 @@ class Value:
     root: str | None = None
     moment: int = 0  # when it was read from the variable
     sure: bool = False  # it is what its kind says, as a tuple's elements are, without a look
+    optional: bool = False  # it was just read from a slot that may hold None
 
 
 @dataclass
@@ -274,11 +275,17 @@ class Emitter:
             return value
         name = self.hidden()
         self.assign(name, value)
-        return replace(self.read(name), sure=value.sure)
+        return replace(self.read(name), sure=value.sure, optional=value.optional)
 
     def firm(self, value: Value) -> Value:
         """A value that goes with the function, if it is a new one."""
         return self.hold(value) if value.owned else value
+
+    def no_none(self, value: Value, cls: type, said: str) -> Value:
+        """A value that is not None: a slot may have changed since it was compared with None."""
+        if value.optional:
+            self.refuse(self.value(f"icmp eq ptr {value.text}, @None"), cls, said)
+        return value
 
     # --- ways out -------------------------------------------------------------------------------
 

@@ -133,7 +133,7 @@ class Expressions(Conversions):
         return replace(value, kind=kind)
 
     def of_Attribute(self, node: ast.Attribute) -> Value:
-        owner = self.of(node.value)
+        owner = self.owner_of(node)
         if word_type(owner.kind.cls) is not None and node.attr == "address":
             return Value(self.value(f"ptrtoint ptr {owner.text} to i64"), INT)
         own = getattr(self, f"{getattr(owner.kind.cls, '__name__', '')}_{node.attr}", None)
@@ -141,6 +141,11 @@ class Expressions(Conversions):
             value: Value = own(self.firm(owner))
             return value
         return self.slot(self.firm(owner), node.attr)
+
+    def owner_of(self, node: ast.Attribute) -> Value:
+        """What has an attribute."""
+        said = f"'NoneType' object has no attribute {node.attr!r}"
+        return self.no_none(self.of(node.value), AttributeError, said)
 
     def slot(self, owner: Value, name: str) -> Value:
         """What a slot of an object holds."""
@@ -152,11 +157,10 @@ class Expressions(Conversions):
             self.refuse(none, AttributeError, f"{owner.kind}.{name} is not set")
         if not found.refusing and has_parts(found.kind.cls):
             self.refuse_others(text, found.kind, found.optional, f"{owner.kind}.{name}")
-        sure = found.sure or found.inner
+        made = Value(text, found.kind, sure=found.sure or found.inner, optional=found.optional)
         if not found.final:
-            return Value(text, found.kind, sure=sure)
-        root = owner.name or owner.root
-        return Value(text, found.kind, steady=owner.steady, root=root, sure=sure)
+            return made
+        return replace(made, steady=owner.steady, root=owner.name or owner.root)
 
     def class_at(self, text: str) -> str:
         """The class of an object."""

@@ -18,6 +18,7 @@ from gnomon.native.kinds import (
     NOTHING,
     Kind,
     KitError,
+    is_required,
     kind_of,
 )
 
@@ -31,6 +32,7 @@ class Made:
     symbol: str
     names: list[str]
     kinds: list[Kind]
+    required: list[bool]  # parameters that native code reads slots of, and that are not to be None
     returns: Kind
     facts: Facts
     text: str
@@ -59,7 +61,8 @@ def make(unit: Any, function: Any, tree: ast.FunctionDef, linkage: str, symbol: 
     head = ", ".join(f"{k.llvm} %a.{n}" for n, k in zip(writer.names, writer.types, strict=True))
     start = f"define {linkage} {writer.returns.llvm} {symbol}({head})"
     text = f"{start} nounwind optsize {{\n{body}\n}}\n"
-    return Made(symbol, writer.names, writer.types, writer.returns, writer.facts, text)
+    names, kinds, required = writer.names, writer.types, writer.required
+    return Made(symbol, names, kinds, required, writer.returns, writer.facts, text)
 
 
 class Writer(Assignments):
@@ -75,7 +78,10 @@ class Writer(Assignments):
         rest = [] if tree.args.vararg is None else [tree.args.vararg]
         self.names = [a.arg for a in [*tree.args.args, *rest]]
         said = function.__annotations__
+        self.result_required = is_required(said.get("return", object), space)
         self.types = [kind_of(said.get(a.arg, object), space) for a in tree.args.args]
+        self.required = [is_required(said.get(a.arg, object), space) for a in tree.args.args]
+        self.required += [False] * len(rest)
         self.types += [GIVEN] * len(rest)
         self.ends: list[tuple[str, str]] = []  # of the loops here: the next round, and the end
 
@@ -148,6 +154,8 @@ class Writer(Assignments):
 
     def result_object(self, value: Value) -> None:
         value = self.fitted(value, self.returns, "return")
+        if self.result_required:
+            self.no_none(value, TypeError, f"return: {self.returns} is expected, not None")
         if value.name in self.before.kept and not value.owned:
             self.emit(f"store ptr null, ptr %v{value.name}")  # its reference goes on
             self.facts.lends = False

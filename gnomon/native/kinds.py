@@ -176,6 +176,11 @@ def takes_none(said: Any, space: Mapping[str, Any]) -> bool:
     return said is None or NoneType in get_args(said)
 
 
+def is_required(said: Any, space: Mapping[str, Any]) -> bool:
+    """Whether an annotation says something that native code looks into, and that is not None."""
+    return has_parts(kind_of(said, space).cls) and not takes_none(said, space)
+
+
 @functools.cache
 def has_parts(cls: Any) -> bool:
     """Whether native code reads what objects of a class hold by itself."""
