@@ -45,6 +45,7 @@ ELSEWHERE = {
     "ndarray.register": "ndarray",
     "optimizer.optimizer": "optimizer",
     "symbol.register": "symbol",
+    "symbol.symbol": "symbol",
 }
 
 

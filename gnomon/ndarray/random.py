@@ -20,6 +20,7 @@ __all__ = [
     "exponential",
     "gamma",
     "generalized_negative_binomial",
+    "multinomial",
     "negative_binomial",
     "normal",
     "poisson",
@@ -79,6 +80,17 @@ def randint(
     """Integers from `low` to before `high`, all equally likely."""
     given = {"shape": shape, "dtype": dtype, "ctx": ctx, "out": out}
     return _draw("randint", {"low": low, "high": high}, given)
+
+
+def multinomial(
+    data: Any, shape: Any = (), get_prob: bool = False, out: Any = None, dtype: str = "int32"
+) -> Any:
+    """Numbers of classes drawn by the probabilities in each row of `data`.
+
+    With `get_prob` also the logarithms of their probabilities.
+    """
+    given = {"shape": shape, "get_prob": get_prob, "dtype": dtype, "out": out}
+    return functions.find("", "sample_multinomial")(data, **given)
 
 
 __getattr__, __dir__ = functions.attributes("random", __all__)

@@ -196,6 +196,7 @@ class GroupAdagradUpdate(Update):
 
     epsilon: float = param(1e-5, doc="Added to the sum of squares.")
     wd = 0.0  # no field
+    leading = ("lr", "rescale_grad", "clip_gradient")
     cases = (
         case((4, 3), (4, 3), [[0.1], [0.2], [1.0], [0.0]], lr=0.1, differentiable=()),
         case((2,), (2,), [0.1, 0.4], lr=0.1, clip_gradient=0.1, differentiable=()),

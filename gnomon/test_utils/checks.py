@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gnomon import autograd, optimizer, random
+from gnomon import autograd, optimizer, random, symbol
 from gnomon import ndarray as nd
-from gnomon import symbol as sym
 from gnomon.base import ParamError, complaint
 from gnomon.test_utils.draw import rand_ndarray
 from gnomon.test_utils.tolerance import (
@@ -28,11 +27,11 @@ from gnomon.test_utils.tools import default_context
 Arrays = Mapping[str, Any] | Sequence[Any] | None
 
 
-def simple_forward(symbol: Any, ctx: Any = None, is_train: bool = False, **inputs: Any) -> Any:
+def simple_forward(sym: Any, ctx: Any = None, is_train: bool = False, **inputs: Any) -> Any:
     """The outputs of a symbol for NumPy arrays by name: one array, or a list of several."""
     ctx = ctx or default_context()
     arrays = {name: nd.array(x, ctx=ctx) for name, x in inputs.items()}
-    executor = symbol.bind(ctx, args=arrays)
+    executor = sym.bind(ctx, args=arrays)
     outputs = [x.asnumpy() for x in executor.forward(is_train=is_train)]
     return outputs[0] if len(outputs) == 1 else outputs
 
@@ -93,7 +92,7 @@ def numeric_grad(
 
 
 def check_numeric_gradient(
-    symbol: Any,
+    sym: Any,
     location: Arrays,
     aux_states: Arrays = None,
     numeric_eps: float | None = None,
@@ -115,13 +114,13 @@ def check_numeric_gradient(
     rtol = default_rtols()[dtype] if rtol is None else rtol
     atol = default_atols()[dtype] if atol is None else atol
     where = "check_numeric_gradient"
-    args = _by_name(where, symbol.list_arguments(), location, ctx, dtype)
-    states = _by_name(where, symbol.list_auxiliary_states(), aux_states, ctx, dtype)
+    args = _by_name(where, sym.list_arguments(), location, ctx, dtype)
+    states = _by_name(where, sym.list_auxiliary_states(), aux_states, ctx, dtype)
     requests = _requests(grad_nodes, list(args))
     stypes = grad_stype_dict or {}
     grads = {k: _noise(args[k]).tostype(stypes.get(k, "default")) for k in requests}
     before = {k: as_numpy(v) for k, v in grads.items()}
-    executor = _weighted(symbol, args, grads, requests, states)
+    executor = _weighted(sym, args, grads, requests, states)
     executor.forward(is_train=True)
     executor.backward()
     got = {k: as_numpy(v) for k, v in grads.items()}
@@ -134,18 +133,18 @@ def check_numeric_gradient(
         assert_almost_equal(expected, got[name], rtol, atol, names)
 
 
-def _weighted(symbol: Any, args: Any, grads: Any, requests: Any, states: Any) -> Any:
+def _weighted(sym: Any, args: Any, grads: Any, requests: Any, states: Any) -> Any:
     """An executor of the outputs' sums, each element with a random weight, on copies."""
     ctx = next(iter(args.values())).context
     dtypes = {k: v.dtype for k, v in args.items()}
-    outputs = symbol.infer_shape(**{k: v.shape for k, v in args.items()})[1]
-    kinds = symbol.infer_type(**dtypes)[1]
+    outputs = sym.infer_shape(**{k: v.shape for k, v in args.items()})[1]
+    kinds = sym.infer_type(**dtypes)[1]
     weights = {
         f"__weights_of_output{n}": nd.array(np.random.rand(*shape) + 0.1, dtype=kind, ctx=ctx)
         for n, (shape, kind) in enumerate(zip(outputs, kinds, strict=True))
     }
-    parts = [o * sym.Variable(w) for o, w in zip(symbol, weights, strict=True)]
-    loss = sym.Group([sym.make_loss(sym.sum(part)) for part in parts])
+    parts = [o * symbol.Variable(w) for o, w in zip(sym, weights, strict=True)]
+    loss = symbol.Group([symbol.make_loss(symbol.sum(part)) for part in parts])
     arrays = {**{k: v.copy() for k, v in args.items()}, **weights}
     asked = {k: requests.get(k, "null") for k in arrays}
     return loss.bind(ctx, arrays, grads, asked, {k: v.copy() for k, v in states.items()})
@@ -164,7 +163,7 @@ def _requests(given: Any, names: Sequence[str]) -> dict[str, str]:
 
 
 def check_symbolic_forward(
-    symbol: Any,
+    sym: Any,
     location: Arrays,
     expected: Arrays,
     rtol: float | None = None,
@@ -176,11 +175,11 @@ def check_symbolic_forward(
 ) -> list[Any]:
     """The outputs of a symbol; AssertionError unless they are as `expected`."""
     ctx, where = ctx or default_context(), "check_symbolic_forward"
-    args = _by_name(where, symbol.list_arguments(), location, ctx, dtype)
-    states = _by_name(where, symbol.list_auxiliary_states(), aux_states, ctx, dtype)
-    names = symbol.list_outputs()
+    args = _by_name(where, sym.list_arguments(), location, ctx, dtype)
+    states = _by_name(where, sym.list_auxiliary_states(), aux_states, ctx, dtype)
+    names = sym.list_outputs()
     wanted = [expected[n] for n in names] if isinstance(expected, Mapping) else expected
-    executor = symbol.bind(ctx, args, grad_req="null", aux_states=states)
+    executor = sym.bind(ctx, args, grad_req="null", aux_states=states)
     outputs = executor.forward(is_train=False)
     for name, want, got in zip(names, wanted, outputs, strict=True):
         pair = (f"EXPECTED_{name}", f"FORWARD_{name}")
@@ -189,7 +188,7 @@ def check_symbolic_forward(
 
 
 def check_symbolic_backward(
-    symbol: Any,
+    sym: Any,
     location: Arrays,
     out_grads: Any,
     expected: Arrays,
@@ -207,9 +206,9 @@ def check_symbolic_backward(
     With a request 'add', `expected` is what is added; with 'null', nothing may change.
     """
     ctx, where = ctx or default_context(), "check_symbolic_backward"
-    names = symbol.list_arguments()
+    names = sym.list_arguments()
     args = _by_name(where, names, location, ctx, dtype)
-    states = _by_name(where, symbol.list_auxiliary_states(), aux_states, ctx, dtype)
+    states = _by_name(where, sym.list_auxiliary_states(), aux_states, ctx, dtype)
     wanted = dict(expected if isinstance(expected, Mapping) else zip(names, expected, strict=True))
     if isinstance(grad_req, (list, tuple)):
         grad_req = dict(zip(names, grad_req, strict=True))
@@ -218,9 +217,9 @@ def check_symbolic_backward(
     grads = {k: _start(args[k], kinds.get(k, args[k].stype), requests[k]) for k in wanted}
     before = {k: as_numpy(v) for k, v in grads.items()}
     all_requests = {k: requests.get(k, "null") for k in names}
-    executor = symbol.bind(ctx, args, grads, all_requests, states)
+    executor = sym.bind(ctx, args, grads, all_requests, states)
     executor.forward(is_train=True)
-    executor.backward(_heads(symbol, out_grads, ctx, dtype))
+    executor.backward(_heads(sym, out_grads, ctx, dtype))
     for name, want in wanted.items():
         start = {"write": 0, "add": before[name], "null": before[name]}[requests[name]]
         want = start + (0 if requests[name] == "null" else as_numpy(want))
@@ -237,16 +236,16 @@ def _start(array: Any, stype: str, request: str) -> Any:
     return _noise(array)
 
 
-def _heads(symbol: Any, given: Any, ctx: Any, dtype: Any) -> Any:
+def _heads(sym: Any, given: Any, ctx: Any, dtype: Any) -> Any:
     if isinstance(given, Mapping):
-        given = [given[n] for n in symbol.list_outputs()]
+        given = [given[n] for n in sym.list_outputs()]
     if not isinstance(given, (list, tuple)):
         return given
     return [_array(x, ctx, dtype) for x in given]
 
 
 def check_consistency(
-    symbol: Any,
+    sym: Any,
     ctx_list: Sequence[Mapping[str, Any]],
     scale: float = 1.0,
     grad_req: Any = "write",
@@ -265,7 +264,7 @@ def check_consistency(
     A setting is a mapping with `ctx`, the shapes of arguments by name and, if wanted, `type_dict`.
     What is right is said by the most precise one, or by `ground_truth`; it is given back.
     """
-    symbols = symbol if isinstance(symbol, (list, tuple)) else [symbol] * len(ctx_list)
+    symbols = sym if isinstance(sym, (list, tuple)) else [sym] * len(ctx_list)
     bound = [s.simple_bind(grad_req=grad_req, **c) for s, c in zip(symbols, ctx_list, strict=True)]
     args, states = dict(arg_params or {}), dict(aux_params or {})
     for name, array in bound[0].arg_dict.items():
@@ -334,7 +333,7 @@ def _agree(
 
 
 def check_speed(
-    symbol: Any,
+    sym: Any,
     location: Mapping[str, Any] | None = None,
     ctx: Any = None,
     N: int = 20,
@@ -351,7 +350,7 @@ def check_speed(
     ctx, whole = ctx or default_context(), typ == "whole"
     request = grad_req or ("write" if whole else "null")
     shapes = kwargs if location is None else {k: v.shape for k, v in location.items()}
-    executor = symbol.simple_bind(ctx, grad_req=request, **shapes)
+    executor = sym.simple_bind(ctx, grad_req=request, **shapes)
     for name, array in executor.arg_dict.items():
         given = (location or {}).get(name)
         array[:] = np.random.normal(size=array.shape) if given is None else as_numpy(given)
@@ -386,7 +385,7 @@ def same_symbol_structure(sym1: Any, sym2: Any) -> bool:
 def compare_optimizer(
     opt1: Any,
     opt2: Any,
-    shapes: Any,
+    shape: Any,
     dtype: Any,
     w_stype: str = "default",
     g_stype: str = "default",
@@ -396,7 +395,7 @@ def compare_optimizer(
     ntensors: int = 1,
 ) -> None:
     """Raise AssertionError unless two optimizers change random weights alike."""
-    shapes = [shapes] if not shapes or isinstance(shapes[0], int) else list(shapes)
+    shapes = [shape] if not shape or isinstance(shape[0], int) else list(shape)
     shapes = shapes * (ntensors if len(shapes) == 1 else 1)
     made: list[tuple[Any, list[Any], list[Any]]]
     made = [(optimizer.get_updater(each), [], []) for each in (opt1, opt2)]

@@ -19,6 +19,8 @@ from gnomon.ops import precision
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "amp.json").read_text())
 
+LABEL = "softmax_label"
+
 
 @pytest.fixture
 def started():
@@ -197,6 +199,35 @@ def test_models_and_blocks(dtype: str, optional: bool) -> None:
     assert small == (dense if optional else set())
     assert all(a.dtype == np.float32 for a in aux.values())
     assert {n for n, p in made.collect_params().items() if np.dtype(p.dtype) != "f"} == small
+
+
+def test_modules_with_buckets() -> None:
+    def generate(key: int) -> tuple[Any, list[str], list[str]]:
+        x = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, flatten=False, name="fc")
+        return mx.sym.SoftmaxOutput(mx.sym.sum(x, axis=1), name="softmax"), ["data"], [LABEL]
+
+    def batch(key: int) -> Any:
+        data, label = mx.nd.array(np.linspace(-1, 1, 8 * key).reshape(2, key, 4)), mx.nd.zeros(2)
+        given = {"provide_data": [("data", data.shape)], "provide_label": [(LABEL, (2,))]}
+        return mx.io.DataBatch([data], [label], bucket_key=key, **given)
+
+    plain = mx.mod.BucketingModule(generate, default_bucket_key=5)
+    with pytest.raises(TypeError, match="BucketingModule"):
+        amp.amp.convert_bucketing_module(3)
+    with pytest.raises(GnomonError, match="bind"):
+        amp.amp.convert_bucketing_module(plain)
+    plain.bind([("data", (2, 5, 4))], [(LABEL, (2,))])
+    plain.init_params(mx.init.Xavier())
+    made = amp.amp.convert_bucketing_module(plain, "bfloat16", cast_optional_params=True)
+    made.bind([("data", (2, 5, 4))], [(LABEL, (2,))])
+    assert {x.dtype.__name__ for x in made.get_params()[0].values()} == {"bfloat16"}
+    for key in (5, 3):
+        for module in (plain, made):
+            module.forward(batch(key), is_train=False)
+        assert "fc_output_amp_cast_float32_output" in made.symbol.get_internals().list_outputs()
+        want, got = (m.get_outputs()[0].asnumpy() for m in (plain, made))
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got, want, rtol=3e-2)
 
 
 def test_mistakes(started: Any) -> None:

@@ -6,7 +6,12 @@
 """
 
 from gnomon.contrib.amp import amp, lists, loss_scaler
-from gnomon.contrib.amp.convert import convert_hybrid_block, convert_model, convert_symbol
+from gnomon.contrib.amp.convert import (
+    convert_bucketing_module,
+    convert_hybrid_block,
+    convert_model,
+    convert_symbol,
+)
 from gnomon.contrib.amp.lists import (
     list_conditional_fp32_ops,
     list_fp32_ops,
@@ -20,6 +25,7 @@ from gnomon.contrib.amp.training import init, init_trainer, scale_loss, unscale
 
 __all__ = [
     "amp",
+    "convert_bucketing_module",
     "convert_hybrid_block",
     "convert_model",
     "convert_symbol",

@@ -13,6 +13,7 @@ from gnomon.dtype import DType
 from gnomon.gluon.block.hybrid import HybridBlock
 from gnomon.gluon.block.imported import SymbolBlock
 from gnomon.graph.node import Entry, Graph, Node
+from gnomon.module.bucketing_module import BucketingModule
 from gnomon.ndarray import NDArray
 from gnomon.ops import registry
 from gnomon.ops.precision import WIDEST, Condition, Precision, wanted
@@ -203,12 +204,16 @@ def convert_model(
         raise TypeError(complaint(where, "sym", "a Symbol", type(sym).__name__))
     data = [n for n in sym.list_arguments() if n not in arg_params]
     found = _converted(where, sym, lists, excluded_sym_names, data, cast_optional_params)
-    types = _types(found)
-    args, aux = (
+    return found, *_cast_params(found, arg_params, aux_params)
+
+
+def _cast_params(symbol: Symbol, *groups: Mapping[str, Any]) -> tuple[dict[str, NDArray], ...]:
+    """Parameters by name in the dtypes that a symbol says."""
+    types = _types(symbol)
+    return tuple(
         {n: x.astype(types[n].numpy) if n in types else x for n, x in group.items()}
-        for group in (arg_params, aux_params)
+        for group in groups
     )
-    return found, args, aux
 
 
 def _types(symbol: Symbol) -> dict[str, DType]:
@@ -256,3 +261,40 @@ def convert_hybrid_block(
         param.initialize(ctx=ctx or current_context())
         param.set_data(params[name]._reduce().astype(dtype.numpy))
     return made
+
+
+def convert_bucketing_module(
+    bucketing_mod: Any,
+    target_dtype: Any = "float16",
+    target_dtype_ops: Names | None = None,
+    fp32_ops: Names | None = None,
+    conditional_fp32_ops: Sequence[Condition] | None = None,
+    excluded_sym_names: Names | None = None,
+    cast_optional_params: bool = False,
+) -> BucketingModule:
+    """A module with the parameters of another one, whose buckets compute in mixed precision.
+
+    It must still be bound. Arguments are those of `convert_symbol`.
+
+    Raises:
+        TypeError: it is no BucketingModule.
+        GnomonError: it has no buckets or no parameters yet.
+        ParamError: as `convert_symbol`.
+    """
+    where = "convert_bucketing_module"
+    if not isinstance(bucketing_mod, BucketingModule):
+        got = type(bucketing_mod).__name__
+        raise TypeError(complaint(where, "bucketing_mod", "a BucketingModule", got))
+    lists = chosen(where, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops)
+    bucketing_mod._need(where, "binded", "params_initialized")
+    generate = bucketing_mod._sym_gen
+
+    def converted(key: Any) -> tuple[Symbol, Names, Names]:
+        symbol, data, labels = generate(key)
+        given = [*data, *(labels or ())]
+        found = _converted(where, symbol, lists, excluded_sym_names, given, cast_optional_params)
+        return found, data, labels
+
+    key = bucketing_mod._default_bucket_key
+    args, aux = _cast_params(converted(key)[0], *bucketing_mod.get_params())
+    return BucketingModule.load_dict(None, converted, key, args, aux, **bucketing_mod._given)

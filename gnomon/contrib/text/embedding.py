@@ -149,7 +149,12 @@ class _TokenEmbedding(Vocabulary):
 
 
 register = get_register_func(_TokenEmbedding, "token embedding")
-create = get_create_func(_TokenEmbedding, "token embedding")
+_create = get_create_func(_TokenEmbedding, "token embedding")
+
+
+def create(embedding_name: Any, **kwargs: Any) -> Any:
+    """A registered embedding by its name, as 'glove' or 'fasttext', made with `kwargs`."""
+    return _create(embedding_name, **kwargs)
 
 
 def get_pretrained_file_names(embedding_name: str | None = None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,10 @@ class Deformable(Convolution):
     num_deformable_group: int = param(1, low=1, doc="Groups of channels with offsets of their own.")
     cudnn_tune = None
     cudnn_off = False
+    leading: ClassVar[tuple[str, ...]] = (
+        "kernel", "stride", "dilate", "pad", "num_filter", "num_group", "num_deformable_group",
+        "workspace", "no_bias", "im2col_step",
+    )  # fmt: skip
     further: tuple[str, ...] = ("offset",)
 
     def check(self) -> None:

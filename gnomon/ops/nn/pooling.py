@@ -167,6 +167,7 @@ class PoolingV1(Pooling):
     )
     cudnn_off = False
     p_value = count_include_pad = layout = None
+    leading = ("kernel", "pool_type", "global_pool", "pooling_convention")
 
     def pooled(
         self, x: Expr, kernel: window.Sizes, stride: window.Sizes, pad: window.Sizes

@@ -160,6 +160,7 @@ class DeformablePSROIPooling(Sensitive):
     sample_per_part: int = param(1, low=1, doc="Samples along a side of a part.")
     trans_std: float = param(0.0, doc="What `trans` is multiplied by.")
     no_trans: bool = param(False, doc="There is no `trans`.")
+    leading = ("spatial_scale", "output_dim", "group_size")
     cases = (
         case((2, 8, 5, 6), CASE, (4, 4, 2, 2), spatial_scale=0.5, output_dim=2, pooled_size=3,
              group_size=2, part_size=2, sample_per_part=2, trans_std=0.05, differentiable=(0, 2)),
