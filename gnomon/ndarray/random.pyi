@@ -7,6 +7,7 @@ from gnomon.ndarray import NDArray
 exponential: Any
 gamma: Any
 generalized_negative_binomial: Any
+multinomial: Any
 negative_binomial: Any
 normal: Any
 poisson: Any

@@ -19,6 +19,10 @@ def main() -> None:
     for name in sys.stdin.read().split():
         spaces = (mx.nd, mx.nd._internal, mx.nd.op)
         function = next((getattr(s, name) for s in spaces if hasattr(s, name)), None)
+        for inner in ("contrib", "image", "linalg"):
+            short = name.removeprefix(f"_{inner}_")
+            if short != name:
+                function = getattr(getattr(mx.nd, inner), short, function)
         if callable(function):
             names = [p for p in inspect.signature(function).parameters if p not in WITHOUT]
             lines.append(f"{name}: {' '.join(names)}\n")

@@ -120,7 +120,7 @@ class Place(Chainer):
 
     def at(self, i: Index) -> Term:
         column = clipped(i, i.elem(self.index, i[:-1]), self.width)
-        return i.guard(column.eq(i[-1]), i.elem(self.value, i[:-1]), 0)
+        return i.select(here(i, column, self.width), i.elem(self.value, i[:-1]), 0)
 
     def adjoint(self, g: Expr) -> tuple[tuple[Expr, Expr], ...]:
         return ((self.value, Pick(g, self.index)),)
@@ -139,8 +139,10 @@ class OneHot(Chainer):
         return (*self.index.shape, self.width), self.of
 
     def at(self, i: Index) -> Term:
-        here = i.arena.cast(i.elem(self.index, i[:-1]), dt.int64).eq(i[-1])
-        return i.arena.cast(here, compute_dtype(self.of))
+        column = i.arena.cast(i.elem(self.index, i[:-1]), dt.int64)
+        column = i.arena.op("min", column, column.like(self.width))
+        column = i.arena.op("max", column, i.arena.const(-1))
+        return i.arena.cast(here(i, column, self.width), compute_dtype(self.of))
 
 
 def check_index(where: str, index: Expr) -> None:
@@ -148,6 +150,14 @@ def check_index(where: str, index: Expr) -> None:
     if index.dtype.kind not in "iu":
         expected = "integers: cast it first"
         raise DTypeError(complaint(where, "index", expected, f"{index!r}"))
+
+
+def here(i: Index, column: Term, width: Size) -> Term:
+    """Whether the last index is `column`, which is a number from -1 to `width`."""
+    last = i[-1]
+    if isinstance(width, int) and width <= dt.int32.limits[1]:  # half as wide, twice as fast
+        column, last = i.arena.cast(column, dt.int32), i.arena.cast(last, dt.int32)
+    return column.eq(last)
 
 
 def clipped(i: Index, value: Term, size: int) -> Term:

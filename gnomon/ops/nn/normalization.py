@@ -132,4 +132,8 @@ class LRN(Op):
         near = along(squares, 1, 0, data.shape[1])
         for k in range(1, 2 * reach + 1):
             near = near + along(squares, 1, k, k + data.shape[1])
-        return data * fn.power(near * (self.alpha / self.nsize) + self.knorm, -self.beta)
+        level = near * (self.alpha / self.nsize) + self.knorm
+        if self.beta != 0.75:
+            return data * fn.power(level, -self.beta)
+        root = fn.sqrt(level)  # two roots are a small part of a power
+        return data / (root * fn.sqrt(root))
