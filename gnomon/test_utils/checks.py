@@ -399,9 +399,9 @@ def compare_optimizer(
     shapes = shapes * (ntensors if len(shapes) == 1 else 1)
     made: list[tuple[Any, list[Any], list[Any]]]
     made = [(optimizer.get_updater(each), [], []) for each in (opt1, opt2)]
-    for shape in shapes:
-        weight = rand_ndarray(shape, w_stype, density=1, dtype=dtype)
-        grad = rand_ndarray(shape, g_stype, density=0.5, dtype=dtype)
+    for each in shapes:
+        weight = rand_ndarray(each, w_stype, density=1, dtype=dtype)
+        grad = rand_ndarray(each, g_stype, density=0.5, dtype=dtype)
         for _, weights, grads in made:
             weights.append(weight.copy())
             grads.append(grad.copy())
