@@ -182,3 +182,40 @@ def test_arrays_in_what_is_traced(compute):
         "Concrete 'concrete' is hybridized: hybrid_forward was called with symbols"
         in (error.__notes__[0])
     )
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_what_hybrid_forward_is_called_with_is_told(hybrid):
+    class Scale(mx.gluon.HybridBlock):
+        def __init__(self):
+            super().__init__(prefix="scale_")
+            self.weight = self.params.get("weight", shape=(3,))
+
+        def hybrid_forward(self, F, x):
+            return x
+
+    def called(net, *args):
+        net.initialize()
+        if hybrid:
+            net.hybridize()
+        return net(*args)
+
+    x = mx.nd.ones((2, 3))
+    error = raised(TypeError, lambda: called(Scale(), x))
+    words = "hybrid_forward of Scale 'scale' is called with F, as many inputs as the block (1)"
+    assert error.__notes__[0] == f"{words} and the block's parameters by name: weight"
+    error = raised(TypeError, lambda: called(nn.Dense(2, prefix="fc_"), x, x))
+    words = "hybrid_forward of Dense 'fc' is called with F, as many inputs as the block (2)"
+    assert error.__notes__[0] == f"{words} and the block's parameters by name: weight, bias"
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_too_few_states_of_a_cell(hybrid):
+    cell = mx.gluon.rnn.LSTMCell(3, prefix="cell_")
+    cell.initialize()
+    if hybrid:
+        cell.hybridize()
+    x = mx.nd.ones((2, 3))
+    error = raised(ShapeError, lambda: cell(x, [x]))
+    words = "argument 'states': expected 2 of them, as of begin_state, got 1 of them"
+    assert str(error) == f"LSTMCell 'cell': {words}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -25,6 +26,19 @@ def tell(error: GnomonError | NotImplementedError, block: Any, args: Sequence[An
         error.args = (f"{type(block).__name__} {block.name!r}: {text}", *error.args[1:])
     if isinstance(error, (ShapeError, DTypeError)):
         error.add_note(_outline(block, args))
+
+
+def explain(error: TypeError, block: Any, args: Sequence[Any]) -> None:
+    """Where `hybrid_forward` does not take what it is called with, note what that is."""
+    names = list(block._reg_params)
+    try:
+        inspect.signature(block.hybrid_forward).bind(None, *args, **dict.fromkeys(names))
+    except TypeError:
+        params = f" and the block's parameters by name: {', '.join(names)}" if names else ""
+        error.add_note(
+            f"hybrid_forward of {type(block).__name__} {block.name!r} is called with F, as many "
+            f"inputs as the block ({len(args)}){params}"
+        )
 
 
 def warn_of_containers(block: Any) -> None:

@@ -19,6 +19,7 @@ from gnomon.base import GnomonError, ParamError, complaint, nearest
 from gnomon.context import Context, current_context
 from gnomon.gluon.block.base import Block
 from gnomon.gluon.block.compiled import Compiled
+from gnomon.gluon.block.failure import explain
 from gnomon.gluon.block.structure import flatten, regroup
 from gnomon.gluon.block.trace import Trace, infer_params, infer_types, traced
 from gnomon.gluon.parameter import DeferredInitializationError, ParameterDict
@@ -189,10 +190,14 @@ class HybridBlock(Block):
     def _applied(self, args: Sequence[Any], ctx: Context) -> Any:
         """What `hybrid_forward` gives for arrays, of which the first is on `ctx`."""
         params = self._arrays(args, ctx) if self._reg_params else {}
-        if ctx is current_context():
-            return self.hybrid_forward(nd, *args, **params)
-        with ctx:
-            return self.hybrid_forward(nd, *args, **params)
+        try:
+            if ctx is current_context():
+                return self.hybrid_forward(nd, *args, **params)
+            with ctx:
+                return self.hybrid_forward(nd, *args, **params)
+        except TypeError as error:
+            explain(error, self, args)
+            raise
 
     def _arrays(self, args: Sequence[Any], ctx: Context) -> dict[str, Any]:
         """The arrays of its own parameters, made now if their shapes were not known."""

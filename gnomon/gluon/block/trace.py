@@ -8,6 +8,7 @@ from typing import Any
 
 from gnomon import symbol as sym
 from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.gluon.block.failure import explain
 from gnomon.gluon.block.structure import Format, flatten, regroup
 from gnomon.gluon.parameter import Parameter
 from gnomon.graph import infer
@@ -50,9 +51,12 @@ def traced(block: Any, args: Sequence[Any]) -> Trace:
         with block.name_scope():
             found = block.hybrid_forward(sym, *grouped, **params)
     except (AttributeError, TypeError) as error:
+        if isinstance(error, TypeError):
+            explain(error, block, args)
         error.add_note(
-            f"{where} is hybridized: hybrid_forward was called with symbols, of which shapes and "
-            "elements are not known, and with F as mx.sym"
+            f"{where} is {'hybridized' if block._active else 'traced for shapes'}: hybrid_forward "
+            "was called with symbols, of which shapes and elements are not known, and with F as "
+            "mx.sym"
         )
         raise
     outputs, out_format = flatten(found, where, "outputs")

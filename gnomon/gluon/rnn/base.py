@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.base import GnomonError, ParamError, ShapeError, complaint
 from gnomon.gluon.block import Block, HybridBlock
 from gnomon.gluon.rnn.sequence import as_steps, batch_size, formatted, functions, lasts, masked
 
@@ -94,7 +94,15 @@ class RecurrentCell(Block):
     def forward(self, inputs: Any, states: Any) -> Any:
         """The output of one step, and the states after it."""
         self._counter += 1
-        return super().forward(inputs, states)
+        try:
+            return super().forward(inputs, states)
+        except IndexError:
+            count = len(self.state_info())
+            if not isinstance(states, (list, tuple)) or len(states) == count:
+                raise
+            where, got = f"{type(self).__name__} {self.name!r}", f"{len(states)} of them"
+            expected = f"{count} of them, as of begin_state"
+        raise ShapeError(complaint(where, "states", expected, got))
 
     def _get_activation(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:
         simple = {"tanh": F.tanh, "relu": F.relu, "sigmoid": F.sigmoid, "softsign": F.softsign}
