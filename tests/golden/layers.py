@@ -93,7 +93,9 @@ def windows(mx):
         "pixelshuffle1d": (lambda: more.PixelShuffle1D(2), (2, 4, 3)),
         "pixelshuffle2d": (lambda: more.PixelShuffle2D((2, 3)), (1, 12, 2, 3)),
         "pixelshuffle3d": (lambda: more.PixelShuffle3D((2, 1, 2)), (1, 8, 2, 2, 3)),
+        "syncbatchnorm": (lambda: more.SyncBatchNorm(num_devices=1), IMAGE),
         "concurrent": (lambda: concurrent(mx), ROWS),
+        "concurrent_plain": (lambda: plain_blocks(mx), ROWS),
         "nested": (lambda: nested(mx), IMAGE),
         "inputs": (lambda: inputs(mx), [ROWS, ROWS, ROWS]),
     }
@@ -104,6 +106,17 @@ def concurrent(mx):
     net = mx.gluon.contrib.nn.HybridConcurrent(axis=1)
     with net.name_scope():
         net.add(mx.gluon.nn.Dense(2), mx.gluon.contrib.nn.Identity(), mx.gluon.nn.Dense(3))
+    return net
+
+
+def plain_blocks(mx):
+    """Containers that are not compiled as a whole, though what is in them is."""
+    nn = mx.gluon.nn
+    net, sides = nn.Sequential(), mx.gluon.contrib.nn.Concurrent(axis=1)
+    with net.name_scope():
+        with sides.name_scope():
+            sides.add(nn.Dense(2), nn.Dense(3, activation="tanh"), nn.Lambda("sin"))
+        net.add(sides, nn.Lambda("tanh"), nn.Lambda(lambda x: x * 2))
     return net
 
 

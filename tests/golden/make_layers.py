@@ -29,7 +29,8 @@ def make(folder: Path) -> None:
         except mx.base.MXNetError as error:
             print(f"{name}: not in half precision: {str(error).splitlines()[-1][:100]}")
         told[name] = layers.names(mx, name, block, shapes)
-        told[name]["nodes"] = graph(name, block, shapes)
+        if hasattr(block(), "export"):
+            told[name]["nodes"] = graph(name, block, shapes)
     np.savez_compressed(folder / "layers.npz", **arrays)
     text = json.dumps(told, indent=0, separators=(",", ":"))
     (folder / "layers.json").write_text(text + "\n")
