@@ -91,17 +91,16 @@ def overhang(space: Sizes, w: Window) -> Sizes:
 
 @functools.lru_cache(maxsize=1024)
 def possible(which: dnn.Convolution | dnn.Pooling, kind: type[Call]) -> bool:
-    """Whether oneDNN makes the primitive."""
+    """Whether oneDNN has the primitive."""
     try:
         if isinstance(which, dnn.Pooling):
-            backward = issubclass(kind, BACKWARD)
-            (dnn.pooling_backward if backward else dnn.pooling_forward)(which)
+            (dnn.backward_pool if issubclass(kind, BACKWARD) else dnn.forward_pool)(which)
         elif issubclass(kind, FORWARD):
-            dnn.convolution_forward(which, bias=issubclass(kind, nodes.BiasedConvolution))
+            dnn.forward_primitive(which, bias=issubclass(kind, nodes.BiasedConvolution))
         elif kind is nodes.ConvolutionData:
-            dnn.convolution_backward_data(which)
+            dnn.data_primitive(which)
         else:
-            dnn.convolution_backward_weight(which)
+            dnn.weight_primitive(which)
     except dnn.Refused:
         return False
     return True
@@ -118,7 +117,7 @@ def supported(call: Call) -> bool:
     except GnomonError:
         return False
     kind: Any = type(call)
-    return possible(which, kind)
+    return possible(which.of(1), kind)  # how many images there are decides nothing
 
 
 def described(call: Call) -> tuple[dnn.Convolution | dnn.Pooling, Make]:

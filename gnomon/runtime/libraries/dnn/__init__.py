@@ -12,9 +12,16 @@ from gnomon.runtime.libraries.dnn.matmul import matmul, supports_matmul
 from gnomon.runtime.libraries.dnn.phases import DnnStep, share_workspace
 from gnomon.runtime.libraries.dnn.pooling import (
     Pooling,
+    backward_pool,
+    forward_pool,
     pooling_backward,
     pooling_forward,
     winner_bytes,
+)
+from gnomon.runtime.libraries.dnn.primitives import (
+    data_primitive,
+    forward_primitive,
+    weight_primitive,
 )
 
 __all__ = [
@@ -26,9 +33,13 @@ __all__ = [
     "Pooling",
     "Refused",
     "available",
+    "backward_pool",
     "convolution_backward_data",
     "convolution_backward_weight",
     "convolution_forward",
+    "data_primitive",
+    "forward_pool",
+    "forward_primitive",
     "last",
     "strides_last",
     "matmul",
@@ -36,6 +47,7 @@ __all__ = [
     "pooling_forward",
     "share_workspace",
     "supports_matmul",
+    "weight_primitive",
     "why_not",
     "winner_bytes",
 ]

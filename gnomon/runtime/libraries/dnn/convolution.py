@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from gnomon.runtime.execution import threads
 from gnomon.runtime.libraries.dnn.geometry import Convolution, pieces
-from gnomon.runtime.libraries.dnn.layout import NOTHING, PLAIN, Layout, Side, plain, sides
+from gnomon.runtime.libraries.dnn.layout import NOTHING, PLAIN, Layout, Side, choose, plain, sides
 from gnomon.runtime.libraries.dnn.library import Description, Primitive, Refused, total
 from gnomon.runtime.libraries.dnn.phases import (
     WORKSPACE,
@@ -149,10 +149,9 @@ class _Streamed:
     def step(self, name: str, operands: tuple[str, ...]) -> DnnStep:
         """The step whose `operands` are those of `sides`, then those of `extra`."""
         conv = self.conv
-        found = self.make(conv, *(side.fixed for side in self.sides))
-        for side, their in zip(self.sides, self.theirs, strict=True):
-            side.choose(found.operands[their])
+        choose(self.sides, self.theirs, functools.partial(self.make, conv))
         shares = [self._slices(*run) for run in pieces(conv.data[0], _number_of_tasks(conv))]
+        found = self._primitive(shares[0][0][1])
         counts = {count for share in shares for _, count in share}
         copies = self._bring_weights(name, counts, 1 + len(operands))
         moved = 4 * (prod(conv.data) + prod(conv.weight) + prod(conv.out))
@@ -236,11 +235,11 @@ class _Gathered:
     def step(self, name: str, operands: tuple[str, ...]) -> DnnStep:
         """The step whose `operands` are those of `sides`, then the bias if there is one."""
         conv = self.conv
-        found = weight_primitive(conv, *(side.fixed for side in self.sides), bias=self.bias)
-        for side, their in zip(self.sides, ("src", "diff_weights", "diff_dst"), strict=True):
-            side.choose(found.operands[their])
+        make = functools.partial(weight_primitive, conv, bias=self.bias)
+        choose(self.sides, ("src", "diff_weights", "diff_dst"), make)
         shares = self._shares()
-        partial = self._primitive(shares[0][1]).operands["diff_weights"]
+        found = self._primitive(shares[0][1])
+        partial = found.operands["diff_weights"]
         if len(shares) == 1:
             phases = [
                 Phase(name, [self._task(*shares[0], self.weight.whole(), self.shift.whole())])

@@ -8,11 +8,11 @@ Batches must be the outermost axis in memory; a chosen layout that is not so is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gnomon.base import ParamError, ShapeError, complaint
-from gnomon.runtime.libraries.dnn.library import Description, Refused
+from gnomon.runtime.libraries.dnn.library import Description, Primitive, Refused
 from gnomon.runtime.libraries.dnn.phases import Place
 from gnomon.shape import prod, row_major
 
@@ -64,11 +64,6 @@ class Side:
         which is copied."""
         return self.layout.description
 
-    def choose(self, found: Description) -> None:
-        """Settles a layout that was left to oneDNN."""
-        if self.layout == CHOSEN:
-            self.layout = Layout("chosen", found)
-
     def fixed_rows(self, count: int) -> Description | None:
         """`fixed` for `count` of the outermost axis."""
         if self.fixed is None:
@@ -106,3 +101,12 @@ def sides(layouts: Mapping[str, Layout], **shapes: Sequence[int]) -> tuple[Side,
             raise ParamError(complaint("oneDNN", "layouts", f"only {', '.join(shapes)}", name))
     numbered = enumerate(shapes.items(), 1)
     return tuple(Side(i, shape, layouts.get(name, PLAIN)) for i, (name, shape) in numbered)
+
+
+def choose(ours: Sequence[Side], theirs: Sequence[str], make: Callable[..., Primitive]) -> None:
+    """Settles the layouts that are left to oneDNN: what its primitive for the whole batch wants."""
+    if any(side.layout == CHOSEN for side in ours):
+        found = make(*(side.fixed for side in ours))
+        for side, their in zip(ours, theirs, strict=True):
+            if side.layout == CHOSEN:
+                side.layout = Layout("chosen", found.operands[their])

@@ -222,29 +222,62 @@ class Description(Owned):
         return hash(self.nbytes)
 
 
-class Primitive(Owned):
-    """A computation ready to run: its implementation's name and its operands' descriptors."""
+class Operands(dict[str, Description]):
+    """The descriptors of a primitive's operands by name, each asked for once."""
 
-    __slots__ = ("description", "name", "operands")
+    def __init__(self, owner: Owned) -> None:
+        self._owner = owner
 
-    def __init__(self, handle: ctypes.c_void_p, description: Owned) -> None:
-        dnnl = library().dnnl
-        super().__init__(handle, dnnl.dnnl_primitive_destroy)
-        self.description = description
+    def __missing__(self, name: str) -> Description:
+        query = library().dnnl.dnnl_primitive_desc_query_md
+        found = query(self._owner.handle, _QUERY[name], 0)
+        if not found:
+            raise KeyError(name)
+        self[name] = Description.borrowed(found)
+        return self[name]
+
+
+class Primitive:
+    """A computation: its implementation's name and its operands' descriptors.
+
+    Its code, which takes up to a millisecond, is made when its address is first asked for.
+    """
+
+    __slots__ = ("_code", "_description", "name", "operands")
+
+    def __init__(self, description: Owned) -> None:
+        self._description, self._code = description, None
         name = ctypes.c_char_p()
-        dnnl.dnnl_primitive_desc_query(description.handle, _QUERY_NAME, 0, ctypes.byref(name))
+        query = library().dnnl.dnnl_primitive_desc_query
+        query(description.handle, _QUERY_NAME, 0, ctypes.byref(name))
         self.name = (name.value or b"").decode()
-        self.operands: dict[str, Description] = {}
-        for operand, query in _QUERY.items():
-            found = dnnl.dnnl_primitive_desc_query_md(description.handle, query, 0)
-            if found:
-                self.operands[operand] = Description.borrowed(found)
+        self.operands = Operands(description)
+
+    _code: Owned | None
+
+    @property
+    def address(self) -> int:
+        """What executes it."""
+        if self._code is None:
+            with one_thread() as found:
+                create = found.dnnl.dnnl_primitive_create
+                made = _new(create, self._description.handle)
+                self._code = Owned(made, found.dnnl.dnnl_primitive_destroy)
+        return self._code.address
+
+    @property
+    def scratch(self) -> Description | None:
+        """The scratch memory that an execution wants."""
+        try:
+            found = self.operands["scratchpad"]
+        except KeyError:
+            return None
+        return found if found.nbytes else None
 
 
 def primitive(create: str, *arguments: Any) -> Primitive:
     """The primitive that `describe` with these arguments describes."""
-    description = describe(create, *arguments)
-    return Primitive(_new(library().dnnl.dnnl_primitive_create, description.handle), description)
+    return Primitive(describe(create, *arguments))
 
 
 def attributes(relu: bool = False, alpha: float = 1.0, beta: float = 0.0) -> Owned:

@@ -165,8 +165,8 @@ class Task:
     def run(self, what: Primitive, operands: Mapping[str, Place]) -> None:
         """Executes a primitive on these places, with scratch of the workspace if it wants any."""
         places = dict(operands)
-        scratch = what.operands.get("scratchpad")
-        if scratch is not None and scratch.nbytes:
+        scratch = what.scratch
+        if scratch is not None:
             places["scratchpad"] = self.temporary(scratch)
         arguments = (_Argument * len(places))()
         for argument, (name, place) in zip(arguments, places.items(), strict=True):

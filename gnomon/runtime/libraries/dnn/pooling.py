@@ -14,7 +14,7 @@ from typing import Any
 from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.runtime.execution import threads
 from gnomon.runtime.libraries.dnn.geometry import Sizes, check_axes, pieces, windows
-from gnomon.runtime.libraries.dnn.layout import NOTHING, Layout, Side, plain, sides
+from gnomon.runtime.libraries.dnn.layout import NOTHING, Layout, Side, choose, plain, sides
 from gnomon.runtime.libraries.dnn.library import (
     Description,
     Primitive,
@@ -82,9 +82,10 @@ class Pooling:
 
 
 @functools.lru_cache(maxsize=256)
-def _forward(
+def forward_pool(
     pool: Pooling, src: Description | None = None, dst: Description | None = None
 ) -> Primitive:
+    """The forward primitive; data are plain where no layout is given."""
     with one_thread() as found:
         return primitive(*_forward_arguments(pool, found.engine, src, dst))
 
@@ -99,9 +100,10 @@ def _forward_arguments(
 
 
 @functools.lru_cache(maxsize=256)
-def _backward(
+def backward_pool(
     pool: Pooling, src: Description | None = None, dst: Description | None = None
 ) -> Primitive:
+    """The primitive for the gradient of the data."""
     with one_thread() as found:
         hint = describe(*_forward_arguments(pool, found.engine, src, dst))
         return primitive(
@@ -132,7 +134,7 @@ def pooling_forward(
         Refused: oneDNN does not do it.
     """
     work = _Work(pool, winners, sides(layouts, data=pool.data, out=pool.out))
-    return work.step(name, ("data", "out", *(("winners",) if winners else ())), _forward)
+    return work.step(name, ("data", "out", *(("winners",) if winners else ())), forward_pool)
 
 
 def pooling_backward(
@@ -149,7 +151,7 @@ def pooling_backward(
     """
     work = _Work(pool, winners, sides(layouts, out=pool.data, grad=pool.out))
     third = (("winners" if winners else "data"),) if pool.kind == "max" else ()
-    return work.step(name, ("out", "grad", *third), _backward)
+    return work.step(name, ("out", "grad", *third), backward_pool)
 
 
 def winner_bytes(pool: Pooling) -> int:
@@ -158,7 +160,7 @@ def winner_bytes(pool: Pooling) -> int:
 
 
 def _winner_row(pool: Pooling) -> int:
-    return _forward(pool.of(1)).operands["workspace"].nbytes
+    return forward_pool(pool.of(1)).operands["workspace"].nbytes
 
 
 class _Work:
@@ -172,12 +174,13 @@ class _Work:
     def step(self, name: str, operands: tuple[str, ...], make: Callable[..., Primitive]) -> DnnStep:
         """The step, of the primitives that `make` makes."""
         pool = self.pool
-        found = make(pool, self.data.fixed, self.out.fixed)
-        self.data.choose(found.operands["src" if make is _forward else "diff_src"])
-        self.out.choose(found.operands["dst" if make is _forward else "diff_dst"])
+        theirs = ("src", "dst") if make is forward_pool else ("diff_src", "diff_dst")
+        choose((self.data, self.out), theirs, functools.partial(make, pool))
         count = max(1, min(threads.num_threads(), pool.data[0], prod(pool.data) // _GRAIN))
-        task = self._forward if make is _forward else self._backward
-        tasks = [task(*share) for share in pieces(pool.data[0], count)]
+        shares = pieces(pool.data[0], count)
+        found = self._primitive(make, shares[0][1])
+        task = self._forward if make is forward_pool else self._backward
+        tasks = [task(*share) for share in shares]
         moved = 4 * (prod(pool.data) + prod(pool.out))
         work = prod(pool.out) * prod(pool.kernel)
         step = DnnStep(name, operands, [Phase(name, tasks, moved, work)], self.arena, found.name)
@@ -188,7 +191,7 @@ class _Work:
         return make(self.pool.of(count), self.data.fixed_rows(count), self.out.fixed_rows(count))
 
     def _forward(self, start: int, count: int) -> Task:
-        task, what = Task(self.arena), self._primitive(_forward, count)
+        task, what = Task(self.arena), self._primitive(forward_pool, count)
         places = {"src": self.data.rows(start, count), "dst": self.out.rows(start, count)}
         if self.pool.kind == "max":
             places["workspace"] = self._winners(task, what, start)
@@ -196,7 +199,7 @@ class _Work:
         return task
 
     def _backward(self, start: int, count: int) -> Task:
-        task, what = Task(self.arena), self._primitive(_backward, count)
+        task, what = Task(self.arena), self._primitive(backward_pool, count)
         places = {"diff_src": self.data.rows(start, count), "diff_dst": self.out.rows(start, count)}
         if self.pool.kind == "max":
             places["workspace"] = self._winners(task, what, start)
@@ -214,7 +217,7 @@ class _Work:
 
     def _find(self, task: Task, start: int, count: int, winners: Place) -> None:
         """The forward pass once more, for its winners alone."""
-        what = self._primitive(_forward, count)
+        what = self._primitive(forward_pool, count)
         source = self.data.rows(start, count)
         data = Place(source.description, 3, source.offset)
         pooled = task.temporary(what.operands["dst"])
