@@ -6,7 +6,6 @@ sizes take turns, and of one that follows others of the same size.
 
 from __future__ import annotations
 
-import importlib
 import random
 import statistics
 import sys
@@ -14,13 +13,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import gluon_nets
 import numpy as np
 import symbols
 
-PACKAGE, ROW, COUNT = sys.argv[1], sys.argv[2], int(sys.argv[3])
-mx = importlib.import_module(PACKAGE)
-gluon = importlib.import_module(f"{PACKAGE}.gluon")
-nn = gluon.nn
+mx = gluon_nets.mx
+ROW, COUNT = sys.argv[2], int(sys.argv[3])
 RATE = {"learning_rate": 0.01}
 DRAW = np.random.RandomState(0)
 Step = Callable[[], Any]
@@ -71,42 +69,13 @@ def lstm() -> Steps:
     return of_size
 
 
-def lenet() -> Any:
-    net = nn.HybridSequential()
-    for width in (20, 50):
-        net.add(nn.Conv2D(width, 5, activation="tanh"), nn.MaxPool2D())
-    net.add(nn.Dense(500, activation="tanh"), nn.Dense(10))
-    return net
-
-
-class Attention(gluon.HybridBlock):  # type: ignore[misc,name-defined]
-    """Four heads over 64 numbers, then two dense layers; normalized before each."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        with self.name_scope():
-            self.first, self.second = (nn.LayerNorm(in_channels=64) for _ in range(2))
-            sizes = (192, 64), (64, 64), (256, 64), (64, 256)
-            layers = [nn.Dense(n, flatten=False, in_units=k) for n, k in sizes]
-            self.parts, self.joined, self.wide, self.narrow = layers
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        heads = F.transpose(F.reshape(self.parts(self.first(x)), (0, 0, 3, 4, 16)), (2, 0, 3, 1, 4))
-        parts = F.split(F.reshape(heads, (3, -3, 0, 0)), 3, axis=0, squeeze_axis=True)
-        query, key, value = parts
-        weights = F.softmax(F.batch_dot(query, key, transpose_b=True) * 0.25)
-        found = F.reshape(F.batch_dot(weights, value), (-4, -1, 4, 0, 0))
-        x = x + self.joined(F.reshape(F.transpose(found, (0, 2, 1, 3)), (0, 0, -3)))
-        return x + self.narrow(F.relu(self.wide(self.second(x))))
-
-
 def trained(net: Any, hybrid: bool, *shape: int) -> Steps:
     """A block's step by `Trainer`; the size stands for -1 in the shape of a batch."""
     net.initialize(mx.init.Xavier())
     if hybrid:
         net.hybridize()
     net(arrays(*(3 if n < 0 else n for n in shape)))
-    trainer = gluon.Trainer(net.collect_params(), "sgd", RATE)
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", RATE)
 
     def of_size(size: int) -> Step:
         x = arrays(*(size if n < 0 else n for n in shape))
@@ -128,9 +97,9 @@ def trained(net: Any, hybrid: bool, *shape: int) -> Steps:
 ROWS: dict[str, Callable[[], Steps]] = {
     "module": module,
     "lstm": lstm,
-    "block": lambda: trained(lenet(), True, -1, 1, 28, 28),
-    "attention": lambda: trained(Attention(), True, 4, -1, 64),
-    "recorded": lambda: trained(Attention(), False, 4, -1, 64),
+    "block": lambda: trained(gluon_nets.lenet(), True, -1, 1, 28, 28),
+    "attention": lambda: trained(gluon_nets.Layer(), True, 4, -1, 64),
+    "recorded": lambda: trained(gluon_nets.Layer(), False, 4, -1, 64),
 }
 
 
