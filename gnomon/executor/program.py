@@ -25,13 +25,14 @@ from gnomon.executor.weights import Copying, Weights
 from gnomon.expr.node import Buffer, cast, set_address
 from gnomon.graph.node import Entry
 from gnomon.graph.task import Task
+from gnomon.plan.cut import reach
 from gnomon.plan.statement import Store
 from gnomon.runtime.compiler.progress import PROGRESS
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution.parallel_chains import parallel_chains
 from gnomon.runtime.execution.program import Program, Step
 from gnomon.runtime.kernels.rebind import Rebinder
-from gnomon.runtime.kernels.template import blocks_of
+from gnomon.runtime.kernels.template import addresses_of, blocks_of
 from gnomon.runtime.statements.prepare import prepare
 
 #: words of a block, which of them, and how much what it holds lies behind an address
@@ -188,8 +189,9 @@ class Builder:
     def slots(self, leaf: Buffer, part: slice) -> list[Slot] | None:
         """Where the address of one of the caller's buffers stands in what `part` runs.
 
-        None where that cannot be told for sure. The steps of what reads it are made once more, for
-        another address: what differs accordingly is such a place.
+        None where that cannot be told for sure. Kernels say which of their words are addresses. Of
+        other work that reads it the steps are made once more, for another address: what differs
+        accordingly is such a place.
         """
         layout, found = self.layout, []
         tasks = layout.tasks[part]
@@ -197,17 +199,18 @@ class Builder:
             leaf,
             *(layout.buffers[e] for e, s in layout.aliases.items() if layout.buffers[s] is leaf),
         ]
+        own = range(leaf.address, leaf.address + max(size_of(leaf), 1))
         for task in tasks:
             if not touches(layout, task, leaf):
                 continue
             if not task.is_expression:
                 return None
             if deliveries(layout, task):  # else a view, where it belongs
-                if not (places := self._moved(task, shown)):
+                places = self._said(task, shown, own) or self._moved(task, shown)
+                if not places:
                     return None
                 found += places
         words = {(id(words), k) for words, k, _ in found}
-        own = range(leaf.address, leaf.address + max(size_of(leaf), 1))
         for step in (s for task in tasks if task.is_expression for s in self.steps(task)):
             for block in blocks_of(step):
                 if any(
@@ -215,6 +218,26 @@ class Builder:
                     for k, w in enumerate(block.words)
                 ):
                     return None
+        return found
+
+    def _said(self, task: Task, shown: Sequence[Buffer], own: range) -> list[Slot]:
+        """The words of a task's steps that are addresses of `shown` in `own`; [] if unclear."""
+        layout, found = self.layout, list[Slot]()
+        used = [
+            *(layout.buffers[e] for e in task.reads),
+            *(d.dest for _, d in deliveries(layout, task)),
+        ]
+        for other in used:
+            low, high = reach(other)
+            if low < own.stop and own.start < high and not any(other is b for b in shown):
+                return []
+        for step in self.steps(task):
+            words = addresses_of(step)
+            if words is None:
+                return []
+            for block, k in words:
+                if (at := block.words[k]) in own:
+                    found.append((block.words, k, at - own.start))
         return found
 
     def _moved(self, task: Task, shown: Sequence[Buffer]) -> list[Slot]:

@@ -264,6 +264,24 @@ def blocks_of(step: Step) -> Iterator[Block]:
     yield from (x for each in steps for x in _held(each.keep) if isinstance(x, Block))
 
 
+def addresses_of(step: Step) -> list[tuple[Block, int]] | None:
+    """The words of a step's blocks that are addresses of operands; None where that is not known."""
+    found: dict[tuple[int, int], tuple[Block, int]] = {}
+    for each in step.steps if isinstance(step, Program) else (step,):
+        keep = each.keep
+        if type(keep) is tuple and keep and isinstance(keep[0], Kernel):
+            kernel, block = keep[:2]
+            first = len(block.words) - len(kernel.signature.args)
+            words = [first + word for word in kernel.leaves]
+        elif type(keep) is tuple and len(keep) > 1 and hasattr(keep[1], "workspace"):
+            block = keep[1].block  # of a library: the workspace, then the operands
+            words = list(range(1, len(block.words)))
+        else:
+            return None
+        found |= {(id(block), word): (block, word) for word in words}
+    return list(found.values())
+
+
 def storages_of(step: Step) -> Iterator[Storage]:
     """The pool's memory that a step holds for itself."""
     steps = step.steps if isinstance(step, Program) else (step,)
