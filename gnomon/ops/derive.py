@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Shapes = tuple[tuple[int, ...], ...]
 DTypes = tuple[DType, ...]
+Specs = tuple[Any, ...]  # shape, dtype and strides of each; None where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,55 @@ def _real(x: Expr | None) -> Any:
 
 
 def _derived(
+    op: Op,
+    out_grads: Sequence[Expr | None],
+    inputs: Sequence[Expr],
+    outputs: Sequence[Expr | None],
+    context: Mapping[str, Any],
+) -> tuple[Expr | None, ...]:
+    """As `gradient`; what is known for data of these layouts is taken over to those given."""
+    parts = [*out_grads, *inputs, *outputs]
+    asks = getattr(type(op).forward, "asked", None)
+    if asks is None or not _FOLLOWS.issuperset(asks) or not all(map(_is_plain, parts)):
+        return _by_rule(op, out_grads, inputs, outputs, context)
+    specs = (tuple(map(_spec, out_grads)), tuple(map(_spec, inputs)), tuple(map(_spec, outputs)))
+    told = tuple((k, _frozen(context[k])) for k in asks if k in context)
+    grads, leaves = _on_stand_ins(op, *specs, told)
+    given = dict(zip(leaves, [x for x in parts if x is not None], strict=True))
+    found = iter(substitute([g for g in grads if g is not None], given))
+    return tuple(None if g is None else next(found) for g in grads)
+
+
+_FOLLOWS = frozenset(("train", "out_shapes"))  # context that says all there is to a derivative
+
+
+def _is_plain(x: Expr | None) -> bool:
+    return x is None or type(x) is Buffer
+
+
+def _spec(x: Any) -> Any:
+    return None if x is None else (x.shape, x.dtype, x.strides)
+
+
+def _frozen(x: Any) -> Any:
+    return tuple(map(_frozen, x)) if isinstance(x, (list, tuple)) else x
+
+
+@functools.lru_cache(maxsize=256)
+def _on_stand_ins(
+    op: Op, out_grads: Specs, inputs: Specs, outputs: Specs, told: tuple[tuple[str, Any], ...]
+) -> tuple[tuple[Expr | None, ...], list[Buffer]]:
+    """The gradients, and the data without memory that they read, in order."""
+    parts = [
+        [None if x is None else Buffer(*x) for x in part] for part in (out_grads, inputs, outputs)
+    ]
+    leaves = [x for part in parts for x in part if x is not None]
+    return _by_rule(
+        op, parts[0], [x for x in parts[1] if x is not None], parts[2], dict(told)
+    ), leaves
+
+
+def _by_rule(
     op: Op,
     out_grads: Sequence[Expr | None],
     inputs: Sequence[Expr],

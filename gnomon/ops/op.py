@@ -448,4 +448,5 @@ def _with_context(method: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Op, *args: Any, **context: Any) -> Any:
         return method(self, *args, **{k: context[k] for k in asked if k in context})
 
+    vars(call)["asked"] = asked
     return call
