@@ -28,7 +28,7 @@ from gnomon.expr.coerce import declared
 from gnomon.expr.index import Index
 from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Cast, Expr, Map, Scalar, check_expr
 from gnomon.expr.term import Term, compute_dtype, distinct
-from gnomon.record import fields_of, first
+from gnomon.record import cached_property, fields_of, first
 from gnomon.shape import prod
 
 
@@ -172,19 +172,16 @@ class Composite(Expr):
             found = _ROLES[cls] = {f.name: _role(hints[f.name]) for f in fields_of(cls)}
             return found
 
-    @property
+    @cached_property
     def children(self) -> tuple[Expr, ...]:
-        found: tuple[Expr, ...] | None = self.__dict__.get("_children")
-        if found is None:
-            out: list[Expr] = []
-            for name, role in self.roles().items():
-                if role == "one":
-                    operand = getattr(self, name)
-                    out.extend(() if operand is None else (operand,))
-                elif role == "many":
-                    out.extend(getattr(self, name))
-            found = self.__dict__["_children"] = tuple(out)
-        return found
+        out: list[Expr] = []
+        for name, role in self.roles().items():
+            if role == "one":
+                operand = getattr(self, name)
+                out.extend(() if operand is None else (operand,))
+            elif role == "many":
+                out.extend(getattr(self, name))
+        return tuple(out)
 
     def rebuild(
         self, children: Iterator[Expr], size: Callable[[int], Any], shape: Sequence[Any]

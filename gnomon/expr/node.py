@@ -248,9 +248,9 @@ class Buffer(Expr):
     @property
     def contiguous(self) -> bool:
         """Whether the elements lie in C order without gaps."""
-        return all(
-            s == c or n == 1
-            for n, s, c in zip(self.shape, self.strides, row_major(self.shape), strict=True)
+        dense = row_major(self.shape)
+        return self.strides == dense or all(
+            s == c or n == 1 for n, s, c in zip(self.shape, self.strides, dense, strict=True)
         )
 
     @property

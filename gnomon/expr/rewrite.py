@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 
 from gnomon.base import ShapeError, complaint
@@ -14,14 +15,16 @@ def substitute(roots: Sequence[Expr], replace: Mapping[Expr, Expr]) -> list[Expr
     """`roots` with every node of `replace` exchanged; what does not change stays the same."""
     new: dict[Expr, Expr] = {}
     for node in postorder(roots):
-        found = replace.get(node)
-        new[node] = with_children(node, [new[c] for c in node.children]) if found is None else found
+        found, children = replace.get(node), node.children
+        if found is None:
+            found = with_children(node, [new[c] for c in children]) if children else node
+        new[node] = found
     return [new[root] for root in roots]
 
 
 def with_children(node: Expr, children: Sequence[Expr]) -> Expr:
     """`node` over other operands of the same shapes and dtypes."""
-    if all(a is b for a, b in zip(node.children, children, strict=True)):
+    if all(map(operator.is_, node.children, children)):
         return node
     if isinstance(node, Map):
         return Map(node.fn, tuple(children), node.shape, node.dtype)

@@ -13,23 +13,20 @@ DEEP = 32  # levels of a tree that are indented
 
 def postorder(roots: Sequence[Expr]) -> list[Expr]:
     """Every node below `roots` once, operands first; iterative."""
-    entered: set[Expr] = set()
-    done: set[Expr] = set()
+    seen: set[Expr] = set()
     order: list[Expr] = []
-    stack = list(reversed(roots))
+    stack: list[Expr | None] = list(reversed(roots))
     while stack:
         node = stack.pop()
-        if node in done:
-            continue
-        if node not in entered:
+        if node is None:  # the operands of the next one are done
+            order.append(stack.pop())  # type: ignore[arg-type]
+        elif node not in seen:
+            seen.add(node)
             children = node.children
             if children:
-                entered.add(node)
-                stack.append(node)
-                stack.extend(children[::-1])
-                continue
-        done.add(node)
-        order.append(node)
+                stack += (node, None, *children[::-1])
+            else:
+                order.append(node)
     return order
 
 

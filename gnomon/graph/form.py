@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gnomon.dtype import DType
 from gnomon.expr.composite import Call, Chainer
-from gnomon.expr.node import Buffer, Cast, Expr, Map
+from gnomon.expr.node import CHAINER, Buffer, Cast, Expr, Map
 from gnomon.expr.rewrite import substitute, with_children
 from gnomon.expr.walk import postorder
 from gnomon.plan.view import viewed
@@ -64,7 +64,7 @@ class Form:
     @cached_property
     def has_call(self) -> bool:
         """Whether a library has a part in it."""
-        return any(isinstance(n, Call) for n in postorder(self.values))
+        return any(v.exp_type & ~CHAINER for v in self.values)
 
     @cached_property
     def elsewhere(self) -> frozenset[int]:

@@ -78,7 +78,8 @@ def _derived(
     specs = (tuple(map(_spec, out_grads)), tuple(map(_spec, inputs)), tuple(map(_spec, outputs)))
     told = tuple((k, _frozen(context[k])) for k in asks if k in context)
     grads, leaves = _on_stand_ins(op, *specs, told)
-    given = dict(zip(leaves, [x for x in parts if x is not None], strict=True))
+    known = [x for x in parts if x is not None]
+    given: dict[Expr, Expr] = dict(zip(leaves, known, strict=True))
     found = iter(substitute([g for g in grads if g is not None], given))
     return tuple(None if g is None else next(found) for g in grads)
 

@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 from gnomon.expr.composite import Call
 from gnomon.expr.deferred import Deferred
-from gnomon.expr.node import Buffer, Expr, Map, Scalar
+from gnomon.expr.node import CHAINER, Buffer, Expr, Map, Scalar
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Store, identity
@@ -72,7 +72,7 @@ class _Cutter:
 
     def next_call(self) -> Call | None:
         """An innermost call: none of its operands contains another."""
-        values = [s.value for s in self.stores if s is not None]
+        values = [s.value for s in self.stores if s is not None and s.value.exp_type & ~CHAINER]
         return next((n for n in postorder(values) if isinstance(n, Call)), None)
 
     def take(self, call: Call) -> None:

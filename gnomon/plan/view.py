@@ -32,7 +32,8 @@ def views(stores: Sequence[Store]) -> list[Store]:
     given = {c for node in order if isinstance(node, Call) for c in node.children}
     new: dict[Expr, Expr] = {}
     for node in order:
-        made = with_children(node, [new[c] for c in node.children])
+        children = node.children
+        made = with_children(node, [new[c] for c in children]) if children else node
         new[node] = made if node in given and stays(made) else viewed(made)
     alone = len(stores) == 1
     bared = [Store(s.dest, s.saver, bare(new[s.value])) for s in stores]
