@@ -2,9 +2,8 @@
 
 A handler may raise an exception between any two instructions of Python on the main thread: in the
 clean-up after the one before, too. No `try` in Python keeps the next one out of its own `except`.
-So the call that repairs the engine's state is repeated by native code, where no handler runs, in
-every interpreter: from `except BaseException:` to that call there is no instruction at which one
-would.
+So native code makes the call that repairs the engine's state again, where no handler runs, in every
+interpreter: from `except BaseException:` to that call there is no instruction at which one would.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ TRIES = 1000  # an error that comes each time is the work's own
 
 
 @native
-def repeated(work: Any, *arguments: object) -> None:
+def call_until_done(work: Any, *arguments: object) -> None:
     """Call `work` until it comes to its end, and raise then what was raised last."""
     last: BaseException | None = None
     for _ in range(TRIES):
@@ -37,4 +36,4 @@ def repeated(work: Any, *arguments: object) -> None:
 
 def retry_until_done() -> RetryUntilDone:
     """The native function."""
-    return compiled(repeated)
+    return compiled(call_until_done)

@@ -76,7 +76,8 @@ class Var(Frozen):
     def keep_promises(self, but: object = None) -> None:
         """Push all pending readers, since a write is about to be, `but` that of who writes.
 
-        Again for those that came meanwhile: what one was to compute may have become pending.
+        Twice: what was recorded leaves its element-wise operators pending as it is computed, which
+        leave nothing. One that is being computed stays, so that a loop until none came may not end.
         """
         for _ in range(2):
             for promise in tuple(self.pending_readers):

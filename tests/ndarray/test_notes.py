@@ -30,6 +30,8 @@ from gnomon.base import GnomonError, ShapeError
 from gnomon.executor.recorded_step import Plan
 from gnomon.ndarray.lazy import notes, recorded
 from gnomon.ndarray.lazy.fusion_group import here
+from gnomon.ops import registry
+from gnomon.ops.binary import FORMS
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +124,27 @@ def test_a_number_that_changes_each_step(runs, monkeypatch):
         assert y.asnumpy().tolist() == (w.asnumpy() * (k + 1) + k).tolist()
         assert loss.asscalar() == (7 - k - y.asnumpy()).sum()
     assert len(runs) == 12 - 3 * 2 - AT_FIRST  # each number in turn is found to change
+
+
+@pytest.mark.parametrize("name", ["power", "mod", "greater", "hypot", "logical_and"])
+def test_numbers_of_all_operators_may_change(name, runs, monkeypatch):
+    monkeypatch.setattr(notes, "MOST_NUMBERS", 1)
+    operator = registry.find(FORMS[name].scalar)
+
+    def steps():
+        w = nd.array([[0.5, 2, 3], [1.5, 0.25, 4]])
+        w.attach_grad()
+        for k in range(7):
+            with autograd.record():
+                y = nd.invoke(operator.parse({"scalar": k / 2 + 1}), (w,))
+                loss = (y * w).sum()
+            loss.backward()
+            yield np.append(w.grad.asnumpy(), loss.asscalar())
+
+    found = list(steps())
+    with config.using(programs=False):
+        np.testing.assert_allclose(found, list(steps()), rtol=1e-6)
+    assert len(runs) == 7 - 1 - AT_FIRST
 
 
 def test_operators_are_those_that_were_called_whatever_number_changes(monkeypatch):

@@ -1,8 +1,9 @@
 """Numbers that change from step to step, such as the weight of a part of a loss, as operands.
 
-`x * 0.1` and `x * 0.2` are two operators, so a step whose number is another one each time never
-comes again. Where many of them were noted in one place (`notes.py`), the operator of two arrays is
-noted instead, of the array and of one element with the number: an operand as any other.
+`x * 0.1` and `x * 0.2` are two operators, as `x > 0.1` and `x > 0.2` are, so a step whose number is
+another one each time never comes again. Where many of them were noted in one place (`notes.py`),
+the operator of two arrays is noted instead, of the array and of one element with the number: an
+operand as any other.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from gnomon.ops.binary import FORMS, WithScalar
 from gnomon.runtime.once import once
 
 MOST = 4  # numbers that are noted in one place as they are
-_NAMES = "add", "sub", "mul", "div", "maximum", "minimum"  # smooth, or so where the others are
 _LARGEST = {float32: 3e38, float64: 1e308}
 
 
@@ -32,8 +32,7 @@ class Said(NamedTuple):
 def _forms() -> dict[str, tuple[Any, int]]:
     """The operators of two arrays, and where the array stands in them, by those with a number."""
     found = {}
-    for name in _NAMES:
-        forms = FORMS[name]
+    for forms in FORMS.values():
         both = registry.find(forms.broadcast).parse({})
         found[forms.scalar] = both, 0
         if forms.reversed is not None:
