@@ -26,7 +26,7 @@ from gnomon.base import GnomonError
 from gnomon.launch_links import Links
 from gnomon.launch_rank import LAST_WORDS
 
-LAUNCHERS = ("mpi", "local", "slurm")
+LAUNCHERS = ("mpi", "ssh", "local", "slurm")
 #: names of what MPI libraries share between the processes of a machine
 SEGMENTS = (
     "/dev/shm/mpich*", "/dev/shm/MPICH*", "/dev/shm/vader_segment*", "/dev/shm/sm_segment*",
@@ -47,7 +47,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-H", "--hostfile", help="a file with a host in each line")
     parser.add_argument(
         "--launcher", choices=LAUNCHERS, default="mpi",
-        help="mpi: mpiexec; local: mpiexec on this machine alone; slurm: srun; default: mpi",
+        help="mpi: mpiexec; ssh: the same, whose way to hosts is ssh; local: mpiexec on this machine "
+        "alone; slurm: srun; default: mpi",
     )  # fmt: skip
     parser.add_argument(
         "--env", action="append", default=[], metavar="NAME=VALUE",
@@ -191,7 +192,7 @@ def _command(given: argparse.Namespace, environment: dict[str, str]) -> list[str
             raise GnomonError("launch: there is no srun: is this a machine of a Slurm cluster?")
         return [srun, "-n", count, "--kill-on-bad-exit=1", *program]
     mpiexec = find_mpiexec()
-    hosts = given.hostfile if given.launcher == "mpi" else None
+    hosts = given.hostfile if given.launcher != "local" else None
     if hosts is not None and not Path(hosts).is_file():
         raise GnomonError(f"launch: there is no hostfile {hosts!r}")
     if _is_open_mpi(mpiexec):

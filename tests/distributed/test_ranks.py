@@ -104,6 +104,7 @@ def test_an_mpiexec_of_another_mpi_is_told():
         (("-n", "2"), "expected a program"),
         (("-n", "2", "no-such-program"), "there is no program 'no-such-program'"),
         (("-n", "2", "-H", "no-such-file", "true"), "there is no hostfile 'no-such-file'"),
+        (("-n", "2", "--launcher", "ssh", "-H", "no-file", "true"), "there is no hostfile"),
     ],
 )
 def test_wrong_arguments_of_the_launcher_are_told_in_one_line(arguments, words):
