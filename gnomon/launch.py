@@ -47,8 +47,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-H", "--hostfile", help="a file with a host in each line")
     parser.add_argument(
         "--launcher", choices=LAUNCHERS, default="mpi",
-        help="mpi: mpiexec; ssh: the same, whose way to hosts is ssh; local: mpiexec on this machine "
-        "alone; slurm: srun; default: mpi",
+        help="mpi: mpiexec; ssh: the same, which goes to hosts by ssh; local: mpiexec on this "
+        "machine alone; slurm: srun; default: mpi",
     )  # fmt: skip
     parser.add_argument(
         "--env", action="append", default=[], metavar="NAME=VALUE",
