@@ -396,6 +396,7 @@ def op(
         cls.input_names, cls.output_names = tuple(inputs), tuple(outputs)
         cls.aux_names = tuple(aux)
         describe(cls)
+        _check_forward(cls)
         if not cls.is_expression and cls.run is Op.run:
             expected = "a class with forward (an expression), or with run (on data)"
             raise TypeError(complaint(f"op {name}", "cls", expected, repr(cls)))
@@ -425,6 +426,16 @@ def _check_fields(cls: type[Op]) -> None:
         if not isinstance(value, Param):
             expected = f"param({value!r}), or no annotation where it is fixed"
             raise ParamError(complaint(cls.__name__, name, expected, repr(value)))
+
+
+def _check_forward(cls: type[Op]) -> None:
+    """Refuse a `forward` that asks for more than the inputs there are: no call could give it."""
+    forward = inspect.unwrap(cls.forward)
+    wanted = forward.__code__.co_argcount - len(forward.__defaults__ or ())
+    more = forward.__code__.co_varnames[1 + len(cls.input_names) : wanted]
+    if more and cls.variadic is None and cls.arguments is Op.arguments:
+        expected = f"parameters for the inputs {', '.join(cls.input_names)} alone"
+        raise TypeError(complaint(f"op {cls.name}", "forward", expected, ", ".join(more)))
 
 
 @functools.lru_cache(maxsize=1024)

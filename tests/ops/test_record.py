@@ -189,6 +189,15 @@ def test_outputs_may_overwrite_what_is_read_at_the_same_place():
     assert Tanh().inplace([(3,)], [F]) == ((0, 0),)
 
 
+def test_forward_asks_for_inputs_alone():
+    class Wanting(Op):
+        def forward(self, data, more):
+            return data * more
+
+    with pytest.raises(TypeError, match=r"op _test_wanting: argument 'forward'.* data alone.*more"):
+        op("_test_wanting")(Wanting)
+
+
 def test_what_is_missing_says_so():
     with pytest.raises(TypeError, match=r"op _test_empty: .*with forward .*, or with run"):
         op("_test_empty")(type("Empty", (Op,), {}))
