@@ -74,6 +74,9 @@ class RecordImages(Part, SourceIter):
     seed: int = param(0, low=0, doc="What the order is drawn by.")
     round_batch: bool = param(True, doc="Go on with the next epoch in the last batch.")
     skip_corrupt: bool = param(False, doc="Pass over what is damaged.")
+    scaled_decoding: bool = param(
+        False, doc="Decode JPEGs at 1/2, 1/4 or 1/8 of their size where `resize` allows it."
+    )
     mean_img: str = param("", doc="File of the image to subtract; made where it is missing.")
     mean_r: float = param(0.0, doc="What is subtracted from red.")
     mean_g: float = param(0.0, doc="What is subtracted from green.")
@@ -86,6 +89,7 @@ class RecordImages(Part, SourceIter):
     scale: float = param(1.0, doc="What all is multiplied by.")
 
     kind: str | None = None  # of the data, whatever `dtype` says
+    resize: int  # an option of every augmenter
     _process = 0  # whose threads are at work
     _unlabelled = 0.0  # what stands in labels behind their end
 
@@ -271,7 +275,8 @@ class RecordImages(Part, SourceIter):
         header, data = recordio.unpack(self._records[number])
         label = np.atleast_1d(self._listed.get(header.id, header.label))
         label = self._checked(label, header.id)
-        image = decode(type(self).__name__, data, self.data_shape[0])
+        edge = max(0, self.resize) if self.scaled_decoding else 0
+        image = decode(type(self).__name__, data, self.data_shape[0], edge=edge)
         if image.shape[2] != self.data_shape[0]:
             expected = f"{self.data_shape[0]} channels"
             raise FormatError(f"record {header.id}: expected {expected}, got {image.shape[2]}")

@@ -10,6 +10,7 @@ import pytest
 from golden import det_crops, record_draws
 
 import gnomon as mx
+from gnomon.image.codec import decode
 from gnomon.recordio.source import Records
 
 COUNT = 7
@@ -378,6 +379,27 @@ def test_jpeg_is_decoded_as_by_opencv(tmp_path):
         data = cv2.imencode(".jpg", image[..., ::-1] if image.ndim == 3 else image)[1]
         wanted = cv2.imdecode(data, cv2.IMREAD_COLOR)[..., ::-1].transpose(2, 0, 1)
         assert np.abs(x - wanted).max() <= 2
+
+
+def test_large_photographs_are_decoded_at_a_share_of_their_size(tmp_path):
+    rng = np.random.default_rng(0)
+    small = rng.integers(0, 256, (12, 16, 3)).astype(np.uint8)
+    image = cv2.resize(small, (256, 192), interpolation=cv2.INTER_CUBIC)
+    data = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, 95])[1].tobytes()
+    record_draws.pack(mx, path := str(tmp_path / "x.rec"), [data] * 4)
+    for edge, shape in ((97, (192, 256, 3)), (96, (96, 128, 3)), (40, (48, 64, 3))):
+        assert decode("test", data, edge=edge).shape == shape
+        options = {"data_shape": (3, edge, edge), "resize": edge, "inter_method": 3}
+        wanted = record_draws.batch(mx, path, **options)
+        away = np.abs(record_draws.batch(mx, path, scaled_decoding=True, **options) - wanted)
+        assert away.mean() < 2 and away.max() < 12, (edge, away.mean(), away.max())
+        assert (away.max() == 0) == (edge == 97)
+    unsized = record_draws.batch(mx, path, scaled_decoding=True)
+    np.testing.assert_array_equal(unsized, record_draws.batch(mx, path))
+    picture = cv2.imencode(".png", image)[1].tobytes()
+    np.testing.assert_array_equal(decode("test", picture, edge=8), image[..., ::-1])
+    with pytest.raises(mx.MXNetError, match="test"):
+        decode("test", data[:20], edge=8)
 
 
 def test_a_module_learns_from_records(tmp_path):
