@@ -40,6 +40,7 @@ class Execution(Bookkeeping):
         super().__init__()
         self._contexts: dict[tuple[int, int], RunContext] = {}
         self._cpu_context = RunContext(_CPU)
+        self._lack = Failure(MemoryError("there was none to note what failed"), "?", None)
 
     def _run_context(self, ctx: Context | None) -> RunContext:
         """The run context of a device, made once."""
@@ -83,10 +84,7 @@ class Execution(Bookkeeping):
                     refuse(answer)
             except BaseException as exception:
                 failed = make_job(fn, INLINE, (), tuple(mutate), ctx, 0, name)
-                try:
-                    self._retry_until_done(self._resume, failed, exception)
-                except BaseException as another:
-                    failed.interrupt = another
+                self._bring_to_end(failed, exception)
                 for var in failed.mutate:
                     put(var, "version", var.version + 1)
                 failed.raise_interrupt()
@@ -131,13 +129,20 @@ class Execution(Bookkeeping):
             if answer is not None:
                 refuse(answer)
         except BaseException as exception:
-            try:
-                self._retry_until_done(self._resume, job, exception)
-            except BaseException as another:  # it waits until the engine's state is consistent
-                job.interrupt = another
+            self._bring_to_end(job, exception)
         finally:
             state.job = job.outer
         return True
+
+    def _bring_to_end(self, job: Job, exception: BaseException) -> None:
+        """As `_resume`, whatever comes meanwhile."""
+        try:
+            self._retry_until_done(self._resume, job, exception)
+        except BaseException as another:  # it waits until the engine's state is consistent
+            job.interrupt = another
+            if job.failure is None and not getattr(job.fn, "resumable", False):
+                self._poisoned = True
+                job.poison(self._lack)
 
     def _treat(self, job: Job, state: ThreadState) -> bool:
         """Run a job that is not plain, or at a time when failures or an observer are about."""

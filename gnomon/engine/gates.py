@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 def shut_gate() -> LockType:
     """A lock that is taken: a thread that acquires it sleeps until another releases it."""
-    gate = threading.Lock()
+    try:
+        gate = threading.Lock()
+    except RuntimeError as error:  # as Python calls it
+        raise MemoryError("for a lock") from error
     gate.acquire()
     return gate
 

@@ -274,7 +274,10 @@ def _run_here(engine: EngineState, state: ThreadState, job: Job) -> None:
         return
     collects = gc.isenabled()
     gc.disable()
-    settled = _is_settled_here(engine, state, job)
+    try:
+        settled = _is_settled_here(engine, state, job)
+    except BaseException:
+        settled = False  # memory lacked for a step: Python does it again
     collect(collects)
     if not settled:
         _go_on(engine, state, job, None)

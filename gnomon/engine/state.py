@@ -4,7 +4,8 @@ These functions are native ones: methods in Python call them, and so do native p
 turns, without a lock (see `native_push.py`). Python runs them as they stand where there is no
 native code yet. There an interrupt may come at any call, and at any way back in a loop. So what
 must not be torn apart, as a place in a queue and the number that counts it, changes without a call
-in between; the rest can be broken off anywhere and done again.
+in between; the rest can be broken off anywhere and done again. Memory may lack for any number or
+place that is new: what must not be torn apart is made before the first of it changes.
 """
 
 from __future__ import annotations
@@ -77,11 +78,13 @@ class EngineState:
 def admit(state: EngineState, job: Job) -> bool:
     """Enter a job with its variables; whether it holds all of them at once."""
     blockers = 0
-    job.state = WAITING
-    state._pending += 1
+    pending: Boxed = state._pending + 1
     operator = job.operator
     if operator is not None:
-        operator.active += 1
+        active: Boxed = operator.active + 1
+        operator.active = active
+    job.state = WAITING
+    state._pending = pending
     for var in job.const:
         if var.writer is not None or var.queue:
             blockers += 1
@@ -115,12 +118,15 @@ def leave(state: EngineState, job: Job) -> None:
         if var.queue:
             promote(var, ready)
     if job.state != DONE:
-        job.state = DONE
-        state._pending -= 1
-        state._settled += 1
+        pending: Boxed = state._pending - 1
+        settled: Boxed = state._settled + 1
         operator = job.operator
         if operator is not None:
-            operator.active -= 1
+            active: Boxed = operator.active - 1
+            operator.active = active
+        job.state = DONE
+        state._pending = pending
+        state._settled = settled
 
 
 @native
@@ -139,10 +145,11 @@ def promote(var: Var, ready: deque[Job]) -> None:
         else:
             job = cast(Job, entry)
             put(var, "writer", job)  # interrupted here, it is found in both places
+        blockers: Boxed = job.blockers - 1
+        if job.blockers == 1:
+            ready.append(job)  # twice does no harm, where it is done again
         del queue[0]  # no gap for an interrupt, unlike popleft
-        job.blockers -= 1
-        if job.blockers == 0:
-            ready.append(job)
+        job.blockers = blockers
 
 
 @native

@@ -19,6 +19,7 @@ are daemons, so that a function that never returns cannot keep the interpreter f
 
 from __future__ import annotations
 
+import logging
 import threading
 from _thread import start_new_thread
 from typing import Any
@@ -33,6 +34,8 @@ from gnomon.engine.job import HERE, WAITING, Job
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.turns import Turns, in_python, native_turns
 from gnomon.engine.work_queue import WorkQueue
+
+log = logging.getLogger("gnomon.engine")
 
 Key = tuple[int, int, bool]  # device type and number, whether for copies
 
@@ -185,10 +188,7 @@ class ThreadedEngine(Behind):
         It is called again where an interrupt ends it while the thread is still `bouncing`.
         """
         if raised is not None and job.failure is None:
-            try:
-                self._retry_until_done(self._resume, job, raised)
-            except BaseException as another:
-                job.interrupt = another
+            self._bring_to_end(job, raised)
         if job not in state.hand:
             state.hand.append(job)
         state.job = job.outer
@@ -310,13 +310,41 @@ class ThreadedEngine(Behind):
         return True
 
     def _serve(self, work_queue: WorkQueue) -> None:
-        """A worker's life: settle what it ran, take what is next, sleep when there is nothing.
+        """A worker's life. Where memory lacks for a step of it, that is done again."""
+        state: ThreadState | None = None
+        failed: BaseException | None = None
+        while True:
+            try:
+                if state is None:
+                    threading.current_thread().name = f"gnomon {work_queue.name}"
+                    state = self._state()
+                    state.work_queue = work_queue
+                self._stand_up(work_queue, state)
+                told, failed = failed, None
+                if told is not None and not isinstance(told, MemoryError):
+                    log.error("a worker of the engine goes on after:", exc_info=told)
+                del told  # with what its frames hold
+                self._work(work_queue, state)
+                return
+            except BaseException as error:
+                failed = error  # no more than that: nothing may end this thread
+
+    def _stand_up(self, work_queue: WorkQueue, state: ThreadState) -> None:
+        """Let go of the lock, and be none of those who sleep."""
+        while self._lock._is_owned():
+            self._lock.release()
+        with self._lock:
+            if state.gate in work_queue.idle:
+                if not state.gate.acquire(blocking=False):  # else it was to wake up
+                    work_queue.idle.remove(state.gate)
+                else:
+                    work_queue.awake(state.gate)
+
+    def _work(self, work_queue: WorkQueue, state: ThreadState) -> None:
+        """Settle what it ran, take what is next, sleep when there is nothing, as long as it lives.
 
         It takes the lock by hand, at half the price of `with`: no signal's handler runs here.
         """
-        threading.current_thread().name = f"gnomon {work_queue.name}"
-        state = self._state()
-        state.work_queue = work_queue
         lock = self._lock
         while True:
             job = self._take_turns(work_queue, state)
@@ -335,25 +363,36 @@ class ThreadedEngine(Behind):
                     work_queue.wake()
                 lock.release()
             if self._hiring or self._deferred:
-                self._after_entry()
+                self._look_after()
             if job is None:
                 state.gate.acquire()
-                with lock:
-                    work_queue.awake(state.gate)
+                lock.acquire()
+                work_queue.awake(state.gate)
+                lock.release()
             elif not self._execute(job, state):
                 state.done = None
             job = None  # its last reference is to go while no other is in hand
+
+    def _look_after(self) -> None:
+        """As `_after_entry`, but what it raises is logged: this thread has a job in hand."""
+        try:
+            self._after_entry()
+        except BaseException:
+            self._retry_until_done(log.exception, "what a worker had to look after failed:")
 
     def _take_turns(self, work_queue: WorkQueue, state: ThreadState) -> Job | None:
         """Settle, take and run by native code as long as all is usual; a job that it only took."""
         while True:
             try:
                 job: Any = self._turns(self, work_queue, state)
-            except BaseException as exception:  # of the function that ran last
+            except BaseException as exception:
                 failed = state.job
-                assert failed is not None
-                self._resume(failed, exception)
-                state.done, state.job = failed, None
+                if failed is None:  # else it is of the function that ran last
+                    raise
+                try:
+                    self._bring_to_end(failed, exception)
+                finally:
+                    state.done, state.job = failed, None
             else:
                 if job is not True:
                     taken: Job | None = job

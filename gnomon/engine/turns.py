@@ -38,6 +38,20 @@ def _is_calm(engine: EngineState, work_queue: WorkQueue) -> bool:
 
 @native
 def _is_settled(engine: EngineState, work_queue: WorkQueue, state: ThreadState) -> bool:
+    """As `_settled`, with the collector off, which may run any code."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        settled = _settled(engine, work_queue, state)
+    except BaseException as error:  # where memory lacks, Python does it again
+        collect(collects)
+        raise error
+    collect(collects)
+    return settled
+
+
+@native
+def _settled(engine: EngineState, work_queue: WorkQueue, state: ThreadState) -> bool:
     """Settle what a worker ran last; whether Python has nothing to do now."""
     if not _is_calm(engine, work_queue):
         return False
@@ -46,23 +60,23 @@ def _is_settled(engine: EngineState, work_queue: WorkQueue, state: ThreadState) 
         return True
     if engine._pending < 2 or done.state != READY or is_awaited(done):
         return False
-    state.done = None
     leave(engine, done)
     send_ordinary(engine)
+    state.done = None
     return True
 
 
 @native
 def _taken(engine: EngineState, work_queue: WorkQueue) -> Job | None:
-    """What is next for a worker."""
+    """What is next for a worker. It makes nothing, so no collection begins."""
     normal = work_queue.normal
     count = len(normal)
     if count == 0 or not _is_calm(engine, work_queue):
         return None
     job = normal[0]
-    del normal[0]
     if count > 1:
         wake_one(work_queue)
+    del normal[0]
     return job
 
 
@@ -94,17 +108,12 @@ def turns(engine: EngineState, work_queue: WorkQueue, state: ThreadState) -> obj
     """
     for _ in range(TURNS):
         left = state.done
-        collects = gc.isenabled()
-        gc.disable()
         settled = _is_settled(engine, work_queue, state)
-        collect(collects)
         keep_alive(left)
         left = None  # its finalisers may wait: nothing is in hand
         if not settled:
             return None
-        gc.disable()
         job = _taken(engine, work_queue)
-        collect(collects)
         if job is None:
             return None
         if not _is_plain(engine, job):

@@ -17,7 +17,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from gnomon.engine.gates import shut_gate
-from gnomon.engine.job import INLINE, READY, Job
+from gnomon.engine.job import INLINE, READY, WAITING, Job
 from gnomon.native.words import native
 from gnomon.record import inner
 
@@ -73,17 +73,21 @@ class WorkQueue:
 
     def put(self, job: Job) -> None:
         """Take in a ready job and see that a thread comes for it."""
-        if job.kind == INLINE:
-            job.state = READY  # right before the append: an interrupt finds both or neither
-            self.short.append(job)
-        elif not job.priority:
+        if job.kind != INLINE and not job.priority:
             put_ordinary(self, job)
             return
-        else:
-            heap = self.urgent if job.priority > 0 else self.later
-            entry = (-job.priority, next(_order), job)
-            job.state = READY
-            heapq.heappush(heap, entry)
+        try:
+            if job.kind == INLINE:
+                job.state = READY  # right before the append: an interrupt finds both or neither
+                self.short.append(job)
+            else:
+                heap = self.urgent if job.priority > 0 else self.later
+                entry = (-job.priority, next(_order), job)
+                job.state = READY
+                heapq.heappush(heap, entry)
+        except MemoryError:
+            job.state = WAITING
+            raise
         wake_one(self)
 
     def wake(self) -> None:
@@ -115,8 +119,8 @@ class WorkQueue:
 
     def awake(self, gate: LockType) -> None:
         """The thread that sleeps behind `gate` is up again."""
-        self.idle.remove(gate)
         self.waking = False
+        self.idle.remove(gate)
 
     def close(self) -> None:
         """Have every thread end when there is nothing left to take."""
@@ -135,7 +139,11 @@ class WorkQueue:
 def put_ordinary(work_queue: WorkQueue, job: Job) -> None:
     """Take in a ready job of no priority, and see that a thread comes for it."""
     job.state = READY
-    work_queue.normal.append(job)
+    try:
+        work_queue.normal.append(job)
+    except MemoryError as error:
+        job.state = WAITING
+        raise error
     wake_one(work_queue)
 
 

@@ -15,7 +15,7 @@ from gnomon.native.method import for_good
 from gnomon.native.words import Words
 from gnomon.runtime.statements import fields
 
-ALWAYS = (None, True, False, AttributeError, IndexError, TypeError, ValueError)
+ALWAYS = (None, True, False, AttributeError, IndexError, MemoryError, TypeError, ValueError)
 
 
 class NoSource(Exception):

@@ -88,7 +88,7 @@ class Library(Calls):
     def do_getframe(self) -> Value:
         """The frame of what Python runs: native functions have none."""
         text = self.call("PyEval_GetFrame", "ptr")
-        self.refuse(self.value(f"icmp eq ptr {text}, null"), ValueError, "nothing runs in Python")
+        self.refuse(self.value(f"icmp eq ptr {text}, null"), MemoryError, "for a frame of Python")
         return Value(text, Kind("ptr", FrameType), steady=True)
 
     def frame_f_code(self, owner: Value) -> Value:

@@ -103,10 +103,10 @@ class Recorded(Frozen):
                 if operands:
                     return False
                 put(self, "ctx", ctx)
-            chunk.pending_readers.append(self)
-            numbers[id(x)] = ~len(operands)
-            operands.append(Operand(x, chunk, x._address, x._layout, place))
+            operands.append(Operand(x, chunk, x._address, x._layout, place))  # in `drop_beyond` now
             places.append(place.number if type(place) is Leaf else -1 if place is None else -2)
+            numbers[id(x)] = -len(operands)
+            chunk.pending_readers.append(self)
         return True
 
     def _take_state(self, x: Any) -> bool:
@@ -118,16 +118,16 @@ class Recorded(Frozen):
             state.record = None
             return False
         number = len(self.operands)
-        self.changed.add(number)
-        self.numbers[id(x)] = ~number
         self.operands.append(Operand(x, state.chunk, state.address, x._layout, None))
         self.places.append(-1)
+        self.numbers[id(x)] = ~number
+        self.changed.add(number)
         return True
 
     def drop_beyond(self) -> None:
-        """Let go of operands of what was not noted in the end."""
+        """Let go of operands of what was not noted in the end, perhaps as memory lacked."""
+        del self.places[self.mark.leaves :]
         while len(self.operands) > self.mark.leaves:
-            self.places.pop()
             operand = self.operands.pop()
             self.numbers.pop(id(operand.array), None)
             self.changed.discard(len(self.operands))
@@ -152,14 +152,20 @@ class Recorded(Frozen):
             if changed:
                 self._release(operand)
             else:
-                operand.chunk.pending_readers.remove(self)
+                let_go(operand.chunk.pending_readers, self)
 
     def _release(self, operand: Operand) -> None:
         """Make no promise for an operand any more."""
         if is_hidden_in(operand.array, self):
             operand.array._pending_in.record = None
         else:
-            operand.chunk.pending_readers.remove(self)
+            let_go(operand.chunk.pending_readers, self)
+
+
+def let_go(promises: list[Any], record: Recorded) -> None:
+    """Take back a promise to read, which was not made where memory lacked for it."""
+    if record in promises:
+        promises.remove(record)
 
 
 @native
@@ -209,14 +215,13 @@ def _operand(array: Array) -> Operand:
 @native
 def _enter(record: Recorded, operand: Operand) -> None:
     """Have one more operand, and promise to read it."""
-    number = -1 - len(record.operands)
-    record.numbers[id(operand.array)] = number
+    record.operands.append(operand)
     place = operand.place
     if place is None:
         record.places.append(-1)
     else:
         record.places.append(cast(Leaf, place).number)
-    record.operands.append(operand)
+    record.numbers[id(operand.array)] = -len(record.operands)
     operand.chunk.pending_readers.append(record)
 
 
