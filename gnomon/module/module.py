@@ -207,7 +207,7 @@ class Module(BaseModule):
             self._sync_params()
         data = described("data_shapes", data_shapes, self._data_names)
         labels = described("label_shapes", label_shapes, self._label_names, optional=True)
-        self._exec_group = DataParallelExecutorGroup(
+        group = DataParallelExecutorGroup(
             self._symbol,
             self._context,
             self._work_load_list,
@@ -223,22 +223,22 @@ class Module(BaseModule):
             state_names=self._state_names,
             group2ctxs=self._group2ctxs,
         )
+        self._bind_params(group, shared_module)
+        self._exec_group = group
         self._data_shapes, self._label_shapes = data, labels
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
-        self.binded = True
-        self._bind_params(shared_module)
+        self.binded = True  # last: an interrupt before leaves a module that may be bound again
+        if shared_module is not None and shared_module.optimizer_initialized:
+            self.borrow_optimizer(shared_module)
 
-    def _bind_params(self, shared_module: Any) -> None:
+    def _bind_params(self, group: DataParallelExecutorGroup, shared_module: Any) -> None:
         """Give the newly bound executors their parameters, or make room for them."""
-        group = self._group("bind")
         if shared_module is not None:
             self._arg_params, self._aux_params = (
                 shared_module._arg_params,
                 shared_module._aux_params,
             )
             self.params_initialized = True
-            if shared_module.optimizer_initialized:
-                self.borrow_optimizer(shared_module)
         elif self.params_initialized:
             group.set_params(self._arg_params or {}, self._aux_params or {})
         else:
@@ -315,9 +315,9 @@ class Module(BaseModule):
             check_given(own, theirs, allow_missing)
         for own, theirs in zip(mine, given, strict=True):
             fill(own, theirs, initializer, self._symbol.attr_dict())
-        self.params_initialized = True
-        self._params_dirty = False
         group.set_params(*mine)
+        self._params_dirty = False
+        self.params_initialized = True
 
     # Optimizer
 

@@ -123,6 +123,8 @@ def _by_rule(
     # stand-ins: one buffer may be two arguments, and each needs its own share
     stand_ins = [Buffer(x.shape, x.dtype) for x in inputs]
     values = op.apply(stand_ins, **context)
+    shapes = [None if g is None else g.shape for g in out_grads]
+    check_values(op.name, op.outputs(), values, shapes, ())
     told = [(v, g) for v, g in zip(values, out_grads, strict=False) if g is not None]
     arguments = stand_ins[: len(op.arguments())]
     grads = vjp([v for v, _ in told], [g for _, g in told], arguments)

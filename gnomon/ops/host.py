@@ -129,7 +129,9 @@ class HostOp(Op):
 
 def check_differentiable(op: Any) -> None:
     """Raises GnomonError where a gradient is asked for of an operator that says nothing of it."""
-    if isinstance(op, HostOp) and op.gradient is None:
+    if not isinstance(op, HostOp) or type(op).run_backward is not HostOp.run_backward:
+        return
+    if op.gradient is None:
         raise GnomonError(
             f"{op.name}: is not differentiable, it has no gradient: differentiate what does not "
             "depend on it, or stop gradients behind it by BlockGrad"

@@ -53,6 +53,24 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_signals_are_for_the_threads_of_python() -> None:
+    """A profiler's signal in a worker that ran oneDNN's code was seen to damage memory."""
+    body = """
+    import os, signal
+    from pathlib import Path
+    from gnomon import config
+    config.set("num_threads", 3)
+    Job(50, doze=1000).run()
+    blocked = {}
+    for task in Path("/proc/self/task").iterdir():
+        said = dict(x.split(":", 1) for x in (task / "status").read_text().splitlines())
+        blocked[int(task.name)] = bool(int(said["SigBlk"], 16) >> signal.SIGPROF - 1 & 1)
+    print(blocked.pop(os.getpid()), sorted(blocked.values()))
+    """
+    assert in_fresh_process("own", body, OPENBLAS_NUM_THREADS="1") == "False [True, True]"
+
+
 @pytest.mark.parametrize("tasks", [0, 1, 2, 3, 7, 64, 1000])
 def test_every_task_once(tasks: int) -> None:
     job = Job(tasks)

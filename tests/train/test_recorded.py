@@ -8,6 +8,7 @@ import pytest
 from golden import training
 
 import gnomon as mx
+from gnomon.gluon.parameter.constant import Value
 
 FILE = Path(__file__).parent.parent / "golden" / "training.json"
 RECORDED = json.loads(FILE.read_text())
@@ -26,6 +27,7 @@ UNRECORDED = {
     "CompositeEvalMetric": "is 'several'",
     "CustomMetric": "calls a function",
     "FusedRNN": "stands with the recurrent cells",
+    Value.__name__: "gives a constant's own value",
 }
 
 

@@ -65,6 +65,8 @@ sched_yield = CFunction("int sched_yield()")
 pthread_create = CFunction("int pthread_create(void *, void *, void *, void *)")
 pthread_detach = CFunction("int pthread_detach(void *)")
 _clock_gettime = CFunction("int clock_gettime(int, void *)")
+pthread_sigmask = CFunction("int pthread_sigmask(int, void *, void *)")
+sigfillset = CFunction("int sigfillset(void *)")
 _mutex_init = CFunction("int pthread_mutex_init(void *, void *)")
 _mutex_lock = CFunction("int pthread_mutex_lock(void *)")
 _mutex_unlock = CFunction("int pthread_mutex_unlock(void *)")
@@ -176,13 +178,23 @@ def share(function: int, block: int, tasks: int) -> None:
 
 @native
 def start_workers() -> None:
-    """Start those that are missing, where threads are to be had."""
+    """Start those that are missing, where threads are to be had.
+
+    They take no signals, which are for the threads of Python.
+    """
+    if JOB.workers + 1 >= load(THREADS, "monotonic"):
+        return
     thread = scratch(1)
+    every = scratch(16)
+    old = scratch(16)
+    sigfillset(every)
+    pthread_sigmask(2, every, old)  # SIG_SETMASK
     while JOB.workers + 1 < load(THREADS, "monotonic"):
         if pthread_create(thread, None, address_of(work), JOB.workers + 1) != 0:
-            return
+            break
         pthread_detach(thread[0])
         JOB.workers = JOB.workers + 1
+    pthread_sigmask(2, old, None)
 
 
 @native
