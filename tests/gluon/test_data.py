@@ -184,7 +184,7 @@ def test_a_batch_that_cannot_be_sent():
     loader = data.DataLoader(Squares(), 2, batchify_fn=lambda _: lambda: 0, num_workers=1)
     with pytest.raises((AttributeError, pickle.PicklingError), match="pickle local") as caught:
         list(loader)
-    assert "worker 0" in caught.value.__notes__[0]
+    assert "worker 0" in caught.value.__notes__[-1]
 
 
 @pytest.mark.parametrize(
