@@ -53,7 +53,6 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_signals_are_for_the_threads_of_python() -> None:
     """A profiler's signal in a worker that ran oneDNN's code was seen to damage memory."""
     body = """
