@@ -264,10 +264,8 @@ class Record(Recorded):
         with self.own.lock:
             if not self.mark.count or self.working:
                 return
-            results, held = self.results, self._held()
+            held = self._held()
             reads = self._reads(held)
-            if self.results is not results:  # a finaliser asked for values, as it may at any line
-                return
             if reads is None:
                 self._compute()
             elif not forwarded(self, held, reads):
@@ -382,16 +380,13 @@ class Record(Recorded):
         results, held = self.results, self._held()
         heads_given = tuple([x is not None for x in grads])
         key = tuple([x._index for x in heads]), heads_given, held, tuple(self.places)
-        mark, operands = self.mark, self.operands
-        if self.results is not results:  # a finaliser asked for values, as it may at any line
-            return None
-        plans = mark.plans
+        plans = self.mark.plans
         found = plans.get(key, 0)
         if found.__class__ is int:
-            found = self._met(mark, operands, key, found)
+            found = self._met(plans, key, found)
         elif found is None:
             self._missed()
-        if self.results is not results:
+        if self.results is not results:  # a finaliser asked for values
             return None
         given = [x for x in grads if x is not None]
         shares: Shares | None = self._done(plans, key, found, given) if found else None
@@ -401,9 +396,8 @@ class Record(Recorded):
             put(self, "misses", 0)
         return shares
 
-    def _met(self, mark: Any, operands: Sequence[Any], key: Any, count: int) -> Any:
+    def _met(self, plans: dict[Any, Any], key: Any, count: int) -> Any:
         """A program for a step that came `count` times before; None where it is none yet."""
-        plans = mark.plans
         if not count:
             self._missed()
             admit()
@@ -412,7 +406,7 @@ class Record(Recorded):
             return None
         admit(WEIGHT)
         planned = load_module("gnomon.executor.recorded_step").planned
-        what = mark.path(), key, self.train, operands
+        what = self.mark.path(), key, self.train, self.operands
         plans[key] = found = planned(*what, partial(plans.pop, key))
         return found
 
