@@ -53,13 +53,7 @@ ROOMS = {
 FILE, FUNCTION, NESTING, COLUMNS = 500, 60, 3, 100
 
 # (rule, file, what the breach is about) -> why the rule gives way there
-EXCEPTIONS: dict[tuple[str, str, str], str] = {
-    ("llvm", f"gnomon/{place}.py", "llvm"): why
-    for why, places in {
-        "makes kernels, of tiles that fit a machine's registers": "runtime/libraries/tile_code",
-    }.items()
-    for place in places.split()
-}
+EXCEPTIONS: dict[tuple[str, str, str], str] = {}
 COMPILERS = ("gnomon/code/", "gnomon/native/")  # what writes LLVM
 
 PACKAGE = structure.read(ROOT, "gnomon")

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from gnomon import dtype as dtypes
+from gnomon.code import tiles
 from gnomon.dtype import DType
 from gnomon.expr.node import Buffer
 from gnomon.runtime.execution import threads
-from gnomon.runtime.libraries import gemm, tile, tile_code
+from gnomon.runtime.libraries import gemm, tile
 from gnomon.runtime.libraries.product import product
 
 Array = np.ndarray[Any, Any]
@@ -27,9 +28,9 @@ def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Code for registers of 512, 256 and 128 bits; a processor that lacks them takes several."""
     lanes, registers = request.param
 
-    def described(dtype: DType) -> tile_code.Machine:
+    def described(dtype: DType) -> tiles.Machine:
         elements = {dtypes.float32: ("float", 4, lanes), dtypes.float64: ("double", 8, lanes // 2)}
-        return tile_code.Machine(*elements[dtype], registers)
+        return tiles.Machine(*elements[dtype], registers)
 
     monkeypatch.setattr(tile, "_machine", described)
     tile._code.cache_clear()

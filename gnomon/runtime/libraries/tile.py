@@ -1,4 +1,4 @@
-"""Small matrix products by code of our own, which packs nothing: see `tile_code.py`.
+"""Small matrix products by code of our own, which packs nothing: see `code/tiles.py`.
 
 A library brings parts of both operands into an order of its own before it multiplies. Where C has
 few rows or the inner axis is short, that takes as long as the product.
@@ -10,6 +10,7 @@ import functools
 from typing import Any
 
 from gnomon import dtype as dtypes
+from gnomon.code import tiles
 from gnomon.dtype import DType
 from gnomon.expr.call import rnn
 from gnomon.expr.node import Buffer
@@ -20,7 +21,6 @@ from gnomon.runtime.execution.program import Step, estimated
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.kernels.cache import CACHE
 from gnomon.runtime.kernels.scratch import temporary
-from gnomon.runtime.libraries import tile_code
 from gnomon.runtime.libraries.product import Product, bits
 
 _GRAIN = 400_000  # multiply-adds below which another thread does not pay
@@ -76,7 +76,7 @@ def panels(matrix: Buffer) -> tuple[Buffer, list[Step]]:
 
 def columns(dtype: DType) -> int:
     """How many columns a panel has."""
-    return tile_code.WIDEST * _machine(dtype).lanes
+    return tiles.WIDEST * _machine(dtype).lanes
 
 
 @functools.cache
@@ -86,15 +86,15 @@ def _has_fma() -> bool:
     return "fma" in host.features or not host.triple.startswith(("x86", "i686", "amd64"))
 
 
-def _machine(dtype: DType) -> tile_code.Machine:
+def _machine(dtype: DType) -> tiles.Machine:
     wide = jit.host().vector_bytes
     registers = 32 if wide >= _WIDE else 16
-    return tile_code.Machine(_ELEMENTS[dtype], dtype.size, wide // dtype.size, registers)
+    return tiles.Machine(_ELEMENTS[dtype], dtype.size, wide // dtype.size, registers)
 
 
 @functools.cache
 def _code(dtype: DType) -> jit.Module:
-    return objects.compiled(tile_code.text(_machine(dtype)))
+    return objects.compiled(tiles.text(_machine(dtype)))
 
 
 class TileStep(Step):
@@ -104,7 +104,7 @@ class TileStep(Step):
 
     def __init__(self, product: Product, values: dict[str, int], tasks: int, keep: Any) -> None:
         code = _code(product.dtype)
-        numbers = [int(values.get(word, 0)) for word in tile_code.WORDS]
+        numbers = [int(values.get(word, 0)) for word in tiles.WORDS]
         self._words = Block([code.address("tiles"), 0, tasks, *numbers])
         self._words.words[1] = self._words.address + 24
         super().__init__(
