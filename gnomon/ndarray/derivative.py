@@ -19,7 +19,7 @@ from gnomon.ndarray.core.tape import Call, Network, Node
 from gnomon.ndarray.lazy import opaque
 from gnomon.ndarray.lazy.forwarded import Forwarded
 from gnomon.ndarray.lazy.invoke import anchors_of, guarded, invoke, launch
-from gnomon.ndarray.lazy.recipe import Dest, Draws, Work, recipe_for
+from gnomon.ndarray.lazy.recipe import Dest, Draws, Elsewhere, Work, recipe_for
 from gnomon.ops.host import check_differentiable
 from gnomon.ops.requests import kAddTo, kNullOp, kWriteTo
 from gnomon.record import put
@@ -82,6 +82,30 @@ def _or_zeros(node: Node, grads: Sequence[Any], k: int) -> Any:
 
 def _computed(node: Node, reads: Sequence[Any], wanted: tuple[int, ...], dests: Any) -> Grads:
     """The gradients by one recipe."""
+    recipe, inputs, outputs = recipe_of(node, reads, wanted, dests)
+    launch(recipe, node.gradient.name, inputs, outputs, (), node.outputs[0][1])
+    return spaced(node, wanted, outputs)
+
+
+def spaced(node: Node, wanted: tuple[int, ...], values: Sequence[Any]) -> Grads:
+    """The gradients of all arguments, of those of the wanted ones."""
+    found: Grads = [None] * len(node.inputs)
+    for k, array in zip(wanted, values, strict=True):
+        found[k] = array
+    return found
+
+
+def recipe_of(
+    node: Node,
+    reads: Sequence[Any],
+    wanted: tuple[int, ...],
+    dests: Any,
+    there: Elsewhere | None = None,
+) -> tuple[Any, Grads, Grads]:
+    """What computes the wanted gradients, its inputs, and its outputs, in `dests` where given.
+
+    It is a `Recipe`, or what is made `there`.
+    """
     gradient, train = node.gradient, node.context[0]
     inputs = [*reads, *(node.saved or ())]
     ctx = node.outputs[0][1]
@@ -96,17 +120,14 @@ def _computed(node: Node, reads: Sequence[Any], wanted: tuple[int, ...], dests: 
     if any(dests[k] is not None for k in wanted):
         anchors = anchors_of(operands, range(len(inputs), len(operands)))
     layouts = [x._layout for x in operands]
-    key = (train, wanted, *savers, *layouts, anchors)
+    key = (there, train, wanted, *savers, *layouts, anchors)
     recipes = gradient.__dict__.setdefault("_recipes", {})
     recipe = recipes.get(key)
     if recipe is None:
-        recipe = recipe_for(work_of(gradient, train, wanted, layouts, savers, anchors))
+        make = recipe_for if there is None else there.recipe_for
+        recipe = make(work_of(gradient, train, wanted, layouts, savers, anchors))
         RECIPES.put(recipes, key, recipe)
-    launch(recipe, gradient.name, inputs, outputs, (), ctx)
-    found: Grads = [None] * len(node.inputs)
-    for k, array in zip(wanted, outputs, strict=True):
-        found[k] = array
-    return found
+    return recipe, inputs, outputs
 
 
 def work_of(

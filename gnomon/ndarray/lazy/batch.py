@@ -39,7 +39,7 @@ class Batch:
     array([2., 4.], dtype=float32)
     """
 
-    __slots__ = ("_groups", "_layouts", "_more", "_template", "name")
+    __slots__ = ("_groups", "_layouts", "_more", "_template", "elsewhere", "name")
 
     def __init__(
         self, name: str, layouts: Sequence[Layout], groups: Groups, more: Sequence[Layout] = ()
@@ -47,23 +47,24 @@ class Batch:
         self.name = name
         self._groups, self._layouts, self._more = groups, layouts, more
         self._template: Template | None = None
+        self.elsewhere: dict[Any, Any] = {}  # templates of devices with memory of their own
 
     def _by_processor(self) -> Template:
         """The statements as code of the processor, which is compiled when it is first needed."""
-        operands = [*self._layouts, *self._more]
-
-        def make(addresses: Sequence[int]) -> Any:
-            buffers = [
-                Buffer(x.shape, x.dtype, x.strides, address)
-                for x, address in zip(operands, addresses, strict=True)
-            ]
-            return self.steps(buffers)
-
-        self._template = Template(make, len(operands))
+        self._template = Template(self.steps, self.count)
         return self._template
 
-    def steps(self, buffers: Sequence[Buffer]) -> list[Step]:
-        """The statements on buffers, as steps."""
+    @property
+    def count(self) -> int:
+        """How many operands there are, with those of other memory."""
+        return len(self._layouts) + len(self._more)
+
+    def steps(self, addresses: Sequence[int], device: str = "cpu") -> list[Step]:
+        """The statements on operands at these addresses, as steps."""
+        buffers = [
+            Buffer(x.shape, x.dtype, x.strides, address, None, device)
+            for x, address in zip([*self._layouts, *self._more], addresses, strict=True)
+        ]
         return [step for group in self._groups(buffers) for step in prepare(group, self.name)]
 
     def push(

@@ -37,6 +37,7 @@ from gnomon.ndarray.lazy.recipe import (
     Alike,
     Dest,
     Draws,
+    Elsewhere,
     NotShared,
     Recipe,
     Work,
@@ -215,8 +216,13 @@ def guarded(op: Any, shapes: Sequence[Any], indices: Any, output: Any) -> None:
         engine.get().push_inline(task, output.context, reads, (output._var,), name=op.name)
 
 
-def recipe_of(op: Any, inputs: Sequence[Any], given: Outputs | None) -> tuple[Recipe, Home]:
-    """What computes an operator on operands of these layouts in this mode, and where it is kept."""
+def recipe_of(
+    op: Any, inputs: Sequence[Any], given: Outputs | None, there: Elsewhere | None = None
+) -> tuple[Any, Home]:
+    """What computes an operator on operands of these layouts in this mode, and where it is kept.
+
+    It is a `Recipe`, or what is made `there`.
+    """
     # a changed state, or a given output, may overlap other operands: that is part of the key
     key: Any = (mode.training, mode.recording, *[x._layout for x in inputs])
     anchors: Any = ()
@@ -224,23 +230,30 @@ def recipe_of(op: Any, inputs: Sequence[Any], given: Outputs | None) -> tuple[Re
         operands = [*inputs, *(given or ())]
         anchors = anchors_of(operands, range(len(op.arguments()), len(operands)))
         key = (*key, anchors, *[x._layout for x in given or ()])
+    if there is not None:
+        key = there, key
     home = home_of(op)
     recipe = home.kind.recipes.get(key)
     if recipe is None:
-        recipe, home = _new_recipe(op, home, [x._layout for x in inputs], given, anchors)
+        recipe, home = _new_recipe(op, home, [x._layout for x in inputs], given, anchors, there)
         RECIPES.put(home.kind.recipes, key, recipe)
     return recipe, home
 
 
 def _new_recipe(
-    op: Any, home: Home, inputs: Sequence[Layout], given: Outputs | None, anchors: Any
-) -> tuple[Recipe, Home]:
+    op: Any,
+    home: Home,
+    inputs: Sequence[Layout],
+    given: Outputs | None,
+    anchors: Any,
+    there: Elsewhere | None,
+) -> tuple[Any, Home]:
     """A recipe for an operator, and where it belongs."""
     try:
-        recipe = _forward(op, inputs, given, anchors, home.fields)
+        recipe = _forward(op, inputs, given, anchors, home.fields, there)
     except NotShared as found:
         home = keep_alone(op, isinstance(found, Alike))
-        recipe = _forward(op, inputs, given, anchors)
+        recipe = _forward(op, inputs, given, anchors, (), there)
     return recipe, home
 
 
@@ -268,15 +281,16 @@ def _forward(
     inputs: Sequence[Layout],
     given: Outputs | None,
     anchors: Sequence[tuple[int, int]],
-    fields: Sequence[str] = (),
-) -> Recipe:
+    fields: Sequence[str],
+    there: Elsewhere | None,
+) -> Any:
     """The recipe of an operator's forward; it remembers the outputs' layouts and what changes."""
-    if given is None and len(inputs) == 1:
+    if given is None and len(inputs) == 1 and there is None:
         found = recipe_of_one(op, inputs[0], lambda: work_of(op, inputs, None, anchors, ())[:2])
         if found is not None:
             return found
     work, remembered, changed = work_of(op, inputs, given, anchors, fields)
-    recipe = recipe_for(work, remembered)
+    recipe = (recipe_for if there is None else there.recipe_for)(work, remembered)
     remembered[1].extend(changed)  # by now
     return recipe
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from gnomon import engine
 from gnomon.context import Context
@@ -97,14 +97,14 @@ class Work:
         if not self.draws_any:
             return []
         noted = Draws(lambda: Buffer((2,), int64))
-        self.express(self._leaves(), noted)
+        self.express(self.leaves(), noted)
         return noted.counts
 
     def numbers(self) -> list[Number]:
         """What is given to each run beside addresses; NotShared where that cannot be said."""
         if not self.probes:
             return []
-        leaves = self._leaves()
+        leaves = self.leaves()
         draws = Draws(lambda: Buffer((2,), int64))
         sides = [[v for v in probe(leaves, draws) if v is not None] for probe in self.probes]
         found = matched(sides[0], sides[1], self.given)
@@ -112,18 +112,19 @@ class Work:
             raise NotShared
         return found
 
-    def _leaves(self) -> list[Buffer]:
+    def leaves(self) -> list[Buffer]:
+        """What stands for the operands where no memory is needed."""
         return [Buffer(x.shape, x.dtype, x.strides) for x in self.layouts]
 
-    def steps(self, addresses: Sequence[int], probe: int | None = None) -> Any:
+    def steps(self, addresses: Sequence[int], probe: int | None = None, device: str = "cpu") -> Any:
         """The steps for operands at `addresses`; the states of the draws follow the operands."""
         count = len(self.layouts)
         places = [addresses[owner] + offset for owner, offset in self.anchors]
         buffers = [
-            Buffer(x.shape, x.dtype, x.strides, place)
+            Buffer(x.shape, x.dtype, x.strides, place, None, device)
             for x, place in zip(self.layouts, places, strict=True)
         ]
-        states = iter([Buffer((2,), int64, None, a) for a in addresses[count:]])
+        states = iter([Buffer((2,), int64, None, a, None, device) for a in addresses[count:]])
         express = self.express if probe is None else self.probes[probe]
         values = express(buffers, Draws(lambda: next(states)))
         return prepare(self.stores(buffers, values), self.name)
@@ -135,6 +136,13 @@ class Work:
             for dest, value in zip(self.dests, values, strict=True)
             if value is not None
         ]
+
+
+class Elsewhere(Protocol):
+    """A device whose memory is its own: it makes recipes of another kind, each for itself."""
+
+    def recipe_for(self, work: Work, given: Any = None) -> Any:
+        """As the function of this name."""
 
 
 class NotShared(Exception):
@@ -222,8 +230,12 @@ def recipe_for(work: Work, given: Any = None) -> Recipe:
     return Recipe(work.first, *template_for(work), given)
 
 
-def template_for(work: Work) -> tuple[Template, list[int], list[Number]]:
+def template_for(
+    work: Work, made: Callable[..., Any] = Template
+) -> tuple[Any, list[int], list[Number]]:
     """The template of a work, what its draws take, and the numbers that come with each run.
+
+    `made` is the template's class, or as good.
 
     Raises:
         NotShared: as `recipe_for`.
@@ -233,7 +245,7 @@ def template_for(work: Work) -> tuple[Template, list[int], list[Number]]:
     if any(first == second for first, second in pairs):
         raise Alike
     # kernels take numbers as words of their arguments, but those that simplifying leaves out
-    return Template(work.steps, len(work.layouts) + len(draws), pairs), draws, numbers
+    return made(work.steps, len(work.layouts) + len(draws), pairs), draws, numbers
 
 
 def _prepared(template: Template, numbers: Sequence[Number], first: int) -> PreparedFastPath | None:

@@ -42,6 +42,9 @@ class Place:
     def __add__(self, offset: int) -> Place:
         return Place(self.start + offset, self.what)
 
+    def __sub__(self, other: Place) -> int:
+        return self.start - other.start
+
     def __index__(self) -> int:
         raise DeviceError(f"{self.what}: this is not done there yet, expected an array on cpu(0)")
 

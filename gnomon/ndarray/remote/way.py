@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from gnomon.base import DeviceError
 from gnomon.context import Context
-from gnomon.dtype import int8
+from gnomon.dtype import int8, int64
 from gnomon.expr.composite import Call
 from gnomon.expr.node import Buffer
 from gnomon.expr.walk import postorder
@@ -26,14 +28,17 @@ from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import Node, record, source
 from gnomon.ndarray.lazy import opaque
-from gnomon.ndarray.lazy.invoke import compute, guarded, work_of
-from gnomon.ndarray.lazy.recipe import Draws, Work
+from gnomon.ndarray.lazy.batch import Batch
+from gnomon.ndarray.lazy.invoke import compute, guarded, recipe_of
+from gnomon.ndarray.lazy.numbers import Number, word
+from gnomon.ndarray.lazy.recipe import Draws, Work, template_for
 from gnomon.ndarray.remote.array import RemoteNDArray, around, imported, move, new, push, zeros
 from gnomon.record import put
 from gnomon.resource import Position, at, generator
 from gnomon.runtime.devices.cuda.gpu import synchronise
+from gnomon.runtime.devices.pool import pool_of
+from gnomon.runtime.kernels.gpu_template import GpuTemplate
 from gnomon.runtime.statements import transfer
-from gnomon.runtime.statements.prepare import prepare
 
 __all__ = ["apply", "around", "gradient", "imported", "new", "zeros"]
 
@@ -120,47 +125,103 @@ def _outputs(
     """All outputs of an operator, and the context that its gradient is to be given."""
     if not op.is_expression:
         return _on_host(op, inputs, given, ctx)
-    count = len(inputs)
-    work, (layouts, _), changed = work_of(op, [x._layout for x in inputs], given, (), ())
-    if drawn is None:
-        drawn = [generator(ctx).reserve(count) for count in work.draws()]
+    recipe, home = recipe_of(op, inputs, given, _on(ctx))
+    if recipe.template is None:
+        return _on_host(op, inputs, given, ctx, drawn)
+    layouts, changed = recipe.given
     outputs = list(given or ())
     outputs += [new(layout, ctx) for layout in layouts[len(outputs) :]]
-    steps = _steps(work, [*inputs, *outputs], ctx, drawn)
-    if steps is None:
-        return _on_host(op, inputs, given, ctx, drawn)
-    written = [*outputs, *(inputs[k] for k in changed if k < count)]
-    push(op.name, steps, inputs, written, ctx)
+    written = [*outputs, *[inputs[k] for k in changed]]
+    _launch(recipe, op.name, inputs, outputs, written, ctx, home.values, drawn)
     if op.guard is not None:
         guarded(op, [x.shape for x in inputs], inputs[1], outputs[0])
     return outputs, None
 
 
-def _steps(
-    work: Work, operands: Sequence[Any], ctx: Context, drawn: Sequence[Position]
-) -> list[Any] | None:
-    """What a work does to operands on a device, as functions; None where it has no kernel there."""
-    buffers = [x._buffer() for x in operands]
-    states = iter([transfer.sent(at(position), str(ctx)) for position in drawn])
-    values = work.express(buffers, Draws(lambda: next(states)))
-    nodes = postorder([v for v in values if v is not None])
-    if any(isinstance(node, Call) and node.unrolls for node in nodes):
-        return None
-    return [step.run for step in prepare(work.stores(buffers, values), work.name)]
+class Recipe(NamedTuple):
+    """A work ready to be given to a GPU: see `ndarray/lazy/recipe.py`.
+
+    `template` is None where the processor has to do it.
+    """
+
+    template: GpuTemplate | None
+    draws: list[int]
+    numbers: list[Number]
+    given: Any
 
 
-def run(batch: Any, arrays: Sequence[Any], written: Sequence[int], more: Sequence[Buffer]) -> None:
+class _There:
+    """A GPU as one that recipes are made for."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def recipe_for(self, work: Work, given: Any = None) -> Recipe:
+        """A recipe that does a work; NotShared as for the processor."""
+        values = work.express(work.leaves(), Draws(lambda: Buffer((2,), int64)))
+        nodes = postorder([v for v in values if v is not None])
+        if any(isinstance(node, Call) and node.unrolls for node in nodes):
+            return Recipe(None, [], [], given)
+        return Recipe(*template_for(work, self._template), given)
+
+    def _template(self, make: Any, count: int, numbers: Any) -> GpuTemplate:
+        return GpuTemplate(partial(make, device=self.name), count, numbers, self.name)
+
+
+_there: WeakKeyDictionary[Any, _There] = WeakKeyDictionary()
+
+
+def _on(ctx: Context) -> _There:
+    """The GPU of a context: a new driver has new ones."""
+    gpu = pool_of(ctx).device
+    found = _there.get(gpu)
+    return found or _there.setdefault(gpu, _There(gpu.name))
+
+
+def _launch(
+    recipe: Recipe,
+    name: str,
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    written: Sequence[Any],
+    ctx: Context,
+    numbers: Sequence[float] = (),
+    drawn: Sequence[Position] | None = None,
+) -> None:
+    """Have the engine give a recipe's steps on these operands to the GPU."""
+    assert recipe.template is not None
+    addresses = [x._start for x in (*inputs, *outputs)]
+    states: list[Buffer] = []
+    if recipe.draws:
+        if drawn is None:
+            drawn = [generator(ctx).reserve(count) for count in recipe.draws]
+        states = [transfer.sent(at(position), str(ctx)) for position in drawn]
+        addresses += [state.address for state in states]
+    if recipe.numbers:
+        addresses += [word(numbers[n.place], n) for n in recipe.numbers]
+    steps = recipe.template.bound(addresses, states)
+    push(name, [step.run for step in steps], inputs, written, ctx)
+
+
+def run(
+    batch: Batch, arrays: Sequence[Any], written: Sequence[int], more: Sequence[Buffer]
+) -> None:
     """Run the statements of a `Batch` on arrays, and on `more` words that lie side by side here."""
-    own = [x._buffer() for x in arrays]
+    ctx = arrays[0].context
+    there = _on(ctx)
+    template = batch.elsewhere.get(there)
+    if template is None:
+        make = partial(batch.steps, device=there.name)
+        template = batch.elsewhere[there] = GpuTemplate(make, batch.count, (), there.name)
+    addresses = [x._start for x in arrays]
+    sent = None
     if more:
         first = more[0].address
         size = sum(x.dtype.size for x in more)
-        sent = transfer.sent(Buffer((size,), int8, None, first), own[0].device)
-        for x in more:
-            place = sent.address + x.address - first
-            own.append(Buffer(x.shape, x.dtype, None, place, sent, sent.device))
-    steps = [step.run for step in batch.steps(own)]
-    push(batch.name, steps, arrays, [arrays[k] for k in written], arrays[0].context)
+        sent = transfer.sent(Buffer((size,), int8, None, first), there.name)
+        addresses += [sent.address + x.address - first for x in more]
+    steps = template.bound(addresses, sent)
+    push(batch.name, [step.run for step in steps], arrays, [arrays[k] for k in written], ctx)
 
 
 # --- on the processor -----------------------------------------------------------------------------
@@ -214,27 +275,18 @@ def gradient(
     rule, ctx = node.gradient, node.outputs[0][1]
     if rule.op.sparse_grad:
         raise DeviceError(f"{rule.name}: row-sparse gradients are not there on {ctx} yet")
-    inputs = [*reads, *(node.saved or ())]
-    found: Outputs = [None] * len(node.inputs)
+    if rule.op.is_expression:
+        recipe, inputs, outputs = derivative.recipe_of(node, reads, wanted, dests, _on(ctx))
+        if recipe.template is not None:
+            _launch(recipe, rule.name, inputs, outputs, outputs, ctx)
+            return derivative.spaced(node, wanted, outputs)
     kinds = [dense(rule.shapes[0][k], rule.types[0][k]) for k in wanted]
     outputs = [new(layout, ctx) for layout in kinds]
-    steps = None
-    if rule.op.is_expression:
-        layouts = [x._layout for x in (*inputs, *outputs)]
-        savers = ["saveto"] * len(wanted)
-        work = derivative.work_of(rule, node.context[0], wanted, layouts, savers, ())
-        drawn = [generator(ctx).reserve(count) for count in work.draws()]
-        steps = _steps(work, [*inputs, *outputs], ctx, drawn)
-    if steps is not None:
-        push(rule.name, steps, inputs, outputs, ctx)
-    else:
-        for value, dest in zip(_gradient_on_host(node, reads, wanted), outputs, strict=True):
-            move(value, dest)
-    for k, value in zip(wanted, outputs, strict=True):
-        found[k] = value
+    for k, value, dest in zip(wanted, _gradient_on_host(node, reads, wanted), outputs, strict=True):
+        move(value, dest)
         if dests[k] is not None:
-            derivative.store(value, *dests[k])
-    return found
+            derivative.store(dest, *dests[k])
+    return derivative.spaced(node, wanted, outputs)
 
 
 def _gradient_on_host(node: Node, reads: Sequence[Any], wanted: tuple[int, ...]) -> Outputs:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import time
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from gnomon.code import nvptx, target
+from gnomon.expr.node import Buffer
 from gnomon.lock import exclusive
 from gnomon.plan import pipeline
 from gnomon.plan.cut import reach
@@ -24,8 +25,9 @@ from gnomon.plan.spread import spread
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.compiler import cross
 from gnomon.runtime.devices import pool
-from gnomon.runtime.devices.cuda.driver import Image
-from gnomon.runtime.devices.cuda.gpu import Gpu, Queue, Ranges
+from gnomon.runtime.devices.cuda.driver import Driver, Image
+from gnomon.runtime.devices.cuda.gpu import Gpu, Queue
+from gnomon.runtime.devices.pool import Storage
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.kernels import stages
 from gnomon.runtime.kernels.kernel import arguments, divides, size_of
@@ -33,33 +35,85 @@ from gnomon.runtime.kernels.kernel import arguments, divides, size_of
 CAPACITY = 4096  # kernels kept in memory
 
 
+class Span(NamedTuple):
+    """The word of a step that is an address, and the bytes around it that the step touches."""
+
+    word: int
+    low: int
+    high: int
+    writes: bool
+
+
+class Issue(Protocol):
+    """What a step has the driver do."""
+
+    def __call__(self, driver: Driver, words: Sequence[int], queue: Queue) -> None:
+        """Give it to the queue, with these words."""
+
+
 class GpuStep:
-    """A kernel on some memory: `run` gives it to its queue and does not wait for it."""
+    """Work on some memory: `run` gives it to its queue and does not wait for it.
+
+    Of its `words`, those that `spans` name are addresses.
+    """
+
+    __slots__ = ("bytes", "issue", "keep", "name", "queue", "spans", "words")
 
     status = None
 
     def __init__(
         self,
-        launches: Sequence[tuple[int, tuple[int, int, int]]],
+        issue: Issue,
         words: Sequence[int],
-        ranges: tuple[Ranges, Ranges],
+        spans: Sequence[Span],
         queue: Queue,
         name: str,
         keep: Any,
         moved: int,
     ) -> None:
-        self.launches, self.words, self.ranges, self.queue = launches, words, ranges, queue
+        self.issue, self.words, self.spans, self.queue = issue, words, spans, queue
         self.name, self.keep, self.bytes = name, keep, moved
 
+    def again(self, words: Sequence[int], keep: Any) -> GpuStep:
+        """The same work with other words."""
+        return GpuStep(self.issue, words, self.spans, self.queue, self.name, keep, self.bytes)
+
     def run(self) -> None:
-        """Launch the kernel's entries, one after the other.
+        """Give the work to the queue.
 
         Raises:
             DeviceError: the driver refuses; or work given before has failed.
         """
-        with self.queue.gpu.working(self.queue, *self.ranges) as driver:
-            for function, shape in self.launches:
-                driver.launch(function, shape, self.words, self.queue.handle)
+        words = self.words
+        reads: list[tuple[int, int]] = []
+        writes: list[tuple[int, int]] = []
+        for word, low, high, is_written in self.spans:
+            at = words[word]
+            (writes if is_written else reads).append((at + low, at + high))
+        with self.queue.gpu.working(self.queue, reads, writes) as driver:
+            self.issue(driver, words, self.queue)
+
+
+class Launches:
+    """A kernel's entries on a GPU with the shapes of their grids, one after the other."""
+
+    __slots__ = ("by_value", "entries")
+
+    def __init__(self, entries: Sequence[tuple[int, tuple[int, int, int]]], by_value: bool) -> None:
+        self.entries, self.by_value = entries, by_value
+
+    def __call__(self, driver: Driver, words: Sequence[int], queue: Queue) -> None:
+        if self.by_value:
+            self._launch(driver, words, queue.handle)
+            return
+        memory = _uploaded(words, queue)  # returns to the pool when this does: queues are in order
+        span = memory.address, memory.address + memory.nbytes
+        with queue.gpu.working(queue, [span], ()):
+            self._launch(driver, [memory.address], queue.handle)
+
+    def _launch(self, driver: Driver, words: Sequence[int], stream: int) -> None:
+        for function, shape in self.entries:
+            driver.launch(function, shape, words, stream)
 
 
 class GpuKernel:
@@ -94,21 +148,31 @@ class GpuKernel:
         ]
         values.update((slot, storage.address) for slot, storage in scratch)
         words = [values.get(slot, 0) for slot in self.signature.args]
-        reads: list[tuple[int, int]] = []
-        writes = [(s.address, s.address + s.nbytes) for _, s in scratch]
-        for k, buffer in enumerate(structure.buffers):
-            (writes if ("leaf", k) in self.written else reads).append(reach(buffer))
-        owners = [b.owner for b in structure.buffers]
-        keep: list[Any] = [scratch, structure.buffers, owners]
-        if not self.image.by_value:
-            words = [_uploaded(words, queue, keep, reads)]
-        launches = [
+        entries = [
             (function, shape)
             for function, shape in zip(self.functions(gpu), shapes, strict=True)
             if shape[0] > 0
         ]
+        issue = Launches(entries, self.image.by_value)
+        spans = self._spans(structure.buffers, dict(scratch))
+        keep = [scratch, structure.buffers, [b.owner for b in structure.buffers]]
         moved = sum(map(size_of, structure.buffers))
-        return GpuStep(launches, words, (reads, writes), queue, name, keep, moved)
+        return GpuStep(issue, words, spans, queue, name, keep, moved)
+
+    def _spans(self, buffers: Sequence[Buffer], scratch: Mapping[Hashable, Storage]) -> list[Span]:
+        """What the words are that are addresses."""
+        places = {slot: word for word, slot in enumerate(self.signature.args)}
+        found = [
+            Span(places[slot], 0, storage.nbytes, True)
+            for slot, storage in scratch.items()
+            if slot in places
+        ]
+        for k, buffer in enumerate(buffers):
+            slot = "leaf", k
+            if slot in places:
+                low, high = (end - buffer.address for end in reach(buffer))
+                found.append(Span(places[slot], low, high, slot in self.written))
+        return found
 
 
 def written(program: Grid) -> set[Hashable]:
@@ -119,14 +183,12 @@ def written(program: Grid) -> set[Hashable]:
     return found | {t.payload.slot for t in terms if t.op == "keep"}
 
 
-def _uploaded(words: Sequence[int], queue: Queue, keep: list[Any], reads: list[Any]) -> int:
-    """Where a GPU has the words that are too many for an entry."""
+def _uploaded(words: Sequence[int], queue: Queue) -> Storage:
+    """A GPU's memory with the words that are too many for an entry."""
     block = Block(words)
     memory = pool.allocate(8 * len(words), queue.gpu.name)
     queue.gpu.copy_on(queue, memory.address, block.address, memory.nbytes)
-    keep.append(memory)
-    reads.append((memory.address, memory.address + memory.nbytes))
-    return memory.address
+    return memory
 
 
 def ptx(program: Grid, name: str, arch: str) -> str:

@@ -27,7 +27,7 @@ from gnomon.runtime.kernels.kernel import Kernel
 
 Make = Callable[..., list[Step]]
 
-_SPACING = 1 << 48  # between stand-ins, more than any memory; the first is beyond all addresses
+SPACING = 1 << 48  # between stand-ins, more than any memory; the first is beyond all addresses
 _SHIFT = 1 << 40  # times its number: how much an operand's second stand-in is further
 KEPT_BYTES = 1 << 20
 STREAMED_BYTES = 64 << 20  # of copies that the stream uses, with more memory than that
@@ -121,7 +121,7 @@ class Template:
         places: Sequence[Place] | None = None,
     ) -> None:
         self._make, self.count, self.numbers = make, count, numbers
-        self._stand_ins = [(k + 1) * _SPACING for k in range(count)]
+        self._stand_ins = [(k + 1) * SPACING for k in range(count)]
         self._numbers = {pair: count + k for k, pair in enumerate(numbers)}
         self._threads = 0  # for how many the places were looked for
         self._given = places is not None
@@ -163,7 +163,7 @@ class Template:
             first = len(block.words) - len(kernel.signature.args)
             for word in kernel.leaves:
                 address = block.words[first + word]
-                operand = (address + _SPACING // 2) // _SPACING
+                operand = (address + SPACING // 2) // SPACING
                 if operand > 0:
                     offset = address - self._stand_ins[operand - 1]
                     found.append(Place(number, first + word, operand - 1, offset))
