@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -94,3 +97,38 @@ def test_support_follows_the_setting() -> None:
     with config.using(onednn=False):
         supported: list[Any] = [n for n in TOLERANCE if gemm.supports(n)]
     assert supported == ["float32", "float64"]
+
+
+def test_signals_within_products_of_onednn_damage_nothing() -> None:
+    """Its `gemm` moves the stack pointer into buffers, where a signal's frame was written over."""
+    script = """
+        import signal, time
+        import numpy as np
+        from gnomon import config
+        from gnomon.runtime.libraries.dnn.matmul import matmul
+        from gnomon.runtime.libraries.product import product
+
+        config.set("num_threads", 1)
+        steps = []
+        for m, n, k, turned in (84, 250, 800, True), (84, 400, 500, False), (84, 500, 400, True):
+            step = matmul(product("float32", m, n, k, transpose_b=turned, ldc=2 * n))
+            arrays = [np.ones(size, "float32") for size in (m * k, k * n, m * 2 * n)]
+            step.bind(*(x.ctypes.data for x in arrays))
+            steps.append((step, arrays))
+        seen = []
+        signal.signal(signal.SIGPROF, lambda *_: seen.append(1))
+        signal.setitimer(signal.ITIMER_PROF, 0.0003, 0.0003)
+        end = time.process_time() + 1
+        while time.process_time() < end:
+            for step, _ in steps:
+                step.run()
+            many = [bytearray(5000) for _ in range(50)]
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        right = all((c.reshape(84, 2, -1)[:, 0] == c[0]).all() for _, (_, _, c) in steps)
+        print(right, len(seen) > 10)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout.strip()) == (0, "True True"), done.stderr

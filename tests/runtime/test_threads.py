@@ -54,7 +54,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 def test_signals_are_for_the_threads_of_python() -> None:
-    """A profiler's signal in a worker that ran oneDNN's code was seen to damage memory."""
+    """Handlers are run by the main thread: a worker that takes a signal only loses time."""
     body = """
     import os, signal
     from pathlib import Path

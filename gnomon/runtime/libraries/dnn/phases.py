@@ -4,9 +4,12 @@ An operation gives a memory object its address (operand's address plus offset), 
 primitive. Operand 0 is the step's workspace: copies in other layouts, partial results, scratch; the
 last one are copies of its weight, which lie behind these unless they are kept. The addresses stand
 in one block of int64 words that all phases read, so that `DnnStep.bind` writes a few words and
-touches nothing of oneDNN. A task stops at the first status that is not zero and
-leaves it in its phase's block, `[status, tasks, table of tasks, operands]`. Two threads must
-not run one step at the same time: they would share its memory objects and its workspace.
+touches nothing of oneDNN. A task stops at the first status that is not zero and leaves it in its
+phase's block, `[status, tasks, table of tasks, operands, masked]`. Two threads must not run one step
+at the same time: they would share its memory objects and its workspace.
+
+What oneDNN calls `gemm` moves the stack pointer into its own buffers: a signal that came then would
+write its frame over other memory. Phases with it are `masked`: no signal reaches their threads.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import Any, NamedTuple
 from gnomon.base import ParamError, complaint
 from gnomon.native.memory import CFunction, Struct, address_of, store
 from gnomon.native.serve import raw_code
-from gnomon.native.words import Ints, Words, native
+from gnomon.native.words import Ints, Words, native, scratch
 from gnomon.runtime.compiler import jit
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
@@ -43,6 +46,8 @@ _execute = CFunction("int dnnl_primitive_execute(void *, void *, int, void *)")
 _set_place = CFunction("int dnnl_memory_set_data_handle(void *, void *)")
 _get_threads = CFunction("int omp_get_max_threads()")
 _set_threads = CFunction("void omp_set_num_threads(int)")
+_every_signal = CFunction("int sigfillset(void *)")
+_mask = CFunction("int pthread_sigmask(int, void *, void *)")
 
 
 class Tasks(Struct):
@@ -52,6 +57,7 @@ class Tasks(Struct):
     count: int
     table: int
     operands: int
+    masked: int
 
 
 class Operation(Struct):
@@ -75,6 +81,19 @@ def phase(tasks: Tasks) -> None:
 
 @native
 def do_task(tasks: Tasks, task: int, count: int) -> None:
+    if tasks.masked == 0:
+        do_operations(tasks, task)
+        return
+    every = scratch(16)
+    before = scratch(16)
+    _every_signal(every)
+    _mask(2, every, before)  # SIG_SETMASK
+    do_operations(tasks, task)
+    _mask(2, before, None)
+
+
+@native
+def do_operations(tasks: Tasks, task: int) -> None:
     found = Words(Words(tasks.table)[task])
     operation = Operation((found + 1).address)
     before = _get_threads()
@@ -156,6 +175,7 @@ class Task:
     def __init__(self, arena: Arena) -> None:
         self.arena = arena
         self.words: list[int] = []
+        self.masked = False
         self.keep: list[Any] = []
 
     def temporary(self, description: Description) -> Place:
@@ -165,15 +185,16 @@ class Task:
     def run(self, what: Primitive, operands: Mapping[str, Place]) -> None:
         """Executes a primitive on these places, with scratch of the workspace if it wants any."""
         places = dict(operands)
-        scratch = what.scratch
-        if scratch is not None:
-            places["scratchpad"] = self.temporary(scratch)
+        wanted = what.scratch
+        if wanted is not None:
+            places["scratchpad"] = self.temporary(wanted)
         arguments = (_Argument * len(places))()
         for argument, (name, place) in zip(arguments, places.items(), strict=True):
             argument.number, argument.memory = _number(name), place.memory.address
             self.words += [place.memory.address, place.operand, place.offset, 0]
         stream = library().stream.value or 0
         self.words += [what.address, len(places), ctypes.addressof(arguments), stream]
+        self.masked |= "gemm" in what.name
         self.keep.append((what, arguments, [place.memory for place in places.values()]))
 
     def copy(self, source: Place, dest: Place) -> None:
@@ -252,7 +273,8 @@ class Phase:
         """The phase as a step that reads its operands' addresses in `operands`."""
         lists = [task.block() for task in self.tasks]
         table = Block([one.address for one in lists])
-        block = Block([0, len(lists), table.address, operands.block.address])
+        masked = any(task.masked for task in self.tasks)
+        block = Block([0, len(lists), table.address, operands.block.address, int(masked)])
         keep = (_code(), operands, lists, table, block, [task.keep for task in self.tasks])
         status = Status(block.address, _meaning)
         code, work = _code().address("phase"), estimated(self.bytes, self.flops)
