@@ -5,8 +5,8 @@ primitive. Operand 0 is the step's workspace: copies in other layouts, partial r
 last one are copies of its weight, which lie behind these unless they are kept. The addresses stand
 in one block of int64 words that all phases read, so that `DnnStep.bind` writes a few words and
 touches nothing of oneDNN. A task stops at the first status that is not zero and leaves it in its
-phase's block, `[status, tasks, table of tasks, operands, masked]`. Two threads must not run one step
-at the same time: they would share its memory objects and its workspace.
+phase's block, `[status, tasks, table of tasks, operands, masked]`. Two threads must not run one
+step at the same time: they would share its memory objects and its workspace.
 
 What oneDNN calls `gemm` moves the stack pointer into its own buffers: a signal that came then would
 write its frame over other memory. Phases with it are `masked`: no signal reaches their threads.
