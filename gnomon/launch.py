@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import faulthandler
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -19,12 +21,12 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from gnomon import launch_rank
 from gnomon.base import GnomonError
 from gnomon.launch_links import Links
-from gnomon.launch_rank import LAST_WORDS
+from gnomon.launch_rank import LAST_WORDS, put
 
 LAUNCHERS = ("mpi", "ssh", "local", "slurm")
 #: names of what MPI libraries share between the processes of a machine
@@ -33,6 +35,10 @@ SEGMENTS = (
     "/dev/shm/psm2_shm*", "/dev/shm/fi_shm*", "/tmp/ompi.*", "/tmp/prte.*",
 )  # fmt: skip
 ENDING_SECONDS = 5.0  # for the launcher to end a job that failed, before it is killed
+ENDED_SECONDS = 10.0  # for the launcher to end after its last rank, before the job is given up
+OUTPUT_SECONDS = 5.0  # for the last lines of output to be taken
+LAST_SECONDS = 20.0  # for this process to end after the launcher, whatever holds it
+ANSWER_SECONDS = 60.0  # for a program to say what it is
 RANKS_PER_CORE = 64  # more than that on one machine are taken for a mistake
 PASSED_ON = ("GNOMON_", "MXNET_", "DMLC_", "OMP_", "PYTHON")
 
@@ -73,10 +79,9 @@ def main(given: argparse.Namespace) -> int:
     if given.hostfile is None and given.launcher != "slurm":
         _check_for_one_machine(given)
     environment = _environment(given)
-    links = None
-    if given.hostfile is not None or given.launcher == "slurm":
-        links = Links(given.num_workers + given.num_servers)
-        environment |= links.environment()
+    far = given.hostfile is not None or given.launcher == "slurm"
+    links = Links(given.num_workers + given.num_servers, far)
+    environment |= links.environment()
     command = _command(given, environment)
     before = set(_segments())
     process = subprocess.Popen(
@@ -87,14 +92,14 @@ def main(given: argparse.Namespace) -> int:
         stderr=subprocess.PIPE,
     )
     output = _Output(process)
-    if links is not None:
-        links.watch(output.say)
+    links.watch(output.say)
     try:
-        code = _waited(process, output)
+        code = _waited(process, command[0], output, links)
         if code:
             _hint_at_another_python(given.command[0])
         return code
     finally:
+        faulthandler.dump_traceback_later(LAST_SECONDS, exit=True)
         _end_group(process)
         output.end()
         _remove(set(_segments()) - before)
@@ -121,10 +126,7 @@ def _hint_at_another_python(program: str) -> None:
         return
     seek = "import importlib.util, sys; sys.exit(importlib.util.find_spec('gnomon') is None)"
     # from a folder without a gnomon, which `-c` would find
-    if (
-        subprocess.run([found, "-c", seek], cwd="/", check=False, capture_output=True).returncode
-        == 1
-    ):
+    if _answer(found, "-c", seek, cwd="/").returncode == 1:
         print(
             f"gnomon: launch: {program!r} is {found}, which has no gnomon; the one that runs this "
             f"launcher is {sys.executable}",
@@ -137,7 +139,7 @@ class _Output:
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.told = float("inf")  # when the job said that it ends
-        streams = ((process.stdout, sys.stdout), (process.stderr, sys.stderr))
+        streams = ((process.stdout, 1), (process.stderr, 2))
         self._threads = [
             threading.Thread(target=self._pass_on, args=pair, name="gnomon launch", daemon=True)
             for pair in streams
@@ -145,14 +147,12 @@ class _Output:
         for thread in self._threads:
             thread.start()
 
-    def _pass_on(self, source: IO[bytes], target: IO[str]) -> None:
+    def _pass_on(self, source: IO[bytes], target: int) -> None:
         for line in iter(source.readline, b""):
-            text = line.decode(errors="replace")
-            last = text.rstrip().endswith(LAST_WORDS)
+            last = line.rstrip().endswith(LAST_WORDS.encode())
             if not (last and self.told < time.monotonic()):
-                with contextlib.suppress(OSError, ValueError):
-                    target.write(text)
-                    target.flush()
+                with contextlib.suppress(OSError):
+                    put(target, line)
             if last:
                 self.told = min(self.told, time.monotonic())
 
@@ -163,9 +163,10 @@ class _Output:
             print(f"gnomon: {text}{LAST_WORDS}", file=sys.stderr, flush=True)
 
     def end(self) -> None:
-        """Wait for the last lines."""
+        """Wait for the last lines, if anything still reads them."""
+        until = time.monotonic() + OUTPUT_SECONDS
         for thread in self._threads:
-            thread.join(5)
+            thread.join(max(0.0, until - time.monotonic()))
 
 
 def _environment(given: argparse.Namespace) -> dict[str, str]:
@@ -229,19 +230,30 @@ def find_mpiexec() -> str:
     return found
 
 
+def _answer(*command: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    """What a program says that should end at once; GnomonError where it does not."""
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=ANSWER_SECONDS, **more
+        )
+    except subprocess.TimeoutExpired:
+        text = f"launch: `{shlex.join(command)}` gave no answer for {ANSWER_SECONDS:g} s"
+        raise GnomonError(text) from None
+
+
 def _is_open_mpi(mpiexec: str) -> bool:
-    done = subprocess.run(
-        [mpiexec, "--version"], capture_output=True, text=True, check=False,
-        env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
-    )  # fmt: skip
+    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    done = _answer(mpiexec, "--version", env=os.environ | as_root)
     return "Open MPI" in done.stdout or "OpenRTE" in done.stdout or "PRRTE" in done.stdout
 
 
-def _waited(process: subprocess.Popen[bytes], output: _Output) -> int:
+def _waited(
+    process: subprocess.Popen[bytes], command: str, output: _Output, links: Links
+) -> int:
     """The exit code; signals that ask for an end are passed on meanwhile.
 
-    A launcher that does not end after its job said that it does is killed: MPICH's waits for ever
-    for hosts that it cannot reach.
+    A launcher that does not end after its job said that it does, or after its last rank, is killed:
+    MPICH's waits for ever for hosts that it cannot reach, and for processes of its own that died.
     """
 
     def pass_on(number: int, _: object) -> None:
@@ -250,13 +262,19 @@ def _waited(process: subprocess.Popen[bytes], output: _Output) -> int:
     before = {s: signal.signal(s, pass_on) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
         while (code := process.poll()) is None:
-            if time.monotonic() > output.told + ENDING_SECONDS:
+            now = time.monotonic()
+            if now > links.ended + ENDED_SECONDS:
+                output.say(f"all ranks have ended, and {command} has not")
+            if now > min(links.ended + ENDED_SECONDS, output.told + ENDING_SECONDS):
                 process.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.2)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if code:
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        output.say(f"{command} {how}")
     return code if code >= 0 else 128 - code
 
 

@@ -1,4 +1,8 @@
-"""The links between `gnomon launch` and its ranks on other hosts, watched from the first moment.
+"""The links between `gnomon launch` and its ranks, watched from the first moment.
+
+A link ends with its rank, and a rank with its link: MPICH's mpiexec waits for ever when its proxy
+on a host has died, and its ranks go on when it is killed with `gnomon launch`. Here the launcher
+knows when all ranks have ended, and ranks know when the launcher has.
 
 Until MPI has started and ranks have met, no rank can tell one that comes late from one whose host
 is out of reach: MPI waits for both alike. So each rank's `launch_rank` holds a connection to the
@@ -23,19 +27,26 @@ from gnomon import config
 from gnomon.kvstore.join import addresses
 from gnomon.launch_rank import LINKS, kept_alive
 
+HERE = "127.0.0.1"
 GREETING_SECONDS = 5.0
 START_SECONDS = 15  # for the next rank to connect; MPI's launchers start them at the same time
 LATER_SECONDS = 3  # than ranks that have met: they know more of what happened
 
 
 class Links:
-    """Connections of ranks to this launcher."""
+    """Connections of ranks to this launcher; `far` where ranks may be on other hosts.
 
-    def __init__(self, ranks: int) -> None:
+    Attributes:
+        ended: when the last rank ended; in seconds of `time.monotonic`, infinite until then.
+    """
+
+    def __init__(self, ranks: int, far: bool) -> None:
         self._missing, self._latest = set(map(str, range(ranks))), float("inf")
+        self._left, self.ended = ranks, float("inf")
+        self._far = far
         self._limit = int(config.get("dist_heartbeat_seconds")) + LATER_SECONDS
         self._token = secrets.token_hex(16)
-        self._server = socket.create_server(("", 0), backlog=128)
+        self._server = socket.create_server(("" if far else HERE, 0), backlog=128)
         self._poll = select.poll()
         self._poll.register(self._server, select.POLLIN)
         self._known: dict[int, tuple[socket.socket, str]] = {}
@@ -48,7 +59,7 @@ class Links:
     def environment(self) -> dict[str, str]:
         """What tells ranks where to connect."""
         where = {
-            "addresses": list(addresses().values()),
+            "addresses": list(addresses().values()) if self._far else [HERE],
             "port": self._server.getsockname()[1],
             "token": self._token,
             "limit": self._limit,
@@ -62,7 +73,8 @@ class Links:
                     self._accept()
                 elif (text := self._ended(number)) is not None:
                     lost(text)
-            if self._missing and time.monotonic() > self._latest + START_SECONDS:
+            late = self._far and time.monotonic() > self._latest + START_SECONDS
+            if self._missing and late:
                 names = ", ".join(sorted(self._missing, key=int))
                 lost(
                     f"rank {names} did not connect to the launcher, {START_SECONDS} s after others"
@@ -87,6 +99,9 @@ class Links:
         """What to say of a connection that has ended: None where only its process did."""
         link, who = self._known.pop(number)
         self._poll.unregister(link)
+        self._left -= 1
+        if not self._left:
+            self.ended = time.monotonic()
         with link:
             try:
                 link.recv(1)

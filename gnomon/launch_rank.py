@@ -5,7 +5,8 @@ processes within milliseconds of the first one that dies, and names none of them
 the program failed, this process stays a moment longer: the other ranks notice, and one of them says
 what happened; if none did, this one does.
 
-The program is killed with this process, whatever ends it.
+The program is killed with this process, whatever ends it, and with what it was started by: the
+MPI launcher's process on this host, and `gnomon launch`, to which a connection is held.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import IO
 
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
@@ -27,6 +29,7 @@ MOMENT = 1.5  # seconds in which other ranks notice a death
 LAST_WORDS = "; the job ends"  # the end of the one message about a failure
 LINKS = "GNOMON_LAUNCH_LINKS"  # where the launcher listens, in JSON; see `launch_links`
 CONNECT_SECONDS = 5.0
+PARENT_SECONDS = 1.0  # between two looks whether the parent lives
 NOT_STARTED = 127  # the exit code of shells for a program that is not there
 _PR_SET_PDEATHSIG = 1
 
@@ -42,19 +45,13 @@ def main(command: list[str]) -> int:
         return NOT_STARTED
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
         signal.signal(number, lambda which, _: child.send_signal(which))
-    pairs = ((child.stdout, sys.stdout.buffer), (child.stderr, sys.stderr.buffer))
-    threads = [
-        threading.Thread(target=_pass_on, args=(*pair, f"[{rank}] ".encode()), daemon=True)
-        for pair in pairs
-    ]
-    for thread in threads:
-        thread.start()
-    where = os.environ.get(LINKS)
-    if where is not None:
-        watch = threading.Thread(target=_end_with_link, args=(where, rank, who, child), daemon=True)
-        watch.start()
+    before = f"[{rank}] ".encode()
+    passing = [_beside(_pass_on, child.stdout, 1, before), _beside(_pass_on, child.stderr, 2, before)]
+    _beside(_end_with_parent, child)
+    if LINKS in os.environ:
+        _beside(_end_with_link, os.environ[LINKS], rank, who, child)
     code = child.wait()
-    for thread in threads:
+    for thread in passing:
         thread.join(2)
     if code == 0:
         return code
@@ -62,6 +59,12 @@ def main(command: list[str]) -> int:
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
     _say(f"{who}, process {child.pid}) {how}")
     return code if code > 0 else 128 - code
+
+
+def put(descriptor: int, data: bytes) -> None:
+    """Write all of it, without a lock that the interpreter's end would wait for."""
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 def kept_alive(link: socket.socket, limit: int) -> None:
@@ -90,12 +93,27 @@ def _end_with_link(where: str, rank: str, who: str, child: subprocess.Popen[byte
         child.kill()
         return
     try:
-        link.recv(1)
+        link.recv(1)  # nothing comes: it ends when the launcher does
     except ConnectionResetError:
-        return  # the launcher was killed, and MPI's knows
+        pass
     except OSError as error:
         _say(f"{who}) cannot reach the launcher for {told['limit']} s ({error.strerror})")
-        child.kill()
+    child.kill()
+
+
+def _end_with_parent(child: subprocess.Popen[bytes]) -> None:
+    """Kill the program when the MPI launcher's process on this host has died."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        time.sleep(PARENT_SECONDS)
+    child.kill()
+
+
+def _beside(work: Callable[..., None], *arguments: object) -> threading.Thread:
+    """A thread that works until this process ends."""
+    thread = threading.Thread(target=work, args=arguments, daemon=True)
+    thread.start()
+    return thread
 
 
 def _started(command: list[str]) -> subprocess.Popen[bytes]:
@@ -113,10 +131,9 @@ def _say(text: str) -> None:
         os.write(2, f"gnomon: {text}{LAST_WORDS}\n".encode())  # at once, beside other ranks' lines
 
 
-def _pass_on(source: IO[bytes], target: IO[bytes], before: bytes) -> None:
+def _pass_on(source: IO[bytes], target: int, before: bytes) -> None:
     for line in iter(source.readline, b""):
-        target.write(before + line.removesuffix(b"\n") + b"\n")
-        target.flush()
+        put(target, before + line.removesuffix(b"\n") + b"\n")
 
 
 def _die_with_parent() -> None:

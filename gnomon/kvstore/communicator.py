@@ -234,7 +234,8 @@ class Communicator:
         for each in self.before_end:
             each()
         self.enter(END).ended.wait()
-        self._thread_ended.wait(10)
+        if not self._thread_ended.wait(self._limit or None):
+            self.fail(f"waits for the end of MPI for {self._limit:g} s")
 
     def _rouse(self) -> None:
         self._native.wake()
@@ -270,7 +271,7 @@ class Communicator:
             request.Wait()
         self.watch.leave()
         if self._started_here:
-            self.mpi.Finalize()
+            mpi.end(self.mpi)
         self._thread_ended.set()
 
     def _set_up(self) -> None:
@@ -300,10 +301,11 @@ class Communicator:
         self.local_rank, self.local_size = node.rank, node.size
 
     def _where(self) -> tuple[int, str]:
-        """How many collectives this rank has entered, and what the last one is, for messages."""
+        """How many collectives this rank has come to, and what the last one is, for messages."""
         waiting = next(itertools.chain(*(lane.first() for lane in self._lanes)), None)
         if waiting is not None and not waiting.ready:
-            return self._count, f"{waiting.subject}, and waits for its own data"
+            later = sum(len(lane.entered) for lane in self._lanes)
+            return self._count - later, f"{waiting.subject}, and waits for its own data"
         return self._count, f"{self._latest} (collective {self._count})"
 
     def _take(self) -> None:
@@ -399,6 +401,7 @@ class Communicator:
 
     def _disagreement(self, job: Job) -> None:
         """All ranks have seen that headers differ: tell how, on rank 0."""
+        self.watch.suspect(f"ranks disagree: {self.watch.me} does {job.subject}")
         found = self._talk.allgather((job.subject.what, job.subject.items, str(job.subject)))
         counts = Counter(digest for digest, _ in job.headers.tolist())
         most = counts.most_common(1)[0][0]
@@ -409,9 +412,9 @@ class Communicator:
         parts = [_difference(self.peers[r], found[r], found[right]) for r in wrong]
         text = f"ranks disagree: {'; '.join(parts)}, while {self.peers[right]} does "
         text += _difference(None, found[right], found[wrong[0]])
-        if self.rank == 0:
-            self.watch.fail(text)
-        time.sleep(30)  # rank 0 ends this process
+        if self.rank != 0:
+            time.sleep(2 * GRACE_SECONDS)  # rank 0 ends this process
+        self.watch.fail(text)
 
 
 def _difference(peer: Peer | None, mine: Any, others: Any) -> str:

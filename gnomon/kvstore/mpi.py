@@ -68,6 +68,11 @@ def _start(mpi: Any) -> None:
         raise GnomonError(f"kvstore.create: MPI did not start: {mpi.Get_error_string(code)}")
 
 
+def end(mpi: Any) -> None:
+    """End MPI without Python's lock, which mpi4py would hold while it waits for other ranks."""
+    ctypes.CDLL(mpi.__file__).MPI_Finalize()
+
+
 def check_launch(size: int, kind: str) -> None:
     """Tell the user of a process without others; GnomonError where a launcher started others."""
     if size > 1:

@@ -9,6 +9,7 @@ times a second, whatever Python does meanwhile. A Python thread listens. What it
 | no beat for `dist_heartbeat_seconds` | the same | which rank was stopped or lost its link |
 | a rank says that it failed | rank 0 | which rank, and its exception |
 | a rank says that a collective takes too long | rank 0, which asks all | who is behind, and where |
+| rank 0 does not ask though it was told to | the rank that told it | that rank 0 does not say |
 
 Rank 0 prints one message, tells the others to end quietly and ends itself; the launcher then ends
 what is stopped. Without rank 0, the rank that finds it gone prints the message.
@@ -20,6 +21,7 @@ no failure) or *ending* (a failure is known; every thread but one only waits for
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import select
 import signal
@@ -37,6 +39,7 @@ from gnomon.kvstore.mpi import BEAT_COUNT, Native, beats
 from gnomon.runtime.ffi import Block
 
 SURVEY_SECONDS = 2.0  # for all ranks to say where they are
+ENDING_SECONDS = 5.0  # for a process to end once it has to
 FAILED = 1  # the exit code of every process of a job that failed
 
 
@@ -62,6 +65,7 @@ class Watch:
         self._limit = config.get("dist_heartbeat_seconds")
         self._leaving = False
         self._ending = threading.Lock()
+        self._nowhere = os.open(os.devnull, os.O_WRONLY)
         self._suspicion: tuple[float, str] | None = None
         self._survey: tuple[float, str] | None = None
         self._answers: dict[int, tuple[int, str]] = {}
@@ -107,6 +111,13 @@ class Watch:
             self._ask(text)
         for line in self._lines:
             line.send(late=text)
+        self.suspect(f"{text}: {self.peers[0]} did not ask where ranks are")
+
+    def suspect(self, text: str) -> None:
+        """End the job with this message, unless rank 0 soon ends it with one of its own."""
+        if self._suspicion is None:
+            grace = 2 * SURVEY_SECONDS + 0.5 * self.me.rank  # one message: of the first rank
+            self._suspicion = time.monotonic() + grace, text
 
     def leave(self) -> None:
         """All ranks are done: what closes from now on is no failure."""
@@ -118,14 +129,23 @@ class Watch:
     # --- the thread -----------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while not self._leaving:
-            before = time.monotonic()
-            ready = {fd for fd, _ in self._poll.poll(self._limit * 50)}
-            for line in self._lines:
-                if line.link.fileno() in ready:
-                    self._read(line)
-            if not self._leaving and time.monotonic() - before < self._limit / 4:
-                self._judge(time.monotonic())  # else this process was stopped itself, or late
+        try:
+            while not self._leaving:
+                self._look()
+        except BaseException as error:
+            self._end(f"{self.me} failed to watch others: {type(error).__name__}: {error}")
+
+    def _look(self) -> None:
+        before = time.monotonic()
+        ready = {fd for fd, _ in self._poll.poll(self._limit * 50)}
+        for line in self._lines:
+            if line.link.fileno() in ready:
+                self._read(line)
+        if not self._leaving:
+            now = time.monotonic()
+            if now - before < self._limit / 4:  # else this process was stopped itself, or late
+                self._judge_beats(now)
+            self._judge(now)
 
     def _read(self, line: Line) -> None:
         for message in line.lines():
@@ -155,10 +175,12 @@ class Watch:
         elif self._suspicion is None:
             self._suspicion = time.monotonic() + GRACE_SECONDS, message["failed"]
 
-    def _judge(self, now: float) -> None:
+    def _judge_beats(self, now: float) -> None:
         for line in self._lines:
             if line.open and not line.farewell and now - line.last > self._limit:
                 self._lost(line.peer, f"gave no sign of life for {self._limit:g} s", stopped=True)
+
+    def _judge(self, now: float) -> None:
         if self._suspicion is not None and now > self._suspicion[0]:
             self._end(self._suspicion[1])
         if self._survey is not None:
@@ -195,11 +217,13 @@ class Watch:
         return f"{text}: " + ("; ".join(behind) or "all ranks came to it, and its data did not")
 
     def _end(self, text: str, kill: Peer | None = None) -> NoReturn:
-        if not self._ending.acquire(blocking=False):
-            time.sleep(60)
-        with contextlib.suppress(OSError, ValueError):
+        while not self._ending.acquire(blocking=False):
+            time.sleep(ENDING_SECONDS)  # another thread ends the process
+        # natively, whatever holds Python's lock, and where the output is not taken
+        faulthandler.dump_traceback_later(ENDING_SECONDS, exit=True, file=self._nowhere)
+        os.write(2, f"gnomon: {text}; the job ends\n".encode())
+        with contextlib.suppress(Exception):
             sys.stdout.flush()
-            os.write(2, f"gnomon: {text}; the job ends\n".encode())
         for line in self._lines:
             line.send(end=True)
         if kill is not None and kill.host == self.me.host:

@@ -3,6 +3,7 @@
 python faults.py HOW RANK STEP
 """
 
+import ctypes
 import os
 import signal
 import socket
@@ -32,6 +33,8 @@ def fail(store, how):
         store.barrier()
     elif how == "sum":
         ranks.job.total("mean", np.zeros(3))
+    elif how == "stuck":
+        ctypes.PyDLL(None).sleep(1000)  # Python's lock is held: no thread of this rank goes on
     elif how == "link":
         for line in store._comm.watch._lines:
             line.link.shutdown(socket.SHUT_RDWR)

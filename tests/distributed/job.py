@@ -12,19 +12,28 @@ from distributed.hosts import ROOT, TCP
 HERE = Path(__file__).parent
 
 
-def launch(ranks, *command, servers=0, limit=100, check=True, network=False, **settings):
-    """The finished job; `settings` are environment variables of gnomon, without their prefix."""
+def launch(ranks, *command, limit=100, check=True, **more):
+    """The finished job; see `started`."""
+    job = started(ranks, *command, **more)
+    try:
+        out, err = job.communicate(timeout=limit)
+    finally:
+        job.kill()
+    if check:
+        assert job.returncode == 0, f"{out[-2000:]}\n{err[-4000:]}"
+    return subprocess.CompletedProcess(job.args, job.returncode, out, err)
+
+
+def started(ranks, *command, servers=0, network=False, **settings):
+    """A job; `settings` are environment variables of gnomon, without their prefix."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""}
     environment |= TCP if network else {}
     environment |= {f"GNOMON_{name.upper()}": str(value) for name, value in settings.items()}
     start = [sys.executable, "-m", "gnomon", "launch", "-n", str(ranks), "-s", str(servers)]
-    done = subprocess.run(
-        [*start, sys.executable, *map(str, command)], capture_output=True, text=True,
-        timeout=limit, check=False, env=environment, cwd=ROOT,
+    return subprocess.Popen(
+        [*start, sys.executable, *map(str, command)], stdout=subprocess.PIPE, text=True,
+        stderr=subprocess.PIPE, env=environment, cwd=ROOT,
     )  # fmt: skip
-    if check:
-        assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-    return done
 
 
 def here(ranks, program, *arguments, **more):

@@ -1,7 +1,9 @@
 """Ranks that die, stop, raise, hang or disagree: the job ends soon, with one message."""
 
+import os
 import random
 import re
+import signal
 import time
 from pathlib import Path
 
@@ -14,6 +16,7 @@ MESSAGES = {
     "raise": r"rank {who} \(.*\) failed: ValueError: no such picture; the job ends",
     "exit": r"rank {who} \(.*\) does the end of the program, while .* does push of key 'w' of",
     "hang": r"push of key 'w' .* is not done after 3 s: rank {who} \(.*\) is at pull of key 'w'",
+    "stuck": r"push of key 'w' .* not done after 3 s: rank {who} \(.*\) did not (ask|say) where",
     "shape": r"rank {who} \(.*\) does init .* of key 'other' of shape \(3,\) in float32, while",
     "order": r"rank {who} \(.*\) does barrier .*, while rank \d \(.*\) does push of key 'w' of",
     "sum": r"rank \d \(.*\) does sum of 'mean' of shape \((3|4),\) in float64, round 0, while rank",
@@ -36,12 +39,27 @@ def faulty(how, who, step, ranks=3):
 
 def left_behind(tag):
     """Processes of the job of that tag which still run, a moment later."""
-    for _ in range(20):
-        found = [p for p in Path("/proc").glob("[0-9]*/cmdline") if tag in command(p)]
+    for _ in range(40):
+        found = processes(tag)
         if not found:
             break
         time.sleep(0.1)
     return found
+
+
+def processes(*words):
+    """The numbers of processes that have these words in their command line."""
+    every = Path("/proc").glob("[0-9]*/cmdline")
+    return [int(p.parent.name) for p in every if all(word in command(p) for word in words)]
+
+
+def is_launcher(process):
+    return "launch" in command(Path(f"/proc/{process}/cmdline"))
+
+
+def parent(process):
+    about = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    return int(about.rpartition(")")[2].split()[1])
 
 
 def command(path):
@@ -58,6 +76,7 @@ def command(path):
         ("stop", 0),
         ("raise", 2),
         ("hang", 1),
+        ("stuck", 0),
         ("shape", 2),
         ("order", 0),
         ("sum", 0),
@@ -66,6 +85,22 @@ def command(path):
 )
 def test_a_fault_ends_the_job_with_one_message(how, who):
     faulty(how, who, step=5)
+
+
+@pytest.mark.parametrize("victim", ["gnomon launch", "its proxy"])
+def test_ranks_end_with_what_started_them(victim):
+    tag = f"job-{time.monotonic_ns()}"
+    launcher = job.started(2, job.HERE / "faults.py", "kill", 0, -1, tag)
+    with launcher:
+        while len(ranks := [p for p in processes(tag) if not is_launcher(p)]) < 2:
+            time.sleep(0.05)
+        chain = [ranks[0]]
+        while chain[-1] != launcher.pid:
+            chain.append(parent(chain[-1]))
+        *_, proxy, _, started = chain
+        os.kill(proxy if victim == "its proxy" else started, signal.SIGKILL)
+        assert launcher.wait(30) != 0
+    assert not left_behind(tag)
 
 
 @pytest.mark.long
