@@ -29,7 +29,6 @@ from typing import Any
 import numpy as np
 
 import gnomon as mx
-from gnomon import config
 from gnomon.kvstore.join import addresses
 
 ROOT = Path(__file__).parent.parent
@@ -147,7 +146,7 @@ def measure(given: argparse.Namespace) -> None:
 
 def model(store: Any, mpi: Any, rounds: int) -> None:
     """Points, and `a` and `s` of `seconds = a * buckets + s * bytes` by least relative squares."""
-    limit, points = config.get("dist_bucket_bytes"), []
+    limit, points = store._comm.bucket_bytes, []
     for size, count in POINTS:
         turn = store_turn(store, f"{size} times {count}", [size // 4] * count)
         times = timed(mpi, {"store": turn}, rounds)["store"]

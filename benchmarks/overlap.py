@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 import gnomon as mx
-from gnomon import config
 
 
 def options() -> argparse.ArgumentParser:
@@ -111,7 +110,7 @@ def main() -> None:
     given = options().parse_args()
     store = mx.kv.create("dist_sync")
     nbytes = 4 * given.layers * given.width * (given.width + 1)
-    last = min(1.0, max(config.get("dist_bucket_bytes"), 4 * given.width**2) / nbytes)
+    last = min(1.0, max(store._comm.bucket_bytes, 4 * given.width**2) / nbytes)
     if store.rank == 0:
         print("| | step | work | communication | last bucket | rest / longer |", flush=True)
     for name, make in (("Module", module_step), ("hybridized block", gluon_step)):

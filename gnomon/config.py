@@ -216,10 +216,11 @@ SETTINGS = {
         Setting(
             "dist_bucket_bytes",
             int,
-            4 << 20,
+            0,
             ("GNOMON_DIST_BUCKET_BYTES",),
-            "Bytes of gradients that a store between processes sends at once.",
-            low=1,
+            "Bytes of gradients that a store between processes sends at once; 0: 4 MB between "
+            "hosts, 8 MB on one.",
+            low=0,
         ),
         Setting(
             "dist_wire_dtype",

@@ -43,6 +43,8 @@ from gnomon.kvstore.watch import Watch
 
 WINDOW = 4
 SPINS = 20  # how often requests are looked after before the first nap
+#: of a bucket: what takes some milliseconds in shared memory, and some ten on a network
+NEAR_BYTES, FAR_BYTES = 8 << 20, 4 << 20
 PROTOCOL = 1  # of headers and messages; ranks must have the same
 
 #: yields the requests of each step, and gives a result at its end
@@ -241,6 +243,12 @@ class Communicator:
         self._native.wake()
         self._wake.set()
 
+    @property
+    def bucket_bytes(self) -> int:
+        """How many bytes of gradients travel at once: as set, or as suits the links."""
+        near = self.local_size == self.size
+        return config.get("dist_bucket_bytes") or (NEAR_BYTES if near else FAR_BYTES)
+
     # --- the thread -----------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -295,10 +303,10 @@ class Communicator:
         lanes = [lane.world for lane in self._lanes]
         for each in (self._control, self._talk, *lanes, self.mail, self.replies, self.sums):
             each.Set_errhandler(self.mpi.ERRORS_RETURN)
-        if self.size > 1:
-            sending.nbytes = config.get("dist_bucket_bytes")
         node = world.Split_type(self.mpi.COMM_TYPE_SHARED)
         self.local_rank, self.local_size = node.rank, node.size
+        if self.size > 1:
+            sending.nbytes = self.bucket_bytes
 
     def _where(self) -> tuple[int, str]:
         """How many collectives this rank has come to, and what the last one is, for messages."""

@@ -164,7 +164,7 @@ class SyncStore(KVStore):
         key, values = row
         if any(key == k for _, _, k, _ in self._pending):
             self._flush()
-        if values[0]._layout.nbytes >= config.get("dist_bucket_bytes"):
+        if values[0]._layout.nbytes >= self._comm.bucket_bytes:
             self._flush()
             self._reduce({key: values}, priority)
             return
@@ -172,7 +172,7 @@ class SyncStore(KVStore):
         add_up([(total, values)], priority)
         self._pending.append((-priority, len(self._pending), key, total))
         self._pending_bytes += total._layout.nbytes
-        if self._pending_bytes >= config.get("dist_bucket_bytes"):
+        if self._pending_bytes >= self._comm.bucket_bytes:
             self._flush()
 
     def _flush(self) -> None:
@@ -210,7 +210,7 @@ class SyncStore(KVStore):
 
         A bucket leaves when it is full, in the order of the keys, or at the end.
         """
-        limit, found = config.get("dist_bucket_bytes"), list[list[Key]]()
+        limit, found = self._comm.bucket_bytes, list[list[Key]]()
         open_ones: dict[Any, tuple[list[Key], int]] = {}
         for key, values in groups.items():
             nbytes, dtype = values[0]._layout.nbytes, values[0].dtype
