@@ -247,9 +247,7 @@ def _is_open_mpi(mpiexec: str) -> bool:
     return "Open MPI" in done.stdout or "OpenRTE" in done.stdout or "PRRTE" in done.stdout
 
 
-def _waited(
-    process: subprocess.Popen[bytes], command: str, output: _Output, links: Links
-) -> int:
+def _waited(process: subprocess.Popen[bytes], command: str, output: _Output, links: Links) -> int:
     """The exit code; signals that ask for an end are passed on meanwhile.
 
     A launcher that does not end after its job said that it does, or after its last rank, is killed:

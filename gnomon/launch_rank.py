@@ -46,7 +46,10 @@ def main(command: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
         signal.signal(number, lambda which, _: child.send_signal(which))
     before = f"[{rank}] ".encode()
-    passing = [_beside(_pass_on, child.stdout, 1, before), _beside(_pass_on, child.stderr, 2, before)]
+    passing = [
+        _beside(_pass_on, child.stdout, 1, before),
+        _beside(_pass_on, child.stderr, 2, before),
+    ]
     _beside(_end_with_parent, child)
     if LINKS in os.environ:
         _beside(_end_with_link, os.environ[LINKS], rank, who, child)
