@@ -7,7 +7,7 @@ Until 0.8 a node kept its operator's parameters under `param` and the user's att
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gnomon.base import FormatError, GnomonError
@@ -106,36 +106,38 @@ def _give(graph: dict[str, Any], node: Mapping[str, Any], at: int, key: str, val
 
 
 def _add_missing_variables(graph: dict[str, Any]) -> None:
-    """Before 0.9 states were not among the inputs: variables named after the node are added.
+    """Before 0.9 states were not among the inputs: variables named after the node are added."""
+    for op, node, inputs in _of_fixed_inputs(graph):
+        for name in _input_names(op, node)[len(inputs) :]:
+            inputs.append([len(graph["nodes"]), 0])
+            attrs = {**node["attrs"], **initial(op.name, name)}
+            new = {"op": "null", "name": f"{node['name']}_{name}", "attrs": attrs, "inputs": []}
+            graph["nodes"].append(new)
 
-    Nor did files say how inputs start.
-    """
-    for node in _operators(graph):
-        op = registry.find(node["op"])
-        inputs = node.get("inputs")
-        # parameters that are wrong are for the reader to complain about, with the node's name
-        if op.variadic or not isinstance(inputs, list):
-            continue
-        names = _input_names(op, node)
-        for at, name in enumerate(names[: len(inputs)]):
+
+def _tell_how_variables_start(graph: dict[str, Any]) -> None:
+    """Before 0.9.4 files did not say how inputs start."""
+    for op, node, inputs in _of_fixed_inputs(graph):
+        for at, name in enumerate(_input_names(op, node)[: len(inputs)]):
             for key, value in initial(op.name, name).items():
                 _give(graph, node, at, key, value)
-        for name in names[len(inputs) :]:
-            inputs.append([len(graph["nodes"]), 0])
-            graph["nodes"].append(_variable(op, node, name))
+
+
+def _of_fixed_inputs(graph: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any], list[Any]]]:
+    """Operator, node and inputs of the nodes whose operators have a fixed number of inputs."""
+    for node in _operators(graph):
+        op, inputs = registry.find(node["op"]), node.get("inputs")
+        if not op.variadic and isinstance(inputs, list):
+            yield op, node, inputs
 
 
 def _input_names(op: Any, node: Mapping[str, Any]) -> tuple[str, ...]:
+    """The inputs; none where parameters are wrong, of which the reader complains."""
     own = {k: v for k, v in node["attrs"].items() if k in op.fields}
     try:
         return tuple(op.parse(own).inputs())
     except GnomonError:
         return ()
-
-
-def _variable(op: Any, node: Mapping[str, Any], name: str) -> dict[str, Any]:
-    attrs = {**node["attrs"], **initial(op.name, name)}
-    return {"op": "null", "name": f"{node['name']}_{name}", "attrs": attrs, "inputs": []}
 
 
 _NORMS = "BatchNorm", "_contrib_BatchNormWithReLU", "_contrib_SyncBatchNorm"
@@ -173,5 +175,6 @@ class Step(NamedTuple):
 STEPS = (
     Step(10901, _hand_on_attributes),
     Step(900, _add_missing_variables),
+    Step(904, _tell_how_variables_start),
     Step(905, _all_axes),
 )
