@@ -114,11 +114,13 @@ def copyMakeBorder(
     src: Any, top: int, bot: int, left: int, right: int, type: int = 0, value: float = 0.0,
     values: Any = (), out: Any = None,
 ) -> Any:  # fmt: skip
-    """The image with a border: `values`, one for each channel (type 0), or OpenCV's other types."""
+    """The image with a border: `value`, or `values` (type 0), or OpenCV's other types.
+
+    `values` are those of the first channels, the other ones have 0.
+    """
     image = src.asnumpy()
     cv2 = opencv("copyMakeBorder")
-    colour = np.atleast_1d(values).tolist() or [value]
-    colour = colour * 4 if len(colour) == 1 else colour
+    colour = np.atleast_1d(values).tolist() or [value] * 4
     done = cv2.copyMakeBorder(image, top, bot, left, right, type, value=colour)
     return _result(done[:, :, None] if done.ndim == 2 else done, out)
 

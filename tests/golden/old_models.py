@@ -143,7 +143,7 @@ ARITHMETIC = Model(
         ("sum_axis", "total", ("sum",), {"axis": 1, "keepdims": "True"}),
         ("broadcast_minus", "less", ("sum", "total"), {}),
         ("SwapAxis", "swap", ("less",), {"dim1": 1, "dim2": 2}),
-        ("SliceChannel", "parts", ("swap",), {"num_outputs": 2, "axis": 1, "squeeze_axis": "False"}),
+        ("SliceChannel", "parts", ("swap",), {"num_outputs": 2, "axis": 1, "squeeze_axis": False}),
         ("BlockGrad", "block", (("parts", 1),), {}),
         ("Concat", "join", (("parts", 0), "block"), {"num_args": 2, "dim": 2}),
         ("Cast", "cast", ("join",), {"dtype": "float32"}),

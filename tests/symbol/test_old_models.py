@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from golden import old_models
 
 import gnomon as mx
-from golden import old_models
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 RECORDED = json.loads(gzip.decompress((GOLDEN / "old_models.json.gz").read_bytes()))
@@ -29,4 +29,3 @@ def test_as_the_newest_version_loads_it(name, version, tmp_path):
     assert found["gradients"].keys() == wanted["gradients"].keys()
     for key, total in wanted["gradients"].items():
         np.testing.assert_allclose(found["gradients"][key], total, 1e-3, 1e-4, err_msg=key)
-

@@ -70,7 +70,7 @@ def test_crops():
 
 
 def test_borders_and_normalization():
-    wide = image.copyMakeBorder(picture(), 1, 2, 3, 4, values=7).asnumpy()
+    wide = image.copyMakeBorder(picture(), 1, 2, 3, 4, value=7).asnumpy()
     np.testing.assert_array_equal(
         wide, np.pad(PICTURE, ((1, 2), (3, 4), (0, 0)), constant_values=7)
     )
