@@ -1,12 +1,33 @@
 """CSVIter, LibSVMIter, MNISTIter: batches in rounds, parts, folders, packed files, broken ones."""
 
 import gzip
+import json
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
+from golden import tables
 
 import gnomon as mx
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+RECORDED = json.loads(gzip.decompress((GOLDEN / "tables.json.gz").read_bytes()))
+
+
+@pytest.mark.parametrize("name", tables.CASES)
+def test_batches_are_the_real_ones(tmp_path, name):
+    tables.write(tmp_path)
+    assert tables.epochs(mx, tmp_path, name) == RECORDED[name]
+
+
+@pytest.mark.parametrize("name", [name for name in tables.CASES if name.startswith("mnist")])
+def test_packed_files_give_the_same(tmp_path, name):
+    tables.write(tmp_path)
+    for file in ("im", "lb"):
+        content = (tmp_path / file).read_bytes()
+        (tmp_path / file).write_bytes(gzip.compress(content))
+    assert tables.epochs(mx, tmp_path, name) == RECORDED[name]
 
 
 def epochs(it, count=2):
