@@ -4,15 +4,17 @@
     GNOMON_GPU=simulated python benchmarks/gpu/all.py --out /tmp/gpu.jsonl --size 1000 --repeats 1
 
 First what there is, then whether each row of the expression benchmark computes what NumPy says,
-then how fast a copy is and how fast each row is beside it, then what a launch costs in Python. A
-row that is in the file already is not run again, so what was cut off goes on; one that fails, or
-takes longer than a minute, is written down with its error and the next one begins.
+then how fast a copy is and how fast each row is beside it, then how fast products are, then what a
+launch and an operator cost in Python. A row that is in the file already is not run again, so what
+was cut off goes on; one that fails, or takes longer than a minute, is written down with its error
+and the next one begins.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import time
@@ -27,7 +29,8 @@ import numpy as np
 import work
 from figures import formula_of
 
-from gnomon import shadow
+import gnomon as mx
+from gnomon import nd, shadow
 from gnomon.expr.node import Expr
 from gnomon.plan.statement import Store
 from gnomon.runtime.devices.cuda import gpu as gpus
@@ -36,6 +39,8 @@ from gnomon.shadow import Tensor, TensorContainer
 
 CHECKED = 100_000  # elements of a row whose result is compared
 TOLERANCE = (2e-3, 2e-4)
+TOLERANCE_OF_PRODUCTS = {"float32": (1e-3, 1e-3), "float16": (1e-2, 0.5), "float64": (1e-9, 1e-9)}
+LARGEST = 8192  # rows of a matrix
 LAUNCHES = 1000
 MINUTE = 60
 
@@ -128,12 +133,45 @@ def launched(_: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def multiplied(dtype: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
+    """How fast square matrices are multiplied, and whether some elements are right."""
+
+    def run(options: argparse.Namespace) -> dict[str, Any]:
+        n = min(LARGEST, math.isqrt(options.size))
+        numbers = np.random.default_rng(0)
+        held = [numbers.standard_normal((n, n)).astype(dtype) for _ in range(2)]
+        a, b = (nd.array(x, ctx=mx.gpu(0), dtype=dtype) for x in held)
+        want = held[0][:2].astype(np.float64) @ held[1].astype(np.float64)
+        found = nd.dot(a, b)[:2].asnumpy()
+        seconds = seconds_of(lambda: nd.dot(a, b), options.repeats)
+        return {
+            "right": bool(np.allclose(found, want, *TOLERANCE_OF_PRODUCTS[dtype])),
+            "seconds": seconds,
+            "tflops": 2 * n**3 / seconds / 1e12,
+            "cublas": gpus.get(0).driver.blas() is not None,
+        }
+
+    return run
+
+
+def operated(_: argparse.Namespace) -> dict[str, Any]:
+    """What operators on small arrays cost in Python, one after the other."""
+    x, w = (nd.ones((8, 8), ctx=mx.gpu(0)) for _ in range(2))
+    return {
+        "add_us": 1e6 * seconds_of(lambda: x + w, LAUNCHES),
+        "dot_us": 1e6 * seconds_of(lambda: nd.dot(x, w), LAUNCHES),
+        "softmax_us": 1e6 * seconds_of(lambda: nd.softmax(x), LAUNCHES),
+    }
+
+
 ROWS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "about": about,
     **{f"check {row}": checked(row) for row in work.ROWS},
     "copy": copied,
     **{f"time {row}": timed(row) for row in work.ROWS},
+    **{f"product {dtype}": multiplied(dtype) for dtype in TOLERANCE_OF_PRODUCTS},
     "launch": launched,
+    "operators": operated,
 }
 
 

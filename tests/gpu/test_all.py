@@ -29,9 +29,10 @@ def test_rows_are_written_once(tmp_path):
     out = tmp_path / "gpu.jsonl"
     (first,) = run(out, "about", gpu="off")
     assert "no GPU can be used" in first["error"]
-    right, time = run(out, "about", "check every other", "time sgd")
+    right, time, product = run(out, "about", "check every other", "time sgd", "product float32")
     assert right == {"row": "check every other", "size": 1000, "right": True}
     assert time["gb_per_s"] > 0
+    assert product["right"] and product["cublas"]
     assert not run(out, "time sgd")
     kept = [json.loads(line) for line in out.read_text().splitlines()]
-    assert kept == [first, right, time]
+    assert kept == [first, right, time, product]

@@ -105,7 +105,7 @@ def test_work_is_done_in_any_order_that_events_allow():
         done: list[int] = []
         for k, stream in enumerate(streams):
             for _ in range(2):
-                driver._queue(driver._things[stream], "", partial(note, done, k))
+                driver.give(driver._things[stream], "", partial(note, done, k))
         for stream in streams:
             driver.wait_stream(stream)
         assert sorted(done) == [0, 0, 1, 1]

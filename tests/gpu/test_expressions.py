@@ -80,7 +80,7 @@ def test_row_patterns():
         np.testing.assert_allclose(got.sum(1), 1, rtol=1e-5)
 
 
-def test_products_by_their_fallback():
+def test_products():
     a, b = filled(5, 7), filled(7, 4)
     close(*reversed(both(dot(a, b))), rtol=1e-6)
     close(*reversed(both(dot(a, ext.transpose(filled(4, 7))) * 2.0, "plusto")), rtol=1e-6)

@@ -7,7 +7,7 @@ is missing, the planner takes the node's fallback expression.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from gnomon.expr.call import BatchDot, Dot, Recurrence, RecurrenceGradient
 from gnomon.expr.call.pool import Winner
@@ -17,8 +17,13 @@ from gnomon.plan.cut import Invoke
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.scratch import copied
 from gnomon.runtime.libraries import gemm, neural, recurrent
+from gnomon.runtime.libraries.product import Product, product
 
 FACTORS = {"saveto": (1.0, 0.0), "plusto": (1.0, 1.0), "minusto": (-1.0, 1.0)}
+
+
+#: gives a dense buffer with the elements of another, and the steps that copy them there
+Copied: TypeAlias = Callable[[Buffer], tuple[Buffer, list[Any]]]
 
 
 class Maker(NamedTuple):
@@ -74,10 +79,21 @@ def rows_dense(dest: Buffer) -> bool:
 
 
 def dot_steps(invoke: Invoke) -> list[Step]:
-    """A product by BLAS; the operands' strides become its transposition flags."""
+    """A product by BLAS."""
+    what, a, b, before = multiplied(invoke, copied)
+    step = gemm.step(what, keep=(a, b, invoke.dest))
+    step.bind(a.address, b.address, invoke.dest.address)
+    return [*before, step]
+
+
+def multiplied(invoke: Invoke, copied: Copied) -> tuple[Product, Buffer, Buffer, list[Any]]:
+    """What a call multiplies: its operands' strides become transposition flags.
+
+    Operands that BLAS cannot read are copied by steps before.
+    """
     call, dest = invoke.call, invoke.dest
     assert isinstance(call, Dot)
-    pairs = [dense(call.a), dense(call.b)]
+    pairs = [dense(e, copied) for e in (call.a, call.b)]
     (a, left), (b, right) = [p[:2] for p in pairs]
     before = [step for p in pairs for step in p[2]]
     m, n = dest.shape[-2:]
@@ -85,14 +101,11 @@ def dot_steps(invoke: Invoke) -> list[Step]:
     factor, beta = FACTORS[invoke.saver]
     batch = call.shape[0] if isinstance(call, BatchDot) else 1
     strides = (a.strides[0], b.strides[0], dest.strides[0]) if batch > 1 else None
-    step = gemm.gemm_step(
+    what = product(
         call.dtype,
         m,
         n,
         inner,
-        a.address,
-        b.address,
-        dest.address,
         transpose_a=call.transpose_a != left.turned,
         transpose_b=call.transpose_b != right.turned,
         alpha=factor * invoke.scale,
@@ -102,12 +115,11 @@ def dot_steps(invoke: Invoke) -> list[Step]:
         ldc=max(dest.strides[-2] if m > 1 else n, n),
         batch=batch,
         strides=strides,
-        keep=(a, b, dest),
     )
-    return [*before, step]
+    return what, a, b, before
 
 
-def dense(operand: Any) -> tuple[Buffer, Matrix, list[Step]]:
+def dense(operand: Any, copied: Copied) -> tuple[Buffer, Matrix, list[Any]]:
     """An operand that BLAS can read: itself, or a copy that a step before makes."""
     assert isinstance(operand, Buffer)
     found = matrix(operand)

@@ -37,18 +37,18 @@ def gemm_step(
         DTypeError: `supports(dtype)` is false.
         ParamError: a size that is negative or too large; a size of 0 in 16 bits.
     """
-    what = product(dtype, m, n, k, **how)
-    step = _by_the_fastest(what, keep)
-    step.bind(a, b, c)
-    return step
+    made = step(product(dtype, m, n, k, **how), keep)
+    made.bind(a, b, c)
+    return made
 
 
-def _by_the_fastest(p: Product, keep: Any) -> blas.GemmStep | dnn.DnnStep | tile.TileStep:
+def step(p: Product, keep: Any) -> blas.GemmStep | dnn.DnnStep | tile.TileStep:
+    """A step that computes a product, of operands that `bind` names."""
     if tile.fits(p):
         return tile.step(p, keep)
     fast = min(p.m, p.n) > 1 and min(p.k, p.batch) > 0 and dnn.supports_matmul(p.dtype)
     if not fast and blas.supports(p.dtype):
         return blas.step(p, keep)
-    step = dnn.matmul(p)
-    step.keep = (step.keep, keep)
-    return step
+    made = dnn.matmul(p)
+    made.keep = (made.keep, keep)
+    return made

@@ -1,14 +1,14 @@
-"""Statements on GPUs: kernels on the queue of the destination.
+"""Statements on GPUs: kernels, and products by cuBLAS, on the queue of the destination.
 
-No library of a GPU is called yet: products and convolutions are computed by their fallback
-expressions.
+Other calls are computed by their fallback expressions, products as well where cuBLAS is not
+installed.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gnomon.base import DeviceError
 from gnomon.expr.composite import Call
@@ -20,23 +20,34 @@ from gnomon.runtime.devices import device as devices
 from gnomon.runtime.devices.cuda.gpu import Gpu, Queue
 from gnomon.runtime.kernels.gpu_kernel import CACHE, GpuKernel, GpuStep
 from gnomon.runtime.kernels.scratch import temporary
+from gnomon.runtime.libraries import cublas
+from gnomon.runtime.libraries.calls import rows_dense
 from gnomon.runtime.statements.backend import Backend
 
 
-class NoLibraries:
-    """What no library does."""
+class LibrariesOf(NamedTuple):
+    """What NVIDIA's libraries do on a queue."""
+
+    queue: Queue
 
     def supported(self, call: Call) -> bool:
-        """Nothing is."""
-        return False
+        """Whether one carries out `call`."""
+        return cublas.supported(call, self.queue.gpu)
 
     def fits(self, call: Call, dest: Buffer) -> bool:
-        """Nothing does."""
-        return False
+        """Whether it stores straight into memory of the layout of `dest`."""
+        return rows_dense(dest)
 
-    def steps(self, invoke: Invoke) -> list[Any]:
-        """Never asked for."""
-        raise DeviceError(f"{invoke.call!r}: no library of GPUs is called yet")
+    def steps(self, invoke: Invoke) -> list[GpuStep]:
+        """The steps of a supported call."""
+        return cublas.steps(invoke, self.queue, self._copied)
+
+    def _copied(self, buffer: Buffer) -> tuple[Buffer, list[GpuStep]]:
+        """A dense buffer, and the step that copies `buffer` there."""
+        copy = temporary(buffer, buffer.device)
+        stores = [Store(copy, "saveto", buffer)]
+        structure = Structure(stores)
+        return copy, [CACHE.get(stores, structure).bind(structure, "copy", self.queue)]
 
 
 class OnQueue(NamedTuple):
@@ -87,4 +98,4 @@ def backend(dest: Buffer) -> Backend:
         return OnQueue(CACHE.get(stores, structure), queue)
 
     place = functools.partial(temporary, device=dest.device)
-    return Backend(NoLibraries(), place, kernel, False)
+    return Backend(LibrariesOf(queue), place, kernel, False)

@@ -18,6 +18,7 @@ from gnomon.record import record
 if TYPE_CHECKING:
     from gnomon.plan.grid import Grid
     from gnomon.runtime.devices.cuda import library, simulated
+    from gnomon.runtime.devices.cuda.blas import Blas
 else:
     library = Later("gnomon.runtime.devices.cuda.library")
     simulated = Later("gnomon.runtime.devices.cuda.simulated")
@@ -124,6 +125,9 @@ class Driver(Protocol):
         self, function: int, shape: tuple[int, int, int], words: Sequence[int], stream: int
     ) -> None:
         """Runs an entry in `shape` blocks of threads x and y when the stream comes to it."""
+
+    def blas(self) -> Blas | None:
+        """The library of matrix products; None where it is not installed."""
 
 
 _found: dict[str, Driver] = {}

@@ -10,11 +10,17 @@ import ctypes
 import sys
 from collections.abc import Sequence
 from ctypes import byref, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gnomon.base import DeviceError
+from gnomon.base import DeviceError, Later
 from gnomon.runtime.devices.cuda.driver import Image, Properties
 from gnomon.runtime.once import once
+
+if TYPE_CHECKING:
+    from gnomon.runtime.devices.cuda import cublas
+    from gnomon.runtime.devices.cuda.blas import Blas
+else:
+    cublas = Later("gnomon.runtime.devices.cuda.cublas")
 
 NAMES = ("libcuda.so.1", "libcuda.so") if sys.platform != "win32" else ("nvcuda.dll",)
 OUT_OF_MEMORY, NOT_READY = 2, 600
@@ -228,3 +234,6 @@ class Library:
             EXTRA_POINTER, ctypes.addressof(block), EXTRA_SIZE, ctypes.addressof(size), EXTRA_END
         )
         self._call("cuLaunchKernel", function, blocks, 1, 1, x, y, 1, 0, stream, None, extra)
+
+    def blas(self) -> Blas | None:
+        return cublas.load()

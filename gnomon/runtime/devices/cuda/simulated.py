@@ -27,6 +27,7 @@ from gnomon.lock import reentrant
 from gnomon.plan.grid import Entry, Grid
 from gnomon.record import record
 from gnomon.runtime.devices.cuda.driver import Image, Properties
+from gnomon.runtime.devices.cuda.simulated_blas import SimulatedBlas
 from gnomon.runtime.devices.cuda.simulated_memory import LaunchMemory, Space, Work
 
 GPUS = 2
@@ -91,13 +92,18 @@ class Simulated:
 
     # -- handles --------------------------------------------------------------------------------
 
-    def _enter(self, thing: Any) -> int:
+    def add(self, thing: Any) -> int:
+        """A handle for a thing."""
         self._next += 1
         self._things[self._next] = thing
         return self._next
 
-    def _get(self, call: str, kind: type, handle: int) -> Any:
-        """What a handle stands for; every call comes by here or by `_here`."""
+    def remove(self, handle: int) -> None:
+        """Forget what a handle stands for."""
+        del self._things[handle]
+
+    def get(self, call: str, kind: type, handle: int) -> Any:
+        """What a handle stands for; every call comes by here or by `here`."""
         self._alive(call)
         thing = self._things.get(handle)
         if not isinstance(thing, kind):
@@ -109,7 +115,7 @@ class Simulated:
         if self.failed is not None:
             raise DeviceError(f"{call}: an earlier error: {self.failed}")
 
-    def _here(self, call: str) -> int:
+    def here(self, call: str) -> int:
         """The context of the calling thread."""
         self._alive(call)
         context: int | None = getattr(self._thread, "context", None)
@@ -117,10 +123,10 @@ class Simulated:
             raise DeviceError(f"{call}: CUDA_ERROR_INVALID_CONTEXT: this thread has entered none")
         return context
 
-    def _stream(self, call: str, stream: int) -> _Stream:
+    def stream_of(self, call: str, stream: int) -> _Stream:
         """A stream of the calling thread's context."""
-        found: _Stream = self._get(call, _Stream, stream)
-        if found.context != self._here(call):
+        found: _Stream = self.get(call, _Stream, stream)
+        if found.context != self.here(call):
             raise DeviceError(
                 f"{call}: CUDA_ERROR_INVALID_HANDLE: stream {stream} is of another context"
             )
@@ -145,12 +151,12 @@ class Simulated:
 
     def memory(self) -> tuple[int, int]:
         with self.lock:
-            space = self.spaces[self._here("cuMemGetInfo") - 1]
+            space = self.spaces[self.here("cuMemGetInfo") - 1]
             return space.total - space.used, space.total
 
     # -- work -----------------------------------------------------------------------------------
 
-    def _queue(
+    def give(
         self,
         stream: _Stream,
         name: str,
@@ -209,25 +215,25 @@ class Simulated:
 
     def create_stream(self) -> int:
         with self.lock:
-            stream = _Stream(self._here("cuStreamCreate"), 0, deque(), {})
-            stream.number = self._enter(stream)
+            stream = _Stream(self.here("cuStreamCreate"), 0, deque(), {})
+            stream.number = self.add(stream)
             return stream.number
 
     def destroy_stream(self, stream: int) -> None:
         with self.lock:
-            found = self._stream("cuStreamDestroy", stream)
+            found = self.stream_of("cuStreamDestroy", stream)
             self._finish("cuStreamDestroy", lambda: not found.tasks)
-            del self._things[stream]
+            self.remove(stream)
 
     def wait_stream(self, stream: int) -> None:
         with self.lock:
-            found = self._get("cuStreamSynchronize", _Stream, stream)
+            found = self.get("cuStreamSynchronize", _Stream, stream)
             self._finish("cuStreamSynchronize", lambda: not found.tasks)
             self._reached(found.clock)
 
     def is_idle(self, stream: int) -> bool:
         with self.lock:
-            found = self._get("cuStreamQuery", _Stream, stream)
+            found = self.get("cuStreamQuery", _Stream, stream)
             if found.tasks and self.chance.random() < 0.5:
                 self._advance()
             if not found.tasks:
@@ -236,49 +242,49 @@ class Simulated:
 
     def create_event(self) -> int:
         with self.lock:
-            self._here("cuEventCreate")
-            return self._enter(_Event({}, []))
+            self.here("cuEventCreate")
+            return self.add(_Event({}, []))
 
     def destroy_event(self, event: int) -> None:
         with self.lock:
-            self._get("cuEventDestroy", _Event, event)
-            del self._things[event]
+            self.get("cuEventDestroy", _Event, event)
+            self.remove(event)
 
     def record(self, event: int, stream: int) -> None:
         with self.lock:
-            found = self._get("cuEventRecord", _Event, event)
-            queue = self._stream("cuEventRecord", stream)
+            found = self.get("cuEventRecord", _Event, event)
+            queue = self.stream_of("cuEventRecord", stream)
             pending: list[_Task] = []
-            task = self._queue(queue, "event", lambda work: pending.clear())
+            task = self.give(queue, "event", lambda work: pending.clear())
             if task in queue.tasks:
                 pending.append(task)
             found.pending, found.clock = pending, dict(task.work.clock)
 
     def wait_event(self, stream: int, event: int) -> None:
         with self.lock:
-            found = self._get("cuStreamWaitEvent", _Event, event)
-            queue = self._get("cuStreamWaitEvent", _Stream, stream)
+            found = self.get("cuStreamWaitEvent", _Event, event)
+            queue = self.get("cuStreamWaitEvent", _Stream, stream)
             pending = found.pending
             for known, number in found.clock.items():
                 queue.clock[known] = max(queue.clock.get(known, 0), number)
-            self._queue(queue, "wait", lambda work: None, lambda: not pending)
+            self.give(queue, "wait", lambda work: None, lambda: not pending)
 
     # -- memory ---------------------------------------------------------------------------------
 
     def allocate(self, nbytes: int, stream: int) -> int:
         with self.lock:
-            queue = self._stream("cuMemAllocAsync", stream)
+            queue = self.stream_of("cuMemAllocAsync", stream)
             block = self.spaces[queue.context - 1].reserve(nbytes)
 
             def run(work: Work) -> None:
                 block.touch(block.start, block.end, True, work)
 
-            self._queue(queue, "cuMemAllocAsync", run)
+            self.give(queue, "cuMemAllocAsync", run)
             return block.start
 
     def free(self, address: int, stream: int) -> None:
         with self.lock:
-            queue = self._stream("cuMemFreeAsync", stream)
+            queue = self.stream_of("cuMemFreeAsync", stream)
             space = self.spaces[queue.context - 1]
 
             def run(work: Work) -> None:
@@ -287,11 +293,11 @@ class Simulated:
                     block.touch(block.start, block.end, True, work)
                 space.release(address)
 
-            self._queue(queue, "cuMemFreeAsync", run)
+            self.give(queue, "cuMemFreeAsync", run)
 
     def owner(self, address: int) -> int:
         with self.lock:
-            self._here("cuPointerGetAttribute")
+            self.here("cuPointerGetAttribute")
             for ordinal, space in enumerate(self.spaces):
                 block = space.at(address)
                 if block is not None and block.start <= address < block.end:
@@ -303,7 +309,7 @@ class Simulated:
 
     def allocate_pinned(self, nbytes: int) -> int:
         with self.lock:
-            self._here("cuMemHostAlloc")
+            self.here("cuMemHostAlloc")
             memory = ctypes.create_string_buffer(max(1, nbytes))
             address = ctypes.addressof(memory)
             self._pinned[address] = memory
@@ -326,75 +332,68 @@ class Simulated:
 
     def copy(self, dest: int, source: int, nbytes: int, stream: int) -> None:
         with self.lock:
-            queue = self._stream("cuMemcpyAsync", stream)
+            queue = self.stream_of("cuMemcpyAsync", stream)
             into, out = self._space(dest), self._space(source)
             staged = None
             if out is None and self._pageable(source, nbytes):
                 staged = ctypes.string_at(source, nbytes)
 
             def run(work: Work) -> None:
-                data = staged
-                if data is None and out is None:
+                if staged is not None:
+                    data = staged
+                elif out is None:
                     data = ctypes.string_at(source, nbytes)
-                elif data is None:
-                    data = self._bytes(out, source, nbytes, False, work).tobytes()
+                else:
+                    data = out.bytes_at(source, nbytes, False, work).tobytes()
                 if into is None:
                     ctypes.memmove(dest, data, nbytes)
                 else:
-                    held = self._bytes(into, dest, nbytes, True, work)
+                    held = into.bytes_at(dest, nbytes, True, work)
                     held.data[:] = data
 
-            self._queue(queue, "cuMemcpyAsync", run)
+            self.give(queue, "cuMemcpyAsync", run)
             if into is None and self._pageable(dest, nbytes):
                 self._finish("cuMemcpyAsync", lambda: not queue.tasks)
                 self._reached(queue.clock)
 
-    def _bytes(
-        self, space: Space | None, address: int, nbytes: int, writes: bool, work: Work
-    ) -> Any:
-        """Bytes of a GPU's memory, touched by a piece of work."""
-        assert space is not None
-        what = f"{work.name} {'writes' if writes else 'reads'}"
-        block = space.block(address, address + nbytes, what)
-        block.touch(address, address + nbytes, writes, work)
-        return block.data[address - block.start : address - block.start + nbytes]
-
     def fill(self, dest: int, byte: int, nbytes: int, stream: int) -> None:
         with self.lock:
-            queue = self._stream("cuMemsetD8Async", stream)
+            queue = self.stream_of("cuMemsetD8Async", stream)
             space = self._space(dest)
+            if space is None:
+                raise DeviceError("cuMemsetD8Async: CUDA_ERROR_INVALID_VALUE: no memory of a GPU's")
 
             def run(work: Work) -> None:
-                self._bytes(space, dest, nbytes, True, work)[:] = byte
+                space.bytes_at(dest, nbytes, True, work)[:] = byte
 
-            self._queue(queue, "cuMemsetD8Async", run)
+            self.give(queue, "cuMemsetD8Async", run)
 
     # -- kernels --------------------------------------------------------------------------------
 
     def load(self, image: Image) -> int:
         with self.lock:
-            return self._enter(_Module(self._here("cuModuleLoadDataEx"), image))
+            return self.add(_Module(self.here("cuModuleLoadDataEx"), image))
 
     def unload(self, module: int) -> None:
         with self.lock:
-            self._get("cuModuleUnload", _Module, module)
-            del self._things[module]
+            self.get("cuModuleUnload", _Module, module)
+            self.remove(module)
 
     def function(self, module: int, name: str) -> int:
         with self.lock:
-            found: _Module = self._get("cuModuleGetFunction", _Module, module)
+            found: _Module = self.get("cuModuleGetFunction", _Module, module)
             if name not in found.image.names:
                 raise DeviceError(f"cuModuleGetFunction: CUDA_ERROR_NOT_FOUND: {name}")
             program = found.image.program
             entry = program.entries[found.image.names.index(name)]
-            return self._enter(_Function(found, program, entry, name))
+            return self.add(_Function(found, program, entry, name))
 
     def launch(
         self, function: int, shape: tuple[int, int, int], words: Sequence[int], stream: int
     ) -> None:
         with self.lock:
-            queue = self._stream("cuLaunchKernel", stream)
-            found: _Function = self._get("cuLaunchKernel", _Function, function)
+            queue = self.stream_of("cuLaunchKernel", stream)
+            found: _Function = self.get("cuLaunchKernel", _Function, function)
             if found.module.context != queue.context:
                 raise DeviceError(
                     f"cuLaunchKernel: CUDA_ERROR_INVALID_HANDLE: {found.name} is of another context"
@@ -403,7 +402,7 @@ class Simulated:
             if not (blocks > 0 and x > 0 and y > 0 and x * y <= THREADS):
                 raise DeviceError(f"cuLaunchKernel: CUDA_ERROR_INVALID_VALUE: a grid of {shape}")
             given = list(words)
-            self._queue(queue, found.name, lambda work: self._run(found, shape, given, work))
+            self.give(queue, found.name, lambda work: self._run(found, shape, given, work))
 
     def _run(
         self, function: _Function, shape: tuple[int, int, int], words: list[int], work: Work
@@ -411,9 +410,14 @@ class Simulated:
         space = self.spaces[function.module.context - 1]
         args = function.program.kernel.args
         if not function.module.image.by_value:  # the words lie where the only one says
-            held = self._bytes(space, words[0], 8 * len(args), False, work)
+            held = space.bytes_at(words[0], 8 * len(args), False, work)
             words = held.view("<i8").tolist()
         slots = dict(zip(args, words, strict=True))
         memory = LaunchMemory(space, work)
         lockstep.run(function.program, function.entry, slots, shape, memory)
         memory.end()
+
+    # -- libraries ------------------------------------------------------------------------------
+
+    def blas(self) -> SimulatedBlas:
+        return SimulatedBlas(self)

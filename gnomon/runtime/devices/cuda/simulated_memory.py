@@ -53,8 +53,15 @@ class Block:
 
     def __init__(self, start: int, nbytes: int) -> None:
         self.start, self.end = start, start + nbytes
-        self.data = np.full(nbytes, GARBAGE, np.uint8)
         self.accesses: list[Access] = []
+        self._data: Array | None = None
+
+    @property
+    def data(self) -> Array:
+        """The bytes; they are made when one is first read or written."""
+        if self._data is None:
+            self._data = np.full(self.end - self.start, GARBAGE, np.uint8)
+        return self._data
 
     def touch(self, low: int, high: int, writes: bool, work: Work) -> None:
         """Notes an access; DeviceError where one before has no order with it."""
@@ -119,6 +126,18 @@ class Space:
                 f"CUDA_ERROR_ILLEGAL_ADDRESS: {what} of {high - low} bytes at {low:#x}; {near}"
             )
         return found
+
+    def touched(self, address: int, nbytes: int, writes: bool, work: Work) -> Block:
+        """The block of bytes that a piece of work touches."""
+        what = f"{work.name} {'writes' if writes else 'reads'}"
+        block = self.block(address, address + nbytes, what)
+        block.touch(address, address + nbytes, writes, work)
+        return block
+
+    def bytes_at(self, address: int, nbytes: int, writes: bool, work: Work) -> Array:
+        """Bytes of a block, touched by a piece of work."""
+        block = self.touched(address, nbytes, writes, work)
+        return block.data[address - block.start : address - block.start + nbytes]
 
     def forget(self, known: dict[int, int]) -> None:
         """Forgets accesses that are done for all work to come."""
