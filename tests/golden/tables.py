@@ -62,10 +62,10 @@ def described(descriptions: Any) -> list[Any]:
     return [[d.name, list(d.shape), np.dtype(d.dtype).name, d.layout] for d in descriptions]
 
 
-def epochs(mx: Any, folder: Any, name: str) -> dict[str, Any]:
-    """Batches of three epochs; of shuffled rows the first epoch in the order of labels."""
+def epochs(mx: Any, folder: Any, name: str, suffix: str = "") -> dict[str, Any]:
+    """Batches of three epochs, shuffled rows in the order of labels; `suffix` ends files' names."""
     kind, options = CASES[name]
-    files = {k: f"{folder}/{v}" if k.split("_")[0] in ("data", "label", "image") and
+    files = {k: f"{folder}/{v}{suffix}" if k.split("_")[0] in ("data", "label", "image") and
              isinstance(v, str) else v for k, v in options.items()}  # fmt: skip
     it = getattr(mx.io, kind)(**files)
     found = []

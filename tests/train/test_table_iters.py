@@ -26,8 +26,8 @@ def test_packed_files_give_the_same(tmp_path, name):
     tables.write(tmp_path)
     for file in ("im", "lb"):
         content = (tmp_path / file).read_bytes()
-        (tmp_path / file).write_bytes(gzip.compress(content))
-    assert tables.epochs(mx, tmp_path, name) == RECORDED[name]
+        (tmp_path / f"{file}.gz").write_bytes(gzip.compress(content))
+    assert tables.epochs(mx, tmp_path, name, ".gz") == RECORDED[name]
 
 
 def epochs(it, count=2):
