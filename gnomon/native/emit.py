@@ -40,7 +40,7 @@ class Value:
     root: str | None = None
     moment: int = 0  # when it was read from the variable
     sure: bool = False  # it is what its kind says, as a tuple's elements are, without a look
-    optional: bool = False  # it was just read from a slot that may hold None
+    optional: bool = False  # it was read from a slot that may hold None
 
 
 @dataclass
@@ -50,6 +50,7 @@ class Facts:
     kept: set[str] = field(default_factory=set)
     loose: set[str] = field(default_factory=set)  # variables whose values may go meanwhile
     kinds: dict[str, Kind] = field(default_factory=dict)
+    optional: set[str] = field(default_factory=set)  # variables set from slots that may hold None
     fails: bool = False  # it may raise an error
     runs: str = ""  # "all": any code may run in it; "plain": numbers may be let go of
     lends: bool = True  # the object that it gives is borrowed
@@ -58,12 +59,13 @@ class Facts:
 
     def variables(self) -> tuple[Any, ...]:
         """What the text depends on."""
-        return self.kept, self.loose, self.kinds, self.lends, self.last
+        return self.kept, self.loose, self.kinds, self.optional, self.lends, self.last
 
     def again(self) -> Facts:
         """What another writing begins with."""
         kinds, last = dict(self.kinds), dict(self.last)
-        return Facts(set(self.kept), set(self.loose), kinds, lends=self.lends, last=last)
+        sets = set(self.kept), set(self.loose), kinds, set(self.optional)
+        return Facts(*sets, lends=self.lends, last=last)
 
 
 class Emitter:
@@ -244,6 +246,8 @@ class Emitter:
         self.narrow.pop(name, None)
         if kind.is_object and not value.steady:
             self.facts.loose.add(name)
+        if value.optional:
+            self.facts.optional.add(name)
         if kind.is_object and name in self.before.kept:
             text = self.take(value)
             again = name in self.chain or self.loop is not None
@@ -267,7 +271,8 @@ class Emitter:
         self.used(name)
         steady = name not in self.before.loose
         text = self.value(f"load {kind.llvm}, ptr %v{name}")
-        return Value(text, kind, False, name, steady, moment=self.moment)
+        optional = name in self.facts.optional
+        return Value(text, kind, False, name, steady, moment=self.moment, optional=optional)
 
     def hold(self, value: Value) -> Value:
         """A value that stays while other code runs: in a variable, where it is in none."""
@@ -275,7 +280,7 @@ class Emitter:
             return value
         name = self.hidden()
         self.assign(name, value)
-        return replace(self.read(name), sure=value.sure, optional=value.optional)
+        return replace(self.read(name), sure=value.sure)
 
     def firm(self, value: Value) -> Value:
         """A value that goes with the function, if it is a new one."""

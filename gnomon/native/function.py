@@ -121,9 +121,23 @@ class Writer(Assignments):
             if method is None:
                 shown = ast.unparse(statement).splitlines()[0]
                 raise KitError(f"{shown!r} is not supported")
+            held = len(self.chain)
             if method(statement):
                 return True
+            if not isinstance(statement, (ast.If, ast.While, ast.Try)):  # whose bodies did
+                self.let_go(self.chain[held:])
         return False
+
+    def let_go(self, names: Sequence[str]) -> None:
+        """Let go of what a statement or test in a loop held for itself, as Python does behind it.
+
+        Outside of loops the way out does: nothing keeps a value for another round there.
+        """
+        for name in names:
+            if self.loop is not None and name.startswith("."):
+                text = self.value(f"load ptr, ptr %v{name}")
+                self.emit(f"store ptr null, ptr %v{name}")
+                self.drop_maybe(text, self.vars[name])
 
     def on_Pass(self, node: ast.Pass) -> None:
         """Nothing."""
@@ -170,12 +184,13 @@ class Writer(Assignments):
     def on_If(self, node: ast.If) -> bool:
         self.fresh.clear()
         yes, no, on = self.label(), self.label(), self.label()
-        narrow = self.narrow
+        narrow, held = self.narrow, len(self.chain)
         found = self.condition(node.test, yes, no)
-        before, ways = set(self.set), []
+        before, ways, tested = set(self.set), [], self.chain[held:]
         for label, body, known in ((yes, node.body, found[0]), (no, node.orelse, found[1])):
             self.set, self.narrow = set(before), narrow | known
             self.at(label)
+            self.let_go(tested)
             if not self.block_of(body):
                 self.go(on)
                 ways.append((self.set, self.narrow))
@@ -224,12 +239,15 @@ class Writer(Assignments):
         self.go(head)
         outermost, start = self.begin_loop(head, end)
         self.at(head)
-        known = set(self.set)
+        known, held = set(self.set), len(self.chain)
         self.narrow = self.narrow | self.condition(node.test, body, end)[0]
         self.at(body)
+        tested = self.chain[held:]
+        self.let_go(tested)
         if not self.block_of(node.body):
             self.go(head, back=True)
         self.close_loop(start, outermost, known, end)
+        self.let_go(tested)
 
     def begin_loop(self, head: str, end: str) -> tuple[bool, int]:
         self.fresh.clear()

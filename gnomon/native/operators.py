@@ -113,7 +113,11 @@ class Operators(Expressions):
             self.assign(name, value)
             self.go(end)
         self.at(end)
-        return self.read(name)
+        made = self.read(name)
+        if name not in self.before.kept:
+            return made
+        self.emit(f"store ptr null, ptr %v{name}")  # in a loop nothing else would let go of it soon
+        return Value(made.text, made.kind, owned=True, optional=made.optional)
 
     def of_BoolOp(self, node: ast.expr) -> Value:
         yes, no = self.label(), self.label()

@@ -59,11 +59,32 @@ def emptied_and_returned(x: Node, leaf: Leaf) -> Node:
     return x.left
 
 
+@native
+def emptied_and_kept(x: Node, leaf: Leaf) -> object:
+    if x.left is None:
+        return 0
+    x.leaf = leaf
+    left = x.left
+    return left.count
+
+
+@native
+def emptied_and_chosen(x: Node, leaf: Leaf) -> object:
+    if x.left is None:
+        return 0
+    x.leaf = leaf
+    left = x.left if x.count != -1 else x
+    other = left
+    return count_of(other)
+
+
 EMPTIED = {
     emptied_and_read: "'NoneType' object has no attribute 'count'",
     emptied_and_set: "'NoneType' object has no attribute 'count'",
     emptied_and_passed_on: "count_of: argument 'x' is not to be None",
     emptied_and_returned: "return: Node is expected, not None",
+    emptied_and_kept: "'NoneType' object has no attribute 'count'",
+    emptied_and_chosen: "count_of: argument 'x' is not to be None",
 }
 
 
