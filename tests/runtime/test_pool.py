@@ -117,6 +117,48 @@ def test_full_device_gives_up_idle_blocks_first() -> None:
         own.allocate(1 << 20)
 
 
+class Counted(Null):
+    """A device that knows which blocks are out, and needs no memory to take one back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out: set[int] = set()
+
+    def allocate(self, nbytes: int) -> int:
+        address = super().allocate(nbytes)
+        self.out.add(address)
+        return address
+
+    def release(self, address: int, nbytes: int) -> None:
+        self.out.remove(address)
+
+
+@pytest.mark.parametrize("size", [3000, 2 << 20])
+def test_no_block_is_lost_where_memory_lacks(size: int) -> None:
+    lack = pytest.importorskip("_testcapi")
+    for first in range(12):
+        for count in (1, 6):
+            device = Counted()
+            own = Pool(device)
+            held = [own.take(size)[0] for _ in range(130)]
+            capacity, given = size_class(size), 0
+            lack.set_nomemory(first, first + count)
+            try:
+                while given < 130:
+                    own.put(held[given], capacity)
+                    given += 1
+                own.large()
+            except MemoryError:
+                pass  # of the loop's own steps, or of `large`
+            finally:
+                lack.remove_mem_hooks()
+            for address in held[given:]:
+                own.put(address, capacity)
+            own.release_all()
+            assert not device.out, (first, count)
+            assert not own.lock._is_owned()
+
+
 def test_refusals() -> None:
     with pytest.raises(ParamError, match="'nbytes'"):
         pool.allocate(-1)

@@ -33,7 +33,7 @@ from gnomon import config, context
 from gnomon import dtype as dtypes
 from gnomon.base import DeviceError, ParamError, ShapeError, complaint
 from gnomon.context import Context
-from gnomon.lock import Reentrant, around_forks, first_use, give_back, reentrant, renew
+from gnomon.lock import around_forks, first_use, give_back, reentrant, renew
 from gnomon.native.words import whole
 from gnomon.record import Frozen, put
 from gnomon.runtime.devices.device import Device, find
@@ -196,8 +196,8 @@ class Pool:
             taker = self._takers[size] = partial(self.put, size=size)
         return taker
 
-    def _entered(self) -> Reentrant:
-        """The lock, to be taken.
+    def _enter(self) -> None:
+        """Take the lock, to be given back by `finally`: to leave `with` takes memory.
 
         Raises:
             DeviceError: this thread has it: a finaliser or signal handler runs amidst a request.
@@ -206,12 +206,13 @@ class Pool:
             raise DeviceError(
                 "a finaliser or signal handler asks for memory amidst a request for it"
             )
-        return self.lock
+        self.lock.acquire()
 
     def _take(self, nbytes: int) -> tuple[int, int, bool]:
         """Address and size of a block that is not small, and whether it is new."""
         size = size_class(nbytes)
-        with self._entered():
+        self._enter()
+        try:
             returned = self._returned
             self._allocations += 1
             if len(returned) == 1 and returned[0][1] == size:  # as in a loop: nothing changes
@@ -223,27 +224,43 @@ class Pool:
             self._held[size] += 1
             self._used += size
             self._peak = max(self._peak, self._used + self._small)
+        finally:
+            self.lock.release()
         return address, size, found is None
 
     def make_small(self, shelf: Shelf) -> int:
         """A new block for a shelf that has none idle."""
-        with self._entered():
+        self._enter()
+        try:
             self._collect()
             address, _ = self._make(shelf.size)
             put(shelf, "made", shelf.made + 1)
             self._small += shelf.size
             self._peak = max(self._peak, self._used + self._small)
+        finally:
+            self.lock.release()
         return address
 
     def put(self, address: int, size: int) -> None:
         """Takes a block back; never waits and asks nothing, since the collector calls it anywhere,
-        at the end of the process too."""
-        if size <= self._small_to:
-            self.shelves[size >> 6].idle.append(address)
+        at the end of the process too. Where memory lacks to note it, the device gets it back."""
+        try:
+            if size <= self._small_to:
+                self.shelves[size >> 6].idle.append(address)
+                return
+            self._returned.append((address, size))
+        except MemoryError:
+            self._give_up(address, size)
             return
-        self._returned.append((address, size))
-        free = size >= self._trim_from and not self.lock._is_owned()
-        if free and self.lock.acquire(blocking=False):
+        try:
+            if size >= self._trim_from and not self.lock._is_owned():
+                self._trim()
+        except MemoryError:
+            return  # the next request does it
+
+    def _trim(self) -> None:
+        """Keeps no more than `pool_limit` bytes idle, if no other thread is in the pool."""
+        if self.lock.acquire(blocking=False):
             try:
                 self._collect()
                 if self._idle > self._keep:
@@ -251,9 +268,24 @@ class Pool:
             finally:
                 self.lock.release()
 
+    def _give_up(self, address: int, size: int) -> None:
+        """Releases a block that was in use; counts may be wrong by it from then on."""
+        self.device.release(address, size)
+        try:  # `suppress` would take memory
+            if size <= self._small_to:
+                shelf = self.shelves[size >> 6]
+                put(shelf, "made", shelf.made - 1)
+                self._small -= size
+            else:
+                self._held[size] -= 1
+                self._used -= size
+        except MemoryError:
+            return
+
     def stats(self) -> Stats:
         """The state of the pool now."""
-        with self._entered():
+        self._enter()
+        try:
             self._collect()
             idle = sum(len(shelf.idle) * shelf.size for shelf in self.shelves[1:])
             taken = sum(shelf.taken for shelf in self.shelves[1:])
@@ -265,6 +297,8 @@ class Pool:
                 self._allocations + taken,
                 self._reused + max(0, taken - made),
             )
+        finally:
+            self.lock.release()
 
     @property
     def roughly(self) -> int:
@@ -273,22 +307,34 @@ class Pool:
 
     def large(self) -> int:
         """Bytes in use, but for those of small blocks: less work than `stats`."""
-        with self._entered():
+        self._enter()
+        try:
             self._collect()
             return self._used
+        finally:
+            self.lock.release()
 
     def release_all(self) -> int:
         """Gives all idle blocks back to the device; the number of bytes that were."""
-        with self._entered():
+        self._enter()
+        try:
             self._collect()
             return self._release_idle()
+        finally:
+            self.lock.release()
 
     def _collect(self) -> None:
-        """Puts what was returned into the bins; the caller holds the lock."""
+        """Puts what was returned into the bins; the caller holds the lock.
+
+        Where memory lacks, a block stays among those returned. `+=` and `del` let no signal's
+        handler in between, as calls would, so that no block is in both places, or in none.
+        """
         returned = self._returned
         while returned:
-            address, size = returned.popleft()
-            self._bins[size].append(address)
+            address, size = returned[0]
+            idle = self._bins[size]
+            idle += (address,)
+            del returned[0]
             self._held[size] -= 1
             self._used -= size
             self._idle += size
