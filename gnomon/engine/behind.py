@@ -272,12 +272,18 @@ class Behind(Engine):
         gate = self._follower
         if gate is None:
             self._follower = gate = shut_gate()
-            start_new_thread(self._trail, (gate,))
+            try:
+                start_new_thread(self._live, (self._trail, gate))
+            except BaseException:
+                self._follower = None
+                raise
         elif gate.locked():
             gate.release()
 
     def _trail(self, gate: LockType) -> None:
-        """The follower's life."""
+        """The follower's life, which begins anew where memory lacks for a step of it."""
+        while self._lock._is_owned():
+            self._lock.release()
         threading.current_thread().name = "gnomon follower"
         while True:
             with self._lock:

@@ -23,7 +23,7 @@ from collections import deque
 from gnomon.engine.failure import Failure
 from gnomon.engine.gates import open_gates
 from gnomon.engine.job import HERE, INLINE, NEW, WAIT, WAITING, Job
-from gnomon.engine.retry_until_done import retry_until_done
+from gnomon.engine.retry_until_done import lived, retry_until_done
 from gnomon.engine.state import EngineState, admit, leave, promote
 from gnomon.engine.thread import ThreadState
 from gnomon.lock import reentrant
@@ -34,7 +34,7 @@ class Bookkeeping(EngineState, ABC):
 
     def __init__(self) -> None:
         self._observer = None
-        self._retry_until_done = retry_until_done()
+        self._retry_until_done, self._live = retry_until_done(), lived()
         self._briefly = self._poisoned = self._usual = False
         self._clear()
 

@@ -1,16 +1,20 @@
-"""A call that is made again until it comes to its end, whatever signals' handlers raise meanwhile.
+"""Calls that are made again until they come to their end, whatever is raised meanwhile.
 
-A handler may raise an exception between any two instructions of Python on the main thread: in the
-clean-up after the one before, too. No `try` in Python keeps the next one out of its own `except`.
-So native code makes the call that repairs the engine's state again, where no handler runs, in every
-interpreter: from `except BaseException:` to that call there is no instruction at which one would.
+A signal's handler may raise an exception between any two instructions of Python on the main thread:
+in the clean-up after the one before, too. No `try` in Python keeps the next one out of its own
+`except`. So native code makes the call that repairs the engine's state again, where no handler runs,
+in every interpreter: from `except BaseException:` to that call there is no instruction at which one
+would. And where memory lacks, Python may not get as far as a function's first instruction: native
+code begins a thread's life again then, or nobody would do its work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import sleep
 from typing import Any
 
+from gnomon.base import GnomonError
 from gnomon.native.serve import compiled
 from gnomon.native.words import native
 
@@ -18,22 +22,42 @@ from gnomon.native.words import native
 RetryUntilDone = Callable[..., None]
 
 TRIES = 1000  # an error that comes each time is the work's own
+OWN = 300  # as many tries does one of gnomon's own count for, which no handler is likely to raise
+PAUSE = 0.01  # seconds for which a thread that has no memory to begin with lets others go on
 
 
 @native
 def call_until_done(work: Any, *arguments: object) -> None:
     """Call `work` until it comes to its end, and raise then what was raised last."""
     last: BaseException | None = None
-    for _ in range(TRIES):
+    tries = 0
+    while tries < TRIES:
         try:
             work(*arguments)
             break
         except BaseException as error:
             last = error
+            tries += OWN if isinstance(error, GnomonError) else 1
     if last is not None:
         raise last
 
 
+@native
+def live(life: Any, *arguments: object) -> None:
+    """Call a thread's `life`, again where memory lacks, until it comes to its end."""
+    while True:
+        try:
+            life(*arguments)
+            break
+        except MemoryError:
+            sleep(PAUSE)
+
+
 def retry_until_done() -> RetryUntilDone:
-    """The native function."""
-    return compiled(call_until_done)
+    """The native function that repairs."""
+    return compiled(call_until_done, live)[0]
+
+
+def lived() -> Callable[..., None]:
+    """The native function to start threads with."""
+    return compiled(call_until_done, live)[1]

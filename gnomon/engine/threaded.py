@@ -301,7 +301,7 @@ class ThreadedEngine(Behind):
         """Start one thread, if there is one to be had; no gap for an interrupt. Lock held."""
         try:
             work_queue.threads += 1
-            start_new_thread(self._serve, (work_queue,))
+            start_new_thread(self._live, (self._serve, work_queue))
         except RuntimeError as error:
             work_queue.threads -= 1
             if work_queue.threads:

@@ -39,19 +39,19 @@ def served(*functions: Any) -> tuple[Callable[..., Any], ...]:
 
 
 @once
-def compiled(function: Any) -> Callable[..., Any]:
-    """A function as native code in every interpreter, if its source is there.
+def compiled(*functions: Any) -> tuple[Callable[..., Any], ...]:
+    """Functions as native code in every interpreter, if their source is there.
 
-    For one that Python cannot stand for, and that reads no slots.
+    For those that Python cannot stand for, and that read no slots.
 
     Raises:
         KitError: as `served`.
     """
     try:
-        return _bare(code_of((function,)), function)
+        code = code_of(functions)
     except NoSource:
-        made: Callable[..., Any] = function
-        return made
+        return functions
+    return tuple([_bare(code, function) for function in functions])
 
 
 def _bare(code: jit.Module, function: Any) -> Callable[..., Any]:

@@ -55,3 +55,66 @@ def test_every_step_that_memory_may_lack_for():
     pytest.importorskip("_testcapi")
     code, said = run(PROGRAM, limit=80)
     assert code == 0 and said.splitlines()[-1] == "fine", said
+
+
+UNBORN = """
+    import faulthandler, time
+    from gnomon import engine
+
+    class Late:
+        def __init__(self, life, times):
+            self.life, self.times = life, times
+
+        def __call__(self, *given):
+            self.times -= 1
+            if self.times >= 0:
+                raise MemoryError
+            return self.life(*given)
+
+    faulthandler.dump_traceback_later(50, exit=True)
+    own = engine.create()
+    own._serve = Late(own._serve, 3)
+    a, told = own.new_variable(), []
+    for _ in range(4):
+        own.push_sync(lambda ctx: told.append(time.sleep(0.01)), None, (), (a,))
+    own.wait_for_all()
+    assert len(told) == 4 and own._serve.times < 0
+    own.stop()
+    print("fine")
+"""
+
+
+def test_a_thread_for_whose_first_frame_memory_lacks_begins_later():
+    code, said = run(UNBORN, limit=80)
+    assert code == 0 and said.splitlines()[-1] == "fine", said
+
+
+FOLLOWED = """
+    import faulthandler, time
+    from gnomon import engine, nd
+
+    faulthandler.dump_traceback_later(50, exit=True)
+    own, seen = engine.get(), []
+    real = own._trail
+
+    def trail(gate):
+        seen.append(gate)
+        if len(seen) < 3:
+            own._lock.acquire()  # as a `with` that memory lacks to leave
+            raise MemoryError
+        real(gate)
+
+    own._trail = trail
+    with own._lock:
+        own._follow()
+    while len(seen) < 3:
+        time.sleep(0.01)
+    x = nd.ones((2, 3))
+    assert (x + 1).sum().asscalar() == 12
+    print("fine")
+"""
+
+
+def test_what_follows_work_behind_begins_anew_where_memory_lacks():
+    code, said = run(FOLLOWED, limit=80)
+    assert code == 0 and said.splitlines()[-1] == "fine", said

@@ -15,6 +15,7 @@ from gnomon.engine.bookkeeping import EngineState
 from gnomon.engine.failure import Failure
 from gnomon.engine.job import Operator, RunContext, make_job
 from gnomon.engine.native_push import push, push_sync
+from gnomon.base import GnomonError
 from gnomon.engine.retry_until_done import call_until_done
 from gnomon.engine.state import admit, leave
 from gnomon.engine.thread import ThreadState
@@ -237,7 +238,7 @@ def test_a_lock_that_is_held_is_seen():
 
 @pytest.mark.parametrize("failures", [0, 1, 3])
 def test_called_until_done(failures):
-    for run in (call_until_done, compiled(call_until_done)):
+    for run in (call_until_done, *compiled(call_until_done)):
         left, told = failures, []
 
         def work(*given, told=told):
@@ -257,8 +258,21 @@ def test_called_until_done(failures):
 
 
 def test_an_error_that_comes_each_time_is_raised():
-    for run in (call_until_done, compiled(call_until_done)):
+    for run in (call_until_done, *compiled(call_until_done)):
         with pytest.raises(ZeroDivisionError):
             run(lambda: 1 // 0)
         with pytest.raises(TypeError):
             run()
+
+
+def test_an_error_of_gnomon_s_own_is_not_tried_a_thousand_times():
+    for run in (call_until_done, *compiled(call_until_done)):
+        told = []
+
+        def work(told=told):
+            told.append(None)
+            raise GnomonError("cannot be compiled")
+
+        with pytest.raises(GnomonError, match="cannot be compiled"):
+            run(work)
+        assert len(told) == 4
