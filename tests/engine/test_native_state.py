@@ -11,11 +11,11 @@ from collections import deque
 import pytest
 
 from gnomon import config
+from gnomon.base import GnomonError
 from gnomon.engine.bookkeeping import EngineState
 from gnomon.engine.failure import Failure
 from gnomon.engine.job import Operator, RunContext, make_job
 from gnomon.engine.native_push import push, push_sync
-from gnomon.base import GnomonError
 from gnomon.engine.retry_until_done import call_until_done
 from gnomon.engine.state import admit, leave
 from gnomon.engine.thread import ThreadState

@@ -101,6 +101,38 @@ def left_out(x: object, n: int = 3, name: object = None, flag: bool = False) -> 
     return (x, n + 1, name, flag)
 
 
+@native
+def rounds(xs: list[Leaf], n: int, count: Callable[[], int]) -> object:
+    """How many leaves live in each round, which no value of a round before is to change."""
+    made: object = None
+    for k in range(n):
+        leaf = popped_leaf(xs) if k != 2 else None
+        made = (made, leaf is None)
+        leaf = None
+        made = (made, count())
+        made = (made, fresh_leaf(k).name)
+        made = (made, count())
+        if len(fresh_leaves(k)) > k:
+            made = (made, count())
+    return made
+
+
+def popped_leaf(xs: list[Leaf]) -> Leaf | None:
+    return xs.pop() if xs else None
+
+
+def fresh_leaf(k: int) -> Leaf:
+    return Leaf(k)
+
+
+def fresh_leaves(k: int) -> list[Leaf]:
+    return [Leaf(j) for j in range(2 * k)]
+
+
+def living() -> int:
+    return Leaf.alive
+
+
 def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
     """Arguments for one of the functions."""
     small = lambda: chance.randrange(-1, 7)  # noqa: E731
@@ -112,9 +144,10 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
         "raised": lambda: (max(0, small()), leaf),
         "collector": lambda: (node(chance),),
         "place": lambda: (chance.choice([__file__, str(Path(__file__).parent), ""]),),
+        "rounds": lambda: (leaves(chance), small(), living),
         "left_out": lambda: (leaf, small(), leaf, True)[: chance.randrange(6)],
     }
     return makers[function.__name__]()
 
 
-ALL = (queues, sets, spread, raised, collector, place, left_out)
+ALL = (queues, sets, spread, raised, collector, place, left_out, rounds)

@@ -385,38 +385,6 @@ def tried(x: Node, k: int, leaf: object) -> object:
 
 
 @native
-def rounds(xs: list[Leaf], n: int, count: Callable[[], int]) -> object:
-    """How many leaves live in each round, which no value of a round before is to change."""
-    made: object = None
-    for k in range(n):
-        leaf: Leaf | None = None
-        leaf = popped_leaf(xs) if k != 2 else None
-        leaf = None
-        made = (made, count())
-        made = (made, fresh_leaf(k).name)
-        made = (made, count())
-        if len(fresh_leaves(k)) > k:
-            made = (made, count())
-    return made
-
-
-def popped_leaf(xs: list[Leaf]) -> Leaf | None:
-    return xs.pop() if xs else None
-
-
-def fresh_leaf(k: int) -> Leaf:
-    return Leaf(k)
-
-
-def fresh_leaves(k: int) -> list[Leaf]:
-    return [Leaf(j) for j in range(2 * k)]
-
-
-def living() -> int:
-    return Leaf.alive
-
-
-@native
 def addresses(x: Node, n: int) -> object:
     words = scratch(8)
     words[0] = id(x)
@@ -496,7 +464,6 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
         ),
         "given": lambda: (small(), *leaves(chance)),
         "tried": lambda: (node(chance), max(0, small()), leaf),
-        "rounds": lambda: (leaves(chance), small(), living),
         "addresses": lambda: (node(chance), small()),
         "put_by_name": lambda: (node(chance), chance.choice(["left", "other", "leaf"]), leaf),
         "meant": lambda: (node(chance), *leaves(chance)),
@@ -508,5 +475,5 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
 
 ALL = (
     arithmetic, logic, loops, slots, made_new, lists, tables, keys, calls, methods, classes,
-    numbers, swaps, passes, moved, pairs, given, tried, rounds, addresses, put_by_name, meant, memory,
+    numbers, swaps, passes, moved, pairs, given, tried, addresses, put_by_name, meant, memory,
 )  # fmt: skip

@@ -133,30 +133,30 @@ class Counted(Null):
         self.out.remove(address)
 
 
+@pytest.mark.parametrize("count", [1, 6])
 @pytest.mark.parametrize("size", [3000, 2 << 20])
-def test_no_block_is_lost_where_memory_lacks(size: int) -> None:
+def test_no_block_is_lost_where_memory_lacks(size: int, count: int) -> None:
     lack = pytest.importorskip("_testcapi")
     for first in range(12):
-        for count in (1, 6):
-            device = Counted()
-            own = Pool(device)
-            held = [own.take(size)[0] for _ in range(130)]
-            capacity, given = size_class(size), 0
-            lack.set_nomemory(first, first + count)
-            try:
-                while given < 130:
-                    own.put(held[given], capacity)
-                    given += 1
-                own.large()
-            except MemoryError:
-                pass  # of the loop's own steps, or of `large`
-            finally:
-                lack.remove_mem_hooks()
-            for address in held[given:]:
-                own.put(address, capacity)
-            own.release_all()
-            assert not device.out, (first, count)
-            assert not own.lock._is_owned()
+        device = Counted()
+        own = Pool(device)
+        held = [own.take(size)[0] for _ in range(130)]
+        capacity, given = size_class(size), 0
+        lack.set_nomemory(first, first + count)
+        try:
+            while given < 130:
+                own.put(held[given], capacity)
+                given += 1
+            own.large()
+        except MemoryError:
+            pass  # of the loop's own steps, or of `large`
+        finally:
+            lack.remove_mem_hooks()
+        for address in held[given:]:
+            own.put(address, capacity)
+        own.release_all()
+        assert not device.out, (first, count)
+        assert not own.lock._is_owned()
 
 
 def test_refusals() -> None:
