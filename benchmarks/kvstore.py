@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 import gnomon as mx
-from gnomon.kvstore.join import addresses
+from gnomon.addresses import addresses
 
 ROOT = Path(__file__).parent.parent
 ROWS = {

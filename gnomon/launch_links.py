@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable
 
 from gnomon import config
-from gnomon.kvstore.join import addresses
+from gnomon.addresses import addresses
 from gnomon.launch_rank import LINKS, kept_alive
 
 HERE = "127.0.0.1"

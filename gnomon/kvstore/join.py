@@ -11,21 +11,19 @@ a lost link can delay without a heartbeat to tell; both end at `dist_timeout_sec
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import secrets
 import socket
-import struct
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from gnomon.addresses import addresses
 from gnomon.base import GnomonError
 
 CONNECT_SECONDS = 5.0  # for one address of rank 0 to answer, and for a greeting to come
 GRACE_SECONDS = 2.0  # in which rank 0 tells the cause of a failure before others do
 BUFFER_BYTES = 1 << 20  # of a connection: the list of all ranks is sent at once
-_SIOCGIFADDR = 0x8915
 
 
 class Peer(NamedTuple):
@@ -187,15 +185,3 @@ def _disagreement(peers: Sequence[Peer], tables: Sequence[Mapping[str, Any]]) ->
                     f"{peers[0]} has {value!r}"
                 )
     return None
-
-
-def addresses() -> dict[str, str]:
-    """This machine's addresses that other machines may reach, by the interface."""
-    found = {}
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        for _, name in socket.if_nameindex():
-            request = struct.pack("256s", name.encode()[:15])
-            with contextlib.suppress(OSError):
-                answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
-                found[name] = socket.inet_ntoa(answer[20:24])
-    return {name: a for name, a in found.items() if not a.startswith("127.")}

@@ -116,6 +116,12 @@ def test_wrong_arguments_of_the_launcher_are_told_in_one_line(arguments, words):
     assert re.search(f"^gnomon: launch: .*{words}", done.stderr)
 
 
+def test_the_launcher_loads_no_arrays():
+    """It starts as soon as it can, also on a machine that has much to do."""
+    done = alone("import sys, gnomon.cli, gnomon.launch; print('numpy' in sys.modules)")
+    assert done.stdout == "False\n", done.stderr
+
+
 def test_a_program_that_ends_with_an_error_is_named_with_its_rank():
     done = job.launch(2, "-c", "raise SystemExit(5)", check=False)
     assert done.returncode == 5
