@@ -6,7 +6,9 @@
 Takes turns of a step by `dist_sync`, of its work alone (no store), and of its communication alone
 (a push of gradients that are there, and a pull). If all of the one went on beside the other, a step
 would take the longer of both, and the last bucket, which nothing is left to go on beside. The last
-column is a step without its last bucket, by the longer of both.
+column is a step without its last bucket, by the longer of both. With `--ddp`, PyTorch's
+DistributedDataParallel over gloo takes turns with them, of one thread: set GNOMON_NUM_THREADS=1; a
+ratio above 1: gnomon's step is faster.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from kvstore import gloo
 
 import gnomon as mx
 
@@ -29,6 +32,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--layers", type=int, default=8, help="dense layers")
     parser.add_argument("--width", type=int, default=1024, help="units of each")
     parser.add_argument("--batch", type=int, default=256, help="rows of a rank's batch")
+    parser.add_argument("--ddp", action="store_true", help="beside PyTorch's steps")
     parser.add_argument("--rounds", type=int, default=9, help="turns of each contender")
     return parser
 
@@ -77,6 +81,25 @@ def gluon_step(given: argparse.Namespace, kvstore: Any) -> tuple[Callable[[], No
     return step, net
 
 
+def ddp_step(given: argparse.Namespace) -> Callable[[], None]:
+    """The same step by PyTorch; its process group is there."""
+    import torch
+
+    net = torch.nn.Sequential()
+    for _ in range(given.layers):
+        net.extend((torch.nn.Linear(given.width, given.width), torch.nn.ReLU()))
+    ranks = torch.nn.parallel.DistributedDataParallel(net)
+    trainer = torch.optim.SGD(ranks.parameters(), 1e-4)
+    data = torch.rand(given.batch, given.width)
+
+    def step() -> None:
+        trainer.zero_grad()
+        ((ranks(data) - data) ** 2).mean().backward()
+        trainer.step()
+
+    return step
+
+
 def exchange(store: Any, given: argparse.Namespace, name: str) -> Callable[[], None]:
     """A push and a pull of gradients as those of a step."""
     shapes = [(given.width, given.width), (given.width,)] * given.layers
@@ -111,12 +134,18 @@ def main() -> None:
     store = mx.kv.create("dist_sync")
     nbytes = 4 * given.layers * given.width * (given.width + 1)
     last = min(1.0, max(store._comm.bucket_bytes, 4 * given.width**2) / nbytes)
+    peers = {}
+    if given.ddp:
+        from mpi4py import MPI
+
+        peers = {"DDP": ddp_step(given)} if gloo(MPI) is not None else {}
     if store.rank == 0:
-        print("| | step | work | communication | last bucket | rest / longer |", flush=True)
+        heads = ["", "step", "work", "communication", "last bucket", "rest / longer", *peers]
+        print(f"| {' | '.join(heads)} |", flush=True)
     for name, make in (("Module", module_step), ("hybridized block", gluon_step)):
         together, keep = make(given, "dist_sync")
         alone, keep_too = make(given, None)
-        turns = {"step": together, "work": alone, "sent": exchange(store, given, name)}
+        turns = {"step": together, "work": alone, "sent": exchange(store, given, name), **peers}
         seconds = timed(store, turns, given.rounds)
         step, work, sent = (np.array(seconds[k]) for k in ("step", "work", "sent"))
         longer = np.maximum(work, sent)
@@ -124,7 +153,11 @@ def main() -> None:
         if store.rank == 0:
             times = " | ".join(f"{cell:.0f} ms" for cell in cells)
             ratio = statistics.median((step - last * sent) / longer)
-            print(f"| {name} | {times} | {ratio:.2f} |", flush=True)
+            cells = [name, times, f"{ratio:.2f}"]
+            for peer in peers:
+                faster = statistics.median(np.array(seconds[peer]) / step)
+                cells.append(f"{statistics.median(seconds[peer]) * 1e3:.0f} ms ({faster:.2f})")
+            print(f"| {' | '.join(cells)} |", flush=True)
         del keep, keep_too
 
 
