@@ -260,17 +260,32 @@ class Walk:
         for node in self.nodes:
             places = [Output(node, k) for k in range(len(node.outputs))]
             grads = [self.sums[p] if p in self.keep else self.sums.pop(p, None) for p in places]
-            if [g for g in grads if g is not None]:
-                self.visit(node, grads)
+            if [g for g in grads if g is not None] and not self.visit(node, grads):
+                self._around(places, grads)
+                return self.run()
             if not self.retain:
                 node.let_go()
+        return None
 
-    def visit(self, node: Node, grads: Sequence[Any]) -> None:
-        """Send on what a node received."""
+    def _around(self, places: Sequence[Place], grads: Sequence[Any]) -> None:
+        """Go on by way of the operators of a node that was opened meanwhile."""
+        for place, grad in zip(places, grads, strict=True):
+            if grad is not None:
+                self.receive(behind(place), grad, ours=False)
+        self._reach({})
+        readers, sums = self.readers, self.sums
+        self.direct = {
+            p: d for p, d in self.direct.items() if readers.get(p) == 1 and p not in sums
+        }
+
+    def visit(self, node: Node, grads: Sequence[Any]) -> bool:
+        """Send on what a node received; whether that could be done."""
         if node.saved is None:
             raise GnomonError(_AGAIN)
         dests = [None if p is None else self.direct.get(p) for p in node.inputs]
         found = derivative.of(node, grads, dests, self.create)
+        if found is None:
+            return False
         for place, grad, dest in zip(node.inputs, found, dests, strict=True):
             if place is None or grad is None:
                 continue
@@ -281,6 +296,7 @@ class Walk:
                     self.receive(leaf, share)
             else:
                 self.receive(place, grad)
+        return True
 
     def receive(self, place: Place, grad: Any, ours: bool = True) -> None:
         """`grad` is one reader's share of the gradient of `place`; None of where none flows.

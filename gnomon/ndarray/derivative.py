@@ -27,8 +27,10 @@ from gnomon.record import put
 Grads = list[Any]
 
 
-def of(node: Node, grads: Sequence[Any], dests: Sequence[Any], create: bool) -> Grads:
+def of(node: Node, grads: Sequence[Any], dests: Sequence[Any], create: bool) -> Grads | None:
     """The gradient of each argument of `node`, None where there is none.
+
+    None where the node was opened meanwhile, as `Forwarded.gradients` says.
 
     `grads` are those of the outputs, None where nothing came. A gradient goes to its entry of
     `dests` (array and saver) if that is not None. `create` puts what is computed on the tape, in a

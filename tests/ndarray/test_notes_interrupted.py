@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ndarray.noted_steps import begin_soon, counted
 
 from gnomon import autograd, nd
+from gnomon.executor.recorded_step import Plan
+from gnomon.ndarray.lazy import notes
 
 W = np.linspace(-0.4, 0.5, 16, dtype=np.float32).reshape(4, 4)
 
@@ -88,3 +91,51 @@ def test_one_thread_notes_at_a_time_and_others_read() -> None:
     for thread in threads:
         thread.join(60)
     assert not failed and not any(thread.is_alive() for thread in threads)
+
+
+@pytest.mark.parametrize("before", ["admit", "_met", "_done", "_reads", "forwarded"])
+def test_a_finaliser_computes_what_a_program_is_about_to(
+    before: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each line where that may happen: it is right, and the next step is a program again."""
+    begin_soon(monkeypatch)
+    w = nd.array(W)
+    w.attach_grad()
+    asked: list[Any] = []
+    made: list[Any] = []
+
+    class Computes:
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        def __del__(self) -> None:
+            asked.append(self.array.asnumpy())
+
+    owner: Any = notes.Record if hasattr(notes.Record, before) else notes
+    usual = getattr(owner, before)
+
+    def releases(*given: Any) -> Any:
+        made.clear()  # which ends the object, here and now
+        return usual(*given)
+
+    monkeypatch.setattr(owner, before, releases)
+    for reads in (False, True):
+        runs = counted(monkeypatch, Plan, "backward" if reads else "run")
+        for k in range(10):
+            with autograd.record():
+                h = nd.tanh(nd.dot(nd.ones((3, 4)) * k, w))
+                loss = (h * h).sum()
+            if k % 7 < 4:
+                made.append(Computes(h))
+            del h
+            if reads:
+                loss.asscalar()
+            loss.backward()
+            right = np.tanh(np.ones((3, 4)) * k @ W)
+            gradient = (np.ones((4, 3)) * k) @ (2 * right * (1 - right**2))
+            np.testing.assert_allclose(w.grad.asnumpy(), gradient, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(loss.asscalar(), (right**2).sum(), rtol=1e-5)
+            made.clear()
+            np.testing.assert_allclose(asked.pop(), right, rtol=1e-5) if k % 7 < 4 else None
+        assert not asked
+        assert runs

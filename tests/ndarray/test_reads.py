@@ -295,3 +295,45 @@ def test_nodes_that_are_dropped_keep_nothing():
     assert node() is None
     assert read() is None
     assert not w._chunk.pending_readers
+
+
+@pytest.mark.parametrize("written", ["operand", "variable", "value"])
+def test_another_thread_writes_while_gradients_are_on_their_way(written, backs, opened):
+    """It does after the walk has seen that a program gives the gradients, before that does."""
+
+    def write(*arrays):
+        for x in arrays:
+            x[:] = 3
+
+    class Waits(autograd.Function):
+        then = None
+
+        def forward(self, y):
+            return y * 2
+
+        def backward(self, dy):
+            if Waits.then is not None:
+                thread = threading.Thread(target=write, args=(Waits.then,))
+                thread.start()
+                thread.join()
+            return dy * 2
+
+    def step(k, w, b):
+        x, v = nd.ones((2, 3)) * k, nd.ones((2, 2))
+        v.attach_grad()
+        with autograd.record():
+            h = forward(x, w, b)
+            seen = h * w[:, :2]
+        yield seen.asnumpy()
+        with autograd.record():
+            loss = (Waits()(seen) * v).sum()
+        if k in (6, 8):
+            Waits.then = {"operand": x, "variable": b, "value": seen}[written]
+        loss.backward()
+        Waits.then = None
+        yield v.grad.asnumpy()
+        yield loss.asnumpy()
+
+    steps(step, 10)
+    assert backs
+    assert len(opened) == 2

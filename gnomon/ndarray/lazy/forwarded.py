@@ -28,7 +28,7 @@ from gnomon.lock import load_module
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import Bundle, Node, Output, Place, reserved
 from gnomon.ndarray.lazy.fusion_group import FusionGroup
-from gnomon.ndarray.lazy.marks import WEIGHT, admit, needed
+from gnomon.ndarray.lazy.marks import WEIGHT, Mark, admit, needed
 from gnomon.ndarray.lazy.recorded import Recorded
 from gnomon.record import put
 
@@ -200,11 +200,12 @@ class Forwarded(Node):
         asked = outputs, (True,) * len(outputs)
         is_same = self._asked == asked
         self.meet(asked)
-        if not is_same or not self._is_able():
-            return False
+        with self._lock:
+            if not is_same or not self._is_able():
+                return False
+            leaves = [self._operands[k].place for k, _, _ in self._plan.stores]
         bundles = [p for p in readers if isinstance(p, Bundle)]
-        for k, _, _ in self._plan.stores:
-            leaf = self._operands[k].place
+        for leaf in leaves:
             if readers.get(leaf) != 1 or leaf in sums or any(leaf in b.members for b in bundles):
                 return False
         return True
@@ -239,17 +240,22 @@ class Forwarded(Node):
         shares: Shares = plan.backward(operands, grads)
         return shares
 
-    def gradients(self, grads: Sequence[Any], dests: Sequence[Any], store: Any) -> list[Any]:
+    def gradients(self, grads: Sequence[Any], dests: Sequence[Any], store: Any) -> list[Any] | None:
         """The gradients of the inputs given those of the outputs, None where nothing came.
 
-        One goes to its entry of `dests` by `store`, if that is not None.
+        One goes to its entry of `dests` by `store`, if that is not None. None where the node is
+        open by now, since another thread has written what the program reads, or has run it.
         """
+        with self._lock:
+            if not self._is_able():
+                self.open()
+                return None
+            plan = self._plan
+            shares = self._followed([grads[k] for k in self._asked[0]])
         found: list[Any] = [None] * len(self.inputs)
-        plan = self._plan
         for k, _, _ in plan.stores:
             found[k] = dests[k][0]
-        given = [grads[k] for k in self._asked[0]]
-        for k, (_, share) in zip(plan.shares, self._followed(given), strict=True):
+        for k, (_, share) in zip(plan.shares, shares, strict=True):
             found[k] = share
             if share is not None and dests[k] is not None:
                 store(share, *dests[k])
@@ -316,25 +322,32 @@ def _kept(made: Any, value: Any) -> Any:
     return found
 
 
-def forwarded(record: Recorded, held: tuple[int, ...], reads: Reads) -> bool:
-    """Whether a program has computed what is held, and will the gradients."""
-    put(record, "working", True)
+def forwarded(
+    record: Recorded, mark: Mark, results: list[Any], held: tuple[int, ...], reads: Reads
+) -> bool:
+    """Whether a program has computed what is held, and will the gradients.
+
+    It has not where the record is not any more what `held` was found in: `results`, up to `mark`.
+    """
+    put(record, "working", True)  # from here on, nobody else computes it, or notes more
     try:
+        if record.mark is not mark or record.results is not results:
+            return False
         program = reads.program(record, held)
         plan = None if program is None else program.ready(record.operands)
         if plan is None:
             return False
         states = {k: record.operands[k].again().copy() for k in sorted(record.changed)}
         values = plan.forward(record.operands, record.drawn)
+        enter_tape(Forwarded(record, held, reads, values, plan, states), values)
+        for k, value in zip(held, values, strict=True):
+            take_over(results[k], value)
+        record.forget()  # before more can be noted
     except GnomonError:
         reads.opened += 1
         return False
     finally:
         put(record, "working", False)
-    enter_tape(Forwarded(record, held, reads, values, plan, states), values)
-    for k, value in zip(held, values, strict=True):
-        take_over(record.results[k], value)
-    record.forget()
     put(record, "misses", 0)
     return True
 

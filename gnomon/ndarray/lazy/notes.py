@@ -57,6 +57,7 @@ from gnomon.ndarray.lazy.marks import (
     EMPTY,
     WEIGHT,
     Mark,
+    Operand,
     admit,
     canonical,
     effects,
@@ -262,14 +263,15 @@ class Record(Recorded):
     def read(self) -> None:
         """Compute what other code holds, of which it asks for something."""
         with self.own.lock:
-            if not self.mark.count or self.working:
+            mark, results = self.mark, self.results
+            if not mark.count or self.working:
                 return
             held = self._held()
             reads = self._reads(held)
             if reads is None:
                 self._compute()
-            elif not forwarded(self, held, reads):
-                arrays = [self.results[k] for k in held]
+            elif not forwarded(self, mark, results, held, reads):
+                arrays = [results[k] for k in held]
                 self._compute()
                 if all(type(x._tape) is Output for x in arrays):
                     enter_tape(Forwarded(self, held, reads, arrays), arrays)
@@ -368,36 +370,43 @@ class Record(Recorded):
         None for ones. None where nothing was done.
         """
         with self.own.lock:
+            mark, results, operands = self.mark, self.results, self.operands
             if self.working or any(x._pending_in is not self for x in heads):
                 return None
+            before = self.noting  # a finaliser follows what is being noted
             put(self, "noting", True)  # nothing else is, till this is done
             try:
-                return self._followed(heads, grads)
+                return self._followed(mark, results, operands, heads, grads)
             finally:
-                put(self, "noting", False)
+                put(self, "noting", before)
 
-    def _followed(self, heads: Sequence[Any], grads: Sequence[Any]) -> Shares | None:
-        results, held = self.results, self._held()
+    def _followed(
+        self,
+        mark: Mark,
+        results: list[Any],
+        operands: list[Operand],
+        heads: Sequence[Any],
+        grads: Sequence[Any],
+    ) -> Shares | None:
+        """`follow`; a finaliser may compute all of it at any line, but not what is given here."""
         heads_given = tuple([x is not None for x in grads])
-        key = tuple([x._index for x in heads]), heads_given, held, tuple(self.places)
-        plans = self.mark.plans
-        found = plans.get(key, 0)
+        key = tuple([x._index for x in heads]), heads_given, self._held(), tuple(self.places)
+        found = mark.plans.get(key, 0)
         if found.__class__ is int:
-            found = self._met(plans, key, found)
+            found = self._met(mark, operands, key, found)
         elif found is None:
             self._missed()
-        if self.results is not results:  # a finaliser asked for values
-            return None
         given = [x for x in grads if x is not None]
-        shares: Shares | None = self._done(plans, key, found, given) if found else None
-        if shares is None:
-            self._compute()
-        else:
+        shares = self._done(mark, results, key, found, given) if found else None
+        if shares is not None:
             put(self, "misses", 0)
+        elif self.results is results:
+            self._compute()
         return shares
 
-    def _met(self, plans: dict[Any, Any], key: Any, count: int) -> Any:
+    def _met(self, mark: Mark, operands: Sequence[Operand], key: Any, count: int) -> Any:
         """A program for a step that came `count` times before; None where it is none yet."""
+        plans = mark.plans
         if not count:
             self._missed()
             admit()
@@ -406,28 +415,28 @@ class Record(Recorded):
             return None
         admit(WEIGHT)
         planned = load_module("gnomon.executor.recorded_step").planned
-        what = self.mark.path(), key, self.train, self.operands
+        what = mark.path(), key, self.train, operands
         plans[key] = found = planned(*what, partial(plans.pop, key))
         return found
 
     def _done(
-        self, plans: dict[Any, Any], key: Any, found: Any, grads: Sequence[Any]
+        self, mark: Mark, results: list[Any], key: Any, found: Any, grads: Sequence[Any]
     ) -> Shares | None:
         """Have a program do all that is noted: shares; None where it does not do it."""
-        put(self, "working", True)
+        put(self, "working", True)  # from here on, nobody else computes it
         try:
-            done = found.run(self.operands, grads, self.drawn)
+            done = found.run(self.operands, grads, self.drawn) if self.results is results else None
             if done is None:
                 return None
             for k, (array, is_constant) in zip(key[2], done[0], strict=True):
-                x = self.results[k]
+                x = results[k]
                 put(x, "_tape", FOLLOWED if is_constant else BESIDE)
                 x._materialize(array._chunk, array._address)
             self.forget()
             shares: Shares = done[1]
             return shares
         except GnomonError:
-            plans[key] = None
+            mark.plans[key] = None
             return None
         finally:
             put(self, "working", False)
