@@ -85,7 +85,7 @@ class Passes(Executor):
         if self._monitor is None:
             self._last = run.mode
             run.forward(feeds, [*zip(shown, dests, strict=True), *states], drawn)
-            self.arena.content = run
+            self.arena.content = run if run.mode.differentiate else None  # which keeps its memory
         else:
             self.forward_on(feeds)
             for dest, output in zip(dests, shown, strict=True):

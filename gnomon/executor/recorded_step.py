@@ -80,7 +80,7 @@ class Network:
             for number, (k, g) in enumerate(zip(heads, is_given, strict=True))
         ]
         self.losses = len(outputs)
-        followed = set(Graph(outputs).topo)
+        followed = set(Graph(outputs).topo if outputs else ())
         self.reached = {k for k, node in self.operands.items() if node in followed}
         self._followed = {k for k, entry in entries.items() if entry.node in followed}
         self._held = held
@@ -102,6 +102,8 @@ class Network:
         Raises:
             Unplanned: not those of a value whose operators share none with the heads.
         """
+        if not self._heads:
+            return [True] * len(self._held)
         flows: dict[int, set[bool]] = {}  # whether to operators of the heads, or to others' inputs
         for mark in self._path:
             found: set[bool] = set()
@@ -190,8 +192,8 @@ class Plan:
         self.stores = [(k, x.grad._chunk, x.grad._address) for k, x in leaves.items()]
         self.stays = [
             (k, operands[k].chunk, operands[k].address)
-            for k in leaves
-            if k not in loose and operands[k].layout.strides is None
+            for k in (leaves if network.losses else network.operands)
+            if k not in loose and operands[k].layout.strides is None and k not in network.changed
         ]
         fixed = {k for k, _, _ in self.stays}
         self.fed = [k for k in network.operands if k not in fixed]
@@ -217,10 +219,12 @@ class Plan:
         shares: dict[Node, int] = {}
         for k, node in network.operands.items():
             x = operands[k]
-            if k in network.states:
+            if k not in self.fed:
+                args[node] = x.again()._detached()
+            elif k in network.states:
                 args[node] = of_zeros(x.layout.shape, x.layout.dtype, self.ctx)
             else:
-                args[node] = self._input(x.layout) if k in self.fed else x.again()._detached()
+                args[node] = self._input(x.layout)
             if k in leaves:
                 grads[node], requests[node] = leaves[k].grad._detached(), leaves[k].req
             elif k in self.flows:
@@ -326,13 +330,16 @@ class Planned:
         operands: Sequence[Operand],
         forget: Callable[..., object],
         depth: int,
+        loose: Collection[int],
     ) -> None:
         self._network, self._train, self._depth = Network(path, key), train, depth
-        self._loose: set[int] = set()
+        self._loose = set(loose)
         self._left = TRIES
         self._plan = self._made(operands)
-        leaves = {x.place for x in operands if isinstance(x.place, Leaf)}
-        self._refs = [weakref.ref(leaf, forget) for leaf in leaves]
+        owners: list[Any] = [x.place for x in operands if isinstance(x.place, Leaf)]
+        if not self._network.losses:
+            owners = [operands[k].array for k, _, _ in self._plan.stays]
+        self._refs = [weakref.ref(owner, forget) for owner in owners]
 
     def _made(self, operands: Sequence[Operand]) -> Plan:
         """A plan for operands that lie where these do.
@@ -406,8 +413,11 @@ def planned(
     operands: Sequence[Operand],
     forget: Callable[..., object],
     depth: int = 0,
+    loose: Collection[int] = (),
 ) -> Planned | None:
     """What does a step from now on; None where no program may. `forget` drops it.
+
+    Where gradients are asked for, variables are read where they lie, else all operands but `loose`.
 
     What has no gradient, or is refused otherwise, is so when operators are applied one by one, too:
     their errors are those that programs expect. `depth` is as for `_arena`. The memory that these
@@ -415,7 +425,7 @@ def planned(
     """
     pool.release_all(operands[0].chunk.ctx)
     try:
-        return Planned(path, key, train, operands, forget, depth)
+        return Planned(path, key, train, operands, forget, depth, loose)
     except GnomonError:
         return None
 

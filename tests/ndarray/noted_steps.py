@@ -16,6 +16,7 @@ AT_FIRST = 2  # times that a step comes here before it is a program
 def begin_anew() -> None:
     """Have the thread note again, whatever was in vain before."""
     put(here.own, "noted", None)
+    put(here.own, "predicted", None)
 
 
 def begin_soon(monkeypatch: Any) -> None:

@@ -16,6 +16,8 @@ from gnomon.gluon.block.naming import BlockScope, named
 from gnomon.gluon.block.summary import summarize
 from gnomon.gluon.parameter import Parameter, ParameterDict
 from gnomon.gluon.parameter.dictionary import check_names, load_all, read_named, without_kind
+from gnomon.ndarray.core.mode import mode
+from gnomon.ndarray.lazy.predicted import predicted
 
 
 class Block:
@@ -40,6 +42,8 @@ class Block:
     """
 
     _in_summary: ClassVar[bool] = True  # whether `summary` shows blocks of this kind
+    _active = False  # whether it is compiled
+    _is_brief = False  # whether its operators are too few for a program to pay
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         if not (prefix is None or isinstance(prefix, str)):
@@ -137,6 +141,7 @@ class Block:
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Enter a block inside, under `name`, or under its number; attributes do so themselves."""
         self._children[str(len(self._children)) if name is None else name] = block
+        self._is_brief = False
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Have `hook(block, inputs)` called before each `forward`; the handle takes it away."""
@@ -191,7 +196,12 @@ class Block:
             for hook in [*self._forward_pre_hooks.values()]:
                 hook(self, args)
         try:
-            found = self.forward(*args)
+            if mode.recording or mode.predicting or self._is_brief or self._active:
+                found = self.forward(*args)
+            else:
+                found, is_brief = predicted(self.forward, args)
+                if is_brief:
+                    self.__dict__["_is_brief"] = True
         except (GnomonError, NotImplementedError) as error:
             tell(error, self, args)
             raise

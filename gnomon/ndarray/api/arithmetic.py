@@ -127,7 +127,9 @@ class Quick:
             return None
         kind = other.__class__
         is_pair = kind is Array.main
-        if mode.recording and (array._tape is not None or (is_pair and other._tape is not None)):
+        if (mode.recording or mode.predicting) and (
+            array._tape is not None or (is_pair and other._tape is not None)
+        ):
             return None
         if is_pair:
             rule = self._rule(array._layout, other._layout)

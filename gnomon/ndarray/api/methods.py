@@ -80,7 +80,8 @@ class Methods(Array):
             op, layout = _moved(self._layout, name, **given)
         except TypeError:  # a list has no hash
             op, layout = _moved.__wrapped__(self._layout, name, **given)
-        if layout is None or (mode.recording and self._tape is not None):
+        noted = self._tape is not None and (mode.recording or mode.predicting)
+        if layout is None or noted:
             return invoke(op, (self,))
         return self._at(self._chunk, self._address, layout)
 

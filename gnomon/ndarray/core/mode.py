@@ -1,4 +1,4 @@
-"""Whether this thread records what it computes, and whether it trains: two flags a thread."""
+"""Whether this thread records what it computes, trains, or predicts: flags of each thread."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ _RECORDING = "recording"  # that native code does not take for a constant
 
 
 class Mode(threading.local):
-    """The flags of one thread; both are off at first."""
+    """The flags of one thread; all are off at first.
+
+    `predicting` says that a block which is not compiled computes, off the record.
+    """
 
     recording = False
     training = False
+    predicting = False
 
 
 mode = Mode()

@@ -43,7 +43,7 @@ class Applied:
 
     def __call__(self, arrays: tuple[Any, ...], out: Any = None, ctx: Context | None = None) -> Any:
         """The operator's outputs; None where an operand is no array, and nothing was done."""
-        if mode.recording and out is None and precision.current is None:
+        if (mode.recording or mode.predicting) and out is None and precision.current is None:
             noted = note(self.op, arrays)
             if noted is not None:
                 return noted

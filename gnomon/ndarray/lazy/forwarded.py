@@ -28,11 +28,12 @@ from gnomon.lock import load_module
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import Bundle, Node, Output, Place, reserved
 from gnomon.ndarray.lazy.fusion_group import FusionGroup
-from gnomon.ndarray.lazy.marks import WEIGHT, Mark, admit, needed
+from gnomon.ndarray.lazy.marks import PREDICTED, WEIGHT, Mark, Operand, admit, needed
 from gnomon.ndarray.lazy.recorded import Recorded
 from gnomon.record import put
 
 PATIENCE = 8  # nodes in a row that were opened, before no more programs are tried
+PREDICTING = -1  # the depth of programs that no gradients are asked of
 Asked = tuple[tuple[int, ...], tuple[bool, ...]]  # outputs, and whether their gradients were given
 Shares = list[tuple[Place, Any]]
 
@@ -41,13 +42,18 @@ class Reads:
     """What is known of records that were read like this.
 
     `count` is how often they were, `asked` what gradients were asked of the last one, `planned` the
-    programs by that, and `opened` how many of their nodes in a row were opened.
+    programs by that, and `opened` how many of their nodes in a row were opened. Of predictions no
+    gradients are; `seen` are the operands of the last one, `loose` the numbers of those that were
+    other arrays the time before.
     """
 
-    __slots__ = ("asked", "count", "opened", "planned")
+    __slots__ = ("asked", "count", "loose", "opened", "planned", "predicts", "seen")
 
-    def __init__(self) -> None:
-        self.asked: Asked | None = None
+    def __init__(self, predicts: bool) -> None:
+        self.predicts = predicts
+        self.asked: Asked | None = ((), ()) if predicts else None
+        self.loose: set[int] = set()
+        self.seen: list[weakref.ref[Any]] = []
         self.count = self.opened = 0
         self.planned: dict[Asked, Any] = {}
 
@@ -70,11 +76,21 @@ class Reads:
                 self.planned.pop((asked, given), None)
 
             planned = load_module("gnomon.executor.recorded_step").planned
-            self.planned[self.asked] = planned(*what, forget, _depth(record))
+            where = (PREDICTING, self.loose) if self.predicts else (_depth(record),)
+            self.planned[self.asked] = planned(*what, forget, *where)
         found = self.planned[self.asked]
         if found is None:
             self.opened += 1
         return found
+
+    def come(self, operands: Sequence[Operand]) -> int:
+        """They were read once more: how often by now."""
+        self.count += 1
+        if self.predicts and not self.planned:
+            seen = [ref() for ref in self.seen] + [None] * len(operands)
+            self.loose = {k for k, x in enumerate(operands) if seen[k] is not x.array}
+            self.seen = [weakref.ref(x.array) for x in operands]
+        return self.count
 
 
 def _depth(record: Recorded) -> int:
@@ -329,7 +345,7 @@ def forwarded(
 
     It has not where the record is not any more what `held` was found in: `results`, up to `mark`.
     """
-    put(record, "working", True)  # from here on, nobody else computes it, or notes more
+    put(record, "working", True)  # from here on, no other code computes it, or notes more
     try:
         if record.mark is not mark or record.results is not results:
             return False
@@ -339,7 +355,10 @@ def forwarded(
             return False
         states = {k: record.operands[k].again().copy() for k in sorted(record.changed)}
         values = plan.forward(record.operands, record.drawn)
-        enter_tape(Forwarded(record, held, reads, values, plan, states), values)
+        if record.way == PREDICTED:
+            reads.opened = 0
+        else:
+            enter_tape(Forwarded(record, held, reads, values, plan, states), values)
         for k, value in zip(held, values, strict=True):
             take_over(results[k], value)
         record.forget()  # before more can be noted

@@ -76,6 +76,7 @@ class Own(Frozen):
         "large",
         "lock",
         "noted",
+        "predicted",
         "settings",
     )  # fmt: skip
 
@@ -83,6 +84,7 @@ class Own(Frozen):
     ident: int
     large: FusionGroup | None  # the one that may hold many bytes
     noted: Any  # what the thread records, as far as it is not computed; None at first
+    predicted: Any  # as `noted`, of what it predicts
     settings: int  # those that `eager` was found with
     groups: dict[tuple[int, ...], FusionGroup]
 
@@ -91,6 +93,7 @@ class Own(Frozen):
         put(self, "lock", reentrant())
         put(self, "large", None)
         put(self, "noted", None)
+        put(self, "predicted", None)
         put(self, "groups", {})
         put(self, "eager", False)
         put(self, "settings", -1)
@@ -116,8 +119,8 @@ class Own(Frozen):
 
     def compute(self) -> list[Exception]:
         """Compute all that is pending in the thread; why results are lost, if memory is lacking."""
-        if self.noted is not None:
-            self.noted.read()
+        for record in filter(None, (self.noted, self.predicted)):
+            record.read()
         return [error for group in tuple(self.groups.values()) for error in group()]
 
     def look(self) -> None:
@@ -489,8 +492,8 @@ def _in_child() -> None:
         put(own, "lock", reentrant())
         for group in own.groups.values():
             put(group, "working", False)
-        if own.noted is not None:
-            own.noted.begin_in_child()
+        for record in filter(None, (own.noted, own.predicted)):
+            record.begin_in_child()
 
 
 in_child(_in_child)

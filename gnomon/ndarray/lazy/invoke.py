@@ -72,8 +72,10 @@ def invoke(
     try:
         if precision.current is not None and out is None:
             op, inputs = adapted(precision.current, op, inputs, invoke)
-        if mode.recording and out is None and (noted := note(op, inputs)) is not None:
-            return noted
+        if (mode.recording or mode.predicting) and out is None:
+            noted = note(op, inputs)
+            if noted is not None:
+                return noted
         return apply(op, inputs, out, ctx)
     except GnomonError as error:
         shorten(error)

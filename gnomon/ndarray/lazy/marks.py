@@ -119,7 +119,9 @@ class Mark(Frozen):
         return list(back(self))[::-1]
 
 
-EMPTY = {False: Mark(None, None, (), ()), True: Mark(None, None, (), ())}  # by train mode
+#: what a record is of: on the tape, in predict mode or in train mode; or off it, in predict mode
+ON_TAPE, TRAINED, PREDICTED = 0, 1, 2
+EMPTY = tuple([Mark(None, None, (), ()) for _ in (ON_TAPE, TRAINED, PREDICTED)])
 _alike: dict[Any, Any] = {}  # one operator of all that are equal
 
 
@@ -129,7 +131,7 @@ def admit(weight: int = 1) -> None:
     if Mark.made > KEPT:
         Mark.made = 0
         _alike.clear()
-        for mark in EMPTY.values():
+        for mark in EMPTY:
             mark.after.clear()
 
 

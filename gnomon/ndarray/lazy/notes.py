@@ -55,6 +55,7 @@ from gnomon.ndarray.lazy.fusion_group import Own, here
 from gnomon.ndarray.lazy.infer import infer
 from gnomon.ndarray.lazy.marks import (
     EMPTY,
+    PREDICTED,
     WEIGHT,
     Mark,
     Operand,
@@ -65,7 +66,7 @@ from gnomon.ndarray.lazy.marks import (
     may_be_noted,
     needed,
 )
-from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, noting
+from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, noting, way
 from gnomon.ndarray.lazy.states import State
 from gnomon.ndarray.lazy.varying import MOST as MOST_NUMBERS
 from gnomon.ndarray.lazy.varying import Said, may_vary, opened
@@ -129,7 +130,7 @@ class Record(Recorded):
                 return None
             put(self, "noting", True)
             try:
-                if self.changes != _changes.count or self.train is not mode.training:
+                if self.changes != _changes.count or self.way != way():
                     self._begin()
                 return None if self.working or self.is_eager else self._noted(op, arrays)
             finally:
@@ -182,19 +183,20 @@ class Record(Recorded):
             self.own.look()
             put(self, "changes", _changes.count)
             put(self, "is_eager", self.own.eager or not config.get("programs"))
-        put(self, "train", mode.training)
-        put(self, "mark", EMPTY[self.train])
+        put(self, "way", way())
+        put(self, "mark", EMPTY[self.way])
 
     def _entry(self, op: Any, arrays: Sequence[Any]) -> tuple[Any, list[Any]]:
         """What the next mark is found by, and the arrays that are operands for the first time.
 
-        None where no array is on the tape, or one is of another class.
+        None where no array is on the tape that is recorded, or one is of another class.
         """
         operands, numbers = self.operands, self.numbers
         if len(operands) != self.mark.leaves:
             self.drop_beyond()
         same = known(op)
-        entry, fresh, on_tape = [same and id(same)], list[Any](), False
+        entry, fresh = [same and id(same)], list[Any]()
+        on_tape = self.way == PREDICTED and len(arrays) > 0
         for x in arrays:
             if x.__class__ is not Array.main:
                 return None, fresh
@@ -281,12 +283,11 @@ class Record(Recorded):
         plans, key = self.mark.plans, (held, tuple(self.places))
         reads = plans.get(key) if held and not self.noting else None
         if reads is not None and not reads.is_vain:
-            reads.count += 1
-            return reads if reads.count >= OFTEN else None
+            return reads if reads.come(self.operands) >= OFTEN else None
         self._missed()
         if reads is None and held and not self.noting:
             admit()
-            plans[key] = Reads()
+            plans[key] = Reads(self.way == PREDICTED)
         return None
 
     def materialize(self, array: Any) -> bool:
@@ -326,7 +327,7 @@ class Record(Recorded):
         put(self, "working", True)
         before = mode.recording, mode.training
         try:
-            mode.recording, mode.training = True, self.train
+            mode.recording, mode.training = self.way != PREDICTED, self.train
             path = self.mark.path()
             for number in needed(path, self._held()):
                 self._apply(path[number], number)
@@ -423,7 +424,7 @@ class Record(Recorded):
         self, mark: Mark, results: list[Any], key: Any, found: Any, grads: Sequence[Any]
     ) -> Shares | None:
         """Have a program do all that is noted: shares; None where it does not do it."""
-        put(self, "working", True)  # from here on, nobody else computes it
+        put(self, "working", True)  # from here on, no other code computes it
         try:
             done = found.run(self.operands, grads, self.drawn) if self.results is results else None
             if done is None:
@@ -457,7 +458,7 @@ def note(op: Any, arrays: Sequence[Any]) -> Any:
         ShapeError, DTypeError: the operator does not take such operands.
     """
     own = here.own
-    record = own.noted
+    record = own.noted if mode.recording else own.predicted
     if record is None:
         found = _noting.setdefault("own", weakref.ref(own))()
         if found is not own:
@@ -465,11 +466,11 @@ def note(op: Any, arrays: Sequence[Any]) -> Any:
                 _noting.pop("own", None)
             return None
         record = Record(own)
-        put(own, "noted", record)
+        put(own, "noted" if mode.recording else "predicted", record)
     if not record.is_open:
         return None
     again = _again or _natively()
-    made = again[0](record, op.__dict__.get("_number"), tuple(arrays), mode.training)
+    made = again[0](record, op.__dict__.get("_number"), tuple(arrays), way())
     return record.note(op, arrays) if made is None else made
 
 

@@ -17,9 +17,10 @@ from gnomon import config
 from gnomon.native.serve import served
 from gnomon.native.words import Parts, native, new, whole
 from gnomon.ndarray.core.array import Array, noted_in
+from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import NOTED, Leaf, source
 from gnomon.ndarray.lazy.fusion_group import Own
-from gnomon.ndarray.lazy.marks import EMPTY, Mark, Operand
+from gnomon.ndarray.lazy.marks import EMPTY, ON_TAPE, PREDICTED, TRAINED, Mark, Operand
 from gnomon.ndarray.lazy.states import State, hide, is_hidden_in
 from gnomon.ndarray.lazy.varying import Said
 from gnomon.record import Frozen, put
@@ -40,7 +41,7 @@ class Recorded(Frozen):
 
     __slots__ = (
         "changed", "changes", "ctx", "drawn", "is_eager", "is_open", "mark", "misses", "noting",
-        "numbers", "operands", "own", "places", "rest", "results", "said", "scopes", "train",
+        "numbers", "operands", "own", "places", "rest", "results", "said", "scopes", "way",
         "working",
     )  # fmt: skip
 
@@ -63,20 +64,26 @@ class Recorded(Frozen):
     results: list[Any]
     said: dict[int, Said]  # what was called in place of an operator, by the number of that
     scopes: int  # how many began since it was empty
-    train: bool
+    way: int  # as `marks.ON_TAPE` and others say
     working: bool
 
     def __init__(self, own: Own) -> None:
         put(self, "own", own)
         put(self, "ctx", None)
-        put(self, "mark", EMPTY[False])
+        put(self, "mark", EMPTY[ON_TAPE])
         put(self, "misses", 0)
         put(self, "rest", 0)
         put(self, "changes", -1)
         put(self, "is_open", True)
-        for name in ("is_eager", "working", "noting", "train"):
+        put(self, "way", ON_TAPE)
+        for name in ("is_eager", "working", "noting"):
             put(self, name, False)
         self._empty()
+
+    @property
+    def train(self) -> bool:
+        """Whether it is of train mode."""
+        return self.way == TRAINED
 
     def _empty(self) -> None:
         """Begin with nothing."""
@@ -146,7 +153,7 @@ class Recorded(Frozen):
     def forget(self) -> None:
         """Let go of all that is noted."""
         dropped, changed = (self.operands, self.results), self.changed
-        put(self, "mark", EMPTY[self.train])
+        put(self, "mark", EMPTY[self.way])
         self._empty()
         for operand in dropped[0]:
             if changed:
@@ -162,6 +169,11 @@ class Recorded(Frozen):
             let_go(operand.chunk.pending_readers, self)
 
 
+def way() -> int:
+    """What a record of this thread is of now."""
+    return +mode.training if mode.recording else PREDICTED
+
+
 def let_go(promises: list[Any], record: Recorded) -> None:
     """Take back a promise to read, which was not made where memory lacked for it."""
     if record in promises:
@@ -169,9 +181,9 @@ def let_go(promises: list[Any], record: Recorded) -> None:
 
 
 @native
-def _is_ready(record: Recorded, training: bool) -> bool:
+def _is_ready(record: Recorded, way: int) -> bool:
     """Whether a record takes one more operator as it stands."""
-    if record.noting or record.working or record.is_eager or record.train != training:
+    if record.noting or record.working or record.is_eager or record.way != way:
         return False
     if record.changes != config.changes.count:
         return False
@@ -226,17 +238,15 @@ def _enter(record: Recorded, operand: Operand) -> None:
 
 
 @native
-def noted_again(
-    record: Recorded, number: object, arrays: tuple[object, ...], training: bool
-) -> Any:
+def noted_again(record: Recorded, number: object, arrays: tuple[object, ...], way: int) -> Any:
     """The results of an operator that was noted like this before; None with nothing done."""
-    if number is None or not _is_ready(record, training):
+    if number is None or not _is_ready(record, way):
         return None
     count = len(arrays)
     key = Parts(count + 1)
     key[0] = number
     fresh: list[Operand] = []
-    is_on_tape = False
+    is_on_tape = way == PREDICTED and count > 0
     for k in range(count):
         if type(arrays[k]) is not Array.main:
             return None
@@ -259,7 +269,7 @@ def noted_again(
     made: list[Array] = []
     for j in range(len(mark.layouts)):
         made.append(noted_in(record, first + j, mark.layouts[j], NOTED))  # noqa: PERF401
-    if record.mark is not before or not _is_ready(record, training):
+    if record.mark is not before or not _is_ready(record, way):
         return None
     for operand in fresh:
         if operand.array._pending_in is not None or operand.array._chunk is not operand.chunk:
@@ -273,7 +283,7 @@ def noted_again(
 
 
 @once
-def noting() -> Callable[[Recorded, object, tuple[Any, ...], bool], Any]:
+def noting() -> Callable[[Recorded, object, tuple[Any, ...], int], Any]:
     """The native `noted_again`; one that refuses everything where there is no native code."""
     (made,) = served(noted_again)
     return made if made is not noted_again else lambda *given: None

@@ -1,0 +1,39 @@
+"""Predicted: what a function computes off the record, noted and computed together.
+
+Blocks that are not compiled predict operator by operator, each of which copies its weights into the
+layout that a library reads them in. The operators of one call are noted as those of a record are
+(`notes.py`), and computed when it ends: where the same came often, by a program of all of them,
+which keeps such copies as long as the weights stay as they are. No array waits behind the call.
+
+The record is another one than that of what the thread records, which goes on around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gnomon.ndarray.core.mode import mode
+from gnomon.ndarray.lazy.fusion_group import here
+
+FEWEST = 8  # operators, of which a program takes less time than they do by themselves
+
+
+def predicted(function: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, bool]:
+    """What `function(*args)` gives, and whether its operators are too few to be noted again."""
+    record = here.own.predicted
+    if mode.training or (record is not None and (record.working or record.noting)):
+        return function(*args), False
+    if record is not None:
+        record.enter()
+    mode.predicting = True
+    is_brief = False
+    try:
+        found = function(*args)
+    finally:
+        mode.predicting = False
+        record = here.own.predicted
+        if record is not None:
+            is_brief = 0 < record.mark.count < FEWEST
+            record.read()
+    return found, is_brief
