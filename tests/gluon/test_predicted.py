@@ -18,6 +18,7 @@ from gnomon import autograd, config, gluon, nd
 from gnomon.base import GnomonError
 from gnomon.executor.recorded_step import Plan
 from gnomon.gluon import nn
+from gnomon.ndarray.lazy import notes
 from gnomon.ndarray.lazy.fusion_group import here
 
 STEPS = AT_FIRST + 6
@@ -330,6 +331,27 @@ def test_threads_predict_beside_each_other():
     for thread in threads:
         thread.join()
     assert not failed
+
+
+def test_a_thread_of_short_blocks_leaves_programs_to_others(runs):
+    def transform():
+        layer = nn.Dense(3, in_units=4)
+        layer.initialize()
+        layer(nd.ones((2, 4))).wait_to_read()
+        begun.set()
+        ended.wait(60)
+
+    begun, ended = threading.Event(), threading.Event()
+    notes.end_predictions()
+    thread = threading.Thread(target=transform)
+    thread.start()
+    begun.wait(60)
+    net = made()
+    for k in range(STEPS):
+        net(batch(k)).wait_to_read()
+    ended.set()
+    thread.join()
+    assert len(runs) == STEPS - AT_FIRST
 
 
 def test_errors_are_told_at_the_call():

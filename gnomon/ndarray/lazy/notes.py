@@ -66,7 +66,7 @@ from gnomon.ndarray.lazy.marks import (
     may_be_noted,
     needed,
 )
-from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, noting, way
+from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, index_of, noting, way
 from gnomon.ndarray.lazy.states import State
 from gnomon.ndarray.lazy.varying import MOST as MOST_NUMBERS
 from gnomon.ndarray.lazy.varying import Said, may_vary, opened
@@ -87,7 +87,7 @@ _getrefcount = sys.getrefcount
 
 
 _again: list[Any] = []  # what `_natively` gave
-_noting: dict[str, weakref.ref[Own]] = {}  # of the thread that notes, which is one at a time
+_noting: dict[str, weakref.ref[Own]] = {}  # of the thread that notes, one at a time on each tree
 
 
 class Record(Recorded):
@@ -212,7 +212,7 @@ class Record(Recorded):
                 if ~number in self.changed:
                     return None, fresh
                 entry.append(number)
-            elif not fresh or (k := _index(fresh, x)) is None:
+            elif not fresh or (k := index_of(fresh, x)) is None:
                 entry.append(x._layout)
                 fresh.append(x)
             else:
@@ -443,14 +443,6 @@ class Record(Recorded):
             put(self, "working", False)
 
 
-def _index(arrays: Sequence[Any], array: Any) -> int | None:
-    """Which of the arrays one is; None where it is none of them."""
-    for k, x in enumerate(arrays):
-        if x is array:
-            return k
-    return None
-
-
 def note(op: Any, arrays: Sequence[Any]) -> Any:
     """The visible outputs of an operator that is noted; None where it is not.
 
@@ -460,13 +452,14 @@ def note(op: Any, arrays: Sequence[Any]) -> Any:
     own = here.own
     record = own.noted if mode.recording else own.predicted
     if record is None:
-        found = _noting.setdefault("own", weakref.ref(own))()
+        kind = "noted" if mode.recording else "predicted"
+        found = _noting.setdefault(kind, weakref.ref(own))()
         if found is not own:
             if found is None:  # its thread has ended
-                _noting.pop("own", None)
+                _noting.pop(kind, None)
             return None
         record = Record(own)
-        put(own, "noted" if mode.recording else "predicted", record)
+        put(own, kind, record)
     if not record.is_open:
         return None
     again = _again or _natively()
@@ -480,6 +473,12 @@ def _natively() -> list[Any]:
     return _again
 
 
+def end_predictions() -> None:
+    """Let another thread note what it predicts."""
+    put(here.own, "predicted", None)
+    _noting.pop("predicted", None)
+
+
 def enter() -> None:
     """A scope that records begins in this thread."""
     record = here.own.noted
@@ -489,9 +488,9 @@ def enter() -> None:
 
 def _in_child() -> None:
     """In a forked child: the thread that notes is one of the parent's, or this one."""
-    found = _noting.get("own")
-    if found is not None and found() is not here.own:
-        _noting.pop("own")
+    for kind, found in tuple(_noting.items()):
+        if found() is not here.own:
+            _noting.pop(kind)
 
 
 if hasattr(os, "register_at_fork"):

@@ -15,6 +15,7 @@ from typing import Any
 
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.lazy.fusion_group import here
+from gnomon.ndarray.lazy.notes import end_predictions
 
 FEWEST = 8  # operators, of which a program takes less time than they do by themselves
 
@@ -36,4 +37,6 @@ def predicted(function: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, b
         if record is not None:
             is_brief = 0 < record.mark.count < FEWEST
             record.read()
+            if is_brief:
+                end_predictions()
     return found, is_brief

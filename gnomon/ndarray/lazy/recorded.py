@@ -174,6 +174,14 @@ def way() -> int:
     return +mode.training if mode.recording else PREDICTED
 
 
+def index_of(arrays: Sequence[Any], array: Any) -> int | None:
+    """Which of the arrays one is; None where it is none of them."""
+    for k, x in enumerate(arrays):
+        if x is array:
+            return k
+    return None
+
+
 def let_go(promises: list[Any], record: Recorded) -> None:
     """Take back a promise to read, which was not made where memory lacked for it."""
     if record in promises:
