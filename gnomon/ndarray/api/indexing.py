@@ -170,7 +170,7 @@ class Indexing(Array):
         found = _place(self._layout, key)
         if found is None:
             return self._picked(key)
-        if self._tape is not None and (mode.recording or mode.predicting):
+        if mode.recording and self._tape is not None:
             return self._recorded(key)
         layout, offset = found
         if not layout.shape and self._layout.shape and zero_is_unknown():

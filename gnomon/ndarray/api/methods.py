@@ -80,8 +80,7 @@ class Methods(Array):
             op, layout = _moved(self._layout, name, **given)
         except TypeError:  # a list has no hash
             op, layout = _moved.__wrapped__(self._layout, name, **given)
-        noted = self._tape is not None and (mode.recording or mode.predicting)
-        if layout is None or noted:
+        if layout is None or (mode.recording and self._tape is not None):
             return invoke(op, (self,))
         return self._at(self._chunk, self._address, layout)
 

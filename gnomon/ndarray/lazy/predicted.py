@@ -16,17 +16,23 @@ from typing import Any
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ndarray.lazy.notes import end_predictions
+from gnomon.record import put
 
 FEWEST = 8  # operators, of which a program takes less time than they do by themselves
 
 
 def predicted(function: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, bool]:
-    """What `function(*args)` gives, and whether its operators are too few to be noted again."""
+    """What `function(*args)` gives, and whether its operators are too few to be noted again.
+
+    That is seen where all of them stand in a record that was there before. Views of arrays are
+    views here, too, through which others may write: what is viewed is computed at once.
+    """
     record = here.own.predicted
     if mode.training or (record is not None and (record.working or record.noting)):
         return function(*args), False
     if record is not None:
         record.enter()
+        put(record, "scopes", 1)  # 0 as soon as something of it is computed
     mode.predicting = True
     is_brief = False
     try:
@@ -35,7 +41,7 @@ def predicted(function: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, b
         mode.predicting = False
         record = here.own.predicted
         if record is not None:
-            is_brief = 0 < record.mark.count < FEWEST
+            is_brief = record.scopes == 1 and 0 < record.mark.count < FEWEST
             record.read()
             if is_brief:
                 end_predictions()
