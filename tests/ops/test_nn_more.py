@@ -61,6 +61,21 @@ def test_one_row_is_the_first_and_scaled_sizes_are_rounded_in_single_precision()
     assert found.shape == (1, 1, 29, 29)
 
 
+@pytest.mark.parametrize(("size", "spoilt"), [(1, [[1]]), ((2, 3), [[0, 1, 1], [0, 1, 1]])])
+@pytest.mark.parametrize("hole", [np.nan, np.inf])
+def test_a_pixel_that_is_not_finite_spoils_the_means_that_hold_it(hole, size, spoilt):
+    values = np.random.default_rng(0).normal(size=(1, 2, 5, 7)).astype("float32")
+    values[0, 1, 2, 4] = hole  # in the middle row, which both rows of the result hold
+    data = nd.array(values)
+    data.attach_grad()
+    with autograd.record():
+        means = nd.contrib.AdaptiveAvgPooling2D(data, output_size=size)
+    means.backward()
+    assert np.isfinite(means.asnumpy()[0, 0]).all()
+    assert (~np.isfinite(means.asnumpy()[0, 1])).tolist() == np.array(spoilt, bool).tolist()
+    assert np.isfinite(data.grad.asnumpy()).all()
+
+
 @pytest.mark.parametrize("hole", [np.nan, np.inf])
 def test_a_likelihood_of_no_numbers_is_no_number(hole):
     values = np.random.default_rng(0).normal(size=(5, 2, 3)).astype("float32")

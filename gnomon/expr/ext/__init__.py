@@ -33,6 +33,7 @@ from gnomon.expr.ext.range import range_
 from gnomon.expr.ext.reduce import arg_reduce, broadcast_to, reduce
 from gnomon.expr.ext.reduce_except_dim import reduce_except_dim, sum_rows, sumall_except_dim
 from gnomon.expr.ext.reduce_with_axis import reduce_keepdim, reduce_with_axis
+from gnomon.expr.ext.regions import regions
 from gnomon.expr.ext.repmat import repmat
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.ext.scan import cumprod, cumsum, logcumsumexp, scan
@@ -86,6 +87,7 @@ __all__ = [
     "reduce_except_dim",
     "reduce_keepdim",
     "reduce_with_axis",
+    "regions",
     "repmat",
     "reshape",
     "scan",

@@ -1,6 +1,6 @@
-"""Images of another size: means of regions, and bilinear interpolation, as products of matrices.
+"""Images of another size: means of regions, and bilinear interpolation.
 
-Both are the same along either axis, so an image is multiplied by a matrix from each side.
+Interpolation is the same along either axis, so an image is multiplied by a matrix from each side.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import numpy as np
 
 from gnomon.base import ParamError, complaint
 from gnomon.expr import call, ext, fn
-from gnomon.expr.node import Expr
+from gnomon.expr.node import Expr, cast
 from gnomon.ops.case import case
+from gnomon.ops.create import full
 from gnomon.ops.host import Array
 from gnomon.ops.infer import UNKNOWN, Shapes
 from gnomon.ops.op import Op, op
@@ -66,19 +67,9 @@ class AdaptiveAvgPooling2D(Op):
         s["output"] = (n, c, *self.sizes)
 
     def forward(self, data: Expr) -> Expr:
-        pairs = zip(data.shape[2:], self.sizes, strict=True)
-        return both(data, *(self.means(n, m, data) for n, m in pairs))
-
-    def means(self, size: int, count: int, like: Expr) -> Expr:
-        """The share of each place in the mean of each region."""
-
-        def weights(to: Expr, at: Expr) -> Expr:
-            begin = fn.floor((to * float(size) + 0.5) / count)  # halves: quotients are not exact
-            end = fn.ceil(((to + 1.0) * float(size) - 0.5) / count)
-            inside = fn.logical_and(fn.ge(at, begin), fn.lt(at, end))
-            return inside / (end - begin)
-
-        return matrix(size, count, weights, like)
+        sums = ext.regions(data, self.sizes)
+        places = full((1, 1, *data.shape[2:]), 1, data.dtype)
+        return sums / ext.broadcast_to(ext.regions(places, self.sizes), sums.shape)
 
     def reference(self, data: Array) -> Array:
         (h, w), (rows, columns) = data.shape[2:], self.sizes
