@@ -124,16 +124,34 @@ class LRN(Op):
     nsize: int = param(low=1, doc="How many channels.")
 
     def forward(self, data: Expr) -> Expr:
+        return data / self.root(self.level(data))
+
+    def gradient(self, grad: Expr, data: Expr) -> Expr:
+        """By the power's own derivative, which is 0 where the level is infinite; roots' is not."""
+        level = self.level(data)
+        share = grad / self.root(level)
+        others = self.near(share * data / level)
+        return share - others * data * (2 * self.alpha * self.beta / self.nsize)
+
+    def near(self, data: Expr) -> Expr:
+        """The sum over neighbouring channels."""
         if data.ndim < 2:
             raise ParamError(complaint(self.name, "data", "at least 2 axes", data.shape))
         reach = min((self.nsize - 1) // 2, max(data.shape[1] - 1, 0))
         rest = [0] * (data.ndim - 2)
-        squares = ext.pad(data * data, [0, reach, *rest], [0, reach, *rest])
-        near = along(squares, 1, 0, data.shape[1])
+        wide = ext.pad(data, [0, reach, *rest], [0, reach, *rest])
+        found = along(wide, 1, 0, data.shape[1])
         for k in range(1, 2 * reach + 1):
-            near = near + along(squares, 1, k, k + data.shape[1])
-        level = near * (self.alpha / self.nsize) + self.knorm
+            found = found + along(wide, 1, k, k + data.shape[1])
+        return found
+
+    def level(self, data: Expr) -> Expr:
+        """What the power is taken of."""
+        return self.near(data * data) * (self.alpha / self.nsize) + self.knorm
+
+    def root(self, level: Expr) -> Expr:
+        """`level` to the power of `beta`."""
         if self.beta != 0.75:
-            return data * fn.power(level, -self.beta)
+            return fn.power(level, self.beta)
         root = fn.sqrt(level)  # two roots are a small part of a power
-        return data / (root * fn.sqrt(root))
+        return root * fn.sqrt(root)
