@@ -77,6 +77,7 @@ class Composite(Expr):
 
     foreign: ClassVar[bool] = False  # whether the class is not of this package
     clips = False  # whether the indices that its rule gives must be clipped
+    rereads: ClassVar[bool] = False  # whether its operands are stored, not computed at each read
 
     def __init_subclass__(cls) -> None:
         cls.foreign = cls.__module__.partition(".")[0] != PACKAGE

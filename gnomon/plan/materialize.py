@@ -4,7 +4,8 @@ Index rules are expanded into each other (see `plan/lower.py`), so a node is com
 index at which it is asked for. Where nodes are shared between different rules that number grows
 exponentially: `e = take(index, e) + flip(e, 0)` asks for the first `e` at 2**n indices. A node that
 is asked for at more than `MOST` is computed by a statement of its own before, once an element. So
-no kernel is longer than `MOST` times its expression.
+no kernel is longer than `MOST` times its expression. Operands of rules that say so (`rereads`) are
+kept as well.
 
 The indices are counted from the roots, without expanding anything: an index is the chain of rules
 that lead to it. Equal chains are equal indices; that others may be equal too is not looked for.
@@ -67,11 +68,14 @@ def _asked_often(order: Sequence[Expr], stores: Sequence[Store]) -> set[Expr]:
     for store in stores:
         chains[store.value][0] = None
     kept: set[Expr] = set()
+    reread: set[Expr] = set()
     for node in reversed(order):
         if not node.children:
             continue
+        if isinstance(node, Composite) and node.rereads:
+            reread.update(node.children)
         mine = chains[node]
-        if len(mine) > MOST and prod(node.shape) <= most:
+        if (len(mine) > MOST or node in reread) and prod(node.shape) <= most:
             kept.add(node)
             mine = {_number(numbers, id(node)): None}
         for child, rule, count in _rules(node):

@@ -11,9 +11,8 @@ import numpy as np
 
 from gnomon.base import ParamError, complaint
 from gnomon.expr import call, ext, fn
-from gnomon.expr.node import Expr, cast
+from gnomon.expr.node import Expr
 from gnomon.ops.case import case
-from gnomon.ops.create import full
 from gnomon.ops.host import Array
 from gnomon.ops.infer import UNKNOWN, Shapes
 from gnomon.ops.op import Op, op
@@ -67,9 +66,13 @@ class AdaptiveAvgPooling2D(Op):
         s["output"] = (n, c, *self.sizes)
 
     def forward(self, data: Expr) -> Expr:
-        sums = ext.regions(data, self.sizes)
-        places = full((1, 1, *data.shape[2:]), 1, data.dtype)
-        return sums / ext.broadcast_to(ext.regions(places, self.sizes), sums.shape)
+        for axis, count in zip((2, 3), self.sizes, strict=True):
+            size = data.shape[axis]
+            data = ext.regions(data, axis, count)
+            place = ext.iota(data.shape, axis, data.dtype) * float(size)
+            begin = fn.floor((place + 0.5) / count)  # halves: quotients are not exact
+            data = data / (fn.ceil((place + (size - 0.5)) / count) - begin)
+        return data
 
     def reference(self, data: Array) -> Array:
         (h, w), (rows, columns) = data.shape[2:], self.sizes
