@@ -19,6 +19,7 @@ import pytest
 
 from gnomon import config, shadow
 from gnomon import dtype as dt
+from gnomon.code import target as targets
 from gnomon.expr import ext, fn
 from gnomon.expr.composite import Chainer
 from gnomon.expr.node import Buffer, Expr
@@ -26,7 +27,7 @@ from gnomon.expr.reducer import REDUCERS, Reducer, from_operator
 from gnomon.expr.scalar import SCALAR
 from gnomon.plan import form
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime.compiler import disk, jit, key, objects
+from gnomon.runtime.compiler import cross, disk, jit, key, objects
 from gnomon.runtime.compiler.disk import Disk
 from gnomon.runtime.execution import threads
 from gnomon.runtime.kernels.cache import Cache
@@ -287,6 +288,25 @@ def test_memory_is_bounded_and_the_settings_turn_the_disk_off(folder: Path) -> N
         with config.using(**off):
             check(fn.exp(leaf(NUMBERS)), np.exp(NUMBERS), 1, 0)
     check(fn.exp(leaf(NUMBERS)), np.exp(NUMBERS), 0, 1)
+
+
+def test_the_assembly_of_other_machines_is_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "define i32 @two() { ret i32 2 }"
+    machines = [targets.gpu("sm_80"), targets.gpu("sm_90"), targets.TARGETS["aarch64"]]
+    made = [cross.kept_assembly(text, machine) for machine in machines]
+    assert made == [cross.assembly(text, machine) for machine in machines]
+    assert ".target sm_80" in made[0] and len(entries(folder)) == 3
+    with monkeypatch.context() as inside:
+        inside.setattr(cross, "assembly", lambda *_: "made anew")
+        assert [cross.kept_assembly(text, machine) for machine in machines] == made
+        assert cross.kept_assembly(text, machines[0], 2) == "made anew"
+    for path in entries(folder):
+        path.write_bytes(b"damaged")
+    assert [cross.kept_assembly(text, machine) for machine in machines] == made
+    with config.using(disk_cache=False):
+        assert cross.kept_assembly(text, machines[0]) == made[0]
 
 
 # --- damage ---------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 import llvmlite.binding as llvm
 
 from gnomon.code.target import Target
-from gnomon.runtime.compiler import jit
+from gnomon.runtime.compiler import jit, objects
 
 
 def assembly(text: str, target: Target, opt: int = 1) -> str:
@@ -31,6 +31,24 @@ def assembly(text: str, target: Target, opt: int = 1) -> str:
         return str(machine.emit_assembly(jit.optimised(text, opt, machine)))
 
     return jit.undisturbed(make)
+
+
+def kept_assembly(text: str, target: Target, opt: int = 1) -> str:
+    """As `assembly`, from disk where this process or another has made it before.
+
+    Raises:
+        GnomonError: the text does not parse or verify.
+    """
+    about = (target.triple, target.cpu, target.features, str(opt))
+    name, place = objects.name_of("assembly", *about, text), objects.disk()
+    if name is None or place is None:
+        return assembly(text, target, opt)
+    kept = place.read(name)
+    if kept is not None:
+        return kept.decode()
+    made = assembly(text, target, opt)
+    place.write(name, made.encode())
+    return made
 
 
 def object_file(text: str, target: Target, opt: int = 1) -> bytes:

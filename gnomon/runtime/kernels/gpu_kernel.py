@@ -74,9 +74,10 @@ class GpuStep:
         self.issue, self.words, self.spans, self.queue = issue, words, spans, queue
         self.name, self.keep, self.bytes = name, keep, moved
 
-    def again(self, words: Sequence[int], keep: Any) -> GpuStep:
-        """The same work with other words."""
-        return GpuStep(self.issue, words, self.spans, self.queue, self.name, keep, self.bytes)
+    def again(self, words: Sequence[int], keep: Any, queue: Queue | None = None) -> GpuStep:
+        """The same work with other words, by another queue where one is given."""
+        by = queue or self.queue
+        return GpuStep(self.issue, words, self.spans, by, self.name, keep, self.bytes)
 
     def run(self) -> None:
         """Give the work to the queue.
@@ -192,10 +193,10 @@ def _uploaded(words: Sequence[int], queue: Queue) -> Storage:
 
 
 def ptx(program: Grid, name: str, arch: str) -> str:
-    """The PTX of a grid program."""
+    """The PTX of a grid program; LLVM, which takes 20 to 90 ms of a kernel's 40 to 120, once."""
     machine = target.gpu(arch)
     opt = 2 if divides(program.kernel) else 1
-    return cross.assembly(nvptx.write(program, machine, name).text, machine, opt)
+    return cross.kept_assembly(nvptx.write(program, machine, name).text, machine, opt)
 
 
 class Cache:

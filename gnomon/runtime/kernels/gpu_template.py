@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gnomon.runtime.devices import pool
+from gnomon.runtime.devices.cuda.gpu import Queue
 from gnomon.runtime.devices.pool import Storage
 from gnomon.runtime.kernels.gpu_kernel import GpuStep
 from gnomon.runtime.kernels.template import SPACING, Make, storages_of
@@ -33,7 +34,7 @@ class GpuTemplate:
     it when made by `make(addresses, 0)` and by `make(addresses, 1)`.
     """
 
-    __slots__ = ("_device", "_held", "_steps", "bytes")
+    __slots__ = ("_device", "_held", "_numbers", "_steps")
 
     def __init__(
         self, make: Make, count: int, numbers: Sequence[tuple[int, int]] = (), device: str = "gpu"
@@ -53,10 +54,21 @@ class GpuTemplate:
         ]
         self._held = [s.nbytes for s in held.values()]
         self._device = device
-        self.bytes = sum(step.bytes for step in steps)
+        self._numbers = range(count, count + len(numbers))
 
-    def bound(self, given: Sequence[int], keep: Any = None) -> list[GpuStep]:
-        """The steps for these addresses and numbers, to be run once; they hold `keep`."""
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether every number is a word of some step."""
+        found = {slot.operand for _, slots in self._steps for slot in slots}
+        return found.issuperset(self._numbers)
+
+    def bound(
+        self, given: Sequence[int], keep: Any = None, queue: Queue | None = None
+    ) -> list[GpuStep]:
+        """The steps for these addresses and numbers, to be run once, by `queue`; they hold `keep`.
+
+        Without a queue it is that of the making.
+        """
         own = [pool.allocate(nbytes, self._device) for nbytes in self._held]
         values = [*given, *[storage.address for storage in own]]
         found = []
@@ -64,7 +76,7 @@ class GpuTemplate:
             words = list(step.words)
             for word, operand, offset in slots:
                 words[word] = values[operand] + offset
-            found.append(step.again(words, (own, keep)))
+            found.append(step.again(words, (own, keep), queue))
         return found
 
 

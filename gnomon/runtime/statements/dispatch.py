@@ -8,8 +8,9 @@ overlap in several ways, or where threads run them at the same time. When some h
 and assignments of tensors go through native code that knows the launches, too (see `call_cache`).
 
 State: `KNOWN`, the launches by saver and patterns; `_seen`, how often patterns came that have none.
-Both are emptied together when they are full. While a function is traced (see `tracing`), the
-launches of all threads are gone and nothing is learned, so that every statement comes by here.
+Both are emptied together when they are full; statements on GPUs have a table of their own, in
+`gpu_launch.py`. While a function is traced (see `tracing`), the launches of all threads are gone
+and nothing is learned, so that every statement comes by here.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from gnomon.base import Later
 from gnomon.expr.node import Buffer, Expr, Scalar
 from gnomon.expr.pattern import EPOCH, NONE, Pattern, pattern_of
 from gnomon.lock import in_child
@@ -28,6 +30,11 @@ from gnomon.runtime.kernels import stages
 from gnomon.runtime.statements import call_cache
 from gnomon.runtime.statements.launch import Launch, NoLaunch, Place, Reading, Tree, Work
 from gnomon.runtime.statements.prepare import prepare
+
+if TYPE_CHECKING:
+    from gnomon.runtime.statements import gpu_launch
+else:
+    gpu_launch = Later("gnomon.runtime.statements.gpu_launch")
 
 KEPT = 4096
 VARIANTS = 6
@@ -79,8 +86,12 @@ def store(dest: Buffer, saver: Saver, value: Expr) -> None:
     if _thread.tracer is not None:
         _thread.tracer.take([statement], False)
         return
+    learns = NONE not in key and not TRACERS and not stages.timed()
+    if learns and dest.device.startswith("gpu"):
+        gpu_launch.store(statement, key)
+        return
     stages.run(prepare([statement], "assignment"))
-    if dest.device == "cpu" and NONE not in key and not TRACERS and not stages.timed():
+    if learns and dest.device == "cpu":
         _learn((saver, key), statement)
 
 

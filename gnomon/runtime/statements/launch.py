@@ -233,8 +233,13 @@ def _template(work: Work, regions: Regions) -> Template:
 
 def stand_ins(work: Work, which: int) -> list[Scalar]:
     """Numbers that are told apart wherever they are found, in one of two sets."""
+    return stand_ins_of([scalar for _, scalar in work.numbers], which)
+
+
+def stand_ins_of(numbers: Sequence[Scalar], which: int) -> list[Scalar]:
+    """As `stand_ins`, of numbers alone."""
     found = []
-    for k, (_, scalar) in enumerate(work.numbers):
+    for k, scalar in enumerate(numbers):
         value = 1.0 + which + k / 1024 if scalar.dtype.kind == "f" else 1 + k + 64 * which
         found.append(Scalar(value, scalar.dtype))
     return found
