@@ -111,6 +111,14 @@ def test_batches(flags):
     close(product_of(batch_dot(over(a), over(one))), a @ one, 1e-5)
 
 
+def test_matrices_between_each_others_rows():
+    a, b = drawn(3, 4, 2), drawn(2, 4, 5)
+    found, want = (
+        nd.linalg_gemm2(nd.array(a, ctx=ctx), nd.array(b, ctx=ctx), axis=-3) for ctx in (G, CPU)
+    )
+    close(found.asnumpy(), want.asnumpy(), 1e-5)
+
+
 def test_an_epilogue_and_operands_that_are_expressions():
     a, b, c = drawn(3, 5), drawn(5, 4), drawn(3, 4)
     value = dot(over(a) + 1.0, over(b)) + over(c)

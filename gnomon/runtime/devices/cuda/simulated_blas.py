@@ -136,6 +136,18 @@ def _stored(what: Gemm, a: int, b: int, c: int) -> tuple[_Matrix, _Matrix, _Matr
     )
 
 
+def _repeats(what: Gemm) -> bool:
+    """Whether two elements of C may share memory: matrices of a batch may lie between each other's
+    columns."""
+    axes = sorted((abs(s), n) for s, n in ((what.sc, what.batch), (what.ldc, what.n)) if n > 1)
+    extent = what.m
+    for stride, count in axes:
+        if stride < extent:
+            return True
+        extent = stride * (count - 1) + extent
+    return False
+
+
 def _run(
     what: Gemm,
     matrices: tuple[_Matrix, _Matrix, _Matrix],
@@ -151,7 +163,7 @@ def _run(
     for name, (low, high) in zip("ab", spans, strict=False):
         if what.k and low < spans[2][1] and spans[2][0] < high:
             raise DeviceError(f"{GEMM}: c overlaps {name}: what it reads is not defined")
-    if what.batch > 1 and abs(what.sc) < what.ldc * (what.n - 1) + what.m:
+    if _repeats(what):
         raise DeviceError(f"{GEMM}: matrices of c overlap each other: {what.sc} elements apart")
     wide = np.dtype(np.float64 if what.dtype.size == 8 else np.float32)
     views = [
