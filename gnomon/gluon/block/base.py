@@ -17,7 +17,7 @@ from gnomon.gluon.block.summary import summarize
 from gnomon.gluon.parameter import Parameter, ParameterDict
 from gnomon.gluon.parameter.dictionary import check_names, load_all, read_named, without_kind
 from gnomon.ndarray.core.mode import mode
-from gnomon.ndarray.lazy.predicted import predicted
+from gnomon.ndarray.lazy.predicted import Predicted
 
 
 class Block:
@@ -199,8 +199,9 @@ class Block:
             if mode.recording or mode.predicting or self._is_brief or self._active:
                 found = self.forward(*args)
             else:
-                found, is_brief = predicted(self.forward, args)
-                if is_brief:
+                with Predicted() as scope:
+                    found = self.forward(*args)
+                if scope.is_brief:
                     self.__dict__["_is_brief"] = True
         except (GnomonError, NotImplementedError) as error:
             tell(error, self, args)

@@ -1,4 +1,4 @@
-"""Predicted: what a function computes off the record, noted and computed together.
+"""Predicted: what a scope computes off the record, noted and computed together.
 
 Blocks that are not compiled predict operator by operator, each of which copies its weights into the
 layout that a library reads them in. The operators of one call are noted as those of a record are
@@ -10,9 +10,6 @@ The record is another one than that of what the thread records, which goes on ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ndarray.lazy.notes import end_predictions
@@ -21,28 +18,34 @@ from gnomon.record import put
 FEWEST = 8  # operators, of which a program takes less time than they do by themselves
 
 
-def predicted(function: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, bool]:
-    """What `function(*args)` gives, and whether its operators are too few to be noted again.
+class Predicted:
+    """A scope whose operators are noted, and computed when it ends.
 
-    That is seen where all of them stand in a record that was there before. Views of arrays are
-    views here, too, through which others may write: what is viewed is computed at once.
+    `is_brief` says then whether they are too few to be noted again, which is seen where all of them
+    stand in a record that was there before. Views of arrays are views here, too, through which
+    others may write: what is viewed is computed at once. In train mode, and where a finaliser comes
+    between others' operators, nothing is noted.
     """
-    record = here.own.predicted
-    if mode.training or (record is not None and (record.working or record.noting)):
-        return function(*args), False
-    if record is not None:
-        record.enter()
-        put(record, "scopes", 1)  # 0 as soon as something of it is computed
-    mode.predicting = True
-    is_brief = False
-    try:
-        found = function(*args)
-    finally:
+
+    __slots__ = ("_notes", "is_brief")
+
+    def __enter__(self) -> Predicted:
+        record = here.own.predicted
+        self.is_brief = False
+        self._notes = not mode.training
+        if record is not None and (record.working or record.noting):
+            self._notes = False
+        if self._notes and record is not None:
+            record.enter()
+            put(record, "scopes", 1)  # 0 as soon as something of it is computed
+        mode.predicting = self._notes
+        return self
+
+    def __exit__(self, *exc: object) -> None:
         mode.predicting = False
         record = here.own.predicted
-        if record is not None:
-            is_brief = record.scopes == 1 and 0 < record.mark.count < FEWEST
+        if self._notes and record is not None:
+            self.is_brief = record.scopes == 1 and 0 < record.mark.count < FEWEST
             record.read()
-            if is_brief:
+            if self.is_brief:
                 end_predictions()
-    return found, is_brief
