@@ -8,6 +8,7 @@ from gnomon import nd
 from gnomon.executor import recorded_step
 from gnomon.ndarray.lazy import notes
 from gnomon.ndarray.lazy.fusion_group import here
+from gnomon.ndarray.lazy.marks import Mark
 from gnomon.record import put
 
 AT_FIRST = 2  # times that a step comes here before it is a program
@@ -20,8 +21,9 @@ def begin_anew() -> None:
 
 
 def begin_soon(monkeypatch: Any) -> None:
-    """Have steps be programs after few times."""
+    """Have steps be programs after few times, and none be forgotten for what other tests noted."""
     monkeypatch.setattr(notes, "OFTEN", AT_FIRST)
+    monkeypatch.setattr(Mark, "made", 0)
     begin_anew()
 
 
