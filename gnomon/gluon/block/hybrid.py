@@ -274,9 +274,12 @@ class HybridBlock(Block):
                 "hybridize(), then call the block once"
             )
         symbol, params = self._last.trace.symbol, self.collect_params()
-        named = {f"arg:{n}": params[n] for n in symbol.list_arguments() if n in params}
-        named.update((f"aux:{n}", params[n]) for n in symbol.list_auxiliary_states() if n in params)
-        arrays = {name: param._reduce() for name, param in named.items()}
+        states = set(symbol.list_auxiliary_states())
+        arrays = {
+            f"{'aux' if name in states else 'arg'}:{name}": params[name]._reduce()
+            for name in symbol.list_inputs()
+            if name in params
+        }
         symbol.save(f"{os.fspath(path)}-symbol.json", remove_amp_cast=remove_amp_cast)
         nd.save(f"{os.fspath(path)}-{epoch:04d}.params", arrays)
 
