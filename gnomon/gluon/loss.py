@@ -260,11 +260,11 @@ class CTCLoss(Loss):
             pred = F.swapaxes(pred, dim1=0, dim2=1)
         if self._batch_axis == 1:
             label = F.swapaxes(label, dim1=0, dim2=1)
-        lengths = [each for each in (pred_lengths, label_lengths) if each is not None]
+        lengths = {"data_lengths": pred_lengths, "label_lengths": label_lengths}
         loss = F.CTCLoss(
             pred,
             label,
-            *lengths,
+            **{name: each for name, each in lengths.items() if each is not None},
             use_data_lengths=pred_lengths is not None,
             use_label_lengths=label_lengths is not None,
             blank_label="last",

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,23 +20,14 @@ NETWORKS = [
     "squeezenet1.0", "squeezenet1.1",
     *(f"vgg{n}{bn}" for n in (11, 13, 16, 19) for bn in ("", "_bn")),
 ]  # fmt: skip
-# name of a network -> keyword arguments, and the shape of an input that it computes
-SMALL = {
-    "resnet18_v1": ({"thumbnail": True}, (2, 3, 16, 16)),
-    "resnet18_v2": ({"thumbnail": True}, (2, 3, 16, 16)),
-    "mobilenet0.25": ({}, (2, 3, 32, 32)),
-    "mobilenetv2_0.25": ({}, (2, 3, 32, 32)),
-}
-# the same of all others, which take longer, each in the smallest size that its poolings allow
-SIZES = {"alexnet": 80, "densenet": 224, "inception": 299, "mobile": 32, "squeeze": 224, "vgg": 32}
-LARGE = {
-    name: (
-        {"thumbnail": True} if name.startswith("resnet") else {},
-        (2, 3, *[next((size for kind, size in SIZES.items() if name.startswith(kind)), 16)] * 2),
-    )
-    for name in NETWORKS
-    if name not in SMALL
-}
+
+
+class How(NamedTuple):
+    """How a block computes: hybridized or not, in which precision, and in which one before."""
+
+    hybrid: bool = False
+    dtype: str = "float32"
+    before: str | None = None
 
 
 def described(mx: Any, name: str) -> list[Any]:
@@ -66,29 +58,7 @@ def set_params(mx: Any, net: Any, scale: float = 0.5) -> None:
         values = rng.uniform(-scale, scale, shape)
         if name.endswith(("gamma", "var")):
             values = np.abs(values) + 0.5
-        params[name].set_data(mx.nd.array(values.astype("f")))
-
-
-def outputs(mx: Any, name: str, hybrid: bool) -> list[Any]:
-    """What a network gives, and a small one in training too, with gradients of two parameters."""
-    more, shape = {**SMALL, **LARGE}[name]
-    net = mx.gluon.model_zoo.vision.get_model(name, classes=5, **more)
-    net.initialize()
-    x = mx.nd.array(np.random.RandomState(1).normal(size=shape).astype("f"))
-    net(x)
-    set_params(mx, net, 0.1)
-    if hybrid:
-        net.hybridize()
-    seen = net(x).asnumpy()
-    if name in LARGE or name.startswith("mobile"):  # the last are normalized over two numbers
-        return [seen.astype("d").round(5).ravel().tolist()]
-    with mx.autograd.record():
-        y = net(x)
-    y.backward()
-    params = list(net.collect_params().values())
-    trained = [p for p in params if p.grad_req != "null"]
-    grads = [trained[k].grad().asnumpy().ravel()[:12] for k in (0, -1)]
-    return [a.astype("d").round(5).ravel().tolist() for a in (seen, y.asnumpy(), *grads)]
+        params[name].set_data(mx.nd.array(values.astype("f"), dtype=params[name].dtype))
 
 
 # --- losses ---------------------------------------------------------------------------------------
@@ -128,17 +98,26 @@ def losses(mx: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     yield "cosine", loss.CosineEmbeddingLoss(margin=0.1), (p, q, pairs)
     yield "cosine weighted", loss.CosineEmbeddingLoss(weight=2.0), (p, q, pairs, weight)
     yield "SDML", loss.SDMLLoss(0.1, weight=2.0), (p, q)
+    steps = np.random.RandomState(0).normal(size=(2, 6, 4))
+    words = np.array([[1, 2, -1], [0, 2, 1]], "d")
+    yield "CTC", loss.CTCLoss(), (steps, words)
+    yield "CTC of TNC", loss.CTCLoss("TNC", weight=2.0), (steps.swapaxes(0, 1), words)
+    yield "CTC of TN", loss.CTCLoss("NTC", "TN"), (steps, words.T, None, [2, 3])
+    yield "CTC of lengths", loss.CTCLoss(), (steps, words, [5, 6], [1, 3])
 
 
-def measured(mx: Any, loss: Any, arrays: tuple[Any, ...], dtype: str = "float32") -> list[Any]:
-    """A loss, and the gradient of what it is called with first."""
-    given = [mx.nd.array(a, dtype=dtype) for a in arrays]
-    given[0].attach_grad()
+def measured(mx: Any, loss: Any, arrays: tuple[Any, ...], how: How = How()) -> list[Any]:
+    """A loss, and the gradients of all that it is called with."""
+    loss.hybridize(how.hybrid)
+    given = [None if a is None else mx.nd.array(a, dtype=how.dtype) for a in arrays]
+    there = [x for x in given if x is not None]
+    for x in there:
+        x.attach_grad()
     with mx.autograd.record():
         found = loss(*given)
     found.backward()
-    pair = found.asnumpy(), given[0].grad.asnumpy()
-    return [list(found.shape), *(a.astype("d").round(6).ravel().tolist() for a in pair)]
+    numbers = [found.asnumpy(), *(x.grad.asnumpy() for x in there)]
+    return [list(found.shape), *(a.astype("d").round(6).ravel().tolist() for a in numbers)]
 
 
 # --- recurrent layers and cells -------------------------------------------------------------------
@@ -182,10 +161,29 @@ def stack(mx: Any, cells: Any) -> Any:
     return cells
 
 
-def sequence(mx: Any, layout: str) -> Any:
+def sequence(mx: Any, layout: str, dtype: str) -> Any:
     """Three sequences of five steps, three numbers each."""
     values = np.random.RandomState(2).normal(size=(3, 5, 3)).astype("f")
-    return mx.nd.array(values if layout == "NTC" else values.swapaxes(0, 1))
+    return mx.nd.array(values if layout == "NTC" else values.swapaxes(0, 1), dtype=dtype)
+
+
+def prepared(mx: Any, block: Any, call: Callable[[str], Any], how: How) -> None:
+    """Initialize a block, let it compute as `how` says, and give it numbers of its own.
+
+    `call` calls the block with arrays of a type.
+    """
+    block.initialize()
+    block.cast(how.before or how.dtype)
+    if any(0 in param.shape for param in block.collect_params().values()):
+        call(how.before or how.dtype)  # which decides shapes
+    if how.before:
+        call(how.before)
+        block.hybridize()
+        call(how.before)
+        block.hybridize(False)
+        block.cast(how.dtype)
+    set_params(mx, block)
+    block.hybridize(how.hybrid)
 
 
 def gradients(block: Any) -> list[Any]:
@@ -195,21 +193,20 @@ def gradients(block: Any) -> list[Any]:
 
 
 def unrolled(
-    mx: Any, make: Callable[[], Any], layout: str, valid: bool, hybrid: bool = False
+    mx: Any, make: Callable[[], Any], layout: str, valid: bool, how: How = How()
 ) -> list[Any]:
     """Names of parameters, outputs and final states of a cell, and gradients."""
     cell = make()
-    cell.initialize()
-    lengths = mx.nd.array([5, 2, 3]) if valid else None
-    x = sequence(mx, layout)
-    how = {"layout": layout, "merge_outputs": True, "valid_length": lengths}
-    cell.unroll(5, x, **how)
-    set_params(mx, cell)
-    if hybrid:
-        cell.hybridize()
+
+    def call(dtype: str) -> Any:
+        lengths = mx.nd.array([5, 2, 3], dtype=dtype) if valid else None
+        return cell.unroll(5, x.astype(dtype), None, layout, True, lengths)
+
+    x = sequence(mx, layout, how.dtype)
+    prepared(mx, cell, call, how)
     x.attach_grad()
     with mx.autograd.record(train_mode=False):
-        outputs, states = cell.unroll(5, x, **how)
+        outputs, states = call(how.dtype)
         total = outputs.sum() + sum(s.sum() for s in states)
     total.backward()
     arrays = [outputs, *states, x.grad]
@@ -219,18 +216,13 @@ def unrolled(
     return [names, *found, *gradients(cell)]
 
 
-def run(mx: Any, make: Callable[[], Any], layout: str, hybrid: bool = False) -> list[Any]:
+def run(mx: Any, make: Callable[[], Any], layout: str, how: How = How()) -> list[Any]:
     """Names of parameters, outputs, final states and gradients of a layer."""
-    layer = make()
-    layer.initialize()
-    x = sequence(mx, layout)
-    layer(x)
-    set_params(mx, layer)
-    if hybrid:
-        layer.hybridize()
+    layer, x = make(), sequence(mx, layout, how.dtype)
+    prepared(mx, layer, lambda dtype: layer(x.astype(dtype)), how)
     x.attach_grad()
     with mx.autograd.record(train_mode=False):
-        outputs, states = layer(x, layer.begin_state(batch_size=3))
+        outputs, states = layer(x, layer.begin_state(batch_size=3, dtype=how.dtype))
         total = outputs.sum() + sum((s * s).sum() for s in states)
     total.backward()
     begin = len(layer.prefix)
@@ -249,17 +241,18 @@ def images(mx: Any) -> Iterator[tuple[str, Any, tuple[int, ...]]]:
             yield f"{dims} {kind}", make(shape, 2, 3, 3, i2h_pad=1), (2, *shape)
 
 
-def stepped(mx: Any, cell: Any, shape: tuple[int, ...], hybrid: bool = False) -> list[Any]:
+def stepped(mx: Any, cell: Any, shape: tuple[int, ...], how: How = How()) -> list[Any]:
     """Two steps of a convolutional cell, and gradients."""
-    cell.initialize()
-    set_params(mx, cell)
-    if hybrid:
-        cell.hybridize()
-    x = mx.nd.array(np.random.RandomState(3).normal(size=shape).astype("f"))
+
+    def states(dtype: str) -> Any:
+        return cell.begin_state(batch_size=2, dtype=dtype)
+
+    values = np.random.RandomState(3).normal(size=shape).astype("f")
+    x = mx.nd.array(values, dtype=how.dtype)
+    prepared(mx, cell, lambda dtype: cell(x.astype(dtype), states(dtype)), how)
     x.attach_grad()
     with mx.autograd.record(train_mode=False):
-        _, states = cell(x, cell.begin_state(batch_size=2))
-        output, states = cell(x, states)
+        output, _ = cell(x, cell(x, states(how.dtype))[1])
     output.backward()
     begin = len(cell.prefix)
     names = [[n[begin:], list(p.shape)] for n, p in cell.collect_params().items()]
@@ -267,13 +260,29 @@ def stepped(mx: Any, cell: Any, shape: tuple[int, ...], hybrid: bool = False) ->
     return [names, *found, *gradients(cell)]
 
 
+def where_computed(mx: Any, title: str, make: Callable[[], list[Any]]) -> list[Any] | None:
+    """What a function gives; None where MXNet refuses that precision."""
+    try:
+        return make()
+    except mx.base.MXNetError as error:
+        print(f"{title}: {str(error).splitlines()[-1][:100]}")
+        return None
+
+
 def record(mx: Any) -> dict[str, Any]:
-    """All of it."""
+    """All of it.
+
+    In half precision losses alone: MXNet has no product in it on processors.
+    """
+    half = How(dtype="float16")
     ways = [(layout, valid) for layout in ("NTC", "TNC") for valid in (False, True)]
     return {
         "networks": {name: described(mx, name) for name in NETWORKS},
-        "outputs": {name: outputs(mx, name, False) for name in (*SMALL, *LARGE)},
         "losses": {name: measured(mx, loss, given) for name, loss, given in losses(mx)},
+        "half": {
+            name: where_computed(mx, name, partial(measured, mx, loss, given, half))
+            for name, loss, given in losses(mx)
+        },
         "layers": {name: run(mx, make, layout) for name, make, layout in layers(mx)},
         "cells": {
             f"{name} {layout} {valid}": unrolled(mx, make, layout, valid)
