@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import pickle
@@ -17,6 +18,7 @@ import pytest
 import gnomon as mx
 from gnomon.base import GnomonError, ParamError, ShapeError
 from gnomon.gluon import data
+from gnomon.gluon.data import shared
 
 WAYS = [
     {},
@@ -285,6 +287,32 @@ def test_workers_and_their_files_are_gone_afterwards():
     found.close()
     assert not any(p.is_alive() for p in processes)
     assert not folder.exists()
+
+
+def test_workers_end_with_a_loop_that_is_left(monkeypatch, tmp_path):
+    def left(loader):
+        for _ in loader:
+            break
+
+    def raised(loader):
+        for _ in loader:
+            raise KeyError
+
+    monkeypatch.setattr(shared, "IN_MEMORY", tmp_path)
+    before = set(multiprocessing.active_children())
+    gc.disable()
+    try:
+        left(data.DataLoader(Squares(), batch_size=2, num_workers=2))
+        loader = data.DataLoader(Squares(), batch_size=2, num_workers=2, pin_memory=True)
+        with pytest.raises(KeyError):
+            raised(loader)
+        assert set(multiprocessing.active_children()) <= before
+        assert not list(tmp_path.iterdir())
+    finally:
+        gc.enable()
+    assert len(list(loader)) == 5  # with new workers
+    loader.clean()
+    assert not list(tmp_path.iterdir())
 
 
 def test_epochs_begun_ahead():

@@ -30,6 +30,9 @@ class How(NamedTuple):
     before: str | None = None
 
 
+PLAIN = How()
+
+
 def described(mx: Any, name: str) -> list[Any]:
     """Names and shapes of parameters, names in files, and operators of a network of the zoo."""
     net = mx.gluon.model_zoo.vision.get_model(name)
@@ -106,7 +109,7 @@ def losses(mx: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     yield "CTC of lengths", loss.CTCLoss(), (steps, words, [5, 6], [1, 3])
 
 
-def measured(mx: Any, loss: Any, arrays: tuple[Any, ...], how: How = How()) -> list[Any]:
+def measured(mx: Any, loss: Any, arrays: tuple[Any, ...], how: How = PLAIN) -> list[Any]:
     """A loss, and the gradients of all that it is called with."""
     loss.hybridize(how.hybrid)
     given = [None if a is None else mx.nd.array(a, dtype=how.dtype) for a in arrays]
@@ -193,7 +196,7 @@ def gradients(block: Any) -> list[Any]:
 
 
 def unrolled(
-    mx: Any, make: Callable[[], Any], layout: str, valid: bool, how: How = How()
+    mx: Any, make: Callable[[], Any], layout: str, valid: bool, how: How = PLAIN
 ) -> list[Any]:
     """Names of parameters, outputs and final states of a cell, and gradients."""
     cell = make()
@@ -216,7 +219,7 @@ def unrolled(
     return [names, *found, *gradients(cell)]
 
 
-def run(mx: Any, make: Callable[[], Any], layout: str, how: How = How()) -> list[Any]:
+def run(mx: Any, make: Callable[[], Any], layout: str, how: How = PLAIN) -> list[Any]:
     """Names of parameters, outputs, final states and gradients of a layer."""
     layer, x = make(), sequence(mx, layout, how.dtype)
     prepared(mx, layer, lambda dtype: layer(x.astype(dtype)), how)
@@ -241,7 +244,7 @@ def images(mx: Any) -> Iterator[tuple[str, Any, tuple[int, ...]]]:
             yield f"{dims} {kind}", make(shape, 2, 3, 3, i2h_pad=1), (2, *shape)
 
 
-def stepped(mx: Any, cell: Any, shape: tuple[int, ...], how: How = How()) -> list[Any]:
+def stepped(mx: Any, cell: Any, shape: tuple[int, ...], how: How = PLAIN) -> list[Any]:
     """Two steps of a convolutional cell, and gradients."""
 
     def states(dtype: str) -> Any:

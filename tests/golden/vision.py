@@ -34,7 +34,7 @@ def made(mx: Any, name: str, dtype: str = "float32", before: str | None = None) 
 
     It computes in `before` first, hybridized and not, where that is given.
     """
-    net = mx.gluon.model_zoo.vision.get_model(name, classes=CLASSES)
+    net = mx.gluon.model_zoo.vision.get_model(name, classes=CLASSES, prefix="net_")
     net.initialize()
     net.cast(before or dtype)
     x = mx.nd.array(np.random.RandomState(1).normal(size=(BATCH, 3, side(name), side(name))))
@@ -80,9 +80,8 @@ def step(
         head = mx.nd.array([[1, -2, 3, -1, 0.5], [0.5, 1, -3, 2, -1]], dtype=dtype)
         total = (output * head).sum()
     total.backward()
-    arrays = [x.grad]
-    for param in net.collect_params().values():
-        arrays.append(param.data() if param.grad_req == "null" else param.grad())
+    params = net.collect_params().values()
+    arrays = [x.grad, *(p.data() if p.grad_req == "null" else p.grad() for p in params)]
     return {
         "predicted": predicted.asnumpy(),
         "output": output.asnumpy(),

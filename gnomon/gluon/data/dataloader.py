@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from multiprocessing import TimeoutError as LateError
 from multiprocessing.pool import ThreadPool
 from multiprocessing.reduction import ForkingPickler
@@ -117,8 +118,10 @@ class DataLoader:
     def __iter__(self) -> Iterator[Any]:
         found, self._next = self._next, None
         found = self._epoch() if found is None else found
-        for batch in found:
-            yield batch if self._pinned is None else as_in_context(batch, self._pinned)
+        batches: Any = iter(found)
+        with closing(batches):  # workers end with a loop that is left, not when memory is collected
+            for batch in batches:
+                yield batch if self._pinned is None else as_in_context(batch, self._pinned)
         if self._auto_reload:
             self.refresh()
 
