@@ -42,7 +42,6 @@ UNCOMPARED = {
     "SymbolBlock",  # what the files that are imported say
     "SparseEmbedding",  # needs a Trainer: test_trainer.py
     "ModulatedDeformableConvolution",  # MXNet has it on GPUs alone: test_contrib_cnn.py
-    "CTCLoss",  # test_ctc of test_cases.py
 }
 
 
