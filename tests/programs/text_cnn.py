@@ -91,9 +91,9 @@ def train(model, x, y, batch_size, epochs, max_grad_norm=5.0, learning_rate=0.00
                 l2 = mx.nd.norm(grad / batch_size).asscalar()
                 norm += l2 * l2
             norm = np.sqrt(norm)
+            scale = min(1.0, max_grad_norm / norm)
             for idx, weight, grad, name in model.param_blocks:
-                if norm > max_grad_norm:
-                    grad *= (max_grad_norm / norm)
+                grad *= scale
                 updater(idx, grad, weight)
                 grad[:] = 0.0
         logger.info('Iter [%d] Train: Time: %.3fs, Training Accuracy: %.3f', epoch,
