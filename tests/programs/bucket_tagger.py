@@ -1,4 +1,5 @@
-"""Tags of words by a recurrent network in buckets: `mx.rnn` cells, an own batch, a custom operator."""
+"""Tags of words by a recurrent network in buckets: `mx.rnn` cells, an own operator."""
+
 import argparse
 import logging
 
@@ -63,10 +64,17 @@ class TagIter(mx.io.DataIter):
         for x, y in rows:
             b = BUCKETS[np.searchsorted(BUCKETS, len(x))]
             self.rows[b].append((x + [0] * (b - len(x)), y + [-1] * (b - len(y))))
-        self.plan = [(b, i) for b in BUCKETS
-                     for i in range(0, len(self.rows[b]) - batch_size + 1, batch_size)]
-        self.provide_data = [mx.io.DataDesc('data', (batch_size, self.default_bucket_key), layout='NT')]
-        self.provide_label = [mx.io.DataDesc('label', (batch_size, self.default_bucket_key), layout='NT')]
+        self.plan = [
+            (b, i)
+            for b in BUCKETS
+            for i in range(0, len(self.rows[b]) - batch_size + 1, batch_size)
+        ]
+        self.provide_data = [
+            mx.io.DataDesc('data', (batch_size, self.default_bucket_key), layout='NT')
+        ]
+        self.provide_label = [
+            mx.io.DataDesc('label', (batch_size, self.default_bucket_key), layout='NT')
+        ]
         self.reset()
 
     def reset(self):
@@ -78,11 +86,16 @@ class TagIter(mx.io.DataIter):
             raise StopIteration
         b, i = self.plan[self.at]
         self.at += 1
-        part = self.rows[b][i:i + self.batch_size]
+        part = self.rows[b][i : i + self.batch_size]
         x, y = (np.array(v, dtype=np.float32) for v in zip(*part))
-        return mx.io.DataBatch([mx.nd.array(x)], [mx.nd.array(y)], pad=0, bucket_key=b,
-                               provide_data=[mx.io.DataDesc('data', x.shape, layout='NT')],
-                               provide_label=[mx.io.DataDesc('label', y.shape, layout='NT')])
+        return mx.io.DataBatch(
+            [mx.nd.array(x)],
+            [mx.nd.array(y)],
+            pad=0,
+            bucket_key=b,
+            provide_data=[mx.io.DataDesc('data', x.shape, layout='NT')],
+            provide_label=[mx.io.DataDesc('label', y.shape, layout='NT')],
+        )
 
 
 def tagged(n):
@@ -121,21 +134,32 @@ if __name__ == '__main__':
 
     def sym_gen(seq_len):
         data, label = mx.sym.Variable('data'), mx.sym.Variable('label')
-        embed = mx.sym.Embedding(data=data, input_dim=VOCAB, output_dim=args.num_embed, name='embed')
+        embed = mx.sym.Embedding(
+            data=data, input_dim=VOCAB, output_dim=args.num_embed, name='embed'
+        )
         stack.reset()
         outputs, states = stack.unroll(seq_len, inputs=embed, merge_outputs=True)
         pred = mx.sym.Reshape(outputs, shape=(-1, args.num_hidden))
         pred = mx.sym.FullyConnected(data=pred, num_hidden=TAGS, name='pred')
         label = mx.sym.Reshape(label, shape=(-1,))
-        pred = mx.sym.Custom(data=pred, label=label, op_type='weighted_softmax', scale=1.0, name='softmax')
+        pred = mx.sym.Custom(
+            data=pred, label=label, op_type='weighted_softmax', scale=1.0, name='softmax'
+        )
         return pred, ('data',), ('label',)
 
-    model = mx.mod.BucketingModule(sym_gen=sym_gen, default_bucket_key=train.default_bucket_key,
-                                   context=mx.cpu())
-    model.fit(train_data=train, eval_metric=Tagged(), kvstore='device', optimizer='adam',
-              optimizer_params={'learning_rate': 0.02, 'wd': 1e-5, 'rescale_grad': 1.0 / 60},
-              initializer=Drawn(), num_epoch=8,
-              batch_end_callback=mx.callback.Speedometer(16, args.disp_batches, auto_reset=False))
+    model = mx.mod.BucketingModule(
+        sym_gen=sym_gen, default_bucket_key=train.default_bucket_key, context=mx.cpu()
+    )
+    model.fit(
+        train_data=train,
+        eval_metric=Tagged(),
+        kvstore='device',
+        optimizer='adam',
+        optimizer_params={'learning_rate': 0.02, 'wd': 1e-5, 'rescale_grad': 1.0 / 60},
+        initializer=Drawn(),
+        num_epoch=8,
+        batch_end_callback=mx.callback.Speedometer(16, args.disp_batches, auto_reset=False),
+    )
     arg, aux = model.get_params()
     print(len(arg), '%.3f' % np.sqrt(sum((v.asnumpy() ** 2).sum() for v in arg.values())))
     print('tagged %.4f' % model.score(train, Tagged())[0][1])

@@ -1,4 +1,5 @@
 """A variational autoencoder in Gluon: own dataset, hybrid blocks, export, and the symbol again."""
+
 import argparse
 import os
 import tempfile
@@ -20,7 +21,9 @@ ctx = [mx.cpu(0)]
 class Rings(gluon.data.Dataset):
     def __init__(self, n, transform=None):
         angle = np.random.uniform(0, 2 * np.pi, n)
-        self._data = np.stack([np.cos(angle + k * 0.4) for k in range(16)], axis=1).astype(np.float32)
+        self._data = np.stack([np.cos(angle + k * 0.4) for k in range(16)], axis=1).astype(
+            np.float32
+        )
         self._label = (angle // (np.pi / 2)).astype(np.int)
         self._transform = transform
 
@@ -62,19 +65,24 @@ class NumpyInit(mx.init.Initializer):
 
 net = VAE(n_latent=opt.n_latent)
 net.initialize(NumpyInit(), ctx=ctx)
-loader = gluon.data.DataLoader(Rings(240, lambda r: r * 0.9), batch_size=40, shuffle=True, last_batch='discard')
+loader = gluon.data.DataLoader(
+    Rings(240, lambda r: r * 0.9), batch_size=40, shuffle=True, last_batch='discard'
+)
 for data, label in loader:
     net(data, nd.zeros((40, opt.n_latent)))
     break
 net.hybridize(static_alloc=True)
-trainer = gluon.Trainer(net.collect_params(), 'adam', {'learning_rate': .01, 'wd': 1e-4})
+trainer = gluon.Trainer(net.collect_params(), 'adam', {'learning_rate': 0.01, 'wd': 1e-4})
 history = []
 for epoch in range(opt.epochs):
     cumulative, n = 0.0, 0
     for data, label in loader:
         parts = gluon.utils.split_and_load(data, ctx)
         with autograd.record():
-            losses = [net(X, nd.array(np.random.normal(0, 1, (X.shape[0], opt.n_latent))))[0] for X in parts]
+            losses = [
+                net(X, nd.array(np.random.normal(0, 1, (X.shape[0], opt.n_latent))))[0]
+                for X in parts
+            ]
         for l in losses:
             l.backward()
         gluon.utils.clip_global_norm([p.grad(ctx[0]) for p in net.collect_params().values()], 100)
@@ -87,7 +95,9 @@ for epoch in range(opt.epochs):
     print('epoch %d, loss %.3f' % (epoch, history[-1]))
 place = os.path.join(tempfile.mkdtemp(), 'vae')
 net.export(place, epoch=3)
-back = gluon.SymbolBlock.imports(place + '-symbol.json', ['data0', 'data1'], place + '-0003.params')
+back = gluon.SymbolBlock.imports(
+    place + '-symbol.json', ['data0', 'data1'], place + '-0003.params'
+)
 x, e = nd.array(np.random.rand(4, 16)), nd.zeros((4, opt.n_latent))
 same = np.allclose(net(x, e)[1].asnumpy(), back(x, e)[1].asnumpy(), atol=1e-6)
 print(same, sorted(net.collect_params('.*weight').keys())[0].endswith('_weight'))
