@@ -194,7 +194,8 @@ class _Proof:
         return low, high
 
     def plain(self, term: Term, facts: Facts) -> Interval:
-        if term.dtype is not dt.int64:
+        ends = _ENDS.get(term.dtype)
+        if ends is None:
             return EVERY
         if term.op == "const":
             return int(term.payload), int(term.payload)
@@ -205,7 +206,7 @@ class _Proof:
         if rule is None:
             return EVERY
         found = rule([self.memo.get((a.id, facts), EVERY) for a in term.args])
-        return found if EVERY[0] <= found[0] and found[1] <= EVERY[1] else EVERY
+        return found if ends[0] <= found[0] and found[1] <= ends[1] else EVERY
 
 
 def both(cond: Term) -> Facts:
@@ -232,11 +233,13 @@ def _rest(a: Interval, b: Interval) -> Interval:
     return EVERY if b[0] <= 0 or a[0] < 0 else (0, min(a[1], b[1] - 1))
 
 
+_ENDS = {dt.int64: EVERY, dt.int32: (-(2**31), 2**31 - 1)}  # beyond them numbers wrap
 _RULES: dict[str, Callable[[list[Interval]], Interval]] = {
     "add": lambda x: (x[0][0] + x[1][0], x[0][1] + x[1][1]),
     "sub": lambda x: (x[0][0] - x[1][1], x[0][1] - x[1][0]),
     "mul": lambda x: _ends([a * b for a in x[0] for b in x[1]]),
     "neg": lambda x: (-x[0][1], -x[0][0]),
+    "cast": lambda x: x[0],
     "idiv": lambda x: _divided(x[0], x[1]),
     "imod": lambda x: _rest(x[0], x[1]),
     "min": lambda x: (min(x[0][0], x[1][0]), min(x[0][1], x[1][1])),

@@ -66,7 +66,7 @@ def operands(name: str, a: Term, b: Term) -> None:
         if term.dtype.kind == "b" and name not in CONDITIONS:
             expected = f"indices, elements and numbers for {name!r}, no condition; {CONVERT}"
             raise refusal(a.arena, "operands", expected, (a, b))
-        if term.dtype is not dt.int64 and name in INDICES:
+        if term.dtype not in (dt.int64, dt.int32) and name in INDICES:
             expected = f"indices for // and %; {CONVERT}, as to 'int64'"
             raise refusal(a.arena, "operands", expected, (a, b))
     if name == "div" and a.dtype is b.dtype is dt.int64 and not (reads(a) or reads(b)):
