@@ -137,7 +137,7 @@ class ArgSort(Ordering):
 class TopK(Ordering):
     """The first `k` elements in order along an axis: positions, values, both, or a mask."""
 
-    k: int = param(1, low=0, doc="How many; all of them if 0.")
+    k: int = param(1, doc="How many; all of them if less than 1.")
     ret_typ: str = param(
         "indices", choices=("both", "indices", "mask", "value"), doc="What is given."
     )
@@ -158,7 +158,11 @@ class TopK(Ordering):
             expected = f"at most {length}, the elements of a row"
             raise ParamError(complaint(self.name, "k", expected, self.k))
         for name in self.outputs():
-            s[name] = data if self.ret_typ == "mask" else self.sized(data, self.k or length)
+            s[name] = (
+                data
+                if self.ret_typ == "mask"
+                else self.sized(data, self.k if self.k > 0 else length)
+            )
 
     def types(self, t: Types) -> None:
         first, *places = self.outputs()
@@ -173,7 +177,7 @@ class TopK(Ordering):
         check_requests(self.name, req, out_data)
         data = in_data[0].tensor.numpy()
         rows = self.rows(data)
-        places = self.places(data, self.k or rows.shape[-1])
+        places = self.places(data, self.k if self.k > 0 else rows.shape[-1])
         if self.ret_typ == "mask":
             marks = np.zeros(rows.shape, data.dtype)
             np.put_along_axis(marks, places, np.ones(1, data.dtype), axis=-1)

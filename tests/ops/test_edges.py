@@ -28,3 +28,10 @@ def test_what_is_not_0_is_true_wherever_it_is_written(value):
     part[1], whole[:] = value, value
     assert part.asnumpy().tolist() == [not wanted, wanted, not wanted]
     assert whole.asnumpy().tolist() == [wanted] * 3
+
+
+@pytest.mark.parametrize("k", [0, -1, -3])
+def test_less_than_one_of_the_first_is_all(k):
+    x = mx.nd.array([[3, 1, 2]])
+    assert mx.nd.topk(x, k=k, ret_typ="value").asnumpy().tolist() == [[3, 2, 1]]
+    assert mx.nd.topk(x, k=k, axis=None).asnumpy().tolist() == [0, 2, 1]

@@ -59,6 +59,8 @@ def test_one_row_is_the_first_and_scaled_sizes_are_rounded_in_single_precision()
     assert found.asnumpy().ravel().tolist() == [0, 4, 8]
     found = resize(nd.zeros((1, 1, 100, 50)), scale_height=0.29, scale_width=0.58)
     assert found.shape == (1, 1, 29, 29)
+    found = resize(nd.zeros((2, 1, 1, 5)), mode="to_even_down", align_corners=False)
+    assert found.shape == (2, 1, 0, 4)
 
 
 @pytest.mark.parametrize(("size", "spoilt"), [(1, [[1]]), ((2, 3), [[0, 1, 1], [0, 1, 1]])])

@@ -147,7 +147,7 @@ class BilinearResize2D(Op):
             elif self.align_corners:
                 place = to * ((size - 1) / (count - 1))
             else:
-                place = (to + 0.5) * (size / count) - 0.5
+                place = (to + 0.5) * (size / max(count, 1)) - 0.5  # 1 pixel to even: 0
             away = fn.abs(at - fn.clip(place, 0.0, max(size - 1.0, 0.0)))
             return fn.maximum(1.0 - away, 0.0)
 
