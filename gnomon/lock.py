@@ -12,6 +12,10 @@ that gives it back; from 3.14 on it looks right after the call of `__enter__`, a
 held for good (10,000 of 17,000 interrupts of a loop of nothing else). It looks after no call that
 a `for` makes: the locks here are taken by one; and their `__exit__`, made in C, begins without a
 look.
+
+Nor does it look within a `with` or `try` alone: from 3.12 on some jumps back of loops that stand
+there (those of a condition at the loop's end) lie outside of what the block covers, and look. So
+loops under a lock are functions of their own; `tests/test_lock.py` finds those that are not.
 """
 
 from __future__ import annotations

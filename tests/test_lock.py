@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import dis
+import re
 import signal
+import sys
 import threading
 import time
+import types
+from pathlib import Path
 
 import pytest
 
@@ -107,3 +113,43 @@ def test_a_block_has_the_lock_to_its_end(make):
     with pytest.raises(ZeroDivisionError), lock:
         _ = 1 // 0
     assert not taken(lock)
+
+
+def _escapes(source: str, path: str) -> list[str]:
+    """Jumps back in blocks of `with` and a lock that look for signals outside of what those cover.
+
+    An interrupt there would leave the lock held: see `gnomon.lock`.
+    """
+    blocks = [
+        (node.body[0].lineno, node.body[-1].end_lineno or 0)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.With)
+        if any(re.search("lock|first_use", ast.unparse(item.context_expr)) for item in node.items)
+    ]
+    found, codes = [], [compile(source, path, "exec")]
+    for code in codes:
+        codes += [x for x in code.co_consts if isinstance(x, types.CodeType)]
+        covered = list(dis._parse_exception_table(code))
+        for step in dis.get_instructions(code):
+            line = step.positions.lineno if step.positions else None
+            looks = step.opname == "JUMP_BACKWARD"
+            if looks and not any(part.start <= step.offset < part.end for part in covered):
+                inside = [a for a, b in blocks if line and code.co_firstlineno < a <= line <= b]
+                found += [f"{path}:{line}: in {code.co_name}"] * bool(inside)
+    return found
+
+
+def test_no_loop_lets_an_interrupt_leave_a_lock_held():
+    root = Path(__file__).parents[1]
+    found = []
+    for path in sorted((root / "gnomon").rglob("*.py")):
+        found += _escapes(path.read_text("utf-8"), str(path.relative_to(root)))
+    assert not found, "make the loop a function of its own:\n" + "\n".join(found)
+
+
+def test_loops_that_let_an_interrupt_out_are_found():
+    head = "def f(x):\n    with lock:\n"
+    text = head + "        for y in x:\n            if y:\n                f(y)\n"
+    found = [line.split(":")[0] for line in _escapes(text, "a.py")]
+    assert found == ["a.py"] * (sys.version_info >= (3, 13))
+    assert not _escapes(text.replace("lock", "other"), "a.py")

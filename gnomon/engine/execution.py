@@ -33,6 +33,23 @@ _TRIES = 3  # an error that comes so often is the function's own
 _KEPT_FAILURES = 1000  # a program that never waits must not keep every traceback
 
 
+def _are_taken(const: Iterable[Var], mutate: Iterable[Var]) -> bool:
+    """Whether a job is in the way of one that would read and write these. Lock held."""
+    for var in const:
+        if var.writer is not None or var.queue or var.failure is not None:
+            return True
+    for var in mutate:
+        if var.readers or var.writer is not None or var.queue or var.failure is not None:
+            return True
+    return False
+
+
+def _count(mutate: Iterable[Var]) -> None:
+    """These were written once more. Lock held."""
+    for var in mutate:
+        put(var, "version", var.version + 1)
+
+
 class Execution(Bookkeeping):
     """Calls the functions of ready jobs, on whatever thread."""
 
@@ -71,12 +88,8 @@ class Execution(Bookkeeping):
         if self._behind:
             self._collect()
         with self._lock:
-            for var in const:
-                if var.writer is not None or var.queue or var.failure is not None:
-                    return False
-            for var in mutate:
-                if var.readers or var.writer is not None or var.queue or var.failure is not None:
-                    return False
+            if _are_taken(const, mutate):
+                return False
             try:
                 self._briefly = True
                 answer = fn(self._cpu_context if ctx is None else self._run_context(ctx))
@@ -85,14 +98,12 @@ class Execution(Bookkeeping):
             except BaseException as exception:
                 failed = make_job(fn, INLINE, (), tuple(mutate), ctx, 0, name)
                 self._bring_to_end(failed, exception)
-                for var in failed.mutate:
-                    put(var, "version", var.version + 1)
+                _count(failed.mutate)
                 failed.raise_interrupt()
                 return True
             finally:
                 self._briefly = False
-            for var in mutate:
-                put(var, "version", var.version + 1)
+            _count(mutate)
         return True
 
     def try_fast_path(

@@ -128,7 +128,7 @@ class Lifecycle(Waiting):
     def _is_busy(self) -> bool:
         """Whether any thread runs, or is about to run, a function."""
         with self._lock:
-            return any(state.job for state in self._states) or bool(self._waiting_to_run())
+            return any(map(attrgetter("job"), self._states)) or bool(self._waiting_to_run())
 
 
 def _left_behind(job: Job) -> Failure:

@@ -45,7 +45,9 @@ class NaiveEngine(Engine):
             if not admitted:
                 self._sleep(job.gate, state)
             self._run(job, state)
-            while state.job is None and state.backlog:
+            while True:  # a condition's jump back would be outside of the `try`: see `gnomon.lock`
+                if state.job is not None or not state.backlog:
+                    break
                 job = state.backlog[0]
                 del state.backlog[0]  # no gap for an interrupt, unlike popleft
                 self._sleep(job.gate, state)

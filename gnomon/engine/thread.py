@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from gnomon.engine.gates import shut_gate
 from gnomon.engine.job import Job
@@ -61,3 +62,17 @@ class ThreadState:
     def holds(self, var: Var) -> bool:
         """Whether a function that runs on this thread has declared `var`."""
         return any(var in job.const or var in job.mutate for job in self.running())
+
+    def relieve(self, queues: Iterable[WorkQueue], hiring: list[WorkQueue]) -> None:
+        """Ask for an extra thread in each queue that has work and no idle one. Lock held."""
+        for work_queue in queues:
+            if work_queue and not work_queue.idle:
+                work_queue.blocked += 1
+                self.relieved.append(work_queue)
+                hiring.append(work_queue)
+
+    def take_back(self) -> None:
+        """The thread waits no more: those queues need no extra threads. Lock held."""
+        while self.relieved:
+            self.relieved[-1].blocked -= 1
+            del self.relieved[-1]

@@ -22,6 +22,7 @@ from __future__ import annotations
 import logging
 import threading
 from _thread import start_new_thread
+from operator import attrgetter
 from typing import Any
 
 from gnomon import config
@@ -141,7 +142,9 @@ class ThreadedEngine(Behind):
         backlog, hand, ran = state.backlog, state.hand, job is not None
         try:
             state.bouncing = True
-            while job is not None or backlog:
+            while True:  # a condition's jump back would be outside of the `try`: see `gnomon.lock`
+                if job is None and not backlog:
+                    break
                 if job is None:
                     job = backlog[0]
                     hand.append(job)
@@ -167,14 +170,18 @@ class ThreadedEngine(Behind):
                 self._leave(job)
             elif job is not None:
                 self._pass_on(job)
-            while state.backlog:
-                self._pass_on(state.backlog[0])
-                del state.backlog[0]
+            self._pass_all_on(state)
             if job in state.hand:
                 state.hand.remove(job)
             self._put_right()
         state.bouncing = bouncing
         self._after_entry()
+
+    def _pass_all_on(self, state: ThreadState) -> None:
+        """Have the jobs of a backlog dispatched, each taken out once it is. Lock held."""
+        while state.backlog:
+            self._pass_on(state.backlog[0])
+            del state.backlog[0]
 
     def _pass_on(self, job: Job) -> None:
         """Have a job of a backlog dispatched, if it was not. Lock held."""
@@ -247,11 +254,10 @@ class ThreadedEngine(Behind):
         before = super().set_bulk_size(size)
         with self._lock:
             held = self._bulk is not None  # perhaps by a thread that is no more
-            self._bulking = held or any(state.bulk_size for state in self._states)
+            self._bulking = held or any(map(attrgetter("bulk_size"), self._states))
         return before
 
-    # --- work queues and workers
-    # ----------------------------------------------------------------------
+    # --- work queues and workers ------------------------------------------------------------------
 
     def _lane_of(self, job: Job) -> WorkQueue:
         """The work queue a job belongs to: here one for all. Lock held."""
@@ -292,10 +298,14 @@ class ThreadedEngine(Behind):
         if self._usual:  # compiles under the lock of first uses, which a fork takes before ours
             self._turns = native_turns(ThreadedEngine)
         with self._lock:
-            while self._hiring:
-                work_queue = self._hiring[-1]
-                if work_queue.missing <= 0 or not self._start_thread(work_queue):
-                    self._hiring.pop()
+            self._start_threads()
+
+    def _start_threads(self) -> None:
+        """Start what `_hiring` asks for. Lock held."""
+        while self._hiring:
+            work_queue = self._hiring[-1]
+            if work_queue.missing <= 0 or not self._start_thread(work_queue):
+                self._hiring.pop()
 
     def _start_thread(self, work_queue: WorkQueue) -> bool:
         """Start one thread, if there is one to be had; no gap for an interrupt. Lock held."""
@@ -423,15 +433,11 @@ class ThreadedEngine(Behind):
     def stop(self) -> None:
         self.wait_for_all()
         with self._lock:
-            work_queues, self._work_queues, self._work_queue = (
-                list(self._work_queues.values()),
-                {},
-                None,
-            )
-            work_queues = [work_queue for work_queue in work_queues if work_queue.threads]
-            for work_queue in work_queues:
+            served = list(filter(attrgetter("threads"), self._work_queues.values()))
+            self._work_queues, self._work_queue = {}, None
+            for work_queue in served:
                 work_queue.close()
-        for work_queue in work_queues:
+        for work_queue in served:
             work_queue.ended.acquire()
 
     # --- sleeping -------------------------------------------------------------------------------
@@ -453,11 +459,7 @@ class ThreadedEngine(Behind):
 
     def _relieve(self, state: ThreadState) -> None:
         with self._lock:
-            for work_queue in self._work_queues.values():
-                if work_queue and not work_queue.idle:
-                    work_queue.blocked += 1
-                    state.relieved.append(work_queue)
-                    self._hiring.append(work_queue)
+            state.relieve(self._work_queues.values(), self._hiring)
         self._after_entry()
 
     def _after_sleep(self, state: ThreadState) -> None:
@@ -466,9 +468,7 @@ class ThreadedEngine(Behind):
         with self._lock:
             if state.work_queue is not None:
                 state.work_queue.blocked -= 1
-            while state.relieved:
-                state.relieved[-1].blocked -= 1
-                del state.relieved[-1]
+            state.take_back()
 
     def _rouse(self) -> None:
         for work_queue in self._work_queues.values():

@@ -12,6 +12,8 @@ import math
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from itertools import filterfalse
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from gnomon import config
@@ -174,7 +176,7 @@ class Waiting(Execution):
     def _raise_first_failure(self) -> None:
         """Raise the first failure that was not reported, with the number of the others."""
         with self._lock:
-            untold = [failure for failure in self._failures if not failure.reported]
+            untold = list(filterfalse(attrgetter("reported"), self._failures))
             self._failures.clear()
         for failure in untold:
             failure.reported = True
@@ -195,20 +197,23 @@ class Waiting(Execution):
         """Sleep until `gate` opens; report what hangs when nothing was done for long."""
         self._before_sleep(state)
         try:
-            period = config.get("hang_report_seconds") or math.inf
-            settled, since, looks = self._settled, time.monotonic(), 0
-            while not gate.acquire(timeout=min(patience(looks), period)):
-                self._collect()
-                if settled != self._settled:
-                    settled, since, looks = self._settled, time.monotonic(), 0
-                    continue
-                self._relieve(state)
-                looks += 1
-                if time.monotonic() - since >= period:
-                    log.warning("nothing was done for %g s:\n%s", period, self.report())
-                    since = time.monotonic()
+            self._sleep_on(gate, state)
         finally:
             self._after_sleep(state)
+
+    def _sleep_on(self, gate: LockType, state: ThreadState) -> None:
+        period = config.get("hang_report_seconds") or math.inf
+        settled, since, looks = self._settled, time.monotonic(), 0
+        while not gate.acquire(timeout=min(patience(looks), period)):
+            self._collect()
+            if settled != self._settled:
+                settled, since, looks = self._settled, time.monotonic(), 0
+                continue
+            self._relieve(state)
+            looks += 1
+            if time.monotonic() - since >= period:
+                log.warning("nothing was done for %g s:\n%s", period, self.report())
+                since = time.monotonic()
 
     def _relieve(self, state: ThreadState) -> None:
         """Nothing was done for a while: others may sleep where the engine does not see it."""

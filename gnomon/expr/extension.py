@@ -11,8 +11,8 @@ It is imported when a name is first asked for that is not registered yet, once p
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar
 
 from gnomon.base import ParamError, complaint
 from gnomon.expr.node import Expr
@@ -67,10 +67,14 @@ def find(name: str) -> Callable[..., Expr]:
 def load() -> None:
     """Import what installed packages offer, each once."""
     with first_use:
-        for entry in load_module("importlib.metadata").entry_points(group=GROUP):
-            if entry.value in _loaded:
-                continue
-            _loaded.add(entry.value)
-            thing = entry.load()
-            if callable(thing) and thing.__name__ not in {*EXTENSIONS.names(), *taken()}:
-                extension(thing)
+        _load_each(load_module("importlib.metadata").entry_points(group=GROUP))
+
+
+def _load_each(entries: Iterable[Any]) -> None:
+    for entry in entries:
+        if entry.value in _loaded:
+            continue
+        _loaded.add(entry.value)
+        thing = entry.load()
+        if callable(thing) and thing.__name__ not in {*EXTENSIONS.names(), *taken()}:
+            extension(thing)

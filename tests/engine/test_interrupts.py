@@ -148,7 +148,9 @@ FLURRY = """
         try:
             try:
                 armed = True
-                while time.monotonic() < end:
+                while True:  # a condition's jump back would be outside of the `try`
+                    if time.monotonic() >= end:
+                        break
                     step(i)
                     i += 1
             finally:

@@ -377,6 +377,12 @@ def enter_tape(node: Forwarded, arrays: Sequence[Any]) -> None:
         put(x, "_tape", Output(node, k))
 
 
+def join_on_tape(record: Any, held: tuple[int, ...], reads: Reads, arrays: Sequence[Any]) -> None:
+    """Make computed arrays the outputs of one node, if all of them are on the tape."""
+    if all(type(x._tape) is Output for x in arrays):
+        enter_tape(Forwarded(record, held, reads, arrays), arrays)
+
+
 def take_over(noted: Any, made: Any) -> None:
     """Give a noted array the value, and the place on the tape, of one that no other code has."""
     put(noted, "_tape", made._tape)

@@ -39,6 +39,7 @@ import sys
 import weakref
 from collections.abc import Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from gnomon import config
@@ -49,7 +50,7 @@ from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.core.tape import BESIDE, FOLLOWED, NOTED, Output, Place, placed, source
-from gnomon.ndarray.lazy.forwarded import Forwarded, Reads, enter_tape, forwarded, take_over
+from gnomon.ndarray.lazy.forwarded import Reads, forwarded, join_on_tape, take_over
 from gnomon.ndarray.lazy.fused import Lost
 from gnomon.ndarray.lazy.fusion_group import Own, here
 from gnomon.ndarray.lazy.infer import infer
@@ -273,10 +274,9 @@ class Record(Recorded):
             if reads is None:
                 self._compute()
             elif not forwarded(self, mark, results, held, reads):
-                arrays = [results[k] for k in held]
+                arrays = list(map(results.__getitem__, held))
                 self._compute()
-                if all(type(x._tape) is Output for x in arrays):
-                    enter_tape(Forwarded(self, held, reads, arrays), arrays)
+                join_on_tape(self, held, reads, arrays)
 
     def _reads(self, held: tuple[int, ...]) -> Reads | None:
         """What is known of reads like this one; None where it did not come often, or in vain."""
@@ -372,7 +372,7 @@ class Record(Recorded):
         """
         with self.own.lock:
             mark, results, operands = self.mark, self.results, self.operands
-            if self.working or any(x._pending_in is not self for x in heads):
+            if self.working or not {self}.issuperset(map(attrgetter("_pending_in"), heads)):
                 return None
             before = self.noting  # a finaliser follows what is being noted
             put(self, "noting", True)  # nothing else is, till this is done

@@ -195,6 +195,12 @@ def load_object(
     return undisturbed(lambda: _link(code, names, symbols or {}, _packed(text), opt))
 
 
+def _await(gate: threading.Lock, lives: Callable[[], object]) -> None:
+    """Wait for a thread, or for its end: one that finds no memory to begin with says no word."""
+    while not gate.acquire(timeout=_LOOK) and lives() is not None:
+        pass
+
+
 def undisturbed(make: Callable[[], T]) -> T:
     """What `make` gives, made under the lock on a thread that runs no signal handlers.
 
@@ -230,9 +236,7 @@ def undisturbed(make: Callable[[], T]) -> T:
         work()
     del life
     try:
-        # a thread that finds no memory to begin with ends without a word
-        while not gate.acquire(timeout=_LOOK) and lives() is not None:
-            pass
+        _await(gate, lives)
     except BaseException:
         wanted = False
         raise

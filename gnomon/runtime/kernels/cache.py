@@ -65,9 +65,13 @@ class Cache:
         stages.tell(stores, structure, origin, time.perf_counter() - began)
         with self.lock:
             kernel = self.kernels.setdefault(structure.key, kernel)
-            while len(self.kernels) > self.capacity:
-                self.kernels.popitem(last=False)
+            self._shrink()
         return kernel
+
+    def _shrink(self) -> None:
+        """Let go of what was used longest ago, down to the capacity. Lock held."""
+        while len(self.kernels) > self.capacity:
+            self.kernels.popitem(last=False)
 
 
 def _name(structure: Structure) -> str | None:

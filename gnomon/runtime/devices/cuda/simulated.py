@@ -298,14 +298,16 @@ class Simulated:
     def owner(self, address: int) -> int:
         with self.lock:
             self.here("cuPointerGetAttribute")
-            for ordinal, space in enumerate(self.spaces):
-                block = space.at(address)
-                if block is not None and block.start <= address < block.end:
-                    return ordinal
-            raise DeviceError(
-                f"cuPointerGetAttribute: CUDA_ERROR_INVALID_VALUE: no memory of a GPU's at "
-                f"{address:#x}"
-            )
+            return self._ordinal(address)
+
+    def _ordinal(self, address: int) -> int:
+        for ordinal, space in enumerate(self.spaces):
+            block = space.at(address)
+            if block is not None and block.start <= address < block.end:
+                return ordinal
+        raise DeviceError(
+            f"cuPointerGetAttribute: CUDA_ERROR_INVALID_VALUE: no memory of a GPU's at {address:#x}"
+        )
 
     def allocate_pinned(self, nbytes: int) -> int:
         with self.lock:
