@@ -11,6 +11,7 @@ import pytest
 from ndarray.noted_steps import begin_soon, counted
 
 from gnomon import autograd, nd
+from gnomon.engine import EngineError
 from gnomon.executor.recorded_step import Plan
 from gnomon.ndarray.lazy import notes
 
@@ -47,6 +48,9 @@ def test_finalisers_compute_while_operators_are_noted(often: Any) -> None:
                     held[0].asnumpy()  # noted perhaps
                 elif (keep * 2 + 1).asnumpy().tolist() != [3] * 4:
                     wrong.append(keep)
+            except EngineError as error:  # the collector ran in the midst of the program
+                if Computes.turn % 3 != 1 or "while it was being computed" not in str(error):
+                    wrong.append(error)
             except Exception as error:
                 wrong.append(error)
 
@@ -60,7 +64,8 @@ def test_finalisers_compute_while_operators_are_noted(often: Any) -> None:
             h = nd.tanh(nd.dot(h, w) + h)
             loss = (h * h).sum()
         loss.backward()
-        seen.append((loss.asscalar(), *w.grad.asnumpy().ravel()))
+        first = float(held[0].asnumpy().sum())
+        seen.append((first, loss.asscalar(), *w.grad.asnumpy().ravel()))
     del Computes.__del__
     assert not wrong
     np.testing.assert_allclose(seen, seen[:1] * len(seen), rtol=1e-5)
