@@ -26,7 +26,7 @@ from gnomon.expr import bounds
 from gnomon.expr.axes import LIMIT
 from gnomon.expr.coerce import declared
 from gnomon.expr.index import Index
-from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Cast, Expr, Map, Scalar, check_expr
+from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Cast, Expr, Map, Scalar, cast, check_expr
 from gnomon.expr.term import Term, compute_dtype, distinct
 from gnomon.record import cached_property, fields_of, first
 from gnomon.shape import prod
@@ -302,3 +302,16 @@ class Call(Composite):
     def reference(self, *operands: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The values, by NumPy."""
         raise TypeError(f"{type(self).__name__} must define reference()")
+
+    def in_single(self) -> Expr | None:
+        """The same in float32, for floats of 16 bits; None for others.
+
+        Libraries that have the call in single precision alone are faster by far than a loop nest,
+        and what is summed, or passed from step to step, is rounded once.
+        """
+        if self.dtype.kind != "f" or self.dtype.size != 2:
+            return None
+        operands = (cast(c, dt.float32) if c.dtype is self.dtype else c for c in self.children)
+        wide = self.rebuild(operands, int, self.shape)
+        object.__setattr__(wide, "dtype", dt.float32)
+        return cast(wide, self.dtype)

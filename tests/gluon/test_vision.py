@@ -16,6 +16,7 @@ ARRAYS = np.load(GOLDEN / "vision.npz")
 TOLD = json.loads((GOLDEN / "vision.json").read_text())
 QUICK = {"mobilenet0.25", "mobilenetv2_0.25", "resnet18_v1", "resnet18_v2", "squeezenet1.1"}
 LONG = (pytest.mark.long, pytest.mark.timeout(1200))
+HALF = [n for n in gluon_cases.NETWORKS if np.abs(ARRAYS[f"{n}/predicted"]).max() < 65504]
 NETWORKS = [pytest.param(n, marks=() if n in QUICK else LONG) for n in gluon_cases.NETWORKS]
 
 
@@ -29,7 +30,18 @@ def recorded(name):
 def test_a_step(name, hybrid):
     found = vision.step(mx, name, hybrid=hybrid)
     assert {x.dtype for x in (found["predicted"], found["output"])} == {np.dtype("f")}
-    assert vision.deviation(found, recorded(name)) < 1e-5 + 3 * TOLD[name]["single"]
+    far = vision.deviation(found, recorded(name))
+    assert far < 1e-5 + 3 * TOLD[name]["single"] or far < over_kinks(name)
+
+
+def over_kinks(name):
+    """How far a step in double precision goes where numbers move by a millionth of themselves.
+
+    Rectifiers and poolings have kinks, which rounding in single precision crosses by chance: here
+    others than in MXNet. Without any the step would go as far as the numbers do.
+    """
+    steps = (vision.step(mx, name, "float64", hybrid=True, noise=k) for k in range(1, 7))
+    return max(vision.deviation(found, recorded(name)) for found in steps)
 
 
 @pytest.mark.long
@@ -44,7 +56,7 @@ def test_a_step_after_a_cast(name, hybrid):
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("hybrid", [False, True], ids=["plain", "hybrid"])
-@pytest.mark.parametrize("name", gluon_cases.NETWORKS)
+@pytest.mark.parametrize("name", HALF)
 def test_predictions_in_half_precision(name, hybrid):
     net, x = vision.made(mx, name, "float16", before="float32")
     net.hybridize(hybrid)

@@ -29,15 +29,25 @@ def drawn(key: str, shape: tuple[int, ...]) -> np.ndarray:
     return rng.uniform(low, low + (1.0 if low > 0 else 0.2), shape).astype("f")
 
 
-def made(mx: Any, name: str, dtype: str = "float32", before: str | None = None) -> tuple[Any, Any]:
+def moved(values: np.ndarray, noise: int) -> np.ndarray:
+    """`values`, each off by up to a millionth of itself; as they are where `noise` is 0."""
+    off = np.random.RandomState(noise).uniform(-1e-6, 1e-6, values.shape)
+    return values * (1 + off) if noise else values
+
+
+def made(
+    mx: Any, name: str, dtype: str = "float32", before: str | None = None, noise: int = 0
+) -> tuple[Any, Any]:
     """A network that computes in `dtype`, with parameters that names decide, and its input.
 
-    It computes in `before` first, hybridized and not, where that is given.
+    It computes in `before` first, hybridized and not, where that is given; `noise` moves numbers.
     """
     net = mx.gluon.model_zoo.vision.get_model(name, classes=CLASSES, prefix="net_")
     net.initialize()
     net.cast(before or dtype)
-    x = mx.nd.array(np.random.RandomState(1).normal(size=(BATCH, 3, side(name), side(name))))
+    size = (BATCH, 3, side(name), side(name))
+    drawn_x = np.random.RandomState(1).normal(size=size).astype("f")
+    x = mx.nd.array(moved(drawn_x, noise), dtype=dtype if noise else "float32")
     for hybrid in (False, True) if before else (False,):
         net.hybridize(hybrid)
         net(x.astype(before or dtype))  # which decides shapes
@@ -46,7 +56,8 @@ def made(mx: Any, name: str, dtype: str = "float32", before: str | None = None) 
     for key, param in net.collect_params().items():
         if param.grad_req == "null" and key.endswith("gamma"):
             continue  # a scale that is fixed: MXNet writes 1 over what it was
-        param.set_data(mx.nd.array(drawn(key[len(net.prefix) :], param.shape), dtype=param.dtype))
+        values = moved(drawn(key[len(net.prefix) :], param.shape), noise)
+        param.set_data(mx.nd.array(values, dtype=param.dtype))
 
     def without_drawing(block: Any) -> None:
         if isinstance(block, mx.gluon.nn.Dropout):
@@ -64,13 +75,18 @@ def measures(array: Any) -> list[float]:
 
 
 def step(
-    mx: Any, name: str, dtype: str = "float32", hybrid: bool = False, before: str | None = None
+    mx: Any,
+    name: str,
+    dtype: str = "float32",
+    hybrid: bool = False,
+    before: str | None = None,
+    noise: int = 0,
 ) -> dict[str, np.ndarray]:
     """What a network predicts and gives in training, and the measures of all gradients.
 
     Those of the input come first; where a parameter has no gradient, it is measured itself.
     """
-    net, x = made(mx, name, dtype, before)
+    net, x = made(mx, name, dtype, before, noise)
     if hybrid:
         net.hybridize()
     predicted = net(x)

@@ -14,6 +14,7 @@ from gnomon.expr import oracle
 from gnomon.expr.call import Layer, Recurrence, RecurrenceGradient
 from gnomon.expr.call.cell import CELLS
 from gnomon.expr.call.rnn import panels
+from gnomon.expr.node import Cast
 from gnomon.ops import find
 from gnomon.ops.testing import check, check_storing
 from gnomon.plan.statement import Store
@@ -110,6 +111,30 @@ def test_the_library_does_what_the_expressions_say(dtype, kind, reverse, lengths
         gradient = RecurrenceGradient(data, *weights[:2], kept, dy, *ends, length, layer)
         found = _stored(gradient).numpy()
         np.testing.assert_allclose(found, oracle.evaluate(gradient), rtol=error, atol=error)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_floats_of_16_bits_are_computed_in_single_precision(kind):
+    """As one call, not step by step: what is compiled does not grow with the steps."""
+    rng = np.random.default_rng(7)
+    y = Layer(kind, True, 6, 3, 5, 7)
+    shapes = [(6, 3, 5), (y.width, 5), (y.width, 7), (y.width,), (y.width,), (3, 7), (3, 7)]
+    values = [(rng.normal(size=s) * 0.5).astype("float16") for s in shapes]
+    values += [np.array([2, 6, 0], "float16"), (rng.normal(size=(6, 3, 7)) * 0.5).astype("float16")]
+
+    def run(dtype, before=None):
+        *given, c, length, dy = (Tensor(v.astype(dtype)) for v in values)
+        node = Recurrence(*given, c if y.cell.has_cell else None, length, y)
+        kept = _stored(node)
+        seen = kept if before is None else Tensor(before.astype(dtype))
+        gradient = RecurrenceGradient(*given[:3], seen, dy, None, None, length, y)
+        return node, kept.numpy(), _stored(gradient).numpy()
+
+    node, *found = run("float16")
+    _, *expected = run("float32", before=found[0])
+    for values_found, values_expected in zip(found, expected, strict=True):
+        np.testing.assert_allclose(values_found, values_expected, rtol=2e-3, atol=2e-3)
+    assert isinstance(node.fallback(), Cast)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -11,6 +11,7 @@ from gnomon.expr.node import Buffer
 from gnomon.expr.oracle import evaluate
 from gnomon.runtime.libraries.dnn.library import available
 from gnomon.runtime.statements.prepare import Store, prepare
+from gnomon.shadow import Tensor
 
 
 def lying(values, last):
@@ -93,6 +94,22 @@ def test_calls_agree_with_numpy(name, last, onednn):
     with config.using(onednn=onednn):
         got, expected = computed(make, operands, lasts)
     np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("onednn", [True, False])
+@pytest.mark.parametrize("name", ["convolution", "biased", "data", "weight"])
+def test_floats_of_16_bits_are_computed_in_single_precision(name, onednn):
+    """By the library where it is there, and rounded once."""
+    make, operands = CALLS[name]
+    halves = [v.astype(np.float16) for v in operands]
+    value = make(*map(Tensor, halves))
+    dest = Tensor(np.empty(value.shape, np.float16))
+    with config.using(onednn=onednn):
+        for step in prepare([Store(dest, "saveto", value)]):
+            step.run()
+    wide = [v.astype(np.float32) for v in halves]
+    want = evaluate(make(*[lying(v, last=False)[0] for v in wide]))
+    np.testing.assert_allclose(dest.numpy(), want, rtol=1e-3, atol=1e-4)
 
 
 def grouped(groups, channels, filters, rank=2):

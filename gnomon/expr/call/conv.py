@@ -91,7 +91,9 @@ class Convolution(Call):
         return np.asarray(out.reshape(self.shape))
 
     def fallback(self) -> Expr:
-        """The same by other expressions."""
+        """The same by other expressions; of 16 bits, in float32."""
+        if (wide := self.in_single()) is not None:
+            return wide
         parts = self.how.parts(self.weight.shape, self.shape)
         return reshape(windowed.forward(self.data, self.weight, parts), self.shape)
 
@@ -124,7 +126,9 @@ class BiasedConvolution(Call):
         return self.plain().reference(x, w) + bias.reshape(-1, *(1,) * (x.ndim - 2))
 
     def fallback(self) -> Expr:
-        """The convolution, and the bias along the filters."""
+        """The convolution, and the bias along the filters; of 16 bits, in float32."""
+        if (wide := self.in_single()) is not None:
+            return wide
         return self.plain() + broadcast_axis(self.bias, self.shape, 1)
 
 
@@ -156,7 +160,9 @@ class ConvolutionData(Call):
         return fold_patches(cols, self.how, kernel, self.space)
 
     def fallback(self) -> Expr:
-        """The same by other expressions."""
+        """The same by other expressions; of 16 bits, in float32."""
+        if (wide := self.in_single()) is not None:
+            return wide
         parts = self.how.parts(self.weight.shape, self.grad.shape)
         return windowed.to_data(self.grad, self.weight, parts, self.space)
 
@@ -187,7 +193,9 @@ class ConvolutionWeight(Call):
         return np.asarray(out.reshape(self.shape))
 
     def fallback(self) -> Expr:
-        """The same by other expressions."""
+        """The same by other expressions; of 16 bits, in float32."""
+        if (wide := self.in_single()) is not None:
+            return wide
         parts = self.how.parts(self.shape, self.grad.shape)
         return reshape(windowed.to_weight(self.data, self.grad, parts), self.shape)
 

@@ -238,7 +238,9 @@ class Recurrence(Call):
         return oracle.evaluate(self.fallback(), dict(zip(self.children, operands, strict=True)))
 
     def fallback(self) -> Expr:
-        """Step by step, as expressions."""
+        """Step by step, as expressions; of 16 bits, in float32."""
+        if (wide := self.in_single()) is not None:
+            return wide
         y, cell = self.layer, self.layer.cell
         rows = reshape(self.data, (y.steps * y.batch, y.inputs))
         w_in, w_hid = (_unpacked(w, y.width) for w in (self.w_in, self.w_hid))
@@ -308,7 +310,9 @@ class RecurrenceGradient(Call):
         return oracle.evaluate(self.fallback(), dict(zip(self.children, operands, strict=True)))
 
     def fallback(self) -> Expr:
-        """Step by step from the end, as expressions."""
+        """Step by step from the end, as expressions; of 16 bits, in float32."""
+        if (wide := self.in_single()) is not None:
+            return wide
         y, cell = self.layer, self.layer.cell
         zeros = broadcast_to(Scalar(0.0, self.dtype), (y.batch, y.hidden))
         dh = zeros if self.dh is None else self.dh
