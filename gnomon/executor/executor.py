@@ -213,7 +213,8 @@ class Executor:
         if entry in self._heads:
             return
         leaf = self._net.heads[entry]
-        array = self._heads[entry] = arrays.zeros(leaf.shape, self._ctx, leaf.dtype)
+        home = arrays.zeros(leaf.shape, self._ctx, leaf.dtype)
+        array = self._heads[entry] = inputs.hidden(home, once=True)
         set_address(leaf, arrays.buffer(array).address, array)
         self._variables[id(leaf)] = arrays.var(array)
 

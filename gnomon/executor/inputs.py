@@ -6,7 +6,8 @@ fed is not copied then: programs read it where it lies, which is `source`, and t
 reader. It is made (`bring`) before anybody could notice: before a write to the batch's memory is
 pushed, before a program that reads `home`, and when the array is asked for its memory. *Seen*:
 it was asked for. The array has `home` for good, since other code may look there now, and
-batches are copied.
+batches are copied. *Read once*: only the program that is fed reads it, so nothing is held for
+later. The gradients of outputs are such inputs.
 """
 
 from __future__ import annotations
@@ -80,11 +81,12 @@ class Input:
     """The pending source of an array that was not looked at, with the memory that it will have."""
 
     __slots__ = (
-        "__weakref__", "_load", "_reminder", "address", "chunk", "ctx", "home", "source", "taken",
+        "__weakref__", "_load", "_once", "_reminder", "address", "chunk", "ctx", "home", "source",
+        "taken",
     )  # fmt: skip
 
-    def __init__(self, home: Any) -> None:
-        self.home = home
+    def __init__(self, home: Any, once: bool) -> None:
+        self.home, self._once = home, once
         self.ctx = home.context
         self.source: Any = None  # an array: what `home` is to hold; None where it does
         self.chunk: Any = None  # of the source
@@ -107,6 +109,8 @@ class Input:
 
     def hold(self, source: Any) -> None:
         """From now on the elements are those of `source`, an array of the same layout."""
+        if self._once:
+            return
         with _lock[0]:
             self.forget()
             self.source = source = source._detached()
@@ -178,12 +182,12 @@ class _Copy:
         return Task(self.load.step, self.load.pairs(self.source._address), keep=self.source)
 
 
-def hidden(home: Any) -> Any:
-    """An array in whose place programs use `home`, until it is looked at."""
+def hidden(home: Any, once: bool = False) -> Any:
+    """An array in whose place programs use `home`, until it is looked at; perhaps read `once`."""
     made = object.__new__(Array.main)
     put(made, "_layout", home._layout)
     put(made, "_tape", None)
-    put(made, "_pending_in", Input(home))
+    put(made, "_pending_in", Input(home, once))
     return made
 
 

@@ -314,7 +314,7 @@ def _moving(
 ) -> Moving | None:
     """Where `part` has the place of an input, which is held then; None where that is not clear."""
     home = given.home._address
-    leaves = [b for b in net.inputs.values() if b.address == home]
+    leaves = [b for b in (*net.inputs.values(), *net.heads.values()) if b.address == home]
     slots = builder.slots(leaves[0], part) if len(leaves) == 1 else None
     if slots is None:
         return None
