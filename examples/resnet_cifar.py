@@ -62,7 +62,7 @@ def main() -> None:
     net.hybridize()
     loss_of = mx.gluon.loss.SoftmaxCrossEntropyLoss()
     steps = options.epochs * len(loader)
-    schedule = mx.lr_scheduler.CosineScheduler(steps, base_lr=0.1, warmup_steps=steps // 8)
+    schedule = mx.lr_scheduler.CosineScheduler(steps, base_lr=0.05, warmup_steps=steps // 8)
     trainer = mx.gluon.Trainer(
         net.collect_params(), "nag", {"momentum": 0.9, "wd": 1e-4, "lr_scheduler": schedule}
     )

@@ -5,7 +5,8 @@ get `gnomon.old_numpy.old` where they import `numpy`, and so do installed packag
 `mxnet`, which were written for it too; libraries imported beside notice nothing. An error shows the
 program's traceback, and the process ends as Python's would. Processes that it starts by
 `multiprocessing`, also by the methods `spawn` and `forkserver`, are served likewise. In a notebook,
-`%load_ext gnomon.run` serves the cells below, and files in the notebook's folder.
+`%load_ext gnomon.run` serves the cells below, and files in the notebook's folder; a kernel that
+`gnomon run -m ipykernel_launcher` starts has done so.
 """
 
 from __future__ import annotations
@@ -76,6 +77,10 @@ class _OwnFinder:
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder).resolve()
 
+    def serves(self, folder: str) -> bool:
+        """Whether its files are those below `folder`."""
+        return self._folder == Path(folder).resolve()
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
@@ -90,6 +95,10 @@ class _OwnFinder:
         elif not file.is_relative_to(_LIBRARIES[0]):
             spec.loader = _InstalledLoader(spec.loader.name, spec.loader.path)
         return spec
+
+
+# their programs are cells, which they run in a namespace that only an extension is shown
+_SHELLS = {"IPython", "ipykernel", "ipykernel_launcher"}
 
 
 def script(path: str, arguments: Sequence[str]) -> int:
@@ -126,6 +135,8 @@ def module(name: str, arguments: Sequence[str]) -> int:
         spec = None
     if spec is None or not spec.origin or not spec.origin.endswith(".py"):
         raise GnomonError(f"run: no module {name!r} that can be run")
+    if name in _SHELLS:
+        arguments = [*arguments, f"--ext={__name__}"]
     return _execute(Path(spec.origin).read_bytes(), spec.origin, [spec.origin, *arguments], spec)
 
 
@@ -143,6 +154,8 @@ def _prepare(folder: str, entry: str) -> None:
 
 def _serve(folder: str) -> None:
     """Have `import mxnet` get gnomon, and files below `folder` NumPy's old names."""
+    if any(type(each) is _OwnFinder and each.serves(folder) for each in sys.meta_path):
+        return
     compat.install()
     sys.meta_path[:0] = [_OwnFinder(folder), _SpawnFinder(folder)]
     if (spawn := sys.modules.get(_SPAWN)) is not None:

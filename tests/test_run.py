@@ -248,6 +248,29 @@ def test_cells_of_a_notebook(write):
     assert run(folder, "shell.py").stdout == "<class 'float'> <class 'int'> 1.0\n"
 
 
+def test_cells_of_a_kernel_that_is_started_so(write):
+    """IPython loads the extension that its option names; `%load_ext` may name it again."""
+    folder = write(
+        "ipykernel_launcher.py",
+        """
+        import sys
+        from importlib import import_module
+        from types import SimpleNamespace
+
+        names = {"__name__": "__main__"}
+        *given, extension = sys.argv[1:]
+        finders = len(sys.meta_path)
+        import_module(extension.removeprefix("--ext=")).load_ipython_extension(
+            SimpleNamespace(user_ns=names)
+        )
+        exec("import numpy as np, mxnet as mx; print(np.float, mx.__version__)", names)
+        print(given, len(sys.meta_path) - finders)
+        """,
+    )
+    done = run(folder, "-m", "gnomon", "run", "-m", "ipykernel_launcher", "-f", "connection")
+    assert done.stdout == "<class 'float'> 1.9.1\n['-f', 'connection'] 0\n", done.stderr
+
+
 def test_libraries_are_not_a_programs_own_files(write):
     folder = write("own.py", "import numpy as np\nprint(np.float)\n")
     path = os.pathsep.join([ROOT, str(folder)])

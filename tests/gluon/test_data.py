@@ -203,6 +203,39 @@ def test_a_worker_that_dies_ends_the_epoch(end, words):
     assert len(list(loader)) == 5  # with new workers
 
 
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), GnomonError),
+        (lambda: os.kill(os.getpid(), signal.SIGSEGV), GnomonError),
+        (lambda: os._exit(3), GnomonError),
+        (lambda: sys.exit(2), GnomonError),
+        (raises, KeyError),
+    ],
+    ids=["kill", "crash", "exit", "leave", "raise"],
+)
+def test_an_end_of_a_worker_is_never_waited_for(end, error):
+    """Wherever it comes, however many there are, and with work pending when they are forked."""
+    rng = np.random.default_rng(0)
+    for run in range(50):
+        x = mx.nd.ones((200, 200))
+        for _ in range(6):
+            x = mx.nd.dot(x, x) * 1e-3
+        samples = Squares(trouble={int(rng.integers(10)): end})
+        how = {"num_workers": 1 + run % 3, "prefetch": (None, 0, 1, 8)[run % 4]}
+        loader = data.DataLoader(samples, batch_size=2, pin_memory=bool(run % 2), **how)
+        begin = time.monotonic()
+        with pytest.raises(error):
+            list(loader)
+        assert time.monotonic() - begin < 30
+        samples.trouble.clear()
+        assert len(list(loader)) == 5
+        assert np.isfinite(x.asnumpy()).all()
+        loader.clean()
+
+
 @pytest.mark.parametrize("how", [{"num_workers": 1}, {"num_workers": 1, "thread_pool": True}])
 def test_a_worker_that_is_too_slow(how):
     slow = {3: lambda: time.sleep(60)}
