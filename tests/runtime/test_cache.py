@@ -30,7 +30,7 @@ from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.compiler import cross, disk, jit, key, objects
 from gnomon.runtime.compiler.disk import Disk
 from gnomon.runtime.execution import threads
-from gnomon.runtime.kernels.cache import Cache
+from gnomon.runtime.kernels.cache import Cache, made
 
 ROOT = Path(__file__).parents[2]
 
@@ -180,7 +180,7 @@ def counted(value: Expr) -> tuple[np.ndarray[Any, Any], int, int]:
     stores = [Store(leaf(result), "saveto", value)]
     structure = Structure(stores)
     compiled, loaded = objects.COUNTS.compiled, objects.COUNTS.loaded
-    Cache(4).get(stores, structure).bind(structure).run()
+    Cache(made, 4).get(stores, structure).bind(structure).run()
     return result, objects.COUNTS.compiled - compiled, objects.COUNTS.loaded - loaded
 
 
@@ -277,7 +277,7 @@ def test_different_parts_have_different_forms() -> None:
 
 
 def test_memory_is_bounded_and_the_settings_turn_the_disk_off(folder: Path) -> None:
-    small = Cache(2)
+    small = Cache(made, 2)
     for name in ("exp", "log", "tanh"):
         stores = [Store(leaf(np.zeros_like(NUMBERS)), "saveto", SCALAR[name](leaf(NUMBERS)))]
         small.get(stores, Structure(stores))

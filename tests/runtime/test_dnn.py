@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +22,7 @@ from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
 from gnomon.runtime.execution.program import Program
 from gnomon.runtime.libraries import dnn
+from gnomon.runtime.libraries.dnn import library
 
 from . import oracle
 
@@ -324,3 +327,22 @@ def test_fork() -> None:
         close = np.allclose(run(new, z, data=x, weight=w, out=z), want, rtol=1e-4, atol=1e-4)
         os._exit(0 if good and close else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_threads_that_first_ask_together_execute_one_primitive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = library.Description.plain((7, 7), (7, 1))
+    found = library.library()
+    create = "dnnl_matmul_primitive_desc_create"
+    made = library.primitive(create, found.engine, one, one, None, one, library.attributes())
+    new, both = library._new, threading.Barrier(2, timeout=30)
+
+    def slowly(*given: Any) -> Any:
+        both.wait()  # each has seen that there is none
+        return new(*given)
+
+    monkeypatch.setattr(library, "_new", slowly)
+    with ThreadPoolExecutor(2) as pool_of_two:
+        asked = [pool_of_two.submit(lambda: made.address) for _ in range(2)]
+        assert {each.result(30) for each in asked} == {made.address}

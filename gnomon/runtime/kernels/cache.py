@@ -21,9 +21,9 @@ import gc
 import struct
 import time
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gnomon.base import GnomonError, Later
 from gnomon.lock import exclusive, in_child
@@ -39,29 +39,33 @@ if TYPE_CHECKING:
 else:
     pipeline = Later("gnomon.plan.pipeline")
 
+K = TypeVar("K")
 MANY = 2000  # nodes of a large structure
 CAPACITY = 4096  # kernels kept in memory, about 90 KB each
 
 
-class Cache:
-    """Kernels by key; the one used longest ago goes first."""
+class Cache(Generic[K]):
+    """Kernels that `make` makes, by key; the one used longest ago goes first.
 
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self.kernels: OrderedDict[Hashable, Kernel] = OrderedDict()
+    `make` says beside a kernel where it came from, as stages tell it.
+    """
+
+    def __init__(
+        self, make: Callable[[Sequence[Store], Structure], tuple[K, str]], capacity: int = CAPACITY
+    ) -> None:
+        self.make, self.capacity = make, capacity
+        self.kernels: OrderedDict[Hashable, K] = OrderedDict()
         self.lock = exclusive()
 
-    def get(self, stores: Sequence[Store], structure: Structure) -> Kernel:
-        """The kernel of `structure`: from memory, from disk, or compiled now."""
+    def get(self, stores: Sequence[Store], structure: Structure) -> K:
+        """The kernel of `structure`: from memory, or made now."""
         with self.lock:
             kernel = self.kernels.get(structure.key)
             if kernel is not None:
                 self.kernels.move_to_end(structure.key)
                 return kernel
-        name, began = _name(structure), time.perf_counter()
-        kept = _load(name)
-        kernel = kept or _make(stores, structure, name)
-        origin = "compiled" if kept is None else "from disk"
+        began = time.perf_counter()
+        kernel, origin = self.make(stores, structure)
         stages.tell(stores, structure, origin, time.perf_counter() - began)
         with self.lock:
             kernel = self.kernels.setdefault(structure.key, kernel)
@@ -72,6 +76,19 @@ class Cache:
         """Let go of what was used longest ago, down to the capacity. Lock held."""
         while len(self.kernels) > self.capacity:
             self.kernels.popitem(last=False)
+
+    def unlock(self) -> None:
+        """A child begins with a free lock, whichever thread held it when the process was forked."""
+        self.lock = exclusive()
+
+
+def made(stores: Sequence[Store], structure: Structure) -> tuple[Kernel, str]:
+    """A kernel for the processor, from disk or compiled now."""
+    name = _name(structure)
+    kept = _load(name)
+    if kept is not None:
+        return kept, "from disk"
+    return _make(stores, structure, name), "compiled"
 
 
 def _name(structure: Structure) -> str | None:
@@ -134,12 +151,5 @@ def unpacked(data: bytes) -> Signature:
     return read(struct.unpack(f"<{len(data) // 8}q", data))
 
 
-CACHE = Cache(CAPACITY)
-
-
-def _unlock_in_child() -> None:
-    """A child begins with a free lock, whichever thread held it when the process was forked."""
-    CACHE.lock = exclusive()
-
-
-in_child(_unlock_in_child)
+CACHE = Cache(made)
+in_child(CACHE.unlock)

@@ -7,14 +7,12 @@ runs there. The PTX is written when a driver asks for it: the simulated one does
 from __future__ import annotations
 
 import functools
-import time
-from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from gnomon.code import nvptx, target
 from gnomon.expr.node import Buffer
-from gnomon.lock import exclusive
+from gnomon.lock import in_child
 from gnomon.plan import pipeline
 from gnomon.plan.cut import reach
 from gnomon.plan.grid import Grid, nested
@@ -29,10 +27,8 @@ from gnomon.runtime.devices.cuda.driver import Driver, Image
 from gnomon.runtime.devices.cuda.gpu import Gpu, Queue
 from gnomon.runtime.devices.pool import Storage
 from gnomon.runtime.ffi import Block
-from gnomon.runtime.kernels import stages
+from gnomon.runtime.kernels.cache import Cache
 from gnomon.runtime.kernels.kernel import arguments, divides, size_of
-
-CAPACITY = 4096  # kernels kept in memory
 
 
 class Span(NamedTuple):
@@ -199,33 +195,10 @@ def ptx(program: Grid, name: str, arch: str) -> str:
     return cross.kept_assembly(nvptx.write(program, machine, name).text, machine, opt)
 
 
-class Cache:
-    """Kernels by structure; the one used longest ago goes first."""
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self.kernels: OrderedDict[Hashable, GpuKernel] = OrderedDict()
-        self.lock = exclusive()
-
-    def get(self, stores: Sequence[Store], structure: Structure) -> GpuKernel:
-        """The kernel of `structure`: from memory, or planned now."""
-        with self.lock:
-            kernel = self.kernels.get(structure.key)
-            if kernel is not None:
-                self.kernels.move_to_end(structure.key)
-                return kernel
-        began = time.perf_counter()
-        kernel = GpuKernel(spread(pipeline.plan(stores, structure)), "kernel")
-        stages.tell(stores, structure, "planned for a GPU", time.perf_counter() - began)
-        with self.lock:
-            kernel = self.kernels.setdefault(structure.key, kernel)
-            self._shrink()
-        return kernel
-
-    def _shrink(self) -> None:
-        """Let go of what was used longest ago, down to the capacity. Lock held."""
-        while len(self.kernels) > self.capacity:
-            self.kernels.popitem(last=False)
+def _planned(stores: Sequence[Store], structure: Structure) -> tuple[GpuKernel, str]:
+    nests = spread(pipeline.plan(stores, structure))
+    return GpuKernel(nests, "kernel"), "planned for a GPU"
 
 
-CACHE = Cache(CAPACITY)
+CACHE = Cache(_planned)
+in_child(CACHE.unlock)

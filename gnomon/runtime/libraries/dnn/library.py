@@ -240,30 +240,30 @@ class Operands(dict[str, Description]):
 class Primitive:
     """A computation: its implementation's name and its operands' descriptors.
 
-    Its code, which takes up to a millisecond, is made when its address is first asked for.
+    Its code, which takes up to a millisecond, is made when its address is first asked for. Where
+    two threads ask together, the later one's is dropped before it is seen: both execute the same.
     """
 
     __slots__ = ("_code", "_description", "name", "operands")
 
     def __init__(self, description: Owned) -> None:
-        self._description, self._code = description, None
+        self._description = description
+        self._code: dict[str, Owned] = {}
         name = ctypes.c_char_p()
         query = library().dnnl.dnnl_primitive_desc_query
         query(description.handle, _QUERY_NAME, 0, ctypes.byref(name))
         self.name = (name.value or b"").decode()
         self.operands = Operands(description)
 
-    _code: Owned | None
-
     @property
     def address(self) -> int:
-        """What executes it."""
-        if self._code is None:
+        """What executes it; the same address as long as the primitive lives."""
+        if "made" not in self._code:
             with one_thread() as found:
                 create = found.dnnl.dnnl_primitive_create
                 made = _new(create, self._description.handle)
-                self._code = Owned(made, found.dnnl.dnnl_primitive_destroy)
-        return self._code.address
+                self._code.setdefault("made", Owned(made, found.dnnl.dnnl_primitive_destroy))
+        return self._code["made"].address
 
     @property
     def scratch(self) -> Description | None:
