@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.base import ParamError, complaint
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.infer import UNKNOWN, Shapes, normal_axis
@@ -110,12 +110,15 @@ def parts(data: Expr, axis: int, bounds: list[int], squeeze: bool) -> tuple[Expr
 
 @op("_split_v2")
 class SplitV2(Op):
-    """Parts along an axis: `sections` equal ones, or those that start at `indices`."""
+    """Parts along an axis: `sections` of them, or those that start at `indices`.
+
+    Of sections that cannot be equal the first ones have one element more.
+    """
 
     indices: Dims = param(doc="Where the parts start.")
     axis: int = param(1, doc="The axis that is parted.")
     squeeze_axis: bool = param(False, doc="Drop the axis; each part has size 1 there.")
-    sections: int = param(0, low=0, high=MOST, doc="How many equal parts; 0: by `indices`.")
+    sections: int = param(0, low=0, high=MOST, doc="How many parts; 0: by `indices`.")
 
     def check(self) -> None:
         if not self.sections and not self.indices:
@@ -128,10 +131,8 @@ class SplitV2(Op):
         """Where the parts of `size` elements start, and the end."""
         if not self.sections:
             return [*self.indices, size]
-        if size % self.sections:
-            expected = f"a multiple of {self.sections} along axis {self.axis}"
-            raise ShapeError(complaint(self.name, "data", expected, size))
-        return list(range(0, size + 1, size // self.sections))
+        least, more = divmod(size, self.sections)
+        return [k * least + min(k, more) for k in range(self.sections + 1)]
 
     def shapes(self, s: Shapes) -> None:
         data = s.need("data")

@@ -35,3 +35,34 @@ def test_less_than_one_of_the_first_is_all(k):
     x = mx.nd.array([[3, 1, 2]])
     assert mx.nd.topk(x, k=k, ret_typ="value").asnumpy().tolist() == [[3, 2, 1]]
     assert mx.nd.topk(x, k=k, axis=None).asnumpy().tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "wanted"),
+    [
+        ([3, 4], "int64", 5),
+        ([1 << 20, 1 << 21], "int32", 2344687),
+        ([100, 60], "uint8", 116),
+        ([100, -70], "int8", 122),
+        ([100, -100], "int8", 127),
+    ],
+)
+def test_squares_of_integers_are_summed_beyond_them(values, dtype, wanted):
+    found = mx.nd.norm(mx.nd.array(values, dtype=dtype))
+    assert (found.dtype, found.asscalar()) == (np.dtype(dtype), wanted)
+
+
+def test_infinity_stays_in_sums_without_nan():
+    x = mx.nd.array([[np.inf, 1, np.nan], [-np.inf, np.nan, 2]])
+    assert mx.nd.nansum(x, axis=1).asnumpy().tolist() == [np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_a_window_without_a_maximum_takes_its_first_element(value):
+    x = mx.nd.full((1, 1, 2, 4), value)
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.Pooling(x, kernel=(2, 2), stride=(2, 2), pool_type="max")
+    y.backward()
+    assert y.asnumpy().ravel().tolist() == [np.finfo(np.float32).min] * 2
+    assert x.grad.asnumpy().ravel().tolist() == [1, 0, 1, 0, 0, 0, 0, 0]

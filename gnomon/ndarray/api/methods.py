@@ -16,6 +16,7 @@ from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.lazy.applied import applying
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ops import registry
+from gnomon.ops.infer import normal_axis
 
 
 class Operator:
@@ -186,10 +187,15 @@ def split_v2(ary: Any, indices_or_sections: Any, axis: int = 0, squeeze_axis: bo
 
     Raises:
         TypeError: neither a number nor a tuple of them.
+        ShapeError: no equal parts.
     """
     given: dict[str, Any] = {"axis": axis, "squeeze_axis": squeeze_axis, "indices": ()}
     if isinstance(indices_or_sections, int):
-        given["sections"] = indices_or_sections
+        given["sections"] = count = indices_or_sections
+        size = ary.shape[normal_axis("split_v2", axis, ary.ndim)]
+        if count > 0 and size % count:
+            expected = f"a multiple of {count} along axis {axis}"
+            raise ShapeError(complaint("split_v2", "ary", expected, f"shape {ary.shape}"))
     elif isinstance(indices_or_sections, (tuple, list)):
         given["indices"] = (0, *indices_or_sections)
     else:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.base import ParamError, complaint
 from gnomon.dtype import int64
 from gnomon.native.serve import served
 from gnomon.ops.case import case
@@ -27,7 +27,8 @@ class ROIPooling(HostOp):
     """The maximum of each of `pooled_size` parts of regions of `data` (N, C, h, w).
 
     A row of `rois` is a number of an image, and the first and last column and row: (n, x0, y0, x1,
-    y1), times `spatial_scale`. A part that lies outside of the image gives 0.
+    y1), times `spatial_scale`. A part that lies outside of the image gives 0, as all parts of a
+    region of no image; one of NaN and minus infinity alone gives the lowest float32.
     """
 
     pooled_size: Dims = param(low=1, doc="Rows and columns of parts.")
@@ -57,13 +58,13 @@ class ROIPooling(HostOp):
 
     def compute(self, data: Array, rois: Array) -> tuple[Array, Array]:
         n, channels, h, w = data.shape
-        images = rois[:, 0].astype(np.int64)
-        if images.size and not 0 <= images.min() <= images.max() < n:
-            expected, got = f"numbers of images below {n}", f"{images.min()}, {images.max()}"
-            raise GnomonError(complaint(self.name, "rois", expected, got))
+        images = np.trunc(rois[:, 0])
+        inside = (images >= 0) & (images < n)
+        images = np.where(inside, images, 0).astype(np.int64)
         scaled = rois[:, 1:].astype(np.float32) * np.float32(self.spatial_scale)
         x0, y0, x1, y1 = np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int64).T
         rows = self.parts(y0, y1, self.pooled_size[0], h)
+        rows[~inside] = 0
         columns = self.parts(x0, x1, self.pooled_size[1], w)
         whole = pooled(data.shape, np.float64)
         np.copyto(whole, data)

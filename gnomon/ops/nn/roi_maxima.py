@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gnomon.native.words import Reals, Words, native
 
-LOWEST = -1e308
+LOWEST = -3.4028234663852886e38  # the lowest float32; MXNet takes it for any dtype
 
 
 @native
@@ -13,7 +13,7 @@ def maximum(
     places: Words, plane: int,
 ) -> None:  # fmt: skip
     """The first maximum of one part of an image, and where it lies; `plane` is where that does."""
-    best = LOWEST
+    best = LOWEST if rows[0] < rows[down] and columns[0] < columns[right] else 0.0
     place = -1
     for y in range(rows[0], rows[down]):
         for x in range(columns[0], columns[right]):
@@ -21,7 +21,7 @@ def maximum(
             if value > best:
                 best = value
                 place = y * w + x
-    found[0] = best if place >= 0 else 0.0
+    found[0] = best
     places[0] = plane + place if place >= 0 else -1
 
 
@@ -34,7 +34,7 @@ def maxima(
 
     `data` (images, channels, h, w) and `found` are float64; `images` (regions,), `rows` (regions,
     2, down) and `columns` (regions, 2, right), where parts begin and end, and `places` are int64. A
-    part without pixels has 0, and lies at -1.
+    part without pixels has 0, one without a pixel above `LOWEST` has that; both lie at -1.
     """
     images = Words(images_at)
     size = down * right
