@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import first_use
+import mixed_forks
 import numpy as np
 import pytest
 
@@ -244,6 +245,17 @@ def test_a_fork_while_another_thread_uses_something_for_the_first_time(what, tmp
         env = {**os.environ, "PYTHONPATH": str(ROOT), "GNOMON_CACHE_DIR": str(tmp_path / str(k))}
         command = [sys.executable, first_use.__file__, what, str(seconds)]
         subprocess.run(command, env=env, timeout=100, check=True)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(3))
+def test_three_hundred_forks_while_everything_is_used(seed):
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, mixed_forks.__file__, "100", str(seed)]
+    seen: dict[str, Any] = {"capture_output": True, "text": True, "check": False}
+    done = subprocess.run(command, env=env, timeout=1200, **seen)
+    assert done.stdout.split() == ["fine"], done.stderr[-20_000:]
 
 
 class Slow:

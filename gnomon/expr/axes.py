@@ -52,8 +52,8 @@ def checked_sizes(where: str, shape: Iterable[int], name: str = "shape") -> tupl
     try:
         sizes = tuple([operator.index(n) for n in shape])
     except TypeError:
-        got = f"{shape!r:.60}"
-        raise ShapeError(complaint(where, name, "whole numbers", got)) from None
+        expected = f"whole numbers, as ({shape},)" if isinstance(shape, int) else "whole numbers"
+        raise ShapeError(complaint(where, name, expected, f"{shape!r:.60}")) from None
     if any(n < 0 for n in sizes):
         raise ShapeError(complaint(where, name, "sizes of at least 0", sizes))
     if prod([n for n in sizes if n]) >= LIMIT:

@@ -9,9 +9,12 @@ import inspect
 import linecache
 import types
 import warnings
+from contextlib import suppress
 from typing import NoReturn
 
 from gnomon.base import GnomonError
+
+_TRIES = 20  # of which one in a hundred fails, in the worst of cases
 
 ALLOWED = (
     "numbers, arguments, local names, + - * / // % **, comparisons (also chained), and, or, not, "
@@ -103,7 +106,19 @@ class Source:
 def _parsed(text: str) -> ast.Module:
     with warnings.catch_warnings():  # what is doubtful in the file has been said when it ran
         warnings.simplefilter("ignore")
-        return ast.parse(text)
+        return parsed(text)
+
+
+def parsed(text: str) -> ast.Module:
+    """`ast.parse`, by several threads at once.
+
+    CPython up to 3.12 counts for all threads together how deep it is in a tree. A collection, whose
+    finalisers let another thread parse meanwhile, ends in a SystemError: then it is done again.
+    """
+    for _ in range(_TRIES):
+        with suppress(SystemError):
+            return ast.parse(text)
+    return ast.parse(text)
 
 
 def _holds(text: str, file: str, code: types.CodeType) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import typing
 from collections import deque
+from copy import copy
 
 from gnomon.native.emit import Value
 from gnomon.native.kinds import (
@@ -52,9 +53,11 @@ class Assignments(Library):
             self.put(node.target, self.fitted(self.of(node.value), kind, node.target.id))
 
     def on_AugAssign(self, node: ast.AugAssign) -> None:
-        source = ast.parse(ast.unparse(node.target), mode="eval").body
-        value = ast.copy_location(ast.BinOp(source, node.op, node.value), node)
-        self.put(node.target, self.of(ast.fix_missing_locations(value)))
+        source = copy(node.target)
+        source.ctx = ast.Load()
+        self.put(
+            node.target, self.of(ast.copy_location(ast.BinOp(source, node.op, node.value), node))
+        )
 
     def put(self, target: ast.expr, value: Value) -> None:
         """Set a variable, a slot or an element."""

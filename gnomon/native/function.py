@@ -77,7 +77,7 @@ class Writer(Assignments):
         self.line = tree.lineno
         rest = [] if tree.args.vararg is None else [tree.args.vararg]
         self.names = [a.arg for a in [*tree.args.args, *rest]]
-        said = function.__annotations__
+        self.annotations = said = function.__annotations__
         self.result_required = is_required(said.get("return", object), space)
         self.types = [kind_of(said.get(a.arg, object), space) for a in tree.args.args]
         self.required = [is_required(said.get(a.arg, object), space) for a in tree.args.args]
@@ -90,6 +90,8 @@ class Writer(Assignments):
         given = self.tree.args
         if given.kwonlyargs or given.kwarg or given.posonlyargs:
             raise KitError("parameters by position alone, or by name alone, are not supported")
+        if missing := [a.arg for a in given.args if a.arg not in self.annotations]:
+            raise KitError(f"parameter {missing[0]!r} has no annotation, as `{missing[0]}: object`")
         stored = _stored(self.tree)
         self.locals = stored | set(self.names)
         for name, kind in zip(self.names, self.types, strict=True):

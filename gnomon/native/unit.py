@@ -16,6 +16,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from gnomon.expr.source import parsed
 from gnomon.native.calls import Calls
 from gnomon.native.emit import Facts, Value
 from gnomon.native.function import Made, Writer, make
@@ -169,7 +170,7 @@ def _definitions(
     found, imports = {}, list[tuple[ast.stmt, set[str]]]()
     lines = linecache.cache.get(file)  # of what is in no file, as in a notebook
     text = "".join(lines[2]) if lines and len(lines) > 2 else Path(file).read_text("utf-8")
-    for node in ast.parse(text).body:
+    for node in parsed(text).body:
         if isinstance(node, (ast.Import, ast.ImportFrom)) and not _is_future(node):
             imports.append((node, {x.asname or x.name.partition(".")[0] for x in node.names}))
         if isinstance(node, ast.FunctionDef):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import gc
 import inspect
@@ -16,6 +17,7 @@ from native import library_samples, samples
 from native.samples import Leaf, Node
 
 from gnomon import config
+from gnomon.expr.source import parsed
 from gnomon.native.kinds import KitError
 from gnomon.native.serve import code_of, methods, served
 from gnomon.native.unit import Unit
@@ -378,6 +380,7 @@ REFUSED = {
         "may not be set",
     ),
     "def f(x: Words) -> object:\n    return 1": (0, "Words"),
+    "def f(x: int, y) -> object:\n    return x": (1, "'y' has no annotation, as `y: object`"),
 }
 
 
@@ -394,6 +397,29 @@ def test_what_is_not_supported_is_said_with_its_line(text, tmp_path):
     assert said in str(found.value)
     if line:
         assert str(found.value).startswith(f"{path}:{HEAD.count(chr(10)) + 1 + line}: ")
+
+
+def test_sources_are_parsed_while_others_parse():
+    """A collection amidst the making of a tree, whose finalisers parse: CPython 3.11 mixes both."""
+    text, told = "x = [1, 2, (3, f(4))]\n" * 2000, list[str]()
+
+    def parse_too(phase, info):
+        if phase == "start" and len(told) < 3:
+            told.append(phase)
+            ast.parse("y")
+
+    before, on = gc.get_threshold(), gc.isenabled()
+    gc.callbacks.append(parse_too)
+    gc.enable()
+    gc.set_threshold(100)
+    try:
+        assert len(parsed(text).body) == 2000
+    finally:
+        gc.callbacks.remove(parse_too)
+        gc.set_threshold(*before)
+        if not on:
+            gc.disable()
+    assert len(told) == 3
 
 
 def test_a_function_within_another_is_refused():

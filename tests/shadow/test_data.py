@@ -255,7 +255,7 @@ def test_an_expression_of_another_size_is_refused(make):
     ("make", "error", "words"),
     [
         (lambda: TensorContainer((2, -3)), ShapeError, "at least 0"),
-        (lambda: TensorContainer(5), ShapeError, "whole numbers, got 5"),
+        (lambda: TensorContainer(5), ShapeError, r"whole numbers, as \(5,\), got 5"),
         (lambda: TensorContainer((2,), "float33"), DTypeError, "float33"),
         (lambda: TensorContainer((2,), "int8", init=0.5), DTypeError, "int8"),
         (lambda: TensorContainer((2,), device="gpu"), DeviceError, "gpu"),
