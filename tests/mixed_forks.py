@@ -13,6 +13,7 @@ import faulthandler
 import itertools
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -138,6 +139,7 @@ def forked(work: Callable[[], None]) -> int:
 def main() -> None:
     count, seed = map(int, sys.argv[1:])
     chance, stop, wrong = random.Random(seed), threading.Event(), list[BaseException]()
+    faulthandler.register(signal.SIGALRM, chain=True)
     nets = [Net(), Net()]
     nets[1].step(0)
 
@@ -164,7 +166,7 @@ def main() -> None:
         thread.start()
     for k in range(count):
         time.sleep(chance.uniform(0, 0.03))
-        faulthandler.dump_traceback_later(2 * HANG, exit=True)
+        signal.alarm(2 * HANG)  # which a child does not have, as it would a thread that watches
         code = forked(lambda k=k: child(nets[1], k))
         assert code == 0, f"child {k} of seed {seed} ended with {code}"
         assert not wrong, wrong

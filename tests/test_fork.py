@@ -253,8 +253,8 @@ def test_a_fork_while_another_thread_uses_something_for_the_first_time(what, tmp
 def test_three_hundred_forks_while_everything_is_used(seed):
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, mixed_forks.__file__, "100", str(seed)]
-    seen: dict[str, Any] = {"capture_output": True, "text": True, "check": False}
-    done = subprocess.run(command, env=env, timeout=1200, **seen)
+    seen: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 1200}
+    done = subprocess.run(command, env=env, check=False, **seen)
     assert done.stdout.split() == ["fine"], done.stderr[-20_000:]
 
 
