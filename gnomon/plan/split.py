@@ -4,22 +4,47 @@
 neither copy rows nor join its axes; two loops, over the indices below the size and over the others,
 ask nothing. Both sides of every comparison of a single loop variable with a number are split,
 as long as that makes few nests. What reads on one side only of a border of the innermost variable
-is left to the inner loop, which knows where to ask (see `code/index_ranges.py`).
+is left to the inner loop, which knows where to ask (see `code/index_ranges.py`). Joins of more
+parts become a statement for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gnomon import dtype as dt
+from gnomon.expr import walk
+from gnomon.expr.ext.concat import Concat
+from gnomon.expr.node import Buffer
 from gnomon.expr.term import Arena, Term, mask_of
+from gnomon.plan.cut import overlap
 from gnomon.plan.lower import Nest, Root
 from gnomon.plan.schedule import stride
+from gnomon.plan.statement import Store
 from gnomon.plan.terms import affine, postorder, rebuild
 
 MOST = 12  # nests: each is code of its own
 LONGEST = 200  # Terms of a nest that is worth repeating
+
+
+def by_parts(stores: Sequence[Store]) -> list[Store]:
+    """Statements that store each part of a join where it belongs, where a loop has too many.
+
+    One loop would compare every index with all borders. Nothing where parts are few, or read what
+    is stored into.
+    """
+    (value, dest), alone = (stores[0].value, stores[0].dest), len(stores) == 1
+    if not alone or not isinstance(value, Concat) or len(value.parts) <= MOST:
+        return []
+    if any(isinstance(n, Buffer) and overlap(n, dest) for n in walk.postorder([value])):
+        return []
+    found, address, axis = list[Store](), dest.address, value.axis
+    for part in value.parts:
+        place = Buffer(part.shape, dest.dtype, dest.strides, address, dest, dest.device)
+        found.append(Store(place, stores[0].saver, part))
+        address += part.shape[axis] * dest.strides[axis] * dest.dtype.size
+    return [s for s in found if 0 not in s.dest.shape]
 
 
 class Border(NamedTuple):

@@ -24,6 +24,7 @@ from gnomon.plan.canonical import canonical
 from gnomon.plan.cut import Invoke, Piece, overlap
 from gnomon.plan.fuse import fused
 from gnomon.plan.overlap import directed, mirrored, repeats
+from gnomon.plan.split import by_parts
 from gnomon.plan.statement import SAVERS, Store, Structure, identity, leaves_of
 from gnomon.runtime.devices import device as devices
 from gnomon.runtime.execution.program import Step
@@ -188,6 +189,8 @@ def check_leaves(structure: Structure, stores: Sequence[Store]) -> None:
 def _group(
     stores: Sequence[Store], structure: Structure, name: str, backend: Backend
 ) -> list[Step]:
+    if backend is HOST and (parts := by_parts(stores)):
+        return [x for s in parts for x in _group([s], Structure([s]), name, backend)]
     few = canonical(stores, structure)
     if few is not stores:
         stores, structure = few, Structure(few)
