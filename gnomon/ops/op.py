@@ -419,7 +419,7 @@ def describe(cls: type[Op]) -> None:
 def _check_fields(cls: type[Op]) -> None:
     """Refuse a field that has a plain value: calls could not set it."""
     own = vars(cls)
-    for name, kind in own.get("__annotations__", {}).items():
+    for name, kind in inspect.get_annotations(cls).items():
         if name not in own or name in vars(Op) or "ClassVar" in str(kind):
             continue
         value = own[name]

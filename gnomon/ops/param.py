@@ -305,7 +305,7 @@ def declared(owner: type) -> dict[str, Param]:
 def _hint(owner: type, name: str) -> Any:
     """The annotation of a field; `typing.get_type_hints` would evaluate those of all bases."""
     for base in owner.__mro__:
-        hint = vars(base).get("__annotations__", {}).get(name)
+        hint = inspect.get_annotations(base).get(name)
         if hint is not None:
             known = _PLAIN.get(hint, hint)
             return _evaluated(known, base.__module__) if isinstance(known, str) else known
