@@ -83,9 +83,13 @@ class MXRecordIO:
 
     def close(self) -> None:
         """Close the file; closing twice is no fault."""
-        for each in (self._stream, self._file, self._reader):
-            if each is not None:
-                each.close()
+        try:
+            for each in (self._stream, self._file, self._reader):
+                if each is not None:
+                    each.close()
+        except OSError as error:  # of what was not written yet
+            error.filename = error.filename or self.uri
+            raise
         self._stream = self._file = self._reader = None
         self._records = iter(())
         self.is_open = False
@@ -184,13 +188,18 @@ class MXRecordIO:
         Raises:
             ParamError: it is too long.
             GnomonError: the file is not open for writing, or in another process.
+            OSError: the disk is full, or the like; it names the file.
         """
         stream = self._writing()
         data = bytes(buf)
         if len(data) >= LIMIT:
             raise ParamError(complaint("write", "buf", f"less than {LIMIT} bytes", len(data)))
-        stream.write(encode(data))
-        stream.flush()
+        try:
+            stream.write(encode(data))
+            stream.flush()
+        except OSError as error:
+            error.filename = error.filename or self.uri
+            raise
 
     def tell(self) -> int:
         """The offset of the next record, to read or to write."""
