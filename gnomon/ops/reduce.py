@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.dtype import DType, bool_, float32
+from gnomon.dtype import DType, bool_, float32, float64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.infer import Shape, Shapes, Types, normal_axes, normal_axis, times
@@ -151,8 +151,13 @@ class Norm(Reduction):
         t["data"] = None if self.out_dtype else t["output"]
 
     def join(self, data: Expr, axes: Axes) -> Expr:
-        data = cast(data, self.out_dtype or data.dtype)
-        return total(fn.abs(data), axes) if self.ord == 1 else fn.sqrt(total(data * data, axes))
+        dtype = self.out_dtype or data.dtype
+        data = cast(data, dtype)
+        if self.ord == 1:
+            return total(fn.abs(data), axes)
+        if dtype.kind != "f":  # squares may be beyond integers
+            data = cast(data, float64)
+        return cast(fn.sqrt(total(data * data, axes)), dtype)
 
 
 @op("moments", outputs=("output0", "output1"))

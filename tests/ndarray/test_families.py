@@ -18,6 +18,7 @@ from gnomon.ops import registry
 from gnomon.ops.op import describe
 from gnomon.ops.param import param
 from gnomon.plan.statement import Store, Structure
+from gnomon.shape import prod
 
 SIZES = (1, 2, 3, 5, 8, 13)
 
@@ -198,6 +199,21 @@ def test_a_reduction_over_no_axes_serves_no_others(name, served):
         got = getattr(nd, name)(nd.array(x, dtype="float64"), axis=1).asnumpy()
         np.testing.assert_allclose(got, getattr(np, name)(x, axis=1), 1e-12)
     assert len(served) == 1
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "norm", "nansum"])
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float16", "float32"])
+def test_what_was_made_for_one_element_serves_no_more_than_it_knows(name, dtype, monkeypatch):
+    """A kernel for an axis of size 1 may take no size at all, as that of `norm` of integers."""
+    monkeypatch.setattr(families, "_known", {})
+    for shape in ((1,), (7,), (1, 1), (4, 5), (3, 1), (2, 6), (1, 9), (3, 7)):
+        x = np.arange(prod(shape)).reshape(shape) % 3 + 1
+        got = getattr(nd, name)(nd.array(x, dtype=dtype), axis=len(shape) - 1).asnumpy()
+        of = np.linalg.norm if name == "norm" else getattr(np, name)
+        wanted = of(x.astype(np.float64), axis=len(shape) - 1)
+        wanted = wanted if dtype.startswith("f") else np.trunc(wanted)
+        np.testing.assert_allclose(got, np.reshape(wanted, got.shape), 2e-3)
+    assert any(families._known.values())
 
 
 def test_mistakes_are_told_as_at_first(served):

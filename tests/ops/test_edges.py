@@ -37,6 +37,21 @@ def test_less_than_one_of_the_first_is_all(k):
     assert mx.nd.topk(x, k=k, axis=None).asnumpy().tolist() == [0, 2, 1]
 
 
+@pytest.mark.parametrize(
+    ("values", "dtype", "wanted"),
+    [
+        ([3, 4], "int64", 5),
+        ([1 << 20, 1 << 21], "int32", 2344687),
+        ([100, 60], "uint8", 116),
+        ([100, -70], "int8", 122),
+        ([100, -100], "int8", 127),
+    ],
+)
+def test_squares_of_integers_are_summed_beyond_them(values, dtype, wanted):
+    found = mx.nd.norm(mx.nd.array(values, dtype=dtype))
+    assert (found.dtype, found.asscalar()) == (np.dtype(dtype), wanted)
+
+
 def test_infinity_stays_in_sums_without_nan():
     x = mx.nd.array([[np.inf, 1, np.nan], [-np.inf, np.nan, 2]])
     assert mx.nd.nansum(x, axis=1).asnumpy().tolist() == [np.inf, -np.inf]

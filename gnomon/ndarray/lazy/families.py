@@ -165,7 +165,8 @@ def _first(outline: Outline | None, work: Work, given: Any) -> Recipe:
     template, draws, numbers = template_for(work)
     if outline is not None and outline.key not in _known:
         kin = None if draws else _kin(outline, work, template, numbers)
-        RECIPES.put(_known, outline.key, kin)
+        if kin is not None or 1 not in outline.sizes:  # of which kernels may take no notice
+            RECIPES.put(_known, outline.key, kin)
     return Recipe(work.first, template, draws, numbers, given)
 
 
@@ -198,6 +199,8 @@ def _holds(kin: Kin, outline: Outline) -> bool:
     """Whether the first of a family is given what its outline says."""
     wanted = [(slot, outline.sizes[axis]) for slot, axis in kin.sizes]
     over = outline.strides
+    if {axis for _, axis in kin.sizes} != set(range(len(outline.sizes))):
+        return False  # a size that the kernel is not given would be the first one's for ever
     if len(kin.scalars) != len(outline.numbers):
         return False
     if any(k >= len(over) or axis >= len(over[k]) for _, k, axis in kin.strides):
