@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -320,6 +321,24 @@ def test_workers_and_their_files_are_gone_afterwards():
     found.close()
     assert not any(p.is_alive() for p in processes)
     assert not folder.exists()
+
+
+def test_a_forked_child_leaves_the_workers_of_its_parent_alone(capfd):
+    loader = data.DataLoader(Squares(), batch_size=2, num_workers=2)
+    found = iter(loader)
+    first = next(found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        try:
+            found.close()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len([first, *found]) == len(loader)
+    assert capfd.readouterr().err == ""
 
 
 def test_workers_end_with_a_loop_that_is_left(monkeypatch, tmp_path):

@@ -94,7 +94,7 @@ class Pool:
         context: Any = multiprocessing.get_context("fork" if "fork" in methods else None)
         self._folder = shared.folder()
         self.workers: list[Worker] = []
-        self._close = weakref.finalize(self, _end, self.workers, self._folder)
+        self._close = weakref.finalize(self, _end, self.workers, self._folder, os.getpid())
         mine: list[Connection] = []
         for number in range(count):
             asked, tasks = context.Pipe(duplex=False)
@@ -198,8 +198,13 @@ def _told(worker: Worker, number: int, failure: Failure) -> BaseException:
     return GnomonError(where)
 
 
-def _end(workers: list[Worker], folder: str) -> None:
-    """End processes, and remove what they left."""
+def _end(workers: list[Worker], folder: str, maker: int) -> None:
+    """End processes, and remove what they left: the process that made them does.
+
+    A child that was forked meanwhile, as a worker of another loader, has a copy of their pool.
+    """
+    if os.getpid() != maker:
+        return
     for worker in workers:
         worker.tasks.close()
         worker.answers.close()
