@@ -28,8 +28,8 @@ class Trace(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Note a message, its times and folders left out."""
-        text = re.sub(r"\d+(\.\d+)?s\b", "0s", record.getMessage())
-        text = text.replace(self.folder, "DIR")
+        text = record.getMessage().replace(self.folder, "DIR")  # whose name may end like a time
+        text = re.sub(r"\d+(\.\d+)?s\b", "0s", text)
         if "symbol.json" in text:
             text = "no symbol.json"  # advice, in words of one's own
         if "improve" in text and "Checkpoint" in text:  # MXNet tells the number that comes next
