@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from gnomon.runtime.ffi import ffi, pointer
 
 Dest = tuple[Any, str]  # an array, and the saver that stores into it
 _AGAIN = "backward: the tape was followed already; use retain_graph=True to follow it again"
+_NUMBER = attrgetter("number")
 _BRIEF = 1 << 12  # elements: fewer are written at once
 
 
@@ -355,9 +357,11 @@ def _head_grad(head: Any, grad: Any) -> Any:
     """The gradient of a head: ones where none is given."""
     if grad is None:
         if head.stype == "default":  # it may wait on: only what was saved of it must be there
-            layout = dense(head._layout.shape, head._layout.dtype)
+            layout = head._layout
+            if layout.strides is not None:
+                layout = dense(layout.shape, layout.dtype)
             made = Array._new(layout, head.context)  # no other code has it yet
-            if head.size <= _BRIEF and made.__class__ is Array.main:
+            if layout.size <= _BRIEF and made.__class__ is Array.main:
                 ffi.memmove(pointer(made._address), _ones(layout), layout.nbytes)
             else:
                 made[:] = 1
@@ -381,10 +385,12 @@ def reachable(starts: Iterable[Place], met: Met | None = None) -> list[Node]:
     found = set(work)
     while work:
         node = work.pop()
-        if any(type(p) is Output and type(p.node) is Forwarded for p in node.inputs):
+        outputs = [p for p in node.inputs if type(p) is Output]
+        if Forwarded in [type(p.node) for p in outputs]:
             node.inputs = [behind(p, met) for p in node.inputs]
-        for place in node.inputs:
-            if isinstance(place, Output) and place.node not in found:
+            outputs = [p for p in node.inputs if type(p) is Output]
+        for place in outputs:
+            if place.node not in found:
                 found.add(place.node)
                 work.append(place.node)
-    return sorted(found, key=lambda node: -node.number)
+    return sorted(found, key=_NUMBER, reverse=True) if len(found) > 1 else list(found)

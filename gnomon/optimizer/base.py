@@ -29,6 +29,7 @@ from gnomon.ndarray.lazy.invoke import check_write
 from gnomon.ops.update import Update
 from gnomon.optimizer.fused import FusedUpdates, Given, Item, Join, Rates
 from gnomon.optimizer.rows import is_sparse, push_sparse
+from gnomon.optimizer.steady import ways
 from gnomon.registry import Registry
 
 # Attributes that formulas do not read as constants: they change, and compile nothing anew.
@@ -366,7 +367,8 @@ class Optimizer:
         counts = self._index_update_count
         if given.counts is counts:
             given.count += 1
-            counts.update(dict.fromkeys(given.indices, given.count))
+            _, _, count_updates = ways(len(given.indices))
+            count_updates(counts, tuple(given.indices), given.count)
             self.num_update = max(self.num_update, given.count)
             return
         self._update_counts(given.indices)

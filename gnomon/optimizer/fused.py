@@ -20,6 +20,7 @@ from gnomon.expr.node import Buffer, Expr, cast
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import dense, strided
 from gnomon.ndarray.lazy.batch import Batch, flat, overlapping
+from gnomon.optimizer.steady import ways
 from gnomon.runtime.execution.stream import Pair
 from gnomon.runtime.statements.prepare import Store
 
@@ -183,9 +184,10 @@ class FusedUpdates:
 
     def _bound_to(self, given: Given, count: int) -> Bound | None:
         """The updates of these very arrays, by `count` rates; None where they share memory."""
-        places = list(map(_PLACE, given.arrays))
-        if given.owner is self and places == given.places:
+        are_at, _, _ = ways(len(given.arrays))
+        if given.owner is self and are_at(given.arrays, given.places):
             return given.bound
+        places = list(map(_PLACE, given.arrays))
         key = (*places, *[x._layout for x in given.arrays])
         if key not in self._bound:
             made = None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import repeat
-from operator import is_
 from typing import Any
 
 from gnomon.base import FormatError, complaint
@@ -12,6 +10,7 @@ from gnomon.executor.later import Updates, latest
 from gnomon.optimizer.base import Optimizer
 from gnomon.optimizer.fused import Join
 from gnomon.optimizer.states import dumps, loads
+from gnomon.optimizer.steady import ways
 
 
 class Updater:
@@ -34,8 +33,8 @@ class Updater:
         if not isinstance(index, (list, tuple)):
             index, grad, weight = [index], [grad], [weight]
         states = self._last
-        found = map(self.states.get, index, repeat(self))  # itself where there is none
-        if len(states) != len(index) or not all(map(is_, found, states)):
+        _, are_known, _ = ways(len(index))
+        if not are_known(self.states, tuple(index), states):
             states = tuple([self._state(i, w) for i, w in zip(index, weight, strict=True)])
             self._last = states
         if join is None and latest.pushed is not None and weight:

@@ -1,0 +1,46 @@
+"""Whether what is updated is what it was the last time: looked at one by one, at each step."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from gnomon.native.serve import ForMany
+from gnomon.native.words import Boxed, native
+from gnomon.ndarray.core.array import Array
+
+
+@native
+def are_at(arrays: list[Any], places: list[object]) -> bool:
+    """Whether arrays of the usual class have memory, each where it was: the very same integer."""
+    if len(arrays) != len(places):
+        return False
+    for k in range(len(arrays)):
+        array = cast(Array, arrays[k])
+        if array._pending_in is not None:
+            return False
+        address: Boxed = array._address
+        if cast(object, address) is not places[k]:
+            return False
+    return True
+
+
+@native
+def are_known(states: dict[Any, Any], indices: tuple[Any, ...], last: tuple[Any, ...]) -> bool:
+    """Whether the states of `indices` are those of the last time."""
+    if len(indices) != len(last):
+        return False
+    for k in range(len(last)):
+        state = states.get(indices[k])
+        if state is not last[k] or (state is None and indices[k] not in states):
+            return False
+    return True
+
+
+@native
+def count_updates(counts: dict[Any, Any], indices: tuple[Any, ...], count: Boxed) -> None:
+    """All of `indices` have been updated so often."""
+    for index in indices:
+        counts[index] = count
+
+
+ways = ForMany(are_at, are_known, count_updates)
