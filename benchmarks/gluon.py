@@ -6,7 +6,7 @@
 A step is `record`, forward, loss, `backward` and `Trainer.step` with momentum; rows with `predict`
 are forward and loss alone. All start from the same parameters, and their losses after a few steps
 are compared before anything is timed. The table gives each median and, in brackets, the median
-ratio to gnomon's hybridized step of the same round.
+ratio to gnomon's hybridized step of the same round. Each contender has made 25 steps before.
 
 `--cost` measures what Python costs in a hybridized step of twenty small layers: the processor time
 of a step of the thread, less that of its native programs run alone.

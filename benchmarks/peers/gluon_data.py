@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+PROOF = 5  # steps whose loss is compared
+WARM = 20  # steps behind them, not timed: gnomon compiles a recorded step that came often
+
 
 def batch(size: int, shape: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Inputs and labels."""

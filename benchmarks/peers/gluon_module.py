@@ -11,7 +11,6 @@ from protocol import Step, serve
 
 mx = nets.mx
 PACKAGE, KIND = sys.argv[1:]
-PROOF = 5  # steps whose loss is compared
 
 
 NETS: dict[str, tuple[Any, tuple[int, ...]]] = {
@@ -59,10 +58,14 @@ def setup(net: str, size: int, train: bool) -> tuple[Step, Step, dict[str, Any]]
         last[0] = loss(block(pictures), labels)
 
     chosen = step if train else predict
-    for _ in range(PROOF):
+    for _ in range(gluon_data.PROOF):
         chosen()
     proof: Any = last[0]
-    return chosen, mx.nd.waitall, {"loss": float(proof.asnumpy().mean())}
+    loss_then = float(proof.asnumpy().mean())
+    for _ in range(gluon_data.WARM):
+        chosen()
+    mx.nd.waitall()
+    return chosen, mx.nd.waitall, {"loss": loss_then}
 
 
 if __name__ == "__main__":

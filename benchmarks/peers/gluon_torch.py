@@ -12,7 +12,6 @@ from protocol import Step, serve
 from torch import nn
 
 KIND = sys.argv[2]
-PROOF = 5  # steps whose loss is compared
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)))
 
 
@@ -155,9 +154,12 @@ def setup(net: str, size: int, train: bool) -> tuple[Step, Step, dict[str, Any]]
 
     model.train(train)
     chosen = step if train else predict
-    for _ in range(PROOF):
+    for _ in range(gluon_data.PROOF):
         chosen()
-    return chosen, lambda: None, {"loss": last[0].item()}
+    loss_then = last[0].item()
+    for _ in range(gluon_data.WARM):
+        chosen()
+    return chosen, lambda: None, {"loss": loss_then}
 
 
 if __name__ == "__main__":
