@@ -116,6 +116,15 @@ from gnomon.shadow.functions import (
 )
 from gnomon.shadow.functions import batch_gemm as BatchGEMM
 from gnomon.shadow.jit import jit
+from gnomon.shadow.kinds import (
+    BinaryMapExp,
+    DotExp,
+    ExpInfo,
+    RValueExp,
+    TernaryMapExp,
+    TransposeExp,
+    UnaryMapExp,
+)
 from gnomon.shadow.language import (
     F,
     batch_dot,
@@ -160,11 +169,15 @@ def __getattr__(name: str) -> Callable[..., Exp]:
 # all but `range` and `slice`: `from gnomon.shadow import *` leaves Python's own alone
 __all__ = [
     "BatchGEMM",
+    "BinaryMapExp",
+    "DotExp",
     "Exp",
+    "ExpInfo",
     "F",
     "Joined",
     "Map",
     "Plan",
+    "RValueExp",
     "Random",
     "ScalarExp",
     "Shape",
@@ -177,7 +190,10 @@ __all__ = [
     "TBlob",
     "Tensor",
     "TensorContainer",
+    "TernaryMapExp",
+    "TransposeExp",
     "TypecastExp",
+    "UnaryMapExp",
     "add_take_grad",
     "add_take_grad_large_batch",
     "alloc_space",
