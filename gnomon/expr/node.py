@@ -27,7 +27,7 @@ from gnomon.expr.deferred import TRACED, Deferred, TraceError
 from gnomon.expr.index import Index
 from gnomon.expr.layout import array_at, elsewhere, stride_classes
 from gnomon.expr.machine import COMPARED, beyond
-from gnomon.expr.pattern import Pattern
+from gnomon.expr.pattern import Pattern, steady
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.expr.term import Number, Term, compute_dtype
 from gnomon.expr.ufunc import scalar_function
@@ -266,6 +266,9 @@ class Buffer(Expr):
         """The data as a NumPy view; of a GPU's memory a copy that cannot be written to."""
         if self.device == TRACED:
             raise TraceError(f"{self!r}: its values are not known while its function is traced")
+        return steady(self._seen)
+
+    def _seen(self) -> np.ndarray[Any, Any]:
         if 0 in self.shape and not self.freed:
             return np.empty(self.shape, self.dtype.numpy)
         if not self.address or self.device != "cpu":

@@ -4,29 +4,35 @@ Two expressions of one pattern have the same functions over leaves of the same s
 dtypes, so what was checked and compiled for one of them holds for the other. A pattern is noted on
 its node while that is built, or when it is first asked for.
 
-State: one table for the process, emptied when it is full. A tensor that takes another shape calls
-`forget`: patterns made of it before would still tell of the old shape, so an *epoch* ends, the
-table is emptied, and who keeps anything by patterns compares `EPOCH` with the one he noted.
+State: one table for the process, emptied when it is full. A tensor takes another shape by `change`:
+patterns made of it before would still tell of the old one, so an *epoch* ends when that begins and
+another one when it is done, the table is emptied, and who keeps anything by patterns compares
+`EPOCH` with the one noted. While a tensor is being changed the epoch is odd.
 Entering an equal pattern twice, as threads may, costs a second entry, no error.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from gnomon.dtype import DType, float32
+from gnomon.lock import in_child, reentrant
 from gnomon.record import Frozen, put, whole
 
 if TYPE_CHECKING:
     from gnomon.expr.node import Expr
 
+T = TypeVar("T")
 LARGEST = 160  # nodes, shared ones counted as often as they are used; beyond, nothing is interned
 KEPT = 1 << 15
 
-#: how often a tensor has changed its shape; native code reads it
+CHANGING = 1  # the bit of an epoch in which a tensor is being changed
+#: counts the beginnings and the ends of changes of tensors' shapes; native code reads it
 EPOCH = ctypes.c_int64(0)
+#: held by the thread that changes a tensor
+_changing = [reentrant()]
 
 
 @whole
@@ -104,7 +110,45 @@ def _number(dtype: DType) -> Pattern:
     return Pattern((), dtype, 1, 1)
 
 
-def forget() -> None:
-    """A tensor has taken another shape: nothing that is known by patterns holds any longer."""
+def steady(look: Callable[[], T]) -> T:
+    """What `look` gives of tensors, none of which took another shape meanwhile.
+
+    Threads take turns between any two instructions, and shape, address and owner are read one after
+    the other. Where a tensor did change, this looks again, and others wait with such changes.
+    """
+    epoch = EPOCH.value
+    if not epoch & CHANGING:
+        try:
+            found = look()
+        except Exception:
+            if epoch == EPOCH.value:
+                raise
+        else:
+            if epoch == EPOCH.value:
+                return found
+    with _changing[0]:
+        return look()
+
+
+def change(make: Callable[[], None]) -> None:
+    """Let `make` give a tensor another shape or other memory: what patterns told holds no more."""
+    with _changing[0]:
+        _end_epoch()
+        try:
+            make()
+        finally:
+            _end_epoch()
+
+
+def _end_epoch() -> None:
     EPOCH.value += 1
     KNOWN.clear()
+
+
+def _in_child() -> None:
+    """In a forked child: another thread of the parent may have been changing a tensor."""
+    _changing[0] = reentrant()
+    EPOCH.value += EPOCH.value & CHANGING
+
+
+in_child(_in_child)

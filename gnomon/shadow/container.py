@@ -13,8 +13,7 @@ from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes
 from gnomon.expr.node import Buffer, Expr, Operand, set_address
-from gnomon.expr.pattern import forget
-from gnomon.lock import in_child, reentrant
+from gnomon.expr.pattern import change
 from gnomon.record import put
 from gnomon.runtime.devices import pool
 from gnomon.shadow.tensor import Array, Tensor
@@ -26,8 +25,6 @@ else:  # only between devices
     transfer = Later("gnomon.runtime.statements.transfer")
 
 ALIGNMENT = 64
-#: held by who gives a container another shape
-_resizing = [reentrant()]
 
 
 class TensorContainer(Tensor):
@@ -77,8 +74,8 @@ class TensorContainer(Tensor):
         Views made before keep the memory they saw; expressions of the old shape are refused. What
         other threads compute with it meanwhile ends on the old memory; what they begin is refused.
         """
-        with _resizing[0]:
-            self._take(checked_sizes("resize", shape))
+        sizes = checked_sizes("resize", shape)
+        change(lambda: self._take(sizes))
         return self
 
     def _take(self, sizes: tuple[int, ...]) -> None:
@@ -88,12 +85,10 @@ class TensorContainer(Tensor):
         storage = self.owner if fits else pool.allocate(needed, self.device)
         # code that looks from now on finds no memory, until all is as it will be
         set_address(self, 0, self.owner)
-        forget()  # expressions made before know the shape of then
         changed = {"owner": storage, "settled": False, "_layout": None}
         changed |= {"shape": sizes, "strides": strides, "pattern": None}
         for name, value in changed.items():
             put(self, name, value)
-        forget()
         set_address(self, storage.address, storage)
 
 
@@ -135,7 +130,11 @@ def free_space(tensor: Tensor) -> None:
     """
     if not isinstance(tensor, TensorContainer) or tensor.owner is None:
         raise ParamError(complaint("free_space", "tensor", "one that owns memory", f"{tensor!r}"))
-    tensor.resize((0,) * max(1, tensor.ndim))
+    change(lambda: _give_back(tensor))
+
+
+def _give_back(tensor: TensorContainer) -> None:
+    tensor._take((0,) * max(1, tensor.ndim))
     set_address(tensor, 0, None)
 
 
@@ -171,11 +170,3 @@ def padded_strides(shape: Sequence[int], dtype: DType) -> tuple[int, ...]:
 def span(shape: Sequence[int], strides: Sequence[int]) -> int:
     """Elements from the first to behind the last row."""
     return shape[0] * strides[0] if shape and len(shape) > 1 else prod(shape)
-
-
-def _in_child() -> None:
-    """In a forked child: another thread of the parent may have held the lock."""
-    _resizing[0] = reentrant()
-
-
-in_child(_in_child)

@@ -21,7 +21,7 @@ from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes, normal_axis, one_each, whole
 from gnomon.expr.layout import UNIT, ZERO, is_read_only
 from gnomon.expr.node import Buffer, Operand, as_expr
-from gnomon.expr.pattern import NONE
+from gnomon.expr.pattern import EPOCH, NONE, steady
 from gnomon.plan.cut import reach
 from gnomon.plan.statement import Store, identity
 from gnomon.record import put
@@ -235,7 +235,11 @@ class Tensor(Handle):
         shape, offset = checked_sizes("view", shape), whole("view", "offset", offset)
         if strides is not None:
             strides = one_each("view", "strides", strides, len(shape))
-        address = self.address + offset * self.dtype.size
+        return steady(lambda: self._within(shape, strides, offset))
+
+    def _within(self, shape: Sequence[int], strides: Sequence[int] | None, offset: int) -> Tensor:
+        """The view, if it lies within this tensor's memory."""
+        address = self.address + offset * self.dtype.size if self.address else 0
         made = Buffer(shape, self.dtype, strides, address, self.owner, self.device)
         (low, high), (first, last) = reach(self), reach(made)
         if first < last and not low <= first <= last <= high:
@@ -257,8 +261,9 @@ class Tensor(Handle):
                 return self
         elif isinstance(key, tuple):
             return self._box(key)
+        epoch = EPOCH.value
         found = self._box((key,))
-        call_cache.note_view(self, key, found)
+        call_cache.note_view(self, key, found, epoch)
         return found
 
     def _box(self, keys: tuple[Key, ...]) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 
 import numpy as np
@@ -41,6 +42,16 @@ def together(*works) -> list[BaseException]:
     return errors
 
 
+@pytest.fixture(params=[None, 3e-5], ids=["usual turns", "short turns"])
+def turns(request):
+    """How long a thread may run before others do, in seconds: Python's 5 ms, or hardly."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(request.param or before)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("turns")
 @pytest.mark.parametrize("count", [7, LARGE])
 @pytest.mark.parametrize("product", [False, True])
 def test_a_container_is_resized_while_others_compute_with_it(count, product):
@@ -176,3 +187,27 @@ def test_a_child_draws_from_a_stream_whoever_was_drawing():
             drawn[:] = stream.uniform((4,))
             os._exit(0 if (drawn.numpy() < 1).all() else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.usefixtures("turns")
+def test_views_lie_in_the_memory_that_they_keep():
+    box = TensorContainer((64,))
+    outside = []
+
+    def look():
+        try:
+            for view in (box[1:3], box.flat_to_1d()):
+                begin, end = view.owner.address, view.owner.address + view.owner.nbytes
+                if not begin <= view.address <= view.address + 4 * view.shape[0] <= end:
+                    outside.append((begin, view.address, view.shape, end))
+        except GnomonError:  # it has no memory just now
+            pass
+
+    def resize():
+        for k in range(2000):
+            if k % 7 == 0:
+                shadow.free_space(box)
+            box.resize(((64, 3000, 4)[k % 3],))
+
+    assert together(resize, look, look) == []
+    assert outside == []

@@ -27,7 +27,7 @@ from gnomon.dtype import DType
 from gnomon.expr.arguments import MEMORY, Memory
 from gnomon.expr.composite import Composite
 from gnomon.expr.node import Buffer, Expr, Map, Scalar
-from gnomon.expr.pattern import EPOCH, NONE, Pattern, pattern_of
+from gnomon.expr.pattern import CHANGING, EPOCH, NONE, Pattern, pattern_of
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.lock import exclusive, if_free
@@ -164,15 +164,16 @@ def note_launch(dest: Buffer, saver: Saver, value: Expr, launch: Launch) -> bool
     return all(enter((_savers[saver], kind, patterns[0]), found) for kind in kinds)
 
 
-def note_view(tensor: Buffer, key: Any, made: Buffer) -> None:
-    """`tensor[key]` is `made`, another place in its memory."""
-    if not _installed or tensor.owner is None or not tensor.address or not made.address:
+def note_view(tensor: Buffer, key: Any, made: Buffer, epoch: int) -> None:
+    """`tensor[key]`, asked for in an epoch, is `made`, another place in its memory."""
+    address = tensor.address
+    if not _installed or tensor.owner is None or not address or not made.address:
         return
     words = _key_words(key)
     patterns = _patterns(tensor, made)
-    if words is None or patterns is None:
+    if words is None or patterns is None or epoch != EPOCH.value:
         return
-    distance = made.address - tensor.address
+    distance = made.address - address
     enter((patterns[0], *words), (made.shape, made.strides, patterns[1], distance))
 
 
@@ -225,7 +226,8 @@ def _held(kind: object, dtype: DType) -> bool:
 def _patterns(*nodes: Expr) -> list[Pattern] | None:
     """The patterns of nodes, where all have one that holds."""
     found = [pattern_of(node) for node in nodes]
-    fine = all(p is not NONE and p.epoch == EPOCH.value for p in found)
+    epoch = EPOCH.value
+    fine = not epoch & CHANGING and all(p is not NONE and p.epoch == epoch for p in found)
     return found if fine else None
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from gnomon.base import Later
 from gnomon.expr.node import Buffer, Expr, Scalar
-from gnomon.expr.pattern import EPOCH, NONE, Pattern, pattern_of
+from gnomon.expr.pattern import CHANGING, EPOCH, NONE, Pattern, pattern_of
 from gnomon.lock import in_child
 from gnomon.plan.statement import SAVERS, Saver, Store
 from gnomon.runtime.execution.program import Step
@@ -142,12 +142,19 @@ def _learn(where: tuple[str, Key], statement: Store) -> None:
     _seen[where] = count + 1
     if not 1 <= count <= VARIANTS or 0 in statement.dest.shape:
         return
-    if any(pattern is None or pattern.epoch != EPOCH.value for pattern in key):
+    epoch = EPOCH.value
+    if epoch & CHANGING or any(p is None or p.epoch != epoch for p in key):
         return
     try:
         made = Launch(_work(statement))
     except NoLaunch:
         _seen[where] = VARIANTS + 1
+        return
+    except Exception:
+        if epoch == EPOCH.value:
+            raise
+        return
+    if epoch != EPOCH.value:  # it may be of a shape that its key does not tell
         return
     table = KNOWN[saver]
     first = table.get(key)

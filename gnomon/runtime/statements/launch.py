@@ -27,6 +27,7 @@ from gnomon.runtime.execution.program import Step
 from gnomon.runtime.ffi import Block, ffi
 from gnomon.runtime.kernels.kernel import bits
 from gnomon.runtime.kernels.template import KEPT_BYTES, Template
+from gnomon.runtime.statements import fields
 from gnomon.runtime.statements.fields import field
 from gnomon.runtime.statements.launch_code import (
     ADDRESS,
@@ -179,7 +180,7 @@ class Launch:
         words += [ctypes.addressof(EPOCH), self.epoch, step.function, step.block]
         words += [
             step.status.address if step.status else _fine.address,
-            step.work > HELD,
+            step.work > HELD or not fields.readable(),  # other threads come between Python's lines
             0,
         ]
         return Block(words), tables

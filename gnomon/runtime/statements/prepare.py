@@ -10,13 +10,13 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gnomon.base import DeviceError, DTypeError, Later, ParamError, ShapeError, complaint
 from gnomon.expr.deferred import TRACED, TraceError
 from gnomon.expr.layout import READERS, is_read_only
 from gnomon.expr.node import MAPPER, Buffer
-from gnomon.expr.pattern import EPOCH
+from gnomon.expr.pattern import steady
 from gnomon.expr.rewrite import check_sizes
 from gnomon.expr.walk import fits_any, shown
 from gnomon.plan import scatter
@@ -52,39 +52,20 @@ def prepare(stores: Sequence[Store], name: str = "kernel") -> list[Step]:
     Raises:
         ShapeError, DTypeError: a value does not fit its destination; nothing has been written.
     """
-    while True:  # until no other thread gives a tensor another shape meanwhile
-        epoch = EPOCH.value
-        try:
-            steps = _now(stores, name, epoch)
-        except Exception:
-            if epoch == EPOCH.value:
-                raise
-            continue
-        if steps is not None:
-            return steps
+    return steady(lambda: _now(stores, name))
 
 
-def _now(stores: Sequence[Store], name: str, epoch: int) -> list[Step] | None:
-    """The steps; None where a tensor has taken another shape since `epoch` was read."""
+def _now(stores: Sequence[Store], name: str) -> list[Step]:
     for store in stores:
         check(store)
     if any(0 in s.dest.shape for s in stores):
         _check_freed(stores)
         stores = [s for s in stores if 0 not in s.dest.shape]
     structure = Structure(stores)
-    seen = _places(structure)
-    if epoch != EPOCH.value:
-        return None
     if not stores:
         return []
     check_leaves(structure, stores)
-    steps = _steps(stores, structure, name, backend_of(stores[0].dest))
-    return steps if epoch == EPOCH.value or seen == _places(structure) else None
-
-
-def _places(structure: Structure) -> list[tuple[Any, ...]]:
-    """Where the leaves lie now."""
-    return [(b.address, b.shape, b.strides) for b in structure.buffers]
+    return _steps(stores, structure, name, backend_of(stores[0].dest))
 
 
 def backend_of(dest: Buffer) -> Backend:
