@@ -37,7 +37,7 @@ RANKS = {
         "model rnn gluon callback monitor visualization test_utils contrib",
         14: "rtc __main__ cli demo doctor compat im2rec inspection launch launch_links launch_rank "
         "libinfo "
-        "old_numpy onnx run warm",
+        "old_numpy onnx run serving warm",
     }.items()
     for name in names.split()
 }
