@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     import json
 
     from gnomon import demo, doctor, im2rec, inspection, launch, run, warm
+    from gnomon.serving import command as serving
 else:  # a command imports what it needs alone
     json = Later("json")
     demo, doctor, run = Later("gnomon.demo"), Later("gnomon.doctor"), Later("gnomon.run")
     im2rec, launch = Later("gnomon.im2rec"), Later("gnomon.launch")
     inspection, warm = Later("gnomon.inspection"), Later("gnomon.warm")
+    serving = Later("gnomon.serving.command")
 
 
 def positive(text: str) -> int:
@@ -71,6 +73,10 @@ def _launch(options: argparse.Namespace) -> int:
 
 def _inspect(options: argparse.Namespace) -> int:
     return inspection.main(options)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    return serving.main(options)
 
 
 def _doctor(_: argparse.Namespace) -> int:
@@ -125,6 +131,11 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     model.set_defaults(run=_inspect)
     if command == "inspect":
         inspection.options(model)
+
+    server = commands.add_parser("serve", help="answer requests for models over HTTP")
+    server.set_defaults(run=_serve)
+    if command == "serve":
+        serving.options(server)
 
     cache = commands.add_parser("cache", help="prepare the kernels that are kept on disk")
     actions = cache.add_subparsers(title="actions", required=True, metavar="ACTION")

@@ -1,0 +1,103 @@
+"""`gnomon serve NAME=SYMBOL.json,PARAMS ...`: models over HTTP until the process is told to end."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from gnomon.base import ParamError, complaint
+from gnomon.serving.folder import read_folder
+from gnomon.serving.http import Limits
+from gnomon.serving.model import Model, Options
+from gnomon.serving.server import Server
+from gnomon.serving.tensors import Shape, shape_of
+
+_SWITCH = 0.001  # seconds: a worker that has computed does not wait longer for Python's lock
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    add, limits, model = parser.add_argument, Limits(), Options()
+    add("models", nargs="*", metavar="NAME=SYMBOL.json,PARAMS", help="a model and its name")
+    add("--models", dest="folder", type=Path, metavar="DIR", help="a folder with NAME.toml files")
+    add(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="[NAME:]INPUT=SIZES",
+        help="of one item, as data=3,224,224; -1 is any size; of all models that have the input",
+    )
+    add("--no-batch", action="store_true", help="requests are not joined; --shape is all sizes")
+    add("--host", default="127.0.0.1", help="default: %(default)s")
+    add("--port", type=int, default=8080, help="0: any that is free; default: %(default)s")
+    for name, doc in (
+        ("max-batch", "items computed together at most"),
+        ("max-delay-ms", "how long a request waits for others"),
+        ("workers", "batches of a model computed at the same time"),
+        ("queue-limit", "requests of a model that wait at most"),
+    ):
+        _number(parser, name, model, doc)
+    for name, doc in (
+        ("max-request-bytes", "of a body"),
+        ("max-connections", "that are open at most"),
+        ("timeout-s", "for a body, a result, and sending it, each"),
+        ("idle-s", "for the head of a request"),
+        ("shutdown-s", "for what is under way when the server ends"),
+    ):
+        _number(parser, name, limits, doc)
+
+
+def _number(parser: argparse.ArgumentParser, name: str, defaults: object, doc: str) -> None:
+    default = getattr(defaults, name.replace("-", "_"))
+    help = f"{doc}; default: %(default)s"
+    parser.add_argument(f"--{name}", type=type(default), default=default, metavar="N", help=help)
+
+
+def main(given: argparse.Namespace) -> int:
+    """Serve until SIGINT or SIGTERM; gives the exit code.
+
+    Raises:
+        GnomonError: a model cannot be loaded, or the address cannot be had.
+    """
+    numbers = vars(given)
+    names = ("max_batch", "max_delay_ms", "workers", "queue_limit")
+    own = {"batch": not given.no_batch, **{name: numbers[name] for name in names}}
+    models = {} if given.folder is None else read_folder(given.folder, own)
+    shapes = [_shape(text) for text in given.shape]
+    for text in given.models:
+        name, _, files = text.partition("=")
+        symbol, comma, params = files.partition(",")
+        if not name or not comma:
+            raise ParamError(complaint("serve", "model", "NAME=SYMBOL.json,PARAMS", repr(text)))
+        inputs = {i: shape for model, i, shape in shapes if model in ("", name)}
+        models[name] = Model.load(symbol, params, inputs, **own)
+    names = ("max_request_bytes", "max_connections", "timeout_s", "idle_s", "shutdown_s")
+    limits = {name: numbers[name] for name in names}
+    return serve(Server(models, given.host, given.port, **limits))
+
+
+def serve(server: Server) -> int:
+    """Run a server until SIGINT or SIGTERM, which a second one does not wait for."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.setswitchinterval(_SWITCH)
+    try:
+        server.start()
+        print(f"serving at {server.url}", flush=True)
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        print("stopping", flush=True)
+    finally:
+        server.stop()
+    return 0
+
+
+def _shape(text: str) -> tuple[str, str, Shape]:
+    """The model, perhaps none, the input and its shape."""
+    place, equals, sizes = text.partition("=")
+    model, _, name = place.rpartition(":")
+    if not name or not equals:
+        raise ParamError(complaint("serve", "--shape", "[NAME:]INPUT=SIZES", repr(text)))
+    return model, name, shape_of(f"--shape {text}", sizes)
