@@ -6,7 +6,9 @@ import argparse
 import signal
 import sys
 import threading
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from gnomon.base import ParamError, complaint
 from gnomon.serving.folder import read_folder
@@ -62,9 +64,7 @@ def main(given: argparse.Namespace) -> int:
     Raises:
         GnomonError: a model cannot be loaded, or the address cannot be had.
     """
-    numbers = vars(given)
-    names = ("max_batch", "max_delay_ms", "workers", "queue_limit")
-    own = {"batch": not given.no_batch, **{name: numbers[name] for name in names}}
+    own = {"batch": not given.no_batch, **_fields(Options, given)}
     models = {} if given.folder is None else read_folder(given.folder, own)
     shapes = [_shape(text) for text in given.shape]
     for text in given.models:
@@ -74,9 +74,12 @@ def main(given: argparse.Namespace) -> int:
             raise ParamError(complaint("serve", "model", "NAME=SYMBOL.json,PARAMS", repr(text)))
         inputs = {i: shape for model, i, shape in shapes if model in ("", name)}
         models[name] = Model.load(symbol, params, inputs, **own)
-    names = ("max_request_bytes", "max_connections", "timeout_s", "idle_s", "shutdown_s")
-    limits = {name: numbers[name] for name in names}
-    return serve(Server(models, given.host, given.port, **limits))
+    return serve(Server(models, given.host, given.port, **_fields(Limits, given)))
+
+
+def _fields(kind: type[Options | Limits], given: argparse.Namespace) -> dict[str, Any]:
+    """The arguments that are fields of `kind`."""
+    return {f.name: getattr(given, f.name) for f in fields(kind) if f.name in given}
 
 
 def serve(server: Server) -> int:

@@ -54,9 +54,9 @@ def read_model(path: Path, options: Mapping[str, Any]) -> Model:
     for key in (*_FILES, "version"):
         if not isinstance(given.get(key, ""), str):
             raise ParamError(complaint(str(path), key, "a string", repr(given[key])))
-    files = [folder / given.pop(key) for key in _FILES]
+    symbol, params = (folder / given.pop(key) for key in _FILES)
     try:
-        return Model.load(*files, given.pop("shapes"), **{**options, **given})
+        return Model.load(symbol, params, given.pop("shapes"), **{**options, **given})
     except GnomonError as error:
         raise type(error)(f"{path}: {error}") from error
 

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint, nearest
@@ -29,6 +29,8 @@ except ImportError as error:  # pragma: no cover
 
 LOG = logging.getLogger(__name__)
 JSON, BYTES = "application/json", "application/octet-stream"
+R = TypeVar("R", bound=web.StreamResponse)
+_JOINED = 1 << 15  # bytes of a reply that is sent in one piece
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -227,14 +229,15 @@ class Site:
         if request.headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0  # nothing of the response itself is sent
+        content = request.content
         try:
+            if content.is_eof():  # it is all here
+                return await content.readexactly(length)
             async with asyncio.timeout(self._limits.timeout_s):
-                return await request.content.readexactly(length)
+                return await content.readexactly(length)
         except TimeoutError:
             text = f"the body did not come within {self._limits.timeout_s:g} s"
             raise Refused(408, text, close=True) from None
-        except web.PayloadAccessError:
-            raise
         except (asyncio.IncompleteReadError, web.RequestPayloadError) as error:
             raise Refused(400, f"the body ended early: {error}", close=True) from None
 
@@ -242,30 +245,41 @@ class Site:
         """The reply to the request in `body`, by a worker."""
         model = service.model
         asked = protocol.read(service.name, body, header, model.inputs, model.outputs)
-        job = service.job(asked.inputs, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        job = service.job(asked.inputs, loop.create_future())
         try:
             service.queue.put(job)
         except FullError:
             raise _full(service) from None
+        text = f"{service.name}: no result within {self._limits.timeout_s:g} s"
+        late: list[Done] = [(job, None, Refused(504, text))]
+        limit = loop.call_later(self._limits.timeout_s, settle, late)
         try:
-            async with asyncio.timeout(self._limits.timeout_s):
-                values = await job.answer
-        except TimeoutError:
-            text = f"{service.name}: no result within {self._limits.timeout_s:g} s"
-            raise Refused(504, text) from None
+            values = await job.answer
         except ShapeError as error:  # of sizes that the model leaves to requests
             raise Refused(400, f"{service.name}: {error}") from None
-        finally:
+        except (Refused, asyncio.CancelledError):  # late, or the client has gone
             service.queue.discard(job)
+            raise
+        finally:
+            limit.cancel()
         return protocol.reply(service.name, model.version, asked, values)
 
     # --- sending ------------------------------------------------------------------------
 
     async def _send(self, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
+        size = sum(len(part) for part in answer.parts)
+        transport = request.transport
+        waits = transport is not None and transport.get_write_buffer_size() > 0
+        if size <= _JOINED and not waits:  # the system takes it at once
+            return self._closing(
+                answer,
+                web.Response(
+                    body=b"".join(answer.parts), status=answer.status, headers=answer.headers
+                ),
+            )
         response = web.StreamResponse(status=answer.status, headers=answer.headers)
-        response.content_length = sum(len(part) for part in answer.parts)
-        if answer.close:
-            response.force_close()
+        self._closing(answer, response).content_length = size
         try:
             async with asyncio.timeout(self._limits.timeout_s):
                 await response.prepare(request)
@@ -275,6 +289,11 @@ class Site:
         except TimeoutError:
             if request.transport is not None:
                 request.transport.abort()
+        return response
+
+    def _closing(self, answer: Answer, response: R) -> R:
+        if answer.close:
+            response.force_close()
         return response
 
 
