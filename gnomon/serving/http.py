@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote
 
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint, nearest
@@ -29,7 +29,6 @@ except ImportError as error:  # pragma: no cover
 
 LOG = logging.getLogger(__name__)
 JSON, BYTES = "application/json", "application/octet-stream"
-R = TypeVar("R", bound=web.StreamResponse)
 _JOINED = 1 << 15  # bytes of a reply that is sent in one piece
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -232,7 +231,7 @@ class Site:
         content = request.content
         try:
             if content.is_eof():  # it is all here
-                return await content.readexactly(length)
+                return await content.read()
             async with asyncio.timeout(self._limits.timeout_s):
                 return await content.readexactly(length)
         except TimeoutError:
@@ -272,14 +271,9 @@ class Site:
         transport = request.transport
         waits = transport is not None and transport.get_write_buffer_size() > 0
         if size <= _JOINED and not waits:  # the system takes it at once
-            return self._closing(
-                answer,
-                web.Response(
-                    body=b"".join(answer.parts), status=answer.status, headers=answer.headers
-                ),
-            )
-        response = web.StreamResponse(status=answer.status, headers=answer.headers)
-        self._closing(answer, response).content_length = size
+            return _response(answer, b"".join(answer.parts))
+        response = _response(answer)
+        response.content_length = size
         try:
             async with asyncio.timeout(self._limits.timeout_s):
                 await response.prepare(request)
@@ -291,10 +285,17 @@ class Site:
                 request.transport.abort()
         return response
 
-    def _closing(self, answer: Answer, response: R) -> R:
-        if answer.close:
-            response.force_close()
-        return response
+
+def _response(answer: Answer, body: bytes | None = None) -> web.StreamResponse:
+    """aiohttp's form of an answer; without `body` its parts are still to be written."""
+    headers = {**answer.headers, "Server": "gnomon"}
+    if body is None:
+        response = web.StreamResponse(status=answer.status, headers=headers)
+    else:
+        response = web.Response(status=answer.status, headers=headers, body=body)
+    if answer.close:
+        response.force_close()
+    return response
 
 
 def _need(request: web.BaseRequest, method: str) -> None:
@@ -322,12 +323,36 @@ def settle(done: list[Done]) -> None:
 # --- connections ----------------------------------------------------------------------------
 
 
+class Door:
+    """What makes a connection for each that comes, as many as may be open."""
+
+    def __init__(self, site: Site, metrics: Metrics, limits: Limits) -> None:
+        self.metrics, self._limits = metrics, limits
+        self.transports: set[asyncio.Transport] = set()
+        self._server = web.Server(site.handle, handler_cancellation=True)
+        metrics.connections.watch(self.transports.__len__)
+
+    def __call__(self) -> asyncio.Protocol:
+        if len(self.transports) >= self._limits.max_connections:
+            return Busy()
+        return Connection(self._server, self, self._limits.idle_s)
+
+    async def close(self, seconds: float) -> None:
+        """End the connections that are open; what is under way may take so long."""
+        self._server.pre_shutdown()
+        await self._server.shutdown(seconds)
+        for transport in self.transports:
+            transport.abort()
+        while self.transports:
+            await asyncio.sleep(0)
+
+
 class Connection(web.RequestHandler):
     """A connection; what is no HTTP is answered as other errors are, and counted."""
 
-    __slots__ = ("_site_metrics",)
+    __slots__ = ("_door", "_own")
 
-    def __init__(self, manager: web.Server, metrics: Metrics, idle_s: float) -> None:
+    def __init__(self, manager: web.Server, door: Door, idle_s: float) -> None:
         super().__init__(
             manager,
             loop=asyncio.get_running_loop(),
@@ -337,7 +362,19 @@ class Connection(web.RequestHandler):
             read_bufsize=1 << 20,
             auto_decompress=False,
         )
-        self._site_metrics = metrics
+        self._door = door
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, and be counted."""
+        assert isinstance(transport, asyncio.Transport)
+        self._own = transport
+        self._door.transports.add(transport)
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """End."""
+        self._door.transports.discard(self._own)
+        super().connection_lost(exc)
 
     def handle_error(
         self,
@@ -347,11 +384,9 @@ class Connection(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """The answer to a head that cannot be read."""
-        self._site_metrics.requests.add(model="", status=str(status))
-        body = protocol.encoded({"error": f"no HTTP that is understood: {message!r:.200}"})
-        response = web.Response(status=status, body=body, content_type=JSON)
-        response.force_close()
-        return response
+        self._door.metrics.requests.add(model="", status=str(status))
+        answer = of_error(status, f"no HTTP that is understood: {message!r:.200}", close=True)
+        return _response(answer, b"".join(answer.parts))
 
 
 class Busy(asyncio.Protocol):
@@ -365,22 +400,3 @@ class Busy(asyncio.Protocol):
         head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         transport.write(head.encode() + body)
         transport.close()
-
-
-class Door:
-    """What makes a connection for each that comes, as many as may be open."""
-
-    def __init__(self, site: Site, metrics: Metrics, limits: Limits) -> None:
-        self._metrics, self._limits = metrics, limits
-        self._server = web.Server(site.handle, handler_cancellation=True)
-        metrics.connections.watch(lambda: len(self._server.connections))
-
-    def __call__(self) -> asyncio.Protocol:
-        if len(self._server.connections) >= self._limits.max_connections:
-            return Busy()
-        return Connection(self._server, self._metrics, self._limits.idle_s)
-
-    async def close(self, seconds: float) -> None:
-        """End the connections that are open; what is under way may take so long."""
-        self._server.pre_shutdown()
-        await self._server.shutdown(seconds)
