@@ -132,7 +132,22 @@ class Server:
         self._listens.set()
         await stop.wait()
         site.stopping = True
-        listener.close()
+        await _close(listener)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(site.idle.wait(), self.limits.shutdown_s)
         await door.close(1.0)
+
+
+async def _close(listener: asyncio.Server) -> None:
+    """Accept no more connections.
+
+    Those that were accepted in this turn of the loop are made in the next ones; asyncio fails to
+    make them, and leaves their sockets open, once the listener is closed.
+    """
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(NotImplementedError):  # Windows
+        for socket in listener.sockets:
+            loop.remove_reader(socket.fileno())
+        for _ in range(3):
+            await asyncio.sleep(0)
+    listener.close()

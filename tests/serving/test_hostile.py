@@ -146,6 +146,8 @@ def test_unknown_models_make_no_metrics(server):
 def test_a_body_that_ends_early_harms_nothing(server):
     for _ in range(50):
         with socket.create_connection((server.host, server.port), timeout=30) as connection:
-            connection.sendall(b"POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\nContent-Length: 99\r\n\r\n{")
+            connection.sendall(
+                b"POST /v2/models/m/infer HTTP/1.1\r\nHost: h\r\nContent-Length: 99\r\n\r\n{"
+            )
     reply = raw(server, b"GET /v2/health/ready HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
     assert reply.startswith(b"HTTP/1.1 200")
