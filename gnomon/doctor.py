@@ -132,6 +132,7 @@ CHECKS: dict[str, Callable[[], Finding]] = {
     "OpenCV": _opencv,
     "simplejpeg": lambda: _package("simplejpeg", "fast decoding of JPEGs", "image"),
     "fsspec": lambda: _package("fsspec", "files of other places (s3://, http://)", "remote"),
+    "aiohttp": lambda: _package("aiohttp", "models over HTTP (gnomon serve)", "serve"),
     "MPI": _mpi,
     "cache folder": _cache,
     "compiler": _compiler,
