@@ -3,10 +3,10 @@
     python benchmarks/serving.py
 
 Clients in a process of their own send binary tensors of one item over connections that stay open,
-each its next request when it has the reply. Contenders take turns: `gnomon.serving` with and without
-batches, and a server of the standard library that computes each request by itself. `loop` is the
-model without HTTP, one item at a time; `loop 32` that in batches. Beside rates stand the work of the
-server's processor for a request, which tells more than rates on a machine with other work.
+each its next request when it has the reply. Contenders take turns: `gnomon.serving` with and
+without batches, and a server of the standard library that computes each request by itself. `loop`
+is the model without HTTP, one item at a time; `loop 32` that in batches. Beside rates stands what
+the server's processor does for a request: on a machine with other work that tells more.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from measure import arguments, chosen, interpreters
 
 LENGTH = "Inference-Header-Content-Length"
 MODELS = {"mlp": (784,), "resnet20": (3, 32, 32)}
-import os
-LARGEST, WINDOW = 32, float(os.environ.get("GB_DELAY","2"))/1000
+LARGEST = 32
 
 
 def network(name: str) -> Any:
@@ -66,14 +65,9 @@ def model(name: str, **options: Any) -> Any:
     net = network(name)
     args, _, states = net.infer_shape(data=(1, *MODELS[name]))
     rng = np.random.default_rng(0)
-    params = {
-        n: mx.nd.array(rng.normal(0, 0.1, shape))
-        for n, shape in (
-            *zip(net.list_arguments(), args),
-            *zip(net.list_auxiliary_states(), states),
-        )
-        if n != "data"
-    }
+    every = dict(zip(net.list_arguments(), args, strict=True))
+    every |= dict(zip(net.list_auxiliary_states(), states, strict=True))
+    params = {n: mx.nd.array(rng.normal(0, 0.1, s)) for n, s in every.items() if n != "data"}
     params |= {n: abs(x) + 0.5 for n, x in params.items() if n.endswith("_var")}
     return serving.Model(net, params, {"data": MODELS[name]}, **options)
 
@@ -94,7 +88,7 @@ def answer(name: str, batch: int | None, pipe: Any) -> None:
         port = server.server_address[1]
     else:
         sys.setswitchinterval(_SWITCH)
-        made = model(name, max_batch=batch, max_delay_ms=1000 * WINDOW)
+        made = model(name, max_batch=batch)
         server = serving.Server({"m": made})
         server.start()
         port = server.port

@@ -87,6 +87,18 @@ def _warm(options: argparse.Namespace) -> int:
     return warm.warm(options.model, warm.shapes_of(options.shapes), options.train)
 
 
+def _cache_options(cache: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `gnomon cache`."""
+    actions = cache.add_subparsers(title="actions", required=True, metavar="ACTION")
+    warming = actions.add_parser("warm", help="compile what a network needs")
+    warming.add_argument("model", type=Path, metavar="SYMBOL.json", help="a saved symbol")
+    warming.add_argument(
+        "--shapes", nargs="+", required=True, metavar="NAME:SIZExSIZE", help="data:1x3x224x224"
+    )
+    warming.add_argument("--train", action="store_true", help="its gradients as well")
+    warming.set_defaults(run=_warm)
+
+
 def parser(command: str = "") -> argparse.ArgumentParser:
     """The arguments of all commands, and every option of `command`."""
     top = argparse.ArgumentParser(prog="gnomon", description=__doc__.splitlines()[0])
@@ -138,14 +150,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
         serving.options(server)
 
     cache = commands.add_parser("cache", help="prepare the kernels that are kept on disk")
-    actions = cache.add_subparsers(title="actions", required=True, metavar="ACTION")
-    warming = actions.add_parser("warm", help="compile what a network needs")
-    warming.add_argument("model", type=Path, metavar="SYMBOL.json", help="a saved symbol")
-    warming.add_argument(
-        "--shapes", nargs="+", required=True, metavar="NAME:SIZExSIZE", help="data:1x3x224x224"
-    )
-    warming.add_argument("--train", action="store_true", help="its gradients as well")
-    warming.set_defaults(run=_warm)
+    _cache_options(cache)
 
     examine = commands.add_parser("doctor", help="tell what this machine offers and lacks")
     examine.set_defaults(run=_doctor)

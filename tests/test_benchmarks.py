@@ -111,3 +111,11 @@ def test_operators():
     lines = out.splitlines()
     titles = [line.split(" | ")[0][2:] for line in lines[3:]]
     assert titles == ["softsign, forward", "softsign, gradients", "one_hot, forward"]
+
+
+def test_serving():
+    only = ("--only", "stdlib", "batches", "loop 32", "--rows", "mlp 2")
+    out, err = run("serving.py", *only, "--clients", "2")
+    assert not err
+    titles = [line.split(" | ")[0][2:] for line in out.splitlines()[2:]]
+    assert titles == [f"mlp 2, {contender}" for contender in ("stdlib", "batches", "loop 32")]
