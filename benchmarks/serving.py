@@ -16,6 +16,7 @@ import multiprocessing
 import selectors
 import socket
 import statistics
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +25,10 @@ from typing import Any
 import numpy as np
 from measure import arguments, chosen, interpreters
 
+import gnomon as mx
+from gnomon import serving
+from gnomon.serving.command import SWITCH
+
 LENGTH = "Inference-Header-Content-Length"
 MODELS = {"mlp": (784,), "resnet20": (3, 32, 32)}
 LARGEST = 32
@@ -31,26 +36,24 @@ LARGEST = 32
 
 def network(name: str) -> Any:
     """The symbol of a model, whose input is `data`."""
-    import gnomon as mx
-
     x = mx.sym.Variable("data")
     if name == "mlp":
         for k, hidden in enumerate((128, 64)):
             x = mx.sym.FullyConnected(x, num_hidden=hidden, name=f"fc{k}")
             x = mx.sym.Activation(x, act_type="relu")
         return mx.sym.softmax(mx.sym.FullyConnected(x, num_hidden=10, name="out"), name="p")
-    x = layer(mx, x, 16, 1, "first")
+    x = layer(x, 16, 1, "first")
     for stage, filters in enumerate((16, 32, 64)):
         for block in range(3):
             stride, title = (2 if stage and not block else 1), f"s{stage}b{block}"
-            y = layer(mx, layer(mx, x, filters, stride, title + "a"), filters, 1, title + "b")
-            x = layer(mx, x, filters, stride, title + "c") if stride == 2 else x
+            y = layer(layer(x, filters, stride, title + "a"), filters, 1, title + "b")
+            x = layer(x, filters, stride, title + "c") if stride == 2 else x
             x = mx.sym.relu(x + y)
     x = mx.sym.Pooling(x, global_pool=True, pool_type="avg", kernel=(1, 1))
     return mx.sym.softmax(mx.sym.FullyConnected(x, num_hidden=10, name="out"), name="p")
 
 
-def layer(mx: Any, x: Any, filters: int, stride: int, name: str) -> Any:
+def layer(x: Any, filters: int, stride: int, name: str) -> Any:
     """A convolution, normalized and cut off at 0."""
     how = {"kernel": (3, 3), "pad": (1, 1), "stride": (stride, stride), "no_bias": True}
     x = mx.sym.Convolution(x, num_filter=filters, name=name, **how)
@@ -59,9 +62,6 @@ def layer(mx: Any, x: Any, filters: int, stride: int, name: str) -> Any:
 
 def model(name: str, **options: Any) -> Any:
     """A model with random parameters."""
-    import gnomon as mx
-    from gnomon import serving
-
     net = network(name)
     args, _, states = net.infer_shape(data=(1, *MODELS[name]))
     rng = np.random.default_rng(0)
@@ -77,17 +77,12 @@ def model(name: str, **options: Any) -> Any:
 
 def answer(name: str, batch: int | None, pipe: Any) -> None:
     """Serve a model, by `gnomon.serving` or where `batch` is None the standard library."""
-    import sys
-
-    from gnomon import serving
-    from gnomon.serving.command import _SWITCH
-
     if batch is None:
         server: Any = plain(name)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         port = server.server_address[1]
     else:
-        sys.setswitchinterval(_SWITCH)
+        sys.setswitchinterval(SWITCH)
         made = model(name, max_batch=batch)
         server = serving.Server({"m": made})
         server.start()

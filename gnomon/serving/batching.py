@@ -24,7 +24,7 @@ class FullError(Exception):
 
 @dataclass(eq=False)
 class Job:
-    """A request that waits; whoever waits for it does so at `answer`."""
+    """A request that waits for a worker; `answer` is the future that gets its result."""
 
     inputs: dict[str, Values]
     rows: int

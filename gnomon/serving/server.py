@@ -86,7 +86,7 @@ class Server:
         try:
             for service in self._services.values():
                 service.wait()
-        except Exception:
+        except BaseException:
             self.stop()
             raise
 
