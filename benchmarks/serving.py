@@ -16,7 +16,6 @@ import multiprocessing
 import selectors
 import socket
 import statistics
-import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,7 +26,6 @@ from measure import arguments, chosen, interpreters
 
 import gnomon as mx
 from gnomon import serving
-from gnomon.serving.command import SWITCH
 
 LENGTH = "Inference-Header-Content-Length"
 MODELS = {"mlp": (784,), "resnet20": (3, 32, 32)}
@@ -82,7 +80,6 @@ def answer(name: str, batch: int | None, pipe: Any) -> None:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         port = server.server_address[1]
     else:
-        sys.setswitchinterval(SWITCH)
         made = model(name, max_batch=batch)
         server = serving.Server({"m": made})
         server.start()

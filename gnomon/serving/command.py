@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import signal
-import sys
 import threading
 from dataclasses import fields
 from pathlib import Path
@@ -16,8 +15,6 @@ from gnomon.serving.http import Limits
 from gnomon.serving.model import Model, Options
 from gnomon.serving.server import Server
 from gnomon.serving.tensors import Shape, shape_of
-
-SWITCH = 0.001  # seconds: a worker that has computed does not wait longer for Python's lock
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +82,6 @@ def _fields(kind: type[Options | Limits], given: argparse.Namespace) -> dict[str
 def serve(server: Server) -> int:
     """Run a server until SIGINT or SIGTERM, which a second one does not wait for."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.setswitchinterval(SWITCH)
     try:
         server.start()
         print(f"serving at {server.url}", flush=True)
