@@ -279,6 +279,7 @@ class Site:
                 await response.prepare(request)
                 for part in answer.parts if request.method != "HEAD" else ():
                     await response.write(part)
+                await request.writer.drain()  # also of replies before: they may be many
                 await response.write_eof()
         except TimeoutError:
             if request.transport is not None:

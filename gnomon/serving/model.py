@@ -64,8 +64,8 @@ class Model:
 
     Args:
         symbol: the network.
-        params: arrays by name, of arguments and auxiliary states; `arg:` and `aux:` may stand in
-            front of names.
+        params: arrays by name, of arguments and auxiliary states, used as they are, not copied;
+            `arg:` and `aux:` may stand in front of names.
         shapes: the shape of each input, without the axis of the batch; -1 for any size.
         dtypes: the dtype of inputs, where it does not follow from the parameters'.
         version: what clients know it by.
@@ -184,11 +184,18 @@ class Model:
         rows = zip(names, self._out_types, shapes, strict=True)
         return tuple(Spec(n, dtypes.of(t), tuple(k or ANY for k in s)) for n, t, s in rows)
 
+    def _inferred(self, rows: int, items: Shapes) -> tuple[list[Shape], list[Shape]]:
+        """The shapes of arguments and outputs; ShapeError where they do not follow."""
+        arguments, outputs, _ = self.symbol.infer_shape(**self._given(rows, items))
+        if arguments is None:
+            raise ShapeError(complaint("serving", "shapes", "enough to infer all", items))
+        return arguments, outputs
+
     def check_rows(self, items: Shapes) -> None:
         """Raises ShapeError where an output does not grow as the batch does."""
         if not self.options.batch:
             return
-        one, two = (self.symbol.infer_shape(**self._given(rows, items))[1] for rows in (1, 2))
+        one, two = (self._inferred(rows, items)[1] for rows in (1, 2))
         for name, a, b in zip(self.symbol.list_outputs(), one, two, strict=True):
             if not a or b != (2 * a[0], *a[1:]):
                 expected = f"twice {a} for two items, or batch=False"
@@ -200,9 +207,7 @@ class Model:
         Raises:
             GnomonError: shapes that the network does not take.
         """
-        shapes, _, _ = self.symbol.infer_shape(**self._given(rows, items))
-        if shapes is None:
-            raise ShapeError(complaint("serving", "shapes", "enough to infer all", items))
+        shapes, _ = self._inferred(rows, items)
         by_name = dict(zip(self.symbol.list_arguments(), shapes, strict=True))
         memory = {n: np.zeros(by_name[n], self._types[n].numpy) for n in self._items}
         arrays = dict(self._params)
