@@ -24,7 +24,7 @@ from gnomon.serving.service import Done, Service
 
 try:
     from aiohttp import web
-except ImportError as error:  # pragma: no cover
+except ImportError as error:
     raise GnomonError("serving needs aiohttp: pip install 'gnomon[serve]'") from error
 
 LOG = logging.getLogger(__name__)
