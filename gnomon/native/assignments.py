@@ -7,7 +7,7 @@ import typing
 from collections import deque
 from copy import copy
 
-from gnomon.native.emit import Value
+from gnomon.native.ir import ANY, Value, release_runs
 from gnomon.native.kinds import (
     FLOAT,
     INT,
@@ -28,12 +28,10 @@ class Assignments(Library):
 
     def on_Assign(self, node: ast.Assign) -> None:
         value = self.of(node.value)
-        if len(node.targets) > 1 and value.owned:
-            value = self.hold(value)
         for target in node.targets:
             self.put(target, value)
         first, made = node.targets[0], node.value
-        if isinstance(first, ast.Name) and isinstance(made, ast.Call) and value.owned:
+        if isinstance(first, ast.Name) and isinstance(made, ast.Call):
             self.new_object(first.id, made)
 
     def new_object(self, name: str, made: ast.Call) -> None:
@@ -62,7 +60,7 @@ class Assignments(Library):
     def put(self, target: ast.expr, value: Value) -> None:
         """Set a variable, a slot or an element."""
         if isinstance(target, ast.Name):
-            known = self.facts.kinds.get(target.id)
+            known = self.kinds.get(target.id)
             if known is not None and known.llvm != value.kind.llvm:
                 value = self.fitted(value, known, target.id)
             self.assign(target.id, value)
@@ -74,10 +72,8 @@ class Assignments(Library):
             raise KitError(f"{ast.unparse(target)!r} cannot be set")
 
     def put_slot(self, target: ast.Attribute, value: Value, plain: bool = False) -> None:
-        if value.kind.is_object and not self.is_simple(target.value):
-            value = self.hold(value)
         fresh = self.fresh.get(named(target.value))
-        owner = self.firm(self.owner_of(target))
+        owner = self.owner_of(target)
         if word_type(owner.kind.cls) is not None:
             self.set_word(owner, target.attr, value)
             return
@@ -95,8 +91,7 @@ class Assignments(Library):
         else:
             old = self.value(f"load ptr, ptr {at}")
             self.emit(f"store ptr {text}, ptr {at}")
-            self.drop_maybe(old, slot.kind)
-        self.use([owner])
+            self.release(old, release_runs(slot.kind))
 
     def do_setattr(self, owner: ast.expr, name: ast.expr, value: ast.expr) -> Value:
         """`put(owner, "name", value)`: a slot that Python's own assignments may not set."""
@@ -105,8 +100,7 @@ class Assignments(Library):
             return self.nothing()
         values = [self.boxed(v) for v in self.operands([owner, name, value])]
         given = [("ptr", v.text) for v in values]
-        act = lambda: self.call("PyObject_GenericSetAttr", "i32", *given)  # noqa: E731
-        self.fine(self.guarded(values, act, "all"))
+        self.fine(self.call("PyObject_GenericSetAttr", "i32", *given, runs=ANY))
         return self.nothing()
 
     def do_put_all(
@@ -118,23 +112,21 @@ class Assignments(Library):
             raise KitError("put_all: tuples are expected")
         if not all(map(self.is_simple, (owner, *values.elts))) or not isinstance(gone, ast.Tuple):
             raise KitError("put_all: variables and constants are expected")
-        thing = self.of(owner)
-        changes = []
+        thing, fitted = self.of(owner), []
         for name, node in zip(names.elts, values.elts, strict=True):
             target, value = self.slot_named(owner, name).attr, self.of(node)
             if not value.kind.is_object:
                 raise KitError(f"put_all: {target}: an object is expected, not {value.kind}")
-            fitted = self.suited(thing, target, value)
-            changes.append((target, self.take(fitted)))
+            fitted.append((target, self.suited(thing, target, value)))
+        changes = [(target, self.take(value)) for target, value in fitted]
         changes += [(self.slot_named(owner, name).attr, "null") for name in gone.elts]
         before = []
         for target, text in changes:
             at = self.slot_at(thing, target)
             before.append(self.value(f"load ptr, ptr {at}"))
             self.emit(f"store ptr {text}, ptr {at}")
-        self.use([thing])
         for (target, _), old in zip(changes, before, strict=True):
-            self.drop_maybe(old, slot_of(thing.kind.cls, target).kind)
+            self.release(old, release_runs(slot_of(thing.kind.cls, target).kind))
         return self.nothing()
 
     def suited(self, owner: Value, name: str, value: Value) -> Value:
@@ -156,12 +148,7 @@ class Assignments(Library):
         return ast.copy_location(ast.Attribute(owner, name.value, ast.Store()), name)
 
     def put_element(self, target: ast.Subscript, value: Value) -> None:
-        if value.owned or value.kind.is_object:
-            simple = self.is_simple(target.value) and self.is_simple(target.slice)
-            value = value if simple else self.hold(value)
         owner, index = self.operands([target.value, target.slice])
-        owner = self.firm(owner)
-        self.use([value])
         if word_type(owner.kind.cls) is not None:
             self.put_word(owner, self.unboxed(index), value)
             return
@@ -174,9 +161,9 @@ class Assignments(Library):
         place = self.from_end(owner, self.unboxed(index), number if known else None)
         text = self.take(self.boxed(value))
         name = "PyTuple_SetItem" if owner.kind.cls is Parts else "PyList_SetItem"
-        status = self.call(name, "i32", ("ptr", owner.text), ("i64", place), ("ptr", text))
-        self.runs("" if owner.kind.cls is Parts else self.letting_go(owner.kind.item()))
-        self.fine(status)
+        runs = "" if owner.kind.cls is Parts else release_runs(owner.kind.item())
+        given = ("ptr", owner.text), ("i64", place), ("ptr", text)
+        self.fine(self.call(name, "i32", *given, runs=runs))
 
     def put_word(self, owner: Value, index: Value, value: Value) -> None:
         at, width = self.word(owner, index)
@@ -186,19 +173,16 @@ class Assignments(Library):
 
     def put_entry(self, owner: Value, key: Value, value: Value) -> None:
         given = ("ptr", owner.text), ("ptr", key.text), ("ptr", value.text)
-        act = lambda: self.call("PyDict_SetItem", "i32", *given)  # noqa: E731
-        self.fine(self.guarded([owner, key, value], act, "all"))
+        self.fine(self.call("PyDict_SetItem", "i32", *given, runs=ANY))
 
     def on_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
             if not isinstance(target, ast.Subscript):
                 raise KitError(f"{ast.unparse(node)!r} is not supported")
             owner, index = self.operands([target.value, target.slice])
-            owner = self.firm(owner)
             if owner.kind.cls is deque:
                 given = ("ptr", owner.text), ("i64", self.unboxed(index).text)
-                self.fine(self.call("PySequence_DelItem", "i32", *given))
-                self.runs("all")
+                self.fine(self.call("PySequence_DelItem", "i32", *given, runs=ANY))
                 continue
             if owner.kind.cls is not list:
                 raise KitError("del is for elements of lists and deques")

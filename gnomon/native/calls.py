@@ -9,12 +9,11 @@ import ast
 import threading
 import typing
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from gnomon import record
 from gnomon.native import memory, words
-from gnomon.native.emit import Value
+from gnomon.native.ir import ANY, Value, release_runs
 from gnomon.native.kinds import (
     BOOL,
     FLOAT,
@@ -72,15 +71,13 @@ class Calls(Raw):
         for value in values:
             self.fresh.pop(value.name or "", None)
         shown = ", ".join(f"{v.kind.llvm} {v.text}" for v in values)
-        result, facts = made.returns, made.facts
-        text = self.guarded(
-            values, lambda: self.value(f"call {result.llvm} {made.symbol}({shown})"), facts.runs
-        )
-        if result.is_object:
-            if facts.fails:
-                self.check(self.value(f"icmp eq ptr {text}, null"))
-            return Value(text, result, owned=not facts.lends)
-        return self.status(text, result, facts.fails)
+        result, found = made.returns, made.found
+        text = self.value(f"call {result.llvm} {made.symbol}({shown})", found.runs)
+        if not result.is_object:
+            return self.status(text, result, found.fails)
+        if found.fails:
+            self.check(self.value(f"icmp eq ptr {text}, null"))
+        return self.borrowed(text, result) if found.lends else self.owned(text, result)
 
     def status(self, text: str, kind: Kind, fails: bool) -> Value:
         """What a native function gave that is no object."""
@@ -88,7 +85,7 @@ class Calls(Raw):
             if fails:
                 self.check(self.value(f"icmp eq i8 {text}, 2"))
             if kind.cls is not bool:
-                return Value(self.thing(None).text, NONE, steady=True)
+                return Value(self.thing(None).text, NONE)
             return Value(self.value(f"icmp eq i8 {text}, 1"), BOOL)
         value = Value(text, kind)
         if fails and kind in (INT, FLOAT):
@@ -106,8 +103,7 @@ class Calls(Raw):
         values = [*map(self.boxed, values), rest]
         shown = [(v.kind.llvm, v.text) for v in values]
         shown[1:1] = [] if before else [("ptr", "null")]
-        act = lambda: self.call("kit.spread", "ptr", *shown)  # noqa: E731
-        return self.made(self.guarded(values, act, "all"), OBJECT)
+        return self.made(self.call("kit.spread", "ptr", *shown, runs=ANY), OBJECT)
 
     def of_python(self, function: ast.expr, kind: Kind, args: Sequence[ast.expr]) -> Value:
         """A call of an object, as Python would."""
@@ -119,20 +115,17 @@ class Calls(Raw):
         values = [self.boxed(v) for v in values]
         shown = [("ptr", v.text) for v in values]
         given = [*shown[:fixed], ("ptr", "..."), *shown[fixed:], ("ptr", "null")]
-        return self.made(self.guarded(values, lambda: self.call(name, "ptr", *given), "all"), kind)
+        return self.made(self.call(name, "ptr", *given, runs=ANY), kind)
 
     # --- methods --------------------------------------------------------------------------------
 
     def of_method(self, function: ast.Attribute, args: Sequence[ast.expr]) -> Value:
         """A call of a method, or of what stands in a slot."""
         owner = self.of(function.value)
-        self.use([owner])
         name = f"{getattr(owner.kind.cls, '__name__', '')}_{function.attr}"
         own = getattr(self, name, None)
         if own is not None:
-            owner = self.hold(owner)
             value: Value = own(owner, *self.operands(args))
-            self.use([owner])
             return value
         if has_slot(owner.kind.cls, function.attr):
             return self.of_python(function, OBJECT, args)
@@ -142,7 +135,7 @@ class Calls(Raw):
     def list_append(self, owner: Value, item: Value) -> Value:
         item = self.boxed(item)
         given = ("ptr", owner.text), ("ptr", item.text)
-        self.fine(self.guarded([item], lambda: self.call("PyList_Append", "i32", *given), ""))
+        self.fine(self.call("PyList_Append", "i32", *given))
         return self.nothing()
 
     def list_clear(self, owner: Value) -> Value:
@@ -152,35 +145,28 @@ class Calls(Raw):
     def cut(self, owner: Value, start: str, end: str) -> Value:
         """Takes elements out of a list."""
         given = ("ptr", owner.text), ("i64", start), ("i64", end), ("ptr", "null")
-        status = self.call("PyList_SetSlice", "i32", *given)
-        self.runs(self.letting_go(owner.kind.item()))
-        self.fine(status)
+        runs = release_runs(owner.kind.item())
+        self.fine(self.call("PyList_SetSlice", "i32", *given, runs=runs))
         return self.nothing()
 
     def dict_get(self, owner: Value, key: Value) -> Value:
         key = self.boxed(key)
         given = ("ptr", owner.text), ("ptr", key.text)
-        ask = lambda: self.call("PyDict_GetItemWithError", "ptr", *given)  # noqa: E731
-        found = self.guarded([owner, key], ask, "all")
-        here, missing, none, there = self.block, self.label(), self.label(), self.label()
-        absent = self.value(f"icmp eq ptr {found}, null")
-        self.branch(absent, missing, there)
+        found = self.call("PyDict_GetItemWithError", "ptr", *given, runs=ANY)
+        absent, missing, on = self.value(f"icmp eq ptr {found}, null"), self.label(), self.label()
+        self.branch(absent, missing, on)
         self.at(missing)
         self.check(self.value(f"icmp ne ptr {self.call('PyErr_Occurred', 'ptr')}, null"))
-        self.go(none)
-        self.at(none)
-        self.go(there)
-        self.at(there)
-        nothing = self.thing(None).text
-        text = self.value(f"phi ptr [{found}, %{here}], [{nothing}, %{none}]")
+        self.go(on)
+        self.at(on)
+        text = self.value(f"select i1 {absent}, ptr @None, ptr {found}")
         kind = owner.kind.items[1] if len(owner.kind.items) == 2 else OBJECT
         if has_parts(kind.cls):
             self.refuse_others(text, kind, True, f"a value of a {owner.kind}")
-        return Value(text, kind)
+        return self.borrowed(text, kind)
 
     def dict_clear(self, owner: Value) -> Value:
-        self.call("PyDict_Clear", "void", ("ptr", owner.text))
-        self.runs("all")
+        self.call("PyDict_Clear", "void", ("ptr", owner.text), runs=ANY)
         return self.nothing()
 
     # --- what native code does itself -----------------------------------------------------------
@@ -191,29 +177,20 @@ class Calls(Raw):
         wanted = kind_of(said, self.space)
         if not wanted.is_object:
             if made.kind.is_object:
-                made.kind = Kind("ptr", wanted.cls)
+                made = made._replace(kind=Kind("ptr", wanted.cls))
             return self.fitted(made, wanted, "cast")
-        made = self.boxed(made)
-        return Value(made.text, wanted, made.owned, made.name, made.steady)
+        return self.boxed(made)._replace(kind=wanted, sure=False, optional=False)
 
     def do_len(self, node: ast.expr) -> Value:
-        owner = self.of(node)
-        held = (
-            self.hold(owner) if owner.owned or owner.kind.cls not in (list, tuple, dict) else owner
-        )
-        made = Value(self.size(held), INT)
-        self.use([held])
-        return made
+        return Value(self.size(self.of(node)), INT)
 
     def do_type(self, node: ast.expr) -> Value:
         owner = self.boxed(self.of(node))
-        made = Value(self.class_at(owner.text), Kind("ptr", type), steady=True)
-        self.drop(owner)
-        return made
+        return Value(self.class_at(owner.text), Kind("ptr", type))
 
     def do_isinstance(self, node: ast.expr, cls: ast.expr) -> Value:
         owner, wanted = self.operands([node, cls])
-        owner = self.firm(self.boxed(owner))
+        owner = self.boxed(owner)
         return Value(self.value(f"call i1 @kit.is(ptr {owner.text}, ptr {wanted.text})"), BOOL)
 
     def do_int(self, node: ast.expr) -> Value:
@@ -228,8 +205,7 @@ class Calls(Raw):
         value = self.of(node)
         if value.kind != OBJECT:
             return self.real(self.unboxed(value))
-        ask = lambda: self.call("PyFloat_AsDouble", "double", ("ptr", value.text))  # noqa: E731
-        made = Value(self.guarded([value], ask, "all"), FLOAT)
+        made = Value(self.call("PyFloat_AsDouble", "double", ("ptr", value.text), runs=ANY), FLOAT)
         self.check_number(made)
         return made
 
@@ -247,33 +223,30 @@ class Calls(Raw):
         value = self.of(node)
         if value.kind.cls is not words.Parts or value.name is None:
             raise KitError("tuple() is for a variable of Parts")
-        self.emit(f"store ptr null, ptr %v{value.name}")
         self.set.discard(value.name)
         self.call("kit.filled", "void", ("ptr", value.text))
-        return Value(value.text, Kind("ptr", tuple, value.kind.items), owned=True)
+        return self.owned(self.take(value), Kind("ptr", tuple, value.kind.items))
 
     def do_popped(self, node: ast.expr) -> Value:
-        owner = self.firm(self.of(node))
+        owner = self.of(node)
         made = self.call("kit.popped", "ptr", ("ptr", owner.text))
         return self.made(made, owner.kind.item())
 
     def do_parts(self, node: ast.expr) -> Value:
         count = self.plain(node)
-        made = self.call("PyTuple_New", "ptr", ("i64", count.text))
-        self.runs("all")
+        made = self.call("PyTuple_New", "ptr", ("i64", count.text), runs=ANY)
         return self.made(made, Kind("ptr", words.Parts))
 
     def do_getattr(self, owner: ast.expr, name: ast.expr) -> Value:
         values = self.operands([owner, name])
         given = [("ptr", v.text) for v in values]
-        ask = lambda: self.call("PyObject_GetAttr", "ptr", *given)  # noqa: E731
-        return self.made(self.guarded(values, ask, "all"), OBJECT)
+        return self.made(self.call("PyObject_GetAttr", "ptr", *given, runs=ANY), OBJECT)
 
     def do_hasattr(self, owner: ast.expr, name: ast.expr) -> Value:
         """Whether a slot is set."""
         if not isinstance(name, ast.Constant) or not isinstance(name.value, str):
             raise KitError("hasattr asks for a slot by its name")
-        at = self.slot_at(self.firm(self.of(owner)), name.value)
+        at = self.slot_at(self.of(owner), name.value)
         return Value(self.value(f"icmp ne ptr {self.value(f'load ptr, ptr {at}')}, null"), BOOL)
 
     def do_new(self, node: ast.expr) -> Value:
@@ -281,11 +254,10 @@ class Calls(Raw):
         kind = Kind("ptr", cls) if known and isinstance(cls, type) else OBJECT
         given = self.of(node)
         types = ("ptr", given.text), ("i64", "0")
-        make = lambda: self.call("PyType_GenericAlloc", "ptr", *types)  # noqa: E731
-        return self.made(self.guarded([given], make, "all"), kind)
+        return self.made(self.call("PyType_GenericAlloc", "ptr", *types, runs=ANY), kind)
 
     def do_keep_alive(self, node: ast.expr) -> Value:
-        self.of(node)
+        self.use(self.of(node))
         return self.nothing()
 
     def do_word(self, node: ast.expr) -> Value:
@@ -295,16 +267,16 @@ class Calls(Raw):
         return Value(self.value(f"inttoptr i64 {self.plain(node).text} to ptr"), WORDS)
 
     def do_ints(self, node: ast.expr) -> Value:
-        return replace(self.do_words(node), kind=Kind("ptr", words.Ints))
+        return self.do_words(node)._replace(kind=Kind("ptr", words.Ints))
 
     def do_reals(self, node: ast.expr) -> Value:
-        return replace(self.do_words(node), kind=Kind("ptr", words.Reals))
+        return self.do_words(node)._replace(kind=Kind("ptr", words.Reals))
 
     def do_there(self, node: ast.expr) -> Value:
-        return replace(self.do_words(node), kind=OBJECT)
+        return self.borrowed(self.do_words(node).text, OBJECT)
 
     def do_id(self, node: ast.expr) -> Value:
-        thing = self.firm(self.boxed(self.of(node)))
+        thing = self.boxed(self.of(node))
         return Value(self.value(f"ptrtoint ptr {thing.text} to i64"), INT)
 
     def do_call_aside(self, *nodes: ast.expr) -> Value:
@@ -312,16 +284,15 @@ class Calls(Raw):
         function = self.value(f"inttoptr i64 {address} to ptr")
         thread = self.call("PyEval_SaveThread", "ptr")
         self.emit(f"call void {function}(i64 {block})")
-        self.call("PyEval_RestoreThread", "void", ("ptr", thread))
-        self.runs("all")
+        self.call("PyEval_RestoreThread", "void", ("ptr", thread), runs=ANY)
         return self.nothing()
 
     def do_scratch(self, node: ast.expr) -> Value:
-        if self.loop is not None:
+        if self.loops:
             raise KitError("scratch() is for no loop")
         known, number = self.constant(node)
         if known and type(number) is int and 0 <= number <= words.MOST:
-            self.places.append(f"  {(place := f'%w{self.number()}')} = alloca i64, i64 {number}")
+            self.allocas.append(f"{(place := f'%w{self.number()}')} = alloca i64, i64 {number}")
             return Value(place, WORDS)
         count = self.plain(node).text
         many = self.value(f"icmp ugt i64 {count}, {words.MOST}")
@@ -339,9 +310,7 @@ class Calls(Raw):
         value = self.of(node)
         if not value.kind.is_object:
             return self.fitted(value, INT, "wrapped")
-        text = self.call("PyLong_AsUnsignedLongLongMask", "i64", ("ptr", value.text))
-        self.drop(value)
-        made = Value(text, INT)
+        made = Value(self.call("PyLong_AsUnsignedLongLongMask", "i64", ("ptr", value.text)), INT)
         self.check_number(made)
         return made
 

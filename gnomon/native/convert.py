@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from gnomon.native.emit import Emitter, Value
+from gnomon.native.builder import Builder
+from gnomon.native.ir import Value
 from gnomon.native.kinds import BOOL, FLOAT, INT, PLAIN, Kind, KitError
 
 
-class Conversions(Emitter):
+class Conversions(Builder):
     """Values in another form."""
 
     def unboxed(self, value: Value) -> Value:
@@ -15,29 +16,28 @@ class Conversions(Emitter):
         if kind.llvm in PLAIN:
             return value
         if kind.cls is bool:
-            made = Value(self.value(f"icmp eq ptr {text}, @True"), BOOL)
-        elif kind.cls is int:
+            return Value(self.value(f"icmp eq ptr {text}, @True"), BOOL)
+        if kind.cls is int:
             made = Value(self.call("PyLong_AsLongLong", "i64", ("ptr", text)), INT)
         elif kind.cls is float:
             made = Value(self.call("PyFloat_AsDouble", "double", ("ptr", text)), FLOAT)
         else:
             raise KitError(f"a number is needed, not {kind}")
-        self.drop(value)
         if not value.sure:
             self.check_number(made)
         return made
 
     def check_number(self, value: Value) -> None:
         """End with an error if a number stands for one."""
-        if value.kind is BOOL or value.kind == BOOL:
+        if value.kind == BOOL:
             return
-        where, maybe, fine = self.failure(), self.label(), self.label()
+        maybe, fine = self.label(), self.label()
         test = "icmp eq i64" if value.kind == INT else "fcmp oeq double"
         odd = self.value(f"{test} {value.text}, {-1 if value.kind == INT else '-1.0'}")
         self.branch(odd, maybe, fine, rare=True)
         self.at(maybe)
         error = self.value(f"icmp ne ptr {self.call('PyErr_Occurred', 'ptr')}, null")
-        self.branch(error, where, fine, rare=True)
+        self.branch(error, self.failure(), fine, rare=True)
         self.at(fine)
 
     def boxed(self, value: Value) -> Value:
@@ -45,21 +45,15 @@ class Conversions(Emitter):
         kind, text = value.kind, value.text
         if kind == BOOL:
             truth = self.value(f"select i1 {text}, ptr @True, ptr @False")
-            return Value(truth, Kind("ptr", bool), steady=True)
+            return Value(truth, Kind("ptr", bool))
         if kind not in (INT, FLOAT):
             if not kind.is_object:
                 raise KitError(f"an object is needed, not {kind}")
             return value
         if kind == INT and text.lstrip("-").isdigit() and -5 <= int(text) <= 256:
-            return Value(self.unit.literal(int(text)), Kind("ptr", int), steady=True)
+            return Value(self.unit.literal(int(text)), Kind("ptr", int))
         name = "PyLong_FromLongLong" if kind == INT else "PyFloat_FromDouble"
-        made = self.call(name, "ptr", (kind.llvm, text))
-        return self.made(made, Kind("ptr", kind.cls))
-
-    def made(self, text: str, kind: Kind) -> Value:
-        """A new object, unless it is null: then there was an error."""
-        self.check(self.value(f"icmp eq ptr {text}, null"))
-        return Value(text, kind, owned=True)
+        return self.made(self.call(name, "ptr", (kind.llvm, text)), Kind("ptr", kind.cls))
 
     def fine(self, status: str, type: str = "i32") -> None:
         """End with an error if a status is below 0."""

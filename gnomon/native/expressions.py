@@ -9,13 +9,12 @@ import ast
 import builtins
 import struct
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from types import MemberDescriptorType, ModuleType
 from typing import Any
 
 from gnomon.native.convert import Conversions
-from gnomon.native.emit import Facts, Value
+from gnomon.native.ir import ANY, Value
 from gnomon.native.kinds import (
     FLOAT,
     GIVEN,
@@ -37,8 +36,8 @@ from gnomon.native.words import Parts
 class Expressions(Conversions):
     """Values of expressions; `space` holds what the function's names mean outside it."""
 
-    def __init__(self, unit: Any, returns: Kind, before: Facts, space: Mapping[str, Any]) -> None:
-        super().__init__(unit, returns, before)
+    def __init__(self, unit: Any, returns: Kind, space: Mapping[str, Any]) -> None:
+        super().__init__(unit, returns)
         self.space = space
         self.given: dict[str, Value] = {}  # parameters that are never set
         self.locals: set[str] = set()
@@ -46,7 +45,6 @@ class Expressions(Conversions):
     def of(self, node: ast.expr) -> Value:
         """The value of an expression."""
         self.line = getattr(node, "lineno", self.line)
-        self.position = self.line, getattr(node, "col_offset", 0)
         known, thing = self.constant(node)
         if known:
             return self.thing(thing, node)
@@ -61,22 +59,8 @@ class Expressions(Conversions):
         return self.unboxed(self.of(node))
 
     def operands(self, nodes: Sequence[ast.expr]) -> list[Value]:
-        """The values of several expressions, each of which stays while the others are found."""
-        found = []
-        for k, node in enumerate(nodes):
-            value = self.of(node)
-            if not all(self.is_simple(other) for other in nodes[k + 1 :]):
-                value = self.hold(value)
-            found.append(value)
-        self.use(found)
-        return found
-
-    def use(self, values: Sequence[Value]) -> None:
-        """The variables among them are needed until now."""
-        for value in values:
-            name = value.name or value.root
-            if name is not None:
-                self.used(name)
+        """The values of several expressions."""
+        return [self.of(node) for node in nodes]
 
     def is_simple(self, node: ast.expr) -> bool:
         """Whether an expression can neither fail nor run other code."""
@@ -114,15 +98,15 @@ class Expressions(Conversions):
         if type(thing) is int and not isinstance(node, ast.Constant):
             self.unit.rely(named(node) if node else "", thing, self.space)
         if type(thing) is int:
-            return Value(str(thing), INT, steady=True)
+            return Value(str(thing), INT)
         if type(thing) is float:
-            return Value(f"0x{struct.pack('>d', thing).hex()}", FLOAT, steady=True)
+            return Value(f"0x{struct.pack('>d', thing).hex()}", FLOAT)
         shown = repr(thing) if node is None or isinstance(node, ast.Constant) else named(node)
         kind = NONE if thing is None else Kind("ptr", type(thing))
         said = self.space.get("__annotations__", {}).get(shown)  # of a module's variable
         if said is not None and isinstance(node, ast.Name):
             kind = kind_of(said, self.space, plain=False)
-        return Value(self.unit.symbol(thing, shown, self.space), kind, steady=True)
+        return Value(self.unit.symbol(thing, shown, self.space), kind)
 
     def of_Name(self, node: ast.Name) -> Value:
         self.fresh.pop(node.id, None)  # it may have another name from here on
@@ -130,7 +114,7 @@ class Expressions(Conversions):
         kind = self.narrow.get(node.id)
         if kind is None or (value.kind.cls is not object and issubclass(value.kind.cls, kind.cls)):
             return value
-        return replace(value, kind=kind)
+        return value._replace(kind=kind)
 
     def of_Attribute(self, node: ast.Attribute) -> Value:
         owner = self.owner_of(node)
@@ -138,9 +122,9 @@ class Expressions(Conversions):
             return Value(self.value(f"ptrtoint ptr {owner.text} to i64"), INT)
         own = getattr(self, f"{getattr(owner.kind.cls, '__name__', '')}_{node.attr}", None)
         if own is not None:
-            value: Value = own(self.firm(owner))
+            value: Value = own(owner)
             return value
-        return self.slot(self.firm(owner), node.attr)
+        return self.slot(owner, node.attr)
 
     def owner_of(self, node: ast.Attribute) -> Value:
         """What has an attribute."""
@@ -157,10 +141,8 @@ class Expressions(Conversions):
             self.refuse(none, AttributeError, f"{owner.kind}.{name} is not set")
         if not found.refusing and has_parts(found.kind.cls):
             self.refuse_others(text, found.kind, found.optional, f"{owner.kind}.{name}")
-        made = Value(text, found.kind, sure=found.sure or found.inner, optional=found.optional)
-        if not found.final:
-            return made
-        return replace(made, steady=owner.steady, root=owner.name or owner.root)
+        made = Value(text, found.kind) if found.final else self.borrowed(text, found.kind)
+        return made._replace(sure=found.sure or found.inner, optional=found.optional)
 
     def class_at(self, text: str) -> str:
         """The class of an object."""
@@ -212,13 +194,12 @@ class Expressions(Conversions):
             self.refuse(outside, IndexError, "tuple index out of range")
             first = self.value(f"extractvalue {GIVEN.llvm} {owner.text}, 0")
             at = self.value(f"getelementptr ptr, ptr {first}, i64 {index.text}")
-            return Value(self.value(f"load ptr, ptr {at}"), OBJECT, steady=True)
+            return Value(self.value(f"load ptr, ptr {at}"), OBJECT)
         if owner.kind.cls not in (list, tuple, Parts, deque):
             raise KitError(f"elements of {owner.kind} are not supported")
-        owner = self.firm(owner)
         if owner.kind.cls is deque:
             found = self.call("PySequence_GetItem", "ptr", ("ptr", owner.text), ("i64", index.text))
-            made = self.hold(self.made(found, owner.kind.item()))
+            made = self.made(found, owner.kind.item())
             if has_parts(made.kind.cls):
                 self.refuse_others(made.text, made.kind, False, f"an element of a {owner.kind}")
             return made
@@ -226,10 +207,10 @@ class Expressions(Conversions):
         name = "PyList_GetItem" if owner.kind.cls is list else "PyTuple_GetItem"
         found = self.call(name, "ptr", ("ptr", owner.text), ("i64", text))
         self.check(self.value(f"icmp eq ptr {found}, null"))
-        steady, kind = owner.steady and owner.kind.cls is tuple, owner.kind.item(number)
+        kind = owner.kind.item(number)
         if has_parts(kind.cls) and not (owner.sure and owner.kind.cls is tuple):
             self.refuse_others(found, kind, False, f"an element of a {owner.kind}")
-        return Value(found, kind, steady=steady)
+        return Value(found, kind) if owner.kind.cls is tuple else self.borrowed(found, kind)
 
     def word(self, owner: Value, index: Value) -> tuple[str, str]:
         """Where a word lies, and LLVM's type of it."""
@@ -249,55 +230,26 @@ class Expressions(Conversions):
             return self.value(f"extractvalue {GIVEN.llvm} {owner.text}, 1")
         sizes = {list: "PyList_Size", tuple: "PyTuple_Size", dict: "PyDict_Size"}
         name = sizes.get(owner.kind.cls, "PyObject_Size")
-        text = self.call(name, "i64", ("ptr", owner.text))
+        runs = "" if owner.kind.cls in SIZED else ANY
+        text = self.call(name, "i64", ("ptr", owner.text), runs=runs)
         if owner.kind.cls not in sizes:
-            if owner.kind.cls not in SIZED:
-                self.runs("all")
             self.fine(text, "i64")
         return text
 
     def of_Tuple(self, node: ast.Tuple) -> Value:
-        values = [self.boxed(v) for v in self.operands(node.elts)]
-        return self.packed(values)
+        return self.packed([self.boxed(v) for v in self.operands(node.elts)])
 
     def packed(self, values: Sequence[Value]) -> Value:
         """A new tuple of objects."""
         items = tuple(v.kind for v in values)
         given = [("i64", str(len(values))), ("ptr", "..."), *(("ptr", v.text) for v in values)]
-        made = self.guarded(values, lambda: self.call("PyTuple_Pack", "ptr", *given), "all")
+        made = self.call("PyTuple_Pack", "ptr", *given, runs=ANY)
         return self.made(made, Kind("ptr", tuple, items, True))
 
     def of_List(self, node: ast.List) -> Value:
         values = [self.boxed(v) for v in self.operands(node.elts)]
-        make = lambda: self.call("PyList_New", "ptr", ("i64", "0"))  # noqa: E731
-        made = self.made(self.guarded(values, make, "all", False), Kind("ptr", list))
-        if not values:
-            return made
-        held = self.hold(made)
+        made = self.made(self.call("PyList_New", "ptr", ("i64", "0"), runs=ANY), Kind("ptr", list))
         for value in values:
-            status = self.call("PyList_Append", "i32", ("ptr", held.text), ("ptr", value.text))
-            self.drop(value)
-            self.fine(status)
-        return held
-
-    def guarded(
-        self, values: Sequence[Value], act: Callable[[], str], runs: str, drop: bool = True
-    ) -> str:
-        """What `act` gives, which may run other code: meanwhile all values stay.
-
-        Those that are owned are let go of afterwards.
-        """
-        loose = [v for v in values if v.kind.is_object and not v.owned and not v.steady]
-        loose = [v for v in loose if not v.name and not v.root] if runs else []
-        for value in loose:
-            self.increase(value.text)
-        text = act()
-        self.runs(runs)
-        self.use(values)
-        for value in loose:
-            self.decrease(value.text)
-        if drop:
-            for value in values:
-                if value.kind.is_object:
-                    self.drop(value)
-        return text
+            given = ("ptr", made.text), ("ptr", value.text)
+            self.fine(self.call("PyList_Append", "i32", *given))
+        return made

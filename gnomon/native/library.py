@@ -12,7 +12,7 @@ from collections import deque
 from types import CodeType, FrameType
 
 from gnomon.native.calls import INTRINSICS, Calls
-from gnomon.native.emit import Value
+from gnomon.native.ir import ANY, Value
 from gnomon.native.kinds import BOOL, INT, NONE, OBJECT, Kind, KitError
 from gnomon.native.words import Parts
 
@@ -24,16 +24,16 @@ class Library(Calls):
 
     def deque_append(self, owner: Value, item: Value) -> Value:
         append = self.unit.symbol(deque.append, "deque.append", {"__name__": "collections"})
-        given = [Value(append, OBJECT, steady=True), owner, item]
+        given = [Value(append, OBJECT), owner, item]
         return self.called("PyObject_CallFunctionObjArgs", given, 1, NONE)
 
     def of_Set(self, node: ast.Set) -> Value:
         values = [self.boxed(v) for v in self.operands(node.elts)]
-        make = lambda: self.call("PySet_New", "ptr", ("ptr", "null"))  # noqa: E731
-        held = self.hold(self.made(self.guarded(values, make, "all", False), Kind("ptr", set)))
+        text = self.call("PySet_New", "ptr", ("ptr", "null"), runs=ANY)
+        made = self.made(text, Kind("ptr", set))
         for value in values:
-            self.set_add(held, value)
-        return held
+            self.set_add(made, value)
+        return made
 
     def set_add(self, owner: Value, item: Value) -> Value:
         return self.of_set("PySet_Add", owner, item)
@@ -44,7 +44,7 @@ class Library(Calls):
     def of_set(self, name: str, owner: Value, item: Value) -> Value:
         item = self.boxed(item)
         given = ("ptr", owner.text), ("ptr", item.text)
-        self.fine(self.guarded([owner, item], lambda: self.call(name, "i32", *given), "all"))
+        self.fine(self.call(name, "i32", *given, runs=ANY))
         return self.nothing()
 
     def str_startswith(self, owner: Value, start: Value) -> Value:
@@ -57,16 +57,16 @@ class Library(Calls):
 
     def do_tuple(self, node: ast.expr) -> Value:
         """The tuple of a list's elements, or the one that `Parts` became."""
-        if isinstance(node, ast.Name) and (self.vars.get(node.id) or INT).cls is Parts:
+        if isinstance(node, ast.Name) and self.kinds.get(node.id, INT).cls is Parts:
             return super().do_tuple(node)
         value = self.of(node)
         if value.kind.cls is not list:
             raise KitError("tuple() is for a list, or a variable of Parts")
-        make = lambda: self.call("PyList_AsTuple", "ptr", ("ptr", value.text))  # noqa: E731
-        return self.made(self.guarded([value], make, "all"), Kind("ptr", tuple, value.kind.items))
+        made = self.call("PyList_AsTuple", "ptr", ("ptr", value.text), runs=ANY)
+        return self.made(made, Kind("ptr", tuple, value.kind.items))
 
     def do_callable(self, node: ast.expr) -> Value:
-        thing = self.firm(self.boxed(self.of(node)))
+        thing = self.boxed(self.of(node))
         status = self.call("PyCallable_Check", "i32", ("ptr", thing.text))
         return Value(self.value(f"icmp ne i32 {status}, 0"), BOOL)
 
@@ -89,22 +89,22 @@ class Library(Calls):
         """The frame of what Python runs: native functions have none."""
         text = self.call("PyEval_GetFrame", "ptr")
         self.refuse(self.value(f"icmp eq ptr {text}, null"), MemoryError, "for a frame of Python")
-        return Value(text, Kind("ptr", FrameType), steady=True)
+        return Value(text, Kind("ptr", FrameType))
 
     def frame_f_code(self, owner: Value) -> Value:
         text = self.call("PyFrame_GetCode", "ptr", ("ptr", owner.text))
-        return Value(text, Kind("ptr", CodeType), owned=True)
+        return self.owned(text, Kind("ptr", CodeType))
 
     def frame_f_back(self, owner: Value) -> Value:
         text = self.call("PyFrame_GetBack", "ptr", ("ptr", owner.text))
         last, missing, on = self.value(f"icmp eq ptr {text}, null"), self.label(), self.label()
         self.branch(last, missing, on)
         self.at(missing)
-        self.increase("@None")
+        self.emit("call void @kit.take(ptr @None)")
         self.go(on)
         self.at(on)
         found = self.value(f"select i1 {last}, ptr @None, ptr {text}")
-        return Value(found, Kind("ptr", FrameType), owned=True)
+        return self.owned(found, Kind("ptr", FrameType))
 
     def frame_f_lasti(self, owner: Value) -> Value:
         last = self.call("PyFrame_GetLasti", "i32", ("ptr", owner.text))
@@ -122,11 +122,8 @@ class Library(Calls):
         error = None if node.exc is None or node.cause is not None else self.of(node.exc)
         if error is None or not issubclass(error.kind.cls, BaseException):
             raise KitError(f"{ast.unparse(node)!r}: an exception is expected")
-        error = self.firm(error)
         given = ("ptr", self.class_at(error.text)), ("ptr", error.text)
-        self.call("PyErr_SetObject", "void", *given)
-        self.runs("all")
-        self.use([error])
+        self.call("PyErr_SetObject", "void", *given, runs=ANY)
         self.go(self.failure())
         return True
 
@@ -139,9 +136,8 @@ class Library(Calls):
         if handler.name is None:
             self.call("PyErr_Clear", "void")
             return
-        text = self.call("kit.caught", "ptr")
-        self.runs("all")
-        self.assign(handler.name, Value(text, Kind("ptr", cls), owned=True))
+        text = self.call("kit.caught", "ptr", runs=ANY)
+        self.assign(handler.name, self.owned(text, Kind("ptr", cls)))
 
 
 INTRINSICS.update(

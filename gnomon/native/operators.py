@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
 from functools import partial
 
-from gnomon.native.emit import Value
 from gnomon.native.expressions import Expressions
+from gnomon.native.ir import ANY, Value
 from gnomon.native.kinds import (
     BOOL,
     FLOAT,
@@ -87,10 +86,9 @@ class Operators(Expressions):
         if not value.kind.is_object:
             raise KitError(f"{value.kind} has no truth")
         if value.kind.cls in (list, tuple, dict):
-            return self.value(f"icmp ne i64 {self.size(self.firm(value))}, 0")
-        runs = "" if value.kind.cls in SIZED else "all"
-        ask = lambda: self.call("PyObject_IsTrue", "i32", ("ptr", value.text))  # noqa: E731
-        status = self.guarded([value], ask, runs)
+            return self.value(f"icmp ne i64 {self.size(value)}, 0")
+        runs = "" if value.kind.cls in SIZED else ANY
+        status = self.call("PyObject_IsTrue", "i32", ("ptr", value.text), runs=runs)
         self.fine(status)
         return self.value(f"icmp ne i32 {status}, 0")
 
@@ -98,26 +96,6 @@ class Operators(Expressions):
         """Whether two numbers differ (1), or are equal (0)."""
         how = _COMPARED[(ast.Eq, ast.NotEq)[operator]]
         return self.value(f"{_instruction(a.kind, how)} {a.text}, {b.text}")
-
-    def chosen(self, cases: Sequence[tuple[str, Callable[[], Value]]]) -> Value:
-        """The value of whichever case the flow comes to; each begins at its label."""
-        name, end = self.hidden(), self.label()
-        known = set(self.set)
-        for label, make in cases:
-            self.set = set(known)
-            self.at(label)
-            value = make()
-            wanted = self.facts.kinds.get(name)
-            if wanted is not None and wanted.is_object:
-                value = self.boxed(value)
-            self.assign(name, value)
-            self.go(end)
-        self.at(end)
-        made = self.read(name)
-        if name not in self.before.kept:
-            return made
-        self.emit(f"store ptr null, ptr %v{name}")  # in a loop nothing else would let go of it soon
-        return Value(made.text, made.kind, owned=True, optional=made.optional)
 
     def of_BoolOp(self, node: ast.expr) -> Value:
         yes, no = self.label(), self.label()
@@ -168,18 +146,14 @@ class Operators(Expressions):
         a, b = (self.boxed(x) if x.kind == BOOL else x for x in (a, b))
         if not (a.kind.is_object and b.kind.is_object):
             raise KitError(f"`is` compares objects, not {a.kind} and {b.kind}")
-        made = Value(self.value(f"icmp {how} ptr {a.text}, {b.text}"), BOOL)
-        self.drop(a)
-        self.drop(b)
-        return made
+        return Value(self.value(f"icmp {how} ptr {a.text}, {b.text}"), BOOL)
 
     def contained(self, key: Value, owner: Value, yes: bool) -> Value:
         if owner.kind.cls is not dict:
             raise KitError(f"`in` asks dictionaries, not {owner.kind}")
         key = self.boxed(key)
         given = ("ptr", owner.text), ("ptr", key.text)
-        ask = lambda: self.call("PyDict_Contains", "i32", *given)  # noqa: E731
-        status = self.guarded([key, owner], ask, "all")
+        status = self.call("PyDict_Contains", "i32", *given, runs=ANY)
         self.fine(status)
         return Value(self.value(f"icmp {'ne' if yes else 'eq'} i32 {status}, 0"), BOOL)
 

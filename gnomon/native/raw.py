@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gnomon.native import memory
-from gnomon.native.emit import Emitter, Value
+from gnomon.native.builder import Builder
+from gnomon.native.ir import Value
 from gnomon.native.kinds import BOOL, FLOAT, INT, NONE, Kind, KitError, word_type
 from gnomon.native.memory import CFunction
 from gnomon.native.operators import Operators
@@ -82,7 +83,7 @@ class Raw(Operators):
             rest = [("ptr" if word_type(v.kind.cls) else "i64", v.text) for v in values]
             given += [("ptr", "..."), *rest[len(fixed) :]]
         result = "void" if function.result == "void" else _IN_C[function.result]
-        text = Emitter.call(self, function.name, result, *given)
+        text = Builder.call(self, function.name, result, *given)
         if result == "void":
             return self.nothing()
         if result == "ptr":
@@ -190,7 +191,7 @@ class Raw(Operators):
         if len(nodes) != 2:
             raise KitError("min() and max() take two integers")
         given = [("i64", self.fitted(v, INT, name).text) for v in self.operands(nodes)]
-        return Value(Emitter.call(self, f"llvm.{name}.i64", "i64", *given), INT)
+        return Value(Builder.call(self, f"llvm.{name}.i64", "i64", *given), INT)
 
     def nothing(self) -> Value:
-        return Value(self.thing(None).text, NONE, steady=True)
+        return Value(self.thing(None).text, NONE)

@@ -6,29 +6,26 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gnomon.native.emit import Value
-from gnomon.native.function import Writer
+from gnomon.native.function import Lowering
+from gnomon.native.ir import Value
 from gnomon.native.kinds import BOOL, NONE, KitError, word_type
 from gnomon.native.unit import Unit
 
 
-class RawWriter(Writer):
-    """Writes a function that needs nothing of Python."""
-
-    def is_settled(self) -> bool:
-        return True  # what is found out is about objects
+class RawLowering(Lowering):
+    """Lowers a function that needs nothing of Python."""
 
     def thing(self, thing: Any, node: ast.expr | None = None) -> Value:
         if thing is None:
-            return Value("null", NONE, steady=True)
+            return Value("null", NONE)
         if isinstance(thing, bool):
-            return Value(str(thing).lower(), BOOL, steady=True)
+            return Value(str(thing).lower(), BOOL)
         return super().thing(thing, node)
 
-    def call(self, name: str, result: str, *given: tuple[str, str]) -> str:
+    def call(self, name: str, result: str, *given: tuple[str, str], runs: str = "") -> str:
         if name.startswith("Py"):
             raise KitError(f"{name}: a raw function has no objects")
-        return super().call(name, result, *given)
+        return super().call(name, result, *given, runs=runs)
 
     def boxed(self, value: Value) -> Value:
         raise KitError(f"{value.kind}: a raw function has no objects")
@@ -40,7 +37,7 @@ class RawWriter(Writer):
 class RawUnit(Unit):
     """The text of a raw unit, whose functions native code calls by their names."""
 
-    writer = RawWriter
+    lowering = RawLowering
     short = 20
 
     def __init__(self, functions: Sequence[Any]) -> None:

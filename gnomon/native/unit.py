@@ -18,11 +18,13 @@ from typing import Any
 
 from gnomon.expr.source import parsed
 from gnomon.native.calls import Calls
-from gnomon.native.emit import Facts, Value
-from gnomon.native.function import Made, Writer, make
+from gnomon.native.emit import Emitter
+from gnomon.native.function import Lowering, Made, make
 from gnomon.native.helpers import every
+from gnomon.native.ir import Value
 from gnomon.native.kept import ALWAYS, NoSource, name_of, stamp
-from gnomon.native.kinds import GIVEN, PLAIN, Kind, KitError, takes_none, word_type
+from gnomon.native.kinds import GIVEN, OBJECT, PLAIN, Kind, KitError, takes_none, word_type
+from gnomon.native.ownership import find_ownership
 from gnomon.runtime.statements import fields
 
 _HINTS = """!0 = !{!"branch_weights", i32 1, i32 4000}
@@ -36,7 +38,7 @@ _CALLED = re.compile(r"@(Py\w+)\(")
 class Unit:
     """The text of a unit, and what it relies on."""
 
-    writer = Writer
+    lowering = Lowering
     short = 40  # lines of what becomes part of all that call it
 
     def __init__(self, functions: Sequence[Any], as_methods: bool = False) -> None:
@@ -224,7 +226,7 @@ class Entry(Calls):
     """Writes the function that Python calls: from an array of objects to a native function."""
 
     def __init__(self, unit: Unit, made: Made, function: Any, as_method: bool) -> None:
-        super().__init__(unit, Kind("ptr", object), Facts(lends=False), function.__globals__)
+        super().__init__(unit, OBJECT, function.__globals__)
         self.made_of, self.function, self.as_method = made, function, as_method
 
     def text(self) -> str:
@@ -240,21 +242,23 @@ class Entry(Calls):
         values = [self._argument(k) for k in range(len(made.names))]
         shown = ", ".join(f"{v.kind.llvm} {v.text}" for v in values)
         text = self.value(f"call {made.returns.llvm} {made.symbol}({shown})")
-        if made.returns.is_object:
-            self._object(text)
-        else:
-            status = self.status(text, made.returns, made.facts.fails)
-            self.result(self.take(self.boxed(status)))
+        self.result(self._answer(text))
+        found = find_ownership(self.blocks, self.registers, may_lend=False)
         given = "ptr %self, ptr %args" + ("" if self.bare else ", i64 %count")
         given += ", ptr %keywords" if self.named else ""
-        return f"{checks}define ptr @{name}({given}) nounwind optsize {{\n{self.finish()}\n}}\n"
+        body = Emitter(self, found).text()
+        return f"{checks}define ptr @{name}({given}) nounwind optsize {{\n{body}\n}}\n"
 
-    def _object(self, text: str) -> None:
-        if self.made_of.facts.lends:
-            if self.made_of.facts.fails:
-                self.check(self.value(f"icmp eq ptr {text}, null"))
-            self.increase(text)
-        self.result(text)
+    def _answer(self, text: str) -> Value:
+        """What the native function gave, as an object."""
+        made = self.made_of
+        if not made.returns.is_object:
+            return self.boxed(self.status(text, made.returns, made.found.fails))
+        if not made.found.lends:
+            return self.owned(text, OBJECT)  # null, too: an error
+        if made.found.fails:
+            self.check(self.value(f"icmp eq ptr {text}, null"))
+        return self.borrowed(text, OBJECT)
 
     def _given(self, k: int) -> str:
         """The object that Python gives for a parameter."""
@@ -277,14 +281,15 @@ class Entry(Calls):
             stands = "null" if default is None else self._literal(default)
             rows.append(f"ptr {self.unit.symbol(name, name, {})}, ptr {stands}")
         table, right, wrong = f'@"places.{function.__name__}"', self.label(), self.label()
-        self.places.append(f"  %sorted = alloca ptr, i64 {len(names)}")
+        self.allocas.append(f"%sorted = alloca ptr, i64 {len(names)}")
         given = [("ptr", "%args"), ("i64", "%count"), ("ptr", "%keywords")]
         fits = self.call("kit.sorted", "i1", *given, ("ptr", "%sorted"), ("ptr", table))
         self.branch(fits, right, wrong)
         self.at(wrong)
         shown = self.unit.symbol(function, function.__name__, self.space)
         itself = "%self" if first else "null"
-        self.result(self.call("kit.mistaken", "ptr", ("ptr", shown), ("ptr", itself), *given))
+        answer = self.call("kit.mistaken", "ptr", ("ptr", shown), ("ptr", itself), *given)
+        self.result(self.owned(answer, OBJECT))  # null, too: an error
         self.at(right)
         types = "i64" + ", ptr, ptr" * len(rows)
         head = f"i64 {len(rows)}"
@@ -310,7 +315,7 @@ class Entry(Calls):
             raise KitError(f"{self.function.__name__}: {name!r}: Python gives no Words")
         if kind.llvm in PLAIN:
             return self.unboxed(Value(self._given(k), Kind("ptr", kind.cls)))
-        return Value(self._given(k), kind, steady=True)
+        return Value(self._given(k), kind)
 
     def _check(self, first: int) -> str:
         """Look at the number and the classes of arguments: at once if they are exactly those said.

@@ -1,0 +1,299 @@
+"""Builds the intermediate form of a native function: what all lowering rests on.
+
+Lowering says of each object whether it is a new reference (`owned`) or someone else's (`borrowed`),
+what consumes a reference (`take`), and what may run in a call (`runs`). It neither takes nor
+releases references: `ownership.py` finds where that is needed.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from gnomon.native.ir import (
+    FAIL,
+    Assign,
+    Block,
+    Branch,
+    Define,
+    Op,
+    Register,
+    Return,
+    Take,
+    Value,
+)
+from gnomon.native.kinds import INT, OBJECT, Kind, KitError
+
+RARE = "!prof !0"  # the first of two ways is taken rarely
+ONCE = "!llvm.loop !1"  # a loop's body is written once
+_TEMPORARY = re.compile(r"%t\d+")
+_POINTERS = ("getelementptr", "load ptr", "select", "call ptr")  # results that point into operands
+
+
+class Builder:
+    """Appends operations to blocks; knows what holds of variables at the place it builds at."""
+
+    def __init__(self, unit: Any, returns: Kind) -> None:
+        self.unit = unit
+        self.returns = returns
+        self.registers: list[Register] = []
+        self.allocas: list[str] = []
+        self.kinds: dict[str, Kind] = {}  # of the variables so far
+        self.variables: dict[str, Register] = {}  # those that are objects
+        self.set: set[str] = set()  # variables that have a value here, on whichever way
+        self.optional: set[str] = set()  # those set from slots that may hold None
+        self.narrow: dict[str, Kind] = {}  # what comparisons with classes say of variables here
+        self.fresh: dict[str, set[str]] = {}  # new objects in variables: slots set so far
+        self.line = 0
+        self.catch = FAIL  # where errors go
+        self.loops: list[tuple[str, str]] = []  # those here: where the next round begins, the end
+        self._count = 0
+        self._raises: dict[tuple[type, str, str], str] = {}
+        self._sources: dict[str, int] = {}  # names in the text: the registers that keep it valid
+        self._exact: dict[str, Register] = {}  # names in the text: the register with this object
+        self.blocks: list[Block] = []
+        self.at("start")
+
+    # --- instructions ---------------------------------------------------------------------------
+
+    def emit(self, text: str, runs: str = "") -> int:
+        """Append an instruction; the registers that it uses, read off its text."""
+        uses = 0
+        for name in _TEMPORARY.findall(text):
+            uses |= self._sources.get(name, 0)
+        self.block.ops.append(Op(text, uses, runs))
+        return uses
+
+    def value(self, text: str, runs: str = "") -> str:
+        """A name for the result of an instruction."""
+        name = f"%t{self.number()}"
+        uses = self.emit(f"{name} = {text}", runs)
+        if uses and text.startswith(_POINTERS):
+            self._sources[name] = uses
+        return name
+
+    def call(self, name: str, result: str, *given: tuple[str, str], runs: str = "") -> str:
+        """Call a function in C; its result, "" where it has none."""
+        types, varying = [t for t, _ in given], "..." in [v for _, v in given]
+        shown = ", ".join(f"{t} {v}" for t, v in given if v != "...")
+        if varying:
+            types = types[: [v for _, v in given].index("...")] + ["..."]
+        self.unit.declare(name, result, types)
+        signature = f"{result} ({', '.join(types)})" if varying else result
+        text = f"call {signature} @{name}({shown})"
+        if result == "void":
+            self.emit(text, runs)
+            return ""
+        return self.value(text, runs)
+
+    # --- blocks ---------------------------------------------------------------------------------
+
+    def number(self) -> int:
+        self._count += 1
+        return self._count
+
+    def label(self) -> str:
+        return f"L{self.number()}"
+
+    def at(self, label: str) -> None:
+        """Begin a block."""
+        self.block = Block(label)
+        self.blocks.append(self.block)
+
+    def go(self, label: str, back: bool = False) -> None:
+        self.block.ops.append(Branch((label,), hint=ONCE if back else ""))
+
+    def branch(self, truth: str, yes: str, no: str, rare: bool = False) -> None:
+        self.block.ops.append(Branch((yes, no), truth, RARE if rare else ""))
+
+    def failure(self) -> str:
+        """The label to go to with an error that is raised."""
+        return self.catch
+
+    def check(self, failed: str) -> None:
+        """End with the error that is raised if that is so."""
+        fine = self.label()
+        self.branch(failed, self.failure(), fine, rare=True)
+        self.at(fine)
+
+    def refuse(self, wrong: str, cls: type, said: str) -> None:
+        """End with an error of that class if something is wrong."""
+        fine, known = self.label(), (cls, said, self.failure())
+        raises = self._raises.get(known) or self.label()
+        self.branch(wrong, raises, fine, rare=True)
+        if known not in self._raises:
+            self._raises[known] = raises
+            self.at(raises)
+            given = ("ptr", f"@{cls.__name__}"), ("ptr", self.unit.text_symbol(said))
+            self.call("PyErr_SetString", "void", *given)
+            self.go(self.failure())
+        self.at(fine)
+
+    # --- objects --------------------------------------------------------------------------------
+
+    def owned(self, text: str, kind: Kind) -> Value:
+        """The object of that name, which is a new reference."""
+        return self._defined(text, kind, owned=True)
+
+    def borrowed(self, text: str, kind: Kind) -> Value:
+        """The object of that name, to which others hold the reference."""
+        return self._defined(text, kind, owned=False)
+
+    def _defined(self, text: str, kind: Kind, owned: bool) -> Value:
+        register = self._register(text, kind, memory=False)
+        uses = 0 if owned else self._sources.get(text, 0)
+        self.block.ops.append(Define(register, owned, uses))
+        self._sources[text], self._exact[text] = register.bit, register
+        return Value(text, kind)
+
+    def made(self, text: str, kind: Kind) -> Value:
+        """A new object, unless it is null: then there was an error."""
+        self.check(self.value(f"icmp eq ptr {text}, null"))
+        return self.owned(text, kind)
+
+    def take(self, value: Value) -> str:
+        """The name of a reference of its own to a value, for what consumes one."""
+        self.block.ops.append(Take(value.text, *self._origin(value)))
+        if not value.text.startswith("%t"):
+            return value.text
+        name = f"%t{self.number()}"
+        self.block.ops.append(Op(f"{name} = bitcast ptr {value.text} to ptr"))  # uses no register
+        return name
+
+    def release(self, text: str, runs: str) -> None:
+        """Release a reference that was in memory, which may be null."""
+        self.emit(f"call void @kit.drop(ptr {text})", runs)
+
+    def use(self, value: Value) -> None:
+        """A value stays until here."""
+        self.block.ops.append(Op("", self._sources.get(value.text, 0)))
+
+    def _origin(self, value: Value) -> tuple[Register | None, int]:
+        return self._exact.get(value.text), self._sources.get(value.text, 0)
+
+    def _register(self, text: str, kind: Kind, memory: bool, variable: bool = False) -> Register:
+        register = Register(1 << len(self.registers), text, kind, memory, variable)
+        self.registers.append(register)
+        return register
+
+    def _loaded(self, register: Register, **known: Any) -> Value:
+        """What is in a register in memory."""
+        text = f"%t{self.number()}"
+        self.block.ops.append(Op(f"{text} = load ptr, ptr {register.text}", register.bit))
+        self._sources[text], self._exact[text] = register.bit, register
+        return Value(text, register.kind, **known)
+
+    def result(self, value: Value) -> None:
+        """Leave with a result."""
+        given = (*self._origin(value), value.kind.is_object)
+        self.block.ops.append(Return(value.text, *given))
+
+    # --- variables ------------------------------------------------------------------------------
+
+    def declare(self, name: str, kind: Kind) -> Kind:
+        """The kind of a variable, which is made now if it is new."""
+        known = self.kinds.get(name)
+        if known is None and kind.is_object:
+            self.variables[name] = self._register(f"%v{name}", kind, memory=True, variable=True)
+        elif known is None:
+            self.allocas.append(f"%v{name} = alloca {kind.llvm}")
+        else:
+            kind = _joined(known, kind, name)
+        self.kinds[name] = kind
+        if kind.is_object:
+            self.variables[name].kind = kind
+        return kind
+
+    def assign(self, name: str, value: Value) -> None:
+        """Set a variable."""
+        kind = self.declare(name, value.kind)
+        self.fresh.pop(name, None)
+        self.narrow.pop(name, None)
+        self.set.add(name)
+        (self.optional.add if value.optional else self.optional.discard)(name)
+        if kind.is_object:
+            register = self.variables[name]
+            self.block.ops.append(Assign(register, value.text, *self._origin(value)))
+        else:
+            self.emit(f"store {kind.llvm} {value.text}, ptr %v{name}")
+
+    def read(self, name: str) -> Value:
+        """What a variable holds."""
+        if name not in self.set:
+            raise KitError(f"{name!r} may not be set here")
+        if name in self.variables:
+            return self._loaded(self.variables[name], name=name, optional=name in self.optional)
+        kind = self.kinds[name]
+        return Value(self.value(f"load {kind.llvm}, ptr %v{name}"), kind, name)
+
+    def chosen(self, ways: Sequence[tuple[str, Callable[[], Value]]]) -> Value:
+        """The value of whichever way the flow comes by; each begins at its label."""
+        known, end, made = set(self.set), self.label(), []
+        for label, make in ways:
+            self.set = set(known)
+            self.at(label)
+            value = make()
+            made.append((self.block, value, self.set))
+        self.set = set.intersection(*(where for _, _, where in made))
+        kinds = [value.kind for _, value, _ in made]
+        kind = kinds[0]
+        if kind.is_object or kinds != [kind] * len(kinds):
+            return self._chosen_object([(block, value) for block, value, _ in made], end)
+        place = f"%c{self.number()}"
+        self.allocas.append(f"{place} = alloca {kind.llvm}")
+        for self.block, value, _ in made:
+            self.emit(f"store {kind.llvm} {value.text}, ptr {place}")
+            self.go(end)
+        self.at(end)
+        return Value(self.value(f"load {kind.llvm}, ptr {place}"), kind)
+
+    def _chosen_object(self, made: Iterable[tuple[Block, Value]], end: str) -> Value:
+        register = self._register(f"%c{self.number()}", OBJECT, memory=True)
+        kind, optional = None, False
+        for self.block, value in made:  # where it ended
+            value = self.boxed(value)
+            kind = value.kind if kind is None else _joined(kind, value.kind, "a choice")
+            optional |= value.optional
+            self.block.ops.append(Assign(register, value.text, *self._origin(value)))
+            self.go(end)
+        register.kind = kind or OBJECT
+        self.at(end)
+        return self._loaded(register, optional=optional)
+
+    def copied(self, value: Value) -> Value:
+        """A value that stays the same where its variable is set."""
+        register = self._register(f"%c{self.number()}", value.kind, memory=True)
+        self.block.ops.append(Assign(register, value.text, *self._origin(value)))
+        return self._loaded(register, sure=value.sure)
+
+    def boxed(self, value: Value) -> Value:
+        """A value as an object."""
+        raise NotImplementedError
+
+    def no_none(self, value: Value, cls: type, said: str) -> Value:
+        """A value that is not None: a slot may have changed since it was compared with None."""
+        if value.optional:
+            self.refuse(self.value(f"icmp eq ptr {value.text}, @None"), cls, said)
+        return value
+
+
+def stored(nodes: Iterable[ast.AST]) -> set[str]:
+    """The variables that statements set."""
+    every = [x for node in nodes for x in ast.walk(node)]
+    names = {x.id for x in every if isinstance(x, ast.Name) and not isinstance(x.ctx, ast.Load)}
+    return names | {x.name for x in every if isinstance(x, ast.ExceptHandler) and x.name}
+
+
+def _joined(known: Kind, kind: Kind, name: str) -> Kind:
+    """The kind of what holds values of both."""
+    if known == kind or kind.cls is type(None) or (known == INT and kind.cls is int):
+        return known
+    if known.cls is type(None) and kind.is_object:
+        return kind
+    if known.is_object and kind.is_object:
+        if issubclass(kind.cls, known.cls):
+            return kind if kind.cls is known.cls and not known.items else known
+        return kind if issubclass(known.cls, kind.cls) else OBJECT
+    raise KitError(f"{name!r} is {known} and {kind}")

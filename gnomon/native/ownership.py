@@ -1,0 +1,174 @@
+"""Which registers own what they hold, and what a function does to its callers' references.
+
+A register that holds a borrowed object must own it where the object might go while it is needed:
+where other code may run, as a finaliser does, or something is released. Releasing what registers
+own runs code in turn, so the analysis goes on until no register is added:
+
+1. *Liveness*, backwards: which registers are read behind each operation.
+2. *Assignment*, forwards: which variables may be set before each block, to be released in the end.
+3. *Ownership*: a register owns what is a new reference, and what is live where code may run.
+
+A temporary is released behind its last use, or where the flow goes another way; a variable when it
+is set again and when the function ends, as in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gnomon.native.ir import ANY, FAIL, Assign, Block, Define, Op, Register, Return, Take
+from gnomon.native.kinds import HARMLESS
+
+
+class Ownership(NamedTuple):
+    """What the analysis found."""
+
+    owning: int  # the registers that own what they hold
+    temporaries: int
+    runs: str  # what may run in the function
+    fails: bool  # it may raise an error
+    lends: bool  # the object that it gives is borrowed
+
+
+class _Run(NamedTuple):
+    """Code may run, if `register` owns what it releases there, while others are live."""
+
+    register: int  # 0: at any rate
+    runs: str
+    live: int
+
+
+def find_ownership(
+    blocks: Sequence[Block], registers: Sequence[Register], may_lend: bool
+) -> Ownership:
+    """Sets what blocks and operations say of liveness, and finds out what owns."""
+    by_label = {block.label: block for block in blocks}
+    _find_live(blocks, by_label)
+    _find_assigned(blocks, by_label)
+    temporaries = sum(r.bit for r in registers if not r.is_variable)
+    runs = [
+        run
+        for block in blocks
+        for run in _runs(block, by_label, {r.bit: r for r in registers}, temporaries)
+    ]
+    ops = [op for block in blocks for op in block.ops]
+    owning = _owning(ops, registers, runs, temporaries)
+    ran = {run.runs for run in runs if not run.register or run.register & owning}
+    ran |= {r.release_runs for r in registers if r.is_variable and r.bit & owning}
+    lent = not any(isinstance(op, Return) and _is_owned(op, owning) for op in ops)
+    fails = any(FAIL in block.targets for block in blocks)
+    what = ANY if ANY in ran else "".join(ran)
+    return Ownership(owning, temporaries, what, fails, may_lend and lent and not ran)
+
+
+def is_moved(op: Take, owning: int) -> bool:
+    """Whether an operation takes the reference of its source, which nothing reads any more."""
+    return _is_owned(op, owning) and not op.source.bit & op.live  # type: ignore[union-attr]
+
+
+def _is_owned(op: Take, owning: int) -> bool:
+    return op.source is not None and bool(op.source.bit & owning)
+
+
+def dying(op: Op, temporaries: int) -> int:
+    """The temporaries that an operation is the last to use."""
+    return (op.uses | op.defines) & ~op.live & temporaries
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Each register of a set."""
+    while mask:
+        low = mask & -mask
+        yield low
+        mask ^= low
+
+
+def _find_live(blocks: Sequence[Block], by_label: dict[str, Block]) -> None:
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(blocks):
+            live = _live_behind(block, by_label)
+            for op in reversed(block.ops):
+                op.live = live
+                live = live & ~op.defines | op.uses
+            changed |= live != block.live
+            block.live = live
+
+
+def _live_behind(block: Block, by_label: dict[str, Block]) -> int:
+    live = 0
+    for label in block.targets:
+        if label != FAIL:
+            live |= by_label[label].live
+    return live
+
+
+def _find_assigned(blocks: Sequence[Block], by_label: dict[str, Block]) -> None:
+    changed = True
+    while changed:
+        changed = False
+        for block in blocks:
+            assigned = block.assigned
+            for op in block.ops:
+                if isinstance(op, Assign):
+                    assigned |= op.defines
+            for label in block.targets:
+                if label != FAIL and assigned & ~by_label[label].assigned:
+                    by_label[label].assigned |= assigned
+                    changed = True
+
+
+def _runs(
+    block: Block, by_label: dict[str, Block], registers: dict[int, Register], temporaries: int
+) -> Iterator[_Run]:
+    """Where code may run."""
+    assigned = block.assigned
+    for op in block.ops:
+        if op.runs:
+            yield _Run(0, op.runs, (op.live | op.uses) & ~op.defines)
+        if isinstance(op, Assign):
+            if op.register.is_variable and assigned & op.defines:
+                yield _Run(op.defines, op.register.release_runs, op.live & ~op.defines)
+            assigned |= op.defines
+        ends = dying(op, temporaries)
+        if isinstance(op, Take) and op.source is not None:
+            ends &= ~op.source.bit  # it is moved
+        yield from (_Run(bit, registers[bit].release_runs, op.live) for bit in bits(ends))
+    end = block.ops[-1]
+    for label in block.targets:
+        live = 0 if label == FAIL else by_label[label].live
+        for bit in bits(end.live & ~live & temporaries):
+            yield _Run(bit, registers[bit].release_runs, live)
+
+
+def _owning(
+    ops: Sequence[Op], registers: Sequence[Register], runs: Sequence[_Run], temporaries: int
+) -> int:
+    assigns = [op for op in ops if isinstance(op, Assign)]
+    defines = [op for op in ops if isinstance(op, Define)]
+    owning = sum(op.defines for op in defines if op.owned)
+    loose = _loose(assigns, sum(op.defines for op in defines))
+    slight = sum(r.bit for r in registers if r.kind.cls in HARMLESS or r.kind.cls is object)
+    before = -1
+    while before != owning:
+        before = owning
+        for register, what, live in runs:
+            if not register or register & owning:
+                owning |= live & loose & (-1 if what == ANY else slight)
+        for op in assigns:
+            if _is_owned(op, owning & temporaries):
+                owning |= op.defines
+    return owning
+
+
+def _loose(assigns: Sequence[Assign], loose: int) -> int:
+    """The registers that hold what may go before the function ends."""
+    before = 0
+    while before != loose:
+        before = loose
+        for op in assigns:
+            if op.uses & loose:
+                loose |= op.defines
+    return loose
