@@ -279,11 +279,17 @@ class Builder:
         return value
 
 
-def stored(nodes: Iterable[ast.AST]) -> set[str]:
+def stored(body: Iterable[ast.AST]) -> set[str]:
     """The variables that statements set."""
-    every = [x for node in nodes for x in ast.walk(node)]
-    names = {x.id for x in every if isinstance(x, ast.Name) and not isinstance(x.ctx, ast.Load)}
-    return names | {x.name for x in every if isinstance(x, ast.ExceptHandler) and x.name}
+    names = set()
+    for node in body:
+        targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+        names |= {target.id for target in targets if isinstance(target, ast.Name)}
+        if isinstance(node, ast.ExceptHandler) and node.name:
+            names.add(node.name)
+        for part in ("body", "orelse", "handlers"):
+            names |= stored(getattr(node, part, ()))
+    return names
 
 
 def _joined(known: Kind, kind: Kind, name: str) -> Kind:

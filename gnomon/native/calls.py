@@ -100,9 +100,12 @@ class Calls(Raw):
         *values, rest = self.operands([function, *before, last.value])
         if rest.kind != GIVEN:
             raise KitError("`*` is for what the function was given")
-        values = [*map(self.boxed, values), rest]
-        shown = [(v.kind.llvm, v.text) for v in values]
-        shown[1:1] = [] if before else [("ptr", "null")]
+        shown = [("ptr", self.boxed(v).text) for v in values]
+        shown += [] if before else [("ptr", "null")]
+        shown += [
+            (t, self.value(f"extractvalue {GIVEN.llvm} {rest.text}, {k}"))
+            for k, t in enumerate(("ptr", "i64"))
+        ]
         return self.made(self.call("kit.spread", "ptr", *shown, runs=ANY), OBJECT)
 
     def of_python(self, function: ast.expr, kind: Kind, args: Sequence[ast.expr]) -> Value:

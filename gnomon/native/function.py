@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Sequence
-from copy import copy
 from typing import Any, NamedTuple
 
 from gnomon.native.assignments import Assignments
@@ -23,11 +22,20 @@ from gnomon.native.kinds import (
     kind_of,
 )
 from gnomon.native.ownership import Ownership, find_ownership
+from gnomon.native.words import not_annotated
 
 TRUTH = Kind("i8", bool)  # as functions give it: 2 stands for an error
 _NONE = ast.Constant(None)
 #: of variables: which are set, which may be None, and what comparisons say of them
 Here = tuple[set[str], set[str], dict[str, Kind]]
+
+
+class Loop(NamedTuple):
+    """What is known of variables where a loop begins."""
+
+    kinds: dict[str, Kind]
+    set: set[str]
+    optional: set[str]
 
 
 class Made(NamedTuple):
@@ -71,13 +79,13 @@ class Lowering(Assignments):
     def __init__(
         self, unit: Any, function: Any, tree: ast.FunctionDef, space: dict[str, Any]
     ) -> None:
-        self.tree = tree
+        self.function, self.tree = function, tree
         returns = _returned(function.__annotations__.get("return", object), space)
         super().__init__(unit, returns, space)
         self.line = tree.lineno
         rest = [] if tree.args.vararg is None else [tree.args.vararg]
         self.names = [a.arg for a in [*tree.args.args, *rest]]
-        self.annotations = said = function.__annotations__
+        said = function.__annotations__
         self.result_required = is_required(said.get("return", object), space)
         self.types = [kind_of(said.get(a.arg, object), space) for a in tree.args.args]
         self.required = [is_required(said.get(a.arg, object), space) for a in tree.args.args]
@@ -89,8 +97,8 @@ class Lowering(Assignments):
         given = self.tree.args
         if given.kwonlyargs or given.kwarg or given.posonlyargs:
             raise KitError("parameters by position alone, or by name alone, are not supported")
-        if missing := [a.arg for a in given.args if a.arg not in self.annotations]:
-            raise KitError(f"parameter {missing[0]!r} has no annotation, as `{missing[0]}: object`")
+        if missing := [a for a in given.args if a.arg not in self.function.__annotations__]:
+            raise not_annotated(self.function, missing[0].arg, missing[0].lineno)
         changed = stored(self.tree.body)
         self.locals = changed | set(self.names)
         for name, kind in zip(self.names, self.types, strict=True):
@@ -150,9 +158,9 @@ class Lowering(Assignments):
         yes, no, on = self.label(), self.label(), self.label()
         narrow = self.narrow
         found = self.condition(node.test, yes, no)
-        before, ways = self.here(), list[Here]()
+        (known_set, optional, _), ways = self.here(), list[Here]()
         for label, body, known in ((yes, node.body, found[0]), (no, node.orelse, found[1])):
-            self.set, self.optional, _ = map(copy, before)
+            self.set, self.optional = set(known_set), set(optional)
             self.narrow = narrow | known
             self.at(label)
             if not self.block_of(body):
@@ -207,35 +215,36 @@ class Lowering(Assignments):
             raise KitError("`else` of a loop is not supported")
         head, body, end = self.label(), self.label(), self.label()
         self.go(head)
-        kinds = self.begin_loop([node], head, end)
+        begun = self.begin_loop(node.body, head, end)
         self.at(head)
-        known = set(self.set)
         self.narrow = self.narrow | self.condition(node.test, body, end)[0]
         self.at(body)
         if not self.block_of(node.body):
             self.go(head, back=True)
-        self.end_loop(kinds, known, end)
+        self.end_loop(begun, end)
 
-    def begin_loop(self, body: Sequence[ast.stmt], head: str, end: str) -> dict[str, Kind]:
-        """What a loop begins with also holds of what it ends with; the kinds of its variables."""
+    def begin_loop(self, body: Sequence[ast.stmt], head: str, end: str) -> Loop:
+        """What is known where a loop begins: that of its end holds there as well."""
         self.fresh.clear()
         self.forget_compared()
         self.optional = self.optional | stored(body)
         self.loops.append((head, end))
-        return {name: kind for name, kind in self.kinds.items() if name in self.set}
+        kinds = {name: kind for name, kind in self.kinds.items() if name in self.set}
+        return Loop(kinds, set(self.set), set(self.optional))
 
     def forget_compared(self) -> None:
         """Forget what comparisons said of variables that may be set in a loop."""
         self.narrow = {name: kind for name, kind in self.narrow.items() if name in self.given}
 
-    def end_loop(self, kinds: dict[str, Kind], known: set[str], end: str) -> None:
+    def end_loop(self, begun: Loop, end: str) -> None:
+        """Go on behind a loop, with what was known where it began."""
         self.fresh.clear()
         self.forget_compared()
         self.loops.pop()
-        for name, kind in kinds.items():
+        for name, kind in begun.kinds.items():
             if self.kinds[name] != kind:
                 raise KitError(f"{name!r} is {kind} before a loop that sets it: annotate it")
-        self.set = known
+        self.set, self.optional = begun.set, begun.optional
         self.at(end)
 
     def on_Break(self, node: ast.Break) -> bool:
@@ -271,13 +280,12 @@ class Lowering(Assignments):
         self.allocas.append(f"{place} = alloca i64")
         self.emit(f"store i64 {first.text}, ptr {place}")
         self.go(head)
-        kinds = self.begin_loop(node.body, step, end)
+        begun = self.begin_loop(node.body, step, end)
         self.at(head)
         bound = last.text if last is not None else self.size(owner)  # type: ignore[arg-type]
         index = Value(self.value(f"load i64, ptr {place}"), INT)
         self.branch(self.value(f"icmp slt i64 {index.text}, {bound}"), body, end)
         self.at(body)
-        known = set(self.set)
         self.put(node.target, index if owner is None else self.element(owner, index))
         if not self.block_of(node.body):
             self.go(step)
@@ -285,7 +293,7 @@ class Lowering(Assignments):
         passed = self.value(f"load i64, ptr {place}")
         self.emit(f"store i64 {self.value(f'add i64 {passed}, 1')}, ptr {place}")
         self.go(head, back=True)
-        self.end_loop(kinds, known, end)
+        self.end_loop(begun, end)
 
 
 def _returned(said: Any, space: dict[str, Any]) -> Kind:

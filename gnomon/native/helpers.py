@@ -1,52 +1,206 @@
-"""What native functions share, as text: references, ends of lists, classes of arguments."""
+"""What all native functions share: references, ends of lists, and the arguments that Python gives.
+
+What is short stands in every unit, as text; the rest are functions without Python, which take
+objects by their addresses. Native code calls them as `kit.popped`, say.
+"""
 
 from __future__ import annotations
 
-from gnomon.native.method import for_good, native_code
-from gnomon.runtime.once import once
+import ctypes
+
+from gnomon.native.memory import CFunction, shared
+from gnomon.native.words import Words, native, scratch
 from gnomon.runtime.statements import fields
 
-NAMES = (
-    "kit.caught", "kit.filled", "kit.fits", "kit.less", "kit.mistaken", "kit.popped", "kit.sorted",
-    "kit.spread",
-)  # fmt: skip
+NONE, TYPE_ERROR = Words(id(None)), Words(id(TypeError))
+COUNTED = fields.count_offset() is not None
+COUNT, TYPE = (fields.count_offset() or 0) // 8, fields.type_offset() // 8
 
-_COUNTED = """
-define void @kit.less(ptr %x) nounwind {
-  %at = getelementptr i8, ptr %x, i64 <count>
-  %count = load i64, ptr %at
-  %less = sub i64 %count, 1
-  %end = icmp eq i64 %less, 0
-  br i1 %end, label %last, label %rest
-rest:
-  store i64 %less, ptr %at
-  ret void
-last:
-  tail call void @Py_DecRef(ptr %x)
-  ret void
-}
-"""
-_ASKED = """
-define void @kit.less(ptr %x) nounwind {
-  tail call void @Py_DecRef(ptr %x)
-  ret void
-}
-"""
-_ADDED = """%at = getelementptr i8, ptr %x, i64 <count>
+increase = CFunction("void Py_IncRef(void *)")
+decrease = CFunction("void Py_DecRef(void *)")
+list_size = CFunction("long PyList_Size(void *)")
+list_item = CFunction("void * PyList_GetItem(void *, long)")
+set_slice = CFunction("int PyList_SetSlice(void *, long, long, void *)")
+new_tuple = CFunction("void * PyTuple_New(long)")
+tuple_size = CFunction("long PyTuple_Size(void *)")
+tuple_item = CFunction("void * PyTuple_GetItem(void *, long)")
+set_tuple_item = CFunction("int PyTuple_SetItem(void *, long, void *)")
+call_object = CFunction("void * PyObject_CallObject(void *, void *)")
+vectorcall = CFunction("void * PyObject_Vectorcall(void *, void *, long, void *)")
+compare = CFunction("int PyUnicode_Compare(void *, void *)")
+is_subtype = CFunction("int PyType_IsSubtype(void *, void *)")
+fetch = CFunction("void PyErr_Fetch(void *, void *, void *)")
+normalize = CFunction("void PyErr_NormalizeException(void *, void *, void *)")
+set_traceback = CFunction("int PyException_SetTraceback(void *, void *)")
+complain = CFunction("void * PyErr_Format(void *, void *, void *, ...)")
+no_memory = CFunction("void * PyErr_NoMemory()")
+allocate = CFunction("void * PyMem_Malloc(long)")
+free = CFunction("void PyMem_Free(void *)")
+
+
+def _text(said: bytes) -> Words:
+    """A text for functions in C."""
+    words = shared(Words, len(said) // 8 + 1)
+    ctypes.memmove(words.address, said, len(said))
+    return words
+
+
+TAKES = _text(b"%s takes %zd arguments, %zd were given")
+NEEDS = _text(b"%s: argument %s is expected")
+
+
+@native
+def less(x: Words) -> None:
+    """Release a reference to an object."""
+    if COUNTED and x[COUNT] > 1:
+        x[COUNT] = x[COUNT] - 1
+    else:
+        decrease(x)
+
+
+@native
+def popped(items: Words) -> int:
+    """The last of a list, taken out, or None."""
+    last = list_size(items) - 1
+    if last < 0:
+        increase(NONE)
+        return NONE.address
+    found = list_item(items, last)
+    if found != 0:
+        increase(found)
+        set_slice(items, last, last + 1, None)
+    return found
+
+
+@native
+def filled(parts: Words) -> None:
+    """Has None in the places of a tuple that were not set."""
+    for k in range(tuple_size(parts)):
+        if tuple_item(parts, k) == 0:
+            increase(NONE)
+            set_tuple_item(parts, k, NONE)
+
+
+@native
+def spread(function: Words, first: int, args: Words, count: int) -> int:
+    """Call a function with one argument, or none where that is 0, and some more."""
+    own = 0 if first == 0 else 1
+    every = new_tuple(own + count)
+    if every == 0:
+        return 0
+    if own == 1:
+        increase(first)
+        set_tuple_item(every, 0, first)
+    for k in range(count):
+        increase(args[k])
+        set_tuple_item(every, own + k, args[k])
+    answer = call_object(function, every)
+    decrease(every)
+    return answer
+
+
+@native
+def caught() -> int:
+    """The error that is raised, with its traceback, and no longer raised."""
+    error = scratch(3)  # class, error, traceback
+    fetch(error, error + 1, error + 2)
+    normalize(error, error + 1, error + 2)
+    decrease(error[0])
+    if error[2] != 0:
+        set_traceback(error[1], error[2])
+        decrease(error[2])
+    return error[1]
+
+
+@native
+def ordered(args: Words, count: int, names: int, places: Words, table: Words) -> bool:
+    """Put arguments in the order of their parameters; whether they fit.
+
+    `names`, 0 for none, are those of the arguments behind `count`. The table has the number of
+    parameters, then of each its name, and what stands for it where it is left out, or 0.
+    """
+    most = table[0]
+    if count > most:
+        return False
+    for k in range(most):
+        places[k] = args[k] if k < count else 0
+    if names != 0:
+        for k in range(tuple_size(names)):
+            place = _place(table, tuple_item(names, k))
+            if place < 0 or places[place] != 0:
+                return False
+            places[place] = args[count + k]
+    for k in range(most):
+        if places[k] == 0:
+            places[k] = table[2 + 2 * k]
+        if places[k] == 0:
+            return False
+    return True
+
+
+@native
+def _place(table: Words, name: int) -> int:
+    """Where a parameter of that name is; -1 where there is none."""
+    for k in range(table[0]):
+        known = table[1 + 2 * k]
+        if known == name or compare(known, name) == 0:
+            return k
+    return -1
+
+
+@native
+def mistaken(function: Words, first: int, args: Words, count: int, names: int) -> int:
+    """What a function in Python says of arguments that do not fit; `first`, or 0, is its object."""
+    own = 0 if first == 0 else 1
+    every = count if names == 0 else count + tuple_size(names)
+    memory = allocate(8 * (own + every + 1))  # a stack does not hold a million arguments
+    if memory == 0:
+        return no_memory()
+    vector = Words(memory)
+    vector[0] = first
+    for k in range(every):
+        vector[own + k] = args[k]
+    answer = vectorcall(function, vector, own + count, names)
+    free(memory)
+    return answer
+
+
+@native
+def fits(args: Words, count: int, checks: Words) -> bool:
+    """Whether Python gives what the checks say; else an error is raised.
+
+    They have the number of arguments and the function's name, then of each its class, 0 where any
+    will do, another object that it may be, and how an error calls it.
+    """
+    if count != checks[0]:
+        complain(TYPE_ERROR, TAKES, checks[1], checks[0], count)
+        return False
+    for k in range(count):
+        check = checks + (2 + 3 * k)
+        if check[0] == 0 or args[k] == check[1]:
+            continue
+        if is_subtype(Words(args[k])[TYPE], check[0]) == 0:
+            complain(TYPE_ERROR, NEEDS, checks[1], check[2])
+            return False
+    return True
+
+
+FUNCTIONS = (less, popped, filled, spread, caught, ordered, mistaken, fits)
+
+_COUNTED = f"""%at = getelementptr i64, ptr %x, i64 {COUNT}
   %count = load i64, ptr %at
   %more = add i64 %count, 1
   store i64 %more, ptr %at"""
-_TAKEN = "call void @Py_IncRef(ptr %x)"
-_HERE = """declare void @Py_IncRef(ptr)
+#: in every unit: how references are taken and released, and classes compared
+TEXT = f"""declare void @Py_IncRef(ptr)
 declare i32 @PyType_IsSubtype(ptr, ptr)
 declare void @kit.less(ptr)
-define internal void @kit.take(ptr %x) alwaysinline nounwind {
-  <take>
+define internal void @kit.take(ptr %x) alwaysinline nounwind {{
+  {_COUNTED if COUNTED else "call void @Py_IncRef(ptr %x)"}
   ret void
-}
-; whether an object is of a class
-define internal i1 @kit.is(ptr %x, ptr %class) alwaysinline nounwind {
-  %at = getelementptr i8, ptr %x, i64 <type>
+}}
+define internal i1 @kit.is(ptr %x, ptr %class) alwaysinline nounwind {{
+  %at = getelementptr i64, ptr %x, i64 {TYPE}
   %type = load ptr, ptr %at
   %same = icmp eq ptr %type, %class
   br i1 %same, label %yes, label %ask
@@ -56,8 +210,8 @@ ask:
   ret i1 %is
 yes:
   ret i1 true
-}
-define internal void @kit.drop(ptr %x) alwaysinline nounwind {
+}}
+define internal void @kit.drop(ptr %x) alwaysinline nounwind {{
   %nothing = icmp eq ptr %x, null
   br i1 %nothing, label %done, label %some
 some:
@@ -65,331 +219,5 @@ some:
   br label %done
 done:
   ret void
-}
+}}
 """
-_TEXT = """
-@None = external global i64
-@TypeError = external global i64
-declare void @PyErr_Fetch(ptr, ptr, ptr)
-declare ptr @PyErr_Format(ptr, ptr, ...)
-declare ptr @PyErr_NoMemory()
-declare void @PyErr_NormalizeException(ptr, ptr, ptr)
-declare i32 @PyException_SetTraceback(ptr, ptr)
-declare ptr @PyList_GetItem(ptr, i64)
-declare i32 @PyList_SetSlice(ptr, i64, i64, ptr)
-declare i64 @PyList_Size(ptr)
-declare void @PyMem_Free(ptr)
-declare ptr @PyMem_Malloc(i64)
-declare ptr @PyObject_CallObject(ptr, ptr)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-declare ptr @PyTuple_GetItem(ptr, i64)
-declare ptr @PyTuple_New(i64)
-declare i32 @PyTuple_SetItem(ptr, i64, ptr)
-declare i64 @PyTuple_Size(ptr)
-declare i32 @PyType_IsSubtype(ptr, ptr)
-declare i32 @PyUnicode_Compare(ptr, ptr)
-declare void @Py_DecRef(ptr)
-declare void @Py_IncRef(ptr)
-
-; the last of a list, taken out, or None
-define ptr @kit.popped(ptr %list) nounwind {
-  %n = call i64 @PyList_Size(ptr %list)
-  %empty = icmp eq i64 %n, 0
-  br i1 %empty, label %nothing, label %some
-nothing:
-  call void @Py_IncRef(ptr @None)
-  ret ptr @None
-some:
-  %last = sub i64 %n, 1
-  %found = call ptr @PyList_GetItem(ptr %list, i64 %last)
-  %none = icmp eq ptr %found, null
-  br i1 %none, label %done, label %take
-take:
-  call void @Py_IncRef(ptr %found)
-  %cut = call i32 @PyList_SetSlice(ptr %list, i64 %last, i64 %n, ptr null)
-  br label %done
-done:
-  ret ptr %found
-}
-; has None in the places of a tuple that were not set
-define void @kit.filled(ptr %tuple) nounwind {
-entry:
-  %n = call i64 @PyTuple_Size(ptr %tuple)
-  br label %head
-head:
-  %i = phi i64 [0, %entry], [%i.next, %on]
-  %more = icmp slt i64 %i, %n
-  br i1 %more, label %look, label %done
-look:
-  %found = call ptr @PyTuple_GetItem(ptr %tuple, i64 %i)
-  %none = icmp eq ptr %found, null
-  br i1 %none, label %fill, label %on
-fill:
-  call void @Py_IncRef(ptr @None)
-  %status = call i32 @PyTuple_SetItem(ptr %tuple, i64 %i, ptr @None)
-  br label %on
-on:
-  %i.next = add i64 %i, 1
-  br label %head
-done:
-  ret void
-}
-; a function of one argument, or none where that is null, and some more
-define ptr @kit.spread(ptr %function, ptr %first, { ptr, i64 } %given) nounwind {
-entry:
-  %args = extractvalue { ptr, i64 } %given, 0
-  %n = extractvalue { ptr, i64 } %given, 1
-  %alone = icmp eq ptr %first, null
-  %own = select i1 %alone, i64 0, i64 1
-  %all = add i64 %n, %own
-  %tuple = call ptr @PyTuple_New(i64 %all)
-  %none = icmp eq ptr %tuple, null
-  br i1 %none, label %failed, label %start
-start:
-  br i1 %alone, label %head, label %place
-place:
-  call void @Py_IncRef(ptr %first)
-  %r = call i32 @PyTuple_SetItem(ptr %tuple, i64 0, ptr %first)
-  br label %head
-head:
-  %i = phi i64 [0, %start], [0, %place], [%next, %body]
-  %more = icmp slt i64 %i, %n
-  br i1 %more, label %body, label %go
-body:
-  %at = getelementptr ptr, ptr %args, i64 %i
-  %x = load ptr, ptr %at
-  %next = add i64 %i, 1
-  %to = add i64 %i, %own
-  call void @Py_IncRef(ptr %x)
-  %s = call i32 @PyTuple_SetItem(ptr %tuple, i64 %to, ptr %x)
-  br label %head
-go:
-  %answer = call ptr @PyObject_CallObject(ptr %function, ptr %tuple)
-  call void @Py_DecRef(ptr %tuple)
-  ret ptr %answer
-failed:
-  ret ptr null
-}
-; the error that is raised, with its traceback, and no longer raised
-define ptr @kit.caught() nounwind {
-  %type.at = alloca ptr
-  %value.at = alloca ptr
-  %trace.at = alloca ptr
-  call void @PyErr_Fetch(ptr %type.at, ptr %value.at, ptr %trace.at)
-  call void @PyErr_NormalizeException(ptr %type.at, ptr %value.at, ptr %trace.at)
-  %type = load ptr, ptr %type.at
-  %value = load ptr, ptr %value.at
-  %trace = load ptr, ptr %trace.at
-  call void @Py_DecRef(ptr %type)
-  %none = icmp eq ptr %trace, null
-  br i1 %none, label %done, label %keep
-keep:
-  %r = call i32 @PyException_SetTraceback(ptr %value, ptr %trace)
-  call void @Py_DecRef(ptr %trace)
-  br label %done
-done:
-  ret ptr %value
-}
-; puts arguments in the order of their parameters; whether they fit. The table: how many there are,
-; then of each its name, and what stands for it where it is left out, or null
-define i1 @kit.sorted(ptr %args, i64 %count, ptr %words, ptr %sorted, ptr %table) nounwind {
-entry:
-  %n = load i64, ptr %table
-  %rows = getelementptr ptr, ptr %table, i64 1
-  %many = icmp sgt i64 %count, %n
-  br i1 %many, label %no, label %places
-places:
-  %i = phi i64 [0, %entry], [%i.next, %copied]
-  %i.more = icmp slt i64 %i, %n
-  br i1 %i.more, label %place, label %named
-place:
-  %to = getelementptr ptr, ptr %sorted, i64 %i
-  %there = icmp slt i64 %i, %count
-  br i1 %there, label %copy, label %leave
-copy:
-  %from = getelementptr ptr, ptr %args, i64 %i
-  %argument = load ptr, ptr %from
-  br label %copied
-leave:
-  br label %copied
-copied:
-  %given = phi ptr [%argument, %copy], [null, %leave]
-  store ptr %given, ptr %to
-  %i.next = add i64 %i, 1
-  br label %places
-named:
-  %no.words = icmp eq ptr %words, null
-  br i1 %no.words, label %defaults, label %measure
-measure:
-  %w = call i64 @PyTuple_Size(ptr %words)
-  br label %head
-head:
-  %k = phi i64 [0, %measure], [%k.next, %store]
-  %k.more = icmp slt i64 %k, %w
-  br i1 %k.more, label %name, label %defaults
-name:
-  %word = call ptr @PyTuple_GetItem(ptr %words, i64 %k)
-  br label %compare
-compare:
-  %p = phi i64 [0, %name], [%p.next, %other]
-  %p.more = icmp slt i64 %p, %n
-  br i1 %p.more, label %one, label %no
-one:
-  %p.twice = mul i64 %p, 2
-  %parameter.at = getelementptr ptr, ptr %rows, i64 %p.twice
-  %parameter = load ptr, ptr %parameter.at
-  %same = icmp eq ptr %parameter, %word
-  br i1 %same, label %found, label %equal
-equal:
-  %order = call i32 @PyUnicode_Compare(ptr %parameter, ptr %word)
-  %alike = icmp eq i32 %order, 0
-  br i1 %alike, label %found, label %other
-other:
-  %p.next = add i64 %p, 1
-  br label %compare
-found:
-  %slot = getelementptr ptr, ptr %sorted, i64 %p
-  %old = load ptr, ptr %slot
-  %twice = icmp ne ptr %old, null
-  br i1 %twice, label %no, label %store
-store:
-  %which = add i64 %count, %k
-  %value.at = getelementptr ptr, ptr %args, i64 %which
-  %value = load ptr, ptr %value.at
-  store ptr %value, ptr %slot
-  %k.next = add i64 %k, 1
-  br label %head
-defaults:
-  %d = phi i64 [0, %named], [0, %head], [%d.next, %filled]
-  %d.more = icmp slt i64 %d, %n
-  br i1 %d.more, label %look, label %yes
-look:
-  %d.at = getelementptr ptr, ptr %sorted, i64 %d
-  %d.given = load ptr, ptr %d.at
-  %d.out = icmp eq ptr %d.given, null
-  br i1 %d.out, label %fill, label %filled
-fill:
-  %d.twice = mul i64 %d, 2
-  %d.place = add i64 %d.twice, 1
-  %default.at = getelementptr ptr, ptr %rows, i64 %d.place
-  %default = load ptr, ptr %default.at
-  store ptr %default, ptr %d.at
-  %missing = icmp eq ptr %default, null
-  br i1 %missing, label %no, label %filled
-filled:
-  %d.next = add i64 %d, 1
-  br label %defaults
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}
-; what a function in Python says of arguments that do not fit; `self` may be null
-define ptr @kit.mistaken(ptr %function, ptr %self, ptr %args, i64 %count, ptr %words) nounwind {
-entry:
-  %none = icmp eq ptr %words, null
-  br i1 %none, label %sized, label %named
-named:
-  %n = call i64 @PyTuple_Size(ptr %words)
-  br label %sized
-sized:
-  %more = phi i64 [0, %entry], [%n, %named]
-  %alone = icmp eq ptr %self, null
-  %own = select i1 %alone, i64 0, i64 1
-  %beside = add i64 %count, %more
-  %places = add i64 %beside, %own
-  %room = add i64 %places, 1
-  %bytes = mul i64 %room, 8
-  %vector = call ptr @PyMem_Malloc(i64 %bytes)  ; a stack does not hold a million arguments
-  %no.memory = icmp eq ptr %vector, null
-  br i1 %no.memory, label %error, label %first
-error:
-  %raised = call ptr @PyErr_NoMemory()
-  ret ptr %raised
-first:
-  store ptr %self, ptr %vector
-  br label %head
-head:
-  %i = phi i64 [0, %first], [%i.next, %copy]
-  %i.more = icmp slt i64 %i, %beside
-  br i1 %i.more, label %copy, label %call
-copy:
-  %from = getelementptr ptr, ptr %args, i64 %i
-  %argument = load ptr, ptr %from
-  %place = add i64 %i, %own
-  %to = getelementptr ptr, ptr %vector, i64 %place
-  store ptr %argument, ptr %to
-  %i.next = add i64 %i, 1
-  br label %head
-call:
-  %fixed = add i64 %count, %own
-  %answer = call ptr @PyObject_Vectorcall(ptr %function, ptr %vector, i64 %fixed, ptr %words)
-  call void @PyMem_Free(ptr %vector)
-  ret ptr %answer
-}
-; whether Python gives what the checks say: how many, then of each the class, None where any will
-; do, whether it may be None, and how an error calls it
-define i1 @kit.fits(ptr %args, i64 %given, ptr %checks) nounwind {
-entry:
-  %count = load i64, ptr %checks
-  %name.at = getelementptr ptr, ptr %checks, i64 1
-  %name = load ptr, ptr %name.at
-  %first = getelementptr ptr, ptr %checks, i64 2
-  %right = icmp eq i64 %given, %count
-  br i1 %right, label %head, label %many
-many:
-  %m = call ptr (ptr, ptr, ...) @PyErr_Format(ptr @TypeError, ptr @takes, ptr %name, i64 %count,
-    i64 %given)
-  ret i1 false
-head:
-  %i = phi i64 [0, %entry], [%i.next, %on]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %look, label %fine
-look:
-  %check = getelementptr [3 x ptr], ptr %first, i64 %i
-  %class = load ptr, ptr %check
-  %x.at = getelementptr ptr, ptr %args, i64 %i
-  %x = load ptr, ptr %x.at
-  %other.at = getelementptr ptr, ptr %check, i64 1
-  %other = load ptr, ptr %other.at
-  %any = icmp eq ptr %class, null
-  %allowed = icmp eq ptr %x, %other
-  %yes = or i1 %any, %allowed
-  br i1 %yes, label %on, label %ask
-ask:
-  %type.at = getelementptr i8, ptr %x, i64 <type>
-  %type = load ptr, ptr %type.at
-  %below = call i32 @PyType_IsSubtype(ptr %type, ptr %class)
-  %is = icmp ne i32 %below, 0
-  br i1 %is, label %on, label %wrong
-wrong:
-  %what.at = getelementptr ptr, ptr %check, i64 2
-  %what = load ptr, ptr %what.at
-  %w = call ptr (ptr, ptr, ...) @PyErr_Format(ptr @TypeError, ptr @needs, ptr %name, ptr %what)
-  ret i1 false
-on:
-  %i.next = add i64 %i, 1
-  br label %head
-fine:
-  ret i1 true
-}
-@takes = private constant [39 x i8] c"%s takes %zd arguments, %zd were given\\00"
-@needs = private constant [28 x i8] c"%s: argument %s is expected\\00"
-"""
-
-
-@once
-def shared() -> dict[str, int]:
-    """The addresses of these functions, by name."""
-    count = fields.count_offset()
-    known = {"type": fields.type_offset(), "count": count or 0}
-    text = _TEXT + (_ASKED if count is None else _COUNTED)
-    code = native_code(text, known, {"TypeError": id(TypeError)})
-    return {name: for_good(code).address(name) for name in NAMES}
-
-
-def every() -> str:
-    """What stands in every unit: how references are taken and dropped, and classes compared."""
-    count = fields.count_offset()
-    taken = _TAKEN if count is None else _ADDED.replace("<count>", str(count))
-    return _HERE.replace("<take>", taken).replace("<type>", str(fields.type_offset()))

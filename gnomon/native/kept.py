@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from gnomon.native.helpers import shared
 from gnomon.native.method import for_good
 from gnomon.native.words import Words
 from gnomon.runtime.statements import fields
@@ -56,8 +55,6 @@ def addresses(things: list[Any], relied: Mapping[str, Any]) -> dict[str, int]:
     """Where objects lie, which stay for good, and functions in C."""
     for_good(things)
     symbols = {f"thing.{k}": _place(thing) for k, thing in enumerate(things)}
-    if relied["type"] is not None:
-        symbols |= shared()
     symbols |= {name_of(thing): id(thing) for thing in ALWAYS}
     for name in relied["called"]:
         address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value

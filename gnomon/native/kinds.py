@@ -11,18 +11,9 @@ from collections.abc import Mapping
 from types import FunctionType, GenericAlias, MemberDescriptorType, NoneType, UnionType
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
-from gnomon.base import GnomonError
-from gnomon.native.words import Given, Ints, Reals, Words
+from gnomon.native.words import Given, Ints, KitError, Reals, Words
 from gnomon.record import Frozen
 from gnomon.runtime.statements import fields
-
-
-class KitError(GnomonError):
-    """A function that no native code can be made of: file, line, and what is not supported."""
-
-    def __init__(self, said: str, placed: bool = False) -> None:
-        super().__init__(said)
-        self.placed = placed  # it says file and line
 
 
 class Kind(NamedTuple):
@@ -96,9 +87,12 @@ class _Space(dict[str, Any]):
 def meaning(annotation: str, space: Mapping[str, Any]) -> Any:
     """What the text of an annotation means; names that are not known mean anything."""
     try:
-        return eval(annotation, {}, _Space(space))
+        return eval(_compiled(annotation), {}, _Space(space))
     except (AttributeError, TypeError):
         return Any
+
+
+_compiled = functools.cache(functools.partial(compile, filename="<annotation>", mode="eval"))
 
 
 def _is_plain(annotation: Any) -> bool:

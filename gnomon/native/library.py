@@ -87,7 +87,7 @@ class Library(Calls):
 
     def do_getframe(self) -> Value:
         """The frame of what Python runs: native functions have none."""
-        text = self.call("PyEval_GetFrame", "ptr")
+        text = self.call("PyEval_GetFrame", "ptr", runs=ANY)
         self.refuse(self.value(f"icmp eq ptr {text}, null"), MemoryError, "for a frame of Python")
         return Value(text, Kind("ptr", FrameType))
 
@@ -96,7 +96,7 @@ class Library(Calls):
         return self.owned(text, Kind("ptr", CodeType))
 
     def frame_f_back(self, owner: Value) -> Value:
-        text = self.call("PyFrame_GetBack", "ptr", ("ptr", owner.text))
+        text = self.call("PyFrame_GetBack", "ptr", ("ptr", owner.text), runs=ANY)
         last, missing, on = self.value(f"icmp eq ptr {text}, null"), self.label(), self.label()
         self.branch(last, missing, on)
         self.at(missing)

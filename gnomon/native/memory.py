@@ -16,7 +16,7 @@ from types import FunctionType
 from typing import Annotated, Any, TypeVar
 
 from gnomon.lock import exclusive
-from gnomon.native.words import Ints, Reals, Words
+from gnomon.native.words import Ints, Reals, Words, not_annotated
 from gnomon.runtime.ffi import Block
 
 R = TypeVar("R", bound=Words)
@@ -145,7 +145,10 @@ def divided(number: int, by: int) -> int:
 def address_of(function: FunctionType) -> int:
     """The address by which native code calls a native function that needs no Python."""
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
-    found = [kinds(function)[name] for name in names]  # whose calls make words of addresses
+    said = kinds(function)
+    if missing := [name for name in names if name not in said]:
+        raise not_annotated(function, missing[0])
+    found = [said[name] for name in names]  # whose calls make words of addresses
 
     def entered(*given: int) -> int:
         return int(function(*(kind(x) for kind, x in zip(found, given, strict=True))) or 0)

@@ -1,13 +1,10 @@
-"""Native code that Python calls: functions in C as Python has them, and code from text."""
+"""Native code that Python calls: functions in C as Python has them."""
 
 from __future__ import annotations
 
 import ctypes
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
-
-from gnomon.runtime.compiler import jit, objects
 
 T = TypeVar("T")
 _KEYWORDS, _NO_ARGUMENTS, _ARGUMENTS = 0x02, 0x04, 0x80
@@ -37,23 +34,6 @@ def for_good(thing: T) -> T:
     """`thing`, which is never freed: objects that outlive every module at exit point into it."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
     return thing
-
-
-def native_code(text: str, numbers: Mapping[str, int], known: Mapping[str, int]) -> jit.Module:
-    """Code that works with Python's objects.
-
-    The functions of Python's that the text declares are called, `numbers` stand where it has
-    their name in angle brackets, and `known` are addresses, of objects that must live for good.
-    """
-    symbols = {f"{x}": id(x) for x in (True, False, None)} | dict(known)
-    for name in _DECLARED.findall(text):
-        symbols[name] = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
-    written = _NUMBER.sub(lambda found: str(numbers[found[1]]), text)
-    return objects.compiled(written, symbols=symbols)
-
-
-_DECLARED = re.compile(r"^declare .*@(Py\w+)\(", re.MULTILINE)
-_NUMBER = re.compile(r"<([\w.]+)>")
 
 
 def bound(method: Method, first: object) -> Callable[..., Any]:

@@ -85,16 +85,25 @@ def bits(mask: int) -> Iterator[int]:
 
 
 def _find_live(blocks: Sequence[Block], by_label: dict[str, Block]) -> None:
+    passed = {}  # of each block: what it reads before it sets that, and what it does not set
+    for block in blocks:
+        reads, keeps = 0, -1
+        for op in reversed(block.ops):
+            reads, keeps = reads & ~op.defines | op.uses, keeps & ~op.defines
+        passed[block.label] = reads, keeps
     changed = True
     while changed:
         changed = False
         for block in reversed(blocks):
-            live = _live_behind(block, by_label)
-            for op in reversed(block.ops):
-                op.live = live
-                live = live & ~op.defines | op.uses
+            reads, keeps = passed[block.label]
+            live = reads | _live_behind(block, by_label) & keeps
             changed |= live != block.live
             block.live = live
+    for block in blocks:
+        live = _live_behind(block, by_label)
+        for op in reversed(block.ops):
+            op.live = live
+            live = live & ~op.defines | op.uses
 
 
 def _live_behind(block: Block, by_label: dict[str, Block]) -> int:
@@ -106,14 +115,17 @@ def _live_behind(block: Block, by_label: dict[str, Block]) -> int:
 
 
 def _find_assigned(blocks: Sequence[Block], by_label: dict[str, Block]) -> None:
+    sets = {}
+    for block in blocks:
+        sets[block.label] = 0
+        for op in block.ops:
+            if isinstance(op, Assign):
+                sets[block.label] |= op.defines
     changed = True
     while changed:
         changed = False
         for block in blocks:
-            assigned = block.assigned
-            for op in block.ops:
-                if isinstance(op, Assign):
-                    assigned |= op.defines
+            assigned = block.assigned | sets[block.label]
             for label in block.targets:
                 if label != FAIL and assigned & ~by_label[label].assigned:
                     by_label[label].assigned |= assigned

@@ -162,7 +162,7 @@ def code_of(
     """The linked code of functions, never freed: from disk, or compiled now."""
     names = [f"{f.__module__}.{f.__qualname__}" for f in functions]
     name = objects.name_of("native", sys.version, str(as_methods), str(raw), *names)
-    given = dict(symbols or {})
+    given = dict(symbols or {}) if raw else _helpers()
     kept = None if name is None else objects.load(name, lambda beside: symbols_of(beside) | given)
     if kept is not None:
         return for_good(kept.module)
@@ -174,6 +174,14 @@ def code_of(
     found = addresses(list(unit.things.values()), unit.relied) | given
     keep = name if _is_kept(unit, beside) else None
     return for_good(objects.make(keep, unit.text, beside, symbols=found))
+
+
+@once
+def _helpers() -> dict[str, int]:
+    """The addresses of what native functions share."""
+    functions = load_module("gnomon.native.helpers").FUNCTIONS
+    code = code_of(functions, raw=True)
+    return {f"kit.{f.__name__}": code.address(f.__name__) for f in functions}
 
 
 def _is_kept(unit: Any, beside: bytes) -> bool:

@@ -20,7 +20,7 @@ from gnomon.expr.source import parsed
 from gnomon.native.calls import Calls
 from gnomon.native.emit import Emitter
 from gnomon.native.function import Lowering, Made, make
-from gnomon.native.helpers import every
+from gnomon.native.helpers import TEXT
 from gnomon.native.ir import Value
 from gnomon.native.kept import ALWAYS, NoSource, name_of, stamp
 from gnomon.native.kinds import GIVEN, OBJECT, PLAIN, Kind, KitError, takes_none, word_type
@@ -129,7 +129,7 @@ class Unit:
 
     def helpers(self) -> str:
         """What all functions use."""
-        return every()
+        return TEXT
 
     # --- the whole ------------------------------------------------------------------------------
 
@@ -233,6 +233,8 @@ class Entry(Calls):
         """The function's text; it has the name of the one in Python."""
         made, name = self.made_of, self.function.__name__
         first = int(self.as_method)
+        if self.as_method and made.kinds[:1] in ([], [GIVEN]):
+            raise KitError(f"{name}: the first parameter of a method is its object")
         self.fixed = len(made.names) - first - (GIVEN in made.kinds)  # arguments that there must be
         self.bare = self.as_method and len(made.names) == 1  # a method without arguments gets none
         self.named = bool(self.function.__defaults__)  # arguments may be given by name, or left out
@@ -283,7 +285,7 @@ class Entry(Calls):
         table, right, wrong = f'@"places.{function.__name__}"', self.label(), self.label()
         self.allocas.append(f"%sorted = alloca ptr, i64 {len(names)}")
         given = [("ptr", "%args"), ("i64", "%count"), ("ptr", "%keywords")]
-        fits = self.call("kit.sorted", "i1", *given, ("ptr", "%sorted"), ("ptr", table))
+        fits = self.call("kit.ordered", "i1", *given, ("ptr", "%sorted"), ("ptr", table))
         self.branch(fits, right, wrong)
         self.at(wrong)
         shown = self.unit.symbol(function, function.__name__, self.space)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Annotated, Any, Self, TypeVar
 
+from gnomon.base import GnomonError
 from gnomon.record import whole as whole  # noqa: PLC0414  a word of native functions
 from gnomon.runtime.ffi import Block
 
@@ -62,6 +63,22 @@ def wrapped(number: int) -> int:
     (-1, 5)
     """
     return ((number & _MASK) ^ _SIGN) - _SIGN
+
+
+class KitError(GnomonError):
+    """A function that no native code can be made of: file, line, and what is not supported."""
+
+    def __init__(self, said: str, placed: bool = False) -> None:
+        super().__init__(said)
+        self.placed = placed  # it says file and line
+
+
+def not_annotated(function: Any, name: str, line: int | None = None) -> KitError:
+    """The error of a parameter without annotation; by default where its function begins."""
+    code = function.__code__
+    place = f"{code.co_filename}:{line or code.co_firstlineno}: {function.__name__}()"
+    said = f"{place}: parameter {name!r} has no annotation, as `{name}: object`"
+    return KitError(said, placed=True)
 
 
 class Words:
