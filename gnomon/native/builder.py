@@ -12,18 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from gnomon.native.ir import (
-    FAIL,
-    Assign,
-    Block,
-    Branch,
-    Define,
-    Op,
-    Register,
-    Return,
-    Take,
-    Value,
-)
+from gnomon.native.ir import FAIL, Assign, Block, Branch, Define, Op, Register, Return, Take, Value
 from gnomon.native.kinds import INT, OBJECT, Kind, KitError
 
 RARE = "!prof !0"  # the first of two ways is taken rarely
@@ -187,8 +176,7 @@ class Builder:
 
     def result(self, value: Value) -> None:
         """Leave with a result."""
-        given = (*self._origin(value), value.kind.is_object)
-        self.block.ops.append(Return(value.text, *given))
+        self.block.ops.append(Return(value.text, *self._origin(value)))
 
     # --- variables ------------------------------------------------------------------------------
 

@@ -266,14 +266,15 @@ class Calls(Raw):
     def do_word(self, node: ast.expr) -> Value:
         return self.plain(node)
 
-    def do_words(self, node: ast.expr) -> Value:
-        return Value(self.value(f"inttoptr i64 {self.plain(node).text} to ptr"), WORDS)
+    def do_words(self, node: ast.expr, cls: type = words.Words) -> Value:
+        text = self.value(f"inttoptr i64 {self.plain(node).text} to ptr")
+        return Value(text, Kind("ptr", cls))
 
     def do_ints(self, node: ast.expr) -> Value:
-        return self.do_words(node)._replace(kind=Kind("ptr", words.Ints))
+        return self.do_words(node, words.Ints)
 
     def do_reals(self, node: ast.expr) -> Value:
-        return self.do_words(node)._replace(kind=Kind("ptr", words.Reals))
+        return self.do_words(node, words.Reals)
 
     def do_there(self, node: ast.expr) -> Value:
         return self.borrowed(self.do_words(node).text, OBJECT)
@@ -322,15 +323,16 @@ class Calls(Raw):
         return Value(self.value(f"bitcast double {number.text} to i64"), INT)
 
     def do_single_bits(self, node: ast.expr) -> Value:
-        number = self.fitted(self.of(node), FLOAT, "single_bits")
-        single = self.value(f"fptrunc double {number.text} to float")
-        bits = self.value(f"bitcast float {single} to i32")
+        bits = self.value(f"bitcast float {self.rounded(node)} to i32")
         return Value(self.value(f"sext i32 {bits} to i64"), INT)
 
     def do_single(self, node: ast.expr) -> Value:
+        return Value(self.value(f"fpext float {self.rounded(node)} to double"), FLOAT)
+
+    def rounded(self, node: ast.expr) -> str:
+        """A number as a float of 32 bits."""
         number = self.fitted(self.of(node), FLOAT, "single")
-        single = self.value(f"fptrunc double {number.text} to float")
-        return Value(self.value(f"fpext float {single} to double"), FLOAT)
+        return self.value(f"fptrunc double {number.text} to float")
 
     def do_get_ident(self) -> Value:
         return Value(self.call("PyThread_get_thread_ident", "i64"), INT)

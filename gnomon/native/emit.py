@@ -117,7 +117,7 @@ class Emitter:
             self.lines.append(f"  br i1 {op.text}, label %{labels[0]}, label %{labels[1]}{hint}")
 
     def _return(self, op: Return, assigned: int, ends: int) -> None:
-        moved = self._take(op) if op.is_object and not self.found.lends else 0
+        moved = self._take(op) if self.built.returns.is_object and not self.found.lends else 0
         self.lines.append(f"  store {self.built.returns.llvm} {op.text}, ptr %result")
         self._release(ends & ~moved)
         self.lines.append(f"  br label %{self._behind(self._variables(assigned), 'exit')}")

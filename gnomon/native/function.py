@@ -11,16 +11,7 @@ from gnomon.native.assignments import Assignments
 from gnomon.native.builder import stored
 from gnomon.native.emit import Emitter
 from gnomon.native.ir import Value
-from gnomon.native.kinds import (
-    BOOL,
-    GIVEN,
-    INT,
-    NOTHING,
-    Kind,
-    KitError,
-    is_required,
-    kind_of,
-)
+from gnomon.native.kinds import BOOL, GIVEN, INT, NOTHING, Kind, KitError, is_required, kind_of
 from gnomon.native.ownership import Ownership, find_ownership
 from gnomon.native.words import not_annotated
 
@@ -34,7 +25,7 @@ class Loop(NamedTuple):
     """What is known of variables where a loop begins."""
 
     kinds: dict[str, Kind]
-    set: set[str]
+    known: set[str]  # that are set
     optional: set[str]
 
 
@@ -244,7 +235,7 @@ class Lowering(Assignments):
         for name, kind in begun.kinds.items():
             if self.kinds[name] != kind:
                 raise KitError(f"{name!r} is {kind} before a loop that sets it: annotate it")
-        self.set, self.optional = begun.set, begun.optional
+        self.set, self.optional = begun.known, begun.optional
         self.at(end)
 
     def on_Break(self, node: ast.Break) -> bool:

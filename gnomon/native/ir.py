@@ -13,8 +13,7 @@ from typing import NamedTuple
 from gnomon.native.kinds import HARMLESS, Kind
 
 FAIL = "fail"  # the label that leaves the function with the error that is raised
-#: what an operation may run: any code ("all"), or what frees a number or text ("plain")
-ANY, PLAIN_END = "all", "plain"
+ANY, HARMLESS_END = "any", "harmless"  # what may run: any code, the end of a number or text
 
 
 class Value(NamedTuple):
@@ -39,15 +38,10 @@ class Register:
         self.bit, self.text, self.kind = bit, text, kind
         self.memory, self.is_variable = memory, is_variable
 
-    @property
-    def release_runs(self) -> str:
-        """What may run where the last reference to its object goes."""
-        return release_runs(self.kind)
-
 
 def release_runs(kind: Kind) -> str:
     """What may run where an object of a kind is released."""
-    return PLAIN_END if kind.cls in HARMLESS else ANY
+    return HARMLESS_END if kind.cls in HARMLESS else ANY
 
 
 class Op:
@@ -111,21 +105,18 @@ class Branch(Op):
 class Return(Take):
     """The end of a block: leaves with a result; what is an object is a reference of its own."""
 
-    __slots__ = ("is_object",)
-
-    def __init__(self, text: str, source: Register | None, uses: int, is_object: bool) -> None:
-        super().__init__(text, source, uses)
-        self.is_object = is_object
+    __slots__ = ()
 
 
 class Block:
     """Operations that run one after the other; the last is a `Branch` or a `Return`."""
 
-    __slots__ = ("assigned", "label", "live", "ops")
+    __slots__ = ("assigned", "label", "live", "next", "ops")
 
     def __init__(self, label: str) -> None:
         self.label = label
         self.ops: list[Op] = []
+        self.next: list[Block] = []  # where it goes on, unless with an error
         self.live = 0  # registers that are read from its beginning on
         self.assigned = 0  # variables that some way to it has set
 

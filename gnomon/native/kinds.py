@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from types import FunctionType, GenericAlias, MemberDescriptorType, NoneType, UnionType
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
-from gnomon.native.words import Given, Ints, KitError, Reals, Words
+from gnomon.native.words import Given, Ints, Reals, Words
+from gnomon.native.words import KitError as KitError  # noqa: PLC0414  what all refusals are
 from gnomon.record import Frozen
 from gnomon.runtime.statements import fields
 

@@ -7,15 +7,7 @@ from functools import partial
 
 from gnomon.native.expressions import Expressions
 from gnomon.native.ir import ANY, Value
-from gnomon.native.kinds import (
-    BOOL,
-    FLOAT,
-    INT,
-    SIZED,
-    Kind,
-    KitError,
-    word_type,
-)
+from gnomon.native.kinds import BOOL, FLOAT, INT, SIZED, Kind, KitError, word_type
 
 Narrow = dict[str, Kind]  # variables' kinds, where they were compared
 
@@ -80,7 +72,8 @@ class Operators(Expressions):
         if value.kind == BOOL:
             return value.text
         if value.kind in (INT, FLOAT):
-            return self.compared(value, Value("0" if value.kind == INT else "0.0", value.kind), 1)
+            test = "icmp ne i64 {}, 0" if value.kind == INT else "fcmp une double {}, 0.0"
+            return self.value(test.format(value.text))
         if value.kind.cls is bool:
             return self.unboxed(value).text
         if not value.kind.is_object:
@@ -91,11 +84,6 @@ class Operators(Expressions):
         status = self.call("PyObject_IsTrue", "i32", ("ptr", value.text), runs=runs)
         self.fine(status)
         return self.value(f"icmp ne i32 {status}, 0")
-
-    def compared(self, a: Value, b: Value, operator: int) -> str:
-        """Whether two numbers differ (1), or are equal (0)."""
-        how = _COMPARED[(ast.Eq, ast.NotEq)[operator]]
-        return self.value(f"{_instruction(a.kind, how)} {a.text}, {b.text}")
 
     def of_BoolOp(self, node: ast.expr) -> Value:
         yes, no = self.label(), self.label()
@@ -139,8 +127,9 @@ class Operators(Expressions):
         if isinstance(operator, (ast.In, ast.NotIn)):
             return self.contained(a, b, isinstance(operator, ast.In))
         a, b = self.alike(a, b)
-        how = _instruction(a.kind, _COMPARED[type(operator)])
-        return Value(self.value(f"{how} {a.text}, {b.text}"), BOOL)
+        whole, real = _COMPARED[type(operator)]
+        how = f"fcmp {real}" if a.kind == FLOAT else f"icmp {whole}"
+        return Value(self.value(f"{how} {a.kind.llvm} {a.text}, {b.text}"), BOOL)
 
     def identity(self, a: Value, b: Value, how: str) -> Value:
         a, b = (self.boxed(x) if x.kind == BOOL else x for x in (a, b))
@@ -191,9 +180,3 @@ class Operators(Expressions):
             node = node.right
         known, number = self.constant(node)
         return known and type(number) is int and 0 <= number < 64
-
-
-def _instruction(kind: Kind, how: tuple[str, str]) -> str:
-    if kind == FLOAT:
-        return f"fcmp {how[1]} double"
-    return f"icmp {how[0]} {kind.llvm}"

@@ -14,10 +14,23 @@ is set again and when the function ends, as in Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from gnomon.native.ir import ANY, FAIL, Assign, Block, Define, Op, Register, Return, Take
+from gnomon.native.ir import (
+    ANY,
+    FAIL,
+    Assign,
+    Block,
+    Define,
+    Op,
+    Register,
+    Return,
+    Take,
+    release_runs,
+)
 from gnomon.native.kinds import HARMLESS
 
 
@@ -32,7 +45,7 @@ class Ownership(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """Code may run, if `register` owns what it releases there, while others are live."""
+    """Code may run while others are live: if `register` owns what is released there."""
 
     register: int  # 0: at any rate
     runs: str
@@ -43,19 +56,16 @@ def find_ownership(
     blocks: Sequence[Block], registers: Sequence[Register], may_lend: bool
 ) -> Ownership:
     """Sets what blocks and operations say of liveness, and finds out what owns."""
-    by_label = {block.label: block for block in blocks}
-    _find_live(blocks, by_label)
-    _find_assigned(blocks, by_label)
+    _link(blocks)
+    _find_live(blocks)
+    _find_assigned(blocks)
     temporaries = sum(r.bit for r in registers if not r.is_variable)
-    runs = [
-        run
-        for block in blocks
-        for run in _runs(block, by_label, {r.bit: r for r in registers}, temporaries)
-    ]
+    ends = {r.bit: release_runs(r.kind) for r in registers}
+    runs = [run for block in blocks for run in _runs(block, ends, temporaries)]
     ops = [op for block in blocks for op in block.ops]
     owning = _owning(ops, registers, runs, temporaries)
     ran = {run.runs for run in runs if not run.register or run.register & owning}
-    ran |= {r.release_runs for r in registers if r.is_variable and r.bit & owning}
+    ran |= {ends[bit] for bit in bits(owning & ~temporaries)}
     lent = not any(isinstance(op, Return) and _is_owned(op, owning) for op in ops)
     fails = any(FAIL in block.targets for block in blocks)
     what = ANY if ANY in ran else "".join(ran)
@@ -84,57 +94,51 @@ def bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-def _find_live(blocks: Sequence[Block], by_label: dict[str, Block]) -> None:
+def _link(blocks: Sequence[Block]) -> None:
+    by_label = {block.label: block for block in blocks}
+    for block in blocks:
+        block.next = [by_label[label] for label in block.targets if label != FAIL]
+
+
+def _find_live(blocks: Sequence[Block]) -> None:
     passed = {}  # of each block: what it reads before it sets that, and what it does not set
     for block in blocks:
         reads, keeps = 0, -1
         for op in reversed(block.ops):
             reads, keeps = reads & ~op.defines | op.uses, keeps & ~op.defines
-        passed[block.label] = reads, keeps
+        passed[block] = reads, keeps
     changed = True
     while changed:
         changed = False
         for block in reversed(blocks):
-            reads, keeps = passed[block.label]
-            live = reads | _live_behind(block, by_label) & keeps
+            reads, keeps = passed[block]
+            live = reads | _union(to.live for to in block.next) & keeps
             changed |= live != block.live
             block.live = live
     for block in blocks:
-        live = _live_behind(block, by_label)
+        live = _union(to.live for to in block.next)
         for op in reversed(block.ops):
             op.live = live
             live = live & ~op.defines | op.uses
 
 
-def _live_behind(block: Block, by_label: dict[str, Block]) -> int:
-    live = 0
-    for label in block.targets:
-        if label != FAIL:
-            live |= by_label[label].live
-    return live
-
-
-def _find_assigned(blocks: Sequence[Block], by_label: dict[str, Block]) -> None:
-    sets = {}
-    for block in blocks:
-        sets[block.label] = 0
-        for op in block.ops:
-            if isinstance(op, Assign):
-                sets[block.label] |= op.defines
+def _find_assigned(blocks: Sequence[Block]) -> None:
+    sets = {b: _union(op.defines for op in b.ops if isinstance(op, Assign)) for b in blocks}
     changed = True
     while changed:
         changed = False
         for block in blocks:
-            assigned = block.assigned | sets[block.label]
-            for label in block.targets:
-                if label != FAIL and assigned & ~by_label[label].assigned:
-                    by_label[label].assigned |= assigned
-                    changed = True
+            for to in block.next:
+                assigned = to.assigned | block.assigned | sets[block]
+                changed |= assigned != to.assigned
+                to.assigned = assigned
 
 
-def _runs(
-    block: Block, by_label: dict[str, Block], registers: dict[int, Register], temporaries: int
-) -> Iterator[_Run]:
+def _union(masks: Iterable[int]) -> int:
+    return functools.reduce(operator.or_, masks, 0)
+
+
+def _runs(block: Block, ends: dict[int, str], temporaries: int) -> Iterator[_Run]:
     """Where code may run."""
     assigned = block.assigned
     for op in block.ops:
@@ -142,17 +146,17 @@ def _runs(
             yield _Run(0, op.runs, (op.live | op.uses) & ~op.defines)
         if isinstance(op, Assign):
             if op.register.is_variable and assigned & op.defines:
-                yield _Run(op.defines, op.register.release_runs, op.live & ~op.defines)
+                yield _Run(op.defines, ends[op.defines], op.live & ~op.defines)
             assigned |= op.defines
-        ends = dying(op, temporaries)
-        if isinstance(op, Take) and op.source is not None:
-            ends &= ~op.source.bit  # it is moved
-        yield from (_Run(bit, registers[bit].release_runs, op.live) for bit in bits(ends))
-    end = block.ops[-1]
-    for label in block.targets:
-        live = 0 if label == FAIL else by_label[label].live
-        for bit in bits(end.live & ~live & temporaries):
-            yield _Run(bit, registers[bit].release_runs, live)
+        last = dying(op, temporaries)
+        if last and isinstance(op, Take) and op.source is not None:
+            last &= ~op.source.bit  # it is moved
+        yield from (_Run(bit, ends[bit], op.live) for bit in bits(last))
+    left = block.ops[-1].live & temporaries
+    for live in (to.live for to in block.next):
+        yield from (_Run(bit, ends[bit], live) for bit in bits(left & ~live))
+    if FAIL in block.targets:
+        yield from (_Run(bit, ends[bit], 0) for bit in bits(left))
 
 
 def _owning(
