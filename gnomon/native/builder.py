@@ -254,7 +254,7 @@ class Builder:
         """A value that stays the same where its variable is set."""
         register = self._register(f"%c{self.number()}", value.kind, memory=True)
         self.block.ops.append(Assign(register, value.text, *self._origin(value)))
-        return self._loaded(register, sure=value.sure)
+        return self._loaded(register, trusted=value.trusted)
 
     def boxed(self, value: Value) -> Value:
         """A value as an object."""

@@ -182,7 +182,7 @@ class Calls(Raw):
             if made.kind.is_object:
                 made = made._replace(kind=Kind("ptr", wanted.cls))
             return self.fitted(made, wanted, "cast")
-        return self.boxed(made)._replace(kind=wanted, sure=False, optional=False)
+        return self.boxed(made)._replace(kind=wanted, trusted=False, optional=False)
 
     def do_len(self, node: ast.expr) -> Value:
         return Value(self.size(self.of(node)), INT)

@@ -23,7 +23,7 @@ class Conversions(Builder):
             made = Value(self.call("PyFloat_AsDouble", "double", ("ptr", text)), FLOAT)
         else:
             raise KitError(f"a number is needed, not {kind}")
-        if not value.sure:
+        if not value.trusted:
             self.check_number(made)
         return made
 

@@ -136,13 +136,13 @@ class Expressions(Conversions):
         found = slot_of(owner.kind.cls, name)
         at = self.slot_at(owner, name)
         text = self.value(f"load ptr, ptr {at}")
-        if not found.sure:
+        if not found.trusted:
             none = self.value(f"icmp eq ptr {text}, null")
             self.refuse(none, AttributeError, f"{owner.kind}.{name} is not set")
         if not found.refusing and has_parts(found.kind.cls):
             self.refuse_others(text, found.kind, found.optional, f"{owner.kind}.{name}")
         made = Value(text, found.kind) if found.final else self.borrowed(text, found.kind)
-        return made._replace(sure=found.sure or found.inner, optional=found.optional)
+        return made._replace(trusted=found.trusted or found.inner, optional=found.optional)
 
     def class_at(self, text: str) -> str:
         """The class of an object."""
@@ -208,7 +208,7 @@ class Expressions(Conversions):
         found = self.call(name, "ptr", ("ptr", owner.text), ("i64", text))
         self.check(self.value(f"icmp eq ptr {found}, null"))
         kind = owner.kind.item(number)
-        if has_parts(kind.cls) and not (owner.sure and owner.kind.cls is tuple):
+        if has_parts(kind.cls) and not (owner.trusted and owner.kind.cls is tuple):
             self.refuse_others(found, kind, False, f"an element of a {owner.kind}")
         return Value(found, kind) if owner.kind.cls is tuple else self.borrowed(found, kind)
 

@@ -22,7 +22,7 @@ class Value(NamedTuple):
     text: str
     kind: Kind
     name: str | None = None  # the variable that it was read from
-    sure: bool = False  # it is what its kind says, as a tuple's elements are, without a look
+    trusted: bool = False  # it is what its kind says, as a tuple's elements are, without a look
     optional: bool = False  # it was read from a slot that may hold None
 
 

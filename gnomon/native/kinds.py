@@ -128,7 +128,7 @@ class Slot(NamedTuple):
     offset: int
     kind: Kind
     final: bool
-    sure: bool  # always set, to what is said
+    trusted: bool  # always set, to what is said
     inner: bool  # of a class that the package alone knows
     refusing: bool  # set by the package alone, to what is said
     optional: bool  # may be None
@@ -147,11 +147,13 @@ def slot_of(cls: Any, name: str) -> Slot:
             said = meaning(said, space) if isinstance(said, str) else said
             final = get_origin(said) is Final
             kept = get_args(said)[0] if final else said
-            sure = getattr(found.kind, "whole", None) is found.kind
+            trusted = getattr(found.kind, "whole", None) is found.kind
             inner = getattr(found.kind, "inner", None) is found.kind
             refusing = inner or issubclass(found.kind, Frozen)
             known = kind_of(kept, space, plain=False)
-            return Slot(found.offset, known, final, sure, inner, refusing, takes_none(kept, space))
+            return Slot(
+                found.offset, known, final, trusted, inner, refusing, takes_none(kept, space)
+            )
     raise KitError(f"{found.kind.__name__}.{name} has no annotation in the class")
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from gnomon.base import GnomonError
 from gnomon.lock import load_module
-from gnomon.native.kept import NoSource, addresses, symbols_of
+from gnomon.native.dependencies import NoSource, addresses, symbols_of
 from gnomon.native.method import Method, bound, for_good, method_of
 from gnomon.runtime.compiler import jit, key, objects
 from gnomon.runtime.once import once

@@ -18,11 +18,11 @@ from typing import Any
 
 from gnomon.expr.source import parsed
 from gnomon.native.calls import Calls
+from gnomon.native.dependencies import ALWAYS, NoSource, name_of, stamp
 from gnomon.native.emit import Emitter
 from gnomon.native.function import Lowering, Made, make
 from gnomon.native.helpers import TEXT
 from gnomon.native.ir import Value
-from gnomon.native.kept import ALWAYS, NoSource, name_of, stamp
 from gnomon.native.kinds import GIVEN, OBJECT, PLAIN, Kind, KitError, takes_none, word_type
 from gnomon.native.ownership import find_ownership
 from gnomon.runtime.statements import fields

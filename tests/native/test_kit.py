@@ -19,6 +19,7 @@ from native.samples import Leaf, Node
 from gnomon import config
 from gnomon.expr.source import parsed
 from gnomon.native.kinds import KitError
+from gnomon.native.memory import address_of
 from gnomon.native.serve import code_of, methods, served
 from gnomon.native.unit import Unit
 from gnomon.runtime.statements.fields import readable
@@ -380,7 +381,12 @@ REFUSED = {
         "may not be set",
     ),
     "def f(x: Words) -> object:\n    return 1": (0, "Words"),
-    "def f(x: int, y) -> object:\n    return x": (1, "'y' has no annotation, as `y: object`"),
+    "def f(x: int, y) -> object:\n    return x": (
+        1,
+        "f(): parameter 'y' has no annotation, as `y: object`",
+    ),
+    "def f(n: int, x: object) -> object:\n    y = ()\n    for k in range(n):\n        y = x\n"
+    "    return y": (4, "'y' is tuple before a loop that sets it: annotate it"),
 }
 
 
@@ -420,6 +426,20 @@ def test_sources_are_parsed_while_others_parse():
         if not on:
             gc.disable()
     assert len(told) == 3
+
+
+def test_parameters_without_annotations_are_refused_where_an_address_is_asked_for():
+    def bare(x):
+        return x
+
+    with pytest.raises(KitError, match=r"test_kit.py:\d+: bare\(\): parameter 'x' has no annot"):
+        address_of(bare)
+
+
+def test_a_method_has_an_object():
+    if readable():
+        with pytest.raises(KitError, match="counted_rest: the first parameter of a method"):
+            methods((Node, samples.counted_rest))
 
 
 def test_a_function_within_another_is_refused():
