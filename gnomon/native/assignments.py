@@ -7,7 +7,7 @@ import typing
 from collections import deque
 from copy import copy
 
-from gnomon.native.ir import ANY, Value, release_runs
+from gnomon.native.ir import ANY, Value, freeing
 from gnomon.native.kinds import (
     FLOAT,
     INT,
@@ -60,9 +60,9 @@ class Assignments(Library):
     def put(self, target: ast.expr, value: Value) -> None:
         """Set a variable, a slot or an element."""
         if isinstance(target, ast.Name):
-            known = self.kinds.get(target.id)
-            if known is not None and known.llvm != value.kind.llvm:
-                value = self.fitted(value, known, target.id)
+            known = self.variables.get(target.id)
+            if known is not None and known.kind.llvm != value.kind.llvm:
+                value = self.fitted(value, known.kind, target.id)
             self.assign(target.id, value)
         elif isinstance(target, ast.Attribute):
             self.put_slot(target, value, plain=True)
@@ -91,7 +91,7 @@ class Assignments(Library):
         else:
             old = self.value(f"load ptr, ptr {at}")
             self.emit(f"store ptr {text}, ptr {at}")
-            self.release(old, release_runs(slot.kind))
+            self.release(old, freeing(slot.kind))
 
     def do_setattr(self, owner: ast.expr, name: ast.expr, value: ast.expr) -> Value:
         """`put(owner, "name", value)`: a slot that Python's own assignments may not set."""
@@ -126,7 +126,7 @@ class Assignments(Library):
             before.append(self.value(f"load ptr, ptr {at}"))
             self.emit(f"store ptr {text}, ptr {at}")
         for (target, _), old in zip(changes, before, strict=True):
-            self.release(old, release_runs(slot_of(thing.kind.cls, target).kind))
+            self.release(old, freeing(slot_of(thing.kind.cls, target).kind))
         return self.nothing()
 
     def suited(self, owner: Value, name: str, value: Value) -> Value:
@@ -161,7 +161,7 @@ class Assignments(Library):
         place = self.from_end(owner, self.unboxed(index), number if known else None)
         text = self.take(self.boxed(value))
         name = "PyTuple_SetItem" if owner.kind.cls is Parts else "PyList_SetItem"
-        runs = "" if owner.kind.cls is Parts else release_runs(owner.kind.item())
+        runs = "" if owner.kind.cls is Parts else freeing(owner.kind.item())
         given = ("ptr", owner.text), ("i64", place), ("ptr", text)
         self.fine(self.call(name, "i32", *given, runs=runs))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from gnomon.native.ir import FAIL, Assign, Block, Branch, Define, Op, Register, Return, Take, Value
@@ -29,15 +29,14 @@ class Builder:
         self.returns = returns
         self.registers: list[Register] = []
         self.allocas: list[str] = []
-        self.kinds: dict[str, Kind] = {}  # of the variables so far
-        self.variables: dict[str, Register] = {}  # those that are objects
+        self.variables: dict[str, Register] = {}
         self.set: set[str] = set()  # variables that have a value here, on whichever way
         self.optional: set[str] = set()  # those set from slots that may hold None
         self.narrow: dict[str, Kind] = {}  # what comparisons with classes say of variables here
         self.fresh: dict[str, set[str]] = {}  # new objects in variables: slots set so far
         self.line = 0
         self.catch = FAIL  # where errors go
-        self.loops: list[tuple[str, str]] = []  # those here: where the next round begins, the end
+        self.loops: list[Any] = []  # those here, the outermost first
         self._count = 0
         self._raises: dict[tuple[type, str, str], str] = {}
         self._sources: dict[str, int] = {}  # names in the text: the registers that keep it valid
@@ -167,98 +166,62 @@ class Builder:
         self.registers.append(register)
         return register
 
-    def _loaded(self, register: Register, **known: Any) -> Value:
-        """What is in a register in memory."""
-        text = f"%t{self.number()}"
-        self.block.ops.append(Op(f"{text} = load ptr, ptr {register.text}", register.bit))
-        self._sources[text], self._exact[text] = register.bit, register
-        return Value(text, register.kind, **known)
-
     def result(self, value: Value) -> None:
         """Leave with a result."""
         self.block.ops.append(Return(value.text, *self._origin(value)))
 
     # --- variables ------------------------------------------------------------------------------
 
-    def declare(self, name: str, kind: Kind) -> Kind:
-        """The kind of a variable, which is made now if it is new."""
-        known = self.kinds.get(name)
-        if known is None and kind.is_object:
-            self.variables[name] = self._register(f"%v{name}", kind, memory=True, variable=True)
-        elif known is None:
-            self.allocas.append(f"%v{name} = alloca {kind.llvm}")
-        else:
-            kind = _joined(known, kind, name)
-        self.kinds[name] = kind
+    def alloca(self, text: str, kind: Kind, variable: bool = False) -> Register:
+        """A place in memory; numbers have no owner."""
         if kind.is_object:
-            self.variables[name].kind = kind
-        return kind
+            return self._register(text, kind, memory=True, variable=variable)
+        self.allocas.append(f"{text} = alloca {kind.llvm}")
+        return Register(0, text, kind, True, variable)
+
+    def temporary(self, kind: Kind) -> Register:
+        """A place for what several ways set."""
+        return self.alloca(f"%c{self.number()}", kind)
+
+    def put_in(self, place: Register, value: Value) -> None:
+        """Set what is in memory."""
+        if place.kind.is_object:
+            place.kind = _joined(place.kind, value.kind, place.text)
+            self.block.ops.append(Assign(place, value.text, *self._origin(value)))
+        else:
+            self.emit(f"store {place.kind.llvm} {value.text}, ptr {place.text}")
+
+    def loaded(self, place: Register, **known: Any) -> Value:
+        """What is in memory."""
+        text = f"%t{self.number()}"
+        self.block.ops.append(Op(f"{text} = load {place.kind.llvm}, ptr {place.text}", place.bit))
+        self._sources[text], self._exact[text] = place.bit, place
+        return Value(text, place.kind, **known)
+
+    def declare(self, name: str, kind: Kind) -> None:
+        """A variable holds what is of a kind; it is made now if it is new."""
+        known = self.variables.get(name)
+        if known is None:
+            self.variables[name] = self.alloca(f"%v{name}", kind, variable=True)
+        else:
+            known.kind = _joined(known.kind, kind, name)
 
     def assign(self, name: str, value: Value) -> None:
         """Set a variable."""
-        kind = self.declare(name, value.kind)
+        self.declare(name, value.kind)
         self.fresh.pop(name, None)
         self.narrow.pop(name, None)
         self.set.add(name)
         (self.optional.add if value.optional else self.optional.discard)(name)
-        if kind.is_object:
-            register = self.variables[name]
-            self.block.ops.append(Assign(register, value.text, *self._origin(value)))
-        else:
-            self.emit(f"store {kind.llvm} {value.text}, ptr %v{name}")
+        self.put_in(self.variables[name], value)
 
     def read(self, name: str) -> Value:
         """What a variable holds."""
         if name not in self.set:
             raise KitError(f"{name!r} may not be set here")
-        if name in self.variables:
-            return self._loaded(self.variables[name], name=name, optional=name in self.optional)
-        kind = self.kinds[name]
-        return Value(self.value(f"load {kind.llvm}, ptr %v{name}"), kind, name)
-
-    def chosen(self, ways: Sequence[tuple[str, Callable[[], Value]]]) -> Value:
-        """The value of whichever way the flow comes by; each begins at its label."""
-        known, end, made = set(self.set), self.label(), []
-        for label, make in ways:
-            self.set = set(known)
-            self.at(label)
-            value = make()
-            made.append((self.block, value, self.set))
-        self.set = set.intersection(*(where for _, _, where in made))
-        kinds = [value.kind for _, value, _ in made]
-        kind = kinds[0]
-        if kind.is_object or kinds != [kind] * len(kinds):
-            return self._chosen_object([(block, value) for block, value, _ in made], end)
-        place = f"%c{self.number()}"
-        self.allocas.append(f"{place} = alloca {kind.llvm}")
-        for self.block, value, _ in made:
-            self.emit(f"store {kind.llvm} {value.text}, ptr {place}")
-            self.go(end)
-        self.at(end)
-        return Value(self.value(f"load {kind.llvm}, ptr {place}"), kind)
-
-    def _chosen_object(self, made: Iterable[tuple[Block, Value]], end: str) -> Value:
-        register = self._register(f"%c{self.number()}", OBJECT, memory=True)
-        kind, optional = None, False
-        for self.block, value in made:  # where it ended
-            value = self.boxed(value)
-            kind = value.kind if kind is None else _joined(kind, value.kind, "a choice")
-            optional |= value.optional
-            self.block.ops.append(Assign(register, value.text, *self._origin(value)))
-            self.go(end)
-        register.kind = kind or OBJECT
-        self.at(end)
-        return self._loaded(register, optional=optional)
-
-    def copied(self, value: Value) -> Value:
-        """A value that stays the same where its variable is set."""
-        register = self._register(f"%c{self.number()}", value.kind, memory=True)
-        self.block.ops.append(Assign(register, value.text, *self._origin(value)))
-        return self._loaded(register, trusted=value.trusted)
-
-    def boxed(self, value: Value) -> Value:
-        """A value as an object."""
-        raise NotImplementedError
+        place = self.variables[name]
+        optional = place.kind.is_object and name in self.optional
+        return self.loaded(place, name=name, optional=optional)
 
     def no_none(self, value: Value, cls: type, said: str) -> Value:
         """A value that is not None: a slot may have changed since it was compared with None."""

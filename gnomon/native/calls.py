@@ -13,7 +13,7 @@ from typing import Any
 
 from gnomon import record
 from gnomon.native import memory, words
-from gnomon.native.ir import ANY, Value, release_runs
+from gnomon.native.ir import ANY, Value, freeing
 from gnomon.native.kinds import (
     BOOL,
     FLOAT,
@@ -148,7 +148,7 @@ class Calls(Raw):
     def cut(self, owner: Value, start: str, end: str) -> Value:
         """Takes elements out of a list."""
         given = ("ptr", owner.text), ("i64", start), ("i64", end), ("ptr", "null")
-        runs = release_runs(owner.kind.item())
+        runs = freeing(owner.kind.item())
         self.fine(self.call("PyList_SetSlice", "i32", *given, runs=runs))
         return self.nothing()
 
@@ -221,11 +221,10 @@ class Calls(Raw):
             raise KitError("abs is for floats")
         return Value(self.call("llvm.fabs.f64", "double", ("double", value.text)), FLOAT)
 
-    def do_tuple(self, node: ast.expr) -> Value:
+    def completed(self, value: Value) -> Value:
         """The tuple that `Parts` became; its variable is empty then."""
-        value = self.of(node)
-        if value.kind.cls is not words.Parts or value.name is None:
-            raise KitError("tuple() is for a variable of Parts")
+        if value.name is None:
+            raise KitError("tuple() is for a list, or a variable of Parts")
         self.set.discard(value.name)
         self.call("kit.filled", "void", ("ptr", value.text))
         return self.owned(self.take(value), Kind("ptr", tuple, value.kind.items))

@@ -146,7 +146,7 @@ class Expressions(Conversions):
 
     def class_at(self, text: str) -> str:
         """The class of an object."""
-        at = self.value(f"getelementptr i8, ptr {text}, i64 {self.unit.type_offset()}")
+        at = self.value(f"getelementptr i8, ptr {text}, i64 {self.unit.type_offset}")
         return self.value(f"load ptr, ptr {at}")
 
     def refuse_others(self, text: str, kind: Kind, optional: bool, what: str) -> None:

@@ -22,10 +22,12 @@ Here = tuple[set[str], set[str], dict[str, Kind]]
 
 
 class Loop(NamedTuple):
-    """What is known of variables where a loop begins."""
+    """The labels of its next round and its end, and what is known of variables before it."""
 
+    head: str
+    end: str
     kinds: dict[str, Kind]
-    known: set[str]  # that are set
+    set_before: set[str]
     optional: set[str]
 
 
@@ -206,44 +208,43 @@ class Lowering(Assignments):
             raise KitError("`else` of a loop is not supported")
         head, body, end = self.label(), self.label(), self.label()
         self.go(head)
-        begun = self.begin_loop(node.body, head, end)
+        self.begin_loop(node.body, head, end)
         self.at(head)
         self.narrow = self.narrow | self.condition(node.test, body, end)[0]
         self.at(body)
         if not self.block_of(node.body):
             self.go(head, back=True)
-        self.end_loop(begun, end)
+        self.end_loop()
 
-    def begin_loop(self, body: Sequence[ast.stmt], head: str, end: str) -> Loop:
-        """What is known where a loop begins: that of its end holds there as well."""
+    def begin_loop(self, body: Sequence[ast.stmt], head: str, end: str) -> None:
+        """Begin a loop: what holds where it ends also holds where it begins."""
         self.fresh.clear()
         self.forget_compared()
         self.optional = self.optional | stored(body)
-        self.loops.append((head, end))
-        kinds = {name: kind for name, kind in self.kinds.items() if name in self.set}
-        return Loop(kinds, set(self.set), set(self.optional))
+        kinds = {name: self.variables[name].kind for name in self.set}
+        self.loops.append(Loop(head, end, kinds, set(self.set), set(self.optional)))
 
     def forget_compared(self) -> None:
         """Forget what comparisons said of variables that may be set in a loop."""
         self.narrow = {name: kind for name, kind in self.narrow.items() if name in self.given}
 
-    def end_loop(self, begun: Loop, end: str) -> None:
+    def end_loop(self) -> None:
         """Go on behind a loop, with what was known where it began."""
         self.fresh.clear()
         self.forget_compared()
-        self.loops.pop()
-        for name, kind in begun.kinds.items():
-            if self.kinds[name] != kind:
+        loop = self.loops.pop()
+        for name, kind in loop.kinds.items():
+            if self.variables[name].kind != kind:
                 raise KitError(f"{name!r} is {kind} before a loop that sets it: annotate it")
-        self.set, self.optional = begun.known, begun.optional
-        self.at(end)
+        self.set, self.optional = loop.set_before, loop.optional
+        self.at(loop.end)
 
     def on_Break(self, node: ast.Break) -> bool:
-        self.go(self.loops[-1][1])
+        self.go(self.loops[-1].end)
         return True
 
     def on_Continue(self, node: ast.Continue) -> bool:
-        self.go(self.loops[-1][0])
+        self.go(self.loops[-1].head)
         return True
 
     def on_For(self, node: ast.For) -> None:
@@ -261,30 +262,31 @@ class Lowering(Assignments):
             owner = self.of(source)
             if owner.kind.cls not in (list, tuple):
                 raise KitError(f"loops over {owner.kind} are not supported")
-            owner = self.copied(owner) if owner.name in stored(node.body) else owner
+            if owner.name in stored(node.body):  # the loop goes on with what it began with
+                place = self.temporary(owner.kind)
+                self.put_in(place, owner)
+                owner = self.loaded(place)
             self.count(node, Value("0", INT), None, owner)
 
     def count(self, node: ast.For, first: Value, last: Value | None, owner: Value | None) -> None:
         """A loop that counts: through numbers, or the places of a list or tuple."""
-        place, head, step = f"%i{self.number()}", self.label(), self.label()
+        place, head, step = self.temporary(INT), self.label(), self.label()
         body, end = self.label(), self.label()
-        self.allocas.append(f"{place} = alloca i64")
-        self.emit(f"store i64 {first.text}, ptr {place}")
+        self.put_in(place, first)
         self.go(head)
-        begun = self.begin_loop(node.body, step, end)
+        self.begin_loop(node.body, step, end)
         self.at(head)
         bound = last.text if last is not None else self.size(owner)  # type: ignore[arg-type]
-        index = Value(self.value(f"load i64, ptr {place}"), INT)
+        index = self.loaded(place)
         self.branch(self.value(f"icmp slt i64 {index.text}, {bound}"), body, end)
         self.at(body)
         self.put(node.target, index if owner is None else self.element(owner, index))
         if not self.block_of(node.body):
             self.go(step)
         self.at(step)
-        passed = self.value(f"load i64, ptr {place}")
-        self.emit(f"store i64 {self.value(f'add i64 {passed}, 1')}, ptr {place}")
+        self.put_in(place, Value(self.value(f"add i64 {self.loaded(place).text}, 1"), INT))
         self.go(head, back=True)
-        self.end_loop(begun, end)
+        self.end_loop()
 
 
 def _returned(said: Any, space: dict[str, Any]) -> Kind:

@@ -39,7 +39,7 @@ class Register:
         self.memory, self.is_variable = memory, is_variable
 
 
-def release_runs(kind: Kind) -> str:
+def freeing(kind: Kind) -> str:
     """What may run where an object of a kind is released."""
     return HARMLESS_END if kind.cls in HARMLESS else ANY
 

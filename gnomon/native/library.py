@@ -57,9 +57,9 @@ class Library(Calls):
 
     def do_tuple(self, node: ast.expr) -> Value:
         """The tuple of a list's elements, or the one that `Parts` became."""
-        if isinstance(node, ast.Name) and self.kinds.get(node.id, INT).cls is Parts:
-            return super().do_tuple(node)
         value = self.of(node)
+        if value.kind.cls is Parts:
+            return self.completed(value)
         if value.kind.cls is not list:
             raise KitError("tuple() is for a list, or a variable of Parts")
         made = self.call("PyList_AsTuple", "ptr", ("ptr", value.text), runs=ANY)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from gnomon.native.expressions import Expressions
 from gnomon.native.ir import ANY, Value
-from gnomon.native.kinds import BOOL, FLOAT, INT, SIZED, Kind, KitError, word_type
+from gnomon.native.kinds import BOOL, FLOAT, INT, NONE, SIZED, Kind, KitError, word_type
 
 Narrow = dict[str, Kind]  # variables' kinds, where they were compared
 
@@ -18,6 +19,10 @@ _COMPARED: dict[type, tuple[str, str]] = {
 _WHOLE: dict[type, str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", ast.BitOr: "or",
     ast.BitXor: "xor", ast.RShift: "ashr", ast.LShift: "shl",
+}  # fmt: skip
+_UNARY: dict[tuple[type, str], str] = {
+    (ast.USub, "double"): "fneg double {}", (ast.USub, "i64"): "sub i64 0, {}",
+    (ast.Invert, "i64"): "xor i64 {}, -1",
 }  # fmt: skip
 _REAL: dict[type, str] = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul"}
 
@@ -85,6 +90,24 @@ class Operators(Expressions):
         self.fine(status)
         return self.value(f"icmp ne i32 {status}, 0")
 
+    def chosen(self, ways: Sequence[tuple[str, Callable[[], Value]]]) -> Value:
+        """The value of whichever way the flow comes by; each begins at its label."""
+        before, end, made, known = self.set, self.label(), [], []
+        for label, make in ways:
+            self.set = set(before)
+            self.at(label)
+            made.append((make(), self.block))
+            known.append(self.set)
+        self.set = set.intersection(*known)
+        kind, optional = made[0][0].kind, any(value.optional for value, _ in made)
+        plain = not kind.is_object and all(value.kind == kind for value, _ in made)
+        place = self.temporary(kind if plain else NONE)
+        for value, self.block in made:  # where it ended
+            self.put_in(place, value if plain else self.boxed(value))
+            self.go(end)
+        self.at(end)
+        return self.loaded(place, optional=optional)
+
     def of_BoolOp(self, node: ast.expr) -> Value:
         yes, no = self.label(), self.label()
         self.condition(node, yes, no)
@@ -109,13 +132,10 @@ class Operators(Expressions):
             truth = self.truth(self.of(node.operand))
             return Value(self.value(f"xor i1 {truth}, true"), BOOL)
         value = self.plain(node.operand)
-        if isinstance(node.op, ast.USub) and value.kind == FLOAT:
-            return Value(self.value(f"fneg double {value.text}"), FLOAT)
-        if isinstance(node.op, ast.USub) and value.kind == INT:
-            return Value(self.value(f"sub i64 0, {value.text}"), INT)
-        if isinstance(node.op, ast.Invert) and value.kind == INT:
-            return Value(self.value(f"xor i64 {value.text}, -1"), INT)
-        raise KitError(f"{ast.unparse(node)!r} is not supported")
+        text = _UNARY.get((type(node.op), value.kind.llvm))
+        if text is None:
+            raise KitError(f"{ast.unparse(node)!r} is not supported")
+        return Value(self.value(text.format(value.text)), value.kind)
 
     def of_Compare(self, node: ast.Compare) -> Value:
         if len(node.ops) > 1:

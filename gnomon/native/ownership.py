@@ -19,18 +19,7 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from gnomon.native.ir import (
-    ANY,
-    FAIL,
-    Assign,
-    Block,
-    Define,
-    Op,
-    Register,
-    Return,
-    Take,
-    release_runs,
-)
+from gnomon.native.ir import ANY, FAIL, Assign, Block, Define, Op, Register, Return, Take, freeing
 from gnomon.native.kinds import HARMLESS
 
 
@@ -60,7 +49,7 @@ def find_ownership(
     _find_live(blocks)
     _find_assigned(blocks)
     temporaries = sum(r.bit for r in registers if not r.is_variable)
-    ends = {r.bit: release_runs(r.kind) for r in registers}
+    ends = {r.bit: freeing(r.kind) for r in registers}
     runs = [run for block in blocks for run in _runs(block, ends, temporaries)]
     ops = [op for block in blocks for op in block.ops]
     owning = _owning(ops, registers, runs, temporaries)

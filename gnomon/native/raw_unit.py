@@ -39,6 +39,7 @@ class RawUnit(Unit):
 
     lowering = RawLowering
     short = 20
+    helpers, type_offset = "", None
 
     def __init__(self, functions: Sequence[Any]) -> None:
         self._entries = functions
@@ -58,9 +59,3 @@ class RawUnit(Unit):
         if word_type(kind) is None:
             raise KitError(f"{shown}: a raw function has no objects")
         return super().symbol(thing, shown, space)
-
-    def helpers(self) -> str:
-        return ""
-
-    def type_offset(self) -> None:
-        return None

@@ -40,6 +40,8 @@ class Unit:
 
     lowering = Lowering
     short = 40  # lines of what becomes part of all that call it
+    helpers = TEXT
+    type_offset: int | None = fields.type_offset()
 
     def __init__(self, functions: Sequence[Any], as_methods: bool = False) -> None:
         self._made: dict[Any, Made | None] = {}
@@ -124,13 +126,6 @@ class Unit:
         """The text has what the source of a class says."""
         self._files.add(str(getattr(sys.modules[cls.__module__], "__file__", "")))
 
-    def type_offset(self) -> int | None:
-        return fields.type_offset()
-
-    def helpers(self) -> str:
-        """What all functions use."""
-        return TEXT
-
     # --- the whole ------------------------------------------------------------------------------
 
     def _whole(self, entries: Sequence[str]) -> str:
@@ -141,14 +136,14 @@ class Unit:
         head += [
             f"declare {r} @{name}({', '.join(a)})\n" for name, (r, a) in self._declared.items()
         ]
-        return "".join([*head, self.helpers(), *self._texts.values(), *parts, *entries, _HINTS])
+        return "".join([*head, self.helpers, *self._texts.values(), *parts, *entries, _HINTS])
 
     def _relied(self) -> dict[str, Any]:
         return {
             "things": list(self.things),
             "numbers": [[*place, number] for place, number in self._numbers.items()],
             "slots": [[*place, offset] for place, offset in self._slots.items()],
-            "type": self.type_offset(),
+            "type": self.type_offset,
             "files": [stamp(file) for file in sorted(self._files)],
             "called": sorted(set(_CALLED.findall(self.text))),
         }
