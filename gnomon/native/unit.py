@@ -59,7 +59,7 @@ class Unit:
         """The text of the function that is called from outside."""
         return Entry(self, self.function(function), function, as_method).text()
 
-    # --- asked by the writers -------------------------------------------------------------------
+    # --- asked by lowering -----------------------------------------------------------------------
 
     def function(self, function: Any) -> Made:
         """The native form of a function that one of the unit calls."""
