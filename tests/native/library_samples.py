@@ -117,6 +117,35 @@ def rounds(xs: list[Leaf], n: int, count: Callable[[], int]) -> object:
     return made
 
 
+@native
+def replaced(n: int) -> object:
+    """A loop goes on with the list that it began with."""
+    items: list[Leaf] = [Leaf(n), Leaf(n + 1)]
+    made: list[object] = []
+    for x in items:
+        items = []
+        made.append(Leaf(n))
+        made.append(x.name)
+    return (made, len(items))
+
+
+@native
+def last_left(x: Node, n: int) -> int:
+    """A variable may be None where one way leaves the loop, and not at its end."""
+    left: Node | None = x
+    for k in range(n):
+        left = x.left
+        if k == 1:
+            break
+        left = x
+    return left.count  # type: ignore[union-attr]
+
+
+@native
+def counted_rest(*rest: object) -> object:
+    return len(rest)
+
+
 def popped_leaf(xs: list[Leaf]) -> Leaf | None:
     return xs.pop() if xs else None
 
@@ -144,10 +173,12 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
         "raised": lambda: (max(0, small()), leaf),
         "collector": lambda: (node(chance),),
         "place": lambda: (chance.choice([__file__, str(Path(__file__).parent), ""]),),
+        "replaced": lambda: (small(),),
+        "last_left": lambda: (node(chance), small()),
         "rounds": lambda: (leaves(chance), small(), living),
         "left_out": lambda: (leaf, small(), leaf, True)[: chance.randrange(6)],
     }
     return makers[function.__name__]()
 
 
-ALL = (queues, sets, spread, raised, collector, place, left_out, rounds)
+ALL = (queues, sets, spread, raised, collector, place, left_out, rounds, replaced, last_left)

@@ -321,35 +321,6 @@ def moved(xs: list[Pair], first: Leaf, number: Boxed) -> object:
 
 
 @native
-def replaced(n: int) -> object:
-    """A loop goes on with the list that it began with."""
-    items: list[Leaf] = [Leaf(n), Leaf(n + 1)]
-    made: list[object] = []
-    for x in items:
-        items = []
-        made.append(Leaf(n))
-        made.append(x.name)
-    return (made, len(items))
-
-
-@native
-def last_left(x: Node, n: int) -> int:
-    """A variable may be None where one way leaves the loop, and not at its end."""
-    left: Node | None = x
-    for k in range(n):
-        left = x.left
-        if k == 1:
-            break
-        left = x
-    return left.count  # type: ignore[union-attr]
-
-
-@native
-def counted_rest(*rest: object) -> object:
-    return len(rest)
-
-
-@native
 def pairs(xs: list[Pair], k: int) -> object:
     made: list[object] = []
     for x in xs:
@@ -496,8 +467,6 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
         "addresses": lambda: (node(chance), small()),
         "put_by_name": lambda: (node(chance), chance.choice(["left", "other", "leaf"]), leaf),
         "meant": lambda: (node(chance), *leaves(chance)),
-        "replaced": lambda: (small(),),
-        "last_left": lambda: (node(chance), small()),
         "memory": lambda: ([], max(0, small())),
         "pairs": lambda: ([Pair(Leaf(1), x, small()) for x in (*leaves(chance), None)], small()),
     }  # fmt: skip
@@ -506,6 +475,5 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
 
 ALL = (
     arithmetic, logic, loops, slots, made_new, lists, tables, keys, calls, methods, classes,
-    numbers, swaps, passes, moved, replaced, last_left, pairs, given, tried, addresses, put_by_name,
-    meant, memory,
+    numbers, swaps, passes, moved, pairs, given, tried, addresses, put_by_name, meant, memory,
 )  # fmt: skip

@@ -439,7 +439,7 @@ def test_parameters_without_annotations_are_refused_where_an_address_is_asked_fo
 def test_a_method_has_an_object():
     if readable():
         with pytest.raises(KitError, match="counted_rest: the first parameter of a method"):
-            methods((Node, samples.counted_rest))
+            methods((Node, library_samples.counted_rest))
 
 
 def test_a_function_within_another_is_refused():
