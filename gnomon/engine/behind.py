@@ -33,6 +33,7 @@ from gnomon.engine.failure import push_site
 from gnomon.engine.gates import shut_gate
 from gnomon.engine.job import BEHIND, Job
 from gnomon.engine.lifecycle import engines
+from gnomon.engine.native_behind import most_memory
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var, job_of
 from gnomon.runtime.devices import pool
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
 _CPU = cpu(0)
 _memory = pool.pool_of("cpu")
-_FREE = 16 << 20  # bytes that work behind may hold, however little is in use
 _IDLE = 5.0  # seconds after which a follower that has nothing to do ends
 
 
@@ -144,7 +144,7 @@ class Behind(Engine):
 
     def _grown(self) -> bool:
         """Whether much more memory is in use than when the stream was empty."""
-        most = self._base + max(self._base * 3 // 4, _FREE)
+        most = most_memory(self._base)
         return _memory.roughly > most and _memory.large() > most
 
     def _admit(self, job: Job) -> bool:
@@ -193,6 +193,9 @@ class Behind(Engine):
                 task.timed.took(end - begin)
                 if task.told is not None or self._observer is not None:
                     self._deferred.append(partial(self._tell, job))
+                elif not task.failed:
+                    job.task = None
+                    task.timed.settled(task)
         if self._ready:
             self._dispatch_ready(backlog)
         if not self._pending and self._sleepers:

@@ -34,6 +34,7 @@ class EngineState:
     """What stands in the engine's state, in slots, where native code finds it."""
 
     __slots__ = (
+        "_base",
         "_behind",
         "_briefly",
         "_bulk",
@@ -54,6 +55,7 @@ class EngineState:
         "_work_queue",
     )  # fmt: skip
 
+    _base: int  # bytes in use when the stream was last empty
     _behind: deque[Job]  # what runs behind the program, in its order
     _briefly: bool  # kernels of `run_brief` are not to be joined by others now
     _bulk: Bulk | None  # what a bulk scope holds back

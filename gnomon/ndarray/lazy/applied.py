@@ -19,7 +19,7 @@ from gnomon.ndarray.lazy.invoke import invoke, recipe_of
 from gnomon.ndarray.lazy.native_pend import NativePend, native_pend_by
 from gnomon.ndarray.lazy.notes import note
 from gnomon.ndarray.lazy.numbers import home_of, word
-from gnomon.ndarray.lazy.repeat import Entry, Repeat, repeating
+from gnomon.ndarray.lazy.repeat import Entry, Long, Repeat, repeating
 from gnomon.ndarray.lazy.trace import SMALL, of_inputs_alone
 from gnomon.ops import precision, registry
 
@@ -72,12 +72,20 @@ class Applied:
             if key in self._long or (out is not None and out._layout.nbytes > SMALL):
                 return
             recipe, home = recipe_of(self.op, arrays, None if out is None else [out])
-            if recipe.address is None:
+            long = None if recipe.address is not None or out is not None else self._behind(recipe)
+            if recipe.address is None and long is None:
                 LEARNT.put(self._long, key, None)
                 return
             numbers = tuple(word(home.values[n.place], n) for n in recipe.numbers)
-            entry = recipe.address, tuple(recipe.given[0]), numbers, recipe
+            entry = recipe.address or 0, tuple(recipe.given[0]), numbers, recipe, long
             LEARNT.put(self._known, key, entry)
+
+    def _behind(self, recipe: Any) -> Long | None:
+        """How a kernel goes behind the program, if it did."""
+        template = recipe.template
+        integers = template.count + len(recipe.numbers)
+        streamed = template.streamed
+        return None if streamed is None else Long(template, streamed, integers, self.op.name)
 
 
 def _listed(made: Any) -> list[Any]:

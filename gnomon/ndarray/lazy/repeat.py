@@ -15,31 +15,56 @@ cannot say so, and so goes the usual way where native code is not served.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any, cast
 
 from gnomon.context import Context
-from gnomon.engine.current import is_unobserved
+from gnomon.engine.current import PROCESS, is_unobserved
+from gnomon.engine.engine import Engine
 from gnomon.engine.fast_path import fire
+from gnomon.engine.native_behind import entered_behind, goes_behind, is_coming
+from gnomon.engine.native_push import collect
 from gnomon.engine.var import is_free, is_unread
 from gnomon.native.serve import served
-from gnomon.native.words import Parts, Words, native, scratch, wrapped
+from gnomon.native.words import Parts, Words, native, popped, scratch, whole, wrapped
 from gnomon.ndarray.core.array import Array
-from gnomon.ndarray.core.chunk import GPU
+from gnomon.ndarray.core.chunk import GPU, Chunk
 from gnomon.ndarray.core.layout import Layout
 from gnomon.ndarray.core.mode import is_recording
 from gnomon.ndarray.core.result import results
 from gnomon.ndarray.lazy.materialize import is_there
 from gnomon.ndarray.lazy.recipe import Recipe
-from gnomon.record import put
+from gnomon.record import Frozen, put
+from gnomon.runtime.execution.stream import PAIRS, Task
+from gnomon.runtime.kernels.template import Streamed, Template
 from gnomon.runtime.once import once
 
-#: of a kernel: its fast path's record, the results' layouts, further integers, the record's owner
-Entry = tuple[int, tuple[Layout, ...], tuple[int, ...], Recipe]
+#: of a kernel: its fast path's record, the results' layouts, further integers, the record's owner,
+#: and, if it is long and has no record, how it goes behind the program
+Entry = tuple[int, tuple[Layout, ...], tuple[int, ...], Recipe, "Long | None"]
 Repeat = Callable[[dict[Any, Entry], tuple[Any, ...], Any, Any], Any]
 
 UNUSUAL = object()  # what the key has of an array that is left to Python
 _MEMORY = "_chunk"
+
+
+@whole
+class Long(Frozen):
+    """How a long kernel goes behind the program: by a spare task of its template's."""
+
+    __slots__ = ("integers", "name", "streamed", "template")
+
+    integers: int  # that it takes: addresses and numbers
+    name: str
+    streamed: Streamed
+    template: Template
+
+    def __init__(self, template: Template, streamed: Streamed, integers: int, name: str) -> None:
+        put(self, "integers", integers)
+        put(self, "name", name)
+        put(self, "streamed", streamed)
+        put(self, "template", template)
 
 
 @native
@@ -86,9 +111,13 @@ def _key(
 
 
 @native
-def _is_noted(array: Array, addresses: Words, k: int) -> bool:
-    """Whether the address of an array is noted: one that is not written, nor about to be."""
-    if array._pending_in is not None or not is_free(array._chunk):
+def _is_noted(array: Array, addresses: Words, k: int, behind: bool) -> bool:
+    """Whether the address of an array is noted: one that is not written, nor about to be; for work
+    that goes `behind` the program, it may be written there, but not by other code."""
+    if array._pending_in is not None:
+        return False
+    chunk = array._chunk
+    if not (is_coming(chunk) and not chunk.shared if behind else is_free(chunk)):
         return False
     addresses[k] = array._address
     return True
@@ -97,7 +126,7 @@ def _is_noted(array: Array, addresses: Words, k: int) -> bool:
 @native
 def _is_writable(out: Array, layout: object, addresses: Words, k: int) -> bool:
     """Whether an array may be written to at once, and so is noted."""
-    if out._layout is not layout or not _is_noted(out, addresses, k):
+    if out._layout is not layout or not _is_noted(out, addresses, k, False):
         return False
     chunk = out._chunk
     return is_unread(chunk) and not chunk.shared and not chunk.pending_readers
@@ -106,14 +135,14 @@ def _is_writable(out: Array, layout: object, addresses: Words, k: int) -> bool:
 @native
 def _are_gathered(
     arrays: tuple[object, ...], out: Array | None, key: tuple[object, ...], addresses: Words,
-    recording: bool,
+    recording: bool, behind: bool,
 ) -> bool:  # fmt: skip
     """Whether all arrays are there as the key has them, and their addresses are noted."""
     for k in range(len(arrays)):
         if not _is_usual(arrays[k], recording):
             return False
         array = cast(Array, arrays[k])
-        if not _is_noted(array, addresses, k):
+        if not _is_noted(array, addresses, k, behind):
             return False
         if _part(array, out) is not key[k]:
             return False
@@ -128,8 +157,9 @@ def _applied(
     ctx: Context | None, recording: bool,
 ) -> Any:  # fmt: skip
     """An operator's results by what is known; None where that cannot be."""
+    long = entry[4]
     fast_path = Words(entry[0])
-    integers = scratch(fast_path[0])
+    integers = scratch(fast_path[0] if long is None else long.integers)
     count = len(arrays)
     own = integers + count
     if out is None:
@@ -137,20 +167,83 @@ def _applied(
             return None
         made = results(ctx, entry[1], own)
     else:
-        if not _is_writable(out, key[count], integers, count):
+        if long is not None or not _is_writable(out, key[count], integers, count):
             return None
         made = [out]
-    if not is_unobserved() or not _are_gathered(arrays, out, key, integers, recording):
-        return None
     behind = own + len(made)
     numbers = entry[2]
     for k in range(len(numbers)):
         behind[k] = wrapped(numbers[k])
+    if long is not None:
+        if not _is_begun(long, arrays, key, integers, made, recording):
+            return None
+        return made[0] if len(made) == 1 else made
+    if not is_unobserved() or not _are_gathered(arrays, out, key, integers, recording, False):
+        return None
     fire(fast_path, integers)
     if out is not None:
         chunk = out._chunk
         put(chunk, "version", chunk.version + 1)
     return made[0] if len(made) == 1 else made
+
+
+@native
+def _is_begun(
+    long: Long, arrays: tuple[object, ...], key: tuple[object, ...], integers: Words,
+    made: list[Array], recording: bool,
+) -> bool:  # fmt: skip
+    """Whether a long kernel went behind the program."""
+    engine = PROCESS.engine
+    if engine is None or not goes_behind(engine):
+        return False
+    collects = gc.isenabled()
+    gc.disable()
+    begun = False
+    try:
+        if is_unobserved() and _are_gathered(arrays, None, key, integers, recording, True):
+            task = popped(long.streamed.spare)
+            if task is not None:
+                begun = _is_entered(engine, long, task, arrays, integers, made)
+    except BaseException as error:
+        collect(collects)
+        raise error
+    collect(collects)
+    return begun
+
+
+@native
+def _is_entered(
+    engine: Engine, long: Long, task: Task, arrays: tuple[object, ...], integers: Words,
+    made: list[Array],
+) -> bool:  # fmt: skip
+    """Whether a spare task was filled in, and entered behind the program."""
+    streamed = long.streamed
+    row = Words(streamed.rows)
+    pair = Words(task.address + PAIRS)
+    for _ in range(streamed.count):
+        pair[1] = integers[row[0]] + row[1]
+        pair = pair + 2
+        row = row + 2
+    task.timed = long.template
+    const: list[Chunk] = []
+    for k in range(len(arrays)):
+        chunk = cast(Array, arrays[k])._chunk
+        if not _is_in(const, chunk):
+            const.append(chunk)
+    mutate: list[Chunk] = []
+    for array in made:
+        put(array._chunk, "version", 0)
+        mutate.append(array._chunk)
+    return entered_behind(engine, long.template, tuple(const), tuple(mutate), long.name, task)
+
+
+@native
+def _is_in(chunks: list[Chunk], chunk: Chunk) -> bool:
+    """Whether a list has a chunk."""
+    for one in chunks:  # noqa: SIM110  native code has no generators
+        if one is chunk:
+            return True
+    return False
 
 
 @native

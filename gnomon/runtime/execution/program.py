@@ -21,6 +21,7 @@ from gnomon.base import GnomonError
 from gnomon.native.memory import CFunction, Struct
 from gnomon.native.serve import raw_code
 from gnomon.native.words import Ints, Words, call, native
+from gnomon.record import inner
 from gnomon.runtime.compiler import jit
 from gnomon.runtime.ffi import STATUS, Block, ffi, function, pointer
 from gnomon.runtime.once import once
@@ -208,6 +209,9 @@ class Step:
         if self.seconds is None or seconds < self.seconds:
             self.seconds = seconds
 
+    def settled(self, task: Any) -> None:
+        """A task that ran it is not needed any more."""
+
     def entry(self) -> Entry:
         """What native code calls to do the work."""
         return self.function, self.block, (self.status or _ALWAYS_WELL).address, None
@@ -316,13 +320,25 @@ class Program(Step):
 Watcher = Callable[[Program, list[Timing]], object]
 
 
+@inner
 class _Watched:
     """Who is told of the steps of each program that runs."""
 
-    by: Watcher | None = None
+    __slots__ = ("by",)
+
+    by: Watcher | None
+
+    def __init__(self) -> None:
+        self.by = None
 
 
 _watched = _Watched()
+
+
+@native
+def is_watched() -> bool:
+    """Whether anybody is told of the steps of programs."""
+    return _watched.by is not None
 
 
 def watch(watcher: Watcher | None) -> None:

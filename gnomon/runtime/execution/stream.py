@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, Protocol
 from gnomon import config
 from gnomon.native.method import Method, bound, for_good
 from gnomon.native.serve import raw_code
+from gnomon.native.words import call, native
+from gnomon.record import inner
 from gnomon.runtime.execution import stream_code as code
 from gnomon.runtime.execution import thread_code, threads
 from gnomon.runtime.execution.program import LONG, LONG_SECONDS, Done, Step
@@ -32,17 +34,21 @@ ROOM = code.ROOM * 3 // 4  # tasks that may be pending; the rest is for threads 
 # the places of a task's words, and of a wait's answer
 _NUMBER, _CODE, _SKIP = Record.number, Record.code, Record.skip
 _BEGIN, _END, _ANSWER = Record.begin, Record.end, code.Wait.answer
+PAIRS = 8 * (_NUMBER + 1)  # where its pairs begin, in bytes
 
 #: the address of a word, and what is put there
 Pair = tuple[int, int]
 
 
 class Timed(Protocol):
-    """What takes note of how long its work took."""
+    """What takes note of how long its work took, and of a task that is settled, and unseen."""
 
     def took(self, seconds: float) -> None: ...
 
+    def settled(self, task: Task) -> None: ...
 
+
+@inner
 class Task:
     """One run of a step: `before` and `after` it, words are put where pairs say.
 
@@ -51,6 +57,9 @@ class Task:
     """
 
     __slots__ = ("_block", "address", "keep", "step", "timed", "told")
+
+    address: int
+    timed: Any
 
     def __init__(
         self,
@@ -70,7 +79,7 @@ class Task:
         self._block = Block(words)
         self.address = self._block.address
         self.step, self.keep = step, keep
-        self.timed: Timed = timed or step
+        self.timed = timed or step
 
     @property
     def number(self) -> int:
@@ -91,6 +100,12 @@ class Task:
     def skip(self) -> None:
         """Have it left out."""
         self._block.words[_SKIP] = 1
+
+    def rest(self) -> None:
+        """Be as before it was entered, and keep nothing but what it runs."""
+        for k in (_NUMBER, _BEGIN, _END):
+            self._block.words[k] = 0
+        self.keep = self.timed = None
 
 
 class Turn:
@@ -137,14 +152,22 @@ class _Native(NamedTuple):
 _CALLS = ("wait", "hold", "let_go", "revive", "renew")
 
 
+@inner
 class _State:
     """Whether this process is a forked child, and what it runs natively."""
 
-    over = False  # a forked child's, and a process's at its end
-    refuses = False  # it takes no more work: a process's that begins to end
-    native: _Native | None = None
-    settings = -1  # those that `available` was found with
-    available = False
+    __slots__ = ("available", "entered", "native", "over", "refuses", "settings")
+
+    available: bool
+    entered: int  # the address of a native function that enters a task
+    native: _Native | None
+    over: bool  # a forked child's, and a process's at its end
+    refuses: bool  # it takes no more work: a process's that begins to end
+    settings: int  # those that `available` was found with
+
+    def __init__(self) -> None:
+        self.available = self.over = self.refuses = False
+        self.native, self.entered, self.settings = None, 0, -1
 
 
 _state = _State()
@@ -160,6 +183,7 @@ def _native() -> _Native | None:
     code.THREAD.spins, code.THREAD.threshold = threads.looks(), WOKEN
     calls = [function(module.address(f"stream_{name}")) for name in _CALLS]
     counts = [ffi.cast("int64_t *", words.address) for words in (code.HEAD, code.DONE)]
+    _state.entered = module.address("stream_entered")
     _state.native = _Native(bound(method, None), *calls, *counts)
     return _state.native
 
@@ -172,6 +196,19 @@ def available() -> bool:
         _state.available = wanted and _native() is not None
         _state.settings = _changes.count
     return _state.available
+
+
+@native
+def is_known_available() -> bool:
+    """Whether `available` has said so under the present settings."""
+    return _state.available and _state.settings == config.changes.count
+
+
+@native
+def is_entered(task: Task) -> bool:
+    """Have a task run after all others, if there is room; for native code, where it is known to be
+    available."""
+    return call(_state.entered, task.address) != 0
 
 
 def enter(task: Task, entered: list[Any]) -> None:

@@ -244,12 +244,11 @@ def start() -> None:
 
 
 @native
-def stream_enter(me: int, arguments: Words, count: int) -> int:
-    """enter(address): a task comes after all others; None. Python calls it, with its lock."""
-    task = Record(as_integer(arguments[0]))
+def stream_entered(task: Record) -> bool:
+    """Has a task come after all others; False where there is no room. With Python's lock."""
     head = load(HEAD)
     if head - load(DONE) >= ROOM:
-        return no_memory()
+        return False
     RING[head & (ROOM - 1)] = task.address
     task.number = head + 1
     work = task.work
@@ -258,6 +257,14 @@ def stream_enter(me: int, arguments: Words, count: int) -> int:
     start()
     if before + work >= THREAD.threshold:
         wake()
+    return True
+
+
+@native
+def stream_enter(me: int, arguments: Words, count: int) -> int:
+    """enter(address): a task comes after all others; None. Python calls it."""
+    if not stream_entered(Record(as_integer(arguments[0]))):
+        return no_memory()
     take(NOTHING)
     return NOTHING.address
 
@@ -348,4 +355,7 @@ def stream_renew(unused: int) -> None:
     store(BATON, 0)
 
 
-FUNCTIONS = (stream_enter, stream_wait, stream_hold, stream_let_go, stream_revive, stream_renew)
+FUNCTIONS = (
+    stream_enter, stream_entered, stream_wait, stream_hold, stream_let_go, stream_revive,
+    stream_renew,
+)  # fmt: skip

@@ -18,6 +18,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from gnomon.expr.node import Buffer
+from gnomon.native.words import whole
+from gnomon.record import Frozen, put
 from gnomon.runtime.devices.pool import Storage
 from gnomon.runtime.execution.program import Done, Program, Step, finish, is_long
 from gnomon.runtime.execution.stream import Pair, Task, place_of
@@ -44,10 +46,29 @@ class Place(NamedTuple):
     offset: int
 
 
+@whole
+class Streamed(Frozen):
+    """The tasks of a copy that are spare, and for each pair of words of theirs, from `rows` on, the
+    number of an operand and what is added to its address."""
+
+    __slots__ = ("_keep", "count", "rows", "spare")
+
+    count: int  # of pairs
+    rows: int  # the address of the first
+    spare: list[Task]
+
+    def __init__(self, pairs: Sequence[tuple[int, ...]]) -> None:
+        rows = Block([word for pair in pairs for word in pair] or 1)
+        put(self, "_keep", rows)
+        put(self, "rows", rows.address)
+        put(self, "count", len(pairs))
+        put(self, "spare", [])
+
+
 class Copy:
     """One set of steps, with its blocks."""
 
-    __slots__ = ("call", "held", "slots", "step", "words")
+    __slots__ = ("_streamed", "call", "held", "slots", "step", "words")
 
     def __init__(self, steps: Sequence[Step], places: Sequence[Place]) -> None:
         self.step = steps[0] if len(steps) == 1 else Program(steps)
@@ -57,6 +78,7 @@ class Copy:
         self.held = sum(held.values())
         self.call = self.step.run_once
         self.words: list[tuple[int, int, int]] = []  # as `slots`, by the address of a word
+        self._streamed: Streamed | None = None
 
     def run(self, addresses: Sequence[int], done: Done) -> None:
         """Do the work on these operands, once; no other run may be using this copy."""
@@ -73,6 +95,14 @@ class Copy:
         if not self.words:
             self.words = [(place_of(w, k), operand, offset) for w, k, operand, offset in self.slots]
         return [(place, addresses[operand] + offset) for place, operand, offset in self.words]
+
+    @property
+    def streamed(self) -> Streamed:
+        """How native code fills in its tasks."""
+        if self._streamed is None:
+            self.pairs([0] * (1 + max([operand for _, _, operand, _ in self.slots], default=0)))
+            self._streamed = Streamed([row[1:] for row in self.words])
+        return self._streamed
 
 
 class Template:
@@ -227,7 +257,19 @@ class Template:
         if copy is None:
             copy = self.reserve()
             self._keep_streamed(copy)
-        return Task(copy.step, copy.pairs(addresses), keep=(copy, keep), timed=self)
+        return Task(copy.step, copy.pairs(addresses), keep=keep, timed=self)
+
+    def settled(self, task: Task) -> None:
+        """A task is not needed any more: it may be entered again as long as the work is long."""
+        copy = self._streamed
+        if copy is not None and copy.step is task.step and self.is_long:
+            task.rest()
+            copy.streamed.spare.append(task)
+
+    @property
+    def streamed(self) -> Streamed | None:
+        """How native code fills in the tasks; None where the stream keeps no copy."""
+        return None if self._streamed is None else self._streamed.streamed
 
     def _keep_streamed(self, copy: Copy) -> None:
         """Keep a copy for the stream: of those with much memory, the latest that have room."""
@@ -254,8 +296,10 @@ def _let_go() -> None:
     """Have the oldest of those with a large copy for the stream go without."""
     with suppress(IndexError):  # where another thread was faster
         oldest = _large.popleft()[0]()
-        if oldest is not None:
+        copy = None if oldest is None else oldest._streamed
+        if oldest is not None and copy is not None:
             oldest._streamed = None
+            copy.streamed.spare.clear()  # native code may still know of these
 
 
 def blocks_of(step: Step) -> Iterator[Block]:
