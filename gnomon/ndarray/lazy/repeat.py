@@ -41,8 +41,8 @@ from gnomon.runtime.kernels.template import Streamed, Template
 from gnomon.runtime.once import once
 
 #: of a kernel: its fast path's record, the results' layouts, further integers, the record's owner,
-#: and, if it is long and has no record, how it goes behind the program
-Entry = tuple[int, tuple[Layout, ...], tuple[int, ...], Recipe, "Long | None"]
+#: and, if it is long and has no record, a `Long`, else None
+Entry = tuple[int, tuple[Layout, ...], tuple[int, ...], Recipe, object]
 Repeat = Callable[[dict[Any, Entry], tuple[Any, ...], Any, Any], Any]
 
 UNUSUAL = object()  # what the key has of an array that is left to Python
@@ -157,7 +157,7 @@ def _applied(
     ctx: Context | None, recording: bool,
 ) -> Any:  # fmt: skip
     """An operator's results by what is known; None where that cannot be."""
-    long = entry[4]
+    long = None if entry[4] is None else cast(Long, entry[4])
     fast_path = Words(entry[0])
     integers = scratch(fast_path[0] if long is None else long.integers)
     count = len(arrays)
