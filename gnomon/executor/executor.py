@@ -166,8 +166,8 @@ class Executor:
             return
         self._round = None
         last = self._last or self._mode(bool(is_train))
-        run = self._run(last._replace(differentiate=True))
-        if self._last is not None:
+        run = self._run(last if last.differentiate else last._replace(differentiate=True))
+        if self._last is not None and run.mode is not last:
             run.draw_as(self._run(last))
         self._take_heads(run, out_grads)
         self._bring()
@@ -232,6 +232,8 @@ class Executor:
         return [(table[name], value) for name, value in given.items()]
 
     def _take_heads(self, run: Run, given: Any) -> None:
+        if given is None and not run.layout.heads:
+            return
         heads = list(self._net.heads)
         names = self._symbol.list_outputs()
         values = listed(names, given, hidden_heads(self._net.graph))

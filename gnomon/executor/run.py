@@ -91,7 +91,7 @@ class Run:
         if (whole := self._pass("forward")) is None:
             self._begin_apart("forward", feeds, drawn)
             _give(gifts)
-        else:
+        elif feeds or gifts or self._draws or self._prepared or not whole.again():
             whole.push(*self._begun(feeds, drawn), gifts)
 
     def backward_on(self, feeds: Sequence[Feed], gifts: Sequence[Gift]) -> Pushed | None:
@@ -142,7 +142,11 @@ class Run:
 
     def backward(self) -> None:
         """Push the backward pass, whose forward pass was pushed before."""
-        self._push("backward")
+        whole = None if self._apart else self._pass("backward")
+        if whole is None:
+            self._push("backward")
+        elif not whole.again():
+            whole.push((), [])
 
     def _begun(
         self, feeds: Sequence[Feed], drawn: Positions | None = None

@@ -14,6 +14,7 @@ from gnomon import engine
 from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.executor import arrays
+from gnomon.executor.again import Again, pushing_again
 from gnomon.executor.inputs import Give, Input, Load, own
 from gnomon.executor.program import Slot
 from gnomon.runtime.execution.program import Done, Program, Step
@@ -198,6 +199,12 @@ class Pass:
         self._moving: dict[Input, Moving | None] = {}
         self._leaving: dict[int, Moving | None] = {}
         self._joined: dict[tuple[object, ...], Joined] = {(): self._own}
+        self._again = Again(self._own.program, self._own.const, self._own.mutate)
+
+    def again(self) -> bool:
+        """Whether it was pushed as before, behind the program, with nothing put or copied."""
+        again = self._again
+        return bool(again.spare) and not self._place.held and pushing_again()(again)
 
     def push(self, feeds: Sequence[Feed], puts: list[Put], gifts: Sequence[Gift] = ()) -> None:
         """Push a train step that begins by copying `feeds`, and ends by copying `gifts`."""

@@ -151,7 +151,7 @@ class Step:
     """
 
     __slots__ = (
-        "_arguments", "_call", "block", "bytes", "flops", "function", "keep", "name", "seconds",
+        "_arguments", "_call", "_spare", "block", "bytes", "flops", "function", "keep", "name", "seconds",
         "status", "work",
     )  # fmt: skip
 
@@ -175,6 +175,7 @@ class Step:
         self.status = status
         self.work = work
         self.seconds: float | None = None
+        self._spare: list[Any] | None = None  # tasks
         self._call = function(function_address)
         self._arguments = (pointer(block),)
 
@@ -210,7 +211,17 @@ class Step:
             self.seconds = seconds
 
     def settled(self, task: Any) -> None:
-        """A task that ran it is not needed any more."""
+        """A task that ran it is not needed any more: it may be entered again, if that is wanted."""
+        if self._spare is not None and task.is_plain and self.is_long:
+            task.rest()
+            task.step = None  # which has it
+            self._spare.append(task)
+
+    def kept_tasks(self) -> list[Any]:
+        """Where its tasks go from now on that nothing is put before or after."""
+        if self._spare is None:
+            self._spare = []
+        return self._spare
 
     def entry(self) -> Entry:
         """What native code calls to do the work."""

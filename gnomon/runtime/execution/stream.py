@@ -59,6 +59,7 @@ class Task:
     __slots__ = ("_block", "address", "keep", "step", "timed", "told")
 
     address: int
+    step: Any
     timed: Any
 
     def __init__(
@@ -100,6 +101,12 @@ class Task:
     def skip(self) -> None:
         """Have it left out."""
         self._block.words[_SKIP] = 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is put before and after it, and nobody told of its end."""
+        words = self._block.words
+        return not words[Record.before] and not words[Record.after] and self.told is None
 
     def rest(self) -> None:
         """Be as before it was entered, and keep nothing but what it runs."""

@@ -262,7 +262,7 @@ class Template:
     def settled(self, task: Task) -> None:
         """A task is not needed any more: it may be entered again as long as the work is long."""
         copy = self._streamed
-        if copy is not None and copy.step is task.step and self.is_long:
+        if copy is not None and copy.step is task.step and task.told is None and self.is_long:
             task.rest()
             copy.streamed.spare.append(task)
 
