@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from gnomon.engine import Engine, ThreadedEngine
+from gnomon.ndarray.core.bounded_cache import LEARNT, RECIPES
+from gnomon.ndarray.lazy import recipe
 from gnomon.runtime.compiler import jit
 from gnomon.runtime.execution import program, stream
 from gnomon.runtime.execution.program import Program, Status, Step
@@ -82,7 +84,15 @@ def all_behind(patch: pytest.MonkeyPatch) -> Iterator[None]:
         scope.setattr("gnomon.runtime.kernels.template.is_long", lambda work, seconds: True)
         scope.setattr(ThreadedEngine, "try_fast_path", _refused)
         scope.setattr(ThreadedEngine, "run_brief", _refused)
+        scope.setattr(recipe, "fits", lambda step: False)
+        _forget()  # what was learnt of short work
         yield
+    _forget()
+
+
+def _forget() -> None:
+    RECIPES.forget()
+    LEARNT.forget()
 
 
 def _refused(engine: Engine, *arguments: Any) -> bool:

@@ -71,6 +71,9 @@ class Applied:
         elif self._same and not mode.recording and self.op.guard is None:
             if key in self._long or (out is not None and out._layout.nbytes > SMALL):
                 return
+            known = self._known.get(key)
+            if known is not None and known[4] is not None and known[4].is_current:
+                return
             recipe, home = recipe_of(self.op, arrays, None if out is None else [out])
             long = None if recipe.address is not None or out is not None else self._behind(recipe)
             if recipe.address is None and long is None:

@@ -66,6 +66,11 @@ class Long(Frozen):
         put(self, "streamed", streamed)
         put(self, "template", template)
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the stream still keeps the copy that it knows of."""
+        return self.template.streamed is self.streamed
+
 
 @native
 def _is_usual(thing: object, recording: bool) -> bool:
@@ -158,6 +163,8 @@ def _applied(
 ) -> Any:  # fmt: skip
     """An operator's results by what is known; None where that cannot be."""
     long = None if entry[4] is None else cast(Long, entry[4])
+    if long is not None and len(long.streamed.spare) == 0:
+        return None
     fast_path = Words(entry[0])
     integers = scratch(fast_path[0] if long is None else long.integers)
     count = len(arrays)
