@@ -144,6 +144,9 @@ class WithScalar(Counted):
     function: Function
     modular = False
 
+    def numbers(self) -> dict[str, float]:
+        return {"scalar": self.scalar}
+
     def of_reals(self) -> Op:
         return self.parse({"scalar": float(int64.nearest(self.scalar))})
 

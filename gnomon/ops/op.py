@@ -235,6 +235,18 @@ class Op:
         """Names of the inputs without parameters, for documentation."""
         return cls.input_names
 
+    def numbers(self) -> dict[str, float]:
+        """Hook: numbers that stand in its expressions as they are, on which nothing else depends.
+
+        Others in their place, as `with_numbers` takes them, need no other program. One that only
+        others are made of may be among them.
+        """
+        return {}
+
+    def with_numbers(self, numbers: Mapping[str, float]) -> Op:
+        """The same operator with these numbers, all that it has, whether they make sense or not."""
+        return type(self)(**{**dict(self._key[1:]), **numbers})
+
     def of_reals(self) -> Op:
         """Hook: the operator that does with floats what this one does with integers."""
         return self
@@ -362,6 +374,13 @@ class Op:
     ) -> None:
         """Compute `in_grad` on TBlobs; only operators without an expression have it."""
         raise GnomonError(f"{self.name}: has no gradient that runs on data")
+
+
+def made_of(op: Op, numbers: Mapping[str, float]) -> Op:
+    """`op`, which nobody has seen, with numbers in the place of those that it makes of fields."""
+    vars(op).update(numbers)
+    vars(op)["_key"] = (*op._key, *numbers.items())
+    return op
 
 
 @functools.lru_cache(maxsize=4096)

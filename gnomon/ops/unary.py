@@ -120,6 +120,9 @@ class Clip(Op):
     a_min: float = param(doc="Least value.")
     a_max: float = param(doc="Greatest value.")
 
+    def numbers(self) -> dict[str, float]:
+        return {"a_min": self.a_min, "a_max": self.a_max}
+
     def forward(self, data: Expr) -> Expr:
         return fn.clip(data, like(self.a_min, data), like(self.a_max, data))
 

@@ -26,6 +26,9 @@ class Update(Op):
     rescale_grad: float = param(1.0, doc="What the gradient is multiplied by first.")
     clip_gradient: float = param(-1.0, doc="Bound of the gradient after that; none if negative.")
 
+    def numbers(self) -> dict[str, float]:
+        return {n: getattr(self, n) for n in ("lr", "wd", "rescale_grad") if n in self.fields}
+
     def forward(self, weight: Expr, grad: Expr, *states: Expr) -> Expr:
         return self.new(weight, grad, *states)[0]
 

@@ -70,7 +70,7 @@ from gnomon.ndarray.lazy.marks import (
 from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, index_of, noting, way
 from gnomon.ndarray.lazy.states import State
 from gnomon.ndarray.lazy.varying import MOST as MOST_NUMBERS
-from gnomon.ndarray.lazy.varying import Said, may_vary, opened
+from gnomon.ndarray.lazy.varying import Said, opened, varied
 from gnomon.record import put
 from gnomon.resource import generator
 
@@ -147,9 +147,11 @@ class Record(Recorded):
             if entry is None:
                 return None
             mark = self.mark.after.get(entry, EMPTY)
-            if mark is EMPTY and said is None and self._varies(op, arrays, entry):
-                op, arrays, said = opened(op, arrays[0])
-                continue
+            if mark is EMPTY and said is None:
+                found = self._varied(op, arrays, entry)
+                if found is not None:
+                    op, arrays, said = found
+                    continue
             if mark is EMPTY:
                 mark = self._grown(op, arrays, entry, fresh)
             taken = mark is not None and (not fresh or self.take(fresh, mark.changed))
@@ -220,13 +222,16 @@ class Record(Recorded):
                 entry.append(~(len(operands) + k))
         return (tuple(entry) if on_tape else None), fresh
 
-    def _varies(self, op: Any, arrays: Sequence[Any], entry: tuple[Any, ...]) -> bool:
-        """Whether an operator came in this place with many numbers, and here is another one."""
-        if not may_vary(op, arrays[0]):
-            return False
-        key = op.name, op.is_int, *entry[1:]
+    def _varied(self, op: Any, arrays: Sequence[Any], entry: tuple[Any, ...]) -> Any:
+        """An operator that came in this place with many numbers with its numbers as operands.
+
+        As `opened` gives it; None where it did not, or cannot be.
+        """
+        if (what := varied(op, arrays)) is None:
+            return None
+        key = what, *entry[1:]
         count = self.mark.varied[key] = self.mark.varied.get(key, 0) + 1
-        return count > MOST_NUMBERS
+        return opened(op, arrays, what) if count > MOST_NUMBERS and may_be_noted(op) else None
 
     def _grown(
         self, op: Any, arrays: Sequence[Any], entry: tuple[Any, ...], fresh: list[Any]
@@ -345,7 +350,7 @@ class Record(Recorded):
         inputs = [self.results[k] if k >= 0 else self.operands[~k].again() for k in mark.operands]
         said = self.said.get(number)
         if said is not None and self._is_operand(said.number, mark):
-            op, inputs = said.op, [inputs[said.place]]
+            op, inputs = said.op, inputs[: said.count]
         try:
             made = Recorded.apply(op, inputs, drawn=self.drawn.get(number))
         except (GnomonError, MemoryError) as error:  # the others can be computed

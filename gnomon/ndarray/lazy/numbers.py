@@ -1,15 +1,15 @@
 """Numbers as kernel arguments: operators that differ in such a number alone share their recipes.
 
 `x * 0.1` and `x * 0.2`, or an update whose learning rate moves, are different operators, and a
-recipe takes half a millisecond to make. The fields named here only enter expressions as scalars.
-That is not taken on trust: a recipe is made with two sets of stand-ins for them, and each scalar of
+recipe takes half a millisecond to make. What an operator's numbers are it says (`Op.numbers`): they
+only enter expressions, as scalars. That is not taken on trust: a recipe is made with two sets of stand-ins for them, and each scalar of
 the expression must be one of these, or the same in both; otherwise the operator keeps its own.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from gnomon.dtype import DType, float32
@@ -19,10 +19,7 @@ from gnomon.ops.binary import WithScalar
 from gnomon.ops.update import Update
 from gnomon.runtime.kernels.kernel import bits
 
-_FIELDS: tuple[tuple[type, tuple[str, ...]], ...] = (
-    (WithScalar, ("scalar",)),
-    (Update, ("lr", "wd", "rescale_grad")),
-)
+_SHARING = WithScalar, Update  # operators that share recipes; others that pend are quicker without
 
 Pair = tuple[float, float]
 
@@ -74,15 +71,18 @@ def home_of(op: Any) -> Home:
 
 def _home(op: Any) -> Home:
     kind = type(op)
-    names = next((names for base, names in _FIELDS if issubclass(kind, base)), ())
-    fields = tuple(name for name in names if name in kind.fields)
-    if not fields or kind in _alone:
+    numbers = op.numbers() if isinstance(op, _SHARING) and kind not in _alone else {}
+    if not numbers:
         return Home(Kind(), (), ())
-    rest = tuple(value for name, value in op._key[1:] if name not in fields)
     if len(_shared) >= _SHARED_KEPT:
         _shared.clear()
-    shared = _shared.setdefault((kind, rest), Kind())
-    return Home(shared, fields, tuple(getattr(op, name) for name in fields))
+    shared = _shared.setdefault(but_numbers(op, numbers), Kind())
+    return Home(shared, tuple(numbers), tuple(numbers.values()))
+
+
+def but_numbers(op: Any, numbers: Collection[str]) -> Any:
+    """What operators have in common that differ in these numbers alone."""
+    return type(op), tuple([value for name, value in op._key[1:] if name not in numbers])
 
 
 def keep_alone(op: Any, alike: bool = False) -> Home:
@@ -105,9 +105,8 @@ def stand_ins(place: int) -> Pair:
 
 def probed(op: Any, fields: Sequence[str], first: int = 0) -> tuple[Any, Any]:
     """The operator with each set of stand-ins in `fields`, the numbers from place `first` on."""
-    given = dict(op._key[1:])
     ours, theirs = (
-        type(op)(**{**given, **{name: stand_ins(first + k)[side] for k, name in enumerate(fields)}})
+        op.with_numbers({name: stand_ins(first + k)[side] for k, name in enumerate(fields)})
         for side in (0, 1)
     )
     return ours, theirs

@@ -1,57 +1,235 @@
 """Numbers that change from step to step, such as the weight of a part of a loss, as operands.
 
-`x * 0.1` and `x * 0.2` are two operators, as `x > 0.1` and `x > 0.2` are, so a step whose number is
-another one each time never comes again. Where many of them were noted in one place (`notes.py`),
-the operator of two arrays is noted instead, of the array and of one element with the number: an
-operand as any other.
+An operator with another number is another operator, so a step whose number is another one each time
+never comes again. Where many of them were noted in one place (`notes.py`), the operator is noted
+*opened* instead: each of its numbers is an array of one element then, an operand behind its others.
+
+What an operator's numbers are it says (`Op.numbers`). That is not taken on trust: its expressions
+are made with two sets of stand-ins (see `numbers.py`), and each scalar in which they differ is one
+of these, or the operator stays as it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from gnomon.dtype import float32, float64
+from gnomon.base import GnomonError
+from gnomon.dtype import DType, float32, float64, int64
+from gnomon.expr import ext
+from gnomon.expr.node import Buffer, Expr, Map, Scalar
+from gnomon.expr.rewrite import with_children
+from gnomon.expr.walk import postorder
 from gnomon.ndarray.core.array import Array, of_zeros
-from gnomon.ops import registry
-from gnomon.ops.binary import FORMS, WithScalar
-from gnomon.runtime.once import once
+from gnomon.ndarray.core.bounded_cache import LEARNT
+from gnomon.ndarray.core.layout import Layout
+from gnomon.ndarray.core.mode import mode
+from gnomon.ndarray.lazy.numbers import but_numbers, probed, stand_ins
+from gnomon.ndarray.lazy.recipe import Draws
+from gnomon.ops.infer import Shape
+from gnomon.ops.op import Op, describe
 
 MOST = 4  # numbers that are noted in one place as they are
 _LARGEST = {float32: 3e38, float64: 1e308}
 
+Maybe = Sequence[Any]
+
 
 class Said(NamedTuple):
-    """An operator as it was called, which number of the operands its array has, and its number."""
+    """An operator as it was called, on so many arrays, and the first of its numbers."""
 
     op: Any
-    place: int
+    count: int
     number: Array
 
 
-@once
-def _forms() -> dict[str, tuple[Any, int]]:
-    """The operators of two arrays, and where the array stands in them, by those with a number."""
-    found = {}
-    for forms in FORMS.values():
-        both = registry.find(forms.broadcast).parse({})
-        found[forms.scalar] = both, 0
-        if forms.reversed is not None:
-            found[forms.reversed] = both, 1
-    return found
+class Closed(GnomonError):
+    """An operator whose numbers do more than to stand in its expressions."""
 
 
-def may_vary(op: Any, array: Any) -> bool:
-    """Whether an operator with a number does to an array what that of two arrays does."""
-    if not isinstance(op, WithScalar) or op.name not in _forms():
-        return False
-    return bool(abs(op.scalar) < _LARGEST.get(array._dtype, 0.0))
+class Opened(Op):
+    """An operator with operands in the place of its numbers."""
+
+    name = "opened"
+    input_names = output_names = ()
+
+    def __init__(self, op: Any, names: Sequence[str]) -> None:
+        """`names` are those of its numbers."""
+        self.__dict__.update(name=f"opened {op.name}", takes_random=op.takes_random, _given={})
+        self.__dict__["_probes"] = probed(op, names)
+        self.__dict__["_pairs"] = {stand_ins(k): k for k in range(len(names))}
+        self.__dict__["_operands"] = {}
+        self.__dict__["_key"] = (Opened, *self._probes)
+
+    @property
+    def is_random(self) -> bool:
+        return bool(self._probes[0].is_random)
+
+    def arguments(self) -> tuple[str, ...]:
+        return (*self._probes[0].arguments(), *(f"number{k}" for k in self._operands))
+
+    def outputs(self) -> tuple[str, ...]:
+        names: tuple[str, ...] = self._probes[0].outputs()
+        return names
+
+    @property
+    def num_visible_outputs(self) -> int:
+        return int(self._probes[0].num_visible_outputs)
+
+    @property
+    def num_heads(self) -> int:
+        return int(self._probes[0].num_heads)
+
+    def infer_shape(
+        self,
+        in_shapes: Sequence[Shape | None],
+        out_shapes: Sequence[Shape | None] | None = None,
+        *,
+        zero_unknown: bool = True,
+    ) -> tuple[list[Shape | None], list[Shape | None], list[Shape | None]]:
+        own = in_shapes[: self._count]
+        given = self._probes[0].infer_shape(own, out_shapes, zero_unknown=zero_unknown)
+        return [*given[0], *((1,) for _ in self._operands)], given[1], given[2]
+
+    def infer_type(
+        self, in_types: Sequence[DType | None], out_types: Sequence[DType | None] | None = None
+    ) -> tuple[list[DType | None], list[DType | None], list[DType | None]]:
+        given = self._probes[0].infer_type(in_types[: self._count], out_types)
+        return [*given[0], *self._operands.values()], given[1], given[2]
+
+    def forward(self, *inputs: Any, **context: Any) -> tuple[Expr, ...]:
+        own, numbers = inputs[: self._count], inputs[self._count :]
+        other = {**context, "random": _no_numbers()} if "random" in context else context
+        values = self._probes[0].apply(own, **context), self._probes[1].apply(own, **other)
+        return tuple(self._opened(*values, numbers))
+
+    def backward(
+        self, out_grads: Maybe, inputs: Maybe, outputs: Maybe, **context: Any
+    ) -> tuple[Expr | None, ...]:
+        kind = type(self._probes[0])
+        if kind.backward is Op.backward and kind.gradient is None:
+            return super().backward(out_grads, inputs, outputs, **context)
+        own, numbers = inputs[: self._count], inputs[self._count :]
+        found, other = (x.backward(out_grads, own, outputs, **context) for x in self._probes)
+        given = [[x for x in grads if x is not None] for grads in (found, other)]
+        values = iter(self._opened(*given, numbers))
+        return *(x if x is None else next(values) for x in found), *[None for _ in numbers]
+
+    @property
+    def _count(self) -> int:
+        """How many operands are not numbers."""
+        return len(self._probes[0].arguments())
+
+    def _opened(
+        self, values: Sequence[Expr], others: Sequence[Expr], numbers: Sequence[Expr]
+    ) -> list[Expr]:
+        """Expressions with numbers in the place of the scalars in which they differ from others."""
+        given = dict(zip(self._operands, numbers, strict=True))
+        places = dict(self._differing(values, others))
+        new: dict[Expr, Expr] = {}
+        for node in postorder(values):
+            children = [
+                _spread(given[places[c]], node) if c in places else new[c] for c in node.children
+            ]
+            new[node] = with_children(node, children) if children else node
+        return [new[value] for value in values]
+
+    def _differing(
+        self, values: Sequence[Expr], others: Sequence[Expr]
+    ) -> Iterator[tuple[Scalar, int]]:
+        """The scalars that are numbers, and which.
+
+        Raises:
+            Closed: one is made of numbers.
+        """
+        ours, theirs = postorder(list(values)), postorder(list(others))
+        if [type(x) for x in ours] != [type(x) for x in theirs]:
+            raise Closed(self.name)
+        for a, b in zip(ours, theirs, strict=True):
+            if isinstance(a, Scalar) and isinstance(b, Scalar) and a.value != b.value:
+                place = self._pairs.get((a.value, b.value))
+                if place is None:
+                    raise Closed(self.name)
+                yield a, place
+
+    def learn(self, layouts: Sequence[Layout], train: bool) -> None:
+        """Find which numbers are operands, for arrays like these.
+
+        Raises:
+            GnomonError: the numbers do more than to stand in expressions.
+        """
+        leaves = [Buffer(x.shape, x.dtype, x.strides) for x in layouts]
+        context = {"train": train, "random": _no_numbers()}
+        found = (x.apply(leaves, **context) for x in self._probes)
+        for scalar, place in self._differing(*found):
+            if self._operands.setdefault(place, scalar.dtype) is not scalar.dtype:
+                raise Closed(self.name)
+        numbers = [Buffer((1,), dtype) for dtype in self._operands.values()]
+        values = self.forward(*leaves, *numbers, **context)
+        grads = [Buffer(x.shape, x.dtype) for x in values[: self.num_visible_outputs]]
+        stored = [Buffer(x.shape, x.dtype) for x in values]
+        self.backward(grads, [*leaves, *numbers], stored, train=train)
 
 
-def opened(op: Any, array: Any) -> tuple[Any, list[Any], Said]:
-    """The operator of two arrays, these, and what was said instead."""
-    both, place = _forms()[op.name]
-    number = of_zeros((1,) * len(array.shape), array._dtype, array.context)
-    number._numpy()[...] = op.scalar
-    arrays = [number, number]
-    arrays[place] = array
-    return both, arrays, Said(op, place, number)
+describe(Opened)
+
+
+def _no_numbers() -> Draws:
+    """Random numbers that nobody takes."""
+    return Draws(lambda: Buffer((2,), int64))
+
+
+def _spread(number: Expr, over: Expr) -> Expr:
+    """A number as an operand of a map.
+
+    Raises:
+        Closed: it stands elsewhere.
+    """
+    if not isinstance(over, Map) or not over.shape:
+        raise Closed("a number of an operator")
+    return ext.broadcast_to(number, over.shape)
+
+
+def varied(op: Any, arrays: Sequence[Any]) -> Any:
+    """What operators have in common that differ in their numbers alone; None where that is vain."""
+    numbers = {} if op.aux_names else op.numbers()
+    most = _LARGEST.get(arrays[0]._dtype, 0.0) if arrays else 0.0
+    if not numbers or not all(abs(x) < most for x in numbers.values()):
+        return None
+    return but_numbers(op, numbers)
+
+
+def opened(op: Any, arrays: Sequence[Any], key: Any) -> tuple[Any, list[Any], Said] | None:
+    """An operator whose numbers are operands, its operands, and what was said instead.
+
+    `key` is of `varied`. None where there is no such operator.
+    """
+    layouts = tuple([x._layout for x in arrays])
+    full = key, layouts, mode.training
+    if full not in _known:
+        LEARNT.put(_known, full, _made(op, layouts))
+    both = _known[full]
+    if both is None:
+        return None
+    values = list(op.numbers().values())
+    numbers = [_array(values[k], dtype, arrays[0].context) for k, dtype in both._operands.items()]
+    return both, [*arrays, *numbers], Said(op, len(arrays), numbers[0])
+
+
+_known: dict[Any, Opened | None] = {}
+
+
+def _made(op: Any, layouts: Sequence[Layout]) -> Opened | None:
+    both = Opened(op, tuple(op.numbers()))
+    try:
+        both.learn(layouts, mode.training)
+    except GnomonError:
+        return None
+    return both if both._operands and _LARGEST.keys() >= set(both._operands.values()) else None
+
+
+def _array(number: float, dtype: DType, ctx: Any) -> Array:
+    """A number as an array of one element."""
+    made: Array = of_zeros((1,), dtype, ctx)
+    made._numpy()[0] = number
+    return made

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.create import full
 from gnomon.ops.infer import Shape, Shapes, normal_axes
-from gnomon.ops.op import Draws, Op, op
+from gnomon.ops.op import Draws, Op, made_of, op
 from gnomon.ops.param import Dims, param
+from gnomon.record import cached_property
 
 
 @op("Dropout", outputs=("output", "mask"))
@@ -34,6 +36,22 @@ class Dropout(Op):
         s.same("data", "output")
         s["mask"] = self.mask_shape(s.need("data"))
 
+    @cached_property
+    def kept(self) -> float:
+        """How likely an element stays."""
+        return 1 - self.p
+
+    @cached_property
+    def scale(self) -> float:
+        """What those that stay are multiplied by."""
+        return 1 / (1 - self.p) if self.p < 1 else 0.0
+
+    def numbers(self) -> dict[str, float]:
+        return {"p": self.p, "kept": self.kept, "scale": self.scale} if self.p > 0 else {}
+
+    def with_numbers(self, numbers: Mapping[str, float]) -> Op:
+        return made_of(super().with_numbers({"p": 0.5}), numbers)
+
     def drops(self, train: bool) -> bool:
         """Whether anything is dropped."""
         return self.p > 0 and (train or self.mode == "always")
@@ -45,8 +63,7 @@ class Dropout(Op):
         if not self.drops(train):
             return fn.identity(data), full(shape, 1, data.dtype)
         assert random is not None, "training is given a source of numbers"
-        scale = 1 / (1 - self.p) if self.p < 1 else 0.0
-        mask = fn.lt(random.uniform(shape, data.dtype), 1 - self.p) * scale
+        mask = fn.lt(random.uniform(shape, data.dtype), self.kept) * self.scale
         return data * ext.broadcast_to(mask, data.shape), mask
 
     def backward(

@@ -35,6 +35,9 @@ class LeakyReLU(Op):
             expected = f"at least lower_bound, {self.lower_bound}"
             raise ParamError(complaint(self.name, "upper_bound", expected, self.upper_bound))
 
+    def numbers(self) -> dict[str, float]:
+        return {"slope": self.slope} if self.act_type in ("leaky", "elu") else {}
+
     @property
     def is_random(self) -> bool:
         return self.act_type == "rrelu"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from gnomon.base import ParamError, complaint
@@ -9,10 +10,11 @@ from gnomon.dtype import DType, int64
 from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr, cast
 from gnomon.ops.infer import Shapes, Types, normal_axis
-from gnomon.ops.op import Op, op
+from gnomon.ops.op import Op, made_of, op
 from gnomon.ops.param import param
 from gnomon.ops.random import FLOATS
 from gnomon.ops.reduce import Axes, total
+from gnomon.record import cached_property
 
 LOWEST = float("-inf")
 
@@ -71,10 +73,18 @@ class Softmax(Op):
         t["output"] = self.dtype or t["data"]
         t["data"] = None if self.dtype else t["output"]
 
-    @property
+    @cached_property
     def factor(self) -> float:
         """What `data` is multiplied by."""
         return self.sign / (self.temperature or 1.0)
+
+    def numbers(self) -> dict[str, float]:
+        if self.temperature is None:
+            return {}
+        return {"temperature": self.temperature, "factor": self.factor}
+
+    def with_numbers(self, numbers: Mapping[str, float]) -> Op:
+        return made_of(super().with_numbers({"temperature": 1.0}), numbers)
 
     def axes(self, x: Expr) -> Axes:
         """The axis in which sums are 1; none of a scalar."""
