@@ -147,11 +147,9 @@ class Record(Recorded):
             if entry is None:
                 return None
             mark = self.mark.after.get(entry, EMPTY)
-            if mark is EMPTY and said is None:
-                found = self._varied(op, arrays, entry)
-                if found is not None:
-                    op, arrays, said = found
-                    continue
+            if mark is EMPTY and not said and (found := self._varied(op, arrays, entry)):
+                op, arrays, said = found
+                continue
             if mark is EMPTY:
                 mark = self._grown(op, arrays, entry, fresh)
             taken = mark is not None and (not fresh or self.take(fresh, mark.changed))
@@ -227,11 +225,11 @@ class Record(Recorded):
 
         As `opened` gives it; None where it did not, or cannot be.
         """
-        if (what := varied(op, arrays)) is None:
+        if not may_be_noted(op) or (what := varied(op, arrays)) is None:
             return None
         key = what, *entry[1:]
         count = self.mark.varied[key] = self.mark.varied.get(key, 0) + 1
-        return opened(op, arrays, what) if count > MOST_NUMBERS and may_be_noted(op) else None
+        return opened(op, arrays, what) if count > MOST_NUMBERS else None
 
     def _grown(
         self, op: Any, arrays: Sequence[Any], entry: tuple[Any, ...], fresh: list[Any]

@@ -2,7 +2,7 @@
 
 An operator with another number is another operator, so a step whose number is another one each time
 never comes again. Where many of them were noted in one place (`notes.py`), the operator is noted
-*opened* instead: each of its numbers is an array of one element then, an operand behind its others.
+*opened* instead: its numbers are an array then, an operand behind its others.
 
 What an operator's numbers are it says (`Op.numbers`). That is not taken on trust: its expressions
 are made with two sets of stand-ins (see `numbers.py`), and each scalar in which they differ is one
@@ -11,6 +11,7 @@ of these, or the operator stays as it is.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -20,14 +21,15 @@ from gnomon.expr import ext
 from gnomon.expr.node import Buffer, Expr, Map, Scalar
 from gnomon.expr.rewrite import with_children
 from gnomon.expr.walk import postorder
-from gnomon.ndarray.core.array import Array, of_zeros
+from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import LEARNT
-from gnomon.ndarray.core.layout import Layout
+from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import mode
 from gnomon.ndarray.lazy.numbers import but_numbers, probed, stand_ins
 from gnomon.ndarray.lazy.recipe import Draws
 from gnomon.ops.infer import Shape
 from gnomon.ops.op import Op, describe
+from gnomon.runtime.ffi import ffi, pointer
 
 MOST = 4  # numbers that are noted in one place as they are
 _LARGEST = {float32: 3e38, float64: 1e308}
@@ -36,7 +38,7 @@ Maybe = Sequence[Any]
 
 
 class Said(NamedTuple):
-    """An operator as it was called, on so many arrays, and the first of its numbers."""
+    """An operator as it was called, on so many arrays, and the array of its numbers."""
 
     op: Any
     count: int
@@ -48,7 +50,13 @@ class Closed(GnomonError):
 
 
 class Opened(Op):
-    """An operator with operands in the place of its numbers."""
+    """An operator with an operand in the place of its numbers.
+
+    `places` are those of its numbers that stand in its expressions, all of one `dtype`.
+    """
+
+    places: list[int]
+    dtype: DType
 
     name = "opened"
     input_names = output_names = ()
@@ -58,7 +66,7 @@ class Opened(Op):
         self.__dict__.update(name=f"opened {op.name}", takes_random=op.takes_random, _given={})
         self.__dict__["_probes"] = probed(op, names)
         self.__dict__["_pairs"] = {stand_ins(k): k for k in range(len(names))}
-        self.__dict__["_operands"] = {}
+        self.__dict__["places"] = []
         self.__dict__["_key"] = (Opened, *self._probes)
 
     @property
@@ -66,7 +74,7 @@ class Opened(Op):
         return bool(self._probes[0].is_random)
 
     def arguments(self) -> tuple[str, ...]:
-        return (*self._probes[0].arguments(), *(f"number{k}" for k in self._operands))
+        return (*self._probes[0].arguments(), "numbers")
 
     def outputs(self) -> tuple[str, ...]:
         names: tuple[str, ...] = self._probes[0].outputs()
@@ -87,18 +95,17 @@ class Opened(Op):
         *,
         zero_unknown: bool = True,
     ) -> tuple[list[Shape | None], list[Shape | None], list[Shape | None]]:
-        own = in_shapes[: self._count]
-        given = self._probes[0].infer_shape(own, out_shapes, zero_unknown=zero_unknown)
-        return [*given[0], *((1,) for _ in self._operands)], given[1], given[2]
+        given = self._probes[0].infer_shape(in_shapes[:-1], out_shapes, zero_unknown=zero_unknown)
+        return [*given[0], (len(self.places),)], given[1], given[2]
 
     def infer_type(
         self, in_types: Sequence[DType | None], out_types: Sequence[DType | None] | None = None
     ) -> tuple[list[DType | None], list[DType | None], list[DType | None]]:
-        given = self._probes[0].infer_type(in_types[: self._count], out_types)
-        return [*given[0], *self._operands.values()], given[1], given[2]
+        given = self._probes[0].infer_type(in_types[:-1], out_types)
+        return [*given[0], self.dtype], given[1], given[2]
 
     def forward(self, *inputs: Any, **context: Any) -> tuple[Expr, ...]:
-        own, numbers = inputs[: self._count], inputs[self._count :]
+        own, numbers = inputs[:-1], inputs[-1]
         other = {**context, "random": _no_numbers()} if "random" in context else context
         values = self._probes[0].apply(own, **context), self._probes[1].apply(own, **other)
         return tuple(self._opened(*values, numbers))
@@ -109,22 +116,17 @@ class Opened(Op):
         kind = type(self._probes[0])
         if kind.backward is Op.backward and kind.gradient is None:
             return super().backward(out_grads, inputs, outputs, **context)
-        own, numbers = inputs[: self._count], inputs[self._count :]
+        own, numbers = inputs[:-1], inputs[-1]
         found, other = (x.backward(out_grads, own, outputs, **context) for x in self._probes)
         given = [[x for x in grads if x is not None] for grads in (found, other)]
         values = iter(self._opened(*given, numbers))
-        return *(x if x is None else next(values) for x in found), *[None for _ in numbers]
-
-    @property
-    def _count(self) -> int:
-        """How many operands are not numbers."""
-        return len(self._probes[0].arguments())
+        return *(x if x is None else next(values) for x in found), None
 
     def _opened(
-        self, values: Sequence[Expr], others: Sequence[Expr], numbers: Sequence[Expr]
+        self, values: Sequence[Expr], others: Sequence[Expr], numbers: Expr
     ) -> list[Expr]:
         """Expressions with numbers in the place of the scalars in which they differ from others."""
-        given = dict(zip(self._operands, numbers, strict=True))
+        given = {k: ext.slice_(numbers, (n,), (n + 1,)) for n, k in enumerate(self.places)}
         places = dict(self._differing(values, others))
         new: dict[Expr, Expr] = {}
         for node in postorder(values):
@@ -161,14 +163,18 @@ class Opened(Op):
         leaves = [Buffer(x.shape, x.dtype, x.strides) for x in layouts]
         context = {"train": train, "random": _no_numbers()}
         found = (x.apply(leaves, **context) for x in self._probes)
-        for scalar, place in self._differing(*found):
-            if self._operands.setdefault(place, scalar.dtype) is not scalar.dtype:
-                raise Closed(self.name)
-        numbers = [Buffer((1,), dtype) for dtype in self._operands.values()]
-        values = self.forward(*leaves, *numbers, **context)
+        scalars = dict(self._differing(*found))
+        kinds = {scalar.dtype for scalar in scalars}
+        if len(kinds) != 1 or kinds.isdisjoint(_LARGEST):
+            raise Closed(self.name)
+        self.places.extend(dict.fromkeys(scalars.values()))
+        self.__dict__["dtype"] = kinds.pop()
+        self.__dict__["_key"] = (*self._key, self.dtype, *self.places)
+        numbers = Buffer((len(self.places),), self.dtype)
+        values = self.forward(*leaves, numbers, **context)
         grads = [Buffer(x.shape, x.dtype) for x in values[: self.num_visible_outputs]]
         stored = [Buffer(x.shape, x.dtype) for x in values]
-        self.backward(grads, [*leaves, *numbers], stored, train=train)
+        self.backward(grads, [*leaves, numbers], stored, train=train)
 
 
 describe(Opened)
@@ -180,7 +186,7 @@ def _no_numbers() -> Draws:
 
 
 def _spread(number: Expr, over: Expr) -> Expr:
-    """A number as an operand of a map.
+    """A number, an array of one element, as an operand of a map.
 
     Raises:
         Closed: it stands elsewhere.
@@ -212,8 +218,8 @@ def opened(op: Any, arrays: Sequence[Any], key: Any) -> tuple[Any, list[Any], Sa
     if both is None:
         return None
     values = list(op.numbers().values())
-    numbers = [_array(values[k], dtype, arrays[0].context) for k, dtype in both._operands.items()]
-    return both, [*arrays, *numbers], Said(op, len(arrays), numbers[0])
+    numbers = _array([values[k] for k in both.places], both.dtype, arrays[0].context)
+    return both, [*arrays, numbers], Said(op, len(arrays), numbers)
 
 
 _known: dict[Any, Opened | None] = {}
@@ -225,11 +231,12 @@ def _made(op: Any, layouts: Sequence[Layout]) -> Opened | None:
         both.learn(layouts, mode.training)
     except GnomonError:
         return None
-    return both if both._operands and _LARGEST.keys() >= set(both._operands.values()) else None
+    return both
 
 
-def _array(number: float, dtype: DType, ctx: Any) -> Array:
-    """A number as an array of one element."""
-    made: Array = of_zeros((1,), dtype, ctx)
-    made._numpy()[0] = number
+def _array(numbers: Sequence[float], dtype: DType, ctx: Any) -> Array:
+    """Numbers as an array."""
+    made: Array = Array._new(dense((len(numbers),), dtype), ctx)
+    values = struct.pack(f"{len(numbers)}{'f' if dtype is float32 else 'd'}", *numbers)
+    ffi.memmove(pointer(made._address), values, len(values))
     return made
