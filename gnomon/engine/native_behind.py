@@ -1,8 +1,8 @@
-"""Pushes of long native work by native code: a task that was in the stream before enters it again.
+"""Pushes of long native work by native code: a task that was in the stream goes there again.
 
-As the pushes of `native_push.py` it needs no lock, and leaves to Python, with nothing done, whatever
-is not usual: a thread amidst an entry, work held back, observers, variables that any job queues for,
-much that is pending. What is over by then is settled by Python first.
+As the pushes of `native_push.py` it needs no lock, and leaves to Python, with nothing done,
+whatever is not usual: a thread amidst an entry, work held back, observers, variables that a job
+queues for, much that is pending. What is over is settled by Python.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _USED = "_used"
 
 @native
 def is_coming(var: Var) -> bool:
-    """Whether the value of a variable is there, or is written behind the program, and no job
-    queues for it."""
-    writer = var.writer
+    """Whether no job queues for a variable, and its value is there, or is written behind the
+    program."""
+    writer: object = var.writer
     if var.failure is not None:
         return False
     if writer is not None and cast(Job, writer).state != BEHIND:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import cast
 
 from gnomon.engine import Var
 from gnomon.engine.current import PROCESS, is_unobserved
@@ -38,9 +37,7 @@ class Again(Frozen):
     program: Program
     spare: list[Task]  # what native code may enter
 
-    def __init__(
-        self, program: Program, const: tuple[Var, ...], mutate: tuple[Var, ...]
-    ) -> None:
+    def __init__(self, program: Program, const: tuple[Var, ...], mutate: tuple[Var, ...]) -> None:
         put(self, "program", program)
         put(self, "const", const)
         put(self, "mutate", mutate)
@@ -62,7 +59,7 @@ def _are_open(again: Again) -> bool:
     for var in again.const:
         if not _is_open(var):
             return False
-    for var in again.mutate:  # noqa: SIM110  native code has no generators
+    for var in again.mutate:
         if not _is_open(var) or not is_unread(var) or var.pending_readers:
             return False
     return True

@@ -2,8 +2,9 @@
 
 `x * 0.1` and `x * 0.2`, or an update whose learning rate moves, are different operators, and a
 recipe takes half a millisecond to make. What an operator's numbers are it says (`Op.numbers`): they
-only enter expressions, as scalars. That is not taken on trust: a recipe is made with two sets of stand-ins for them, and each scalar of
-the expression must be one of these, or the same in both; otherwise the operator keeps its own.
+only enter expressions, as scalars. That is not taken on trust: a recipe is made with two sets of
+stand-ins for them, and each scalar of the expression must be one of these, or the same in both;
+otherwise the operator keeps its own.
 """
 
 from __future__ import annotations

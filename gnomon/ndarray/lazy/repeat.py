@@ -41,7 +41,7 @@ from gnomon.runtime.kernels.template import Streamed, Template
 from gnomon.runtime.once import once
 
 #: of a kernel: its fast path's record, the results' layouts, further integers, the record's owner,
-#: and, if it is long and has no record, a `Long`, else None
+#: and, if it is long and that is 0, a `Long`, else None
 Entry = tuple[int, tuple[Layout, ...], tuple[int, ...], Recipe, object]
 Repeat = Callable[[dict[Any, Entry], tuple[Any, ...], Any, Any], Any]
 
@@ -116,13 +116,9 @@ def _key(
 
 
 @native
-def _is_noted(array: Array, addresses: Words, k: int, behind: bool) -> bool:
-    """Whether the address of an array is noted: one that is not written, nor about to be; for work
-    that goes `behind` the program, it may be written there, but not by other code."""
-    if array._pending_in is not None:
-        return False
-    chunk = array._chunk
-    if not (is_coming(chunk) and not chunk.shared if behind else is_free(chunk)):
+def _is_noted(array: Array, addresses: Words, k: int) -> bool:
+    """Whether the address of an array is noted: one that is not written, nor about to be."""
+    if array._pending_in is not None or not is_free(array._chunk):
         return False
     addresses[k] = array._address
     return True
@@ -131,7 +127,7 @@ def _is_noted(array: Array, addresses: Words, k: int, behind: bool) -> bool:
 @native
 def _is_writable(out: Array, layout: object, addresses: Words, k: int) -> bool:
     """Whether an array may be written to at once, and so is noted."""
-    if out._layout is not layout or not _is_noted(out, addresses, k, False):
+    if out._layout is not layout or not _is_noted(out, addresses, k):
         return False
     chunk = out._chunk
     return is_unread(chunk) and not chunk.shared and not chunk.pending_readers
@@ -140,14 +136,14 @@ def _is_writable(out: Array, layout: object, addresses: Words, k: int) -> bool:
 @native
 def _are_gathered(
     arrays: tuple[object, ...], out: Array | None, key: tuple[object, ...], addresses: Words,
-    recording: bool, behind: bool,
+    recording: bool,
 ) -> bool:  # fmt: skip
     """Whether all arrays are there as the key has them, and their addresses are noted."""
     for k in range(len(arrays)):
         if not _is_usual(arrays[k], recording):
             return False
         array = cast(Array, arrays[k])
-        if not _is_noted(array, addresses, k, behind):
+        if not _is_noted(array, addresses, k):
             return False
         if _part(array, out) is not key[k]:
             return False
@@ -162,11 +158,8 @@ def _applied(
     ctx: Context | None, recording: bool,
 ) -> Any:  # fmt: skip
     """An operator's results by what is known; None where that cannot be."""
-    long = None if entry[4] is None else cast(Long, entry[4])
-    if long is not None and len(long.streamed.spare) == 0:
-        return None
     fast_path = Words(entry[0])
-    integers = scratch(fast_path[0] if long is None else long.integers)
+    integers = scratch(fast_path[0])
     count = len(arrays)
     own = integers + count
     if out is None:
@@ -174,24 +167,59 @@ def _applied(
             return None
         made = results(ctx, entry[1], own)
     else:
-        if long is not None or not _is_writable(out, key[count], integers, count):
+        if not _is_writable(out, key[count], integers, count):
             return None
         made = [out]
+    if not is_unobserved() or not _are_gathered(arrays, out, key, integers, recording):
+        return None
     behind = own + len(made)
     numbers = entry[2]
     for k in range(len(numbers)):
         behind[k] = wrapped(numbers[k])
-    if long is not None:
-        if not _is_begun(long, arrays, key, integers, made, recording):
-            return None
-        return made[0] if len(made) == 1 else made
-    if not is_unobserved() or not _are_gathered(arrays, out, key, integers, recording, False):
-        return None
     fire(fast_path, integers)
     if out is not None:
         chunk = out._chunk
         put(chunk, "version", chunk.version + 1)
     return made[0] if len(made) == 1 else made
+
+
+@native
+def _pushed(
+    entry: Entry, arrays: tuple[object, ...], key: tuple[object, ...], ctx: Context | None,
+    recording: bool,
+) -> Any:  # fmt: skip
+    """As `_applied` without an `out`, of a long kernel, which goes behind the program."""
+    long = cast(Long, entry[4])
+    if len(long.streamed.spare) == 0 or ctx is None or ctx.device_typeid == GPU:
+        return None
+    integers = scratch(long.integers)
+    own = integers + len(arrays)
+    made = results(ctx, entry[1], own)
+    behind = own + len(made)
+    numbers = entry[2]
+    for k in range(len(numbers)):
+        behind[k] = wrapped(numbers[k])
+    if not _is_begun(long, arrays, key, integers, made, recording):
+        return None
+    return made[0] if len(made) == 1 else made
+
+
+@native
+def _are_coming(
+    arrays: tuple[object, ...], key: tuple[object, ...], addresses: Words, recording: bool
+) -> bool:
+    """As `_are_gathered`, of arrays that work behind the program may still be writing."""
+    for k in range(len(arrays)):
+        if not _is_usual(arrays[k], recording):
+            return False
+        array = cast(Array, arrays[k])
+        if array._pending_in is not None or array._layout is not key[k]:
+            return False
+        chunk = array._chunk
+        if chunk.shared or not is_coming(chunk):
+            return False
+        addresses[k] = array._address
+    return True
 
 
 @native
@@ -207,7 +235,7 @@ def _is_begun(
     gc.disable()
     begun = False
     try:
-        if is_unobserved() and _are_gathered(arrays, None, key, integers, recording, True):
+        if is_unobserved() and _are_coming(arrays, key, integers, recording):
             task = popped(long.streamed.spare)
             if task is not None:
                 begun = _is_entered(engine, long, task, arrays, integers, made)
@@ -272,6 +300,8 @@ def repeat(
         return None
     if len(arrays) > 0:
         ctx = cast(Array, arrays[0])._chunk.ctx
+    if entry[0] == 0:
+        return None if out is not None else _pushed(entry, arrays, key, ctx, recording)
     return _applied(entry, arrays, out, key, ctx, recording)
 
 

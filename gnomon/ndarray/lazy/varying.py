@@ -122,9 +122,7 @@ class Opened(Op):
         values = iter(self._opened(*given, numbers))
         return *(x if x is None else next(values) for x in found), None
 
-    def _opened(
-        self, values: Sequence[Expr], others: Sequence[Expr], numbers: Expr
-    ) -> list[Expr]:
+    def _opened(self, values: Sequence[Expr], others: Sequence[Expr], numbers: Expr) -> list[Expr]:
         """Expressions with numbers in the place of the scalars in which they differ from others."""
         given = {k: ext.slice_(numbers, (n,), (n + 1,)) for n, k in enumerate(self.places)}
         places = dict(self._differing(values, others))

@@ -151,8 +151,8 @@ class Step:
     """
 
     __slots__ = (
-        "_arguments", "_call", "_spare", "block", "bytes", "flops", "function", "keep", "name", "seconds",
-        "status", "work",
+        "_arguments", "_call", "_spare", "block", "bytes", "flops", "function", "keep", "name",
+        "seconds", "status", "work",
     )  # fmt: skip
 
     def __init__(
