@@ -377,7 +377,7 @@ class Op:
 
 
 def made_of(op: Op, numbers: Mapping[str, float]) -> Op:
-    """`op`, which nobody has seen, with numbers in the place of those that it makes of fields."""
+    """`op`, just made, with numbers in the place of those that it makes of fields."""
     vars(op).update(numbers)
     vars(op)["_key"] = (*op._key, *numbers.items())
     return op

@@ -6,10 +6,12 @@ engine in Python, slow native work, reads in the middle, and several threads.
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +20,10 @@ import pytest
 from ndarray.test_programs import program
 from streamed import Slow, all_behind
 
-from gnomon import autograd, engine, nd
+from gnomon import autograd, config, cpu, engine, nd, sym
+from gnomon.runtime.execution import program as programs
+from gnomon.runtime.execution import stream
+from gnomon.runtime.statements.fields import readable
 
 EXTRA = [
     "python(x{a})",
@@ -149,3 +154,117 @@ def test_random_programs_are_what_they_are_at_once(seed, monkeypatch):
 @pytest.mark.parametrize("seed", range(0, 100_000, 100))
 def test_many_random_programs_are_what_they_are_at_once(seed, monkeypatch):
     compare(range(1000 + seed, 1100 + seed), monkeypatch, 8 + seed % 30)
+
+
+@pytest.fixture
+def long_dot(monkeypatch):
+    """A product that is long, whatever time it takes here, and who enters its tasks: counts."""
+    monkeypatch.setattr("gnomon.runtime.kernels.template.is_long", lambda work, seconds: True)
+    by_python, before = [], stream.enter
+    monkeypatch.setattr(stream, "enter", lambda *given: (by_python.append(1), before(*given)))
+    a = nd.array(np.random.default_rng(0).normal(size=(300, 301)))
+    b = nd.array(np.random.default_rng(1).normal(size=(301, 299)))
+    nd.waitall()
+
+    def pushed(work: Callable[[], Any]) -> tuple[Any, int, int]:
+        """What some work gives, and how many tasks came by Python and by native code."""
+        all_before, python_before = entered(), len(by_python)
+        made = work()
+        python = len(by_python) - python_before
+        return made, python, entered() - all_before - python
+
+    return a, b, pushed
+
+
+def entered() -> int:
+    return stream.pending() + stream.done()
+
+
+natively = pytest.mark.skipif(not readable(), reason="no native code is served")
+
+
+@natively
+def test_long_work_that_came_before_is_pushed_by_native_code(long_dot):
+    a, b, pushed = long_dot
+    right = a.asnumpy() @ b.asnumpy()
+    for _ in range(2):
+        nd.dot(a, b).wait_to_read()
+    for count in (1, 3):
+        made, python, native = pushed(lambda n=count: [nd.dot(a, b) for _ in range(n)])
+        assert python + native == count and native >= 1  # at least one was spare
+        for y in made:
+            np.testing.assert_allclose(y.asnumpy(), right, rtol=1e-4, atol=1e-4)
+            assert y._chunk.version == 1
+    made, python, native = pushed(lambda: nd.dot(nd.dot(a, b), b.T))
+    nd.waitall()
+    np.testing.assert_allclose(made.asnumpy(), right @ b.asnumpy().T, rtol=1e-4, atol=1e-3)
+    assert native >= 1
+
+
+@natively
+@pytest.mark.parametrize("what", ["shared", "observed", "failed", "written", "off"])
+def test_what_is_unusual_is_not_pushed_by_native_code(what, long_dot):
+    a, b, pushed = long_dot
+    right = a.asnumpy() @ b.asnumpy()
+    if what == "shared":
+        a = nd.from_numpy(a.asnumpy(), zero_copy=True)
+    for _ in range(3):
+        nd.dot(a, b).wait_to_read()
+    current, gate = engine.get(), threading.Event()
+    if what == "observed":
+        current.observe(lambda *told: None)
+    elif what == "failed":
+        current.push_sync(lambda run_ctx: 1 / 0, None, [], [a._var])
+        with pytest.raises(engine.EngineError):
+            a.wait_to_read()
+    elif what == "written":
+        current.push_sync(lambda run_ctx: gate.wait(), None, [], [a._var])
+    try:
+        with config.using(streams=what != "off"):
+            made, _, native = pushed(lambda: nd.dot(a, b))
+    finally:
+        gate.set()
+        current.observe(None)
+    assert not native
+    if what != "failed":
+        np.testing.assert_allclose(made.asnumpy(), right, rtol=1e-4, atol=1e-4)
+
+
+@natively
+def test_a_task_that_is_spare_keeps_nothing(long_dot):
+    a, b = long_dot[0].copy(), long_dot[1]
+    kept = weakref.ref(a._chunk)
+    for _ in range(3):
+        nd.dot(a, b).wait_to_read()
+    nd.waitall()
+    del a
+    gc.collect()
+    assert kept() is None
+
+
+def test_passes_that_came_before_are_pushed_by_native_code(monkeypatch):
+    x = sym.Variable("x")
+    net = sym.SoftmaxOutput(sym.FullyConnected(x, num_hidden=500), name="softmax")
+    bound = net.simple_bind(cpu(), x=(400, 600))
+    for array in bound.arg_arrays:
+        array[:] = nd.random.normal(scale=0.1, shape=array.shape)
+    by_python, before = [], stream.enter
+    monkeypatch.setattr(stream, "enter", lambda *given: (by_python.append(1), before(*given)))
+    monkeypatch.setattr(programs, "is_long", lambda work, seconds: True)
+
+    def step() -> list[np.ndarray]:
+        outputs = bound.forward(is_train=True)
+        bound.backward()
+        return [outputs[0].asnumpy(), *(g.asnumpy() for g in bound.grad_arrays)]
+
+    first = step()
+    nd.waitall()
+    for k in range(4):
+        bound.arg_dict["x"][:] = bound.arg_dict["x"] * 1.0
+        by_python.clear()
+        nd.waitall()
+        count = entered()
+        for found, value in zip(step(), first, strict=True):
+            np.testing.assert_array_equal(found, value)
+        native = entered() - count - len(by_python)
+        assert native == (2 if readable() and k else native)

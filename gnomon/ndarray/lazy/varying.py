@@ -179,7 +179,7 @@ describe(Opened)
 
 
 def _no_numbers() -> Draws:
-    """Random numbers that nobody takes."""
+    """Random numbers of which none is drawn."""
     return Draws(lambda: Buffer((2,), int64))
 
 

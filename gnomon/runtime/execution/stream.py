@@ -104,7 +104,7 @@ class Task:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is put before and after it, and nobody told of its end."""
+        """Whether nothing is put before and after it, and no code told of its end."""
         words = self._block.words
         return not words[Record.before] and not words[Record.after] and self.told is None
 
