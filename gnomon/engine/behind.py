@@ -31,7 +31,7 @@ from gnomon.context import cpu
 from gnomon.engine.engine import Engine
 from gnomon.engine.failure import push_site
 from gnomon.engine.gates import shut_gate
-from gnomon.engine.job import BEHIND, Job
+from gnomon.engine.job import BEHIND, DONE, Job
 from gnomon.engine.lifecycle import engines
 from gnomon.engine.native_behind import most_memory
 from gnomon.engine.thread import ThreadState
@@ -126,13 +126,12 @@ class Behind(Engine):
     def _call_back(self, job: Job, task: Task) -> None:
         """An interrupt came while a job went behind as `task`: it is there, or it never was."""
         with self._lock:
-            if getattr(job, "task", None) is not task:
-                return
-            if not task.number:
+            mine = getattr(job, "task", None) is task  # no more, where it was settled meanwhile
+            if mine and not task.number:
                 if job in self._behind:
                     self._behind.remove(job)
                 self._withdraw(job)
-            elif self._late is job:
+            elif self._late is job and (mine or job.state == DONE):
                 self._late = None
 
     def _make_room(self) -> None:

@@ -225,7 +225,7 @@ class Record(Recorded):
 
         As `opened` gives it; None where it did not, or cannot be.
         """
-        if not may_be_noted(op) or (what := varied(op, arrays)) is None:
+        if not may_be_noted(op) or (what := varied(op)) is None:
             return None
         key = what, *entry[1:]
         count = self.mark.varied[key] = self.mark.varied.get(key, 0) + 1

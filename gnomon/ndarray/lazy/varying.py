@@ -194,13 +194,10 @@ def _spread(number: Expr, over: Expr) -> Expr:
     return ext.broadcast_to(number, over.shape)
 
 
-def varied(op: Any, arrays: Sequence[Any]) -> Any:
-    """What operators have in common that differ in their numbers alone; None where that is vain."""
+def varied(op: Any) -> Any:
+    """What operators that differ in their numbers alone have in common; None without numbers."""
     numbers = {} if op.aux_names else op.numbers()
-    most = _LARGEST.get(arrays[0]._dtype, 0.0) if arrays else 0.0
-    if not numbers or not all(abs(x) < most for x in numbers.values()):
-        return None
-    return but_numbers(op, numbers)
+    return but_numbers(op, numbers) if numbers else None
 
 
 def opened(op: Any, arrays: Sequence[Any], key: Any) -> tuple[Any, list[Any], Said] | None:
@@ -210,13 +207,18 @@ def opened(op: Any, arrays: Sequence[Any], key: Any) -> tuple[Any, list[Any], Sa
     """
     layouts = tuple([x._layout for x in arrays])
     full = key, layouts, mode.training
-    if full not in _known:
-        LEARNT.put(_known, full, _made(op, layouts))
-    both = _known[full]
+    try:
+        both = _known[full]
+    except KeyError:
+        both = _made(op, layouts)
+        LEARNT.put(_known, full, both)
     if both is None:
         return None
-    values = list(op.numbers().values())
-    numbers = _array([values[k] for k in both.places], both.dtype, arrays[0].context)
+    given = list(op.numbers().values())
+    values, most = [given[k] for k in both.places], _LARGEST[both.dtype]
+    if not all(abs(x) < most for x in values):  # nor a NaN
+        return None
+    numbers = _array(values, both.dtype, arrays[0].context)
     return both, [*arrays, numbers], Said(op, len(arrays), numbers)
 
 
@@ -224,8 +226,9 @@ _known: dict[Any, Opened | None] = {}
 
 
 def _made(op: Any, layouts: Sequence[Layout]) -> Opened | None:
-    both = Opened(op, tuple(op.numbers()))
+    """An operator with its numbers as operands; None where they do more than it says."""
     try:
+        both = Opened(op, tuple(op.numbers()))
         both.learn(layouts, mode.training)
     except GnomonError:
         return None
