@@ -10,14 +10,12 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
-import llvmlite
-import llvmlite.binding as llvm
 import numpy as np
 
 from gnomon import __version__, config, shadow
 from gnomon.dtype import float32
 from gnomon.lock import load_module
-from gnomon.runtime.compiler import jit
+from gnomon.runtime.compiler.host import host
 from gnomon.runtime.execution import threads
 from gnomon.runtime.libraries import blas, dnn
 
@@ -42,13 +40,14 @@ def _numpy() -> Finding:
 
 
 def _llvmlite() -> Finding:
-    return GOOD, f"{llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
+    llvmlite, binding = load_module("llvmlite"), load_module("llvmlite.binding")
+    return GOOD, f"{llvmlite.__version__}, LLVM {'.'.join(map(str, binding.llvm_version_info))}"
 
 
 def _processor() -> Finding:
-    host = jit.host()
-    known = [name for name in EXTENSIONS if name in host.features]
-    return GOOD, f"{host.cpu}, vectors of {host.vector_bytes * 8} bits: {' '.join(known)}"
+    here = host()
+    known = [name for name in EXTENSIONS if name in here.features]
+    return GOOD, f"{here.cpu}, vectors of {here.vector_bytes * 8} bits: {' '.join(known)}"
 
 
 def _threads() -> Finding:

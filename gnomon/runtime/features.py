@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from gnomon.base import UnknownNameError, nearest
 from gnomon.dtype import float32
-from gnomon.runtime.compiler import jit
+from gnomon.runtime.compiler.host import host
 from gnomon.runtime.execution import threads
 from gnomon.runtime.libraries import blas, dnn
 
@@ -76,7 +76,7 @@ class Features(OrderedDict[str, Feature]):
 
 def feature_list() -> list[Feature]:
     """All features in MXNet's order."""
-    found = {name: word in jit.host().features for name, word in _INSTRUCTIONS.items()}
+    found = {name: word in host().features for name, word in _INSTRUCTIONS.items()}
     found["OPENMP"] = threads.kind() == "libgomp"
     found["BLAS_OPEN"] = blas.supports(float32)
     found["MKLDNN"] = dnn.available()

@@ -1,14 +1,12 @@
-"""Runs code of AArch64 in an emulator: what LLVM assembles, linked here, one instruction each.
+"""Runs code of AArch64 in an emulator: what LLVM assembles, as `elf` links it, one instruction each.
 
 The emulator is `unicorn`. It is no dependency: where it is not installed, `AVAILABLE` is false.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
-from typing import NamedTuple
 
 from gnomon.code import cpu
 from gnomon.code.target import TARGETS
@@ -16,7 +14,7 @@ from gnomon.plan.cut import reach
 from gnomon.plan.pipeline import plan
 from gnomon.plan.signature import Signature, signature_of
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime.compiler import cross
+from gnomon.runtime.compiler import cross, elf
 from gnomon.runtime.devices import pool
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.kernels import kernel
@@ -45,83 +43,11 @@ done:
   ret void
 }
 """
-# kinds of relocations: a branch, a page's distance, an offset in a page by size, an address
-BRANCHES, PAGES, ADDRESS, FRAMES = (282, 283), 275, 257, 261
-OFFSETS = {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4}
 
 
-class Section(NamedTuple):
-    """A row of an object file's table of sections."""
-
-    name: int
-    kind: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    align: int
-    entry: int
-
-
-class Image:
-    """An object file laid out in memory from `CODE`: its bytes, and where its symbols are."""
-
-    def __init__(self, data: bytes) -> None:
-        (table,) = struct.unpack_from("<Q", data, 0x28)
-        (count,) = struct.unpack_from("<H", data, 0x3C)
-        self.data, self.code = data, bytearray()
-        self.sections = [
-            Section(*struct.unpack_from("<IIQQQQIIQQ", data, table + 64 * k)) for k in range(count)
-        ]
-        self.starts: dict[int, int] = {}
-        for k, section in enumerate(self.sections):
-            if section.flags & 2:  # takes memory
-                self.code += bytes(-len(self.code) % max(16, section.align))
-                self.starts[k] = len(self.code)
-                stored = data[section.offset : section.offset + section.size]
-                self.code += bytes(section.size) if section.kind == 8 else stored
-        self.places = [place for s in self.sections if s.kind == 2 for place in self.symbols(s)]
-        self.known = dict(self.places)
-        for section in self.sections:
-            if section.kind == 4 and section.info in self.starts:
-                self.relocate(section)
-
-    def symbols(self, section: Section) -> Iterator[tuple[str, int]]:
-        """Names and addresses; 0 for what is not there."""
-        names = self.sections[section.link].offset
-        for k in range(section.size // 24):
-            row = struct.unpack_from("<IBBHQQ", self.data, section.offset + 24 * k)
-            end = self.data.index(0, names + row[0])
-            start = self.starts.get(row[3])
-            name = self.data[names + row[0] : end].decode()
-            yield name, 0 if start is None else CODE + start + row[4]
-
-    def relocate(self, section: Section) -> None:
-        """Write addresses into the instructions that name them."""
-        for k in range(section.size // 24):
-            row = struct.unpack_from("<QQq", self.data, section.offset + 24 * k)
-            kind, symbol = row[1] & 0xFFFF_FFFF, row[1] >> 32
-            if kind == FRAMES:
-                continue
-            name, place = self.places[symbol]
-            assert place, f"nobody has {name!r}"
-            self.patch(self.starts[section.info] + row[0], kind, place + row[2])
-
-    def patch(self, at: int, kind: int, value: int) -> None:
-        if kind == ADDRESS:
-            struct.pack_into("<Q", self.code, at, value)
-            return
-        (word,) = struct.unpack_from("<I", self.code, at)
-        if kind in BRANCHES:
-            word |= (value - CODE - at) >> 2 & 0x3FF_FFFF
-        elif kind == PAGES:
-            pages = (value >> 12) - (CODE + at >> 12)
-            word |= (pages & 3) << 29 | (pages >> 2 & 0x7_FFFF) << 5
-        else:
-            word |= (value & 0xFFF) >> OFFSETS[kind] << 10
-        struct.pack_into("<I", self.code, at, word)
+def nothing(name: str) -> int:
+    """No code here calls what is not its own."""
+    raise AssertionError(f"there is no {name!r}")
 
 
 def run(stores: Sequence[Store], tasks: int = 1) -> None:
@@ -135,22 +61,23 @@ def run_group(stores: Sequence[Store], tasks: int) -> None:
     structure = Structure(stores)
     nests = plan(stores, structure)
     text = cpu.write(nests, ARM) + IN_TURN
-    image = Image(cross.object_file(text, ARM, 2 if kernel.divides(nests) else 1))
+    code = cross.object_file(text, ARM, 2 if kernel.divides(nests) else 1)
+    file = elf.Object(code, elf.AARCH64)
     signature = signature_of(nests)
     values = kernel.arguments(structure)
     sizes = signature.sizes(values)
     scratch = [pool.allocate(max(1, sizes[s.elements]) * s.itemsize) for s in signature.scratch]
     values.update((s.slot, m.address) for s, m in zip(signature.scratch, scratch, strict=True))
-    block = Block(words_of(signature, sizes, tasks, image.known["in_turn"]))
+    block = Block(words_of(signature, sizes, tasks, CODE + file.exports["in_turn"]))
     used = [(m.address, m.address + m.nbytes) for m in scratch]
     used += [(block.address, block.address + 8 * len(block.words)), *map(reach, structure.buffers)]
-    machine, there = started(bytes(image.code), used)
+    machine, there = started(bytes(file.linked(CODE, nothing)), used)
     first = cpu.first_argument(len(signature.phases))
     for k, slot in enumerate(signature.args):
         value = values.get(slot, 0)
         block.words[first + k] = there(value) if slot[0] in ("leaf", "scratch") else value
     machine.reg_write(registers.UC_ARM64_REG_X0, there(block.address))
-    machine.emu_start(image.known["kernel"], machine.reg_read(registers.UC_ARM64_REG_LR))
+    machine.emu_start(CODE + file.exports["kernel"], machine.reg_read(registers.UC_ARM64_REG_LR))
 
 
 def words_of(signature: Signature, sizes: Sequence[int], tasks: int, parallel: int) -> list[int]:

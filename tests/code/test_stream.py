@@ -14,9 +14,10 @@ from gnomon.plan.pipeline import plan
 from gnomon.plan.signature import signature_of
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.compiler import jit
+from gnomon.runtime.compiler.host import host
 from gnomon.runtime.kernels.kernel import Kernel
 
-HERE = jit.host()
+HERE = host()
 PAST = "!nontemporal"
 
 

@@ -32,6 +32,7 @@ from gnomon.plan.signature import signature_of
 from gnomon.plan.spread import spread
 from gnomon.plan.statement import SAVERS, Store, Structure
 from gnomon.runtime.compiler import cross, jit
+from gnomon.runtime.compiler.host import host
 from gnomon.runtime.kernels.kernel import ENTRY, Kernel, divides
 from gnomon.shadow import Tensor, make_plan
 from tests.code import arm
@@ -48,7 +49,7 @@ TEAMS = [(32, 2), (64, 1)]  # several warps a block, and a block that is one gro
 
 def runs_here(target: Target) -> bool:
     """Whether this processor has all that `target` has."""
-    here = jit.host()
+    here = host()
     wanted = {word.removeprefix("+") for word in target.features.split(",") if word}
     return here.triple.split("-")[0] == target.triple.split("-")[0] and wanted <= here.features
 
@@ -58,12 +59,12 @@ HERE = [name for name, target in TARGETS.items() if runs_here(target)]
 
 def run_as(target: Target, stores: list[Store]) -> None:
     """Carry out statements with the code of `target`."""
-    target = replace(target, triple=jit.host().triple)  # the system that runs this
+    target = replace(target, triple=host().triple)  # the system that runs this
     for group in simulated.groups(stores):
         structure = Structure(group)
         nests = plan(group, structure)
         code = cross.object_file(cpu.write(nests, target), target, 2 if divides(nests) else 1)
-        Kernel(signature_of(nests), jit.load_object(code, [ENTRY])).bind(structure).run()
+        Kernel(signature_of(nests), jit.load_object(code)).bind(structure).run()
 
 
 def close(got: np.ndarray, want: np.ndarray, rtol: float = 3e-5) -> None:

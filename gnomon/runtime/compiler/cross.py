@@ -6,17 +6,20 @@ other machine and no GPU.
 
 from __future__ import annotations
 
-import functools
-from typing import Any
+from typing import TYPE_CHECKING
 
-import llvmlite.binding as llvm
-
+from gnomon.base import Later
 from gnomon.code.target import Target
-from gnomon.runtime.compiler import jit, objects
+from gnomon.runtime.compiler import guard, objects
+
+if TYPE_CHECKING:
+    from gnomon.runtime.compiler import llvm
+else:
+    llvm = Later("gnomon.runtime.compiler.llvm")
 
 
 def assembly(text: str, target: Target, opt: int = 1) -> str:
-    """The assembly (for a GPU: PTX) of a text; `opt` is the pipeline, see `jit.compile_ir`.
+    """The assembly (for a GPU: PTX) of a text; `opt` is the pipeline, see `jit.object_code`.
 
     >>> from gnomon.code.target import TARGETS
     >>> "ret" in assembly("define i32 @two() { ret i32 2 }", TARGETS["aarch64"])
@@ -25,12 +28,8 @@ def assembly(text: str, target: Target, opt: int = 1) -> str:
     Raises:
         GnomonError: the text does not parse or verify.
     """
-
-    def make() -> str:
-        machine = _machine(target)
-        return str(machine.emit_assembly(jit.optimised(text, opt, machine)))
-
-    return jit.undisturbed(make)
+    emit = llvm.assembly_for
+    return guard.undisturbed(lambda: emit(text, opt, target))
 
 
 def kept_assembly(text: str, target: Target, opt: int = 1) -> str:
@@ -52,23 +51,10 @@ def kept_assembly(text: str, target: Target, opt: int = 1) -> str:
 
 
 def object_file(text: str, target: Target, opt: int = 1) -> bytes:
-    """The object file of a text, which `jit.load_object` links on a machine of that kind.
+    """The object file of a text, which `jit.load_object` takes on a machine of that kind.
 
     Raises:
         GnomonError: the text does not parse or verify.
     """
-
-    def make() -> bytes:
-        machine = _machine(target)
-        return bytes(machine.emit_object(jit.optimised(text, opt, machine)))
-
-    return jit.undisturbed(make)
-
-
-@functools.cache
-def _machine(target: Target) -> Any:
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="small"
-    )
+    emit = llvm.object_code_for
+    return guard.undisturbed(lambda: emit(text, opt, target))

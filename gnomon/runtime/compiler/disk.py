@@ -16,6 +16,7 @@ reads. Nothing here raises OSError.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import stat
 import sys
@@ -27,13 +28,36 @@ from typing import NamedTuple
 from gnomon import config
 
 MAGIC = b"gnomon kernel 1\n"
-DIGEST = 16
+DIGEST = 20  # bytes of a name
+_SEAL = 16  # and of what tells whether an entry is sound
 SUFFIX, ASIDE = ".kernel", ".part"
 ABANDONED = 3600.0  # seconds after which a file aside has no writer any more
 _FLAGS = ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
 _READ = os.O_RDONLY
 for _name in _FLAGS:
     _READ |= getattr(os, _name, 0)
+
+
+def digest(*parts: str) -> str:
+    """A name of these texts, in hexadecimal."""
+    hashed = blake2b(digest_size=DIGEST)
+    for part in parts:
+        data = part.encode()
+        hashed.update(len(data).to_bytes(8, "little") + data)
+    return hashed.hexdigest()
+
+
+def configured() -> Disk | None:
+    """Where the settings want code to be kept; None for nowhere."""
+    limit = config.get("disk_cache_limit")
+    if not config.get("disk_cache") or not limit:
+        return None
+    return _disk(config.get("cache_dir") / "kernels", limit)
+
+
+@functools.lru_cache(maxsize=8)
+def _disk(folder: Path, limit: int) -> Disk:
+    return Disk(folder, limit)
 
 
 class _File(NamedTuple):
@@ -162,14 +186,14 @@ def _remove(path: Path) -> None:
 
 def _sealed(name: str, content: bytes) -> bytes:
     body = name.encode() + b"\n" + content
-    return MAGIC + blake2b(body, digest_size=DIGEST).digest() + body
+    return MAGIC + blake2b(body, digest_size=_SEAL).digest() + body
 
 
 def _opened(name: str, data: bytes) -> bytes | None:
     """The content of an entry, or None where it is not sound or not of that name."""
-    start = len(MAGIC) + DIGEST
+    start = len(MAGIC) + _SEAL
     body = data[start:]
-    sound = blake2b(body, digest_size=DIGEST).digest() == data[len(MAGIC) : start]
+    sound = blake2b(body, digest_size=_SEAL).digest() == data[len(MAGIC) : start]
     head = name.encode() + b"\n"
     if not sound or not data.startswith(MAGIC) or not body.startswith(head):
         return None

@@ -13,13 +13,10 @@ from _blake2 import blake2b  # hashlib would load OpenSSL as well (4 ms)
 from collections.abc import Sequence
 from pathlib import Path
 
-import llvmlite
-import llvmlite.binding as llvm
-
-from gnomon import __version__, config
+from gnomon import __version__
 from gnomon.runtime import cpu_caches
-from gnomon.runtime.compiler import jit
-from gnomon.runtime.compiler.disk import Disk
+from gnomon.runtime.compiler.disk import DIGEST, configured, digest
+from gnomon.runtime.compiler.host import host
 
 PACKAGE = Path(__file__).parents[2]
 # what decides the code of a kernel, and how it is called
@@ -34,31 +31,8 @@ SOURCES = (
     "code",
     "runtime",
 )
-DIGEST = 20
 # when this process read gnomon's sources, at the latest; importing them takes up to a second or so
 _begun = time.time() - 5.0
-
-
-def digest(*parts: str) -> str:
-    """A name of these texts, in hexadecimal."""
-    hashed = blake2b(digest_size=DIGEST)
-    for part in parts:
-        data = part.encode()
-        hashed.update(len(data).to_bytes(8, "little") + data)
-    return hashed.hexdigest()
-
-
-def kept() -> Disk | None:
-    """Where the settings want code to be kept; None for nowhere."""
-    limit = config.get("disk_cache_limit")
-    if not config.get("disk_cache") or not limit:
-        return None
-    return _disk(config.get("cache_dir") / "kernels", limit)
-
-
-@functools.lru_cache(maxsize=8)
-def _disk(folder: Path, limit: int) -> Disk:
-    return Disk(folder, limit)
 
 
 @functools.cache
@@ -67,8 +41,7 @@ def surroundings() -> str:
     sources = sources_digest(PACKAGE, _begun)
     if not sources:
         return ""
-    here = jit.host()
-    version = ".".join(map(str, llvm.llvm_version_info))
+    here = host()
     machine = (
         here.triple,
         here.cpu,
@@ -76,7 +49,7 @@ def surroundings() -> str:
         str(here.vector_bytes),
         str(cpu_caches.last_level()),
     )
-    return digest(__version__, sources, llvmlite.__version__, version, *machine)
+    return digest(__version__, sources, here.llvm, *machine)
 
 
 def sources_digest(package: Path, begun: float) -> str:
@@ -91,7 +64,7 @@ def sources_digest(package: Path, begun: float) -> str:
         seen = _seen(files)
         if any(max(mtime, ctime) > begun * 1e9 for _, mtime, ctime, _ in seen):
             return ""
-        place, name = kept(), digest("sources", str(package), str(seen))
+        place, name = configured(), digest("sources", str(package), str(seen))
         found = None if place is None else place.read(name)
         if found is not None:
             return found.decode()

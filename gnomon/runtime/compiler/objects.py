@@ -14,11 +14,11 @@ from typing import NamedTuple
 from gnomon.base import GnomonError
 from gnomon.record import record
 from gnomon.runtime.compiler import jit, key
-from gnomon.runtime.compiler.disk import Disk
+from gnomon.runtime.compiler.disk import Disk, configured, digest
 from gnomon.runtime.compiler.jit import Module
 from gnomon.runtime.compiler.progress import PROGRESS
 
-_SIZES = struct.Struct("<II")
+_SIZE = struct.Struct("<I")
 Symbols = Mapping[str, int] | None
 
 
@@ -37,7 +37,7 @@ COUNTS = Counts()
 
 
 class Kept(NamedTuple):
-    """Linked code from disk, and what was kept beside it."""
+    """Code from disk, and what was kept beside it."""
 
     module: Module
     beside: bytes
@@ -45,13 +45,13 @@ class Kept(NamedTuple):
 
 def disk() -> Disk | None:
     """Where code is kept; None for nowhere, and where its names would not tell what it is."""
-    place = key.kept()
+    place = configured()
     return place if place is not None and key.surroundings() else None
 
 
 def name_of(*parts: str) -> str | None:
     """The name of code that depends on `parts` alone; None where nothing is kept."""
-    return key.digest(key.surroundings(), *parts) if disk() else None
+    return digest(key.surroundings(), *parts) if disk() else None
 
 
 def compiled(
@@ -85,18 +85,18 @@ def make(
         GnomonError: see `jit.compile_ir`.
     """
     began = time.perf_counter()
-    module = jit.compile_ir(text, opt=opt, symbols=symbols)
+    code = jit.object_code(text, opt=opt)
+    module = jit.load_object(code, symbols=symbols)
     COUNTS.compiled += 1
     PROGRESS.compiled(time.perf_counter() - began)
     place = disk()
     if place is not None and name is not None:
-        names = "\n".join(module.names).encode()
-        place.write(name, _SIZES.pack(len(beside), len(names)) + beside + names + module.code)
+        place.write(name, _SIZE.pack(len(beside)) + beside + code)
     return module
 
 
 def load(name: str, symbols: Symbols | Callable[[bytes], Symbols] = None) -> Kept | None:
-    """The code of that name; None where there is none on disk that links.
+    """The code of that name; None where there is none on disk that can be loaded.
 
     `symbols` may be made of what was kept beside the code; a ValueError there means that the code
     is of no use.
@@ -106,7 +106,7 @@ def load(name: str, symbols: Symbols | Callable[[bytes], Symbols] = None) -> Kep
     if content is None:
         return None
     try:
-        kept = _linked(content, symbols)
+        kept = _loaded(content, symbols)
     except (ValueError, GnomonError):
         forget(name)
         return None
@@ -121,15 +121,10 @@ def forget(name: str) -> None:
         place.remove(name)
 
 
-def _linked(content: bytes, symbols: Symbols | Callable[[bytes], Symbols]) -> Kept:
-    if len(content) < _SIZES.size:
+def _loaded(content: bytes, symbols: Symbols | Callable[[bytes], Symbols]) -> Kept:
+    if len(content) < _SIZE.size:
         raise ValueError("an entry ends too early")
-    beside, names = _SIZES.unpack_from(content)
-    start = _SIZES.size + beside
-    code = content[start + names :]
-    if not code:
-        raise ValueError("an entry has no code")
-    found = content[start : start + names].decode().split("\n")
-    said = content[_SIZES.size : start]
-    known = symbols(said) if callable(symbols) else symbols
-    return Kept(jit.load_object(code, found, symbols=known), said)
+    start = _SIZE.size + _SIZE.unpack_from(content)[0]
+    beside = content[_SIZE.size : start]
+    known = symbols(beside) if callable(symbols) else symbols
+    return Kept(jit.load_object(content[start:], symbols=known), beside)

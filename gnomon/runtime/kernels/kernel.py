@@ -22,6 +22,7 @@ from gnomon.plan.signature import Loops, Signature
 from gnomon.plan.statement import Structure
 from gnomon.runtime import cpu_caches
 from gnomon.runtime.compiler import jit
+from gnomon.runtime.compiler.host import host
 from gnomon.runtime.compiler.jit import Module
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution import threads
@@ -158,7 +159,7 @@ def source(nests: Nests) -> Source:
     A body of thousands of operations is in registers and in order already; passes over it would
     take longer than the code generator, and there is no loop that short ones could be unrolled in.
     """
-    here = jit.host()
+    here = host()
     machine = target.processor(here.triple, here.cpu, here.features, cpu_caches.last_level())
     text = cpu.write(nests, machine)
     if len(text) < LARGE:

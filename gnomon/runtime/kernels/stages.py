@@ -19,7 +19,6 @@ from gnomon.base import Later
 from gnomon.plan.ir import Kernel as Nests
 from gnomon.plan.statement import Store, Structure
 from gnomon.runtime.compiler import jit
-from gnomon.runtime.compiler.jit import Module
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.kernels.kernel import source
 
@@ -39,10 +38,9 @@ class Stage(NamedTuple):
     rung: int
 
 
-def compiled(nests: Nests) -> Module:
-    """The machine code of loop nests."""
+def _machine_code(show: Callable[..., str], nests: Nests) -> str:
     code = source(nests)
-    return jit.compile_ir(code.text, opt=code.opt)
+    return show(code.text, opt=code.opt)
 
 
 def _show(how: str, nests: Nests) -> str:
@@ -53,8 +51,8 @@ def _show(how: str, nests: Nests) -> str:
 STAGES: dict[str, Stage] = {
     "plan": Stage(functools.partial(_show, "outline"), 3),
     "loop": Stage(functools.partial(_show, "loops"), 4),
-    "llvm": Stage(lambda nests: compiled(nests).ir(), 5),
-    "asm": Stage(lambda nests: compiled(nests).asm(), 7),
+    "llvm": Stage(functools.partial(_machine_code, jit.ir), 5),
+    "asm": Stage(functools.partial(_machine_code, jit.assembly), 7),
 }
 
 
