@@ -1,4 +1,4 @@
-"""Runs code of AArch64 in an emulator: what LLVM assembles, as `elf` links it, one instruction each.
+"""Runs code of AArch64 in an emulator, linked as on such a machine, one instruction each.
 
 The emulator is `unicorn`. It is no dependency: where it is not installed, `AVAILABLE` is false.
 """
@@ -84,8 +84,8 @@ def words_of(signature: Signature, sizes: Sequence[int], tasks: int, parallel: i
     """A block with how the work is cut; its arguments are 0."""
     words = [parallel]
     for loops in signature.phases:
-        _, block = kernel.division(loops, sizes, 1)
-        words += [1 if loops.inner is None else tasks, block]
+        _, *rest = kernel.division(loops, sizes, 1)
+        words += [1 if loops.inner is None else tasks, *rest]
     return words + [0] * len(signature.args)
 
 

@@ -33,7 +33,7 @@ from gnomon.plan.spread import spread
 from gnomon.plan.statement import SAVERS, Store, Structure
 from gnomon.runtime.compiler import cross, jit
 from gnomon.runtime.compiler.host import host
-from gnomon.runtime.kernels.kernel import ENTRY, Kernel, divides
+from gnomon.runtime.kernels.kernel import Kernel, divides
 from gnomon.shadow import Tensor, make_plan
 from tests.code import arm
 from tests.code import gpu as simulated

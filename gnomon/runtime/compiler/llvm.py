@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import llvmlite
-import llvmlite.binding as binding
+from llvmlite import binding
 
 from gnomon.base import GnomonError
 from gnomon.runtime.compiler import guard

@@ -21,7 +21,6 @@ from gnomon.plan.scratch import TASKS
 from gnomon.plan.signature import Loops, Signature
 from gnomon.plan.statement import Structure
 from gnomon.runtime import cpu_caches
-from gnomon.runtime.compiler import jit
 from gnomon.runtime.compiler.host import host
 from gnomon.runtime.compiler.jit import Module
 from gnomon.runtime.devices import pool
