@@ -183,7 +183,7 @@ class Object:
     def _relocations_of(self, section: _Section, room: int) -> list[Relocation]:
         start, kinds = self._starts[section.info], self._machine.kinds
         rows = list(_RELOCATION.iter_unpack(self._content(section)))
-        if max(rows, default=(0,))[0] > room:
+        if any(at > room or symbol >= len(self._offsets) for at, _, symbol, _ in rows):
             raise ValueError("a relocation lies outside")
         return [(start + at, *kinds[kind], symbol, add) for at, kind, symbol, add in rows]
 
