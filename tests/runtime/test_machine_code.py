@@ -87,11 +87,10 @@ def test_no_room_is_an_error_and_later_there_is_some() -> None:
     code = jit.object_code(TEXT.format(2))
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (mapped(), hard))
-    held = []
+    held: list[jit.Module] = []
     try:
         with pytest.raises(MemoryError, match="cannot map"):
-            for _ in range(10_000):
-                held.append(jit.load_object(code))
+            held.extend(jit.load_object(code) for _ in range(10_000))
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
     assert sum_of(jit.load_object(code), 1) == 3

@@ -6,16 +6,9 @@ other machine and no GPU.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gnomon.base import Later
 from gnomon.code.target import Target
 from gnomon.runtime.compiler import guard, objects
-
-if TYPE_CHECKING:
-    from gnomon.runtime.compiler import llvm
-else:
-    llvm = Later("gnomon.runtime.compiler.llvm")
+from gnomon.runtime.compiler.guard import llvm
 
 
 def assembly(text: str, target: Target, opt: int = 1) -> str:

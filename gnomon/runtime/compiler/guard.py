@@ -1,4 +1,4 @@
-"""The lock under which LLVM works, and the thread that it works on.
+"""The way to LLVM: its import, the lock under which it works, and the thread that it works on.
 
 `lock` is held over forks, so that a child never inherits it in another thread's hands. It is asked
 for last: who holds it asks for no other lock but llvmlite's own, which joins it here once there.
@@ -11,15 +11,36 @@ import threading
 import weakref
 from _thread import start_new_thread
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from gnomon.base import GnomonError, Later
 from gnomon.lock import Reentrant, around_forks, give_back, reentrant, renew
 
 T = TypeVar("T")
 ROOM = 64 << 20  # bytes that LLVM may want
+_LIBRARY = 256 << 20  # bytes of addresses that it takes when it is loaded
 _LOOK = 0.5  # seconds between two looks whether a thread is still there
 lock = reentrant()
 LOCKS: list[Reentrant] = [lock]  # in the order in which they are taken
+
+
+class _Library(Later):
+    """The module `llvm`, imported where there is room for its library."""
+
+    def __getattr__(self, name: str) -> Any:
+        need_room(_LIBRARY)
+        try:
+            return super().__getattr__(name)
+        except OSError as error:
+            raise GnomonError(
+                f"llvmlite, which compiles kernels, cannot be loaded: {error}"
+            ) from None
+
+
+if TYPE_CHECKING:
+    from gnomon.runtime.compiler import llvm as llvm
+else:
+    llvm = _Library("gnomon.runtime.compiler.llvm")
 
 
 def _await(gate: threading.Lock, lives: Callable[[], object]) -> None:

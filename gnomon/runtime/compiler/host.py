@@ -11,18 +11,12 @@ import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from gnomon.base import Later
 from gnomon.record import record
 from gnomon.runtime.compiler import disk
+from gnomon.runtime.compiler.guard import llvm
 from gnomon.runtime.compiler.memory import Region
 from gnomon.runtime.ffi import Block, function, pointer
-
-if TYPE_CHECKING:
-    from gnomon.runtime.compiler import llvm
-else:
-    llvm = Later("gnomon.runtime.compiler.llvm")
 
 # the instructions `cpuid` and `xgetbv` as functions of a block, whose first word is what to ask
 _CPUID = bytes.fromhex("53 8b07 8b4f04 0fa2 8907 895f04 894f08 89570c 5b c3")

@@ -19,19 +19,14 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
-from gnomon.base import GnomonError, Later
+from gnomon.base import GnomonError
 from gnomon.runtime.compiler import guard
 from gnomon.runtime.compiler.elf import MACHINES, Machine, Object
+from gnomon.runtime.compiler.guard import llvm
 from gnomon.runtime.compiler.host import host
 from gnomon.runtime.compiler.memory import Region
 from gnomon.runtime.ffi import symbol
-
-if TYPE_CHECKING:
-    from gnomon.runtime.compiler import llvm
-else:
-    llvm = Later("gnomon.runtime.compiler.llvm")
 
 _ROOM_EACH = 128  # bytes that LLVM may want for each of a text
 BRANCHES = 4  # the pipeline for code that is all calls and branches; see `llvm`
