@@ -38,7 +38,7 @@ class _Library(Later):
 
 
 if TYPE_CHECKING:
-    from gnomon.runtime.compiler import llvm as llvm
+    from gnomon.runtime.compiler import llvm as llvm  # noqa: PLC0414  given on
 else:
     llvm = _Library("gnomon.runtime.compiler.llvm")
 
