@@ -94,7 +94,7 @@ def bench_jit() -> None:
     compiled = best(lambda: jit.compile_ir(text.format(next(numbers))))
     linked = best(lambda: jit.load_object(code))
     print(f"compile a function      {compiled:9.1f} us")
-    print(f"link an object          {linked:9.1f} us")
+    print(f"load an object          {linked:9.1f} us")
 
 
 def bench_step() -> None:

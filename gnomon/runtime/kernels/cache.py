@@ -2,13 +2,13 @@
 
 In memory kernels are kept by their structure's key; the one used longest ago goes first. On disk
 they are kept between processes in `cache_dir`/kernels, by a digest of the structure, of gnomon's
-own sources, of LLVM and of the processor: object code, which is linked again without compiling, and
+own sources, of LLVM and of the processor: object code, which is loaded without compiling, and
 the signature it is called with. A structure with parts that mean something in this process alone,
 such as a user's own node with an index rule in Python, is planned in every process and kept by its
 LLVM IR: that is always right, whatever the rule reads.
 
 Measured on 2 cores: a kernel takes 15 to 30 ms to plan and compile, 0.5 to 0.9 ms from disk; a
-process's first one takes 4 to 5 ms more (sources' digest 2, LLVM 2, threads' code 1).
+process's first one takes 4 ms more (sources' digest 2, the machine 1, threads' code 1).
 `python -m gnomon.cli demo --epochs 1`, with GNOMON_DISK_CACHE=0 and without: initialize 0.21 and
 0.02 s, forward and backward 0.25 and 0.05 s, all 3.1 and 2.1 s. `python -m pytest
 tests/ops/test_golden.py`, with an empty folder as ever, and with the 1137 entries (6.4 MB) of a run
