@@ -159,6 +159,18 @@ def test_addresses_that_are_too_far() -> None:
         file.linked(1 << 40, lambda name: 1)
 
 
+def test_what_a_branch_reaches_is_called_without_a_jump() -> None:
+    code = cross.object_file(TEXT, TARGETS["x86-64"])
+    file, base = elf.Object(code, elf.X86_64), 1 << 40
+    for there, near in ((base - (1 << 30), True), (base + (1 << 33), False)):
+        image = file.linked(base, lambda name, there=there: there)
+        (offset,) = {at for at, way, _, k, _ in file._relocations
+                     if way == elf.BRANCH and file._names.get(k) == "given"}  # fmt: skip
+        target = base + offset + 4 + struct.unpack_from("<i", image, offset)[0]
+        assert (target == there) == near
+        assert near or image[target - base :][:8] == elf.X86_64.jump
+
+
 # --- AArch64, whose instructions are taken apart here ---------------------------------------------
 
 

@@ -2,7 +2,8 @@
 
 `Object` reads one, `linked(base, outside)` gives the bytes to put at `base`. They are one run: the
 sections that code reads, then a row of `ROW` bytes for each symbol that is reached through a table:
-a jump to the address behind it, and that address. So functions may lie anywhere in memory.
+a jump to the address behind it, and that address. So functions may lie anywhere in memory; those
+that a branch reaches are called without the jump.
 
 Nothing is believed: every place of a damaged file is looked up in, or written to, Python's own
 bytes, which know their ends. What this file does not know, such as data that can be written, is an
@@ -19,6 +20,7 @@ from gnomon.base import GnomonError
 
 ROW = 16
 _PAGE = 4096
+_IMAGE = 1 << 26  # bytes that none has
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
@@ -40,10 +42,11 @@ Relocation = tuple[int, int, Write, int, int]
 
 
 class Machine(NamedTuple):
-    """A processor: ELF's number of it, a jump to the address behind it, how places are written."""
+    """A processor: ELF's number of it, how far a branch goes, and how places are written."""
 
     number: int
-    jump: bytes
+    reach: int  # bytes, less what an image takes
+    jump: bytes  # to the address behind it
     kinds: Mapping[int, tuple[int, Write]]
 
 
@@ -102,7 +105,9 @@ class Object:
                 if way == TABLE:
                     value = base + self._rows[symbol] + 8
                 elif value is None:
-                    value = base + self._rows[symbol] if way == BRANCH else elsewhere[symbol]
+                    value = elsewhere[symbol]
+                    if way == BRANCH and abs(value - base) > self._machine.reach:
+                        value = base + self._rows[symbol]
                 write(image, offset, base + offset, value + addend)
         except _WRONG as error:
             raise GnomonError(f"load_object: an address cannot be written: {error}") from None
@@ -158,8 +163,8 @@ class Object:
         """Add a section to the image."""
         if name == _FRAMES:
             return
-        if section.kind < _BITS or (section.flags & _WRITTEN and not name.startswith(_SET_ONCE)):
-            raise ValueError(f"section {name!r} can be written")
+        if section.kind != _BITS or (section.flags & _WRITTEN and not name.startswith(_SET_ONCE)):
+            raise ValueError(f"section {name!r} can be written, or is of an unknown kind")
         if not 0 <= section.align <= _PAGE:
             raise ValueError(f"section {name!r} is to lie at {section.align}")
         self._image += bytes(-len(self._image) % max(1, section.align))
@@ -183,7 +188,7 @@ class Object:
     def _relocations_of(self, section: _Section, room: int) -> list[Relocation]:
         start, kinds = self._starts[section.info], self._machine.kinds
         rows = list(_RELOCATION.iter_unpack(self._content(section)))
-        if any(at > room or symbol >= len(self._offsets) for at, _, symbol, _ in rows):
+        if any(at >= room or symbol >= len(self._offsets) for at, _, symbol, _ in rows):
             raise ValueError("a relocation lies outside")
         return [(start + at, *kinds[kind], symbol, add) for at, kind, symbol, add in rows]
 
@@ -210,6 +215,7 @@ def _distance(image: bytearray, offset: int, here: int, value: int) -> None:
 
 X86_64 = Machine(
     62,
+    (1 << 31) - _IMAGE,
     bytes.fromhex("ff25020000009090"),  # jmp *2(%rip)
     {
         1: (DIRECT, _whole),  # 64
@@ -260,6 +266,7 @@ def _in_page(shift: int) -> tuple[int, Write]:
 
 AARCH64 = Machine(
     183,
+    (1 << 27) - _IMAGE,
     bytes.fromhex("5000005800021fd6"),  # ldr x16, .+8; br x16
     {
         257: (DIRECT, _whole),  # ABS64
