@@ -105,13 +105,16 @@ class Object:
                 if way == TABLE:
                     value = base + self._rows[symbol] + 8
                 elif value is None:
-                    value = elsewhere[symbol]
-                    if way == BRANCH and abs(value - base) > self._machine.reach:
-                        value = base + self._rows[symbol]
+                    value = self._way_out(way, symbol, base, elsewhere[symbol])
                 write(image, offset, base + offset, value + addend)
         except _WRONG as error:
             raise GnomonError(f"load_object: an address cannot be written: {error}") from None
         return image
+
+    def _way_out(self, way: int, symbol: int, base: int, address: int) -> int:
+        """What to write for an address of elsewhere: that, or its row if a branch is too short."""
+        far = way == BRANCH and abs(address - base) > self._machine.reach
+        return base + self._rows[symbol] if far else address
 
     def _table(self, places: list[int | None], elsewhere: Mapping[int, int]) -> bytes:
         rows = []
