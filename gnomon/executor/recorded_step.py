@@ -93,30 +93,23 @@ class Network:
         """Whether an operand is read otherwise than as a state."""
         return any(~number in mark.operands[: len(mark.op.arguments())] for mark in self._path)
 
-    def constants(self, operands: Sequence[Operand], train: bool) -> list[bool]:
+    def constants(self) -> list[bool]:
         """Which of the values that are held are constants once the gradients were computed.
 
-        Those that heads depend on, and those without a gradient. The gradients of others need what
-        is not kept.
+        Those that heads depend on. Gradients of the others are refused from then on, even where
+        they are 0: the operators that both depend on were followed.
 
         Raises:
             Unplanned: not those of a value whose operators share none with the heads.
         """
-        if not self._heads:
-            return [True] * len(self._held)
-        flows: dict[int, set[bool]] = {}  # whether to operators of the heads, or to others' inputs
+        shares = dict.fromkeys(self._followed, True)  # whether results share some with the heads
         for mark in self._path:
-            found: set[bool] = set()
-            for k in self._differentiable(mark, operands, train):
-                if k >= 0:
-                    found |= {True} if k in self._followed else flows[k]
-                elif operands[~k].place is not None:
-                    found.add(False)
-            flows.update((mark.first + k, found) for k in range(len(mark.layouts)))
-        beside = [k for k in self._held if k not in self._followed]
-        if any(flows[k] == {False} for k in beside):
+            found = any(k >= 0 and shares[k] for k in mark.operands[: len(mark.op.arguments())])
+            for k in range(mark.first, mark.results):
+                shares[k] = shares.get(k, False) or found
+        if self._heads and not all(shares[k] for k in self._held):
             raise Unplanned("step: a value is held that no head shares an operator with")
-        return [k in self._followed or not flows[k] for k in self._held]
+        return [not self._heads or k in self._followed for k in self._held]
 
     def _differentiable(self, mark: Mark, operands: Sequence[Operand], train: bool) -> list[int]:
         """The numbers of the inputs of an operator that its gradients flow to."""
@@ -177,7 +170,7 @@ class Plan:
         depth: int,
     ) -> None:
         self.layouts = network.layouts
-        self.constants = network.constants(operands, train)
+        self.constants = network.constants()
         self.turn, self.depth = 0, depth
         self.ctx = operands[0].chunk.ctx
         arguments = [k for k in network.operands if k in network.reached - network.states]

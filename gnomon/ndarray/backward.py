@@ -22,9 +22,7 @@ from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import recording
 from gnomon.ndarray.core.tape import (
-    BESIDE,
     DIRECT,
-    FOLLOWED,
     Bundle,
     Call,
     Leaf,
@@ -222,8 +220,14 @@ class Walk:
         return walk
 
     def _reach(self, met: Met) -> None:
-        """Find what depends on what was received, by way of those `met`, too."""
+        """Find what depends on what was received, by way of those `met`, too.
+
+        Raises:
+            GnomonError: the tape was followed beyond here already, whether gradients flow or not.
+        """
         self.nodes = reachable(self.sums, met)
+        if any(node.saved is None for node in self.nodes):
+            raise GnomonError(_AGAIN)
         for node, outputs in met.items():
             node.meet((tuple(sorted(outputs)), (True,) * len(outputs)))
         self.readers: dict[Place, int] = {}
@@ -301,13 +305,7 @@ class Walk:
         return True
 
     def receive(self, place: Place, grad: Any, ours: bool = True) -> None:
-        """`grad` is one reader's share of the gradient of `place`; None of where none flows.
-
-        Raises:
-            GnomonError: a program has followed the tape behind `place` already.
-        """
-        if (place is FOLLOWED or place is BESIDE) and grad is not None:
-            raise GnomonError(_AGAIN)
+        """`grad` is one reader's share of the gradient of `place`; None of where none flows."""
         before = self.sums.get(place)
         if before is None:
             self.sums[place] = grad

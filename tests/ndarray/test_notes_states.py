@@ -139,16 +139,40 @@ def test_values_held_beside_the_heads(runs):
         assert beside.asnumpy()[0, 0] == 18
         assert not chosen.asnumpy().any()
         with autograd.record():
-            other = (b * chosen[:1] + b).sum()
+            other = (b * chosen[:1].detach() + b).sum()
         other.backward()
         assert b.grad.asnumpy().tolist() == [1, 1]
-        with autograd.record():
-            other = (beside * b).sum()
-        with pytest.raises(GnomonError, match="followed already"):
-            other.backward()
-        with pytest.raises(GnomonError, match="followed already"):
-            beside.backward()
+        for value in (beside, chosen):
+            with autograd.record():
+                other = (value * b).sum()
+            for head in (other, value):
+                with pytest.raises(GnomonError, match="followed already"):
+                    head.backward()
+            assert b.grad.asnumpy().tolist() == [1, 1]
     assert len(runs) > 5 - AT_FIRST
+
+
+@pytest.mark.parametrize("turn", ["loss first", "value first"])
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize("value", [nd.BlockGrad, nd.sign, nd.zeros_like, lambda x: x > 1])
+def test_gradients_of_0_behind_the_loss_are_refused_where_others_are(value, apart, turn, runs):
+    """As MXNet: what counts is whether operators that both depend on were followed."""
+    w, _ = variables()
+    for _ in range(6):
+        with autograd.record():
+            h = w * w
+            loss, beside = (h * h).sum(), value(w if apart else h)
+        first, second = (loss, beside) if turn == "loss first" else (beside, loss)
+        first.backward()
+        before = w.grad.asnumpy()
+        assert before.any() == (first is loss)
+        if apart:
+            second.backward()
+            assert w.grad.asnumpy().any() == (second is loss)
+        else:
+            with pytest.raises(GnomonError, match="followed already"):
+                second.backward()
+            assert (w.grad.asnumpy() == before).all()
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
