@@ -45,8 +45,8 @@ class Matrices(HostOp):
     square = True
 
     def shapes(self, s: Shapes) -> None:
-        self.checked(s)
         s.same()
+        self.checked(s)
 
     def checked(self, s: Shapes) -> Shape:
         """The shape of A: two axes at least, of one size where matrices are square."""

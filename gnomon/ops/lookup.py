@@ -63,12 +63,12 @@ class ScatterNd(Op):
     shape: Dims = param(doc="Shape of the output.")
 
     def shapes(self, s: Shapes) -> None:
+        s["output"] = self.shape
         indices = s.need("indices")
         if not indices or not 0 < indices[0] <= len(self.shape):
             expected = f"1 to {len(self.shape)} rows, one an axis of the output"
             raise s.refuse("indices", expected, f"shape {indices}")
         s["data"] = (*indices[1:], *self.shape[indices[0] :])
-        s["output"] = self.shape
 
     def types(self, t: Types) -> None:
         t.same("data", "output")

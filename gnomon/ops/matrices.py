@@ -42,8 +42,8 @@ class Triangular(Op):
 
     def shapes(self, s: Shapes) -> None:
         s.same("B", "output")
-        shape, other = s.need("B"), s.need("A")
-        if min(len(shape), len(other)) < 2:
+        shape, other = s.need("B"), s["A"]
+        if min(len(shape), len(shape if other is None else other)) < 2:
             raise s.refuse("B", "matrices along the last two axes", f"shape {shape}")
         side = shape[-1 if self.rightside else -2]
         s["A"] = (*shape[:-2], side, side)

@@ -163,10 +163,11 @@ class ExpandDims(SameElements):
     axis: int = param(doc="Where the new axis stands; from the end where negative.")
 
     def shapes(self, s: Shapes) -> None:
-        data = s.need("data")
-        axis = s.axis("data", self.axis, extra=1)
-        s["output"] = (*data[:axis], 1, *data[axis:])
+        if (data := s["data"]) is not None:
+            axis = s.axis("data", self.axis, extra=1)
+            s["output"] = (*data[:axis], 1, *data[axis:])
         output = s.need("output")
+        axis = s.axis("output", self.axis)
         s["data"] = (*output[:axis], *output[axis + 1 :])
 
 

@@ -102,3 +102,28 @@ def test_a_long_chain_is_inferred_backwards():
     other = variable("y")
     graph = Graph([node("s", "elemwise_add", entry, other)])
     assert infer.shapes(graph, {other.node: (2, 3)})[first] == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("op_name", "params", "output", "inputs"),
+    [
+        ("expand_dims", {"axis": 1}, (2, 1, 3), [(2, 3)]),
+        ("expand_dims", {"axis": -1}, (2, 3, 1), [(2, 3)]),
+        ("_linalg_potrf", {}, (2, 3, 3), [(2, 3, 3)]),
+        ("_linalg_potri", {}, (3, 3), [(3, 3)]),
+        ("_linalg_trmm", {}, (4, 2, 3), [(4, 2, 2), (4, 2, 3)]),
+        ("_linalg_trsm", {"rightside": True}, (2, 3), [(3, 3), (2, 3)]),
+        ("SliceChannel", {"num_outputs": 3}, (2, 4), [(2, 12)]),
+    ],
+)
+def test_inputs_that_follow_from_the_output(op_name, params, output, inputs):
+    names = [variable(f"x{k}") for k in range(len(inputs))]
+    other = variable("y")
+    made = node("made", op_name, *names, **params)
+    known = infer.shapes(Graph([node("s", "elemwise_add", made, other)]), {other.node: output})
+    assert [known[x] for x in names] == inputs
+
+
+def test_an_output_that_parameters_tell():
+    made = node("made", "scatter_nd", variable("data"), variable("indices"), shape=(2, 3))
+    assert infer.shapes(Graph([made]), {})[made] == (2, 3)
