@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 RANKS = {
     name: rank
     for rank, names in {
-        0: "absent addresses bar base files frames config conversion lock record registry dtype "
+        0: "absent addresses bar base collector files frames config conversion lock record registry dtype "
         "shape context error log util ranks",
         1: "expr",
         2: "plan",

@@ -11,7 +11,7 @@ from gnomon.base import ParamError, ShapeError, complaint
 from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.executor import arrays
-from gnomon.executor.collector import resting
+from gnomon.collector import resting
 from gnomon.executor.executor import Executor
 from gnomon.executor.inputs import hidden
 from gnomon.executor.network import SAVERS, Bound, Known

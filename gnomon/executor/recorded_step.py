@@ -18,7 +18,7 @@ from typing import Any
 from gnomon.base import GnomonError
 from gnomon.context import Context
 from gnomon.executor.arena import Arena
-from gnomon.executor.collector import resting
+from gnomon.collector import resting
 from gnomon.executor.draws import Positions
 from gnomon.executor.inputs import hidden
 from gnomon.executor.network import Bound

@@ -18,7 +18,7 @@ from gnomon import config, engine
 from gnomon.engine import Operator, Var
 from gnomon.executor import arrays
 from gnomon.executor.arena import Arena
-from gnomon.executor.collector import resting
+from gnomon.collector import resting
 from gnomon.executor.cuts import sending
 from gnomon.executor.draws import Draws, Positions
 from gnomon.executor.inputs import Input

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from gnomon.base import DeviceError
 from gnomon.plan.pipeline import plan
 from gnomon.plan.spread import spread
 from gnomon.plan.statement import Store, Structure
-from gnomon.runtime.devices.cuda import library
+from gnomon.runtime.devices.cuda import gpu, library
 from gnomon.runtime.devices.cuda.driver import Driver, Image
 from gnomon.runtime.devices.cuda.simulated import MEMORY, Simulated
 from tests.plan.test_expressions import over
@@ -216,3 +219,38 @@ def test_the_real_driver_has_every_call():
     for kind in (library.Library, Simulated):
         assert not [name for name in wanted if not callable(getattr(kind, name, None))]
     assert isinstance(library.why(), str) and library.why()
+
+
+def test_an_interrupt_leaves_the_lock_of_a_gpu_free_wherever_it_falls():
+    """Python looks for signals where functions begin; the error is kept, and its frames with it."""
+    found = gpu.get(0)
+    x = np.zeros(4, np.float32)
+    works = [found.memory, found.synchronise, lambda: found.copy(bytes_at(x), bytes_at(x), 16)]
+
+    def interrupted(*_: Any) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise InterruptedError
+
+    def is_free() -> bool:
+        taken = found.lock.acquire(blocking=False)
+        if taken:
+            found.lock.release()
+        return taken
+
+    interrupts = 0
+    for work in works:
+        for number in range(1, 30):
+            left, kept = number, None
+            sys.settrace(interrupted)
+            try:
+                work()
+            except InterruptedError as error:
+                kept = error
+                interrupts += 1
+            finally:
+                sys.settrace(None)
+            with ThreadPoolExecutor(1) as other:
+                assert other.submit(is_free).result(), (number, kept)
+    assert interrupts > 20

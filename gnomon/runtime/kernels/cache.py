@@ -17,15 +17,14 @@ before: 38.5 and 11.7 s.
 
 from __future__ import annotations
 
-import gc
 import struct
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gnomon.base import GnomonError, Later
+from gnomon.collector import resting
 from gnomon.lock import exclusive, in_child
 from gnomon.plan.form import Unnamed, form
 from gnomon.plan.signature import Signature, read, signature_of
@@ -113,29 +112,13 @@ def _load(name: str | None) -> Kernel | None:
 
 
 def _make(stores: Sequence[Store], structure: Structure, name: str | None) -> Kernel:
-    with _collecting_later(len(structure.entries) > MANY):
+    with resting(len(structure.entries) > MANY):
         nests = pipeline.plan(stores, structure)
         signature, code = signature_of(nests), source(nests)
     if name is None:
         return Kernel(signature, objects.compiled(code.text, opt=code.opt))
     module = objects.make(name, code.text, packed(signature), opt=code.opt)
     return Kernel(signature, module)
-
-
-@contextmanager
-def _collecting_later(wanted: bool) -> Iterator[None]:
-    """Inside, Python looks for no garbage: it would go through all there is again and again.
-
-    Planning makes many objects that all stay until it ends: looking took two thirds of the time.
-    """
-    paused = wanted and gc.isenabled()
-    if paused:
-        gc.disable()
-    try:
-        yield
-    finally:
-        if paused:
-            gc.enable()
 
 
 def packed(signature: Signature) -> bytes:

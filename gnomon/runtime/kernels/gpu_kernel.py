@@ -87,8 +87,8 @@ class GpuStep:
         for word, low, high, is_written in self.spans:
             at = words[word]
             (writes if is_written else reads).append((at + low, at + high))
-        with self.queue.gpu.working(self.queue, reads, writes) as driver:
-            self.issue(driver, words, self.queue)
+        queue = self.queue
+        queue.gpu.give(queue, reads, writes, lambda driver: self.issue(driver, words, queue))
 
 
 class Launches:
@@ -105,8 +105,8 @@ class Launches:
             return
         memory = _uploaded(words, queue)  # returns to the pool when this does: queues are in order
         span = memory.address, memory.address + memory.nbytes
-        with queue.gpu.working(queue, [span], ()):
-            self._launch(driver, [memory.address], queue.handle)
+        words = [memory.address]
+        queue.gpu.give(queue, [span], (), lambda driver: self._launch(driver, words, queue.handle))
 
     def _launch(self, driver: Driver, words: Sequence[int], stream: int) -> None:
         for function, shape in self.entries:

@@ -36,17 +36,21 @@ class Handle:
         nbytes = WORKSPACE.get(gpu.properties.arch, LESS)
         self.workspace = pool.allocate(nbytes, gpu.name)
         span = self.workspace.address, self.workspace.address + nbytes
-        with gpu.working(queue, (), [span]):  # the queue comes after who had that memory before
+
+        def made(driver: object) -> None:
             self.number = blas.create()
             weakref.finalize(queue, _destroy, gpu, blas, self.number).atexit = False
             blas.set_stream(self.number, queue.handle)
             blas.set_workspace(self.number, self.workspace.address, nbytes)
 
+        gpu.give(queue, (), [span], made)  # the queue comes after who had that memory before
+
 
 def _destroy(gpu: Gpu, blas: Blas, handle: int) -> None:
     """Forgets a handle; after an error there may be none any more."""
     try:
-        with gpu.entered():
+        with gpu.lock:
+            gpu.enter()
             blas.destroy(handle)
     except DeviceError:
         pass

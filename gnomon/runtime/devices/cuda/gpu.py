@@ -15,8 +15,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from gnomon.base import DeviceError, complaint
@@ -33,7 +32,8 @@ class Queue:
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
-        with gpu.entered():
+        with gpu.lock:
+            gpu.enter()
             self.handle = gpu.driver.create_stream()
         self.given = 0  # pieces of work
         self.knows: dict[Queue, int] = {}  # of others: how much is done before what comes next
@@ -46,22 +46,26 @@ class Queue:
         Raises:
             DeviceError: work of the GPU failed.
         """
-        with self.gpu.entered() as driver:
+        with self.gpu.lock:
+            driver = self.gpu.enter()
             driver.wait_stream(self.handle)
 
     def is_idle(self) -> bool:
         """Whether all work of the queue is done."""
-        with self.gpu.entered() as driver:
+        with self.gpu.lock:
+            driver = self.gpu.enter()
             return driver.is_idle(self.handle)
 
     def after_stream(self, stream: int) -> None:
         """What comes next here waits for what a stream of another library was given."""
-        with self.gpu.entered():
+        with self.gpu.lock:
+            self.gpu.enter()
             self._join(self.handle, stream)
 
     def before(self, stream: int) -> None:
         """What a stream of another library is given next waits for what was given here."""
-        with self.gpu.entered():
+        with self.gpu.lock:
+            self.gpu.enter()
             self._join(stream, self.handle)
 
     def _join(self, later: int, earlier: int) -> None:
@@ -80,7 +84,8 @@ class Queue:
 def _destroy(gpu: Gpu, handle: int) -> None:
     """Forgets a stream; at the end of a process, or after an error, there may be none any more."""
     try:
-        with gpu.entered() as driver:
+        with gpu.lock:
+            driver = gpu.enter()
             driver.destroy_stream(handle)
     except DeviceError:
         pass
@@ -126,31 +131,32 @@ class Gpu:
         self._thread = threading.local()
         self.default = Queue(self)
 
-    @contextmanager
-    def entered(self) -> Iterator[Driver]:
-        """Calls of the driver inside are meant for this GPU."""
-        with self.lock:
-            self.driver.enter(self._context)
-            yield self.driver
+    def enter(self) -> Driver:
+        """The driver, whose calls are meant for this GPU until the caller gives `lock` back."""
+        self.driver.enter(self._context)
+        return self.driver
 
-    @contextmanager
-    def working(self, queue: Queue, reads: Ranges, writes: Ranges) -> Iterator[Driver]:
-        """Work on these bytes is given to `queue` inside, after what it has to come after."""
-        with self.entered() as driver:
+    def give(
+        self, queue: Queue, reads: Ranges, writes: Ranges, work: Callable[[Driver], object]
+    ) -> None:
+        """Have `work` give a queue work on these bytes, after what that has to come after."""
+        with self.lock:
+            driver = self.enter()
             several = len(self.queues) > 1
             if several:
                 if len(self._ledger.uses) > MANY:
                     self.synchronise()
                 for other in self._ledger.before(queue, reads, writes):
                     queue.after(other)
-            yield driver
+            work(driver)
             queue.given += 1
             if several:
                 self._ledger.note(queue, reads, writes)
 
     def queue(self) -> Queue:
         """A new queue; what the others were given until now is done before what it is given."""
-        with self.entered():
+        with self.lock:
+            self.enter()
             made = Queue(self)
             for other in self.queues:
                 if other is not made:
@@ -159,7 +165,8 @@ class Gpu:
 
     def load(self, image: Image) -> list[int]:
         """The entries of an image on this GPU, for good."""
-        with self.entered() as driver:
+        with self.lock:
+            driver = self.enter()
             module = driver.load(image)
             return [driver.function(module, name) for name in image.names]
 
@@ -167,21 +174,24 @@ class Gpu:
 
     def allocate(self, nbytes: int) -> int:
         """A new block; MemoryError."""
-        with self.entered() as driver:
+        with self.lock:
+            driver = self.enter()
             address = driver.allocate(max(nbytes, 1), self.default.handle)
-        with self.working(self.default, (), [(address, address + nbytes)]):
-            pass
+        self._write(address, nbytes, lambda driver, stream: None)
         return address
 
     def release(self, address: int, nbytes: int) -> None:
         """Gives a block back when all work on it is done."""
-        with self.working(self.default, (), [(address, address + nbytes)]) as driver:
-            driver.free(address, self.default.handle)
+        self._write(address, nbytes, lambda driver, stream: driver.free(address, stream))
 
     def clear(self, address: int, nbytes: int, is_new: bool) -> None:
         """Makes bytes zero."""
-        with self.working(self.default, (), [(address, address + nbytes)]) as driver:
-            driver.fill(address, 0, nbytes, self.default.handle)
+        self._write(address, nbytes, lambda driver, stream: driver.fill(address, 0, nbytes, stream))
+
+    def _write(self, address: int, nbytes: int, work: Callable[[Driver, int], object]) -> None:
+        """Have `work`, on a whole block, done by the queue that all memory comes from."""
+        queue, span = self.default, (address, address + nbytes)
+        self.give(queue, (), [span], lambda driver: work(driver, queue.handle))
 
     def copy(self, dest: int, source: int, nbytes: int) -> None:
         """Copies between two blocks of this GPU."""
@@ -190,12 +200,12 @@ class Gpu:
     def copy_on(self, queue: Queue, dest: int, source: int, nbytes: int) -> None:
         """Copies between any memories, in the order of `queue`."""
         ends = [(source, source + nbytes)], [(dest, dest + nbytes)]
-        with self.working(queue, *ends) as driver:
-            driver.copy(dest, source, nbytes, queue.handle)
+        self.give(queue, *ends, lambda driver: driver.copy(dest, source, nbytes, queue.handle))
 
     def synchronise(self) -> None:
         """Returns when all work given to the GPU is done."""
-        with self.entered():
+        with self.lock:
+            self.enter()
             queues = list(self.queues)
             for queue in queues:
                 queue.wait()
@@ -205,7 +215,8 @@ class Gpu:
 
     def memory(self) -> tuple[int, int]:
         """Bytes that are free, and all there are."""
-        with self.entered() as driver:
+        with self.lock:
+            driver = self.enter()
             return driver.memory()
 
 
@@ -264,8 +275,9 @@ def owner(address: int) -> Gpu:
     Raises:
         DeviceError: it is no GPU's.
     """
-    with get().entered() as driver:
-        ordinal = driver.owner(address)
+    gpu = get()
+    with gpu.lock:
+        ordinal = gpu.enter().owner(address)
     return get(ordinal)
 
 
