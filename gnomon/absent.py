@@ -7,6 +7,7 @@ gnomon lacks is told to be on its way; anything else gets a hint at the names th
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,12 @@ def lacking(path: str) -> str | None:
     return None
 
 
+def _quantised(name: str) -> str | None:
+    """What is said of an operator of MXNet's quantisation, which the table leaves out; else None."""
+    found = re.match(r"(_contrib_)?((de|re)?quantize|calibrate_entropy)", name)
+    return lacking("contrib.quantization") if found else None
+
+
 def elsewhere(module: str, name: str, known: Iterable[str]) -> Any:
     """What MXNet has as `name` in `module`, which has `known`: a module that stands elsewhere.
 
@@ -96,6 +103,8 @@ def elsewhere(module: str, name: str, known: Iterable[str]) -> Any:
         return load_module(f"gnomon.{ELSEWHERE[inner]}")
     if (missing := lacking(inner)) is not None:
         raise AttributeError(f"{text}: {missing}", name=name)
+    if (missing := _quantised(name)) is not None:
+        raise AttributeError(f"{text}: {missing}", name=name)
     if name in names().get(module.removeprefix("gnomon").lstrip("."), ()):
         raise AttributeError(f"{text}: MXNet's {name} is not there yet ({PAGE})", name=name)
     raise AttributeError(text + nearest(name, known), name=name)
@@ -103,6 +112,8 @@ def elsewhere(module: str, name: str, known: Iterable[str]) -> Any:
 
 def unknown_operator(name: str, known: Iterable[str]) -> UnknownNameError:
     """The error of an operator that is not registered; `known` are."""
+    if (missing := _quantised(name)) is not None:
+        return UnknownNameError(f"operator {name!r}: {missing}")
     if name in names()["operators"]:
         return UnknownNameError(f"operator {name!r}: MXNet's is not there yet ({PAGE})")
     return UnknownNameError(f"operator {name!r} is not registered{nearest(name, known)}")

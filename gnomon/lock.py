@@ -137,7 +137,7 @@ def _is_importing(frame: FrameType | None) -> bool:
     while frame is not None:
         if frame.f_code.co_name == "_find_and_load":
             name = frame.f_locals.get("name")
-            if isinstance(name, str) and name.startswith(f"{package}."):
+            if isinstance(name, str) and f"{name}.".startswith(f"{package}."):
                 return True
         frame = frame.f_back
     return False

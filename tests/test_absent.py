@@ -67,6 +67,15 @@ def test_mxnets_own_names(monkeypatch):
         registry.find("Convolutoin")
 
 
+def test_operators_of_mxnets_quantisation_are_on_their_way():
+    for space in (mx.nd.contrib, mx.sym.contrib):
+        for name in ("quantize_v2", "quantized_conv", "dequantize", "requantize"):
+            with pytest.raises(AttributeError, match="MXNet's quantization is not there yet"):
+                getattr(space, name)
+    with pytest.raises(mx.MXNetError, match="MXNet's quantization is not there yet"):
+        registry.find("_contrib_quantized_conv")
+
+
 def test_dunder_names_are_plain():
     with pytest.raises(AttributeError) as caught:
         _ = mx.nd.__wrapped__

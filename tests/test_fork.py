@@ -384,3 +384,39 @@ def test_threads_may_fork_at_one_time():
     run = [sys.executable, "-c", textwrap.dedent(code)]
     done = subprocess.run(run, capture_output=True, text=True, timeout=100, check=False)
     assert done.stdout.split("\n")[:2] == [f"{[False] * 4} False", "3.0"], done.stderr
+
+
+def test_a_child_finds_gnomon_imported_where_another_thread_is_about_to():
+    """`import gnomon` itself: its first line has run, its last one has not."""
+    code = """
+        import importlib.abc, importlib.machinery, os, sys, threading, time
+
+        class Slow(importlib.abc.MetaPathFinder):
+            def find_spec(self, name, path=None, target=None):
+                if name != "gnomon":
+                    return None
+                spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+                execute = spec.loader.exec_module
+
+                def executed(module):
+                    execute(module)
+                    begun.set()
+                    time.sleep(0.5)
+
+                spec.loader.exec_module = executed
+                return spec
+
+        sys.meta_path.insert(0, Slow())
+        begun = threading.Event()
+        threading.Thread(target=lambda: __import__("gnomon")).start()
+        begun.wait()
+        pid = os.fork()
+        if pid == 0:
+            import gnomon
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+    """
+    found = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, timeout=SECONDS, check=False
+    )
+    assert found.returncode == 0

@@ -91,6 +91,19 @@ def test_a_likelihood_of_no_numbers_is_no_number(hole):
     assert np.isnan(data.grad.asnumpy()).any((0, 2)).tolist() == [True, False]
 
 
+@pytest.mark.parametrize("low", [-1e3, -2e9, -1e11])
+def test_logarithms_of_probabilities_far_below_0_count(low):
+    """The label comes first or last, each half as likely as the other would be alone."""
+    data = mx.nd.array([[[0, low, low]], [[0, low, 0]]])
+    data.attach_grad()
+    with mx.autograd.record():
+        loss = mx.nd.CTCLoss(data, mx.nd.array([[1]]))
+    loss.backward()
+    assert np.allclose(loss.asnumpy(), -low, rtol=1e-3)
+    expected = [[[0.5, -0.5, 0]], [[0, -0.5, 0.5]]]
+    assert np.allclose(data.grad.asnumpy(), expected, atol=1e-3)
+
+
 @pytest.mark.parametrize("label", [np.nan, 1e30, np.inf, -np.inf])
 def test_labels_that_are_no_classes_are_refused(label):
     with pytest.raises(mx.MXNetError, match=r"CTCLoss.*label.*classes"):

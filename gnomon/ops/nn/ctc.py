@@ -27,6 +27,7 @@ from gnomon.record import cached_property
 from gnomon.shadow import Tensor
 
 MOST = (1 << 31) - 1  # above all classes
+LEAST = -1e12  # of a logarithm: below it the number beside an exponent has fewer than 4 digits
 
 
 @dataclass
@@ -55,7 +56,7 @@ class Aligned:
     def chance(self) -> tuple[Array, Array]:
         """The probabilities of classes as numbers and exponents."""
         numbers, powers = (pooled(self.logs.shape, kind) for kind in (np.float64, np.int64))
-        logs = fn.maximum(Tensor(self.logs), -1e9)
+        logs = fn.maximum(Tensor(self.logs), LEAST)
         Tensor(powers)[:] = cast(fn.ceil(logs / LOG_HUGE), int64)  # 0 of NaN, whose number is NaN
         chances = fn.exp(logs - cast(Tensor(powers), float64) * LOG_HUGE)
         Tensor(numbers)[:] = fn.where(fn.eq(Tensor(self.logs), -math.inf), 0, chances)

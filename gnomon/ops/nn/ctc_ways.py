@@ -13,7 +13,7 @@ from gnomon.native.words import Reals, Words, native
 
 HUGE, TINY = 2.0**256, 2.0**-256
 LOG_HUGE = 177.445678223346  # 256 log 2
-NEVER = -(1 << 40)  # the exponent of nothing
+NEVER = -(1 << 60)  # the exponent of nothing; 10^8 steps of the least logarithm are above it
 
 
 @native
