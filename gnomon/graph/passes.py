@@ -20,7 +20,7 @@ PIPELINE: tuple[tuple[str, Step], ...] = (
     # first: what does nothing would hide pairs and equal nodes from the others
     ("simplify", simplify),
     # before constants: what is equal is computed once
-    ("cse", lambda typed, purpose: cse(typed)),
+    ("cse", cse),
     ("constants", lambda typed, purpose: constants(typed)),
     # while layers and normalizations are neighbours
     ("normalization into layers", fold_norm),

@@ -115,14 +115,21 @@ def test_a_chain_of_nothing_is_a_variable():
 def test_equal_operators_are_one():
     a, b = node("a", "exp", X), node("b", "exp", X)
     before = typed(node("s", "elemwise_add", node("c", "tanh", a), node("d", "tanh", b)), x=(2,))
-    assert lines(cse(before)) == ["a(x)", "c(a)", "s(c, c)"]
+    assert lines(cse(before, TRAIN)) == ["a(x)", "c(a)", "s(c, c)"]
 
 
 def test_operators_that_draw_or_differ_are_not_one():
     drops = [node(f"d{k}", "Dropout", X, mode="always") for k in range(2)]
     clips = [node(f"c{k}", "clip", X, a_min=0, a_max=k + 1) for k in range(2)]
     before = typed(*drops, *clips, x=(2,))
-    assert cse(before) is before
+    assert cse(before, TRAIN) is before
+
+
+def test_each_of_equal_losses_counts():
+    """The gradient of one would be that of one, whoever reads it."""
+    before = typed(node("a", "MakeLoss", X), node("b", "MakeLoss", X), x=(2,))
+    assert cse(before, TRAIN) is before
+    assert lines(cse(before, PREDICT)) == ["a(x)"]
 
 
 def test_constants_are_computed_once():

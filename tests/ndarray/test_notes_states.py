@@ -200,3 +200,16 @@ def test_forked_children_note_and_read_what_was_noted():
     done.set()
     thread.join()
     assert os.waitpid(pid, 0)[1] == 0
+
+
+@pytest.mark.parametrize("heads", ["one twice", "equal ones", "equal losses"])
+def test_each_of_equal_heads_counts(heads, runs):
+    w, _ = variables()
+    for _ in range(5):
+        with autograd.record():
+            first, second = w * w, w * w
+            if heads == "equal losses":
+                first, second = nd.MakeLoss(first), nd.MakeLoss(second)
+        autograd.backward([first, first if heads == "one twice" else second])
+        assert (w.grad.asnumpy() == 4 * w.asnumpy()).all()
+    assert len(runs) == 5 - AT_FIRST
