@@ -76,7 +76,7 @@ def lacking(path: str) -> str | None:
 
 
 def _quantised(name: str) -> str | None:
-    """What is said of an operator of MXNet's quantisation, which the table leaves out; else None."""
+    """What is said of an operator of MXNet's quantisation, which the table lacks; else None."""
     found = re.match(r"(_contrib_)?((de|re)?quantize|calibrate_entropy)", name)
     return lacking("contrib.quantization") if found else None
 

@@ -10,16 +10,14 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gnomon.lock import exclusive
+from gnomon.lock import in_child, reentrant, renew
 
-_turn = exclusive()  # of the thread that has switched it off: what another finds is not to last
+_turn = reentrant()  # of the thread that has switched it off: what another finds is not to last
 
 
 @contextmanager
 def resting(wanted: bool = True) -> Iterator[None]:
     """A scope in which the collector does not start by itself, unless another thread wants it to.
-
-    An interrupt leaves it as it was, wherever it falls.
 
     >>> import gc
     >>> with resting():
@@ -39,3 +37,15 @@ def resting(wanted: bool = True) -> Iterator[None]:
         if taken:
             gc.enable()
             _turn.release()
+
+
+def _in_child() -> None:
+    """In a forked child: end the rest that another thread of the parent's has begun."""
+    if _turn.acquire(blocking=False):  # it is free, or this thread's
+        _turn.release()
+    else:
+        renew(_turn)
+        gc.enable()
+
+
+in_child(_in_child)

@@ -1,6 +1,7 @@
 """The collector rests while it is told to, and is as it was afterwards."""
 
 import gc
+import os
 import sys
 import threading
 
@@ -61,3 +62,33 @@ def test_scopes_of_two_threads_that_overlap(line):
         come.set()
         thread.join()
     assert gc.isenabled()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("mine", [True, False])
+def test_a_child_does_not_wait_for_the_end_of_a_rest_of_another_thread(mine):
+    begun, done = threading.Event(), threading.Event()
+
+    def rest():
+        with resting():
+            begun.set()
+            done.wait(20)
+
+    def forked():
+        pid = os.fork()
+        if pid == 0:
+            os._exit(int(gc.isenabled()))
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    if mine:
+        with resting():
+            assert not forked()
+        return
+    thread = threading.Thread(target=rest)
+    thread.start()
+    begun.wait(20)
+    try:
+        assert forked()
+    finally:
+        done.set()
+        thread.join()

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from gnomon import dtype as dtypes
 from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.collector import resting
 from gnomon.context import Context
 from gnomon.dtype import DType
 from gnomon.executor import arrays
-from gnomon.collector import resting
 from gnomon.executor.executor import Executor
 from gnomon.executor.inputs import hidden
 from gnomon.executor.network import SAVERS, Bound, Known

@@ -14,10 +14,10 @@ from typing import Any
 
 from gnomon import config
 from gnomon.base import GnomonError, ParamError, ShapeError, complaint, nearest
+from gnomon.collector import resting
 from gnomon.context import Context
 from gnomon.executor import arrays, html_report, inputs, monitor, profile, report
 from gnomon.executor.arena import Arena
-from gnomon.collector import resting
 from gnomon.executor.layout import Mode
 from gnomon.executor.network import Bound, Known, contexts_of, network
 from gnomon.executor.run import Run

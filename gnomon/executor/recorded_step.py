@@ -16,9 +16,9 @@ from itertools import pairwise
 from typing import Any
 
 from gnomon.base import GnomonError
+from gnomon.collector import resting
 from gnomon.context import Context
 from gnomon.executor.arena import Arena
-from gnomon.collector import resting
 from gnomon.executor.draws import Positions
 from gnomon.executor.inputs import hidden
 from gnomon.executor.network import Bound

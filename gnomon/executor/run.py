@@ -15,10 +15,10 @@ from functools import partial
 from typing import Any
 
 from gnomon import config, engine
+from gnomon.collector import resting
 from gnomon.engine import Operator, Var
 from gnomon.executor import arrays
 from gnomon.executor.arena import Arena
-from gnomon.collector import resting
 from gnomon.executor.cuts import sending
 from gnomon.executor.draws import Draws, Positions
 from gnomon.executor.inputs import Input
