@@ -142,12 +142,11 @@ def test_values_held_beside_the_heads(runs):
             other = (b * chosen[:1].detach() + b).sum()
         other.backward()
         assert b.grad.asnumpy().tolist() == [1, 1]
-        for value in (beside, chosen):
-            with autograd.record():
-                other = (value * b).sum()
-            for head in (other, value):
-                with pytest.raises(GnomonError, match="followed already"):
-                    head.backward()
+        with autograd.record():
+            others = (beside * b).sum(), (chosen * b).sum()
+        for head in (*others, beside, chosen):
+            with pytest.raises(GnomonError, match="followed already"):
+                head.backward()
             assert b.grad.asnumpy().tolist() == [1, 1]
     assert len(runs) > 5 - AT_FIRST
 
