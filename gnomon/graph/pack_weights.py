@@ -16,8 +16,6 @@ from gnomon.ops.op import describe
 from gnomon.ops.param import param
 from gnomon.runtime.libraries import recurrent, tile
 
-PACKED = ("w_in", "w_hid")
-
 
 class PackedWeights(Kept):
     """A matrix that is a part of the vector of all weights, in panels."""
@@ -42,12 +40,12 @@ class PackedRNN(RNN):
     name = "_packed_rnn"
 
     def arguments(self) -> tuple[str, ...]:
-        count = self.num_layers * self.directions
-        return (*super().arguments(), *(f"{n}{k}" for k in range(count) for n in PACKED))
+        names = [f"{n}{p.number}" for p in self.places(1, 1, 1) for n in p.layer.weights]
+        return (*super().arguments(), *names)
 
-    def _weights(self, place: Place, given: dict[str, Expr]) -> list[Expr]:
-        biases = super()._weights(place, given)[len(PACKED) :]
-        return [*(given[f"{name}{place.number}"] for name in PACKED), *biases]
+    def _weights(self, place: Place, given: dict[str, Expr]) -> dict[str, Expr]:
+        packed = {name: given[f"{name}{place.number}"] for name in place.layer.weights}
+        return super()._weights(place, given) | packed
 
 
 describe(PackedWeights)
@@ -85,7 +83,7 @@ def _packed(rewriter: Rewriter, node: Node) -> Node:
     dtype = rewriter.types[parameters]
     columns, made = tile.columns(dtype), list[Entry]()
     for place in _places(rewriter.typed, node):
-        for name in PACKED:
+        for name in place.layer.weights:
             rows, inner = place.shape(name)
             told = {"start": place.starts[name], "rows": rows, "inner": inner, "columns": columns}
             op = PackedWeights.parse(told)

@@ -2,7 +2,8 @@
 
 The result is one vector of areas: the states before and after every step (`h`, for LSTM `c`), and
 the gates, which the gradient reads, where one is wanted. `Areas` says where each lies; outputs are
-views of it.
+views of it. A state `h` is what the cell gives, or the projection of that: its product with a
+matrix (Sak, Senior and Beaufays, arXiv:1402.1128).
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ class Areas:
 
 @dataclass(frozen=True)
 class Layer:
-    """What a layer is: its cell, the direction, and the sizes; whether a gradient is `wanted`."""
+    """What a layer is: its cell, the direction, and the sizes; whether a gradient is `wanted`.
+
+    With a `projection`, states `h` have that size.
+    """
 
     kind: str
     reverse: bool
@@ -62,6 +66,7 @@ class Layer:
     hidden: int
     clip: tuple[float, float, bool] | None = None
     wanted: bool = True
+    projection: int | None = None
 
     @property
     def cell(self) -> Cell:
@@ -73,6 +78,19 @@ class Layer:
     def width(self) -> int:
         """The gates of one step, side by side."""
         return self.cell.gates * self.hidden
+
+    @property
+    def state(self) -> int:
+        """Numbers of a state `h`."""
+        return self.projection or self.hidden
+
+    @property
+    def weights(self) -> dict[str, Shape]:
+        """The matrices: from the input, from the state before, and of the projection."""
+        found = {"w_in": (self.width, self.inputs), "w_hid": (self.width, self.state)}
+        if self.projection:
+            found["w_out"] = (self.projection, self.hidden)
+        return found
 
     def order(self) -> Iterator[tuple[int, int, int]]:
         """Steps as they come: the time, and the slots of the states before and after it."""
@@ -97,33 +115,39 @@ class Layer:
 
     def areas(self) -> Areas:
         """What the recurrence gives: the states, and where a gradient is wanted the gates."""
-        states = (self.steps + 1, self.batch, self.hidden)
-        found = {"h": states}
+        count = self.steps + 1, self.batch
+        found = {"h": (*count, self.state)}
         if self.cell.has_cell:
-            found["c"] = states
+            found["c"] = (*count, self.hidden)
         return Areas(found | self.gates() if self.wanted else found)
 
     def gates(self) -> dict[str, Shape]:
-        """The gates of all steps, and where a cell needs them, what they get from the state."""
+        """The gates of all steps, and where a gradient needs it, what they get from the state, and
+        what a cell gives to be projected (`raw`)."""
         shape = (self.steps, self.batch, self.width)
-        return {"gates": shape, "apart": shape} if self.cell.apart else {"gates": shape}
+        found = {"gates": shape, "apart": shape} if self.cell.apart else {"gates": shape}
+        if self.projection:
+            found["raw"] = (self.steps, self.batch, self.hidden)
+        return found
 
     def gradients(self) -> Areas:
-        """What its gradient gives; `z` and `r` are work space: the gradients of the gates."""
-        state, gates = (self.batch, self.hidden), (self.steps, self.batch, self.width)
+        """What its gradient gives; the last ones are work space: the gradients of the gates (`z`,
+        `r`), and of the projected states (`top`)."""
+        gates = (self.steps, self.batch, self.width)
         found = {
             "data": (self.steps, self.batch, self.inputs),
-            "w_in": (self.width, self.inputs),
-            "w_hid": (self.width, self.hidden),
+            **self.weights,
             "b_in": (self.width,),
             "b_hid": (self.width,),
-            "h0": state,
+            "h0": (self.batch, self.state),
         }
         if self.cell.has_cell:
-            found["c0"] = state
+            found["c0"] = (self.batch, self.hidden)
         found["z"] = gates
         if self.cell.apart:
             found["r"] = gates
+        if self.projection:
+            found["top"] = (self.steps, self.batch, self.projection)
         return Areas(found)
 
     def parts(self, gates: Any, rows: int) -> list[Any]:
@@ -135,12 +159,28 @@ class Layer:
 
 
 def step(cell: Cell, z: Any, r: Any, h: Any, c: Any, active: Any) -> After:
-    """One step in time; where a sequence is over (`active` is 0) the states stay."""
+    """One step in time; where a sequence is over (`active` is 0) the states stay.
+
+    `h` is None where the cell's output is projected: `projected` says what becomes of it.
+    """
     made = cell.step(z, r, h, c)
     if active is None:
         return made
     kept = None if c is None else fn.where(active, made.c, c)
-    return replace(made, h=fn.where(active, made.h, h), c=kept)
+    return replace(made, h=made.h if h is None else fn.where(active, made.h, h), c=kept)
+
+
+def projected(new: Any, h: Any, active: Any) -> Any:
+    """The state after a step whose output is projected to `new`; it stays where it is over."""
+    return new if active is None else fn.where(active, new, h)
+
+
+def projected_gradient(g: Any, active: Any) -> tuple[Any, Any]:
+    """Of the gradient of a state after a step: the projection's, and what reaches the state before
+    it besides (None: nothing)."""
+    if active is None:
+        return g, None
+    return fn.where(active, g, 0.0), fn.where(active, 0.0, g)
 
 
 def step_gradient(cell: Cell, kept: Kept, dh: Any, dc: Any, active: Any) -> Back:
@@ -161,7 +201,7 @@ def step_gradient(cell: Cell, kept: Kept, dh: Any, dc: Any, active: Any) -> Back
 class Recurrence(Call):
     """All steps of `layer` on `data` (steps, batch, inputs); the vector of `layer.areas()`.
 
-    `w_in` and `w_hid` may lie in `panels`.
+    `w_in`, `w_hid` and `w_out`, the matrix of a projection, may lie in `panels`.
     """
 
     unrolls = True
@@ -175,21 +215,21 @@ class Recurrence(Call):
     c0: Expr | None
     length: Expr | None
     layer: Layer
+    w_out: Expr | None = None
 
     def infer(self) -> tuple[Shape, DType]:
         y = self.layer
         expected: dict[str, Shape] = {
             "data": (y.steps, y.batch, y.inputs),
-            "w_in": (y.width, y.inputs),
-            "w_hid": (y.width, y.hidden),
+            **y.weights,
             "b_in": (y.width,),
             "b_hid": (y.width,),
-            "h0": (y.batch, y.hidden),
+            "h0": (y.batch, y.state),
             "c0": (y.batch, y.hidden),
             "length": (y.batch,),
         }
         if self.packed:
-            for name in ("w_in", "w_hid"):
+            for name in y.weights:
                 expected[name] = _in_panels(expected[name], self.w_in.shape[-1])
         for name, shape in expected.items():
             operand = getattr(self, name)
@@ -203,6 +243,9 @@ class Recurrence(Call):
         if self.data.dtype.kind != "f" or not y.steps:
             wanted = "floating-point numbers of at least one step"
             raise ShapeError(complaint("recurrence", "data", wanted, f"{self.data!r}"))
+        if (self.w_out is None) != (y.projection is None) or (y.projection and y.kind != "lstm"):
+            expected = "a matrix where states of an lstm are projected, None elsewhere"
+            raise ShapeError(complaint("recurrence", "w_out", expected, f"{self.w_out!r} of {y}"))
         return (y.areas().size,), self.data.dtype
 
     @property
@@ -218,18 +261,11 @@ class Recurrence(Call):
         dy = slice_(dh, *((k,) for k in layer.slots(before=False)))
         dc = slot(areas.of(g, "c"), layer.last) if self.c0 is not None else None
         found = RecurrenceGradient(
-            self.data, self.w_in, self.w_hid, self, dy, None, dc, self.length, layer
+            self.data, self.w_in, self.w_hid, self, dy, None, dc, self.length, layer, self.w_out
         )
         grads = layer.gradients()
-        names = (
-            "data",
-            "w_in",
-            "w_hid",
-            "b_in",
-            "b_hid",
-            "h0",
-            *(("c0",) if dc is not None else ()),
-        )
+        states = ("h0",) if dc is None else ("h0", "c0")
+        names = ("data", *layer.weights, "b_in", "b_hid", *states)
         pairs = {name: grads.of(found, name) for name in names}
         pairs["h0"] = pairs["h0"] + slot(dh, layer.first)
         return tuple((getattr(self, name), value) for name, value in pairs.items())
@@ -244,39 +280,42 @@ class Recurrence(Call):
         y, cell = self.layer, self.layer.cell
         rows = reshape(self.data, (y.steps * y.batch, y.inputs))
         w_in, w_hid = (_unpacked(w, y.width) for w in (self.w_in, self.w_hid))
+        w_out = None if self.w_out is None else _unpacked(self.w_out, y.state)
         into = _with_bias(dot(rows, w_in, transpose_b=True), self.b_in)
         given = reshape(into, (y.steps, y.batch, y.width))
         h: dict[int, Any] = {y.first: self.h0}
         c: dict[int, Any] = {y.first: self.c0}
-        gates, apart = {}, {}
+        gates, apart, raw = {}, {}, {}
         for t, before, after in y.order():
             kept = _with_bias(dot(h[before], w_hid, transpose_b=True), self.b_hid)
             z, r = slot(given, t), kept
             if not cell.apart:
                 z = z + kept
             parts = y.parts(z, y.batch), y.parts(r, y.batch)
-            made = step(cell, *parts, h[before], c[before], self.active(t))
+            old = h[before] if w_out is None else None
+            made = step(cell, *parts, old, c[before], active(self.length, t, y.batch, y.hidden))
             h[after], c[after] = made.h, made.c
             gates[t], apart[t] = concat(made.gates, 1), r
-        found = {"h": h, "c": c, "gates": gates, "apart": apart}
-        size, flat = (y.batch * y.hidden,), (y.batch * y.width,)
+            if w_out is not None:
+                new, on = dot(made.h, w_out, transpose_b=True), self._state_active(t)
+                raw[t], h[after] = made.h, projected(new, h[before], on)
+        found = {"h": h, "c": c, "gates": gates, "apart": apart, "raw": raw}
         pieces = [
-            reshape(found[name][k], size if name in "hc" else flat)
+            reshape(found[name][k], (prod(shape[1:]),))
             for name, shape in y.areas().shapes.items()
             for k in range(shape[0])
         ]
         return concat(pieces, 0)
 
-    def active(self, t: int) -> Expr | None:
-        """1 where a sequence has a step at time `t`; None where all have."""
-        return active(self.length, t, self.layer)
+    def _state_active(self, t: int) -> Expr | None:
+        return active(self.length, t, self.layer.batch, self.layer.state)
 
 
-def active(length: Expr | None, t: int, layer: Layer) -> Expr | None:
-    """1 for each state of a sequence that has a step at time `t`; None without lengths."""
+def active(length: Expr | None, t: int, batch: int, size: int) -> Expr | None:
+    """1 for each of `size` numbers of a sequence that has a step at time `t`; None if all have."""
     if length is None:
         return None
-    whole: Expr = fn.gt(broadcast_axis(length, (layer.batch, layer.hidden), 0), float(t))
+    whole: Expr = fn.gt(broadcast_axis(length, (batch, size), 0), float(t))
     return whole
 
 
@@ -299,6 +338,7 @@ class RecurrenceGradient(Call):
     dc: Expr | None
     length: Expr | None
     layer: Layer
+    w_out: Expr | None = None
 
     def infer(self) -> tuple[Shape, DType]:
         return (self.layer.gradients().size,), self.data.dtype
@@ -314,19 +354,25 @@ class RecurrenceGradient(Call):
         if (wide := self.in_single()) is not None:
             return wide
         y, cell = self.layer, self.layer.cell
-        zeros = broadcast_to(Scalar(0.0, self.dtype), (y.batch, y.hidden))
-        dh = zeros if self.dh is None else self.dh
-        dc = zeros if self.dc is None else self.dc
+        dh, dc = (
+            broadcast_to(Scalar(0.0, self.dtype), (y.batch, size)) if end is None else end
+            for end, size in ((self.dh, y.state), (self.dc, y.hidden))
+        )
         z: dict[int, Expr] = {}
         r: dict[int, Expr] = {}
+        top: dict[int, Expr] = {}
         for t, before, after in reversed(list(y.order())):
-            on = active(self.length, t, y)
-            back = step_gradient(cell, self._seen(t, before, after), slot(self.dy, t) + dh, dc, on)
+            on, g, carried = active(self.length, t, y.batch, y.hidden), slot(self.dy, t) + dh, None
+            if self.w_out is not None:
+                wide = active(self.length, t, y.batch, y.state)
+                top[t], carried = projected_gradient(g, wide)
+                g = dot(top[t], self.w_out)
+            back = step_gradient(cell, self._seen(t, before, after), g, dc, on)
             z[t] = concat(back.gates, 1)
             r[t] = concat(back.apart, 1) if cell.apart else z[t]
-            through = dot(r[t], self.w_hid)
-            dh, dc = through if back.h is None else back.h + through, back.c
-        return concat([reshape(e, (prod(e.shape),)) for e in self._pieces(z, r, dh, dc)], 0)
+            through, besides = dot(r[t], self.w_hid), back.h if self.w_out is None else carried
+            dh, dc = through if besides is None else besides + through, back.c
+        return concat([reshape(e, (prod(e.shape),)) for e in self._pieces(z, r, top, dh, dc)], 0)
 
     def _seen(self, t: int, before: int, after: int) -> Kept:
         """What the gradient of the step at time `t` reads."""
@@ -340,25 +386,31 @@ class RecurrenceGradient(Call):
             c_before, c = slot(cells, before), slot(cells, after)
         return Kept(gates, apart, slot(areas.of(self.kept, "h"), before), c_before, c)
 
-    def _pieces(self, z: Any, r: Any, dh: Expr, dc: Any) -> Iterator[Expr]:
+    def _pieces(self, z: Any, r: Any, top: Any, dh: Expr, dc: Any) -> Iterator[Expr]:
         """The areas of the result, in order."""
         y = self.layer
         rows = y.steps * y.batch
-        dz, dr = (concat([g[t] for t in range(y.steps)], 0) for g in (z, r))
+        dz, dr, dp = (concat([g[t] for t in range(y.steps)], 0) if g else None for g in (z, r, top))
         states = slice_(y.areas().of(self.kept, "h"), *((k,) for k in y.slots(before=True)))
         found: dict[str, Callable[[], Expr]] = {
             "data": lambda: dot(dz, self.w_in),
             "w_in": lambda: dot(dz, reshape(self.data, (rows, y.inputs)), transpose_a=True),
-            "w_hid": lambda: dot(dr, reshape(states, (rows, y.hidden)), transpose_a=True),
+            "w_hid": lambda: dot(dr, reshape(states, (rows, y.state)), transpose_a=True),
+            "w_out": lambda: dot(dp, self._raw(rows), transpose_a=True),
             "b_in": lambda: reduce(dz, "sum", 0),
             "b_hid": lambda: reduce(dr, "sum", 0),
             "h0": lambda: dh,
             "c0": lambda: dc,
             "z": lambda: dz,
             "r": lambda: dr,
+            "top": lambda: dp,
         }
         for name in y.gradients().shapes:
             yield found[name]()
+
+    def _raw(self, rows: int) -> Expr:
+        """What the cell gave to be projected, as rows."""
+        return reshape(self.layer.areas().of(self.kept, "raw"), (rows, self.layer.hidden))
 
 
 def slot(states: Expr, k: int) -> Expr:

@@ -1,15 +1,15 @@
 """RNN: several recurrent layers, in one or both directions, with all weights in one vector.
 
-The vector holds the weights of every layer and direction (from the input, from the state), then
-their biases in the same order. The layers' own results are hidden outputs, which the gradient
+The vector holds the weights of every layer and direction (from the input, from the state, of the
+projection), then their biases in the same order. The layers' own results are hidden outputs, which the gradient
 reads; so are the masks of dropout between the layers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any
 
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
@@ -17,12 +17,14 @@ from gnomon.expr import call, ext, fn
 from gnomon.expr.call.cell import CELLS
 from gnomon.expr.call.rnn import Layer, slot
 from gnomon.expr.node import Expr, cast
+from gnomon.ops.case import case
 from gnomon.ops.create import full
 from gnomon.ops.infer import Shape, Shapes, Types, times
 from gnomon.ops.op import Draws, Op, op
 from gnomon.ops.param import count, param
 
-WEIGHTS = ("w_in", "w_hid", "b_in", "b_hid")
+BIASES = ("b_in", "b_hid")
+SIZES = 4 * 3 * (2 + 2 + 2) + 2 * 3  # numbers of a projected layer of the cases
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,12 @@ class Place:
 
     def shape(self, name: str) -> Shape:
         """The shape of one of its weights."""
-        y = self.layer
-        return {"w_in": (y.width, y.inputs), "w_hid": (y.width, y.hidden)}.get(name, (y.width,))
+        return self.layer.weights.get(name, (self.layer.width,))
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of its matrices and of its biases."""
+        return tuple(self.layer.weights), BIASES
 
     def weight(self, parameters: Expr, name: str) -> Expr:
         """One of its weights in the vector of all."""
@@ -65,15 +71,16 @@ class RNN(Op):
     lstm_state_clip_nan: bool = param(False, doc="Put a state of NaN at the least value.")
     use_sequence_length: bool = param(False, doc="Take `sequence_length`, one number a sequence.")
 
-    projecting: ClassVar[type[RNN] | None] = None  # what it is where states are projected
-
-    @classmethod
-    def parse(cls, given: Mapping[str, Any]) -> Self:
-        """The operator with these parameters; one that works on data where states are projected."""
-        found = super().parse(given)
-        if found.projection_size is not None and found.is_expression and cls.projecting is not None:
-            return cls.projecting.parse(given)  # type: ignore[return-value]
-        return found
+    cases = (
+        case((3, 2, 2), (2 * SIZES,), (2, 2, 2), (2, 2, 3), state_size=3, mode="lstm",
+             projection_size=2, num_layers=2, state_outputs=True, low=-1, high=1),
+        case((3, 2, 2), (2 * SIZES,), (2, 2, 2), (2, 2, 3), [2.0, 3.0], state_size=3, mode="lstm",
+             projection_size=2, num_layers=1, bidirectional=True, use_sequence_length=True,
+             low=-1, high=1, differentiable=(0, 1, 2, 3)),
+        case((3, 1, 2), (SIZES,), (1, 1, 2), (1, 1, 3), state_size=3, mode="lstm", num_layers=1,
+             projection_size=2, lstm_state_clip_min=-0.2, lstm_state_clip_max=0.2,
+             low=-1, high=1),
+    )  # fmt: skip
 
     def check(self) -> None:
         if self.projection_size is not None and not self.has_cell:
@@ -117,36 +124,40 @@ class RNN(Op):
     def num_visible_outputs(self) -> int:
         return 1 + self.state_outputs * (1 + self.has_cell)
 
+    @property
+    def width(self) -> int:
+        """Numbers of an output of a layer in one direction."""
+        return self.projection_size or self.state_size
+
     def places(self, steps: int, batch: int, channels: int) -> list[Place]:
         """The layers and directions, in order."""
-        size, count, found = self.state_size, self.directions, []
+        count, found = self.directions, []
         for k in range(self.num_layers * count):
-            inputs = channels if k < count else size * count
-            layer = Layer(self.mode, k % count == 1, steps, batch, inputs, size, self._clip)
+            inputs = channels if k < count else self.width * count
+            sizes = steps, batch, inputs, self.state_size
+            reverse, projection = k % count == 1, self.projection_size
+            layer = Layer(self.mode, reverse, *sizes, self._clip, projection=projection)
             found.append(Place(layer, k, {}))
         start = 0
-        for names in (WEIGHTS[:2], WEIGHTS[2:]):
-            for place in found:
-                for name in names:
-                    place.starts[name] = start
-                    start += times(place.shape(name))
+        for place, name in _in_vector(found):
+            place.starts[name] = start
+            start += times(place.shape(name))
         return found
 
     def shapes(self, s: Shapes) -> None:
         steps, batch, channels = s.rank("data", 3)
-        states = (self.num_layers * self.directions, batch, self.state_size)
-        s["state"] = states
-        for name in ("state_cell", "state_output", "statecell_output"):
-            if name in s:
-                s[name] = states
+        states = (self.num_layers * self.directions, batch)
+        s["state"] = s["state_output"] = (*states, self.width)
+        if self.has_cell:
+            s["state_cell"] = s["statecell_output"] = (*states, self.state_size)
         if self.use_sequence_length:
             s["sequence_length"] = (batch,)
-        width = self.directions * self.state_size
+        width = self.directions * self.width
         s["output"] = (steps, batch, width)
         if min(steps, batch, channels) < 0:
             return
         places = self.places(steps, batch, channels)
-        s["parameters"] = (sum(times(p.shape(name)) for p in places for name in WEIGHTS),)
+        s["parameters"] = (sum(times(p.shape(name)) for p, name in _in_vector(places)),)
         for place in places:
             s[f"kept{place.number}"] = (place.layer.areas().size,)
         for k in range(1, self.num_layers if self.p else 1):
@@ -204,15 +215,18 @@ class RNN(Op):
         return whole
 
     def _run(self, place: Place, given: dict[str, Expr], y: Expr) -> Expr:
-        w_in, w_hid, b_in, b_hid = self._weights(place, given)
+        weights = self._weights(place, given)
+        matrices = weights["w_in"], weights["w_hid"]
+        biases = [weights[name] for name in BIASES]
         h = slot(given["state"], place.number)
         c = slot(given["state_cell"], place.number) if self.has_cell else None
         length = self._length(given, y.dtype)
-        return call.Recurrence(y, w_in, w_hid, b_in, b_hid, h, c, length, place.layer)
+        more = place.layer, weights.get("w_out")
+        return call.Recurrence(y, *matrices, *biases, h, c, length, *more)
 
-    def _weights(self, place: Place, given: dict[str, Expr]) -> list[Expr]:
-        """The weights and biases of a layer."""
-        return [place.weight(given["parameters"], name) for name in WEIGHTS]
+    def _weights(self, place: Place, given: dict[str, Expr]) -> dict[str, Expr]:
+        """The matrices and biases of a layer, by name."""
+        return {n: place.weight(given["parameters"], n) for names in place.groups for n in names}
 
     def _length(self, given: dict[str, Expr], dtype: DType) -> Expr | None:
         found = given.get("sequence_length")
@@ -274,7 +288,7 @@ class RNN(Op):
         ends: dict[str, Any],
     ) -> Expr:
         """The gradients of one layer in one direction."""
-        size, parameters = self.state_size, given["parameters"]
+        size, weights = self.width, self._weights(place, given)
         below = given["data"]
         if level:
             mine = range((level - 1) * self.directions, level * self.directions)
@@ -287,32 +301,35 @@ class RNN(Op):
             None if ends.get(name) is None else slot(ends[name], place.number)
             for name in ("state_output", "statecell_output")
         )
-        w_in, w_hid = (place.weight(parameters, name) for name in WEIGHTS[:2])
         return call.RecurrenceGradient(
             below,
-            w_in,
-            w_hid,
+            weights["w_in"],
+            weights["w_hid"],
             made[f"kept{place.number}"],
             dy,
             h,
             c,
             self._length(given, below.dtype),
             place.layer,
+            weights.get("w_out"),
         )
 
     def _collected(self, places: list[Place], grads: dict[int, Expr]) -> Iterator[Expr]:
         """The gradients of `parameters`, `state` and `state_cell`, in the order of their parts."""
-        weights = []
-        for names in (WEIGHTS[:2], WEIGHTS[2:]):
-            for place in places:
-                areas = place.layer.gradients()
-                found = [areas.of(grads[place.number], name) for name in names]
-                weights += [ext.reshape(e, (times(e.shape),)) for e in found]
-        yield ext.concat(weights, 0)
+        found = [p.layer.gradients().of(grads[p.number], name) for p, name in _in_vector(places)]
+        yield ext.concat([ext.reshape(e, (times(e.shape),)) for e in found], 0)
         for name in ("h0", "c0")[: 1 + self.has_cell]:
             found = [p.layer.gradients().of(grads[p.number], name) for p in places]
             rows = [ext.reshape(e, (1, *e.shape)) for e in found]
             yield rows[0] if len(rows) == 1 else ext.concat(rows, 0)
+
+
+def _in_vector(places: list[Place]) -> Iterator[tuple[Place, str]]:
+    """The weights of layers by name, as they follow each other: all matrices, then all biases."""
+    for group in range(2):
+        for place in places:
+            for name in place.groups[group]:
+                yield place, name
 
 
 def _outputs(layer: Layer, kept: Expr) -> Expr:

@@ -27,6 +27,8 @@ from gnomon.expr.call.rnn import (
     Recurrence,
     RecurrenceGradient,
     active,
+    projected,
+    projected_gradient,
     step,
     step_gradient,
 )
@@ -235,7 +237,7 @@ def packs(layer: Layer, dtype: DType, weights: int) -> bool:
 
 def packs_forward(layer: Layer, dtype: DType) -> bool:
     """Whether a recurrence of this layer reads packed weights."""
-    return packs(layer, dtype, layer.width * (layer.inputs + layer.hidden))
+    return packs(layer, dtype, sum(map(prod, layer.weights.values())))
 
 
 def shares(layer: Layer) -> list[tuple[int, int]]:
@@ -254,10 +256,10 @@ def _forward(work: _Work, call: Recurrence, out: Buffer) -> None:
     for name, value in (("h", call.h0), ("c", call.c0)):
         if value is not None:
             work.kernel([Store(slot(arrays[name], y.first), "saveto", value)], "state")
-    matrices: dict[str, Any] = {"w_in": call.w_in, "w_hid": call.w_hid}
+    matrices: dict[str, Any] = {name: getattr(call, name) for name in y.weights}
     if call.packed:
         packed, how = True, {"packed": True}
-        weights = {n: _Factor(work.dense(w), y.width, how) for n, w in matrices.items()}
+        weights = {n: _Factor(work.dense(w), y.weights[n][0], how) for n, w in matrices.items()}
     else:
         packed = packs_forward(y, work.dtype)
         weights = work.factors(packed, **{n: (w, True) for n, w in matrices.items()})
@@ -294,7 +296,7 @@ class _Forward:
             whole = scratch or {n: part(self.arrays[n], 0, first, y.steps) for n in y.gates()}
             room = part(whole["gates"], 0, 0, len(times))
             work.product(part(given, 0, first, first + len(times)), weights["w_in"], room)
-            make = partial(self._step, weights["w_hid"], whole, first)
+            make = partial(self._step, weights, whole, first)
             work.each(times, make, y.cell.name, alike=self.length is None)
         return work.steps
 
@@ -305,7 +307,7 @@ class _Forward:
 
     def _step(
         self,
-        w_hid: _Factor,
+        weights: dict[str, _Factor],
         whole: dict[str, Buffer],
         first: int,
         work: _Work,
@@ -317,8 +319,14 @@ class _Forward:
         cell, h, c = self.layer.cell, self.arrays["h"], self.arrays.get("c")
         gates = {name: slot(array, t - first) for name, array in whole.items()}
         into = gates["apart" if cell.apart else "gates"]
-        work.product(slot(h, before), w_hid, into, beta=0.0 if cell.apart else 1.0)
+        work.product(slot(h, before), weights["w_hid"], into, beta=0.0 if cell.apart else 1.0)
         work.kernel(self._stores(gates, t, before, after), cell.name)
+        if "raw" in gates:
+            work.product(gates["raw"], weights["w_out"], slot(h, after))
+            on = self._active(t, self.layer.state)
+            if on is not None:
+                new = projected(slot(h, after), slot(h, before), on)
+                work.kernel([Store(slot(h, after), "saveto", new)], "projection")
         states = [slot(s, k) for s in (h, c) if s is not None for k in (before, after)]
         return [*gates.values(), *states]
 
@@ -333,14 +341,18 @@ class _Forward:
         if not cell.apart:
             z = [e + b for e, b in zip(z, self.bias_hid, strict=True)]
         old = None if c is None else slot(c, before)
-        made = step(cell, z, r, slot(h, before), old, active(self.length, t, self.layer))
-        stores = [(slot(h, after), made.h)]
+        raw, on = gates.get("raw"), self._active(t, self.layer.hidden)
+        made = step(cell, z, r, slot(h, before) if raw is None else None, old, on)
+        stores = [(slot(h, after) if raw is None else raw, made.h)]
         if c is not None:
             stores.append((slot(c, after), made.c))
         if self.layer.wanted:
             stores += zip(mine, made.gates, strict=True)
             stores += zip(theirs, made.apart, strict=True)
         return [Store(d, "saveto", v) for d, v in stores]
+
+    def _active(self, t: int, size: int) -> Expr | None:
+        return active(self.length, t, self.layer.batch, size)
 
 
 def length_of(call: Any, begin: int, end: int) -> Expr | None:
@@ -360,10 +372,11 @@ def _backward(work: _Work, call: RecurrenceGradient, out: Buffer) -> None:
             start = Scalar(0.0, work.dtype) if value is None else value
             work.kernel([Store(dest, "saveto", start)], "state")
     dy = work.dense(call.dy)
-    packed = packs(y, work.dtype, y.width * y.hidden)
-    w_hid = work.factors(packed, w_hid=(call.w_hid, False))["w_hid"]
+    matrices = {name: (getattr(call, name), False) for name in y.weights if name != "w_in"}
+    packed = packs(y, work.dtype, sum(prod(y.weights[name]) for name in matrices))
+    weights = work.factors(packed, **matrices)
     found = shares(y) if packed else [(0, y.batch)]
-    chains = [_Backward(call, seen, grads, *rows).chain(dy, w_hid) for rows in found]
+    chains = [_Backward(call, seen, grads, *rows).chain(dy, weights) for rows in found]
     work.spread(chains, f"{y.cell.name} gradient")
     states, data = part(seen["h"], 0, *y.slots(before=True)), work.dense(call.data)
     z, r = grads["z"], grads["r" if y.cell.apart else "z"]
@@ -373,6 +386,9 @@ def _backward(work: _Work, call: RecurrenceGradient, out: Buffer) -> None:
     work.product(z, plain["w_in"], grads["data"])
     work.product(z, plain["data"], grads["w_in"], transpose_a=True)
     work.product(r, plain["states"], grads["w_hid"], transpose_a=True)
+    if y.projection:
+        raw = work.factors(False, raw=(flat(seen["raw"]), False))["raw"]
+        work.product(grads["top"], raw, grads["w_out"], transpose_a=True)
     for name, gates in (("b_in", z), ("b_hid", r)):
         work.kernel([Store(grads[name], "saveto", reduce(flat(gates), "sum", 0))], "bias")
 
@@ -395,47 +411,62 @@ class _Backward:
         self.dh, self.dc = states["h0"], states.get("c0")
         self.z = part(grads["z"], 1, begin, end)
         self.apart = part(grads["r"], 1, begin, end) if self.layer.cell.apart else self.z
+        self.top = part(grads["top"], 1, begin, end) if "top" in grads else None
+        self.raw: Buffer | None = None  # the gradient of what a cell gave to be projected
+        if self.top is not None:
+            self.raw = temporary(Buffer((end - begin, self.layer.hidden), self.z.dtype))
         self.length = length_of(call, begin, end)
 
-    def chain(self, dy: Buffer, w_hid: _Factor) -> list[Step]:
+    def chain(self, dy: Buffer, weights: dict[str, _Factor]) -> list[Step]:
         """All steps in time; `dy` are the gradients of the states after them."""
         work, mine = _Work(dy.dtype), part(dy, 1, *self.rows)
         times = list(self.layer.order())[::-1]
-        t, before, after = times[0]
-        stores = self._stores(t, before, after, slot(mine, t))
-        carried = any(s.dest is self.dh for s in stores)  # the products add to what is there
-        name, make = f"{self.layer.cell.name} gradient", partial(self._step, mine, w_hid, carried)
+        name, make = f"{self.layer.cell.name} gradient", partial(self._step, mine, weights)
         work.each(times, make, name, alike=self.length is None)
         return work.steps
 
     def _step(
         self,
         dy: Buffer,
-        w_hid: _Factor,
-        carried: bool,
+        weights: dict[str, _Factor],
         work: _Work,
         t: int,
         before: int,
         after: int,
     ) -> list[Buffer]:
-        """Add what is done at one time; `carried` gradients of states are added to."""
-        name, kept = f"{self.layer.cell.name} gradient", self.kept
-        work.kernel(self._stores(t, before, after, slot(dy, t)), name)
-        work.product(slot(self.apart, t), w_hid, self.dh, beta=float(carried))
+        """Add what is done at one time."""
+        name, kept, top = f"{self.layer.cell.name} gradient", self.kept, []
+        g, stores = slot(dy, t) + self.dh, list[Store]()
+        if self.top is not None and self.raw is not None:
+            top, stores = [slot(self.top, t)], self._projected(t, g)
+            work.kernel(stores, "projection gradient")
+            work.product(top[0], weights["w_out"], self.raw)
+            g = self.raw
+        stores += (cell := self._stores(t, before, after, g))
+        work.kernel(cell, name)
+        carried = any(s.dest is self.dh for s in stores)  # the product adds to what is there
+        work.product(slot(self.apart, t), weights["w_hid"], self.dh, beta=float(carried))
         states = [slot(kept[n], k) for n in ("h", "c") if n in kept for k in (before, after)]
         gates = [slot(kept[n], t) for n in ("gates", "apart") if n in kept]
-        return [slot(self.z, t), slot(self.apart, t), slot(dy, t), *gates, *states]
+        return [slot(self.z, t), slot(self.apart, t), slot(dy, t), *top, *gates, *states]
 
-    def _stores(self, t: int, before: int, after: int, dy: Buffer) -> list[Store]:
-        """The gradients of a step."""
-        cell, dh, dc = self.layer.cell, self.dh, self.dc
-        kept, on = self._seen(t, before, after), active(self.length, t, self.layer)
-        back = step_gradient(cell, kept, dy + dh, dc, on)
+    def _projected(self, t: int, g: Expr) -> list[Store]:
+        """What becomes of the gradient of a state that is a projection."""
+        assert self.top is not None
+        top, before = projected_gradient(g, active(self.length, t, *g.shape))
+        stores = [Store(slot(self.top, t), "saveto", top)]
+        return stores if before is None else [*stores, Store(self.dh, "saveto", before)]
+
+    def _stores(self, t: int, before: int, after: int, g: Expr) -> list[Store]:
+        """The gradients of a step, of which `g` is that of what the cell gave."""
+        cell, dc = self.layer.cell, self.dc
+        kept, on = self._seen(t, before, after), active(self.length, t, *g.shape)
+        back = step_gradient(cell, kept, g, dc, on)
         stores = list(zip(parts(slot(self.z, t), cell.gates), back.gates, strict=True))
         if cell.apart:
             stores += zip(parts(slot(self.apart, t), cell.gates), back.apart, strict=True)
-        if back.h is not None:
-            stores.append((dh, back.h))
+        if back.h is not None and self.raw is None:
+            stores.append((self.dh, back.h))
         if dc is not None:
             stores.append((dc, back.c))
         return [Store(d, "saveto", v) for d, v in stores]
