@@ -148,19 +148,19 @@ def test_what_is_kept_is_counted():
     assert f"{plan.kept} kept" in str(plan)
 
 
-def recurrent(mode, bidirectional=False):
+def recurrent(mode, bidirectional=False, projection=None):
     names = ["x", "weights", "start", *(["cell"] if mode == "lstm" else [])]
     return sym.RNN(
         *map(sym.Variable, names), mode=mode, state_size=9, num_layers=2,
-        bidirectional=bidirectional, state_outputs=True,
+        bidirectional=bidirectional, state_outputs=True, projection_size=projection,
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", ["lstm", "gru"])
+@pytest.mark.parametrize(("mode", "projection"), [("lstm", None), ("gru", None), ("lstm", 6)])
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("batch", [2, 40])
-def test_recurrent_weights_are_packed_once(mode, bidirectional, batch):
-    net = recurrent(mode, bidirectional)
+def test_recurrent_weights_are_packed_once(mode, projection, bidirectional, batch):
+    net = recurrent(mode, bidirectional, projection)
 
     def filled(passes):
         with config.using(passes=passes):
@@ -178,4 +178,5 @@ def test_recurrent_weights_are_packed_once(mode, bidirectional, batch):
             for value, want in zip(packing.forward(), expected, strict=True):
                 np.testing.assert_array_equal(value.asnumpy(), want)
     kept = [life.name for life in packing.memory_plan(is_train=False).lives]
-    assert any(n.endswith("_w_hid1") for n in kept) == tile.packs(dtype.float32)
+    for name in ("w_hid1", "w_out1")[: 1 if projection is None else 2]:
+        assert any(n.endswith(name) for n in kept) == tile.packs(dtype.float32)

@@ -24,6 +24,7 @@ from gnomon.runtime.statements.prepare import prepare
 from gnomon.shadow import Tensor
 
 GOLDEN = np.load(Path(__file__).parent.parent / "golden" / "recurrent.npz")
+KINDS = [(kind, None) for kind in CELLS] + [("lstm", 4)]  # the last with states projected
 PLAIN = [case for case in recurrent.CASES if not case[3]]
 
 
@@ -87,28 +88,29 @@ def test_gradients_and_requests(told):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize(("kind", "projection"), KINDS)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("lengths", [False, True])
-def test_the_library_does_what_the_expressions_say(dtype, kind, reverse, lengths):
+def test_the_library_does_what_the_expressions_say(dtype, kind, projection, reverse, lengths):
     rng = np.random.default_rng(2)
 
     def tensor(*shape):
         return Tensor((rng.normal(size=shape) * 0.5).astype(dtype))
 
-    layer = Layer(kind, reverse, 4, 3, 5, 7)
+    layer = Layer(kind, reverse, 4, 3, 5, 7, projection=projection)
     y = layer
-    weights = [tensor(*s) for s in ((y.width, 5), (y.width, 7), (y.width,), (y.width,))]
-    data, h = tensor(4, 3, 5), tensor(3, 7)
+    weights = [tensor(*s) for s in ((y.width, 5), (y.width, y.state), (y.width,), (y.width,))]
+    w_out = tensor(y.state, 7) if projection else None
+    data, h = tensor(4, 3, 5), tensor(3, y.state)
     c = tensor(3, 7) if y.cell.has_cell else None
     length = Tensor(np.array([2, 4, 0], dtype)) if lengths else None
-    node = Recurrence(data, *weights, h, c, length, layer)
+    node = Recurrence(data, *weights, h, c, length, layer, w_out)
     kept = _stored(node)
     error = 1e-5 if dtype == "float32" else 1e-12
     np.testing.assert_allclose(kept.numpy(), oracle.evaluate(node), rtol=error, atol=error)
-    dy, dh, dc = tensor(4, 3, 7), tensor(3, 7), tensor(3, 7) if c is not None else None
+    dy, dh, dc = tensor(4, 3, y.state), tensor(3, y.state), tensor(3, 7) if c is not None else None
     for ends in ((dh, dc), (None, None)):  # what the final states get besides
-        gradient = RecurrenceGradient(data, *weights[:2], kept, dy, *ends, length, layer)
+        gradient = RecurrenceGradient(data, *weights[:2], kept, dy, *ends, length, layer, w_out)
         found = _stored(gradient).numpy()
         np.testing.assert_allclose(found, oracle.evaluate(gradient), rtol=error, atol=error)
 
@@ -172,10 +174,10 @@ def any_threads():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize(("kind", "projection"), KINDS)
 @pytest.mark.parametrize("batch", [2, 23, 41])
 @pytest.mark.parametrize(("reverse", "lengths"), [(False, False), (True, True)])
-def test_rows_among_threads(dtype, kind, batch, reverse, lengths, any_threads):
+def test_rows_among_threads(dtype, kind, projection, batch, reverse, lengths, any_threads):
     """Rows enough to pack the weights; 23 are shared out between two threads, 41 among three."""
     rng = np.random.default_rng(4)
 
@@ -183,22 +185,23 @@ def test_rows_among_threads(dtype, kind, batch, reverse, lengths, any_threads):
         return Tensor((rng.normal(size=shape) * 0.5).astype(dtype))
 
     clip = (-0.2, 0.3, False) if kind == "lstm" and reverse else None
-    y = Layer(kind, reverse, 1 + 64 // batch, batch, 5, 7, clip)
-    weights = [tensor(*s) for s in ((y.width, 5), (y.width, 7), (y.width,), (y.width,))]
+    y = Layer(kind, reverse, 1 + 64 // batch, batch, 5, 7, clip, projection=projection)
+    weights = [tensor(*s) for s in ((y.width, 5), (y.width, y.state), (y.width,), (y.width,))]
+    w_out = tensor(y.state, 7) if projection else None
     across = tensor(batch, y.steps, 5).numpy().transpose(1, 0, 2)  # the rows of a step lie apart
-    data, h = Tensor(across), tensor(batch, 7)
+    data, h = Tensor(across), tensor(batch, y.state)
     c = tensor(batch, 7) if y.cell.has_cell else None
     length = Tensor((np.arange(batch) % (y.steps + 1)).astype(dtype)) if lengths else None
-    node = Recurrence(data, *weights, h, c, length, y)
-    dy, dh = tensor(y.steps, batch, 7), tensor(batch, 7)
+    node = Recurrence(data, *weights, h, c, length, y, w_out)
+    dy, dh = tensor(y.steps, batch, y.state), tensor(batch, y.state)
     found = []
     for count in any_threads:
         threads.set_num_threads(count)
         kept = _stored(node)
-        gradient = RecurrenceGradient(data, *weights[:2], kept, dy, dh, c, length, y)
+        gradient = RecurrenceGradient(data, *weights[:2], kept, dy, dh, c, length, y, w_out)
         found.append((kept.numpy(), _stored(gradient).numpy()))
         bare = replace(y, wanted=False)
-        states = _stored(Recurrence(data, *weights, h, c, length, bare)).numpy()
+        states = _stored(Recurrence(data, *weights, h, c, length, bare, w_out)).numpy()
         assert (states == kept.numpy()[: bare.areas().size]).all()
     error = 2e-5 if dtype == "float32" else 1e-12
     for values, want in zip(found[0], (node, gradient), strict=True):
@@ -329,6 +332,15 @@ def test_shapes_that_do_not_fit():
         mx.nd.RNN(x, None, h, mode="rnn_tanh", state_size=5, num_layers=1)
     with pytest.raises(GnomonError, match="3 axes"):
         mx.nd.RNN(mx.nd.ones((2, 3)), mx.nd.ones((7,)), h, mode="gru", state_size=5, num_layers=1)
+
+
+@pytest.mark.parametrize(("kind", "projection", "given"), [("lstm", 3, False), ("gru", 3, True)])
+def test_projections_that_do_not_fit(kind, projection, given):
+    y = Layer(kind, False, 2, 3, 4, 5, projection=projection)
+    shapes = [(2, 3, 4), (y.width, 4), (y.width, 3), (y.width,), (y.width,), (3, 3), (3, 5)]
+    operands = [Tensor(np.ones(s)) for s in shapes]
+    with pytest.raises(ShapeError, match="w_out"):
+        Recurrence(*operands, None, y, Tensor(np.ones((3, 5))) if given else None)
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
