@@ -334,13 +334,14 @@ class BroadcastAxis(Op):
 class BroadcastLike(Op):
     """Axes of size 1 of `lhs` stretched to the sizes of `rhs`."""
 
-    lhs_axes: Dims | None = param(None, doc="Which axes of `lhs`; all where None.")
+    lhs_axes: Dims | None = param(None, doc="Which axes of `lhs`; all where one of both is None.")
     rhs_axes: Dims | None = param(None, doc="The axes of `rhs` they are stretched to.")
 
     def shapes(self, s: Shapes) -> None:
         lhs, rhs = s.need("lhs"), s.need("rhs")
-        left = range(len(lhs)) if self.lhs_axes is None else self.lhs_axes
-        right = range(len(rhs)) if self.rhs_axes is None else self.rhs_axes
+        left, right = self.lhs_axes, self.rhs_axes
+        if left is None or right is None:  # one without the other says nothing, as in MXNet
+            left, right = tuple(range(len(lhs))), tuple(range(len(rhs)))
         if len(left) != len(right):
             raise s.refuse("rhs", f"{len(left)} axes as lhs", f"shape {show_shape(rhs)}")
         new = list(lhs)

@@ -16,13 +16,15 @@ from gnomon.optimizer.sgd import zeros_like
 class Ftrl(Optimizer):
     """Weights that `lamda1` keeps at 0 unless gradients insist (McMahan et al., 2013).
 
-    Lazy where the gradient is row-sparse: rows without a gradient stay as they are.
+    Lazy where the gradient is row-sparse: rows without a gradient stay as they are. A schedule
+    starts from its own `base_lr`, whatever `learning_rate` is.
     """
 
     def __init__(
         self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any
     ) -> None:
-        super().__init__(learning_rate=learning_rate, **kwargs)
+        super().__init__(**kwargs)
+        self.lr = learning_rate  # a schedule keeps its own base_lr, unlike elsewhere
         self.lamda1 = lamda1
         self.beta = beta
         self.lazy_update = True

@@ -93,6 +93,8 @@ RECORDS = [
            size=(2, 4)),
     record("broadcast_like", (1, 3, 1), A, reference=lambda x, y: np.broadcast_to(x, A),
            differentiable=(0,)),
+    record("broadcast_like", (1, 3), (2, 3), reference=lambda x, y: np.broadcast_to(x, (2, 3)),
+           rhs_axes=(1,), differentiable=(0,)),
     record("broadcast_like", (1, 3), (5, 6), reference=lambda x, y: np.broadcast_to(x, (6, 3)),
            lhs_axes=(0,), rhs_axes=(-1,), differentiable=(0,)),
     record("Concat", (2, 1), (2, 3), reference=lambda a, b: np.hstack([a, b]), num_args=2),

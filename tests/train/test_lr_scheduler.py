@@ -2,6 +2,7 @@
 
 import pytest
 
+import gnomon as mx
 from gnomon import lr_scheduler as lr
 
 
@@ -29,3 +30,12 @@ def test_refused(make, argument):
 def test_a_warm_up_as_long_as_the_schedule():
     schedule = lr.PolyScheduler(5, warmup_steps=5, base_lr=1.0)
     assert [schedule(4), schedule(5)] == [0.8, 0.0]
+
+
+@pytest.mark.parametrize(("name", "start"), [("ftrl", 0.2), ("sgd", 0.3), ("adagrad", 0.3)])
+def test_where_the_schedule_of_an_optimizer_starts(name, start):
+    """From `learning_rate`, but for Ftrl, which leaves the schedule as it is; MXNet does both."""
+    schedule = lr.FactorScheduler(3, base_lr=0.2)
+    optimizer = mx.optimizer.create(name, lr_scheduler=schedule, learning_rate=0.3)
+    assert optimizer.learning_rate == schedule.base_lr == start
+    assert mx.optimizer.create(name, learning_rate=0.3).learning_rate == 0.3
