@@ -63,6 +63,33 @@ def test_one_row_is_the_first_and_scaled_sizes_are_rounded_in_single_precision()
     assert found.shape == (2, 1, 0, 4)
 
 
+@pytest.mark.parametrize(
+    ("size", "corners", "rows", "columns"),  # by MXNet
+    [
+        ((7, 7), True, range(4), range(4)),
+        ((8, 8), True, range(5), range(5)),
+        ((3, 5), False, range(2), range(3)),
+        ((4, 4), True, range(1, 2), range(1, 2)),
+    ],
+)
+def test_a_pixel_that_is_not_finite_spoils_those_that_are_taken_from_it(
+    size, corners, rows, columns
+):
+    values = np.ones((1, 1, 4, 4), "float32")
+    values[0, 0, 1, 1] = np.nan
+    data, (height, width) = nd.array(values), size
+    data.attach_grad()
+    with autograd.record():
+        found = nd.contrib.BilinearResize2D(
+            data, height=height, width=width, align_corners=corners
+        )
+    expected = np.zeros(size, bool)
+    expected[np.ix_(rows, columns)] = True
+    assert (np.isnan(found.asnumpy()[0, 0]) == expected).all()
+    found.backward()
+    assert np.isfinite(data.grad.asnumpy()).all()
+
+
 @pytest.mark.parametrize(("size", "spoilt"), [(1, [[1]]), ((2, 3), [[0, 1, 1], [0, 1, 1]])])
 @pytest.mark.parametrize("hole", [np.nan, np.inf])
 def test_a_pixel_that_is_not_finite_spoils_the_means_that_hold_it(hole, size, spoilt):

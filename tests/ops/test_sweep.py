@@ -52,7 +52,6 @@ DIFFERS = {
     "weights of samples and places that are not finite": (
         "BilinearSampler-* special *",
         "SpatialTransformer-* special loc",
-        "_contrib_BilinearResize2D-up True special data",
         "_contrib_DeformableConvolution-plain special data",
         "_contrib_DeformablePSROIPooling-fixed special data",
         "_contrib_ROIAlign-plain special data",

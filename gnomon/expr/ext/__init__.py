@@ -23,6 +23,7 @@ from gnomon.expr.ext.concat import concat
 from gnomon.expr.ext.first import first
 from gnomon.expr.ext.flip import flip
 from gnomon.expr.ext.implicit_dot import implicit_dot
+from gnomon.expr.ext.interpolate import interpolate
 from gnomon.expr.ext.iota import iota
 from gnomon.expr.ext.mask import mask
 from gnomon.expr.ext.mirror import mirror
@@ -70,6 +71,7 @@ __all__ = [
     "first",
     "flip",
     "implicit_dot",
+    "interpolate",
     "iota",
     "logcumsumexp",
     "mask",

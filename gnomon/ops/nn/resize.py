@@ -1,16 +1,11 @@
-"""Images of another size: means of regions, and bilinear interpolation.
-
-Interpolation is the same along either axis, so an image is multiplied by a matrix from each side.
-"""
+"""Images of another size: means of regions, and bilinear interpolation."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
 from gnomon.base import ParamError, complaint
-from gnomon.expr import call, ext, fn
+from gnomon.expr import ext, fn
 from gnomon.expr.node import Expr
 from gnomon.ops.case import case
 from gnomon.ops.host import Array
@@ -19,24 +14,6 @@ from gnomon.ops.op import Op, op
 from gnomon.ops.param import Dims, param
 
 Sizes = tuple[int, int]
-Weights = Callable[[Expr, Expr], Expr]  # of the places in the result and in the image
-
-
-def matrix(size: int, count: int, weights: Weights, like: Expr) -> Expr:
-    """What each of `count` places of the result takes of `size` places of the image."""
-    places = (ext.iota((count, size), axis, like.dtype) for axis in (0, 1))
-    return weights(*places)
-
-
-def both(data: Expr, rows: Expr, columns: Expr) -> Expr:
-    """`rows @ image @ columns.T` of every image (N, C, h, w)."""
-    n, c, h, w = data.shape
-    wide = call.dot(ext.reshape(data, (n * c * h, w)), columns, transpose_b=True)
-    turned = ext.transpose(ext.reshape(wide, (n * c, h, columns.shape[0])), (0, 2, 1))
-    flat = ext.reshape(turned, (n * c * columns.shape[0], h))
-    tall = call.dot(flat, rows, transpose_b=True)
-    apart = ext.reshape(tall, (n, c, columns.shape[0], rows.shape[0]))
-    return ext.transpose(apart, (0, 1, 3, 2))
 
 
 @op("_contrib_AdaptiveAvgPooling2D")
@@ -134,24 +111,12 @@ class BilinearResize2D(Op):
             s["output"] = (n, c, *self.sizes(h, w))
 
     def forward(self, data: Expr, like: Expr | None = None) -> Expr:
-        h, w = data.shape[2:]
-        to = self.sizes(h, w) if like is None else like.shape[2:]
-        return both(data, *(self.between(n, m, data) for n, m in zip((h, w), to, strict=True)))
-
-    def between(self, size: int, count: int, like: Expr) -> Expr:
-        """The share of each pixel in each pixel of the result."""
-
-        def weights(to: Expr, at: Expr) -> Expr:
-            if count == 1:
-                place = to  # the first pixel
-            elif self.align_corners:
-                place = to * ((size - 1) / (count - 1))
-            else:
-                place = (to + 0.5) * (size / max(count, 1)) - 0.5  # 1 pixel to even: 0
-            away = fn.abs(at - fn.clip(place, 0.0, max(size - 1.0, 0.0)))
-            return fn.maximum(1.0 - away, 0.0)
-
-        return matrix(size, count, weights, like)
+        to = self.sizes(*data.shape[2:]) if like is None else like.shape[2:]
+        if to == data.shape[2:]:
+            return fn.identity(data)
+        for axis, count in zip((2, 3), to, strict=True):
+            data = ext.interpolate(data, axis, count, self.align_corners)
+        return data
 
     def reference(self, data: Array, like: Array | None = None) -> Array:
         to = self.sizes(*data.shape[2:]) if like is None else like.shape[2:]
