@@ -73,6 +73,9 @@ ARRAYS: dict[str, Callable[[Any], Any]] = {
     "table": _normal(20000, 64),
     "sequence": _normal(100, 32, 80),
     "attention": _normal(64, 16, 3 * 128),
+    "recurrent": lambda rng: rng.uniform(-0.1, 0.1, 512 * (80 + 64 + 2) + 64 * 128),
+    "state": _normal(1, 32, 64),
+    "cell": _normal(1, 32, 128),
     "boxes": _corners(1000),
     "more": _corners(1000),
 }
@@ -291,6 +294,13 @@ ROWS: dict[str, tuple[str, str]] = {
     "CTCLoss": (
         "nd.CTCLoss(sequence, labels)",
         "F.ctc_loss(sequence.log_softmax(-1), labels, [100] * 32, [80] * 32, reduction='none')",
+    ),
+    "RNN projected": (
+        "nd.RNN(sequence, recurrent, state, cell, mode='lstm', state_size=128, num_layers=1,"
+        " projection_size=64)",
+        "torch.lstm(sequence, (state, cell), [recurrent[:40960].view(512, 80),"
+        " recurrent[40960:73728].view(512, 64), recurrent[81920:82432], recurrent[82432:],"
+        " recurrent[73728:81920].view(64, 128)], True, 1, 0.0, False, False, False)[0]",
     ),
     # boxes and images
     "contrib.box_iou": ("nd.contrib.box_iou(boxes, more)", ""),
