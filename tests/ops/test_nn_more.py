@@ -80,9 +80,7 @@ def test_a_pixel_that_is_not_finite_spoils_those_that_are_taken_from_it(
     data, (height, width) = nd.array(values), size
     data.attach_grad()
     with autograd.record():
-        found = nd.contrib.BilinearResize2D(
-            data, height=height, width=width, align_corners=corners
-        )
+        found = nd.contrib.BilinearResize2D(data, height=height, width=width, align_corners=corners)
     expected = np.zeros(size, bool)
     expected[np.ix_(rows, columns)] = True
     assert (np.isnan(found.asnumpy()[0, 0]) == expected).all()

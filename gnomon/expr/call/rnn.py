@@ -87,7 +87,8 @@ class Layer:
     @property
     def weights(self) -> dict[str, Shape]:
         """The matrices: from the input, from the state before, and of the projection."""
-        found = {"w_in": (self.width, self.inputs), "w_hid": (self.width, self.state)}
+        found: dict[str, Shape] = {"w_in": (self.width, self.inputs)}
+        found["w_hid"] = (self.width, self.state)
         if self.projection:
             found["w_out"] = (self.projection, self.hidden)
         return found
@@ -125,7 +126,9 @@ class Layer:
         """The gates of all steps, and where a gradient needs it, what they get from the state, and
         what a cell gives to be projected (`raw`)."""
         shape = (self.steps, self.batch, self.width)
-        found = {"gates": shape, "apart": shape} if self.cell.apart else {"gates": shape}
+        found: dict[str, Shape] = {"gates": shape}
+        if self.cell.apart:
+            found["apart"] = shape
         if self.projection:
             found["raw"] = (self.steps, self.batch, self.hidden)
         return found
@@ -244,8 +247,8 @@ class Recurrence(Call):
             wanted = "floating-point numbers of at least one step"
             raise ShapeError(complaint("recurrence", "data", wanted, f"{self.data!r}"))
         if (self.w_out is None) != (y.projection is None) or (y.projection and y.kind != "lstm"):
-            expected = "a matrix where states of an lstm are projected, None elsewhere"
-            raise ShapeError(complaint("recurrence", "w_out", expected, f"{self.w_out!r} of {y}"))
+            wanted = "a matrix where states of an lstm are projected, None elsewhere"
+            raise ShapeError(complaint("recurrence", "w_out", wanted, f"{self.w_out!r} of {y}"))
         return (y.areas().size,), self.data.dtype
 
     @property
@@ -386,24 +389,30 @@ class RecurrenceGradient(Call):
             c_before, c = slot(cells, before), slot(cells, after)
         return Kept(gates, apart, slot(areas.of(self.kept, "h"), before), c_before, c)
 
-    def _pieces(self, z: Any, r: Any, top: Any, dh: Expr, dc: Any) -> Iterator[Expr]:
+    def _pieces(
+        self, z: dict[int, Expr], r: dict[int, Expr], top: dict[int, Expr], dh: Expr, dc: Any
+    ) -> Iterator[Expr]:
         """The areas of the result, in order."""
         y = self.layer
         rows = y.steps * y.batch
-        dz, dr, dp = (concat([g[t] for t in range(y.steps)], 0) if g else None for g in (z, r, top))
+
+        def rows_of(g: dict[int, Expr]) -> Expr:
+            return concat([g[t] for t in range(y.steps)], 0)
+
+        dz, dr = rows_of(z), rows_of(r)
         states = slice_(y.areas().of(self.kept, "h"), *((k,) for k in y.slots(before=True)))
         found: dict[str, Callable[[], Expr]] = {
             "data": lambda: dot(dz, self.w_in),
             "w_in": lambda: dot(dz, reshape(self.data, (rows, y.inputs)), transpose_a=True),
             "w_hid": lambda: dot(dr, reshape(states, (rows, y.state)), transpose_a=True),
-            "w_out": lambda: dot(dp, self._raw(rows), transpose_a=True),
+            "w_out": lambda: dot(rows_of(top), self._raw(rows), transpose_a=True),
             "b_in": lambda: reduce(dz, "sum", 0),
             "b_hid": lambda: reduce(dr, "sum", 0),
             "h0": lambda: dh,
             "c0": lambda: dc,
             "z": lambda: dz,
             "r": lambda: dr,
-            "top": lambda: dp,
+            "top": lambda: rows_of(top),
         }
         for name in y.gradients().shapes:
             yield found[name]()

@@ -1,8 +1,8 @@
 """RNN: several recurrent layers, in one or both directions, with all weights in one vector.
 
 The vector holds the weights of every layer and direction (from the input, from the state, of the
-projection), then their biases in the same order. The layers' own results are hidden outputs, which the gradient
-reads; so are the masks of dropout between the layers.
+projection), then their biases in the same order. The layers' own results are hidden outputs, which
+the gradient reads; so are the masks of dropout between the layers.
 """
 
 from __future__ import annotations
@@ -216,13 +216,12 @@ class RNN(Op):
 
     def _run(self, place: Place, given: dict[str, Expr], y: Expr) -> Expr:
         weights = self._weights(place, given)
-        matrices = weights["w_in"], weights["w_hid"]
-        biases = [weights[name] for name in BIASES]
+        w_in, w_hid, b_in, b_hid = (weights[name] for name in ("w_in", "w_hid", *BIASES))
         h = slot(given["state"], place.number)
         c = slot(given["state_cell"], place.number) if self.has_cell else None
         length = self._length(given, y.dtype)
-        more = place.layer, weights.get("w_out")
-        return call.Recurrence(y, *matrices, *biases, h, c, length, *more)
+        w_out = weights.get("w_out")
+        return call.Recurrence(y, w_in, w_hid, b_in, b_hid, h, c, length, place.layer, w_out)
 
     def _weights(self, place: Place, given: dict[str, Expr]) -> dict[str, Expr]:
         """The matrices and biases of a layer, by name."""
