@@ -300,7 +300,7 @@ class Recurrence(Call):
             h[after], c[after] = made.h, made.c
             gates[t], apart[t] = concat(made.gates, 1), r
             if w_out is not None:
-                new, on = dot(made.h, w_out, transpose_b=True), self._state_active(t)
+                new, on = dot(made.h, w_out, transpose_b=True), self._projects(t)
                 raw[t], h[after] = made.h, projected(new, h[before], on)
         found = {"h": h, "c": c, "gates": gates, "apart": apart, "raw": raw}
         pieces = [
@@ -310,7 +310,8 @@ class Recurrence(Call):
         ]
         return concat(pieces, 0)
 
-    def _state_active(self, t: int) -> Expr | None:
+    def _projects(self, t: int) -> Expr | None:
+        """1 for each number of a state of a sequence that has a step at time `t`."""
         return active(self.length, t, self.layer.batch, self.layer.state)
 
 
