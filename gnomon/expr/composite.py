@@ -26,9 +26,20 @@ from gnomon.expr import bounds
 from gnomon.expr.axes import LIMIT
 from gnomon.expr.coerce import declared
 from gnomon.expr.index import Index
-from gnomon.expr.node import CHAINER, COMPLEX, Buffer, Cast, Expr, Map, Scalar, cast, check_expr
+from gnomon.expr.node import (
+    CHAINER,
+    COMPLEX,
+    Buffer,
+    Cast,
+    Expr,
+    Map,
+    Scalar,
+    cast,
+    check_expr,
+    typed,
+)
 from gnomon.expr.term import Term, compute_dtype, distinct
-from gnomon.record import cached_property, fields_of, first
+from gnomon.record import cached_property, fields_of, first, put
 from gnomon.shape import prod
 
 
@@ -194,17 +205,34 @@ class Composite(Expr):
             if role == "one":
                 value = None if value is None else next(children)
             elif role == "many":
-                value = tuple(next(children) for _ in value)
+                value = tuple([next(children) for _ in value])
             elif role == "size":
                 value = size(value)
             elif role == "sizes":
                 value = tuple(map(size, value))
-            object.__setattr__(new, name, value)
-        object.__setattr__(new, "shape", tuple(shape))
-        object.__setattr__(new, "dtype", self.dtype)
+            put(new, name, value)
+        put(new, "shape", tuple(shape))
+        put(new, "dtype", self.dtype)
         new._note_type()
         if self.clips:
-            object.__setattr__(new, "clips", True)
+            put(new, "clips", True)
+        return new
+
+    def over_operands(self, children: Sequence[Expr]) -> Self:
+        """A copy with other operands of the same shapes and dtypes."""
+        new, rest, mask = object.__new__(type(self)), iter(children), self.kind
+        for name, role in self.roles().items():
+            value = getattr(self, name)
+            if role == "one" and value is not None:
+                value = next(rest)
+            elif role == "many":
+                value = tuple([next(rest) for _ in value])
+            put(new, name, value)
+        for child in children:
+            mask |= child.exp_type
+        typed(new, self.shape, self.dtype, mask)
+        if self.clips:
+            put(new, "clips", True)
         return new
 
     def asked(self, rule: Callable[[Index], T], i: Index) -> T:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from gnomon.base import ShapeError, complaint
 from gnomon.expr.composite import Composite
-from gnomon.expr.node import Cast, Expr, Map
+from gnomon.expr.node import MAPPER, Cast, Expr, Map, typed
 from gnomon.expr.walk import fits_any, postorder, shown
+from gnomon.record import put
 
 
 def substitute(roots: Sequence[Expr], replace: Mapping[Expr, Expr]) -> list[Expr]:
@@ -27,11 +28,22 @@ def with_children(node: Expr, children: Sequence[Expr]) -> Expr:
     if all(map(operator.is_, node.children, children)):
         return node
     if isinstance(node, Map):
-        return Map(node.fn, tuple(children), node.shape, node.dtype)
+        return _again(node, tuple(children))
     if isinstance(node, Cast):
         return Cast(children[0], node.dtype)
     assert isinstance(node, Composite)
-    return node.rebuild(iter(children), int, node.shape)
+    return node.over_operands(children)
+
+
+def _again(node: Map, args: tuple[Expr, ...]) -> Map:
+    """The same function of other operands, which need not be looked at: they are alike."""
+    made, mask = object.__new__(Map), MAPPER
+    put(made, "fn", node.fn)
+    put(made, "args", args)
+    for arg in args:
+        mask |= arg.exp_type
+    typed(made, node.shape, node.dtype, mask)
+    return made
 
 
 def check_sizes(roots: Sequence[Expr]) -> None:

@@ -85,23 +85,25 @@ class _Search:
         """The regions that begin at one task, and what they save."""
         found: list[tuple[Region, int]] = []
         branch_of: dict[int, Chain] = {}
-        alone = most = 0
+        alone = most = all_work = 0
         for number in range(begin, min(begin + LONGEST, len(self.costs))):
             cost = self.costs[number]
             if cost is None:
                 break
             alone += cost.work if cost.parts < 2 else cost.work // cost.parts + MEETING
+            all_work += cost.work
             branch = Chain(cost.work, [number])
             before = {id(b): b for k in self.before[number] if (b := branch_of.get(k))}
             for other in before.values():
                 branch = Chain(branch.work + other.work, other.tasks + branch.tasks)
             branch_of.update(dict.fromkeys(branch.tasks, branch))
             branches = {id(b): b for b in branch_of.values()}
-            if len(branches) < 2:
-                continue
+            least = max(LEAST, most + 1)
+            if len(branches) < 2 or alone - all_work // self.threads - BEGIN < least:
+                continue  # some thread has its share at least
             chains = _shared_out(branches.values(), self.threads)
             gain = alone - max(c.work for c in chains) - BEGIN
-            if gain >= max(LEAST, most + 1):
+            if gain >= least:
                 most = gain
                 order = tuple(tuple(sorted(c.tasks)) for c in chains if c.tasks)
                 found.append((Region(begin, number + 1, order), gain))

@@ -172,6 +172,8 @@ def closed(values: Iterable[Expr], leaves: Iterable[Buffer]) -> bool:
 
 def apart(made: Mapping[int, Expr], leaves: Sequence[Buffer]) -> Iterable[Part]:
     """Parts of `made`, each with the values that have a computation in common."""
+    if len(made) == 1:
+        return [_part(made, leaves)]
     groups: list[tuple[set[int], dict[int, Expr]]] = []
     for number, value in made.items():
         nodes, values = {id(n) for n in postorder([value]) if _computes(n)}, {number: value}

@@ -1,9 +1,9 @@
 """Templates: steps made once for a kind of work, whose operands' addresses come with each run.
 
 Making steps takes 50 us and more; an array operation of some size takes less. So the steps are made
-for stand-in addresses, which no memory has. Kernels know which words of their argument blocks are
-addresses; where there are other steps, or numbers, all are made twice with different stand-ins, and
-the words that differ accordingly are what is looked for. A run takes a free copy of the steps,
+for stand-in addresses, which no memory has. Kernels and products know which words of their argument
+blocks are addresses; where there are other steps, or numbers, all are made twice with different
+stand-ins, and the words that differ accordingly are what is looked for. A run takes a free copy of the steps,
 writes the addresses into its blocks and calls it; as many copies come to be as run at the same
 time, each with temporaries of its own. Copies that hold much memory are not kept.
 """
@@ -174,30 +174,31 @@ class Template:
         steps = self._make(self._stand_ins, *self._which[0])
         threads = num_threads()
         if threads != self._threads and not self._given:
-            known = None if self._numbers else self._of_kernels(steps)
+            known = None if self._numbers else self._said(steps)
             if known is None:
                 moved = [a + (k + 1) * _SHIFT for k, a in enumerate(self._stand_ins)]
                 known = self._compare(steps, self._make(moved, *self._which[1]))
             self.places, self._threads = known, threads
         return steps
 
-    def _of_kernels(self, steps: Sequence[Step]) -> list[Place] | None:
-        """The words of kernels' blocks that hold operands' addresses; None for other steps."""
-        flat = [x for step in steps for x in (step.steps if isinstance(step, Program) else (step,))]
-        found = []
-        for number, step in enumerate(flat):
-            kernel = step.keep[0] if type(step.keep) is tuple else None
-            if not isinstance(kernel, Kernel):
+    def _said(self, steps: Sequence[Step]) -> list[Place] | None:
+        """The words of blocks that steps say hold operands' addresses; None where one does not."""
+        words: dict[int, list[int]] = {}
+        for step in steps:
+            found = addresses_of(step)
+            if found is None:
                 return None
-            (block,) = blocks_of(step)
-            first = len(block.words) - len(kernel.signature.args)
-            for word in kernel.leaves:
-                address = block.words[first + word]
+            for block, word in found:
+                words.setdefault(id(block), []).append(word)
+        places = []
+        for number, block in enumerate(x for step in steps for x in blocks_of(step)):
+            for word in words.pop(id(block), ()):
+                address = block.words[word]
                 operand = (address + SPACING // 2) // SPACING
-                if operand > 0:
+                if operand > 0:  # else it is memory of its own
                     offset = address - self._stand_ins[operand - 1]
-                    found.append(Place(number, first + word, operand - 1, offset))
-        return found
+                    places.append(Place(number, word, operand - 1, offset))
+        return places
 
     def _compare(self, steps: Sequence[Step], shifted: Sequence[Step]) -> list[Place]:
         """The words of `steps` that differ from those of `shifted` as the stand-ins do."""
@@ -320,6 +321,8 @@ def addresses_of(step: Step) -> list[tuple[Block, int]] | None:
         elif type(keep) is tuple and len(keep) > 1 and hasattr(keep[1], "workspace"):
             block = keep[1].block  # of a library: the workspace, then the operands
             words = list(range(1, len(block.words)))
+        elif hasattr(each, "address_words"):
+            block, words = each.address_words()
         else:
             return None
         found |= {(id(block), word): (block, word) for word in words}

@@ -153,6 +153,10 @@ class GemmStep(Step):
         words = self._words.words
         words[3], words[4], words[5] = (b, a, c) if self._turned else (a, b, c)
 
+    def address_words(self) -> tuple[Block, list[int]]:
+        """The block, and which of its words `bind` writes."""
+        return self._words, [3, 4, 5]
+
 
 def step(product: Product, keep: Any = None) -> GemmStep:
     """A step that computes a product; `keep` is held by it.

@@ -123,6 +123,10 @@ class TileStep(Step):
         words = self._words.words
         words[3], words[4], words[5] = a, b, c
 
+    def address_words(self) -> tuple[Block, list[int]]:
+        """The block, and which of its words `bind` writes."""
+        return self._words, [3, 4, 5]
+
 
 def step(p: Product, keep: Any = None) -> TileStep:
     """A step that computes a product that `fits`; `keep` is held by it."""
