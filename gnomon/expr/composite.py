@@ -231,6 +231,7 @@ class Composite(Expr):
         for child in children:
             mask |= child.exp_type
         typed(new, self.shape, self.dtype, mask)
+        new.__dict__["children"] = tuple(children)
         if self.clips:
             put(new, "clips", True)
         return new

@@ -16,6 +16,7 @@ they saw.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -214,6 +215,7 @@ class Buffer(Expr):
     __slots__ = ("_layout", "address", "device", "owner", "strides")
     _layout: Any
     kind = RVALUE
+    children: tuple[Expr, ...] = ()
     strides: Shape
     address: int
     owner: Any
@@ -288,6 +290,7 @@ class Scalar(Expr):
 
     __slots__ = ("modular", "value")
     kind = MAPPER
+    children: tuple[Expr, ...] = ()
     value: Any  # a Number; while a function is traced it may be Deferred
     modular: bool
 
@@ -319,6 +322,7 @@ class Map(Expr):
 
     __slots__ = ("args", "fn")
     kind = MAPPER
+    children: tuple[Expr, ...] = property(attrgetter("args"))  # type: ignore[assignment]
     fn: ScalarFn
     args: tuple[Expr, ...]
 
@@ -336,10 +340,6 @@ class Map(Expr):
 
     def outline(self) -> tuple[Any, ...]:
         return (self.fn,)
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.args
 
     @property
     def label(self) -> str:

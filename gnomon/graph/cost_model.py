@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from gnomon.base import GnomonError
@@ -31,21 +31,20 @@ class Cost(NamedTuple):
 def cost(form: Form, threads: int) -> Cost | None:
     """The cost of what `form` says; None where it runs in parallel already."""
     moved = sum(prod(e.shape) * e.dtype.size for e in (*form.values, *form.leaves))
-    call = next((n for n in postorder(form.values) if isinstance(n, Call)), None)
+    nodes = postorder(form.values)
+    call = next((n for n in nodes if isinstance(n, Call)), None)
     if isinstance(call, Recurrence | RecurrenceGradient):
         return None
-    operations, parts = _operations(form.values), threads
-    if call is not None:
-        operations, parts = _of_call(call)
+    operations, parts = _of_call(call) if call is not None else (_operations(nodes), threads)
     work = estimated(moved, operations)
     if call is None:
         parts = 1 + work // GRAIN
     return Cost(work, min(parts, threads))
 
 
-def _operations(values: Sequence[Expr]) -> int:
+def _operations(nodes: Iterable[Expr]) -> int:
     """Operations of element-wise expressions and reductions: one for each element of each node."""
-    return sum(prod(n.shape) for n in postorder(values) if n.children)
+    return sum(prod(n.shape) for n in nodes if n.children)
 
 
 def _of_call(call: Call) -> tuple[int, int]:
@@ -59,7 +58,7 @@ def _of_call(call: Call) -> tuple[int, int]:
     try:
         which, _ = neural.described(call)
     except GnomonError:  # the fallback computes it
-        return _operations([call]), 1
+        return _operations(postorder([call])), 1
     if isinstance(which, dnn.Convolution):
         return 2 * which.work, max(1, min(which.data[0], which.work // FILTERS))
     return prod(which.data) * prod(which.kernel), which.data[0]

@@ -89,7 +89,7 @@ class Form:
         if (seen is not None and seen.same_bytes) or any(isinstance(n, Call) for n in nodes):
             return  # a library may write before it has read everything
         others = [v for k, v in enumerate(self.values) if k != number]
-        elsewhere = read_elsewhere([value]).union(map(id, postorder(others)))
+        elsewhere = moved_in(nodes).union(map(id, postorder(others)))
         numbers = {id(leaf): k for k, leaf in enumerate(self.leaves)}
         for node in nodes:
             if id(node) not in numbers or id(node) in elsewhere:
@@ -104,7 +104,12 @@ def read_elsewhere(values: Sequence[Expr]) -> set[int]:
     What is read at its own index alone can be overwritten by a value, and can be composed into it
     without being computed twice.
     """
-    moved = [c for n in postorder(values) if not isinstance(n, (Map, Cast)) for c in n.children]
+    return moved_in(postorder(values))
+
+
+def moved_in(nodes: Iterable[Expr]) -> set[int]:
+    """As `read_elsewhere`, where `nodes` are all that is below the values."""
+    moved = [c for n in nodes if not isinstance(n, (Map, Cast)) for c in n.children]
     return {id(n) for n in postorder(moved)}
 
 

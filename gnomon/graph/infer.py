@@ -16,6 +16,7 @@ from gnomon import dtype as dtypes
 from gnomon.base import DTypeError, GnomonError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.graph.node import Entry, Graph, Node
+from gnomon.ops import derive
 from gnomon.ops.infer import UNKNOWN, from_border, show_shape, zero_is_unknown
 from gnomon.ops.param import Dims, kind_of
 
@@ -202,7 +203,7 @@ def merge_types(old: DType | None, new: DType | None) -> DType | None:
 
 
 def _ask_shapes(op: Any, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list[Any], ...]:
-    return op.infer_shape(ins, outs, zero_unknown=False)  # type: ignore[no-any-return]
+    return derive.shapes_of(op, tuple(ins), tuple(outs))
 
 
 def _ask_types(op: Any, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list[Any], ...]:

@@ -97,10 +97,12 @@ class _Search:
             for other in before.values():
                 branch = Chain(branch.work + other.work, other.tasks + branch.tasks)
             branch_of.update(dict.fromkeys(branch.tasks, branch))
-            branches = {id(b): b for b in branch_of.values()}
             least = max(LEAST, most + 1)
-            if len(branches) < 2 or alone - all_work // self.threads - BEGIN < least:
-                continue  # some thread has its share at least
+            if alone - all_work // self.threads - BEGIN < least:
+                continue  # some thread has its share of the work at least
+            branches = {id(b): b for b in branch_of.values()}
+            if len(branches) < 2:
+                continue
             chains = _shared_out(branches.values(), self.threads)
             gain = alone - max(c.work for c in chains) - BEGIN
             if gain >= least:

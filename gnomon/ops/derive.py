@@ -14,11 +14,13 @@ from gnomon.expr.ext.transpose import Transpose, transpose
 from gnomon.expr.node import Buffer, Cast, Expr, Map, cast
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import fits_any, postorder, shown
+from gnomon.ops.infer import zero_is_unknown
 
 if TYPE_CHECKING:
     from gnomon.ops.op import Op
 
 Shapes = tuple[tuple[int, ...], ...]
+MaybeShapes = tuple[tuple[int, ...] | None, ...]
 DTypes = tuple[DType, ...]
 Specs = tuple[Any, ...]  # shape, dtype and strides of each; None where there is none
 
@@ -175,10 +177,24 @@ def check_values(
 
 def leaves_of(op: Op, in_shapes: Shapes, in_types: DTypes) -> tuple[list[Buffer], list[Buffer]]:
     """Buffers without memory for the inputs (arguments, then states) and for the outputs."""
-    args, outs, states = op.infer_shape(in_shapes, zero_unknown=False)
+    args, outs, states = shapes_of(op, tuple(in_shapes), (None,) * len(op.outputs()))
     arg_types, out_types, state_types = op.infer_type(in_types)
     inputs = map(_leaf, [*args, *states], [*arg_types, *state_types])
     return list(inputs), list(map(_leaf, outs, out_types))
+
+
+def shapes_of(op: Op, ins: MaybeShapes, outs: MaybeShapes) -> tuple[list[Any], ...]:
+    """`op.infer_shape`, which graphs, calls and gradients ask the same; 0 is a size."""
+    if op.is_expression:  # of others a name may stand for another rule by now
+        return _shapes_of(op, ins, outs, zero_is_unknown())
+    return op.infer_shape(ins, outs, zero_unknown=False)
+
+
+@functools.lru_cache(maxsize=4096)
+def _shapes_of(
+    op: Op, ins: MaybeShapes, outs: MaybeShapes, as_set: bool
+) -> tuple[list[Any], ...]:
+    return op.infer_shape(ins, outs, zero_unknown=False)
 
 
 def _leaf(shape: tuple[int, ...] | None, dtype: DType | None) -> Buffer:

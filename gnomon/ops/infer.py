@@ -105,9 +105,11 @@ class Shapes(Facts[Shape]):
     error = ShapeError
 
     def merge(self, name: str, old: Shape | None, new: Shape) -> Shape:
+        if type(new) is tuple and new == old:
+            return old
         given = new
         try:
-            new = tuple(UNKNOWN if d == UNKNOWN else index(d) for d in new)
+            new = tuple([UNKNOWN if d == UNKNOWN else index(d) for d in new])
         except TypeError:
             new = (-2,)
         if min(new, default=0) < UNKNOWN:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from gnomon import dtype as dt
 from gnomon.expr.composite import Scatter
 from gnomon.expr.index import Index
-from gnomon.expr.node import Buffer, Expr, Map, Scalar, cast
+from gnomon.expr.node import MAPPER, Buffer, Expr, Map, Scalar, cast
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.term import Arena, compute_dtype
 from gnomon.expr.walk import postorder
@@ -85,7 +85,7 @@ def pieces(stores: Sequence[Store], libraries: Libraries, temporary: Temporary) 
     """What carries out `stores`, in order: calls, and groups whose scatters are apart."""
     found: list[Piece] = []
     for piece in cut(stores, libraries, temporary):
-        if not isinstance(piece, list):
+        if not isinstance(piece, list) or not any(s.value.exp_type & ~MAPPER for s in piece):
             found.append(piece)
             continue
         for group in alone(piece, temporary):

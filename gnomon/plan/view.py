@@ -37,15 +37,14 @@ def views(stores: Sequence[Store]) -> list[Store]:
         new[node] = made if node in given and stays(made) else viewed(made)
     alone = len(stores) == 1
     bared = [Store(s.dest, s.saver, bare(new[s.value])) for s in stores]
-    return in_a_row([unshaped(reduced(s, alone)) for s in bared])
+    made = [unshaped(reduced(s, alone)) for s in bared]
+    return in_a_row(made) if any(isinstance(node, Philox) for node in order) else made
 
 
 def in_a_row(stores: list[Store]) -> list[Store]:
     """Statements of random numbers, dense data and maps over one axis; others stay as they are."""
     shape, order = stores[0].dest.shape, postorder([s.value for s in stores])
-    if len(shape) < 2 or not any(isinstance(node, Philox) for node in order):
-        return stores
-    if not all(s.dest.shape == shape and s.dest.contiguous for s in stores):
+    if len(shape) < 2 or not all(s.dest.shape == shape and s.dest.contiguous for s in stores):
         return stores
     row = (prod(shape),)
     new: dict[Expr, Expr] = {}

@@ -7,6 +7,7 @@ from typing import Any
 
 from gnomon.base import ShapeError, complaint
 from gnomon.ndarray.core.layout import Layout
+from gnomon.ops.derive import shapes_of
 
 
 def infer(
@@ -18,11 +19,10 @@ def infer(
     if len(inputs) != len(op.inputs()):
         expected = f"{len(op.inputs())} of them: {', '.join(op.inputs()) or 'none'}"
         raise ShapeError(complaint(op.name, "inputs", expected, len(inputs)))
-    outs = [x.shape for x in given or ()], [x._dtype for x in given or ()]
-    _, shapes, state_shapes = op.infer_shape(
-        [x.shape for x in arguments], outs[0], zero_unknown=False
-    )
-    _, types, state_types = op.infer_type([x.dtype for x in arguments], outs[1])
+    outs, out_types = (None,) * len(op.outputs()), [x._dtype for x in given or ()]
+    outs = tuple([x.shape for x in given]) if given else outs
+    _, shapes, state_shapes = shapes_of(op, tuple([x.shape for x in arguments]), outs)
+    _, types, state_types = op.infer_type([x.dtype for x in arguments], out_types)
     for name, shape, dtype in zip(op.outputs(), shapes, types, strict=True):
         if shape is None or dtype is None or min(shape, default=0) < 0:
             raise ShapeError(complaint(op.name, name, "a shape that the inputs decide", shape))

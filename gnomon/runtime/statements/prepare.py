@@ -18,7 +18,7 @@ from gnomon.expr.layout import READERS, is_read_only
 from gnomon.expr.node import MAPPER, Buffer
 from gnomon.expr.pattern import steady
 from gnomon.expr.rewrite import check_sizes
-from gnomon.expr.walk import fits_any, shown
+from gnomon.expr.walk import fits_any, postorder, shown
 from gnomon.plan import scatter
 from gnomon.plan.canonical import canonical
 from gnomon.plan.cut import Invoke, Piece, overlap
@@ -61,11 +61,12 @@ def _now(stores: Sequence[Store], name: str) -> list[Step]:
     if any(0 in s.dest.shape for s in stores):
         _check_freed(stores)
         stores = [s for s in stores if 0 not in s.dest.shape]
-    structure = Structure(stores)
+    every = postorder([e for s in stores for e in (s.value, s.dest)])
+    leaves = [node for node in every if isinstance(node, Buffer)]
     if not stores:
         return []
-    check_leaves(structure, stores)
-    return _steps(stores, structure, name, backend_of(stores[0].dest))
+    check_leaves(leaves, stores)
+    return _steps(stores, leaves, name, backend_of(stores[0].dest))
 
 
 def backend_of(dest: Buffer) -> Backend:
@@ -74,16 +75,17 @@ def backend_of(dest: Buffer) -> Backend:
 
 
 def _steps(
-    stores: Sequence[Store], structure: Structure, name: str, backend: Backend
+    stores: Sequence[Store], leaves: Sequence[Buffer], name: str, backend: Backend
 ) -> list[Step]:
-    if not structure.composite and all(s.dest.shape == stores[0].dest.shape for s in stores):
-        return _group(stores, structure, name, backend)
+    shape, maps = stores[0].dest.shape, not any(s.value.exp_type & ~MAPPER for s in stores)
+    if maps and all(s.dest.shape == shape for s in stores):
+        return _group(stores, Structure(stores), name, backend)
     steps: list[Step] = []
     for piece in scatter.pieces(stores, backend.libraries, backend.temporary):
         if isinstance(piece, Invoke):
             made = backend.libraries.steps(piece)
             for step in made:  # a tensor may take other memory before the library has done
-                step.keep = (step.keep, [b.owner for b in structure.buffers])
+                step.keep = (step.keep, [b.owner for b in leaves])
             steps.extend(made)
             continue
         # scratch memory may be empty as well, and then has no place that an index could mean
@@ -152,9 +154,9 @@ def _check_freed(stores: Sequence[Store]) -> None:
             raise ParamError(complaint("assignment", "operand", "one with memory", got))
 
 
-def check_leaves(structure: Structure, stores: Sequence[Store]) -> None:
+def check_leaves(leaves: Sequence[Buffer], stores: Sequence[Store]) -> None:
     """Raises where an operand lies nowhere, elsewhere, or has another shape than it had."""
-    for buffer in structure.buffers:
+    for buffer in leaves:
         if buffer.device == TRACED:
             raise TraceError(f"{buffer!r}: its values are not known while its function is traced")
         if not buffer.settled:

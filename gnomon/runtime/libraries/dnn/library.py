@@ -280,6 +280,7 @@ def primitive(create: str, *arguments: Any) -> Primitive:
     return Primitive(describe(create, *arguments))
 
 
+@functools.lru_cache(maxsize=256)
 def attributes(relu: bool = False, alpha: float = 1.0, beta: float = 0.0) -> Owned:
     """Attributes of a primitive: scratch memory is given by the caller; the result is `alpha` times
     what it computes plus `beta` times what was in the destination, then its positive part."""
