@@ -13,6 +13,7 @@ grow by too much, the regions with the most bytes go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from gnomon.graph.cost_model import Cost
@@ -65,10 +66,12 @@ class _Search:
 
     def best(self) -> list[Region]:
         """The regions, in order."""
-        count = len(self.costs)
+        count, ends = len(self.costs), self._most()
         saved, chosen = [0] * (count + 1), [Region(k, k + 1, ()) for k in range(count)]
         for begin in reversed(range(count)):
             saved[begin] = saved[begin + 1]
+            if ends[min(begin + LONGEST, count)] - ends[begin] - BEGIN < LEAST:
+                continue  # with its share of the work alone a thread takes too long
             if min(self.latest[begin + 1 : begin + LONGEST], default=begin) >= begin:
                 continue  # all that follows needs this one
             for region, gain in self._from(begin):
@@ -81,31 +84,37 @@ class _Search:
             at = chosen[at].end
         return found
 
+    def _most(self) -> list[int]:
+        """What may be saved of all tasks before each, at most: some thread has its share."""
+        each = (0 if c is None else self._alone(c) - c.work // self.threads for c in self.costs)
+        return list(accumulate(each, initial=0))
+
+    @staticmethod
+    def _alone(cost: Cost) -> int:
+        """What a task takes where nothing runs beside it."""
+        return cost.work if cost.parts < 2 else cost.work // cost.parts + MEETING
+
     def _from(self, begin: int) -> list[tuple[Region, int]]:
         """The regions that begin at one task, and what they save."""
         found: list[tuple[Region, int]] = []
         branch_of: dict[int, Chain] = {}
-        alone = most = all_work = 0
+        alone = most = 0
         for number in range(begin, min(begin + LONGEST, len(self.costs))):
             cost = self.costs[number]
             if cost is None:
                 break
-            alone += cost.work if cost.parts < 2 else cost.work // cost.parts + MEETING
-            all_work += cost.work
+            alone += self._alone(cost)
             branch = Chain(cost.work, [number])
             before = {id(b): b for k in self.before[number] if (b := branch_of.get(k))}
             for other in before.values():
                 branch = Chain(branch.work + other.work, other.tasks + branch.tasks)
             branch_of.update(dict.fromkeys(branch.tasks, branch))
-            least = max(LEAST, most + 1)
-            if alone - all_work // self.threads - BEGIN < least:
-                continue  # some thread has its share of the work at least
             branches = {id(b): b for b in branch_of.values()}
             if len(branches) < 2:
                 continue
             chains = _shared_out(branches.values(), self.threads)
             gain = alone - max(c.work for c in chains) - BEGIN
-            if gain >= least:
+            if gain >= max(LEAST, most + 1):
                 most = gain
                 order = tuple(tuple(sorted(c.tasks)) for c in chains if c.tasks)
                 found.append((Region(begin, number + 1, order), gain))

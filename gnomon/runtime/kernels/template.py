@@ -305,8 +305,12 @@ def _let_go() -> None:
 
 def blocks_of(step: Step) -> Iterator[Block]:
     """The argument blocks of a step, or of all steps of a program, in a fixed order."""
-    steps = step.steps if isinstance(step, Program) else (step,)
-    yield from (x for each in steps for x in _held(each.keep) if isinstance(x, Block))
+    for each in step.steps if isinstance(step, Program) else (step,):
+        keep = each.keep
+        if type(keep) is tuple and keep and isinstance(keep[0], Kernel):
+            yield keep[1]
+        else:
+            yield from (x for x in _held(keep) if isinstance(x, Block))
 
 
 def addresses_of(step: Step) -> list[tuple[Block, int]] | None:
