@@ -100,8 +100,9 @@ class Composite(Expr):
         first(self, *values, **named)
 
     def __post_init__(self) -> None:
-        for name, role in self.roles().items():
-            if role == "many" and not isinstance(getattr(self, name), tuple):
+        roles = self.roles()
+        for name in [n for n, role in roles.items() if role == "many"]:
+            if not isinstance(getattr(self, name), tuple):
                 expected, got = "a tuple of expressions", f"a {type(getattr(self, name)).__name__}"
                 raise TypeError(complaint(type(self).__name__, name, expected, got))
         for child in self.children:
