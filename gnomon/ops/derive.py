@@ -110,9 +110,8 @@ def _on_stand_ins(
         [None if x is None else Buffer(*x) for x in part] for part in (out_grads, inputs, outputs)
     ]
     leaves = [x for part in parts for x in part if x is not None]
-    return _by_rule(
-        op, parts[0], [x for x in parts[1] if x is not None], parts[2], dict(told)
-    ), leaves
+    given = [x for x in parts[1] if x is not None]
+    return _over(op, given, parts[0], given, parts[2], dict(told)), leaves
 
 
 def _by_rule(
@@ -124,6 +123,18 @@ def _by_rule(
 ) -> tuple[Expr | None, ...]:
     # stand-ins: one buffer may be two arguments, and each needs its own share
     stand_ins = [Buffer(x.shape, x.dtype) for x in inputs]
+    return _over(op, stand_ins, out_grads, inputs, outputs, context)
+
+
+def _over(
+    op: Op,
+    stand_ins: Sequence[Buffer],
+    out_grads: Sequence[Expr | None],
+    inputs: Sequence[Expr],
+    outputs: Sequence[Expr | None],
+    context: Mapping[str, Any],
+) -> tuple[Expr | None, ...]:
+    """The gradients by way of `stand_ins`, each of which is one input alone."""
     values = op.apply(stand_ins, **context)
     shapes = [None if g is None else g.shape for g in out_grads]
     check_values(op.name, op.outputs(), values, shapes, ())
@@ -191,9 +202,7 @@ def shapes_of(op: Op, ins: MaybeShapes, outs: MaybeShapes) -> tuple[list[Any], .
 
 
 @functools.lru_cache(maxsize=4096)
-def _shapes_of(
-    op: Op, ins: MaybeShapes, outs: MaybeShapes, as_set: bool
-) -> tuple[list[Any], ...]:
+def _shapes_of(op: Op, ins: MaybeShapes, outs: MaybeShapes, as_set: bool) -> tuple[list[Any], ...]:
     return op.infer_shape(ins, outs, zero_unknown=False)
 
 

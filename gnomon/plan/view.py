@@ -37,8 +37,8 @@ def views(stores: Sequence[Store]) -> list[Store]:
         new[node] = made if node in given and stays(made) else viewed(made)
     alone = len(stores) == 1
     bared = [Store(s.dest, s.saver, bare(new[s.value])) for s in stores]
-    made = [unshaped(reduced(s, alone)) for s in bared]
-    return in_a_row(made) if any(isinstance(node, Philox) for node in order) else made
+    again = [unshaped(reduced(s, alone)) for s in bared]
+    return in_a_row(again) if any(isinstance(node, Philox) for node in order) else again
 
 
 def in_a_row(stores: list[Store]) -> list[Store]:

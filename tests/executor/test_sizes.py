@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,3 +79,21 @@ def test_an_input_elsewhere_is_read_where_it_lies() -> None:
             y = net(x)
         y.backward()
         np.testing.assert_allclose(y.asnumpy(), wanted, rtol=1e-5, atol=1e-6)
+
+
+def printed(*given: int) -> set[str]:
+    """Lengths with the digests of their steps, of a process of its own."""
+    command = [sys.executable, str(Path(__file__).with_name("sized.py")), *map(str, given)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lengths_in_turn_give_the_bits_of_a_process_for_each(seed: int) -> None:
+    """What is kept from one length to the next changes nothing, of blocks bound and recorded."""
+    draw = random.Random(seed)
+    lengths = draw.sample(range(1, 70), 5)
+    found = printed(seed, *lengths * 3)
+    assert len(found) == len(lengths)
+    for n in draw.sample(lengths, 2):
+        assert found > printed(seed, n)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gnomon import dtype
+from gnomon import config, dtype
 from gnomon.base import DTypeError, ShapeError
 from gnomon.graph import infer
 from gnomon.graph.node import Entry, Graph, Node, variable
@@ -127,3 +127,19 @@ def test_inputs_that_follow_from_the_output(op_name, params, output, inputs):
 def test_an_output_that_parameters_tell():
     made = node("made", "scatter_nd", variable("data"), variable("indices"), shape=(2, 3))
     assert infer.shapes(Graph([made]), {})[made] == (2, 3)
+
+
+def test_a_rule_is_asked_once_of_the_same_shapes(monkeypatch):
+    """Graphs, gradients and calls ask the same; what 0 says is part of the question."""
+    data, *_, fc = layer()
+    asked, rule = [], type(fc.node.op).shapes
+    monkeypatch.setattr(type(fc.node.op), "shapes", lambda op, s: (asked.append(op), rule(op, s)))
+    first = infer.shapes(Graph([fc]), {data.node: (17, 23)})
+    assert asked
+    asked.clear()
+    assert infer.shapes(Graph([fc]), {data.node: (17, 23)}) == first
+    assert not asked
+    zeros = node("z", "_zeros", shape=(0, 2))
+    for is_size, wanted in ((False, (-1, 2)), (True, (0, 2)), (False, (-1, 2))):
+        with config.using(np_shape=is_size):
+            assert infer.shapes(Graph([zeros]))[zeros] == wanted

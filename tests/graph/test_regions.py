@@ -12,7 +12,16 @@ from gnomon.graph.cost_model import Cost, cost
 from gnomon.graph.form import Form
 from gnomon.graph.memory import Sharing, Value, overlaps, plan
 from gnomon.graph.node import Entry, Node
-from gnomon.graph.regions import LONGEST, SHARED, Region, lasting, lighter, regions, too_large
+from gnomon.graph.regions import (
+    LONGEST,
+    SHARED,
+    Region,
+    _Search,
+    lasting,
+    lighter,
+    regions,
+    too_large,
+)
 from gnomon.graph.task import Task, lives
 
 LONG = 1_000_000
@@ -58,6 +67,22 @@ def test_what_is_short_or_unknown_or_large_stays_alone():
     assert found(tasks, [LONG, LONG, None, LONG]) == []
     assert len(regions(tasks, lambda t: Cost(SHARED, 2), 2)) == 1
     assert regions(tasks, lambda t: Cost(SHARED + 1, 2), 2) == []
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_what_cannot_pay_is_not_searched_and_nothing_is_lost(data):
+    count = data.draw(st.integers(2, 30))
+    reads = [sorted(data.draw(st.sets(st.integers(0, k - 1), max_size=2))) if k else []
+             for k in range(count)]  # fmt: skip
+    tasks = network(*reads)
+    sizes = st.one_of(st.none(), st.tuples(st.integers(0, 400_000), st.integers(1, 3)))
+    kinds = {t: data.draw(sizes) for t in tasks}
+    costs = {t: None if k is None else Cost(*k) for t, k in kinds.items()}
+    quick = regions(tasks, costs.__getitem__, 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_Search, "_most", lambda self: [k << 40 for k in range(count + 1)])
+        assert regions(tasks, costs.__getitem__, 3) == quick
 
 
 def test_gradients_of_weight_and_data_go_in_pairs():

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 
+from gnomon import config
 from gnomon.context import cpu
 from gnomon.dtype import float32
 from gnomon.expr import ext, fn
@@ -86,6 +87,27 @@ def test_threads_do_not_share_temporaries(name):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("shapes", [((6, 7), (7, 5)), ((300, 300), (300, 300)), ((1, 9), (9, 1))])
+@pytest.mark.parametrize("onednn", [True, False])
+def test_steps_of_products_are_made_once(shapes, onednn):
+    """Products by any library say which of their words are addresses: nothing is compared."""
+    made = []
+    steps = making((*shapes, (shapes[0][0], shapes[1][1])), dot)
+
+    def make(addresses):
+        made.append(steps(addresses))
+        return made[-1]
+
+    with config.using(onednn=onednn):
+        product = Template(make, 3)
+        assert len(made) == 1
+        for seed in (1, 2):
+            a, b = operands(shapes, seed)
+            c = np.empty((len(a), b.shape[1]), np.float32)
+            product.run([address(x) for x in (a, b, c)])
+            np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
 
 
 def test_adding_to_an_operand():

@@ -1,11 +1,12 @@
 """Templates: steps made once for a kind of work, whose operands' addresses come with each run.
 
 Making steps takes 50 us and more; an array operation of some size takes less. So the steps are made
-for stand-in addresses, which no memory has. Kernels and products know which words of their argument
-blocks are addresses; where there are other steps, or numbers, all are made twice with different
-stand-ins, and the words that differ accordingly are what is looked for. A run takes a free copy of the steps,
-writes the addresses into its blocks and calls it; as many copies come to be as run at the same
-time, each with temporaries of its own. Copies that hold much memory are not kept.
+for stand-in addresses, which no memory has. Kernels and the steps of libraries know which words of
+their argument blocks are addresses; where there are other steps, or numbers, all are made twice
+with different stand-ins, and the words that differ accordingly are what is looked for. A run takes
+a free copy of the steps, writes the addresses into its blocks and calls it; as many copies come to
+be as run at the same time, each with temporaries of its own. Copies that hold much memory are not
+kept.
 """
 
 from __future__ import annotations
