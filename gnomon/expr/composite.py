@@ -200,27 +200,17 @@ class Composite(Expr):
         self, children: Iterator[Expr], size: Callable[[int], Any], shape: Sequence[Any]
     ) -> Self:
         """A copy with other operands, sizes through `size`, and this shape; nothing is checked."""
-        new = object.__new__(type(self))
+        new = self.over_operands(tuple(children))
         for name, role in self.roles().items():
-            value = getattr(self, name)
-            if role == "one":
-                value = None if value is None else next(children)
-            elif role == "many":
-                value = tuple([next(children) for _ in value])
-            elif role == "size":
-                value = size(value)
+            if role == "size":
+                put(new, name, size(getattr(self, name)))
             elif role == "sizes":
-                value = tuple(map(size, value))
-            put(new, name, value)
+                put(new, name, tuple(map(size, getattr(self, name))))
         put(new, "shape", tuple(shape))
-        put(new, "dtype", self.dtype)
-        new._note_type()
-        if self.clips:
-            put(new, "clips", True)
         return new
 
     def over_operands(self, children: Sequence[Expr]) -> Self:
-        """A copy with other operands of the same shapes and dtypes."""
+        """A copy with other operands of the same shapes and dtypes; nothing is checked."""
         new, rest, mask = object.__new__(type(self)), iter(children), self.kind
         for name, role in self.roles().items():
             value = getattr(self, name)

@@ -84,7 +84,7 @@ class _Cutter:
             self.replace(call, fallback())
             return
         operands = [self.operand(e) for e in call.children]
-        ready = call.rebuild(iter(operands), int, call.shape)
+        ready = call.over_operands(operands)
         k = self.root(call)
         if k is not None:
             store = self.stores[k]

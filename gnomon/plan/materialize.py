@@ -133,7 +133,7 @@ def reads_of(node: Composite) -> tuple[int, ...]:
 def _counted(node: Composite) -> tuple[int, ...]:
     arena = Arena()
     leaves = [Buffer(c.shape, c.dtype) for c in node.children]
-    alone = node.rebuild(iter(leaves), int, node.shape)
+    alone = node.over_operands(leaves)
     root = alone.element(Index([arena.var(n) for n in node.shape], arena))
     counts = {id(leaf): 0 for leaf in leaves}
     for term in terms_below([root]):

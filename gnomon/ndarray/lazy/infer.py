@@ -19,10 +19,9 @@ def infer(
     if len(inputs) != len(op.inputs()):
         expected = f"{len(op.inputs())} of them: {', '.join(op.inputs()) or 'none'}"
         raise ShapeError(complaint(op.name, "inputs", expected, len(inputs)))
-    outs, out_types = (None,) * len(op.outputs()), [x._dtype for x in given or ()]
-    outs = tuple([x.shape for x in given]) if given else outs
+    outs = tuple([x.shape for x in given]) if given else (None,) * len(op.outputs())
     _, shapes, state_shapes = shapes_of(op, tuple([x.shape for x in arguments]), outs)
-    _, types, state_types = op.infer_type([x.dtype for x in arguments], out_types)
+    _, types, state_types = op.infer_type([x.dtype for x in arguments], [x._dtype for x in given or ()])
     for name, shape, dtype in zip(op.outputs(), shapes, types, strict=True):
         if shape is None or dtype is None or min(shape, default=0) < 0:
             raise ShapeError(complaint(op.name, name, "a shape that the inputs decide", shape))

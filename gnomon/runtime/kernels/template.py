@@ -183,22 +183,27 @@ class Template:
         return steps
 
     def _said(self, steps: Sequence[Step]) -> list[Place] | None:
-        """The words of blocks that steps say hold operands' addresses; None where one does not."""
-        words: dict[int, list[int]] = {}
+        """The words of blocks that steps say hold operands' addresses.
+
+        None where a step says nothing, or where there are others that may hold one.
+        """
+        said: dict[int, set[int]] = {}
         for step in steps:
             found = addresses_of(step)
             if found is None:
                 return None
             for block, word in found:
-                words.setdefault(id(block), []).append(word)
+                said.setdefault(id(block), set()).add(word)
         places = []
-        for number, block in enumerate(x for step in steps for x in blocks_of(step)):
-            for word in words.pop(id(block), ()):
-                address = block.words[word]
-                operand = (address + SPACING // 2) // SPACING
-                if operand > 0:  # else it is memory of its own
-                    offset = address - self._stand_ins[operand - 1]
-                    places.append(Place(number, word, operand - 1, offset))
+        blocks = [block for step in steps for block in blocks_of(step)]
+        for number, block in {id(b): (k, b) for k, b in enumerate(blocks)}.values():
+            for word, x in enumerate(block.words):
+                operand = (x + SPACING // 2) // SPACING
+                if not 1 <= operand <= self.count:
+                    continue  # a number, or memory of its own
+                if word not in said.get(id(block), ()):
+                    return None
+                places.append(Place(number, word, operand - 1, x - self._stand_ins[operand - 1]))
         return places
 
     def _compare(self, steps: Sequence[Step], shifted: Sequence[Step]) -> list[Place]:
