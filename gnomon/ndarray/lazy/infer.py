@@ -21,7 +21,8 @@ def infer(
         raise ShapeError(complaint(op.name, "inputs", expected, len(inputs)))
     outs = tuple([x.shape for x in given]) if given else (None,) * len(op.outputs())
     _, shapes, state_shapes = shapes_of(op, tuple([x.shape for x in arguments]), outs)
-    _, types, state_types = op.infer_type([x.dtype for x in arguments], [x._dtype for x in given or ()])
+    out_types = [x._dtype for x in given or ()]
+    _, types, state_types = op.infer_type([x.dtype for x in arguments], out_types)
     for name, shape, dtype in zip(op.outputs(), shapes, types, strict=True):
         if shape is None or dtype is None or min(shape, default=0) < 0:
             raise ShapeError(complaint(op.name, name, "a shape that the inputs decide", shape))
