@@ -170,7 +170,7 @@ def lay_out(net: Network, mode: Mode, draws: Draws) -> Layout:
     changed = {layout.stores[e].entry for t in updates for e in t.made if e in layout.stores}
     layout.repeatable = not any(e in changed for t in forward for e in t.reads)
     _plan(layout, frozenset((*layout.kept, *(Entry(n, 0) for n in net.graph.arguments))))
-    layout.buffers.known.clear()  # nobody asks any more
+    layout.buffers.known.clear()  # only passes ask
     _show(layout)
     return layout
 
