@@ -61,10 +61,10 @@ def _now(stores: Sequence[Store], name: str) -> list[Step]:
     if any(0 in s.dest.shape for s in stores):
         _check_freed(stores)
         stores = [s for s in stores if 0 not in s.dest.shape]
-    every = postorder([e for s in stores for e in (s.value, s.dest)])
-    leaves = [node for node in every if isinstance(node, Buffer)]
     if not stores:
         return []
+    every = postorder([e for s in stores for e in (s.value, s.dest)])
+    leaves = [node for node in every if isinstance(node, Buffer)]
     check_leaves(leaves, stores)
     return _steps(stores, leaves, name, backend_of(stores[0].dest))
 
