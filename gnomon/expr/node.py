@@ -377,6 +377,7 @@ class Cast(Expr):
 
     __slots__ = ("src",)
     kind = MAPPER
+    children: tuple[Expr, ...] = property(lambda e: (e.src,))  # type: ignore[assignment]
     src: Expr
 
     def __init__(self, src: Expr, dtype: DType, shape: Shape | None = None) -> None:
@@ -387,10 +388,6 @@ class Cast(Expr):
 
     def outline(self) -> tuple[Any, ...]:
         return (Cast, self.dtype)
-
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.src,)
 
     def at(self, i: Index) -> Term:
         narrow = i.arena.cast(i.elem(self.src, i), self.dtype)
