@@ -20,7 +20,6 @@ PAGE = "docs/differences.md, 'Not there yet'"
 _ARRAYS = "interface in the manner of NumPy (np, npx)"
 # MXNet's modules that are no names in the table below, or not there as a whole -> what they are
 MODULES = {
-    "contrib.onnx": "ONNX reader and writer",
     "contrib.quantization": "quantization",
     "library": "loader of operator libraries",
     "notebook": "callbacks for notebooks",
@@ -28,13 +27,13 @@ MODULES = {
     "npx": _ARRAYS,
     "numpy": _ARRAYS,
     "numpy_extension": _ARRAYS,
-    "onnx": "ONNX reader and writer",
     "torch": "bridge to Lua Torch",
     "tvmop": "operators made by TVM",
 }
 
 # MXNet's path -> where gnomon has the same names
 ELSEWHERE = {
+    "contrib.onnx.onnx2mx": "contrib.onnx",
     "contrib.svrg_optimization.svrg_optimizer": "contrib.svrg_optimization",
     "executor_group": "module.executor_group",
     "image.detection": "image",
@@ -44,6 +43,7 @@ ELSEWHERE = {
     "ndarray.ndarray": "ndarray",
     "ndarray.utils": "ndarray",
     "ndarray.register": "ndarray",
+    "onnx.mx2onnx": "onnx",
     "optimizer.optimizer": "optimizer",
     "symbol.register": "symbol",
     "symbol.symbol": "symbol",
@@ -64,8 +64,8 @@ def names() -> dict[str, frozenset[str]]:
 def lacking(path: str) -> str | None:
     """What is said of MXNet's module `path`, or one below it, that gnomon has not; else None.
 
-    >>> lacking("contrib.onnx.onnx2mx")
-    "MXNet's ONNX reader and writer is not there yet (docs/differences.md, 'Not there yet')"
+    >>> lacking("contrib.quantization.calib")
+    "MXNet's quantization is not there yet (docs/differences.md, 'Not there yet')"
     """
     parts = path.split(".")
     for end in range(1, len(parts) + 1):

@@ -34,10 +34,10 @@ RANKS = {
         11: "optimizer",
         12: "kvstore",
         13: "executor_manager module "
-        "model rnn gluon callback monitor visualization test_utils contrib",
+        "model rnn gluon callback monitor visualization test_utils contrib onnx",
         14: "rtc __main__ cli demo doctor compat im2rec inspection launch launch_links launch_rank "
         "libinfo "
-        "old_numpy onnx run serving warm",
+        "old_numpy run serving warm",
     }.items()
     for name in names.split()
 }

@@ -10,7 +10,7 @@ from typing import Any
 from gnomon.absent import elsewhere as _elsewhere
 from gnomon.lock import load_module as _load_module
 
-_MODULES = "amp autograd io ndarray svrg_optimization symbol tensorboard text".split()
+_MODULES = "amp autograd io ndarray onnx svrg_optimization symbol tensorboard text".split()
 
 _SHORT = {"nd": "ndarray", "sym": "symbol"}
 

@@ -1,0 +1,1 @@
+"""The translations, a family of operators in each file; `table.py` says how they are declared."""
