@@ -21,7 +21,6 @@ from gnomon.dtype import DType
 from gnomon.files import replacing
 from gnomon.graph import infer
 from gnomon.graph.node import Entry, Graph, Node
-from gnomon.graph.strip_casts import without_casts
 from gnomon.onnx.library import element, element_of, onnx
 from gnomon.onnx.table import Unsupported, exports
 from gnomon.onnx.writer import IR_VERSION, OPSET, Call, Free, Size, Writer, failure
@@ -90,7 +89,7 @@ def export_model(
     if not isinstance(net, Symbol):
         raise ParamError(complaint("export_model", "sym", "a symbol or its path", repr(sym)))
     arrays = _parameters(params)
-    graph = without_casts(net._graph)
+    graph = net._graph
     inputs = _inputs(
         graph,
         arrays,
@@ -211,7 +210,14 @@ class _Export:
         one, other = (infer.shapes(self.graph, self._given(k)) for k in (1, 2))
         unknown = sorted({repr(e) for e, s in one.items() if not infer.complete(s)})
         if unknown:
-            raise ParamError(complaint("export_model", "in_shapes", "all shapes", f"not that of {', '.join(unknown[:5])}"))
+            raise ParamError(
+                complaint(
+                    "export_model",
+                    "in_shapes",
+                    "all shapes",
+                    f"not that of {', '.join(unknown[:5])}",
+                )
+            )
         return {
             e: tuple(a if a == b else Free(a, b) for a, b in zip(s, other[e] or (), strict=True))
             for e, s in one.items()
@@ -219,7 +225,11 @@ class _Export:
         }
 
     def _dtypes(self) -> dict[Entry, DType]:
-        given = {n: dtypes.of(self.arrays[n.name].dtype) for n in self.graph.variables if n.name in self.arrays}
+        given = {
+            n: dtypes.of(self.arrays[n.name].dtype)
+            for n in self.graph.variables
+            if n.name in self.arrays
+        }
         known = {i.name: i.dtype for i in self.inputs}
         given |= {n: known[n.name] for n in self.graph.variables if n.name in known}
         found = infer.types(self.graph, given)
@@ -278,7 +288,10 @@ class _Export:
             return None
         if entry.node.op is None:
             return self.arrays[entry.node.name]
-        given = {n.name: nd.array(self.arrays[n.name], dtype=self.arrays[n.name].dtype) for n in graph.variables}
+        given = {
+            n.name: nd.array(self.arrays[n.name], dtype=self.arrays[n.name].dtype)
+            for n in graph.variables
+        }
         found: np.ndarray[Any, Any] = Symbol([entry]).eval(**given)[0].asnumpy()
         return found
 

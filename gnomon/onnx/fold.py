@@ -16,7 +16,9 @@ from gnomon.base import FormatError
 from gnomon.onnx.library import NAMES, element_of, onnx
 
 LIMIT = 1 << 22  # elements of what a folded operator may make out of less
-OPEN = frozenset("Gather Slice Concat Unsqueeze Squeeze Identity Cast Reshape Split Mul Shape".split())
+OPEN = frozenset(
+    "Gather Slice Concat Unsqueeze Squeeze Identity Cast Reshape Split Mul Shape".split()
+)
 
 
 class Dim:
@@ -133,6 +135,11 @@ def _cast(call: Any, x: Any) -> Any:
     return x.astype(onnx("helper").tensor_dtype_to_np_dtype(call.need("to")))
 
 
+@fold("CastLike")
+def _cast_like(call: Any, x: Any, like: Any) -> Any:
+    return x.astype(like.dtype)
+
+
 @fold("Gather")
 def _gather(call: Any, x: Any, indices: Any) -> Any:
     return np.take(x, indices.astype(np.int64), axis=call.attr("axis", 0))
@@ -157,7 +164,9 @@ def slices(call: Any, rank: int, parts: Sequence[Any]) -> tuple[slice, ...]:
     for axis, start, end, step in rows:
         if not -rank <= axis < rank:
             raise FormatError(f"Slice: axis {axis} of {rank} axes")
-        found[axis] = slice(_near(start), None if step < 0 and end < -(1 << 30) else _near(end), step)
+        found[axis] = slice(
+            _near(start), None if step < 0 and end < -(1 << 30) else _near(end), step
+        )
     return tuple(found)
 
 

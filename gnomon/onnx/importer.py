@@ -11,23 +11,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from gnomon import dtype as dtypes
 from gnomon import ndarray as nd
 from gnomon import symbol
 from gnomon.base import FormatError, GnomonError, ParamError, complaint
 from gnomon.context import Context, cpu
 from gnomon.gluon import SymbolBlock
 from gnomon.name import NameManager
-from gnomon.onnx.library import NAMES, onnx
+from gnomon.onnx.library import onnx
 from gnomon.onnx.reader import UNKNOWN, Reader, Value, dtype_of
-from gnomon.onnx.table import Unsupported
+from gnomon.onnx.weights import array
 from gnomon.onnx.writer import failure
 from gnomon.symbol import Symbol
 
 OLDEST = 7  # the first opset that is read
-MOST = 1 << 31  # elements of a weight
 
 Params = dict[str, nd.NDArray]
 
@@ -128,7 +124,12 @@ def _read(
 ) -> tuple[Symbol, Params, Params, list[str]]:
     path = os.fspath(model_file)
     model = load(path)
-    reader, inputs, outputs = read(model, path, input_shapes or {})
+    try:
+        reader, inputs, outputs = read(model, path, input_shapes or {})
+    except GnomonError:
+        raise
+    except Exception as error:  # names that are no text, and whatever else a file may hold
+        raise FormatError(f"{path!r} is a broken ONNX model: {error!r}") from error
     net = outputs[0] if len(outputs) == 1 else symbol.Group(outputs)
     wanted = set(net.list_inputs())
     arrays = {n: nd.array(a, dtype=a.dtype) for n, a in reader.params.items() if n in wanted}
@@ -157,7 +158,7 @@ def read(
     functions = {(f.domain, f.name): f for f in model.functions}
     reader = Reader(opsets, functions)
     graph = model.graph
-    scope = {t.name: Value(t.name, _array(t, path)) for t in graph.initializer}
+    scope = {t.name: Value(t.name, array(t, path)) for t in graph.initializer}
     if graph.sparse_initializer:
         raise FormatError(f"{path!r}: weights in sparse storage are not read")
     inputs = [i.name for i in graph.input if i.name not in scope]
@@ -210,58 +211,3 @@ def _output(reader: Reader, name: str, scope: Mapping[str, Value], path: str) ->
     if value.symbol is None:
         return reader.variable(value.name, value.array)
     return value.symbol  # type: ignore[no-any-return]
-
-
-def _array(tensor: Any, path: str) -> np.ndarray[Any, Any]:
-    """The values of a weight.
-
-    Raises:
-        FormatError: its type, its shape or its data are not what they should be.
-    """
-    where = f"{path!r}: weight {tensor.name!r}"
-    if tensor.data_type not in NAMES:
-        raise FormatError(f"{where}: element type {tensor.data_type} is none that gnomon knows")
-    shape, count = tuple(tensor.dims), 1
-    for size in shape:
-        count *= size
-    if min(shape, default=0) < 0 or count > MOST:
-        raise FormatError(f"{where}: expected up to {MOST} elements, got shape {shape}")
-    if tensor.data_location == onnx().TensorProto.EXTERNAL:
-        return _external(tensor, Path(path), shape, count, where)
-    try:
-        array = onnx("numpy_helper").to_array(tensor)
-    except Exception as error:  # whatever a broken message makes NumPy or onnx raise
-        raise FormatError(f"{where}: {error}") from error
-    return np.asarray(array).astype(_numpy(tensor.data_type), copy=False)
-
-
-def _numpy(number: int) -> Any:
-    return dtypes.of(NAMES[number]).numpy
-
-
-def _external(
-    tensor: Any, path: Path, shape: tuple[int, ...], count: int, where: str
-) -> np.ndarray[Any, Any]:
-    """The values of a weight that are in a file of the model's folder."""
-    entries = {e.key: e.value for e in tensor.external_data}
-    folder = path.parent.resolve()
-    file = (folder / entries.get("location", "")).resolve()
-    if not file.is_relative_to(folder) or not file.is_file():
-        got = entries.get("location", "")
-        raise FormatError(f"{where}: expected a file of the model's folder, got {got!r}")
-    dtype = np.dtype(_numpy(tensor.data_type))
-    try:
-        offset = int(entries.get("offset", 0))
-        length = int(entries.get("length", count * dtype.itemsize))
-    except ValueError as error:
-        raise FormatError(f"{where}: offset and length: {error}") from error
-    size = file.stat().st_size
-    if length != count * dtype.itemsize or offset < 0 or offset + length > size:
-        expected = f"{count * dtype.itemsize} bytes within {size}"
-        raise FormatError(f"{where}: expected {expected}, got {length} from {offset}")
-    with file.open("rb") as stream:
-        stream.seek(offset)
-        return np.frombuffer(stream.read(length), dtype).reshape(shape)
-
-
-__all__ = ["Unsupported", "get_model_metadata", "import_model", "import_to_gluon"]

@@ -19,7 +19,7 @@ from gnomon.base import DTypeError, FormatError, GnomonError
 from gnomon.dtype import DType
 from gnomon.graph.node import Entry, Node
 from gnomon.onnx import fold
-from gnomon.onnx.library import NAMES, onnx
+from gnomon.onnx.library import NAMES, element, onnx
 from gnomon.onnx.table import Unsupported, imports
 from gnomon.symbol import Symbol
 from gnomon.symbol.apply import apply
@@ -175,9 +175,10 @@ class Reader:
                 continue
             try:
                 self.one(OnnxCall(self, node, scope))
-            except (GnomonError, ValueError, TypeError, IndexError, OverflowError) as error:
+            except Exception as error:  # a broken node may make a translation raise anything
                 where = f"node {node.name or (list(node.output) or ['?'])[0]!r}: operator"
-                problems.append(f"{where} {title(node)}: {error}")
+                why = str(error) if isinstance(error, GnomonError) else repr(error)
+                problems.append(f"{where} {title(node)}: {why}")
                 broken |= set(node.output)
         return problems
 
@@ -243,19 +244,41 @@ def title(node: Any) -> str:
 
 
 def _definition(call: OnnxCall) -> Any:
-    """The function by which ONNX defines an operator, where it does so without asking for types."""
+    """The function by which ONNX defines an operator, where it does."""
     defs = onnx("defs")
     try:
         schema = defs.get_schema(call.node.op_type, call.opset, call.node.domain)
     except defs.SchemaError:
         return None
-    if not schema.has_function:
+    if schema.has_function:
+        function = schema.function_body
+    elif schema.has_context_dependent_function:
+        function = _made(schema, call)
+    else:
         return None
-    function = schema.function_body
     given = {a.name for a in call.node.attribute}
     for name, attribute in schema.attributes.items():
         if name not in given and attribute.default_value.name:
             function.attribute_proto.append(attribute.default_value)
+    return function
+
+
+def _made(schema: Any, call: OnnxCall) -> Any:
+    """The function of an operator that depends on the types of its inputs."""
+    kinds = []
+    for k, value in enumerate(call.values):
+        kind = onnx().TypeProto()
+        if value is not None:
+            kind.tensor_type.elem_type = element(call.dtype(k))
+            for size in call.shape(k) or ():
+                dim = kind.tensor_type.shape.dim.add()
+                if size > 0:
+                    dim.dim_value = size
+        kinds.append(kind.SerializeToString())
+    function = onnx().FunctionProto()
+    function.ParseFromString(
+        schema.get_context_dependent_function(call.node.SerializeToString(), kinds)
+    )
     return function
 
 

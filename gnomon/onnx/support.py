@@ -18,5 +18,7 @@ def get_operator_support(opset_version: int | None = None) -> list[str]:
     """
     if opset_version not in (None, OPSET):
         expected = f"{OPSET}, or None"
-        raise ParamError(complaint("get_operator_support", "opset_version", expected, opset_version))
+        raise ParamError(
+            complaint("get_operator_support", "opset_version", expected, opset_version)
+        )
     return sorted(exports())

@@ -133,7 +133,9 @@ class Writer:
         same = 0
         while same < min(len(old), len(new)) and old[same] == new[same]:
             same += 1
-        codes: list[Size] = [0 if k < same and isinstance(s, Free) else s for k, s in enumerate(new)]
+        codes: list[Size] = [
+            0 if k < same and isinstance(s, Free) else s for k, s in enumerate(new)
+        ]
         opened = [k for k, size in enumerate(codes) if isinstance(size, Free)]
         if opened:
             derived = [k for k in opened if codes[k] not in self.sources]

@@ -170,7 +170,7 @@ def write_softmax_output(w: Writer, x: Call) -> str:
     return w.op("Reshape", made, w.op("Shape", data))
 
 
-@writes("LinearRegressionOutput MAERegressionOutput SVMOutput IdentityAttachKLSparseReg", "")
+@writes("LinearRegressionOutput MAERegressionOutput SVMOutput", "")
 def write_output(w: Writer, x: Call) -> str:
     return x.inputs[0]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gnomon.onnx.fold import bounded
 from gnomon.onnx.library import element
 from gnomon.onnx.reader import OnnxCall, Reader, dtype_of
 from gnomon.onnx.table import Unsupported, reads, writes
@@ -122,6 +123,15 @@ def write_multinomial(w: Writer, x: Call) -> str:
     return found if x.out_dtype().name == "int32" else w.cast(found, x.out_dtype())
 
 
+@reads("Multinomial")
+def read_multinomial(r: Reader, n: OnnxCall) -> Any:
+    """ONNX gives logarithms, MXNet takes probabilities."""
+    dtype = dtype_of(n.attr("dtype", 6)).name
+    shares = r.op("softmax", n.symbol())
+    count = n.attr("sample_size", 1)
+    return r.op("_sample_multinomial", shares, shape=(count,), dtype=dtype)
+
+
 @reads("ConstantOfShape")
 def read_constant_of_shape(r: Reader, n: OnnxCall) -> Any:
     n.const(0)
@@ -139,5 +149,5 @@ def read_range(r: Reader, n: OnnxCall) -> Any:
 def read_eye_like(r: Reader, n: OnnxCall) -> Any:
     number = n.attr("dtype")
     dtype = n.dtype() if number is None else dtype_of(number)
-    rows, columns = n.dims()
+    rows, columns = bounded(n.dims())
     return np.eye(rows, columns, n.attr("k", 0), dtype=dtype.numpy)

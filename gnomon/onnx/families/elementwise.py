@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from gnomon.onnx.library import element
 from gnomon.onnx.reader import OnnxCall, Reader, dtype_of
 from gnomon.onnx.table import Unsupported, pair, reads, writes
 from gnomon.onnx.writer import Call, Writer
@@ -42,7 +39,7 @@ for _name, _onnx in {
     pair(_name, _onnx)
 
 
-@writes("BlockGrad _copy identity make_loss MakeLoss _contrib_gradientmultiplier", "")
+@writes("BlockGrad _copy make_loss MakeLoss _contrib_gradientmultiplier", "")
 def write_nothing(w: Writer, x: Call) -> str:
     return x.inputs[0]
 
@@ -321,12 +318,16 @@ def write_mod(w: Writer, x: Call) -> str:
 
 @reads("Mod", elementwise=True)
 def read_mod(r: Reader, n: OnnxCall) -> Any:
+    """By 0 the remainder is NaN; MXNet's is 0."""
     a, b = n.symbol(0), n.symbol(1)
-    floored = r.op("broadcast_mod", a, b)
-    if not n.attr("fmod", 0):
-        return floored
-    sizes = r.op("broadcast_mod", r.op("abs", a), r.op("abs", b))
-    return r.op("broadcast_mul", sizes, r.op("sign", a))
+    if n.attr("fmod", 0):
+        sizes = r.op("broadcast_mod", r.op("abs", a), r.op("abs", b))
+        found = r.op("broadcast_mul", sizes, r.op("sign", a))
+    else:
+        found = r.op("broadcast_mod", a, b)
+    if n.dtype().kind != "f":
+        return found
+    return r.op("broadcast_add", found, r.op("broadcast_div", r.op("zeros_like", b), b))
 
 
 @writes("broadcast_hypot _hypot _hypot_scalar", "Mul Add Sqrt")
@@ -438,13 +439,10 @@ def read_where(r: Reader, n: OnnxCall) -> Any:
         raise Unsupported("a choice of truth values of several shapes")
     nothing = r.op("zeros_like", a)
     for other in (b, condition):
-        zeros = cast(r, r.op("zeros_like", other), dtype)
-        nothing = r.op("broadcast_add", nothing, zeros)
-    a, b = r.op("broadcast_like", a, nothing) if False else r.op("broadcast_add", a, nothing), (
-        r.op("broadcast_add", b, nothing)
-    )
+        nothing = r.op("broadcast_add", nothing, cast(r, r.op("zeros_like", other), dtype))
     mask = r.op("broadcast_add", cast(r, condition, dtype), nothing)
-    return r.op("where", mask, a, b)
+    wide = (r.op("broadcast_add", x, nothing) for x in (a, b))
+    return r.op("where", mask, *wide)
 
 
 @reads("IsNaN", elementwise=True)
@@ -465,13 +463,3 @@ def read_is_inf(r: Reader, n: OnnxCall) -> Any:
 @reads("BitShift BitwiseAnd BitwiseOr BitwiseXor BitwiseNot")
 def read_bits(r: Reader, n: OnnxCall) -> Any:
     raise Unsupported("MXNet has no operators of bits")
-
-
-def zeros(w: Writer, dtype: Any) -> str:
-    """A constant 0."""
-    return w.const(np.zeros(()), dtype)
-
-
-def number_of(dtype: Any) -> int:
-    """ONNX's number of a dtype."""
-    return element(dtype)

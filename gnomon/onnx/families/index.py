@@ -9,6 +9,7 @@ import numpy as np
 
 from gnomon.onnx.families.create import filled
 from gnomon.onnx.families.elementwise import cast
+from gnomon.onnx.fold import bounded
 from gnomon.onnx.reader import OnnxCall, Reader, Scalar, normal
 from gnomon.onnx.table import Unsupported, reads, writes
 from gnomon.onnx.writer import Call, Writer, fixed
@@ -75,7 +76,7 @@ def write_batch_take(w: Writer, x: Call) -> str:
 
 def _every(r: Reader, indices: Any, axis: int) -> Any:
     """The places of all elements of `indices`, its values along `axis`: rows of indices."""
-    shape = r.dims(indices)
+    shape = bounded(r.dims(indices))
     rows = [np.broadcast_to(row, shape).astype(np.int64) for row in np.indices(shape, sparse=True)]
     parts = [
         r.op("expand_dims", cast(r, indices, "int64"), axis=0) if k == axis else row[None]
@@ -101,7 +102,7 @@ def _put(r: Reader, n: OnnxCall, at: Any) -> Any:
     beginning."""
     sizes = np.asarray(n.dims()[: r.dims(at)[0]]).reshape(-1, *[1] * (r.rank(at) - 1))
     at = r.op("broadcast_mod", at, sizes.astype(np.int64))
-    return r.op("_scatter_set_nd", n.symbol(), n.symbol(2), at)
+    return r.op("_scatter_set_nd", n.symbol(), n.symbol(2), at, shape=n.dims())
 
 
 def _leading(r: Reader, indices: Any) -> Any:
@@ -158,7 +159,7 @@ def read_scatter_nd(r: Reader, n: OnnxCall) -> Any:
     return r.op("elemwise_add", n.symbol(), more)
 
 
-@writes("one_hot", "Cast OneHot")
+@writes("one_hot", "Cast Less Where OneHot")
 def write_one_hot(w: Writer, x: Call) -> str:
     """A negative index is of no class in MXNet and counts from the end in ONNX."""
     depth, dtype = x.op.depth, x.out_dtype()
@@ -173,7 +174,9 @@ def read_one_hot(r: Reader, n: OnnxCall) -> Any:
     rank = n.rank()
     axis = normal(n.attr("axis", -1), rank + 1)
     at = cast(r, n.symbol(), "float32")
-    at = r.op("where", r.op("_lesser_scalar", at, scalar=0), r.op("_plus_scalar", at, scalar=depth), at)
+    at = r.op(
+        "where", r.op("_lesser_scalar", at, scalar=0), r.op("_plus_scalar", at, scalar=depth), at
+    )
     off, on = values.tolist()
     found = r.op("one_hot", at, depth=depth, on_value=float(on), off_value=float(off),
                  dtype=values.dtype.name)  # fmt: skip
@@ -183,15 +186,11 @@ def read_one_hot(r: Reader, n: OnnxCall) -> Any:
     return r.op("transpose", found, axes=tuple(order)) if axis != rank else found
 
 
-@writes("diag", "Mul ReduceSum Reshape Slice Identity Unsqueeze")
+@writes("diag", "Unsqueeze Pad Mul Slice ReduceSum")
 def write_diag(w: Writer, x: Call) -> str:
     if x.rank() == 1:
         size = x.dims()[0] + abs(x.op.k)
         mask = np.eye(size, k=x.op.k)
-        rows = [0, 0]
-        rows[int(x.op.k < 0)] = abs(x.op.k)
-        wide = w.op("Pad", x.inputs[0], w.const([rows[0], rows[1]][::-1] if False else [0, 0]))
-        del wide
         column = w.axes_op("Unsqueeze", x.inputs[0], [0])
         pads = w.const([0, max(x.op.k, 0), 0, max(-x.op.k, 0)])
         return w.op("Mul", w.op("Pad", column, pads), w.const(mask, x.dtype()))
@@ -208,9 +207,7 @@ def write_diag(w: Writer, x: Call) -> str:
 @reads("Trilu")
 def read_trilu(r: Reader, n: OnnxCall) -> Any:
     upper, k = n.attr("upper", 1), int(n.const(1).item()) if n.has(1) else 0
-    shape = n.dims()
-    if 0 in shape:
-        raise Unsupported("a matrix without elements")
+    shape = bounded(n.dims())
     mask = np.tri(*shape[-2:], k - 1 if upper else k, dtype=bool)
     mask = np.broadcast_to(~mask if upper else mask, shape)
     x = n.symbol()

@@ -101,9 +101,9 @@ def _batched(r: Reader, a: Any, b: Any) -> Any:
 
 def _lifted(r: Reader, x: Any, shape: list[int], rank: int) -> tuple[Any, list[int]]:
     ones = rank - len(shape)
-    if not ones:
-        return x, shape
-    return r.op("Reshape", x, shape=(*[1] * ones, -2)), [1] * ones + shape
+    for _ in range(ones):
+        x = r.op("expand_dims", x, axis=0)
+    return x, [1] * ones + shape
 
 
 def _stretched(r: Reader, x: Any, shape: list[int], joint: list[int]) -> Any:

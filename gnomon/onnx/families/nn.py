@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.onnx.families.norm import per_channel
 from gnomon.onnx.families.shape import padded
+from gnomon.onnx.fold import bounded
 from gnomon.onnx.reader import OnnxCall, Reader
 from gnomon.onnx.table import Unsupported, reads, writes
-from gnomon.onnx.writer import Call, Writer
+from gnomon.onnx.writer import Call, Writer, fixed
 from gnomon.ops.nn import window
 
 Sizes = tuple[int, ...]
@@ -189,7 +189,13 @@ def read_conv_transpose(r: Reader, n: OnnxCall) -> Any:
     if begin == end and min((*begin, *adj)) >= 0:
         given |= {"pad": begin, "adj": adj}
         return r.op("Deconvolution", *inputs, label=n.name, kernel=tuple(kernel), **given)
-    whole = r.op("Deconvolution", *inputs, kernel=tuple(kernel), adj=tuple(map(max, adj, [0] * count)), **given)
+    whole = r.op(
+        "Deconvolution",
+        *inputs,
+        kernel=tuple(kernel),
+        adj=tuple(map(max, adj, [0] * count)),
+        **given,
+    )
     low = [max(-a, 0) for a in adj]
     stop = tuple(-(b + c) or None for b, c in zip(end, low, strict=True))
     return r.op("slice", whole, begin=(None, None, *begin), end=(None, None, *stop))
@@ -227,17 +233,14 @@ def _pooled(w: Writer, x: Call, data: str, order: Sizes) -> str:
     counted = kind == "sum" or (kind == "avg" and op.count_include_pad is not False)
     if kind == "lp":
         given["p"] = op.p_value
-    ends = pad
-    if op.full or op.same:
-        ends = _overhang(x, order, kernel, stride, pad)
-        if op.same and kind != "max":
-            raise Unsupported(f"pooling_convention same with pool_type {kind}")
-        if counted and kind == "avg" and any(e > p for e, p in zip(ends, pad, strict=True)):
-            given["ceil_mode"], ends = 1, pad
-    if any(e >= k for e, k in zip(ends, kernel, strict=True)):
-        fill = -math.inf if kind == "max" else 0
-        around = (0, 0, *pad, 0, 0, *ends)
-        data = w.op("Pad", data, w.const(around), w.const(fill, x.dtype()))
+    ends = _overhang(x, order, kernel, stride, pad) if op.full or op.same else pad
+    if op.same and kind != "max":
+        raise Unsupported(f"pooling_convention same with pool_type {kind}")
+    beyond = any(e >= k for e, k in zip(ends, kernel, strict=True))
+    if kind == "avg" and ends != pad and (counted or beyond):
+        return _uneven(w, x, data, order, (kernel, stride, pad, ends))
+    if beyond:
+        data = _wider(w, x, data, pad, ends)
         pad = ends = (0,) * len(pad)
     if counted:
         given["count_include_pad"] = 1
@@ -245,11 +248,31 @@ def _pooled(w: Writer, x: Call, data: str, order: Sizes) -> str:
     return w.op("Mul", made, w.const(math.prod(kernel), x.dtype())) if kind == "sum" else made
 
 
+def _wider(w: Writer, x: Call, data: str, pad: Sizes, ends: Sizes) -> str:
+    """Data with what pooling pads, as elements of its own."""
+    fill = -math.inf if x.op.pool_type == "max" else 0
+    return w.op("Pad", data, w.const((0, 0, *pad, 0, 0, *ends)), w.const(fill, x.dtype()))
+
+
+def _uneven(w: Writer, x: Call, data: str, order: Sizes, how: tuple[Sizes, ...]) -> str:
+    """Means of windows that hang over the end: those of ONNX, times what their elements count."""
+    kernel, stride, pad, ends = how
+    space = fixed([x.shape()[a] for a in order[2:]], "of the image")
+    places = fixed([x.out_shape()[a] for a in order[2:]], "of the output")
+    rows = zip(places, space, pad, pad, kernel, (1,) * len(kernel), stride, strict=True)
+    count = elements(list(rows), x.op.count_include_pad is not False)
+    with np.errstate(divide="ignore"):
+        factor = np.where(count > 0, math.prod(kernel) / count, 0)
+    made = w.op("AveragePool", _wider(w, x, data, pad, ends), kernel_shape=kernel, strides=stride)
+    return w.op("Mul", made, w.const(factor, x.dtype()))
+
+
 def _overhang(x: Call, order: Sizes, kernel: Sizes, stride: Sizes, pad: Sizes) -> Sizes:
     """What has to be added at the end for the last windows to fit."""
-    shape, out = x.dims(), x.out_shape()
-    rows = zip(order[2:], kernel, stride, pad, strict=True)
-    return tuple(max((int(out[a]) - 1) * s + k - shape[a] - p, 0) for a, k, s, p in rows)  # type: ignore[arg-type]
+    space = fixed([x.shape()[a] for a in order[2:]], "of the image")
+    places = fixed([x.out_shape()[a] for a in order[2:]], "of the output")
+    rows = zip(space, places, kernel, stride, pad, strict=True)
+    return tuple(max((n - 1) * s + k - d - p, 0) for d, n, k, s, p in rows)
 
 
 def _read_global(kind: str) -> Any:
@@ -259,7 +282,9 @@ def _read_global(kind: str) -> Any:
         if not 3 <= rank <= 5:
             raise Unsupported(f"{rank - 2} axes of space")
         kernel = (1,) * (rank - 2)
-        return r.op("Pooling", x, label=n.name, global_pool=True, pool_type=kind, kernel=kernel, **more)
+        return r.op(
+            "Pooling", x, label=n.name, global_pool=True, pool_type=kind, kernel=kernel, **more
+        )
 
     return read
 
@@ -289,12 +314,11 @@ def columns(r: Reader, x: Any, how: Windows, counts: Sequence[int]) -> Any:
     """The elements of every window of padded data, (batch, channels, window, places)."""
     found = r.op("im2col", x, kernel=how.kernel, stride=how.stride, dilate=how.dilate)
     batch, channels = r.shape(x)[:2]
-    del counts
-    return r.op("Reshape", found, shape=(batch, channels, math.prod(how.kernel), -1))
+    return r.op("Reshape", found, shape=(batch, channels, math.prod(how.kernel), math.prod(counts)))
 
 
 def _windows(n: OnnxCall) -> tuple[Windows, list[int]]:
-    how = Windows(n, n.need("kernel_shape"), n.dims()[2:])
+    how = Windows(n, n.need("kernel_shape"), (n.shape() or ())[2:])
     return how, how.counts(bool(n.attr("ceil_mode", 0)))
 
 
@@ -303,8 +327,7 @@ def _summed(r: Reader, x: Any, how: Windows, counts: Sequence[int], join: str) -
     if set(how.dilate) != {1}:
         found = r.op(join, columns(r, x, how, counts), axis=2)
         return r.op("Reshape", found, shape=(*r.shape(x)[:2], *counts))
-    kind = {"max": "max", "sum": "sum"}[join]
-    return r.op("Pooling", x, kernel=how.kernel, stride=how.stride, pool_type=kind)
+    return r.op("Pooling", x, kernel=how.kernel, stride=how.stride, pool_type=join)
 
 
 @reads("MaxPool")
@@ -331,14 +354,16 @@ def read_average_pool(r: Reader, n: OnnxCall) -> Any:
         return found
     how, counts = _windows(n)
     wide = padded(r, n.symbol(), how.widths(counts), "constant", 0.0)
-    share = 1 / _elements(how, counts, include)
+    axes = (counts, how.space, how.begin, how.end, how.kernel, how.dilate, how.stride)
+    share = 1 / elements(list(zip(*axes, strict=True)), include)
     return r.op("broadcast_mul", _summed(r, wide, how, counts, "sum"), share[None, None])
 
 
-def _elements(how: Windows, counts: Sequence[int], include: bool) -> Any:
-    """How many elements of each window count."""
+def elements(rows: Sequence[Sizes], include: bool) -> Any:
+    """How many elements of each window count: for each axis how many windows there are, its size,
+    what is padded at either end, and kernel, dilation and stride."""
     total: Any = np.ones((), np.float32)
-    rows = zip(counts, how.space, how.begin, how.end, how.kernel, how.dilate, how.stride, strict=True)
+    bounded([row[0] for row in rows])
     for c, d, a, b, k, dilate, s in rows:
         places = np.arange(c)[:, None] * s + np.arange(k) * dilate - a
         low, high = (-a, d + b) if include else (0, d)
@@ -353,6 +378,3 @@ def read_lp_pool(r: Reader, n: OnnxCall) -> Any:
     powers = r.op("_power_scalar", r.op("abs", n.symbol()), scalar=p)
     wide = padded(r, powers, how.widths(counts), "constant", 0.0)
     return r.op("_power_scalar", _summed(r, wide, how, counts, "sum"), scalar=1 / p)
-
-
-__all__ = ["per_channel"]

@@ -50,7 +50,9 @@ def read_batch_norm(r: Reader, n: OnnxCall) -> Any:
         r.states |= {s.name for s in states}
         momentum = n.attr("momentum", 0.9)
         given = {"eps": eps, "momentum": momentum, "fix_gamma": False, "use_global_stats": False}
-        return r.op("BatchNorm", n.symbol(), n.symbol(1), n.symbol(2), *states, label=n.name, **given)
+        return r.op(
+            "BatchNorm", n.symbol(), n.symbol(1), n.symbol(2), *states, label=n.name, **given
+        )
     gamma, beta, mean, var = (per_channel(r, n.symbol(k), n.rank()) for k in (1, 2, 3, 4))
     away = r.op("broadcast_sub", n.symbol(), mean)
     scale = r.op("broadcast_mul", gamma, r.op("rsqrt", r.op("_plus_scalar", var, scalar=eps)))

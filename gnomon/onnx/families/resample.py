@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gnomon.onnx.fold import bounded
+
 Array = Any
 
 
@@ -13,7 +15,7 @@ def places(old: int, new: int, scale: float, how: str) -> Array:
     """The places in the old axis of those in the new one, by ONNX's name of the rule."""
     at = np.arange(new, dtype=np.float64)
     if how == "align_corners":
-        return at * (old - 1) / (new - 1) if new > 1 else at * 0.0
+        return at * (old - 1) / (old * scale - 1) if new > 1 else at * 0.0
     if how == "asymmetric":
         return at / scale
     if how == "pytorch_half_pixel" and new == 1:
@@ -26,6 +28,7 @@ def places(old: int, new: int, scale: float, how: str) -> Array:
 
 def nearest(old: int, new: int, scale: float, how: str, rounding: str) -> Array:
     """The nearest old place of each new one."""
+    bounded((new,))
     at = places(old, new, scale, how)
     down, up = np.floor(at), np.ceil(at)
     found = {
@@ -39,6 +42,7 @@ def nearest(old: int, new: int, scale: float, how: str, rounding: str) -> Array:
 
 def matrix(old: int, new: int, scale: float, how: str, cubic: float | None) -> Array:
     """The share of each old place in each new one, (new, old): linear, or cubic of this number."""
+    bounded((new, old))
     at = places(old, new, scale, how)
     weights = np.zeros((new, old))
     base = np.floor(at).astype(np.int64)

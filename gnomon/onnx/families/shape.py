@@ -285,11 +285,9 @@ def read_slice(r: Reader, n: OnnxCall) -> Any:
 def write_tile(w: Writer, x: Call) -> str:
     reps, data, shape = list(x.op.reps), x.inputs[0], x.shape()
     if len(reps) > len(shape):
-        wide = [1] * (len(reps) - len(shape)) + list(shape)
         codes = [1] * (len(reps) - len(shape)) + [s if isinstance(s, int) else -1 for s in shape]
         if codes.count(-1) > 1:
             raise Unsupported("more repeats than axes, and several sizes left open")
-        del wide
         data = w.op("Reshape", data, w.const(codes))
     reps = [1] * (len(shape) - len(reps)) + reps
     return w.op("Tile", data, w.const(reps))
@@ -345,8 +343,8 @@ def read_expand(r: Reader, n: OnnxCall) -> Any:
     x = n.symbol()
     if rank == 0:
         return n.value(0)
-    if n.rank() < rank:
-        x = r.op("Reshape", x, shape=(*[1] * (rank - n.rank()), *([-2] if n.rank() else [])))
+    for _ in range(rank - max(n.rank(), 1)):
+        x = r.op("expand_dims", x, axis=0)
     old = [1] * (rank - len(old)) + list(old)
     codes = [1] * (rank - len(codes)) + codes
     new = [0 if code == 1 or isinstance(code, fold.Dim) else code for code in codes]
@@ -384,6 +382,7 @@ def write_space_to_depth(w: Writer, x: Call) -> str:
 
 @reads("SpaceToDepth")
 def read_space_to_depth(r: Reader, n: OnnxCall) -> Any:
+    n.unsupported(mode="DCR")
     return r.op("space_to_depth", n.symbol(), block_size=n.need("blocksize"))
 
 
@@ -435,7 +434,7 @@ def padded(r: Reader, x: Any, width: list[tuple[int, int]], mode: str, value: fl
     while len(moved) < min(2, rank) or len(kept) > 2:
         moved = [kept.pop(), *moved]
     order = [*kept, *moved]
-    sizes = r.dims(x)
+    sizes = r.shape(x)
     lead = [1] * (2 - len(kept))
     spare = [1] * max(2 - len(moved), 0)
     turned = r.op("transpose", x, axes=tuple(order)) if order != sorted(order) else x
@@ -444,7 +443,7 @@ def padded(r: Reader, x: Any, width: list[tuple[int, int]], mode: str, value: fl
     flat = [0] * (4 + 2 * len(spare)) + [p for k in moved for p in wide[k]]
     given = {"constant_value": value} if mode == "constant" else {}
     made = r.op("Pad", turned, mode=mode, pad_width=tuple(flat), **given)
-    final = [sizes[k] + sum(wide[k]) for k in order]
+    final = [UNKNOWN if sizes[k] == UNKNOWN else sizes[k] + sum(wide[k]) for k in order]
     if tuple(final) != r.shape(made):
         made = r.op("Reshape", made, shape=tuple(final))
     back = tuple(int(k) for k in np.argsort(order))

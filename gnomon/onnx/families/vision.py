@@ -88,11 +88,11 @@ def read_resize(r: Reader, n: OnnxCall) -> Any:
     n.unsupported(antialias=0, exclude_outside=0)
     spatial = {a: size for a, size in zip(axes, new, strict=True) if size != old[a]}
     plain = how in ("align_corners", "pytorch_half_pixel") and mode == "linear" and len(old) == 4
-    if plain and set(spatial) <= {2, 3} and spatial:
+    exact = all(size == old[a] * s for a, size, s in zip(axes, new, scales, strict=True))
+    if plain and exact and set(spatial) <= {2, 3} and spatial:
         height, width = (spatial.get(a, old[a]) for a in (2, 3))
         given = {"align_corners": how == "align_corners"}
-        if set(spatial) == {2, 3} or not given["align_corners"]:
-            return r.op("_contrib_BilinearResize2D", x, height=height, width=width, **given)
+        return r.op("_contrib_BilinearResize2D", x, height=height, width=width, **given)
     for axis, size, scale in zip(axes, new, scales, strict=True):
         if size == old[axis] and scale == 1:
             continue
@@ -204,7 +204,9 @@ def write_roi_align(w: Writer, x: Call) -> str:
     how = {"output_height": op.pooled_size[0], "output_width": op.pooled_size[1]}
     how |= {"spatial_scale": float(op.spatial_scale), "sampling_ratio": max(op.sample_ratio, 0)}
     mode = "half_pixel" if op.aligned else "output_half_pixel"
-    return w.op("RoiAlign", x.inputs[0], corners, number, coordinate_transformation_mode=mode, **how)
+    return w.op(
+        "RoiAlign", x.inputs[0], corners, number, coordinate_transformation_mode=mode, **how
+    )
 
 
 @reads("RoiAlign")
@@ -269,7 +271,7 @@ def write_box_decode(w: Writer, x: Call) -> str:
 
 
 _NMS = "Slice Squeeze Mul Add Sub ReduceMax ReduceMin Equal Where Cast Unsqueeze Concat Shape \
-TopK GatherElements Expand NonMaxSuppression Gather ConstantOfShape ScatterND Less Greater Pad"
+TopK GatherElements Expand NonMaxSuppression Gather ScatterND GatherND Less Greater Pad"
 
 
 @writes("_contrib_box_nms", _NMS)
@@ -279,7 +281,8 @@ def write_box_nms(w: Writer, x: Call) -> str:
     op = x.op
     if x.rank() != 3 or op.in_format != op.out_format or op.topk == 0:
         raise Unsupported("other than 3 axes, another out_format than in_format, or topk = 0")
-    (_, count, width), data, dtype = x.dims()[:1] + x.dims()[1:], x.inputs[0], x.dtype()
+    count, width = fixed(x.shape()[1:], "of the boxes")
+    data, dtype = x.inputs[0], x.dtype()
     least = w.const(np.finfo(dtype.numpy).min, dtype)
 
     def column(k: int) -> str:
@@ -300,11 +303,10 @@ def write_box_nms(w: Writer, x: Call) -> str:
         worst = w.op("ReduceMin", best, axes=[1], keepdims=1)
         score = w.op("Where", w.op("Less", score, worst), least, score)
     scores = w.axes_op("Unsqueeze", score, [1])
-    limit, overlap = w.const(count), w.const(op.overlap_thresh, np.float32)
-    found = w.op(
-        "NonMaxSuppression", boxes, scores, limit, overlap, w.const(np.finfo("f4").min, np.float32),
-        center_point_box=int(op.in_format == "center"),
-    )  # fmt: skip
+    limit, overlap = w.const([count]), w.const([op.overlap_thresh], np.float32)
+    lowest, center = w.const([np.finfo("f4").min], np.float32), int(op.in_format == "center")
+    inputs = (boxes, scores, limit, overlap, lowest)
+    found = w.op("NonMaxSuppression", *inputs, center_point_box=center)
     return _sorted_rows(w, data, score, found, (count, width), dtype)
 
 
