@@ -17,8 +17,8 @@ __version__ = "0.1.0"
 _MODULES = """
 attribute autograd base callback cli compat config context contrib dtype engine error executor
 executor_manager gluon
-image initializer io kvstore libinfo log lr_scheduler metric model module monitor name ndarray
-onnx operator optimizer profiler random recordio registry resource rnn rtc runtime shadow shape symbol
+image initializer io kvstore libinfo log lr_scheduler metric model module monitor name ndarray onnx
+operator optimizer profiler random recordio registry resource rnn rtc runtime shadow shape symbol
 test_utils util visualization
 """.split()
 

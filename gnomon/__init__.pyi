@@ -32,6 +32,7 @@ from gnomon import module as module
 from gnomon import monitor as monitor
 from gnomon import name as name
 from gnomon import ndarray as ndarray
+from gnomon import onnx as onnx
 from gnomon import operator as operator
 from gnomon import optimizer as optimizer
 from gnomon import profiler as profiler

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     import json
 
     from gnomon import demo, doctor, im2rec, inspection, launch, run, warm
+    from gnomon.onnx import command as onnx
     from gnomon.serving import command as serving
 else:  # a command imports what it needs alone
     json = Later("json")
     demo, doctor, run = Later("gnomon.demo"), Later("gnomon.doctor"), Later("gnomon.run")
     im2rec, launch = Later("gnomon.im2rec"), Later("gnomon.launch")
+    onnx = Later("gnomon.onnx.command")
     inspection, warm = Later("gnomon.inspection"), Later("gnomon.warm")
     serving = Later("gnomon.serving.command")
 
@@ -77,6 +79,10 @@ def _inspect(options: argparse.Namespace) -> int:
 
 def _serve(options: argparse.Namespace) -> int:
     return serving.main(options)
+
+
+def _onnx(options: argparse.Namespace) -> int:
+    return onnx.main(options)
 
 
 def _doctor(_: argparse.Namespace) -> int:
@@ -148,6 +154,11 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     server.set_defaults(run=_serve)
     if command == "serve":
         serving.options(server)
+
+    exchange = commands.add_parser("onnx", help="write a network as an ONNX file, or read one")
+    exchange.set_defaults(run=_onnx)
+    if command == "onnx":
+        onnx.options(exchange)
 
     cache = commands.add_parser("cache", help="prepare the kernels that are kept on disk")
     _cache_options(cache)

@@ -1,4 +1,4 @@
-"""What is written from the registry: `docs/catalogue.md`, and the stubs of `nd` and `sym`.
+"""What is written from the registry: `docs/catalogue.md`, the table of `docs/onnx.md`, and stubs.
 
 `python tests/generated.py` writes all of it again; with `--check` it names what has to be, and
 `test_generated.py` asks that, in a process without the operators that other tests register.
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 import gnomon
 from gnomon import absent
+from gnomon.onnx import table
 from gnomon.ops import registry
 from gnomon.ops.namespace import SPACES, full_names, names_of
 from gnomon.ops.op import Op
@@ -24,6 +25,7 @@ from gnomon.ops.signature import home
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "catalogue.md"
+ONNX = ROOT / "docs" / "onnx.md"
 _PUBLIC = tuple(space for space in SPACES if not space.startswith("_"))
 FAMILIES = {"gnomon.ndarray": "NDArray", "gnomon.symbol": "Symbol"}
 
@@ -190,9 +192,20 @@ def _result(cls: type[Op], kind: str) -> str:
     return kind if len(cls.output_names) == 1 or cls.num_visible_outputs == 1 else f"list[{kind}]"
 
 
+def onnx_page() -> str:
+    """The page on ONNX, with a table of what is written, and a list of what is read."""
+    mark = "<!-- from here on written by tests/generated.py -->\n"
+    head = ONNX.read_text(encoding="utf-8").partition(mark)[0]
+    lines = [head + mark, "| MXNet | ONNX |", "|---|---|"]
+    for name, export in sorted(table.exports().items(), key=lambda row: row[0].lower().lstrip("_")):
+        lines.append(f"| `{name}` | {' '.join(export.to) or 'what it reads, or a constant'} |")
+    lines += ["", f"Read are {len(table.imports())} operators of ONNX, and what is folded:", ""]
+    return "\n".join([*lines, " ".join(f"`{name}`" for name in sorted(table.imports())), ""])
+
+
 def everything() -> dict[pathlib.Path, str]:
     """Each written file with its text."""
-    return {PAGE: page(), ROOT / "gnomon" / "__init__.pyi": package(), **stubs()}
+    return {PAGE: page(), ONNX: onnx_page(), ROOT / "gnomon" / "__init__.pyi": package(), **stubs()}
 
 
 if __name__ == "__main__":

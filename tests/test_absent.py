@@ -94,7 +94,6 @@ def test_modules_that_stand_elsewhere_are_found_under_mxnets_path(path):
 
 GRADIENTS = ("gradientmultiplier", "hawkesll", "index_copy", "quadratic")  # of operators there
 OUTSIDE = {
-    "": {"onnx"},
     "base": {"MXCallbackList", "add_fileline_to_docstring"},  # of its C library, of its pages
     "operator": {"MXCallbackList"},
     "ndarray.contrib": {f"backward_{n}" for n in GRADIENTS},

@@ -153,11 +153,11 @@ def test_compat_for_libraries(write):
         assert gnomon.gluon.nn.__spec__.name == "gnomon.gluon.nn"
         assert optimizer.SGD is gnomon.optimizer.SGD and NDArrayIter is gnomon.io.NDArrayIter
         assert resnet18_v1 is gnomon.gluon.model_zoo.vision.resnet18_v1
-        for name in ("mxnet.contrib.onnx.onnx2mx", "mxnet.np", "mxnet.contrib.quantization"):
+        for name in ("mxnet.tvmop.opdef", "mxnet.np", "mxnet.contrib.quantization"):
             try:
                 __import__(name)
             except ModuleNotFoundError as error:
-                assert name.split(".onnx2mx")[0] in str(error), error
+                assert name.split(".opdef")[0] in str(error), error
                 assert "is not there yet (docs/differences.md" in str(error), error
         try:
             from mxnet.contrib import quantization

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -387,7 +388,7 @@ def _write(model: Any, path: str, large: bool) -> None:
 def _weights_beside(model: Any, path: str) -> None:
     """Move the values of the weights into a file of their own, each at a multiple of 64 bytes."""
     helper = onnx("external_data_helper")
-    name, place = os.path.basename(path), 0
+    name, place = Path(path).name, 0
     with replacing(path) as stream:
         for tensor in model.graph.initializer:
             raw = tensor.raw_data

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gnomon.base import FormatError
-from gnomon.onnx.library import NAMES, element_of, onnx
+from gnomon.onnx.library import NAMES, onnx
 
 LIMIT = 1 << 22  # elements of what a folded operator may make out of less
 OPEN = frozenset(

@@ -70,9 +70,9 @@ def import_to_gluon(
     net, arguments, states, names = _read(model_file, input_shapes)
     block = SymbolBlock(net, [symbol.var(name) for name in names])
     params = block.collect_params()
-    for name, array in {**arguments, **states}.items():
+    for name, values in {**arguments, **states}.items():
         if name in params:
-            params[name]._load_init(array, ctx or cpu(), cast_dtype=True, dtype_source="saved")
+            params[name]._load_init(values, ctx or cpu(), cast_dtype=True, dtype_source="saved")
     return block
 
 

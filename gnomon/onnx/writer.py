@@ -78,7 +78,7 @@ class Writer:
         return self.op("Cast", x, to=element(dtype))
 
     def rename(self, old: str, new: str) -> None:
-        """Give the output `old` of one of the last nodes, which later nodes may read, a new name."""
+        """Give an output of one of the last nodes, which later ones may read, a new name."""
         self.names.discard(old)
         for node in reversed(self.nodes):
             node.input[:] = [new if n == old else n for n in node.input]

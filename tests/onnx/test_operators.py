@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.onnx.roundtrip import check
 
 import gnomon as mx
 from gnomon.onnx import table
 from gnomon.ops import registry
 from gnomon.symbol.apply import apply as make
+from tests.onnx.roundtrip import check
 
 sym = mx.sym
 RNG = np.random.default_rng(7)
@@ -209,7 +209,8 @@ def test_order(ascend):
 @pytest.mark.parametrize(
     ("shape", "codes"),
     [
-        ((2, 3, 4), (0, -1)), ((2, 3, 4), (-1,)), ((2, 3, 4), (-3, 0)), ((2, 3, 4), (0, -4, 3, 1, -2)),
+        ((2, 3, 4), (0, -1)), ((2, 3, 4), (-1,)), ((2, 3, 4), (-3, 0)),
+        ((2, 3, 4), (0, -4, 3, 1, -2)),
         ((2, 3, 4), (-2, 1)), ((6, 4), (-4, 2, -1, 0)), ((2, 3, 4), (4, 0, 2)),
     ],
 )  # fmt: skip

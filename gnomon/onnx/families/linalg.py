@@ -94,8 +94,7 @@ def _batched(r: Reader, a: Any, b: Any) -> Any:
     rank = max(len(sa), len(sb), 3)
     a, sa = _lifted(r, a, sa, rank)
     b, sb = _lifted(r, b, sb, rank)
-    joint = [max(p, q) if 1 in (p, q) and UNKNOWN not in (p, q) else p if p == q or q == 1 else q
-             for p, q in zip(sa[:-2], sb[:-2], strict=True)]  # fmt: skip
+    joint = [q if p == 1 else p for p, q in zip(sa[:-2], sb[:-2], strict=True)]
     return r.op("batch_dot", _stretched(r, a, sa, joint), _stretched(r, b, sb, joint))
 
 

@@ -121,8 +121,8 @@ def _read_rnn(kind: str) -> Any:
         states = [_state(r, n, k, x, count, size, layout) for k in (5, 6)[: 1 + (mode == "lstm")]]
         vector = r.variable(f"{n.value(1).name}_parameters", _parameters(n, mode))
         given = {"state_size": size, "num_layers": 1, "mode": mode, "state_outputs": True}
-        made = r.op("RNN", x, vector, *states, *lengths, label=n.name,
-                    bidirectional=count == 2, use_sequence_length=bool(lengths), **given)  # fmt: skip
+        given |= {"bidirectional": count == 2, **flipped}
+        made = r.op("RNN", x, vector, *states, *lengths, label=n.name, **given)
         return _results(r, n, list(made), count, size, lengths)
 
     return read

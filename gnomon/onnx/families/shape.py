@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -190,7 +191,7 @@ def write_split(w: Writer, x: Call) -> list[str]:
 def write_split_v2(w: Writer, x: Call) -> list[str]:
     size = x.shape()[x.axis(x.op.axis)]
     bounds = x.op.bounds(fixed([size], "along its axis")[0])
-    sizes = [b - a for a, b in zip(bounds, bounds[1:], strict=False)]
+    sizes = [b - a for a, b in pairwise(bounds)]
     if bounds[0] == 0:
         return _split(w, x, len(sizes), sizes)
     found = _split(w, x, len(sizes) + 1, [bounds[0], *sizes])
@@ -354,7 +355,7 @@ def read_expand(r: Reader, n: OnnxCall) -> Any:
         if 1 not in (a, b) and a != b and not isinstance(b, fold.Dim) and a != UNKNOWN:
             raise Unsupported(f"shape {old} stretched to {codes}")
     new = [0 if a == b else b for a, b in zip(old, new, strict=True)]
-    new = [a if a != 1 and a != UNKNOWN and b == 0 else b for a, b in zip(old, new, strict=True)]
+    new = [a if a not in (1, UNKNOWN) and b == 0 else b for a, b in zip(old, new, strict=True)]
     return r.op("broadcast_to", x, shape=tuple(new))
 
 

@@ -1,0 +1,60 @@
+"""The command `gnomon onnx`: networks of MXNet's files as ONNX files, and back."""
+
+from __future__ import annotations
+
+import argparse
+
+from gnomon.module.checkpoint import save_checkpoint
+from gnomon.onnx.export import export_model
+from gnomon.onnx.importer import import_model
+
+
+def shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """An input's name and its shape, for argparse.
+
+    >>> shape("data=1,3,224,224")
+    ('data', (1, 3, 224, 224))
+    """
+    name, _, sizes = text.partition("=")
+    try:
+        return name, tuple(int(size) for size in sizes.split(","))
+    except ValueError:
+        expected = "NAME=SIZE,SIZE... as data=1,3,224,224"
+        raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}") from None
+
+
+def options(command: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    actions = command.add_subparsers(title="actions", required=True, metavar="ACTION")
+    out = actions.add_parser("export", help="write a network as an ONNX file")
+    out.add_argument("symbol", metavar="SYMBOL.json")
+    out.add_argument("params", metavar="FILE.params")
+    out.add_argument(
+        "--shape", nargs="+", required=True, metavar="NAME=SIZE,SIZE", help="data=1,3,224,224"
+    )
+    out.add_argument("-o", dest="out", required=True, metavar="FILE.onnx")
+    out.add_argument("--dynamic", action="store_true", help="leave the batch's size open")
+    out.set_defaults(action=_export)
+    back = actions.add_parser("import", help="read an ONNX file into a symbol and parameters")
+    back.add_argument("model", metavar="FILE.onnx")
+    back.add_argument("--prefix", required=True, help="PREFIX-symbol.json, PREFIX-0000.params")
+    back.set_defaults(action=_import)
+
+
+def _export(given: argparse.Namespace) -> int:
+    shapes = dict(map(shape, given.shape))
+    how = {"onnx_file_path": given.out, "dynamic": given.dynamic}
+    print(export_model(given.symbol, given.params, shapes, **how))
+    return 0
+
+
+def _import(given: argparse.Namespace) -> int:
+    save_checkpoint(given.prefix, 0, *import_model(given.model))
+    print(f"{given.prefix}-symbol.json {given.prefix}-0000.params")
+    return 0
+
+
+def main(given: argparse.Namespace) -> int:
+    """Run the command; its exit code."""
+    code: int = given.action(given)
+    return code
