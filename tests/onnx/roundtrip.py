@@ -9,12 +9,18 @@ from typing import Any
 
 import numpy as np
 import onnx
+from hypothesis import HealthCheck, settings
 from onnx.reference import ReferenceEvaluator
 
 import gnomon as mx
 from gnomon.onnx import table
+from gnomon.symbol.apply import apply as make
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
+RNG = np.random.default_rng(7)
+SETTINGS = settings(
+    max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)
 
 
 def run(net: Any, args: Arrays, aux: Arrays | None = None) -> list[np.ndarray[Any, Any]]:
@@ -99,3 +105,36 @@ def same(found: Any, expected: Any, tolerance: float) -> None:
         np.testing.assert_allclose(
             y.astype(np.float64), want.astype(np.float64), tolerance, tolerance, equal_nan=True
         )
+
+
+def reals(*shape: int, low: float = -2, high: float = 2) -> np.ndarray[Any, Any]:
+    return RNG.uniform(low, high, shape).astype(np.float32)
+
+
+def op(name: str, inputs: dict[str, Any], **params: Any) -> Any:
+    """The symbol of one operator on variables of these names."""
+    variables = [mx.sym.var(n, dtype=a.dtype.name) for n, a in inputs.items()]
+    return apply(name, variables, params)
+
+
+def apply(name: str, variables: Any, params: Any, label: str = "node") -> Any:
+    return make(mx.sym.Symbol, name, name, variables, {}, params, label)
+
+
+def holds(name: str, *arrays: Any, **params: Any) -> Any:
+    """Check one operator on arrays, as inputs of the model."""
+    how = {k: params.pop(k) for k in ("oracle", "tolerance", "again") if k in params}
+    inputs = {f"x{k}": a for k, a in enumerate(arrays)}
+    return check(op(name, inputs, **params), inputs, **how)
+
+
+def weighted(name: str, data: Any, *weights: Any, **params: Any) -> Any:
+    """Check one operator on data, with the other arrays as parameters of the model."""
+    how = {k: params.pop(k) for k in ("oracle", "tolerance") if k in params}
+    arrays = {f"x{k}": a for k, a in enumerate((data, *weights))}
+    net = op(name, arrays, **params)
+    return check(net, {"x0": data}, {n: a for n, a in arrays.items() if n != "x0"}, **how)
+
+
+def indices(high: int, *shape: int, dtype: str = "float32") -> np.ndarray[Any, Any]:
+    return RNG.integers(0, high, shape).astype(dtype)
