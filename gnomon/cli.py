@@ -160,9 +160,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     if command == "onnx":
         onnx.options(exchange)
 
-    cache = commands.add_parser("cache", help="prepare the kernels that are kept on disk")
-    _cache_options(cache)
-
+    _cache_options(commands.add_parser("cache", help="prepare the kernels that are kept on disk"))
     examine = commands.add_parser("doctor", help="tell what this machine offers and lacks")
     examine.set_defaults(run=_doctor)
     return top

@@ -60,22 +60,19 @@ def export_model(
     Args:
         sym: a symbol, or the path of one.
         params: arrays by name (`arg:` and `aux:` before names may be there), or the path of them.
-        in_shapes: the shape of each input that is no parameter, in their order, or by name.
-        in_types: their dtypes: one for all, a list, or by name.
+        in_shapes, in_types: shapes and dtypes of the inputs that are no parameters, in order or by
+            name; one dtype is for all. `input_shape` and `input_type` are older names of them.
         onnx_file_path: where the file goes; what stood there stays until it is complete.
         verbose: print what is written.
         dynamic: leave the first size of every input open, or those that follow.
         dynamic_input_shapes: shapes in which None or a name stands for a size left open.
         run_shape_inference: have ONNX note the shapes of what is computed.
-        input_type, input_shape: older names of `in_types` and `in_shapes`.
-        large_model: keep weights in a file beside, `<onnx_file_path>.data`; a model of more than
-            2 GB needs it.
+        large_model: keep weights in a file beside, `<onnx_file_path>.data`, as beyond 2 GB.
 
     Raises:
         GnomonError: the package onnx is missing; nodes without a translation, every one of them.
-        ParamError: shapes or dtypes are missing, or of no input; parameters are missing.
+        ParamError: shapes, dtypes or parameters are missing, or of no input.
         ShapeError, DTypeError: they do not go together.
-        OSError: the file cannot be written.
 
     >>> import gnomon as mx, tempfile
     >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
@@ -91,14 +88,9 @@ def export_model(
         raise ParamError(complaint("export_model", "sym", "a symbol or its path", repr(sym)))
     arrays = _parameters(params)
     graph = net._graph
-    inputs = _inputs(
-        graph,
-        arrays,
-        in_shapes if input_shape is None else input_shape,
-        in_types if input_type is None else input_type,
-        dynamic_input_shapes if dynamic or dynamic_input_shapes else None,
-        dynamic,
-    )
+    shapes = in_shapes if input_shape is None else input_shape
+    types = in_types if input_type is None else input_type
+    inputs = _inputs(graph, arrays, shapes, types, dynamic_input_shapes, dynamic)
     model = _Export(graph, arrays, inputs).model(os.fspath(onnx_file_path))
     if run_shape_inference:
         model = onnx("shape_inference").infer_shapes(model)

@@ -220,7 +220,8 @@ class Reader:
             raise Unsupported("is not known")
         if self.depth >= DEPTH:
             raise FormatError(f"functions within functions, more than {DEPTH} deep")
-        scope = {f: call.scope[g] for f, g in zip(function.input, call.node.input) if g}  # noqa: B905
+        pairs = zip(function.input, call.node.input, strict=False)
+        scope = {inner: call.scope[outer] for inner, outer in pairs if outer}
         before = self.opsets
         self.opsets = {o.domain: o.version for o in function.opset_import} or before
         self.depth += 1
@@ -269,11 +270,8 @@ def _made(schema: Any, call: OnnxCall) -> Any:
     for k, value in enumerate(call.values):
         kind = onnx().TypeProto()
         if value is not None:
-            kind.tensor_type.elem_type = element(call.dtype(k))
-            for size in call.shape(k) or ():
-                dim = kind.tensor_type.shape.dim.add()
-                if size > 0:
-                    dim.dim_value = size
+            sizes = [size if size > 0 else None for size in call.shape(k) or ()]
+            kind = onnx("helper").make_tensor_type_proto(element(call.dtype(k)), sizes)
         kinds.append(kind.SerializeToString())
     function = onnx().FunctionProto()
     function.ParseFromString(

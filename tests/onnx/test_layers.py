@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gnomon as mx
-from tests.onnx.roundtrip import SETTINGS, apply, check, holds, indices, reals, weighted
+from tests.onnx.roundtrip import SETTINGS, apply, check, holds, indices, op, reals, weighted
 
 sym = mx.sym
 

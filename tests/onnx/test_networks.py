@@ -90,7 +90,10 @@ def test_recurrent_blocks(kind, tmp_path):
 def encoder() -> tuple[Any, dict[str, np.ndarray[Any, Any]]]:
     """One layer of a transformer's encoder over (length, batch, 8), and its parameters."""
     x, sym = mx.sym.var("data"), mx.sym
-    fc = lambda y, n, name: sym.FullyConnected(y, num_hidden=n, flatten=False, name=name)  # noqa: E731
+
+    def fc(y: Any, n: int, name: str) -> Any:
+        return sym.FullyConnected(y, num_hidden=n, flatten=False, name=name)
+
     qkv = fc(x, 24, "qkv")
     scores = sym.contrib.interleaved_matmul_selfatt_qk(qkv, heads=2)
     weights = sym.Dropout(sym.softmax(scores))
