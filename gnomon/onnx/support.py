@@ -14,7 +14,7 @@ def get_operator_support(opset_version: int | None = None) -> list[str]:
         ParamError: an opset that is not written; there is one.
 
     >>> get_operator_support()[:3]
-    ['Activation', 'BatchNorm', 'BlockGrad']
+    ['Activation', 'BatchNorm', 'BilinearSampler']
     """
     if opset_version not in (None, OPSET):
         expected = f"{OPSET}, or None"
