@@ -58,6 +58,7 @@ class Execution(Bookkeeping):
         self._contexts: dict[tuple[int, int], RunContext] = {}
         self._cpu_context = RunContext(_CPU)
         self._lack = Failure(MemoryError("there was none to note what failed"), "?", None)
+        self._cut = Failure(EngineError("interrupted while a failure was noted"), "?", None)
 
     def _run_context(self, ctx: Context | None) -> RunContext:
         """The run context of a device, made once."""
@@ -153,7 +154,7 @@ class Execution(Bookkeeping):
             job.interrupt = another
             if job.failure is None and not getattr(job.fn, "resumable", False):
                 self._poisoned = True
-                job.poison(self._lack)
+                job.poison(self._lack if isinstance(another, MemoryError) else self._cut)
 
     def _treat(self, job: Job, state: ThreadState) -> bool:
         """Run a job that is not plain, or at a time when failures or an observer are about."""
