@@ -22,6 +22,7 @@ from gnomon.native.kinds import KitError
 from gnomon.native.memory import address_of
 from gnomon.native.serve import code_of, methods, served
 from gnomon.native.unit import Unit
+from gnomon.runtime.compiler import objects
 from gnomon.runtime.statements.fields import readable
 
 
@@ -481,6 +482,7 @@ def test_a_setting_has_functions_run_by_python(tmp_path):
 def test_code_from_disk_is_looked_at(tmp_path):
     with config.using(cache_dir=tmp_path / "cache"):
         first = code_of((samples.keys,))
+        compiled, loaded = objects.COUNTS.compiled, objects.COUNTS.loaded
         again = code_of((samples.keys,))
-        assert first.code == again.code
+        assert (objects.COUNTS.compiled, objects.COUNTS.loaded) == (compiled, loaded + 1)
         assert first is not again
