@@ -16,6 +16,11 @@ from gnomon import cli
 from gnomon.serving.predictor import Predictor
 
 RNG = np.random.default_rng(0)
+# the shell that started the tests may have interrupts ignored, which a process inherits
+COMMAND = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from gnomon.cli import main; sys.exit(main())"
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +48,7 @@ def folder(tmp_path_factory):
 
 def start(*arguments):
     """The command as a process, and where it serves."""
-    command = [sys.executable, "-m", "gnomon", "serve", "--port", "0", *map(str, arguments)]
+    command = [sys.executable, "-c", COMMAND, "serve", "--port", "0", *map(str, arguments)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
     )
@@ -58,19 +63,19 @@ def test_it_serves_until_a_signal(folder, number):
     place, values, own, image, expected = folder
     files = f"net={place / 'mlp-symbol.json'},{place / 'mlp-0003.params'}"
     process, server = start(files, "--shape", "net:data=20", "--models", place, "--max-batch", "4")
-    try:
-        with Client(server) as client:
-            assert client.get("/v2/models")[1] == {"models": ["conv", "net"]}
-            assert client.get("/v2/models/conv")[1]["versions"] == ["0"]
-            _, _, data = client.infer_bytes("net", [binary("data", values)])
-            np.testing.assert_array_equal(np.frombuffer(data, np.float32), own[0])
-            _, _, data = client.infer_bytes("conv", [binary("data", image)])
-            np.testing.assert_allclose(np.frombuffer(data, np.float32), expected[0], rtol=1e-4)
-        process.send_signal(number)
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.wait()
+    with process:  # its pipes are closed in the end
+        try:
+            with Client(server) as client:
+                assert client.get("/v2/models")[1] == {"models": ["conv", "net"]}
+                assert client.get("/v2/models/conv")[1]["versions"] == ["0"]
+                _, _, data = client.infer_bytes("net", [binary("data", values)])
+                np.testing.assert_array_equal(np.frombuffer(data, np.float32), own[0])
+                _, _, data = client.infer_bytes("conv", [binary("data", image)])
+                np.testing.assert_allclose(np.frombuffer(data, np.float32), expected[0], rtol=1e-4)
+            process.send_signal(number)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, out, err) == (0, "stopping\n", "")
 
 
