@@ -71,7 +71,8 @@ TITLES = {
         concat(v, v, 0)
         crop(m, (1, 2), 1, 0)
         pad(m, 0, 1)
-        upsampling_nearest(m, 2)""",
+        upsampling_nearest(m, 2)
+        interpolate(v, 0, 5, True)""",
     "Windows": """
         pool("sum", m, (2, 2), 1)
         unpool("max", t, p, p, (1, 2), (1, 2))

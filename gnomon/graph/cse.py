@@ -23,7 +23,8 @@ def cse(typed: TypedGraph, purpose: Purpose) -> TypedGraph:
         if is_pure(node):
             wishes = tuple(node.attrs.get(name) for name in APART)
             key = node.op, node.inputs, wishes
-            if key in first and not (purpose.differentiate and _is_loss(old, typed, purpose)):
+            counts = purpose.differentiate and node.inputs  # what reads nothing is no loss
+            if key in first and not (counts and _is_loss(old, typed, purpose)):
                 node = first[key]
             first[key] = node
         rewriter.put(old.entries(), node.entries())
