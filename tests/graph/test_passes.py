@@ -126,7 +126,7 @@ def test_operators_that_draw_or_differ_are_not_one():
 
 
 def test_each_of_equal_losses_counts():
-    """The gradient of one would be that of one, whoever reads it."""
+    """Merged into one, equal losses would give the gradient of one alone."""
     before = typed(node("a", "MakeLoss", X), node("b", "MakeLoss", X), x=(2,))
     assert cse(before, TRAIN) is before
     assert lines(cse(before, PREDICT)) == ["a(x)"]

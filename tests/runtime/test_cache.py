@@ -43,7 +43,7 @@ from gnomon.expr import ext, fn
 from gnomon.runtime.compiler import key, objects
 from gnomon.runtime.statements.prepare import Store, prepare
 
-key.sources_digest = lambda package, begun: "sources"  # whoever is editing them just now
+key.sources_digest = lambda package, begun: "sources"  # the sources may be edited meanwhile
 
 @shadow.op
 def bump(a, b):

@@ -20,7 +20,7 @@ import sys
 import gnomon as mx
 from gnomon.runtime.compiler import key, objects
 
-key.sources_digest = lambda package, begun: "sources"  # whoever is editing them just now
+key.sources_digest = lambda package, begun: "sources"  # the sources may be edited meanwhile
 x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4)
 bound = mx.sym.SoftmaxOutput(x, name="softmax").simple_bind(mx.cpu(), data=(2, 3))
 bound.forward(is_train=True)
