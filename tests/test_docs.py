@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from gnomon import config
+from gnomon.name import NameManager
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("**/*.md"))]
@@ -63,12 +64,13 @@ def show_source(page: Path, text: str) -> None:
 def run(page: Path, text: str) -> None:
     """Execute a page; AssertionError where it prints something else than it shows."""
     namespace = {"__name__": "__main__"}
+    names = NameManager()  # a reader's process has named nothing before
     show_source(page, text)
     for block in blocks(text):
         source = "\n" * block.line + block.code
         code = compile(source, str(page), "exec", dont_inherit=True)
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
+        with contextlib.redirect_stdout(printed), names:
             exec(code, namespace)
         output = printed.getvalue()
         if block.shown is not None and not matches(block.shown, output):

@@ -230,15 +230,15 @@ class Tensor(Handle):
     @explained
     def view(self, shape: Sequence[int], strides: Sequence[int] | None, offset: int = 0) -> Tensor:
         """Other sizes and strides over the same memory; ShapeError where they reach beyond it."""
-        if self.freed:
-            raise ParamError(complaint("view", "self", "a tensor with memory", f"{self!r}, freed"))
         shape, offset = checked_sizes("view", shape), whole("view", "offset", offset)
         if strides is not None:
             strides = one_each("view", "strides", strides, len(shape))
         return steady(lambda: self._within(shape, strides, offset))
 
     def _within(self, shape: Sequence[int], strides: Sequence[int] | None, offset: int) -> Tensor:
-        """The view, if it lies within this tensor's memory."""
+        """The view, if there is memory and it lies within."""
+        if self.freed:
+            raise ParamError(complaint("view", "self", "a tensor with memory", f"{self!r}, freed"))
         address = self.address + offset * self.dtype.size if self.address else 0
         made = Buffer(shape, self.dtype, strides, address, self.owner, self.device)
         (low, high), (first, last) = reach(self), reach(made)
