@@ -27,8 +27,8 @@ from gnomon.runtime.execution.stream_code import Record
 from gnomon.runtime.ffi import Block, ffi, function, pointer
 from gnomon.runtime.once import once
 
-WOKEN = 10 * LONG  # pending work from which on the thread is woken; the waiting thread runs less
-HELPED = 500 * LONG  # work that a waiter does not help with: signals' handlers would wait for it
+WOKEN = 5 * LONG  # pending work from which on the thread is woken; the waiting thread runs less
+HELPED = 250 * LONG  # work that a waiter does not help with: signals' handlers would wait for it
 ROOM = code.ROOM * 3 // 4  # tasks that may be pending; the rest is for threads that come together
 
 # the places of a task's words, and of a wait's answer
