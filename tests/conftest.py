@@ -7,7 +7,7 @@ import tempfile
 import pytest
 from hypothesis import settings
 
-from gnomon.ndarray.lazy import fusion_group
+from gnomon.ndarray.lazy import fusion_group, repeat
 from gnomon.runtime.libraries.dnn.library import why_not
 from gnomon.runtime.statements import fields
 
@@ -36,9 +36,9 @@ if not fields.readable():
 
 
 @pytest.fixture(autouse=True, scope="session")
-def chains_met_again_are_compiled():
-    """So that tests of few rounds run them both ways: as single operators, and as one kernel."""
-    fusion_group.OFTEN = 1
+def what_comes_again_is_compiled():
+    """So that tests of few rounds run it both ways: as single operators, and natively."""
+    fusion_group.OFTEN, repeat.WORTH = 1, 2
 
 
 def pytest_collection_modifyitems(config, items):

@@ -38,6 +38,15 @@ def served(*functions: Any) -> tuple[Callable[..., Any], ...]:
     return tuple([_bare(code, function) for function in functions])
 
 
+@once
+def served_from_disk(*functions: Any) -> tuple[Callable[..., Any], ...] | None:
+    """What `served` gives; None where it would have to compile."""
+    if not fields.readable():
+        return functions
+    code = _kept(functions)
+    return None if code is None else tuple([_bare(code, function) for function in functions])
+
+
 class ForMany:
     """Functions that go through many things: native from the first time that there are `MANY`.
 
@@ -160,20 +169,40 @@ def code_of(
     symbols: Mapping[str, int] | None = None,
 ) -> jit.Module:
     """The linked code of functions, never freed: from disk, or compiled now."""
-    names = [f"{f.__module__}.{f.__qualname__}" for f in functions]
-    name = objects.name_of("native", sys.version, str(as_methods), str(raw), *names)
-    given = dict(symbols or {}) if raw else _helpers()
-    kept = None if name is None else objects.load(name, lambda beside: symbols_of(beside) | given)
+    kept = _kept(functions, as_methods, raw=raw, symbols=symbols)
     if kept is not None:
-        return for_good(kept.module)
+        return kept
+    given = dict(symbols or {}) if raw else _helpers()
     if raw:
         unit = load_module("gnomon.native.raw_unit").RawUnit(functions)
     else:
         unit = load_module("gnomon.native.unit").Unit(functions, as_methods)
     beside = marshal.dumps(unit.relied)
     found = addresses(list(unit.things.values()), unit.relied) | given
-    keep = name if _is_kept(unit, beside) else None
+    keep = _name(functions, as_methods, raw) if _is_kept(unit, beside) else None
     return for_good(objects.make(keep, unit.text, beside, symbols=found))
+
+
+def _kept(
+    functions: tuple[Any, ...],
+    as_methods: bool = False,
+    *,
+    raw: bool = False,
+    symbols: Mapping[str, int] | None = None,
+) -> jit.Module | None:
+    """The linked code of functions, never freed, if it is on disk."""
+    name = _name(functions, as_methods, raw)
+    if name is None:
+        return None
+    given = dict(symbols or {}) if raw else _helpers()
+    kept = objects.load(name, lambda beside: symbols_of(beside) | given)
+    return None if kept is None else for_good(kept.module)
+
+
+def _name(functions: tuple[Any, ...], as_methods: bool, raw: bool) -> str | None:
+    """The name of functions' code on disk; None where nothing is kept."""
+    names = [f"{f.__module__}.{f.__qualname__}" for f in functions]
+    return objects.name_of("native", sys.version, str(as_methods), str(raw), *names)
 
 
 @once

@@ -287,3 +287,14 @@ def test_what_is_recorded_is_left_to_python():
     for run in (repeat.repeat, *served(repeat.repeat)):
         with autograd.record():
             assert run(total._known, (a,), None, a.context) is None
+
+
+def test_it_is_compiled_once_that_pays(monkeypatch):
+    asked = []
+    monkeypatch.setattr(repeat, "served_from_disk", lambda f: asked.append("disk"))
+    monkeypatch.setattr(repeat, "served", lambda f: asked.append("made") or (lambda *a: "done",))
+    monkeypatch.setattr(repeat, "WORTH", 5)
+    monkeypatch.setattr(repeat, "again", [repeat._Later()])
+    answers = [repeat.again[0]({}, (), None, None) for _ in range(6)]
+    assert answers == [*[None] * 4, "done", "done"]
+    assert asked == ["disk", "made"]

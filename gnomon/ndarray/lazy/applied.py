@@ -19,7 +19,7 @@ from gnomon.ndarray.lazy.invoke import invoke, recipe_of
 from gnomon.ndarray.lazy.native_pend import NativePend, native_pend_by
 from gnomon.ndarray.lazy.notes import note
 from gnomon.ndarray.lazy.numbers import home_of, word
-from gnomon.ndarray.lazy.repeat import Entry, Long, Repeat, repeating
+from gnomon.ndarray.lazy.repeat import Entry, Long, again
 from gnomon.ndarray.lazy.trace import SMALL, of_inputs_alone
 from gnomon.ops import precision, registry
 
@@ -30,14 +30,13 @@ class Applied:
     Its result goes to `out` where that is given; `ctx` is the device where there are no arrays.
     """
 
-    __slots__ = ("_home", "_known", "_long", "_native_pend", "_repeat", "_same", "op")
+    __slots__ = ("_home", "_known", "_long", "_native_pend", "_same", "op")
 
     def __init__(self, op: Any) -> None:
         self.op = op
         self._home = home_of(op)
         self._same = of_inputs_alone(type(op))  # whether equal inputs have equal outputs
         self._native_pend: NativePend | None = None  # its native form where it waits
-        self._repeat: Repeat = repeating()
         self._known: dict[Any, Entry] = {}  # what that may repeat
         self._long: dict[Any, None] = {}  # operands whose kernel is too long for that
 
@@ -50,7 +49,7 @@ class Applied:
         if self._native_pend is not None and out is None:
             made = self._native_pend(here.own, *arrays)
         else:
-            made = self._repeat(self._known, arrays, out, ctx) if self._known else None
+            made = again[0](self._known, arrays, out, ctx) if self._known else None
         if made is not None:
             return made
         if not all(isinstance(x, Array) for x in arrays):

@@ -26,7 +26,7 @@ from gnomon.engine.fast_path import fire
 from gnomon.engine.native_behind import entered_behind, goes_behind, is_coming
 from gnomon.engine.native_push import collect
 from gnomon.engine.var import is_free, is_unread
-from gnomon.native.serve import served
+from gnomon.native.serve import served, served_from_disk
 from gnomon.native.words import Parts, Words, native, popped, scratch, whole, wrapped
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.chunk import GPU, Chunk
@@ -38,13 +38,13 @@ from gnomon.ndarray.lazy.recipe import Recipe
 from gnomon.record import Frozen, put
 from gnomon.runtime.execution.stream import PAIRS, Task
 from gnomon.runtime.kernels.template import Streamed, Template
-from gnomon.runtime.once import once
 
 #: of a kernel: its fast path's record, the results' layouts, further integers, the record's owner,
 #: and, if it is long and that is 0, a `Long`, else None
 Entry = tuple[int, tuple[Layout, ...], tuple[int, ...], Recipe, object]
 Repeat = Callable[[dict[Any, Entry], tuple[Any, ...], Any, Any], Any]
 
+WORTH = 1000  # calls: without native code one takes 20 us more, and compiling that 0.2 s
 UNUSUAL = object()  # what the key has of an array that is left to Python
 _MEMORY = "_chunk"
 
@@ -305,8 +305,26 @@ def repeat(
     return _applied(entry, arrays, out, key, ctx, recording)
 
 
-@once
-def repeating() -> Repeat:
-    """The native `repeat`; one that refuses everything where there is no native code."""
-    (made,) = served(repeat)
-    return made if made is not repeat else lambda known, arrays, out, ctx: None
+class _Later:
+    """In place of `repeat`, until its native code comes from disk, or is worth to be compiled."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+
+    def __call__(self, known: dict[Any, Entry], arrays: tuple[Any, ...], out: Any, ctx: Any) -> Any:
+        """Refuse, as everywhere where no native code is served."""
+        self._calls += 1
+        if self._calls == 1:
+            ways = served_from_disk(repeat)
+        elif self._calls >= WORTH:
+            ways = served(repeat)
+        else:
+            return None
+        if ways is None or ways[0] is repeat:
+            return None
+        again[0] = ways[0]
+        return again[0](known, arrays, out, ctx)
+
+
+#: what to call for `repeat`
+again: list[Repeat] = [_Later()]
