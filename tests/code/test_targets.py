@@ -57,13 +57,16 @@ def runs_here(target: Target) -> bool:
 HERE = [name for name, target in TARGETS.items() if runs_here(target)]
 
 
+object_file = functools.cache(cross.object_file)  # shapes that have the same code are many
+
+
 def run_as(target: Target, stores: list[Store]) -> None:
     """Carry out statements with the code of `target`."""
     target = replace(target, triple=host().triple)  # the system that runs this
     for group in simulated.groups(stores):
         structure = Structure(group)
         nests = plan(group, structure)
-        code = cross.object_file(cpu.write(nests, target), target, 2 if divides(nests) else 1)
+        code = object_file(cpu.write(nests, target), target, 2 if divides(nests) else 1)
         Kernel(signature_of(nests), jit.load_object(code)).bind(structure).run()
 
 
