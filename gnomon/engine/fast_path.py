@@ -23,7 +23,6 @@ from gnomon.native.words import Words, call, native
 from gnomon.runtime.execution.program import Step
 from gnomon.runtime.ffi import Block
 from gnomon.runtime.statements.fields import readable
-from gnomon.runtime.statements.launch import HELD
 
 #: `fast_path(read, written, integers, holders)`: whether it was done; see `landing.py`
 FastPath = Callable[[list[Any], list[Any], list[int], list[Any]], bool]
@@ -69,5 +68,8 @@ def fire(fast_path: Words, integers: Words) -> None:
 
 
 def fits(step: Step) -> bool:
-    """Whether a step can be a fast path: it is short, and cannot fail."""
-    return readable() and step.status is None and step.work <= HELD
+    """Whether a step can be a fast path: it cannot fail, and is not worth to go behind the program.
+
+    Others wait for Python's lock for 200 us at most; a thread in Python keeps it for 5 ms.
+    """
+    return readable() and step.status is None and not step.is_long

@@ -278,6 +278,24 @@ def test_chunks_both_ways():
         assert not isinstance(chunk.Pooled.__del__, type(chunk.forget))
 
 
+def test_kernels_on_a_megabyte_run_natively(monkeypatch):
+    """What is too long for that is long enough to go behind the program: nothing lies between."""
+    x, y = nd.ones((256, 1024)), nd.zeros((256, 1024))
+    statements = [
+        lambda: nd.reverse(x, axis=1),
+        lambda: nd.sgd_update(y, x, lr=0.5, out=y),
+        lambda: nd.abs(x) - y,
+        lambda: nd.sum(x, axis=1),
+    ]
+    for statement in statements * 3:
+        statement().wait_to_read()
+    for name in ("run_brief", "_push_inline") if readable() else ():
+        monkeypatch.setattr(type(engine.get()), name, None)
+    values = [statement().asnumpy() for statement in statements]
+    monkeypatch.undo()
+    assert [float(v.flat[0]) for v in values] == [1, -2, 3, 1024]
+
+
 def test_what_is_recorded_is_left_to_python():
     a = nd.array(np.ones((2, 3)))
     total = applying("sum")

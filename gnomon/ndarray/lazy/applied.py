@@ -20,7 +20,7 @@ from gnomon.ndarray.lazy.native_pend import NativePend, native_pend_by
 from gnomon.ndarray.lazy.notes import note
 from gnomon.ndarray.lazy.numbers import home_of, word
 from gnomon.ndarray.lazy.repeat import Entry, Long, again
-from gnomon.ndarray.lazy.trace import SMALL, of_inputs_alone
+from gnomon.ndarray.lazy.trace import of_inputs_alone
 from gnomon.ops import precision, registry
 
 
@@ -68,7 +68,7 @@ class Applied:
             if self._native_pend is None and len(arrays) <= 2 and not self._home.fields:
                 self._native_pend = native_pend_by(self._home.kind.rules, self._home.kind.rules)
         elif self._same and not mode.recording and self.op.guard is None:
-            if key in self._long or (out is not None and out._layout.nbytes > SMALL):
+            if key in self._long:
                 return
             known = self._known.get(key)
             if known is not None and known[4] is not None and known[4].is_current:
