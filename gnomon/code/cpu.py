@@ -18,7 +18,7 @@ from gnomon.code.emit import Value
 from gnomon.code.index_ranges import IndexRange, ranges, roots
 from gnomon.code.repeated_lanes import Quotients
 from gnomon.code.segment import Segments, statements
-from gnomon.code.square import SquareWriter, across, in_squares
+from gnomon.code.square import SquareWriter, across
 from gnomon.code.target import Target
 from gnomon.code.values import STREAM, Arguments
 from gnomon.expr.term import Term, mask_of
@@ -124,7 +124,7 @@ class PhaseWriter(SquareWriter):
         unroll = 1 if self.segments else target.unroll(phase)
         if quotients.terms and not self.segments:  # whole registers of quotients, but short rows
             unroll = 1 if phase.rows else max(2, unroll)
-        if phase.ordered or in_squares(phase):  # to the bit: nothing depends on what is behind
+        if phase.ordered:  # what an element comes to depends on none behind it, to the bit
             unroll = 1
         masks = target.masks(phase)
         super().__init__(kernel.arena, arguments, target, (short, short * unroll), masks)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from gnomon import dtype as dt
 from gnomon.code.emit import Value
 from gnomon.code.loops import LoopWriter
-from gnomon.expr.reducer import Reducer, in_order
+from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Term, mask_of
 from gnomon.plan.ir import Fold, reducer_of
 from gnomon.plan.schedule import stride
@@ -71,20 +71,13 @@ class ReductionWriter(LoopWriter):
         """The loops of a fold from `depth` on, one element after the other."""
         until: list[Value] = []
         start, stop = self.e.index(0), self.extent(fold.vars[depth])
-        last = depth == len(fold.vars) - 1
-        if last:
-            start = self.whole_steps(fold, stop, innermost)
         with self.e.for_range(start, stop, until=until) as i, self.scope():
             self.base[fold.vars[depth]] = i
             self.body(fold.bodies[depth])
-            if not last:
+            if depth < len(fold.vars) - 1:
                 self.nest(fold, depth + 1, innermost)
             elif (final := innermost()) is not None:
                 until.append(final)
-
-    def whole_steps(self, fold: Fold, stop: Value, step: Callable[[], Value | None]) -> Value:
-        """Steps of the innermost loop before `stop` that are taken together; where they end."""
-        return self.e.index(0)
 
     def enough(self, partial: Partial) -> Value | None:
         """Whether partial results are final in all lanes, for reducers that can tell."""
@@ -146,12 +139,10 @@ class ReductionWriter(LoopWriter):
         self, reducer: Reducer, old: list[Value], steps: Sequence[list[Value]]
     ) -> list[Value]:
         """Partial results with steps behind them, which meet two by two before."""
-        while len(steps) > 1 and not in_order(reducer, old[0].dtype):
+        while len(steps) > 1:
             pairs = zip(steps[::2], steps[1::2], strict=True)
             steps = [self.combine(reducer, a, b, True) for a, b in pairs]
-        for step in steps:
-            old = self.combine(reducer, old, step, True)
-        return old
+        return self.combine(reducer, old, steps[0], True)
 
     # -- along a row ----------------------------------------------------------------------------
 

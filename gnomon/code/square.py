@@ -3,28 +3,26 @@
 Where a phase reads densely along its rows and stores along its columns, a vector of a row would be
 gathered: each lane from a cache line of its own, and where rows lie a power of two apart all those
 lines share a few places of the cache. A square of rows and columns is read along what is dense, and
-exchanged between registers, so that every line is read once. So do folds that take the elements of
-a row in order, with a row in each lane.
+exchanged between registers, so that every line is read once.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from gnomon import dtype as dt
 from gnomon.code.column_reduction import ColumnReductionWriter
 from gnomon.code.emit import Value, type_of
 from gnomon.code.segment import statements
 from gnomon.expr.term import Term, mask_of
-from gnomon.plan.ir import Fold, Let, Phase, reducer_of
+from gnomon.plan.ir import Fold, Let, Phase
 from gnomon.plan.schedule import stride
 from gnomon.plan.terms import postorder
 
 SIDE = 16  # of a square at most: so many registers are under way
 LIGHT = 8  # statements of a body that is written once for each row of a square
 NEAR = (1, -1, 2)  # steps along a row that take no gather
-VALUES = frozenset({"fold", "keep", "part", "read", "scan"})  # what no index arithmetic is
 
 
 def across(phase: Phase) -> list[Term]:
@@ -39,28 +37,6 @@ def across(phase: Phase) -> list[Term]:
     found = [t for t in reads if stride(t.args[0], inner) not in NEAR]
     plain = all(len(t.args) == 1 and stride(t.args[0], phase.rows[-1]) == 1 for t in found)
     return found if plain else []
-
-
-def along(fold: Fold, inner: int) -> list[Term]:
-    """What a fold reads densely along its row, and far apart in the lanes of `inner`."""
-    body, var = fold.bodies[-1], fold.vars[-1]
-    count = fold.terms[0].arena.extent[var].constant
-    if (count is not None and count < SIDE) or any(reducer_of(t).enough for t in fold.terms):
-        return []
-    if any(isinstance(s, Fold) for s in body):
-        return []
-    order = postorder([s.term for s in body if isinstance(s, Let)])
-    reads = [t for t in order if t.op == "read" and len(t.args) == 1 and t.free >> inner & 1]
-    found = [t for t in reads if stride(t.args[0], inner) not in NEAR]
-    affine = all(t.op not in VALUES for t in postorder([t.args[0] for t in found]))
-    return found if affine and all(stride(t.args[0], var) == 1 for t in found) else []
-
-
-def in_squares(phase: Phase) -> bool:
-    """Whether folds of a phase go along rows by squares: a register of rows at a time."""
-    if phase.inner is None or phase.swept or not phase.vector:
-        return False
-    return any(isinstance(s, Fold) and along(s, phase.inner) for s in phase.body)
 
 
 class SquareWriter(ColumnReductionWriter):
@@ -155,29 +131,6 @@ class SquareWriter(ColumnReductionWriter):
         kind = type_of(term.dtype, self.side)
         at = self.e.do(f"getelementptr {kind}, ptr {place}, {k}", dt.int64)
         return self.e.do(f"load {kind}, ptr {at.name}", term.dtype, self.side)
-
-    # -- folds along what is dense --------------------------------------------------------------
-
-    def whole_steps(self, fold: Fold, stop: Value, step: Callable[[], Value | None]) -> Value:
-        """Those of whole squares of as many rows as there are lanes."""
-        e, var, inner = self.e, fold.vars[-1], self.vec
-        whole = self.lanes == self.side and self.mask is None and not self.ranges
-        found = along(fold, inner) if whole and inner is not None else []
-        if inner is None or not found:
-            return super().whole_steps(fold, stop, step)
-        end, first = self.whole_squares(e.index(0), stop), self.base[inner]
-        with e.for_range(e.index(0), end, self.side) as i:
-            outer, self.scopes = self.scopes, self.scopes[:1]  # which know nothing of lanes
-            ends = (inner, first), (var, i)
-            places = {t.id: self.onto_stack(t, *ends) for t in found}
-            self.scopes, self.base[inner] = outer, first
-            with e.for_range(e.index(0), e.index(self.side)) as k, self.scope():
-                self.base[var] = self.int("add", i, k)
-                for term in found:
-                    self.scopes[-1][term.id] = self.line_of(places[term.id], term, k)
-                self.body(fold.bodies[-1])
-                step()
-        return end
 
     def turned(self, vectors: Sequence[Value]) -> list[Value]:
         """Lane k of vector i as lane i of vector k: each half is dealt out with the other."""

@@ -10,6 +10,7 @@ from gnomon.expr import coerce
 from gnomon.expr.term import Arena, Number, Term, compute_dtype
 
 if TYPE_CHECKING:
+    from gnomon.dtype import DType
     from gnomon.expr.node import Buffer, Expr
     from gnomon.expr.reducer import Reducer
 
@@ -70,7 +71,7 @@ class Index(tuple[Term, ...]):
         Reducers of several values see the position in row-major order after the value, and give
         their last result.
         """
-        arena = self.arena
+        arena, dtypes = self.arena, list["DType"]()
         if arena.watched:
             extents = [coerce.component(arena, n) for n in extents]
 
@@ -81,13 +82,15 @@ class Index(tuple[Term, ...]):
                     arena, "body", "what has a dtype; i.cast(1, 'int64') does", (value,)
                 )
             if reducer.arity == 1:
-                return (value,)
+                dtypes.append(value.dtype)
+                return (arena.cast(value, reducer.computed(value.dtype)),)
             position = arena.const(0)
             for var, extent in zip(k, extents, strict=True):
                 position = position * extent + var
             return (value, position)
 
-        return arena.fold(reducer, extents, bodies)[-1]
+        found = arena.fold(reducer, extents, bodies)[-1]
+        return arena.cast(found, dtypes[0]) if dtypes else found
 
     def load(self, buffer: Buffer, mask: Term | None = None) -> Term:
         """What `buffer` holds here, in the dtype of computing; read only where `mask` holds."""

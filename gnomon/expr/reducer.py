@@ -26,9 +26,9 @@ class Reducer:
 
     `start(dtype)` is neutral: combining with it changes nothing. `combine` must be associative
     and commutative: the compiler splits a reduction among lanes, threads and blocks, always in the
-    same way for the same sizes, unless it is `in_order`. Equal `key`s mean equal code. Where
-    `enough(arena, a)` holds of a partial result in the order of the index, whatever is still to
-    come changes nothing.
+    same way for the same sizes. Equal `key`s mean equal code. Where `enough(arena, a)` holds of a
+    partial result in the order of the index, whatever is still to come changes nothing. A `wide`
+    one joins float32 in float64.
     """
 
     name: str
@@ -38,6 +38,11 @@ class Reducer:
     key: Hashable = None
     enough: Callable[[Arena, Values], Term] | None = None
     follow: Callable[[Arena, Values, Values], Values] | None = None
+    wide: bool = False
+
+    def computed(self, dtype: DType) -> DType:
+        """The dtype in which values of a dtype are joined."""
+        return dt.float64 if self.wide and dtype is dt.float32 else dtype
 
     def dtypes(self, body: tuple[DType, ...]) -> tuple[DType, ...]:
         """The dtypes of the results for bodies of these dtypes."""
@@ -67,11 +72,11 @@ def highest(dtype: DType) -> Number:
     return float("inf") if dtype.kind == "f" else dtype.limits[1]
 
 
-def _simple(name: str, op: str, start: Callable[[DType], Number]) -> Reducer:
+def _simple(name: str, op: str, start: Callable[[DType], Number], wide: bool = False) -> Reducer:
     def combine(arena: Arena, a: Values, b: Values) -> Values:
         return (arena.op(op, a[0], b[0]),)
 
-    return Reducer(name, 1, lambda dtype: (start(dtype),), combine)
+    return Reducer(name, 1, lambda dtype: (start(dtype),), combine, wide=wide)
 
 
 def _arg(name: str, start: Callable[[DType], Number], least: bool) -> Reducer:
@@ -109,19 +114,11 @@ def _earlier(arena: Arena, a: Values, b: Values) -> Values:
 NEVER = dt.int32.limits[1]  # the position of what is not found
 FIRST = Reducer("first", 2, lambda dtype: (NEVER, 0), _earlier, None, lambda arena, a: a[0] < NEVER)
 SUM = _simple("sum", "add", lambda dtype: 0)
-PROD = _simple("prod", "mul", lambda dtype: 1)
+PROD = _simple("prod", "mul", lambda dtype: 1, wide=True)  # a part may overflow, the whole not
 MAXIMUM = _simple("max", "max", lowest)
 MINIMUM = _simple("min", "min", highest)
 ARGMAX = _arg("argmax", lowest, False)
 ARGMIN = _arg("argmin", highest, True)
-
-
-def in_order(reducer: Reducer, dtype: DType) -> bool:
-    """Whether values have to meet one after the other: products of floats.
-
-    Those of parts may overflow where the whole does not, and 0 times infinity is no number.
-    """
-    return reducer is PROD and dtype.kind == "f"
 
 
 REDUCERS = {r.name: r for r in (SUM, PROD, MAXIMUM, MINIMUM, ARGMAX, ARGMIN)}

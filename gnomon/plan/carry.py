@@ -17,7 +17,7 @@ from gnomon import dtype as dt
 from gnomon.expr.ext.scan import Scan
 from gnomon.expr.index import Index
 from gnomon.expr.node import Buffer, cast
-from gnomon.expr.reducer import SCANNED, in_order
+from gnomon.expr.reducer import PROD, SCANNED
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.term import Arena, Term, compute_dtype
 from gnomon.expr.walk import postorder
@@ -69,9 +69,12 @@ def carry(statements: Abstract, arena: Arena) -> list[Nest]:
 
 
 def _associative(scan: Scan) -> bool:
-    """Whether a scan gives the same in whatever groups its elements are joined."""
+    """Whether a scan gives the same in whatever groups its elements are joined.
+
+    Products of floats do not: those of a part may overflow, and 0 times infinity is no number.
+    """
     known = SCANNED.get(scan.reducer.name) is scan.reducer
-    return known and not in_order(scan.reducer, scan.dtype)
+    return known and not (scan.reducer is PROD and scan.dtype.kind == "f")
 
 
 def carries(nest: Nest) -> bool:

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 
 from gnomon import dtype as dt
 from gnomon.expr.term import Arena, Term, mask_of
-from gnomon.plan.ir import is_ordered
 from gnomon.plan.lower import Nest, Root
 from gnomon.plan.schedule import lanes_across
 from gnomon.plan.scratch import Scratch
@@ -142,7 +141,7 @@ def _replace(nest: Nest, parts: dict[int, Term]) -> Nest:
 def _splittable(nest: Nest, scratch: Scratch) -> list[Term]:
     """Folds over the same ranges, to be cut into chunks at once."""
     order = postorder([r.value for r in nest.roots])
-    found = [t for t in order if t.op == "fold" and not _tiny(t) and not is_ordered(t)]
+    found = [t for t in order if t.op == "fold" and not _tiny(t)]
     pending = [t for t in found if t.payload[1][0] not in scratch.final]
     whole = [t for t in pending if t.free == mask_of(nest.vars)]
     if nest.vars:

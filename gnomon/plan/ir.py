@@ -17,7 +17,7 @@ from collections.abc import Hashable
 from dataclasses import field
 from typing import TypeAlias
 
-from gnomon.expr.reducer import Reducer, in_order
+from gnomon.expr.reducer import Reducer
 from gnomon.expr.term import Arena, Term
 from gnomon.plan.operand import Operand
 from gnomon.record import record
@@ -61,11 +61,6 @@ def reducer_of(fold: Term) -> Reducer:
     """How the values of a `fold` Term become one."""
     reducer: Reducer = fold.payload[0]
     return reducer
-
-
-def is_ordered(fold: Term) -> bool:
-    """Whether the values of a fold Term meet one after the other."""
-    return in_order(reducer_of(fold), fold.args[0].dtype)
 
 
 @record(frozen=False)

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from gnomon.expr.term import Arena, Term, mask_of
 from gnomon.plan.carry import carries
-from gnomon.plan.ir import Body, Fold, Let, Own, Phase, Put, is_ordered, reducer_of
+from gnomon.plan.ir import Body, Fold, Let, Own, Phase, Put, reducer_of
 from gnomon.plan.lower import Nest, Root
 from gnomon.plan.share import CHEAP
 from gnomon.plan.terms import affine, index_terms, postorder
@@ -135,7 +135,7 @@ def _swept(phase: Phase, across: Sequence[Term]) -> bool:
 
 def lanes_across(inner: int, across: Sequence[Term], roots: Sequence[Root]) -> bool:
     """Whether lanes along the innermost variable read more densely than lanes along folds."""
-    if not across or any(map(is_ordered, across)):
+    if not across:
         return True
     votes = 0
     for fold in across:
@@ -191,7 +191,7 @@ def _groups(order: Sequence[Term]) -> dict[int, list[Term]]:
         depth[term.id] = max((depth[a.id] for a in term.args), default=0)
         if term.op == "fold":
             depth[term.id] += 1
-            level = depth[term.id], term.payload[1], is_ordered(term)
+            level = depth[term.id], term.payload[1]
             levels.setdefault(level, []).append(term)
     return {t.id: same for same in levels.values() for t in same}
 
@@ -284,8 +284,6 @@ class _Builder:
     def spread(self, term: Term) -> bool:
         """Whether a fold is spread over lanes: outside of the vector loop, and where it is long."""
         inner = self.phase.inner
-        if is_ordered(term):
-            return False
         if self.phase.vector and inner is not None and term.free >> inner & 1:
             return False
         last = self.arena.extent[term.payload[1][-1]].constant
