@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import gnomon as mx
+from gnomon.native.serve import served
+from gnomon.ops.nn.span_taps import of_regions
 
 
 def test_the_gradient_of_suppression_goes_to_the_rows_that_are_kept():
@@ -86,6 +88,25 @@ def test_regions_far_larger_than_the_image_take_no_more_than_the_image(size):
     assert np.all((turned >= 0) & (turned <= 30 * 20 / side**2))
     if size == 100:
         assert found[0, 0] == pytest.approx(sum(range(20)) / side**2, rel=0.4)
+
+
+def test_taps_are_what_weights_of_rows_and_columns_give():
+    rng = np.random.default_rng(3)
+    images, which = np.array([1, -1, 0]), np.arange(6).reshape(2, 3) % 2
+    tops, lefts = rng.integers(0, 4, (3, 2)), rng.integers(0, 5, (3, 3))
+    down, right = (rng.integers(0, 3, shape) / 2 for shape in ((3, 2, 3), (3, 3, 2)))
+    weight = down[:, :, None, :, None] * right[:, None, :, None, :]
+    weight[1] = 0
+    at = np.argwhere(weight)
+    y, x = tops[at[:, 0], at[:, 1]] + at[:, 3], lefts[at[:, 0], at[:, 2]] + at[:, 4]
+    pixels = (images[at[:, 0]] * 7 + y) * 8 + x
+    want = np.ravel_multi_index(at[:, :3].T, (3, 2, 3)) + 10, pixels * 2 + which[*at[:, 1:3].T]
+    for function in (of_regions, *served(of_regions)):
+        found = [np.zeros(weight.size, d) for d in (np.int64, np.int64, np.float64)]
+        arrays = images, which, tops, down, lefts, right, *found
+        count = function(*(a.ctypes.data for a in arrays), 10, 3, 2, 3, 3, 2, 7, 8, 2)
+        for got, expected in zip(found, (*want, weight[weight != 0]), strict=True):
+            np.testing.assert_array_equal(got[:count], expected)
 
 
 def test_regions_that_are_no_numbers_do_no_harm_to_others():

@@ -13,7 +13,7 @@ from gnomon.base import ParamError, complaint
 from gnomon.ops.case import case
 from gnomon.ops.host import Array
 from gnomon.ops.infer import UNKNOWN, Shapes
-from gnomon.ops.nn.taps import Regions, covered, crossed, mixed, seen
+from gnomon.ops.nn.taps import Crossed, Regions, Spans, covered, mixed, seen
 from gnomon.ops.op import op
 from gnomon.ops.param import Dims, param
 
@@ -66,7 +66,7 @@ class Sensitive(Regions):
 
 
 @op("_contrib_PSROIPooling", inputs=("data", "rois"))
-class PSROIPooling(Sensitive):
+class PSROIPooling(Crossed, Sensitive):
     """The mean of each of `pooled_size` x `pooled_size` parts of regions, of channels of its own.
 
     `data` is (N, output_dim groups, h, w), a row of `rois` (n, x0, y0, x1, y1), times
@@ -85,7 +85,7 @@ class PSROIPooling(Sensitive):
     def most(self, shape: Sequence[int]) -> int:
         return math.prod(size + 3 * self.pooled_size for size in shape[2:])
 
-    def weighted(self, shape: Sequence[int], *more: Array) -> tuple[Array, Array]:
+    def weighted(self, shape: Sequence[int], *more: Array) -> tuple[Spans, Spans]:
         first, size = self.corners(more[0])
         spans = []
         for axis in (0, 1):
@@ -95,7 +95,7 @@ class PSROIPooling(Sensitive):
             border = np.where(np.isfinite(step), border, 0)  # nothing of a region without an end
             start, stop = np.floor(border[:, :-1]), np.ceil(border[:, 1:])
             spans.append(covered(start, stop, shape[2 + axis]))
-        return crossed(spans[0], spans[1], shape[3])
+        return spans[0], spans[1]
 
     def reference(self, data: Array, rois: Array) -> Array:
         side = self.pooled_size

@@ -11,7 +11,7 @@ from gnomon.base import ParamError, complaint
 from gnomon.ops.case import case
 from gnomon.ops.host import Array
 from gnomon.ops.infer import UNKNOWN, Shapes
-from gnomon.ops.nn.taps import Regions, averaged, crossed
+from gnomon.ops.nn.taps import Crossed, Spans, averaged
 from gnomon.ops.op import op
 from gnomon.ops.param import Dims, param
 
@@ -19,7 +19,7 @@ CASE = [[0, 0.1, 0.2, 7.3, 8.1], [1, 1.1, 1, 3, 3.2], [-1, 0, 0, 5, 5], [1, -5, 
 
 
 @op("_contrib_ROIAlign", inputs=("data", "rois"))
-class ROIAlign(Regions):
+class ROIAlign(Crossed):
     """Means of samples of each of `pooled_size` parts of regions of `data` (N, C, h, w).
 
     A row of `rois` is a number of an image (below 0 of none: the result is 0), and the corners of
@@ -65,7 +65,7 @@ class ROIAlign(Regions):
         own = self.sample_ratio
         return math.prod(2 * n * own if own > 0 else size + 3 * n for n, size in sides)
 
-    def weighted(self, shape: Sequence[int], *more: Array) -> tuple[Array, Array]:
+    def weighted(self, shape: Sequence[int], *more: Array) -> tuple[Spans, Spans]:
         rois = more[0]
         scale = rois.dtype.type(self.spatial_scale)
         shift = rois.dtype.type(0.5 if self.aligned else 0)
@@ -78,7 +78,7 @@ class ROIAlign(Regions):
             step = length / rois.dtype.type(bins)
             own = np.ceil(step) if self.sample_ratio <= 0 else np.full_like(step, self.sample_ratio)
             found.append(averaged(first, step, own, bins, shape[3 - axis]))
-        return crossed(found[0], found[1], shape[3])
+        return found[0], found[1]
 
     def reference(self, data: Array, rois: Array) -> Array:
         rows, columns = self.pooled_size

@@ -16,12 +16,14 @@ import numpy as np
 
 from gnomon.base import GnomonError, complaint
 from gnomon.expr import ext
-from gnomon.ops.host import Array, HostOp
+from gnomon.native.serve import served
+from gnomon.ops.host import Array, HostOp, pooled
 from gnomon.ops.infer import Types
+from gnomon.ops.nn.span_taps import of_regions
 from gnomon.shadow import Tensor
 
 MOST = 1 << 21  # taps at a time
-Weigh = Callable[..., tuple[Array, Array]]
+Weigh = Callable[..., tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def averaged(first: Array, step: Array, counts: Array, bins: int, size: int) -> 
     place = start + (k + first.dtype.type(0.5)) * step / each
     used = (k < each) & (place >= -1) & (place <= size)
     weight = np.where(used, 1 / np.maximum(each, 1), 0)
-    return spread(np.clip(np.nan_to_num(place), 0, max(size - 1, 0)), weight, size)
+    return spread(np.clip(finite(place), 0, max(size - 1, 0)), weight, size)
 
 
 def seen(start: Array, step: Array, counts: Array, low: Any, high: Any) -> Array:
@@ -80,13 +82,19 @@ def seen(start: Array, step: Array, counts: Array, low: Any, high: Any) -> Array
     The arrays have a last axis of 1, the result has one of consecutive numbers, as many of each
     row as the row of most needs: a region far larger than the image takes no more than the image.
     """
-    start, step, counts = (np.nan_to_num(e.astype(np.float64)) for e in (start, step, counts))
-    low, high = (np.nan_to_num(np.asarray(e, np.float64)) for e in (low, high))
+    start, step, counts, low, high = map(finite, (start, step, counts, low, high))
     reach = np.where(step > 0, step, np.inf)
     first = np.clip(np.floor((low - start) / reach) - 2, 0, np.maximum(counts - 1, 0))
     last = np.where(step > 0, np.ceil((high - start) / reach) + 2, counts)
     most = int(np.max(np.clip(last, first, counts) - first, initial=1))
     return np.asarray(first + np.arange(most))
+
+
+def finite(x: Any) -> Array:
+    """`x` as finite float64, as nan_to_num has it, which takes six times as long for a few."""
+    most = np.finfo(np.float64).max
+    x = np.minimum(np.maximum(np.asarray(x, np.float64), -most), most)
+    return np.where(np.isnan(x), 0.0, x)
 
 
 def spread(place: Array, weight: Array, size: int) -> Spans:
@@ -111,24 +119,14 @@ def covered(start: Array, stop: Array, size: int) -> Spans:
     return Spans(start, inside / np.maximum(count, 1))
 
 
-def crossed(down: Spans, right: Spans, width: int) -> tuple[Array, Array]:
-    """Pixels of images so wide, and weights: those of rows of parts times those of columns.
-
-    Both are (regions, 1, rows, columns, taps), for spans (regions, rows) and (regions, columns).
-    """
-    y, x = (a.start[..., None] + np.arange(a.weight.shape[-1]) for a in (down, right))
-    pixels = y[:, None, :, None, :, None] * width + x[:, None, None, :, None]
-    weight = down.weight[:, None, :, None, :, None] * right.weight[:, None, None, :, None]
-    shape = (*weight.shape[:4], math.prod(weight.shape[4:]))
-    return pixels.reshape(shape), weight.reshape(shape)
-
-
 class Regions(HostOp):
     """Operators on regions of images (N, C, h, w): a row of results for each part of each region.
 
     A subclass gives the pixels and weights of each part by `weighted`. The channels of an image are
     `classes` times as many as a result's, times `groups`, of which a part takes one (`parts`).
     """
+
+    brief = 1 << 20  # elements that take less time than to get at Python's lock on a worker
 
     @property
     def groups(self) -> int:
@@ -139,7 +137,7 @@ class Regions(HostOp):
         """Which group of channels each part takes, (rows, columns)."""
         raise NotImplementedError(f"{self.name}: says nothing of parts")
 
-    def weighted(self, shape: Sequence[int], *more: Array) -> tuple[Array, Array]:
+    def weighted(self, shape: Sequence[int], *more: Array) -> tuple[Any, Any]:
         """Pixels (y w + x) and weights, (regions, classes, rows, columns, taps)."""
         raise NotImplementedError(f"{self.name}: says nothing of weighted")
 
@@ -177,7 +175,7 @@ class Regions(HostOp):
             yield self.some_taps(shape, images[some], k, *found)
 
     def some_taps(
-        self, shape: Sequence[int], images: Array, k: int, pixels: Array, weight: Array
+        self, shape: Sequence[int], images: Array, k: int, pixels: Any, weight: Any
     ) -> Taps:
         """The taps of regions, of which the first is number `k`."""
         weight = np.broadcast_to(weight, np.broadcast_shapes(weight.shape, pixels.shape))
@@ -196,7 +194,9 @@ class Regions(HostOp):
         n, c, h, w = data.shape
         each = c // self.groups // classes
         sets = data.reshape(n, classes, each, self.groups, h, w).transpose(0, 4, 5, 1, 3, 2)
-        return np.ascontiguousarray(sets).reshape(n * h * w * classes * self.groups, each)
+        found = pooled(sets.shape, data.dtype)
+        np.copyto(found, sets)
+        return found.reshape(n * h * w * classes * self.groups, each)
 
     def pixels(self, rows: Array, shape: Sequence[int], classes: int) -> Array:
         """The inverse of `rows`."""
@@ -214,7 +214,8 @@ class Regions(HostOp):
         classes = self.classes(*more)
         rows = self.rows(data, classes)
         grid = (len(more[0]), classes, *self.parts().shape)
-        found = np.zeros((math.prod(grid), rows.shape[1]), data.dtype)
+        found = pooled((math.prod(grid), rows.shape[1]), data.dtype)
+        found.fill(0)
         for taps in self.taps(data.shape, self.weighted, *more):
             mixed(found, taps, rows)
         return self.imaged(found, grid)
@@ -233,3 +234,21 @@ class Regions(HostOp):
         parts = grad.reshape(regions, classes, channels // classes, rows, columns)
         parts = np.ascontiguousarray(parts.transpose(0, 1, 3, 4, 2))
         return parts.reshape(regions * classes * rows * columns, channels // classes)
+
+
+class Crossed(Regions):
+    """Regions whose weights are those of rows of parts times those of columns.
+
+    A subclass gives them by `weighted`, as spans (regions, rows) and (regions, columns).
+    """
+
+    def some_taps(self, shape: Sequence[int], images: Array, k: int, down: Any, right: Any) -> Taps:
+        which = np.ascontiguousarray(self.parts())
+        spans = [np.ascontiguousarray(a) for s in (down, right) for a in (s.start, s.weight)]
+        tall, wide = down.weight.shape[-1], right.weight.shape[-1]
+        most = len(images) * which.size * tall * wide
+        target, source, weight = (pooled((most,), d) for d in (np.int64, np.int64, np.float64))
+        addresses = [a.ctypes.data for a in (images, which, *spans, target, source, weight)]
+        sizes = (len(images), *which.shape, tall, wide, *shape[2:], self.groups)
+        count = served(of_regions)[0](*addresses, k * which.size, *sizes)
+        return Taps(target[:count], source[:count], weight[:count])
