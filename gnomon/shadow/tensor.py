@@ -145,7 +145,7 @@ class Tensor(Handle):
         Buffer.__init__(
             made, buffer.shape, buffer.dtype, buffer.strides, buffer.address, owner, buffer.device
         )
-        made.stream_ = getattr(buffer, "stream_", None)
+        put(made, "stream_", buffer.stream_ if isinstance(buffer, Tensor) else None)
         made._guard()
         return made
 
