@@ -31,6 +31,20 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(strides)
 
 
+def is_row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether these are the strides of a dense array; that of an axis of 1 may be any.
+
+    >>> is_row_major((2, 1, 4), (4, 7, 1)), is_row_major((2, 4), (5, 1))
+    (True, False)
+    """
+    dense = 1
+    for n, s in zip(reversed(shape), reversed(strides), strict=True):
+        if s != dense and n != 1:
+            return False
+        dense *= n
+    return True
+
+
 def broadcast_shapes(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     """The shape of `a` and `b` stretched over each other: axes meet from the right, 1 fits all.
 

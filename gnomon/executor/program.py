@@ -31,6 +31,7 @@ from gnomon.runtime.compiler.progress import PROGRESS
 from gnomon.runtime.devices import pool
 from gnomon.runtime.execution.parallel_chains import parallel_chains
 from gnomon.runtime.execution.program import Program, Step
+from gnomon.runtime.ffi import Block
 from gnomon.runtime.kernels.rebind import Rebinder
 from gnomon.runtime.kernels.template import addresses_of, blocks_of
 from gnomon.runtime.statements.prepare import prepare
@@ -82,6 +83,7 @@ class Builder:
         self.layout, self.arena = layout, arena
         self._states: dict[object, object] = {}  # what operators on data hand on to backward
         self._steps: dict[Task, list[Step]] = {}
+        self._blocks_of: dict[Task, list[Block]] = {}  # once they are asked for
         self._weights = Weights(layout, arena)
         self._copying: list[Copying] = []  # of weights, taken out of the steps
         self._rebinder = Rebinder()
@@ -210,14 +212,19 @@ class Builder:
                 if not places:
                     return None
                 found += places
-        words = {(id(words), k) for words, k, _ in found}
-        for step in (s for task in tasks if task.is_expression for s in self.steps(task)):
-            for block in blocks_of(step):
-                if any(
-                    w in own and (id(block.words), k) not in words
-                    for k, w in enumerate(block.words)
-                ):
-                    return None
+        words, low, high = {(id(words), k) for words, k, _ in found}, own.start, own.stop
+        for block in (b for task in tasks if task.is_expression for b in self._blocks(task)):
+            inside = [k for k, w in enumerate(block.words) if low <= w < high]
+            if any((id(block.words), k) not in words for k in inside):
+                return None
+        return found
+
+    def _blocks(self, task: Task) -> list[Block]:
+        """The argument blocks of a task's steps."""
+        found = self._blocks_of.get(task)
+        if found is None:
+            found = [b for step in self.steps(task) for b in blocks_of(step)]
+            self._blocks_of[task] = found
         return found
 
     def _said(self, task: Task, shown: Sequence[Buffer], own: range) -> list[Slot]:
@@ -242,7 +249,7 @@ class Builder:
 
     def _moved(self, task: Task, shown: Sequence[Buffer]) -> list[Slot]:
         """The words of a task's steps that follow the address of the buffers `shown`."""
-        ours = [b for step in self.steps(task) for b in blocks_of(step)]
+        ours = self._blocks(task)
         for buffer in shown:
             set_address(buffer, buffer.address + _ELSEWHERE, buffer.owner)
         try:

@@ -35,7 +35,7 @@ from gnomon.expr.ufunc import scalar_function
 from gnomon.expr.unsupported import without
 from gnomon.expr.walk import brief, fits_any, tree
 from gnomon.record import Frozen, put
-from gnomon.shape import row_major
+from gnomon.shape import is_row_major, row_major
 
 Shape: TypeAlias = tuple[int, ...]
 Operand: TypeAlias = "Expr | Number"
@@ -250,10 +250,7 @@ class Buffer(Expr):
     @property
     def contiguous(self) -> bool:
         """Whether the elements lie in C order without gaps."""
-        dense = row_major(self.shape)
-        return self.strides == dense or all(
-            s == c or n == 1 for n, s, c in zip(self.shape, self.strides, dense, strict=True)
-        )
+        return is_row_major(self.shape, self.strides)
 
     @property
     def layout(self) -> tuple[int, ...]:

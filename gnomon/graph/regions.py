@@ -86,7 +86,7 @@ class _Search:
 
     def _most(self) -> list[int]:
         """What may be saved of all tasks before each, at most: some thread has its share."""
-        each = (0 if c is None else self._alone(c) - c.work // self.threads for c in self.costs)
+        each = (0 if c is None else self._alone(c) - self._share(c.work) for c in self.costs)
         return list(accumulate(each, initial=0))
 
     @staticmethod
@@ -94,21 +94,27 @@ class _Search:
         """What a task takes where nothing runs beside it."""
         return cost.work if cost.parts < 2 else cost.work // cost.parts + MEETING
 
+    def _share(self, work: int) -> int:
+        """What the busiest thread has of some work, at least."""
+        return work // self.threads
+
     def _from(self, begin: int) -> list[tuple[Region, int]]:
         """The regions that begin at one task, and what they save."""
         found: list[tuple[Region, int]] = []
         branch_of: dict[int, Chain] = {}
-        alone = most = 0
+        alone = most = work = 0
         for number in range(begin, min(begin + LONGEST, len(self.costs))):
             cost = self.costs[number]
             if cost is None:
                 break
-            alone += self._alone(cost)
+            alone, work = alone + self._alone(cost), work + cost.work
             branch = Chain(cost.work, [number])
             before = {id(b): b for k in self.before[number] if (b := branch_of.get(k))}
             for other in before.values():
                 branch = Chain(branch.work + other.work, other.tasks + branch.tasks)
             branch_of.update(dict.fromkeys(branch.tasks, branch))
+            if alone - self._share(work) - BEGIN < max(LEAST, most + 1):
+                continue  # however the branches are shared out
             branches = {id(b): b for b in branch_of.values()}
             if len(branches) < 2:
                 continue

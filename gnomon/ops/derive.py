@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 Shapes = tuple[tuple[int, ...], ...]
 MaybeShapes = tuple[tuple[int, ...] | None, ...]
 DTypes = tuple[DType, ...]
-Specs = tuple[Any, ...]  # shape, dtype and strides of each; None where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +76,50 @@ def _derived(
     asks = getattr(type(op).forward, "asked", None)
     if asks is None or not _FOLLOWS.issuperset(asks) or not all(map(_is_plain, parts)):
         return _by_rule(op, out_grads, inputs, outputs, context)
-    specs = (tuple(map(_spec, out_grads)), tuple(map(_spec, inputs)), tuple(map(_spec, outputs)))
-    told = tuple((k, _frozen(context[k])) for k in asks if k in context)
-    grads, leaves = _on_stand_ins(op, *specs, told)
-    known = [x for x in parts if x is not None]
-    given: dict[Expr, Expr] = dict(zip(leaves, known, strict=True))
+    told = tuple([(k, _frozen(context[k])) for k in asks if k in context])
+    counts = len(out_grads), len(inputs)
+    key = op, counts, told, *map(_spec, parts)
+    leaves = [x for x in parts if x is not None]
+    known = _KNOWN.get(key)
+    if known is None:
+        if len(_KNOWN) >= KEPT:
+            _KNOWN.clear()
+        stand_ins = leaves if _lie_nowhere(leaves) else [Buffer(*_spec(x)) for x in leaves]
+        known = _KNOWN[key] = _on_stand_ins(op, stand_ins, parts, counts, dict(told))
+    grads, stand_ins = known
+    if stand_ins is leaves:
+        return grads
+    given: dict[Expr, Expr] = dict(zip(stand_ins, leaves, strict=True))
     found = iter(substitute([g for g in grads if g is not None], given))
     return tuple(None if g is None else next(found) for g in grads)
+
+
+KEPT = 256
+#: gradients for data of some layouts, and the data without memory that they read, in order
+_KNOWN: dict[Any, tuple[tuple[Expr | None, ...], list[Any]]] = {}
+
+
+def _lie_nowhere(leaves: Sequence[Any]) -> bool:
+    """Whether leaves are as good as stand-ins: without memory, and each of them one argument."""
+    return not any(x.address for x in leaves) and len(set(leaves)) == len(leaves)
+
+
+def _on_stand_ins(
+    op: Op,
+    stand_ins: list[Any],
+    parts: Sequence[Any],
+    counts: tuple[int, int],
+    context: Mapping[str, Any],
+) -> tuple[tuple[Expr | None, ...], list[Any]]:
+    """The gradients, with `stand_ins` for all that there is of the `parts` of a derivative.
+
+    These are gradients of outputs, then inputs, so many of both, then outputs.
+    """
+    rest = iter(stand_ins)
+    ours = [None if x is None else next(rest) for x in parts]
+    first, end = counts[0], sum(counts)
+    inputs = [x for x in ours[first:end] if x is not None]
+    return _over(op, inputs, ours[:first], inputs, ours[end:], context), stand_ins
 
 
 _FOLLOWS = frozenset(("train", "out_shapes"))  # context that says all there is to a derivative
@@ -99,19 +135,6 @@ def _spec(x: Any) -> Any:
 
 def _frozen(x: Any) -> Any:
     return tuple(map(_frozen, x)) if isinstance(x, (list, tuple)) else x
-
-
-@functools.lru_cache(maxsize=256)
-def _on_stand_ins(
-    op: Op, out_grads: Specs, inputs: Specs, outputs: Specs, told: tuple[tuple[str, Any], ...]
-) -> tuple[tuple[Expr | None, ...], list[Buffer]]:
-    """The gradients, and the data without memory that they read, in order."""
-    parts = [
-        [None if x is None else Buffer(*x) for x in part] for part in (out_grads, inputs, outputs)
-    ]
-    leaves = [x for part in parts for x in part if x is not None]
-    given = [x for x in parts[1] if x is not None]
-    return _over(op, given, parts[0], given, parts[2], dict(told)), leaves
 
 
 def _by_rule(

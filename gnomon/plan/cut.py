@@ -195,7 +195,9 @@ def reach(buffer: Buffer) -> tuple[int, int]:
     for n, s in zip(buffer.shape, buffer.strides, strict=True):
         if n == 0:
             return buffer.address, buffer.address
-        low += min(0, (n - 1) * s)
-        high += max(0, (n - 1) * s)
+        if s > 0:
+            high += (n - 1) * s
+        else:
+            low += (n - 1) * s
     size = buffer.dtype.size
     return buffer.address + low * size, buffer.address + (high + 1) * size

@@ -7,7 +7,9 @@ import pytest
 
 import gnomon as mx
 from gnomon import config
+from gnomon.executor import program
 from gnomon.executor.inputs import Input
+from gnomon.runtime.kernels.template import blocks_of
 
 RNG = np.random.default_rng(5)
 
@@ -81,6 +83,21 @@ def test_a_batch_is_read_where_it_lies(train):
     batch = mx.nd.array(values(4, 6))
     assert_equal(run(one, batch, train), copied(None, batch, train))
     np.testing.assert_array_equal(one.arg_dict["data"].asnumpy(), batch.asnumpy())
+
+
+def test_the_blocks_of_a_step_are_asked_for_once(monkeypatch):
+    """Where inputs and outputs stand in a program is looked up in what was found for the first."""
+    asked = []
+    monkeypatch.setattr(program, "blocks_of", lambda step: (asked.append(step), blocks_of(step))[1])
+    net = mx.gluon.nn.Dense(3, in_units=6)
+    net.initialize()
+    net.hybridize()
+    x = mx.nd.array(values(4, 6))
+    x.attach_grad()
+    with mx.autograd.record():
+        y = net(x)
+    y.backward()
+    assert len(asked) == len(set(map(id, asked))) > 0
 
 
 def test_a_write_to_the_batch_changes_nothing():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from gnomon.dtype import float32
 from gnomon.expr import call, fn
 from gnomon.expr.node import Buffer
+from gnomon.graph import regions as search
 from gnomon.graph.cost_model import Cost, cost
 from gnomon.graph.form import Form
 from gnomon.graph.memory import Sharing, Value, overlaps, plan
@@ -82,7 +83,20 @@ def test_what_cannot_pay_is_not_searched_and_nothing_is_lost(data):
     quick = regions(tasks, costs.__getitem__, 3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_Search, "_most", lambda self: [k << 40 for k in range(count + 1)])
+        patch.setattr(_Search, "_share", lambda self, work: -1 << 40)
         assert regions(tasks, costs.__getitem__, 3) == quick
+
+
+def test_branches_with_too_little_for_two_threads_are_not_shared_out(monkeypatch):
+    asked, shared_out = [], search._shared_out
+
+    def noted(branches, threads):
+        asked.append(sum(b.work for b in branches))
+        return shared_out(branches, threads)
+
+    monkeypatch.setattr(search, "_shared_out", noted)
+    assert found(network([], [0], [0], [0], [0], [3, 4]), [1000, 1000, 1000, LONG, LONG, 1000])
+    assert asked and min(asked) - min(asked) // 2 - search.BEGIN >= search.LEAST
 
 
 def test_gradients_of_weight_and_data_go_in_pairs():

@@ -12,6 +12,7 @@ from gnomon import dtype
 from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, UnknownNameError
 from gnomon.expr import fn
 from gnomon.expr.node import Buffer
+from gnomon.expr.walk import postorder
 from gnomon.graph.gradient import look
 from gnomon.ops import Op, find, op, param, registry
 from gnomon.ops.derive import Needs
@@ -187,6 +188,23 @@ def test_one_buffer_may_be_two_arguments():
 def test_outputs_may_overwrite_what_is_read_at_the_same_place():
     assert Product().inplace([(3,)] * 2, [F] * 2) == ((0, 0), (1, 0))
     assert Tanh().inplace([(3,)], [F]) == ((0, 0),)
+
+
+def test_a_gradient_of_stand_ins_is_derived_over_themselves():
+    """Leaves without memory are looked at as they are; others, and one given twice, as well."""
+    made, g, x, y = Tanh(), *(Buffer((3, 7)) for _ in range(3))
+    (first,), (second,) = (made.backward((g,), (x,), (y,)) for _ in range(2))
+    assert first is second
+    others = Buffer((3, 7), address=64), Buffer((3, 7), address=128), Buffer((3, 7), address=192)
+    (found,) = made.backward(others[:1], others[1:2], others[2:])
+    leaves = {n for n in postorder([found]) if isinstance(n, Buffer)}
+    assert leaves == {others[0], others[2]}
+    product, same, head = Product(), Buffer((5, 11)), Buffer((5, 11))
+    found = product.backward((head,), (same, same), (None,))
+    assert [{n for n in postorder([e]) if isinstance(n, Buffer)} for e in found] == [
+        {head, same},
+        {head, same},
+    ]
 
 
 def test_forward_asks_for_inputs_alone():

@@ -59,7 +59,7 @@ def grouped(src: Sequence[int], to: Sequence[int]) -> Groups:
         first, second = a, b
         left = src[a] if a < len(src) else 1
         right = to[b] if b < len(to) else 1
-        a, b = min(a + 1, len(src)), min(b + 1, len(to))
+        a, b = a + (a < len(src)), b + (b < len(to))
         while left != right and (a < len(src) or b < len(to)):
             if (left < right and a < len(src)) or b == len(to):
                 left, a = left * src[a], a + 1

@@ -14,7 +14,7 @@ from gnomon.base import ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.native.words import whole
 from gnomon.record import Frozen, put
-from gnomon.shape import prod, row_major
+from gnomon.shape import is_row_major, prod, row_major
 
 Shape = tuple[int, ...]
 
@@ -77,9 +77,7 @@ def dense(shape: Shape, dtype: DType) -> Layout:
 def strided(shape: Shape, strides: Sequence[int], dtype: DType) -> Layout:
     """The layout with these strides; the dense one where they are nothing else."""
     steps = tuple(strides)
-    if all(n == 1 or s == d for n, s, d in zip(shape, steps, row_major(shape), strict=True)):
-        return dense(shape, dtype)
-    if 0 in shape:
+    if is_row_major(shape, steps) or 0 in shape:
         return dense(shape, dtype)
     key = (shape, steps, dtype)
     found = _known.get(key)

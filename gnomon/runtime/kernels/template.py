@@ -198,7 +198,7 @@ class Template:
         blocks = [block for step in steps for block in blocks_of(step)]
         for number, block in {id(b): (k, b) for k, b in enumerate(blocks)}.values():
             for word, x in enumerate(block.words):
-                operand = (x + SPACING // 2) // SPACING
+                operand = 0 if x < SPACING // 2 else (x + SPACING // 2) // SPACING
                 if not 1 <= operand <= self.count:
                     continue  # a number, or memory of its own
                 if word not in said.get(id(block), ()):
@@ -364,7 +364,7 @@ def _held(keep: Any) -> Iterator[Any]:
     """What a step keeps, taken apart."""
     stack = [keep]
     if type(keep) is tuple and keep and isinstance(keep[0], Kernel):
-        stack = [keep[:3], keep[4]]  # leaves are there for their owners' sake
+        stack = [keep[:3], [x for x in keep[4] if x is not None]]  # leaves: for their owners' sake
     while stack:
         x = stack.pop()
         if isinstance(x, (Block, Storage)):

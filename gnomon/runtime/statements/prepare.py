@@ -241,7 +241,7 @@ def clashes(stores: Iterable[Store], structure: Structure, scattered: frozenset[
     if len(slots) < len(dests):
         return True
     return any(
-        overlap(dest, other) and identity(dest) != identity(other)
+        other is not dest and overlap(dest, other) and identity(dest) != identity(other)
         for dest in dests
         for other in structure.buffers
     )
