@@ -19,10 +19,10 @@ takes ten milliseconds.
 
 from __future__ import annotations
 
-import gc
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, cast
 
+from gnomon.collector import resting
 from gnomon.engine.completion import refuse
 from gnomon.engine.engine import Engine
 from gnomon.engine.failure import push_site
@@ -153,23 +153,10 @@ def push_sync(
     """Push a function for the workers."""
     pushed = False
     if ctx is None and copy is False and _is_zero(priority) and callable(fn):
-        collects = gc.isenabled()
-        gc.disable()
-        try:
+        with resting():
             pushed = _is_pushed(engine, fn, const_vars, mutate_vars, name)
-        except BaseException as error:
-            collect(collects)
-            raise error
-        collect(collects)
     if not pushed:
         _PUSH_SYNC(engine, fn, ctx, const_vars, mutate_vars, priority, name, copy)
-
-
-@native
-def collect(collects: bool) -> None:
-    """Turn the collector on again where it was on."""
-    if collects:
-        gc.enable()
 
 
 # --- here -----------------------------------------------------------------------------------------
@@ -272,13 +259,12 @@ def _run_here(engine: EngineState, state: ThreadState, job: Job) -> None:
     except BaseException as error:
         _go_on(engine, state, job, error)
         return
-    collects = gc.isenabled()
-    gc.disable()
+    settled = False
     try:
-        settled = _is_settled_here(engine, state, job)
+        with resting():
+            settled = _is_settled_here(engine, state, job)
     except BaseException:
         settled = False  # memory lacked for a step: Python does it again
-    collect(collects)
     if not settled:
         _go_on(engine, state, job, None)
 
@@ -302,22 +288,16 @@ def push(engine: EngineState, operator: object, ctx: object = None, priority: ob
     if not _is_zero(priority):
         _PUSH(engine, operator, ctx, priority)
         return
-    collects = gc.isenabled()
-    gc.disable()
     pushed = False
     job: Job | None = None
     state: ThreadState | None = None
-    try:
+    with resting():
         if operator.kind == INLINE:
             state = _idle_state(engine) if _is_runnable(engine, operator) else None
             if state is not None:
                 job = _entered_here(engine, state, operator)
         else:
             pushed = _push_entered(engine, operator)
-    except BaseException as error:
-        collect(collects)
-        raise error
-    collect(collects)
     if job is not None and state is not None:
         _run_here(engine, state, job)
     elif not pushed:

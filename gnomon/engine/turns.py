@@ -6,12 +6,12 @@ no failure on what they read or write, no thread in the midst of an entry, somet
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any
 
+from gnomon.collector import resting
 from gnomon.engine.job import READY, SYNC, Job
-from gnomon.engine.native_push import call_function, collect, is_quiet, push, push_sync
+from gnomon.engine.native_push import call_function, is_quiet, push, push_sync
 from gnomon.engine.state import EngineState, admit, is_awaited, leave, send_ordinary
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.work_queue import WorkQueue, wake_one
@@ -38,20 +38,6 @@ def _is_calm(engine: EngineState, work_queue: WorkQueue) -> bool:
 
 @native
 def _is_settled(engine: EngineState, work_queue: WorkQueue, state: ThreadState) -> bool:
-    """As `_settled`, with the collector off, which may run any code."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        settled = _settled(engine, work_queue, state)
-    except BaseException as error:  # where memory lacks, Python does it again
-        collect(collects)
-        raise error
-    collect(collects)
-    return settled
-
-
-@native
-def _settled(engine: EngineState, work_queue: WorkQueue, state: ThreadState) -> bool:
     """Settle what a worker ran last; whether Python has nothing to do now."""
     if not _is_calm(engine, work_queue):
         return False
@@ -108,7 +94,8 @@ def turns(engine: EngineState, work_queue: WorkQueue, state: ThreadState) -> obj
     """
     for _ in range(TURNS):
         left = state.done
-        settled = _is_settled(engine, work_queue, state)
+        with resting():  # where memory lacks, Python does it again
+            settled = _is_settled(engine, work_queue, state)
         keep_alive(left)
         left = None  # its finalisers may wait: nothing is in hand
         if not settled:

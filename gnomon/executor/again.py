@@ -7,14 +7,13 @@ is written; a job on what is written that is not behind the program itself.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 
+from gnomon.collector import resting
 from gnomon.engine import Var
 from gnomon.engine.current import PROCESS, is_unobserved
 from gnomon.engine.engine import Engine
 from gnomon.engine.native_behind import entered_behind, goes_behind, is_coming
-from gnomon.engine.native_push import collect
 from gnomon.engine.var import is_unread
 from gnomon.native.serve import served
 from gnomon.native.words import native, popped, whole
@@ -84,16 +83,8 @@ def pushed_again(again: Again) -> bool:
     engine = PROCESS.engine
     if engine is None or not goes_behind(engine):
         return False
-    collects = gc.isenabled()
-    gc.disable()
-    pushed = False
-    try:
-        pushed = _is_entered(engine, again)
-    except BaseException as error:
-        collect(collects)
-        raise error
-    collect(collects)
-    return pushed
+    with resting():
+        return _is_entered(engine, again)
 
 
 @once

@@ -37,6 +37,7 @@ class Builder:
         self.line = 0
         self.catch = FAIL  # where errors go
         self.loops: list[Any] = []  # those here, the outermost first
+        self.rests: list[str] = []  # of the collector, likewise: whether it was on before
         self._count = 0
         self._raises: dict[tuple[type, str, str], str] = {}
         self._sources: dict[str, int] = {}  # names in the text: the registers that keep it valid
@@ -168,7 +169,18 @@ class Builder:
 
     def result(self, value: Value) -> None:
         """Leave with a result."""
+        for was_on in reversed(self.rests):
+            self.end_rest(was_on)
         self.block.ops.append(Return(value.text, *self._origin(value)))
+
+    def end_rest(self, was_on: str) -> None:
+        """Have the collector start by itself again where it did before."""
+        on, end = self.label(), self.label()
+        self.branch(self.value(f"icmp ne i32 {was_on}, 0"), on, end)
+        self.at(on)
+        self.call("PyGC_Enable", "i32")
+        self.go(end)
+        self.at(end)
 
     # --- variables ------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import builtins
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from gnomon.collector import resting
 from gnomon.native.assignments import Assignments
 from gnomon.native.builder import stored
 from gnomon.native.emit import Emitter
@@ -202,6 +203,30 @@ class Lowering(Assignments):
             ways.append(self.here())
         self.fresh.clear()
         return self.join(ways, on)
+
+    def on_With(self, node: ast.With) -> bool:
+        """Statements during which the collector rests."""
+        made = node.items[0].context_expr
+        known = isinstance(made, ast.Call) and not made.args and self.constant(made.func)
+        if not known or known[1] is not resting or len(node.items) > 1:
+            raise KitError("`with` is for `resting()`")
+        if any(isinstance(part, (ast.Break, ast.Continue)) for part in ast.walk(node)):
+            raise KitError("no round of a loop ends where the collector rests")
+        outer, self.catch = self.catch, f"catch.{self.number()}"
+        was_on, on = self.call("PyGC_Disable", "i32"), self.label()
+        self.rests.append(was_on)
+        ended = self.block_of(node.body)
+        caught, self.catch = self.catch, outer
+        self.rests.pop()
+        if not ended:
+            self.end_rest(was_on)
+            self.go(on)
+        self.at(caught)
+        self.end_rest(was_on)
+        self.go(self.failure())
+        if not ended:
+            self.at(on)
+        return ended
 
     def on_While(self, node: ast.While) -> None:
         if node.orelse:

@@ -1,4 +1,4 @@
-"""What native functions use of Python's library: deques, sets, texts, frames, the collector.
+"""What native functions use of Python's library: deques, sets, texts, frames, errors.
 
 Each is a method here: `do_` and its name for a function, class and name for a method or attribute.
 """
@@ -6,7 +6,6 @@ Each is a method here: `do_` and its name for a function, class and name for a m
 from __future__ import annotations
 
 import ast
-import gc
 import sys
 from collections import deque
 from types import CodeType, FrameType
@@ -70,18 +69,10 @@ class Library(Calls):
         status = self.call("PyCallable_Check", "i32", ("ptr", thing.text))
         return Value(self.value(f"icmp ne i32 {status}, 0"), BOOL)
 
-    # --- the collector --------------------------------------------------------------------------
-
-    def do_isenabled(self) -> Value:
-        return Value(self.value(f"icmp ne i32 {self.call('PyGC_IsEnabled', 'i32')}, 0"), BOOL)
-
-    def do_disable(self) -> Value:
-        self.call("PyGC_Disable", "i32")
-        return self.nothing()
-
-    def do_enable(self) -> Value:
-        self.call("PyGC_Enable", "i32")
-        return self.nothing()
+    def int_bit_length(self, owner: Value) -> Value:
+        size = self.call("llvm.abs.i64", "i64", ("i64", self.unboxed(owner).text), ("i1", "false"))
+        zeros = self.call("llvm.ctlz.i64", "i64", ("i64", size), ("i1", "false"))
+        return Value(self.value(f"sub i64 64, {zeros}"), INT)
 
     # --- frames ---------------------------------------------------------------------------------
 
@@ -141,6 +132,5 @@ class Library(Calls):
 
 
 INTRINSICS.update(
-    (id(thing), f"do_{thing.__name__.strip('_').lower()}")
-    for thing in (callable, gc.isenabled, gc.disable, gc.enable, sys._getframe)
+    (id(thing), f"do_{thing.__name__.strip('_').lower()}") for thing in (callable, sys._getframe)
 )

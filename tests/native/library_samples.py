@@ -12,7 +12,8 @@ from typing import Any, cast
 
 from native.samples import ABSENT, LIMIT, Leaf, Node, explode, leaves, node
 
-from gnomon.native.words import native
+from gnomon.collector import resting
+from gnomon.native.words import Boxed, native
 
 
 @native
@@ -72,15 +73,32 @@ def raised(n: int, leaf: object) -> object:
 
 
 @native
-def collector(x: Node) -> tuple[object, ...]:
-    before = gc.isenabled()
-    gc.disable()
-    held = (x.leaf, gc.isenabled())
-    gc.enable()
-    after = gc.isenabled()
-    if not before:
-        gc.disable()
-    return (before, held, after)
+def collector(x: Node, n: int) -> tuple[object, ...]:
+    held: tuple[object, ...] = ()
+    try:
+        with resting():
+            held = (x.leaf, gc.isenabled())
+            held = (held, rest_again(n), gc.isenabled())
+    except KeyError:
+        return (held, gc.isenabled())
+    return (held, gc.isenabled())
+
+
+@native
+def rest_again(n: int) -> object:
+    with resting():
+        while n > 2:
+            n -= 1
+            if n == 4:
+                return explode(n, gc.isenabled())
+        if n < 1:
+            return gc.isenabled()
+    return (n, gc.isenabled())
+
+
+@native
+def bits(n: int, m: Boxed) -> tuple[int, ...]:
+    return (n.bit_length(), (n << 40).bit_length(), (-n).bit_length(), m.bit_length())
 
 
 @native
@@ -171,7 +189,8 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
         "sets": lambda: (tuple(leaves(chance)), chance.choice(["eel", "", "e"])),
         "spread": lambda: (leaves(chance), *leaves(chance)),
         "raised": lambda: (max(0, small()), leaf),
-        "collector": lambda: (node(chance),),
+        "collector": lambda: (node(chance), small()),
+        "bits": lambda: (chance.randrange(-(1 << 20), 1 << 20), small() << chance.randrange(60)),
         "place": lambda: (chance.choice([__file__, str(Path(__file__).parent), ""]),),
         "replaced": lambda: (small(),),
         "last_left": lambda: (node(chance), small()),
@@ -181,4 +200,6 @@ def given_of(function: Any, chance: random.Random) -> tuple[Any, ...]:
     return makers[function.__name__]()
 
 
-ALL = (queues, sets, spread, raised, collector, place, left_out, rounds, replaced, last_left)
+ALL = (
+    queues, sets, spread, raised, collector, bits, place, left_out, rounds, replaced, last_left
+)  # fmt: skip

@@ -325,6 +325,7 @@ def test_methods():
 
 HEAD = """from __future__ import annotations
 from typing import Any
+from gnomon.collector import resting
 from gnomon.native.words import *
 class Point:
     __slots__ = ("x", "y")
@@ -337,6 +338,11 @@ REFUSED = {
     "def f(x: object) -> object:\n    try:\n        return x\n    finally:\n        pass": (
         2,
         "try",
+    ),
+    "def f(x: object) -> object:\n    with x:\n        return x": (2, "`with` is for"),
+    "def f(n: int) -> int:\n    while n:\n        with resting():\n            break\n": (
+        3,
+        "no round of a loop ends",
     ),
     "def f(x: object) -> object:\n    return x.y": (2, "object has no slot 'y'"),
     "def f(x: Point) -> object:\n    return x.y": (2, "Point.y has no annotation"),

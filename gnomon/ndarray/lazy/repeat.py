@@ -15,16 +15,15 @@ cannot say so, and so goes the usual way where native code is not served.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any, cast
 
+from gnomon.collector import resting
 from gnomon.context import Context
 from gnomon.engine.current import PROCESS, is_unobserved
 from gnomon.engine.engine import Engine
 from gnomon.engine.fast_path import fire
 from gnomon.engine.native_behind import entered_behind, goes_behind, is_coming
-from gnomon.engine.native_push import collect
 from gnomon.engine.var import is_free, is_unread
 from gnomon.native.serve import served, served_from_disk
 from gnomon.native.words import Parts, Words, native, popped, scratch, whole, wrapped
@@ -231,19 +230,13 @@ def _is_begun(
     engine = PROCESS.engine
     if engine is None or not goes_behind(engine):
         return False
-    collects = gc.isenabled()
-    gc.disable()
-    begun = False
-    try:
-        if is_unobserved() and _are_coming(arrays, key, integers, recording):
-            task = popped(long.streamed.spare)
-            if task is not None:
-                begun = _is_entered(engine, long, task, arrays, integers, made)
-    except BaseException as error:
-        collect(collects)
-        raise error
-    collect(collects)
-    return begun
+    with resting():
+        if not is_unobserved() or not _are_coming(arrays, key, integers, recording):
+            return False
+        task = popped(long.streamed.spare)
+        if task is None:
+            return False
+        return _is_entered(engine, long, task, arrays, integers, made)
 
 
 @native
