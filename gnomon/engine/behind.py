@@ -36,7 +36,7 @@ from gnomon.engine.lifecycle import engines
 from gnomon.engine.native_behind import most_memory
 from gnomon.engine.thread import ThreadState
 from gnomon.engine.var import Var, job_of
-from gnomon.runtime.devices import pool
+from gnomon.runtime.devices.pool import in_use, pool_of
 from gnomon.runtime.execution import stream
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from gnomon.runtime.execution.stream import Task
 
 _CPU = cpu(0)
-_memory = pool.pool_of("cpu")
+_memory = pool_of("cpu")
 _IDLE = 5.0  # seconds after which a follower that has nothing to do ends
 
 
@@ -99,7 +99,7 @@ class Behind(Engine):
         if self._behind:
             self._make_room()
         else:
-            self._base = _memory.roughly
+            self._base = in_use(_memory)
         job.site = push_site()
         try:
             with self._lock:
@@ -143,8 +143,7 @@ class Behind(Engine):
 
     def _grown(self) -> bool:
         """Whether much more memory is in use than when the stream was empty."""
-        most = most_memory(self._base)
-        return _memory.roughly > most and _memory.large() > most
+        return in_use(_memory) > most_memory(self._base)
 
     def _admit(self, job: Job) -> bool:
         ready = super()._admit(job)

@@ -14,15 +14,14 @@ from gnomon.engine.job import BEHIND, INLINE, Job, make_job
 from gnomon.engine.native_push import is_quiet
 from gnomon.engine.state import EngineState, admit
 from gnomon.engine.var import Var
-from gnomon.native.words import native, word
-from gnomon.runtime.devices import pool
+from gnomon.native.words import native
+from gnomon.runtime.devices.pool import in_use, pool_of
 from gnomon.runtime.execution import stream
 from gnomon.runtime.execution.program import is_watched
 from gnomon.runtime.execution.stream import Task, is_entered, is_known_available
 
 FREE = 16 << 20  # bytes that work behind may hold, however little is in use
-_MEMORY = pool.pool_of("cpu")
-_USED = "_used"
+_MEMORY = pool_of("cpu")
 
 
 @native
@@ -52,7 +51,7 @@ def goes_behind(engine: EngineState) -> bool:
         cast(Any, engine)._collect()
     if not is_quiet(engine) or engine._sleepers or len(engine._behind) >= stream.ROOM:
         return False
-    used = word(cast(int, getattr(_MEMORY, _USED)))
+    used = in_use(_MEMORY)
     if len(engine._behind) == 0:
         engine._base = used
     return used <= most_memory(engine._base)

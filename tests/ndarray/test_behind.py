@@ -197,6 +197,23 @@ def test_long_work_that_came_before_is_pushed_by_native_code(long_dot):
     assert native >= readable()
 
 
+def test_memory_of_long_work_comes_and_goes_without_python(long_dot):
+    a, b, _ = long_dot
+    for _ in range(5):
+        nd.dot(a, b).wait_to_read()
+    called = set[str]()
+    sys.setprofile(lambda frame, event, arg: called.add(frame.f_code.co_name))
+    try:
+        made = nd.dot(a, b)
+        made.wait_to_read()
+        made = None
+    finally:
+        sys.setprofile(None)
+    assert made is None and "wait_to_read" in called
+    ways = {"allocate", "take", "fitting", "taken", "forget", "put_back"}
+    assert ways.isdisjoint(called) == readable()
+
+
 @pytest.mark.parametrize("what", ["shared", "observed", "failed", "written", "off"])
 def test_what_is_unusual_is_not_pushed_by_native_code(what, long_dot):
     a, b, pushed = long_dot

@@ -252,16 +252,26 @@ def test_an_interrupt_between_any_two_instructions_leaves_all_well():
 
 
 @pytest.mark.native
-def test_chunks_both_ways():
-    (take,) = served(chunk.taken)
-    shelf = chunk.SHELVES[1]
+@pytest.mark.parametrize("nbytes", [60, 5000, 3 << 20])
+def test_chunks_both_ways(nbytes):
+    (take,) = served(chunk.idle)
+    _, shelf = chunk.CPU.take(nbytes)
     ctx = nd.zeros((1,)).context
     slots = ("address", "ctx", "nbytes", "owner", "shared", "version", "deleted", "writer", "queue")
-    for run in (chunk.taken, take):
-        shelf.idle.append(shelf.pool.make_small(shelf))
+    for run in (chunk.idle, take):
+        shelf.idle.append(shelf.pool.make(shelf)[0])
         before, count = shelf.taken, len(shelf.idle)
-        made = run(shelf, 60, ctx)
-        assert [getattr(made, n) for n in slots[1:]] == [ctx, 60, None, False, 0, False, None, None]
+        made = run(nbytes, ctx)
+        assert [getattr(made, n) for n in slots[1:]] == [
+            ctx,
+            nbytes,
+            None,
+            False,
+            0,
+            False,
+            None,
+            None,
+        ]
         assert (
             made.pending_readers == [] and made.readers is chunk.NO_JOBS and made.address % 64 == 0
         )
@@ -269,9 +279,13 @@ def test_chunks_both_ways():
         address = made.address
         del made
         assert shelf.idle[-1] == address
-        idle, shelf.idle[:] = list(shelf.idle), []
-        assert run(shelf, 60, ctx) is None
-        shelf.idle[:] = idle
+        every = (*chunk.CPU.small[1:], *chunk.CPU.large)
+        idle = [list(x.idle) for x in every]
+        for x in every:
+            x.idle.clear()
+        assert run(nbytes, ctx) is None
+        for x, addresses in zip(every, idle, strict=True):
+            x.idle[:] = addresses
     unmade = object.__new__(chunk.Pooled)
     del unmade
     if readable():

@@ -140,20 +140,21 @@ def test_no_block_is_lost_where_memory_lacks(size: int, count: int) -> None:
     for first in range(12):
         device = Counted()
         own = Pool(device)
-        held = [own.take(size)[0] for _ in range(130)]
-        capacity, given = size_class(size), 0
+        held = [own.take(size) for _ in range(130)]
+        given = 0
         lack.set_nomemory(first, first + count)
         try:
             while given < 130:
-                own.put(held[given], capacity)
+                address, shelf = held[given]
+                shelf.give(address)
                 given += 1
-            own.large()
+            own.stats()
         except MemoryError:
-            pass  # of the loop's own steps, or of `large`
+            pass  # of the loop's own steps, or of `stats`
         finally:
             lack.remove_mem_hooks()
-        for address in held[given:]:
-            own.put(address, capacity)
+        for address, shelf in held[given:]:
+            shelf.give(address)
         own.release_all()
         assert not device.out, (first, count)
         assert not own.lock._is_owned()
@@ -283,22 +284,22 @@ def test_storage_alive_at_exit_says_nothing() -> None:
 @pytest.mark.parametrize("nbytes", [1, 64, 1000, 5000, 300_000, 3 << 20])
 def test_cleared_memory_is_zero_whoever_had_it_before(nbytes):
     for _ in range(3):
-        address, give = pool.pool_of("cpu").take_cleared(nbytes)
+        address, shelf = pool.pool_of("cpu").take_cleared(nbytes)
         assert address % 64 == 0
         assert not any(ctypes.string_at(address, nbytes))
         ctypes.memset(address, 255, nbytes)
-        give(address)
+        shelf.give(address)
     pool.release_all()
 
 
 def test_a_request_amidst_a_request_of_the_same_thread_is_refused():
     """As by a finaliser or a signal's handler: the pool is half changed there."""
     own = Pool(Null())
-    address, give = own.take(5_000_000)
+    address, shelf = own.take(5_000_000)
     with own.lock:
         with pytest.raises(DeviceError, match="finaliser or signal handler"):
             own.take(5000)
-        give(address)  # which waits for nothing
+        shelf.give(address)  # which waits for nothing
     assert own.take(5_000_000)[0] == address
 
 

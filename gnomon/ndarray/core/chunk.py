@@ -9,7 +9,7 @@ from gnomon.context import Context
 from gnomon.engine import Var
 from gnomon.engine.var import NO_JOBS, begun
 from gnomon.native.serve import methods, served
-from gnomon.native.words import Boxed, native, new, popped, whole
+from gnomon.native.words import Boxed, native, new, whole
 from gnomon.ndarray.core.layout import Layout
 from gnomon.record import put
 from gnomon.runtime.devices import pool
@@ -25,15 +25,15 @@ class Chunk(Var):
     any time. `pending_readers` are the pending computations that read it.
     """
 
-    __slots__ = ("address", "ctx", "give", "nbytes", "owner", "shared")
+    __slots__ = ("address", "ctx", "nbytes", "owner", "shared", "shelf")
 
     address: int
     ctx: Context
-    give: Callable[[int], None]  # takes the memory back, where it is the pool's
     nbytes: int
     owner: Any
     pending_readers: list[Callable[[], object]]
     shared: bool
+    shelf: pool.Shelf  # takes the memory back, where it is the pool's
 
     def __new__(
         cls, address: int, ctx: Context, owner: Any, nbytes: int, shared: bool = False
@@ -52,7 +52,7 @@ class Chunk(Var):
 def held(
     chunk: Chunk, address: Boxed, ctx: Context, owner: object, nbytes: Boxed, shared: bool
 ) -> None:
-    """Set all slots of a chunk, but `give`."""
+    """Set all slots of a chunk, but `shelf`."""
     begun(chunk, None)
     put(chunk, "pending_readers", [])
     put(chunk, "address", address)
@@ -63,7 +63,7 @@ def held(
 
 
 class Pooled(Chunk):
-    """Memory of the pool's, which goes back there by `give`."""
+    """Memory of the pool's, which goes back to its `shelf`."""
 
     __slots__ = ()
 
@@ -71,28 +71,31 @@ class Pooled(Chunk):
 @native
 def forget(chunk: Pooled) -> None:
     """Give memory back; there is none where an interrupt came while the chunk was made."""
-    if hasattr(chunk, "give") and hasattr(chunk, "address"):
-        chunk.give(chunk.address)
+    if hasattr(chunk, "shelf") and hasattr(chunk, "address"):
+        pool.put_back(chunk.shelf, chunk.address)
 
 
 Pooled.__del__ = forget  # type: ignore[attr-defined]  # a native one as soon as there is any
 
 
 @native
-def taken(shelf: pool.Shelf, nbytes: Boxed, ctx: Context) -> Pooled | None:
-    """A chunk on an idle block of a shelf; None where no block is idle."""
-    address = popped(shelf.idle)
+def idle(nbytes: Boxed, ctx: Context) -> Pooled | None:
+    """A chunk on memory of the processor's that lay idle; None where none of that size does."""
+    size: int = nbytes
+    shelf = SHELVES[size + 63 >> 6] if size <= pool.SMALL else pool.fitting(CPU, size)
+    if shelf is None:
+        return None
+    address = pool.taken(shelf)
     if address is None:
         return None
-    put(shelf, "taken", shelf.taken + 1)
-    return pooled(address, shelf.give, nbytes, ctx)
+    return pooled(address, shelf, nbytes, ctx)
 
 
 @native
-def pooled(address: Boxed, give: Callable[[int], None], nbytes: Boxed, ctx: Context) -> Pooled:
-    """A chunk on a block that `give` takes back."""
+def pooled(address: Boxed, shelf: pool.Shelf, nbytes: Boxed, ctx: Context) -> Pooled:
+    """A chunk on a block that a shelf takes back."""
     made = new(Pooled)
-    put(made, "give", give)
+    put(made, "shelf", shelf)
     put(made, "address", address)
     put(made, "nbytes", nbytes)
     put(made, "ctx", ctx)
@@ -116,26 +119,23 @@ def allocate(nbytes: int, ctx: Context) -> Pooled:
         DeviceError: there is no such device, or it has no more memory.
     """
     take, make = _ways or _natively()
-    if nbytes <= pool.SMALL and ctx.device_typeid != GPU:
-        found: Pooled | None = take(SHELVES[nbytes + 63 >> 6], nbytes, ctx)
+    if ctx.device_typeid != GPU:
+        found: Pooled | None = take(nbytes, ctx)
         if found is not None:
             return found
-    # the processor by its name: hashing a context takes longer than allocating
-    own = _cpu if ctx.device_typeid != GPU else pool.pool_of(ctx)
-    address, give = own.take(nbytes)
-    made: Pooled = make(address, give, nbytes, ctx)
+    address, shelf = _pool(ctx).take(nbytes)
+    made: Pooled = make(address, shelf, nbytes, ctx)
     return made
 
 
 @native
 def memory(ctx: Context, layout: Layout) -> Pooled:
-    """New memory for elements of a layout: off a shelf, or as `allocate` finds it."""
-    nbytes: int = layout.nbytes
-    if nbytes <= pool.SMALL and ctx.device_typeid != GPU:
-        made = taken(SHELVES[nbytes + 63 >> 6], layout.nbytes, ctx)
+    """New memory for elements of a layout."""
+    if ctx.device_typeid != GPU:
+        made = idle(layout.nbytes, ctx)
         if made is not None:
             return made
-    return allocate(nbytes, ctx)
+    return allocate(layout.nbytes, ctx)
 
 
 def cleared(nbytes: int, ctx: Context) -> Pooled:
@@ -144,21 +144,25 @@ def cleared(nbytes: int, ctx: Context) -> Pooled:
     Raises:
         DeviceError: as `allocate`.
     """
-    own = _cpu if ctx.device_typeid != GPU else pool.pool_of(ctx)
-    address, give = own.take_cleared(nbytes)
+    address, shelf = _pool(ctx).take_cleared(nbytes)
     made = Pooled(address, ctx, None, nbytes)
-    put(made, "give", give)
+    put(made, "shelf", shelf)
     return made
 
 
-_cpu = pool.pool_of("cpu")
+def _pool(ctx: Context) -> pool.Pool:
+    """A context's pool; the processor's by its name, as to hash a context takes longer."""
+    return CPU if ctx.device_typeid != GPU else pool.pool_of(ctx)
+
+
+CPU = pool.pool_of("cpu")
 #: where small blocks of the processor's memory lie idle, by their bytes plus 63, divided by 64
-SHELVES: tuple[pool.Shelf, ...] = _cpu.shelves
+SHELVES: tuple[pool.Shelf, ...] = CPU.small
 _ways: list[Any] = []  # what `_natively` gave
 
 
 def _natively() -> list[Any]:
     """How chunks are made from now on: natively, where that may be, as they are given back then."""
     (Pooled.__del__,) = methods((Pooled, forget))  # type: ignore[attr-defined]
-    _ways[:] = served(taken, pooled)
+    _ways[:] = served(idle, pooled)
     return _ways

@@ -1,17 +1,17 @@
 """Storage: blocks of a device's memory that return to a pool when nothing holds them.
 
-States of a block: *in use* while its `Storage` lives; *returned* when that was freed or collected,
-a row in a queue that needs no lock, because the collector may run anywhere, even while this
-thread is in the pool; *idle* in the bin of its size when the next `allocate` has emptied the queue;
-*released* to the device by `release_all`, when a new block would not fit, or when more than
-`pool_limit` bytes are idle. Sizes are rounded up to eight classes for each doubling, so that a
-block serves many requests and wastes an eighth at most. A request takes an idle block of its
-class, or else of the next two classes, or else a new one. What all storage in use may hold
-together is `memory_limit`; beyond it, or when the device has no more, the error says which sizes
-are held. The lock is held around a fork.
+States of a block: *in use* while its `Storage` or chunk lives; *idle* on the shelf of its size when
+that was freed or collected; *released* to the device by `release_all`, when a new block would not
+fit, or when more than `pool_limit` bytes are idle. A *shelf* is a list that gives and takes without
+a lock, because the collector may run anywhere, even while this thread is in the pool. Blocks that
+move are not counted: in use is what was made and does not lie idle. A thread that makes or releases
+blocks takes the pool's lock, which is held around a fork.
 
-Blocks of up to `SMALL` bytes, of which programs make millions, lie idle on a *shelf* for each of
-their sizes: a list that gives and takes without the lock. They count as in use for the peak.
+Sizes are rounded up to eight classes for each doubling, so that a block serves many requests and
+wastes an eighth at most. A request takes an idle block of its class, or else, unless it is small,
+of the next two classes, or else a new one. What all storage in use may hold together is
+`memory_limit`; beyond it, or when the device has no more, the error says which sizes are held.
+Blocks of up to `SMALL` bytes, of which programs make millions, count as in use for the peak.
 
 Measured (`python benchmarks/runtime.py pool`): to allocate and to free takes 1.4 us when a block is
 idle; a new small block 2 us.
@@ -19,12 +19,8 @@ idle; a new small block 2 us.
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
-from collections import defaultdict, deque
-from collections.abc import Callable
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -34,11 +30,12 @@ from gnomon import dtype as dtypes
 from gnomon.base import DeviceError, ParamError, ShapeError, complaint
 from gnomon.context import Context
 from gnomon.lock import around_forks, first_use, give_back, reentrant, renew
-from gnomon.native.words import whole
-from gnomon.record import Frozen, put
+from gnomon.native.words import Boxed, native, popped, whole
+from gnomon.record import Frozen, inner, put
 from gnomon.runtime.devices.device import Device, find
 
-SMALL = 1024  # bytes: up to here sizes are multiples of 64, and a shelf holds the idle blocks
+SMALL = 1024  # bytes: up to here sizes are multiples of 64
+TRIMMED = 1 << 20  # smaller blocks do not look at `pool_limit` when they return
 
 
 class Stats(NamedTuple):
@@ -57,28 +54,32 @@ class Storage:
     It returns to its pool when it is collected, or at once by `free`.
     """
 
-    __slots__ = ("__weakref__", "_pool", "address", "capacity", "nbytes")
+    __slots__ = ("__weakref__", "_shelf", "address", "nbytes")
 
-    def __init__(self, pool: Pool, address: int, nbytes: int, capacity: int) -> None:
-        self._pool = pool
+    def __init__(self, shelf: Shelf, address: int, nbytes: int) -> None:
+        self._shelf = shelf
         self.address = address
         self.nbytes = nbytes
-        self.capacity = capacity
+
+    @property
+    def capacity(self) -> int:
+        """The bytes that the block has."""
+        return self._shelf.size
 
     @property
     def device(self) -> str:
         """The name of the device the memory is on."""
-        return self._pool.device.name
+        return self._shelf.pool.device.name
 
     def free(self) -> None:
         """Returns the memory now: its address must not be used any more. Twice is fine."""
         address, self.address = self.address, 0
         if address:
-            self._pool.put(address, self.capacity)
+            self._shelf.give(address)
 
     def __del__(self) -> None:
         if self.address:
-            self._pool.put(self.address, self.capacity)
+            self._shelf.give(self.address)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -96,7 +97,7 @@ class Storage:
             ShapeError: the array would be larger than the block.
             DeviceError: the device's memory cannot be read from here.
         """
-        if not self._pool.device.host:
+        if not self._shelf.pool.device.host:
             raise DeviceError(f"Storage.view: memory of device {self.device!r} cannot be read")
         numpy = dtypes.of(dtype).numpy
         size = math.prod(shape) * numpy.itemsize
@@ -109,92 +110,161 @@ class Storage:
         return np.asarray(self)[:size].view(numpy).reshape(shape)
 
 
+@native
+def size_class(nbytes: int) -> int:
+    """The size of the block that a request of `nbytes` gets: eight classes for each doubling.
+
+    >>> [size_class(n) for n in (0, 64, 65, 1000, 1025)]
+    [64, 64, 128, 1024, 1152]
+    """
+    if nbytes <= 64:
+        return 64
+    step = 1 << (max(6, (nbytes - 1).bit_length() - 4) & 63)
+    return (nbytes + step - 1) & -step
+
+
+@native
+def put_back(shelf: Shelf, address: Boxed) -> None:
+    """Take a block back; it never waits and asks nothing, since the collector calls it anywhere, at
+    the end of the process too, when a module's names are gone."""
+    try:
+        shelf.idle.append(address)
+    except MemoryError:
+        shelf.give_up(address)
+        return
+    if not shelf.trims:
+        return
+    try:
+        pool = shelf.pool
+        idle = 0
+        for one in pool.large:
+            idle += len(one.idle) * one.size
+        if idle > pool.keep:
+            pool.trim()
+    except MemoryError:
+        return  # the next block does it
+
+
 @whole
 class Shelf(Frozen):
-    """The idle blocks of one small size: `idle.pop()` gives one, `idle.append` takes one back."""
+    """The idle blocks of one size: `idle.pop()` gives one, `give(address)` takes one back."""
 
-    __slots__ = ("give", "idle", "made", "pool", "size", "taken")
+    __slots__ = ("idle", "made", "pool", "size", "taken", "trims")
 
-    give: Final[Callable[[int], None]]  # type: ignore[misc]  # by `put`
-    idle: Final[list[int]]  # type: ignore[misc]
+    idle: Final[list[int]]  # type: ignore[misc]  # by `put`
     made: int  # blocks in all
     pool: Pool
     size: int
     taken: int  # requests; threads that ask at once may lose one
+    trims: bool  # whether blocks that come back look at `pool_limit`
+
+    give = put_back
 
     def __init__(self, pool: Pool, size: int) -> None:
         put(self, "pool", pool)
         put(self, "size", size)
         put(self, "idle", [])
-        put(self, "give", self.idle.append)
         put(self, "made", 0)
         put(self, "taken", 0)
+        put(self, "trims", size >= TRIMMED)
 
-    def take(self) -> int:
-        """A block's address; the last holder appends that to `idle`."""
-        put(self, "taken", self.taken + 1)
-        try:
-            return self.idle.pop()
-        except IndexError:
-            return self.pool.make_small(self)
+    def give_up(self, address: int) -> None:
+        """Releases a block that no memory is left to note, maybe without counting that."""
+        self.pool.device.release(address, self.size)
+        try:  # `suppress` would take memory
+            self.count(-1)
+        except MemoryError:
+            return
+
+    def count(self, blocks: int) -> None:
+        """So many more blocks were made."""
+        if self.size <= self.pool.small_to:
+            self.pool.small_bytes += blocks * self.size
+        else:
+            self.pool.large_bytes += blocks * self.size
+        put(self, "made", self.made + blocks)
 
 
+@inner
 class Pool:
     """The storage of one device; `allocate` and the other functions of this module use one each."""
 
-    _small_to = SMALL  # for `put`: at the end of the process the module's own names are gone
-    _trim_from = 1 << 20  # smaller blocks do not look at `pool_limit` when they return
+    __slots__ = (
+        "by_size", "device", "gone", "keep", "large", "large_bytes", "lock", "peak", "small",
+        "small_bytes", "small_to",
+    )  # fmt: skip
+
+    by_size: dict[int, Shelf]  # of blocks that are not small
+    device: Device
+    gone: int  # requests for blocks that were released since
+    keep: int  # bytes that may lie idle
+    large: list[Shelf]  # those of `by_size`
+    large_bytes: int  # of blocks that are not small, idle ones too
+    lock: Any
+    peak: int
+    small: tuple[Shelf, ...]  # by a request's bytes plus 63, divided by 64
+    small_bytes: int
+    small_to: int  # `SMALL`: at the end of the process the module's own names are gone
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self.lock = reentrant()
         shelves = [Shelf(self, size) for size in range(64, SMALL + 1, 64)]
-        self.shelves = (shelves[0], *shelves)  # by a request's bytes plus 63, divided by 64
-        self._keep: int = config.get("pool_limit")
-        self._returned: deque[tuple[int, int]] = deque()
-        self._bins: defaultdict[int, list[int]] = defaultdict(list)
-        self._held: defaultdict[int, int] = defaultdict(int)
-        self._takers: dict[int, Callable[[int], None]] = {}
-        self._used = self._idle = self._peak = self._allocations = self._reused = self._small = 0
+        self.small = (shelves[0], *shelves)
+        self.by_size, self.large = {}, []
+        self.keep = config.get("pool_limit")
+        self.gone = self.peak = self.large_bytes = self.small_bytes = 0
+        self.small_to = SMALL
 
     def allocate(self, nbytes: int) -> Storage:
         """A block of at least `nbytes` bytes with any contents."""
         if nbytes < 0:
             raise ParamError(complaint("allocate", "nbytes", "a size of at least 0", nbytes))
-        if nbytes <= SMALL:
-            shelf = self.shelves[nbytes + 63 >> 6]
-            return Storage(self, shelf.take(), nbytes, shelf.size)
-        address, size, _ = self._take(nbytes)
-        return Storage(self, address, nbytes, size)
+        address, shelf, _ = self._take(nbytes)
+        return Storage(shelf, address, nbytes)
 
-    def take(self, nbytes: int) -> tuple[int, Callable[[int], None]]:
-        """The address of a block, and who takes that back; as `allocate`, for owners of their own.
+    def take(self, nbytes: int) -> tuple[int, Shelf]:
+        """The address of a block, and the shelf that takes it back; as `allocate`, for owners of
+        their own. `nbytes` is not negative."""
+        return self._take(nbytes)[:2]
 
-        `nbytes` is not negative. What takes it back never waits and asks nothing.
-        """
-        if nbytes <= SMALL:
-            shelf = self.shelves[nbytes + 63 >> 6]
-            return shelf.take(), shelf.give
-        address, size, _ = self._take(nbytes)
-        return address, self._taker(size)
-
-    def take_cleared(self, nbytes: int) -> tuple[int, Callable[[int], None]]:
+    def take_cleared(self, nbytes: int) -> tuple[int, Shelf]:
         """As `take`, with every byte zero; memory that the device has just given may be so."""
-        if nbytes <= SMALL:
-            shelf = self.shelves[nbytes + 63 >> 6]
-            address, taker, is_new = shelf.take(), shelf.give, False
-        else:
-            address, size, is_new = self._take(nbytes)
-            taker = self._taker(size)
+        address, shelf, is_new = self._take(nbytes)
         self.device.clear(address, nbytes, is_new)
-        return address, taker
+        return address, shelf
 
-    def _taker(self, size: int) -> Callable[[int], None]:
-        """Who takes a block of a size back that is not small."""
-        taker = self._takers.get(size)
-        if taker is None:
-            taker = self._takers[size] = partial(self.put, size=size)
-        return taker
+    def _take(self, nbytes: int) -> tuple[int, Shelf, bool]:
+        """Address and shelf of a block, and whether it is new, and large."""
+        shelf = self.small[nbytes + 63 >> 6] if nbytes <= SMALL else fitting(self, nbytes)
+        if shelf is not None and (address := taken(shelf)) is not None:
+            return address, shelf, False
+        return self.make(shelf or self._shelf(size_class(nbytes)))
+
+    def _shelf(self, size: int) -> Shelf:
+        """The shelf of a size that is not small."""
+        self._enter()
+        try:
+            found = self.by_size.get(size)
+            if found is None:
+                found = Shelf(self, size)
+                self.large.append(found)
+                self.by_size[size] = found
+            return found
+        finally:
+            self.lock.release()
+
+    def make(self, shelf: Shelf) -> tuple[int, Shelf, bool]:
+        """A new block for a shelf that has none idle, as `_take` gives it."""
+        self._enter()
+        try:
+            address = self._new(shelf.size)
+            shelf.count(1)
+            put(shelf, "taken", shelf.taken + 1)
+            note_peak(self)
+        finally:
+            self.lock.release()
+        return address, shelf, shelf.size > SMALL
 
     def _enter(self) -> None:
         """Take the lock, to be given back by `finally`: to leave `with` takes memory.
@@ -208,109 +278,24 @@ class Pool:
             )
         self.lock.acquire()
 
-    def _take(self, nbytes: int) -> tuple[int, int, bool]:
-        """Address and size of a block that is not small, and whether it is new."""
-        size = size_class(nbytes)
-        self._enter()
-        try:
-            returned = self._returned
-            self._allocations += 1
-            if len(returned) == 1 and returned[0][1] == size:  # as in a loop: nothing changes
-                self._reused += 1
-                return *returned.popleft(), False
-            self._collect()
-            found = self._find_idle(size)
-            address, size = found or self._make(size)
-            self._held[size] += 1
-            self._used += size
-            self._peak = max(self._peak, self._used + self._small)
-        finally:
-            self.lock.release()
-        return address, size, found is None
-
-    def make_small(self, shelf: Shelf) -> int:
-        """A new block for a shelf that has none idle."""
-        self._enter()
-        try:
-            self._collect()
-            address, _ = self._make(shelf.size)
-            put(shelf, "made", shelf.made + 1)
-            self._small += shelf.size
-            self._peak = max(self._peak, self._used + self._small)
-        finally:
-            self.lock.release()
-        return address
-
-    def put(self, address: int, size: int) -> None:
-        """Takes a block back; never waits and asks nothing, since the collector calls it anywhere,
-        at the end of the process too. Where memory lacks to note it, the device gets it back."""
-        try:
-            if size <= self._small_to:
-                self.shelves[size >> 6].idle.append(address)
-                return
-            self._returned.append((address, size))
-        except MemoryError:
-            self._give_up(address, size)
-            return
-        try:
-            if size >= self._trim_from and not self.lock._is_owned():
-                self._trim()
-        except MemoryError:
-            return  # the next request does it
-
-    def _trim(self) -> None:
-        """Keeps no more than `pool_limit` bytes idle, if no other thread is in the pool."""
-        if self.lock.acquire(blocking=False):
+    def trim(self) -> None:
+        """Gives idle blocks back to the device, if no thread is in the pool."""
+        if not self.lock._is_owned() and self.lock.acquire(blocking=False):
             try:
-                self._collect()
-                if self._idle > self._keep:
-                    self._release_idle()
+                self._release_idle()
             finally:
                 self.lock.release()
-
-    def _give_up(self, address: int, size: int) -> None:
-        """Releases a block that was in use; counts may be wrong by it from then on."""
-        self.device.release(address, size)
-        try:  # `suppress` would take memory
-            if size <= self._small_to:
-                shelf = self.shelves[size >> 6]
-                put(shelf, "made", shelf.made - 1)
-                self._small -= size
-            else:
-                self._held[size] -= 1
-                self._used -= size
-        except MemoryError:
-            return
 
     def stats(self) -> Stats:
         """The state of the pool now."""
         self._enter()
         try:
-            self._collect()
-            idle = sum(len(shelf.idle) * shelf.size for shelf in self.shelves[1:])
-            taken = sum(shelf.taken for shelf in self.shelves[1:])
-            made = sum(shelf.made for shelf in self.shelves[1:])
-            return Stats(
-                self._used + self._small - idle,
-                self._idle + idle,
-                self._peak,
-                self._allocations + taken,
-                self._reused + max(0, taken - made),
-            )
-        finally:
-            self.lock.release()
-
-    @property
-    def roughly(self) -> int:
-        """As `large`, with what was given back since anybody looked."""
-        return self._used
-
-    def large(self) -> int:
-        """Bytes in use, but for those of small blocks: less work than `stats`."""
-        self._enter()
-        try:
-            self._collect()
-            return self._used
+            shelves = (*self.small[1:], *self.large)
+            idle = sum(len(shelf.idle) * shelf.size for shelf in shelves)
+            requests, made = sum(s.taken for s in shelves), sum(s.made for s in shelves)
+            used = self.large_bytes + self.small_bytes - idle
+            asked = self.gone + requests
+            return Stats(used, idle, self.peak, asked, max(0, requests - made))
         finally:
             self.lock.release()
 
@@ -318,46 +303,18 @@ class Pool:
         """Gives all idle blocks back to the device; the number of bytes that were."""
         self._enter()
         try:
-            self._collect()
             return self._release_idle()
         finally:
             self.lock.release()
 
-    def _collect(self) -> None:
-        """Puts what was returned into the bins; the caller holds the lock.
-
-        Where memory lacks, a block stays among those returned. `+=` and `del` let no signal's
-        handler in between, as calls would, so that no block is in both places, or in none.
-        """
-        returned = self._returned
-        while returned:
-            address, size = returned[0]
-            idle = self._bins[size]
-            idle += (address,)
-            del returned[0]
-            self._held[size] -= 1
-            self._used -= size
-            self._idle += size
-
-    def _find_idle(self, size: int) -> tuple[int, int] | None:
-        for _ in range(3):
-            if bin := self._bins[size]:
-                self._idle -= size
-                self._reused += 1
-                return bin.pop(), size
-            size = size_class(size + 1)
-        return None
-
-    def _make(self, size: int) -> tuple[int, int]:
-        """A new block; the caller holds the lock."""
-        self._keep = config.get("pool_limit")
+    def _new(self, size: int) -> int:
+        """A new block of the device's; the caller holds the lock."""
+        self.keep = config.get("pool_limit")
         limit = config.get("memory_limit") or sys.maxsize
-        if self._used + self._small + size > limit:
+        if self.large_bytes + self.small_bytes + size > limit:
             self._release_idle()
-        if self._used + self._small + size > limit:
+        if self.large_bytes + self.small_bytes + size > limit:
             raise DeviceError(self._complain(size, f"memory_limit is {_human(limit)}"))
-        if self._used + self._small + self._idle + size > limit:
-            self._release_idle()
         try:
             address = self.device.allocate(size)
         except MemoryError:
@@ -365,7 +322,7 @@ class Pool:
             address = self._last_try(size)
         if config.get("debug") >= 1:
             print(f"{self.device.name}: new block of {_human(size)}", file=sys.stderr)
-        return address, size
+        return address
 
     def _last_try(self, size: int) -> int:
         try:
@@ -374,11 +331,7 @@ class Pool:
             raise DeviceError(self._complain(size, "the device has no more")) from None
 
     def _release_idle(self) -> int:
-        for size, addresses in self._bins.items():
-            while addresses:
-                self.device.release(addresses.pop(), size)
-        released, self._idle = self._idle, 0
-        return released + sum(map(self._release_shelf, self.shelves[1:]))
+        return sum(map(self._release_shelf, (*self.small[1:], *self.large)))
 
     def _release_shelf(self, shelf: Shelf) -> int:
         """Gives back what lies idle on a shelf; the number of bytes that were."""
@@ -388,35 +341,62 @@ class Pool:
                 self.device.release(shelf.idle.pop(), shelf.size)
                 count += 1
         except IndexError:
-            put(shelf, "made", shelf.made - count)
+            shelf.count(-count)
             # each was made for a request: what is left are the others'
             put(shelf, "taken", shelf.taken - count)
-            self._allocations += count
-            self._small -= count * shelf.size
+            self.gone += count
             return count * shelf.size
 
     def _complain(self, size: int, why: str) -> str:
-        counts = {shelf.size: shelf.made - len(shelf.idle) for shelf in self.shelves[1:]}
-        counts.update(self._held)
+        shelves = (*self.small[1:], *self.large)
+        counts = {shelf.size: shelf.made - len(shelf.idle) for shelf in shelves}
         top = sorted(((n * s, s, n) for s, n in counts.items() if n > 0), reverse=True)[:5]
         held = ", ".join(f"{n} of {_human(s)}" for _, s, n in top) or "nothing"
         return (
             f"{self.device.name}: cannot allocate {_human(size)}: {why}; "
-            f"{_human(self._used + self._small)} are in use, the most of it by blocks: {held}"
+            f"{_human(in_use(self) + self.small_bytes)} are in use, "
+            f"the most of it by blocks: {held}"
         )
 
 
-@functools.lru_cache(maxsize=4096)
-def size_class(nbytes: int) -> int:
-    """The size of the block that a request of `nbytes` gets: eight classes for each doubling.
+@native
+def fitting(pool: Pool, nbytes: int) -> Shelf | None:
+    """Where a block lies idle for a request that is not small: of its class, or the next two."""
+    size = size_class(nbytes)
+    for _ in range(3):
+        shelf = pool.by_size.get(size)
+        if shelf is not None and len(shelf.idle) > 0:
+            return shelf
+        size = size_class(size + 1)
+    return None
 
-    >>> [size_class(n) for n in (0, 64, 65, 1000, 1025)]
-    [64, 64, 128, 1024, 1152]
-    """
-    if nbytes <= 64:
-        return 64
-    step = 1 << max(6, (nbytes - 1).bit_length() - 4)
-    return -(-nbytes // step) * step
+
+@native
+def taken(shelf: Shelf) -> Boxed | None:
+    """The address of a block that lay idle on a shelf; None where there is none."""
+    address = popped(shelf.idle)
+    if address is None:
+        return None
+    put(shelf, "taken", shelf.taken + 1)
+    if shelf.size > SMALL:
+        note_peak(shelf.pool)
+    return address
+
+
+@native
+def in_use(pool: Pool) -> int:
+    """Bytes in use, but for those of small blocks."""
+    used: int = pool.large_bytes
+    for shelf in pool.large:
+        used -= len(shelf.idle) * shelf.size
+    return used
+
+
+@native
+def note_peak(pool: Pool) -> None:
+    """Note how much is in use, if that is the most ever."""
+    used = in_use(pool) + pool.small_bytes
+    pool.peak = max(pool.peak, used)
 
 
 def _human(nbytes: float) -> str:
