@@ -203,3 +203,18 @@ def test_what_is_known_on_the_processor_is_not_run_there():
         assert all(x.context == G for x in found)
         same(found[0], np.arange(5))
         same(found[1], np.ones((2, 2)))
+
+
+def test_a_number_that_changes_there_and_on_the_processor(monkeypatch):
+    monkeypatch.setattr("gnomon.ndarray.lazy.notes.MOST_NUMBERS", 1)
+    w, v = nd.array(X), on()
+    w.attach_grad()
+    v.attach_grad()
+    for k in range(6):
+        for x in (w, v):
+            with autograd.record():
+                y = nd.clip(x, -1, k + 2)
+                loss = y.sum()
+            loss.backward()
+            same(y, np.clip(X, -1, k + 2))
+            same(x.grad, k + 2 >= X)

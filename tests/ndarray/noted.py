@@ -22,13 +22,17 @@ STEPS = 9
 
 
 class Loop:
-    """A training loop: its operators, drawn once, and what changes at which steps."""
+    """A training loop: its operators, drawn once, and what changes at which steps.
 
-    def __init__(self, seed: int) -> None:
-        self.draw = draw = random.Random(seed)
+    So many loops in a row have the same operators, most of whose kernels are made once then.
+    """
+
+    def __init__(self, seed: int, alike: int = 1) -> None:
+        draw = random.Random(seed // alike)
         self.seed = seed
         self.operators = [draw.choice(OPERATORS) for _ in range(draw.randint(2, 7))]
         self.picks = [draw.randrange(1 << 16) for _ in range(40)]
+        draw = random.Random(seed) if alike > 1 else draw
         self.change = draw.choice(list(CHANGES))
         first = draw.randint(2, STEPS - 2)
         self.at = {first} if draw.random() < 0.5 else set(range(first, STEPS))

@@ -28,10 +28,11 @@ import gnomon as mx
 from gnomon import autograd, config, nd
 from gnomon.base import GnomonError, ShapeError
 from gnomon.executor.recorded_step import Plan
-from gnomon.ndarray.lazy import notes, recorded
+from gnomon.ndarray.lazy import notes, recorded, varying
 from gnomon.ndarray.lazy.fusion_group import here
 from gnomon.ops import registry
 from gnomon.ops.binary import FORMS
+from gnomon.runtime.statements.fields import readable
 
 
 @pytest.fixture(autouse=True)
@@ -51,15 +52,16 @@ def runs(monkeypatch):
     return counted_runs(monkeypatch)
 
 
-def agree(seed: int) -> None:
+def agree(seed: int, alike: int = 1) -> None:
+    loop = noted.Loop(seed, alike)
     begin_anew()
     mx.random.seed(seed)
-    found = noted.Loop(seed).run()
+    found = loop.run()
     with config.using(programs=False):
         mx.random.seed(seed)
-        right = noted.Loop(seed).run()
+        right = loop.run()
     if noted_seen.is_exact(right):
-        assert not noted_seen.difference(found, right), noted.Loop(seed).change
+        assert not noted_seen.difference(found, right), (seed, alike, loop.change)
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -69,16 +71,17 @@ def test_changes_in_mid_run(seed, at_once):
 
 @pytest.mark.parametrize("way", [recorded.noted_again, lambda *given: None])
 def test_notes_without_native_code(way, monkeypatch, at_once):
-    monkeypatch.setattr(notes, "_again", [way])
+    monkeypatch.setattr(notes, "_again", [way, varying.numbered])
     for seed in range(24, 30):
         agree(seed)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("block", range(100))
+@pytest.mark.parametrize("block", range(1000))
 def test_many_changes_in_mid_run(block, at_once):
+    """100,000 loops, a hundred of which have the same operators in turn."""
     for seed in range(1000 + block * 100, 1100 + block * 100):
-        agree(seed)
+        agree(seed, alike=100)
 
 
 def test_loops_are_mostly_programs(runs, monkeypatch):
@@ -124,6 +127,20 @@ def test_a_number_that_changes_each_step(runs, monkeypatch):
         assert y.asnumpy().tolist() == (w.asnumpy() * (k + 1) + k).tolist()
         assert loss.asscalar() == (7 - k - y.asnumpy()).sum()
     assert len(runs) == 12 - 3 * 2 - AT_FIRST  # each number in turn is found to change
+
+
+def test_native_code_notes_operators_whose_numbers_change(monkeypatch):
+    monkeypatch.setattr(notes, "MOST_NUMBERS", 1)
+    calls = counted(monkeypatch, notes.Record, "note")
+    w, _ = variables()
+    for k in range(8):
+        calls.clear()
+        with autograd.record():
+            loss = nd.clip(w * (k + 2), -1, k + 3).sum()
+        loss.backward()
+        inside = (w.asnumpy() * (k + 2) >= -1) & (w.asnumpy() * (k + 2) <= k + 3)
+        assert (w.grad.asnumpy() == (k + 2) * inside).all()
+    assert bool(calls) != readable()
 
 
 @pytest.mark.parametrize("name", ["power", "mod", "greater", "hypot", "logical_and"])

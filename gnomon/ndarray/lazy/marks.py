@@ -66,7 +66,7 @@ class Mark(Frozen):
 
     __slots__ = (
         "after", "changed", "count", "draws", "first", "is_single", "is_special", "layouts",
-        "leaves", "op", "operands", "parent", "plans", "results", "varied",
+        "leaves", "op", "opened", "operands", "parent", "plans", "results", "varied",
     )  # fmt: skip
 
     made = 0
@@ -81,6 +81,7 @@ class Mark(Frozen):
     layouts: tuple[Layout, ...]
     leaves: int
     op: Any
+    opened: dict[Any, Any]  # operators after it with their numbers as operands, by `varied`
     operands: tuple[int, ...]
     parent: Mark | None
     plans: dict[Any, Any]  # how often a step came, then its program
@@ -104,7 +105,7 @@ class Mark(Frozen):
             ("first", first), ("results", first + len(layouts)),
             ("count", 0 if parent is None else parent.count + 1),
             ("leaves", max([before, *(-k for k in operands)])),
-            ("after", {}), ("plans", {}), ("varied", {}),
+            ("after", {}), ("opened", {}), ("plans", {}), ("varied", {}),
         ):  # fmt: skip
             put(self, name, value)
 

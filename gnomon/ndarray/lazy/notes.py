@@ -68,9 +68,10 @@ from gnomon.ndarray.lazy.marks import (
     needed,
 )
 from gnomon.ndarray.lazy.recorded import MOST, Position, Recorded, index_of, noting, way
+from gnomon.ndarray.lazy.recorded import ways as _again
 from gnomon.ndarray.lazy.states import State
 from gnomon.ndarray.lazy.varying import MOST as MOST_NUMBERS
-from gnomon.ndarray.lazy.varying import Said, opened, varied
+from gnomon.ndarray.lazy.varying import Called, Said, opened, varied
 from gnomon.record import put
 from gnomon.resource import generator
 
@@ -86,8 +87,6 @@ _getrefcount = sys.getrefcount
 
 (_UNHELD,) = [_getrefcount(x) for x in [object()]]  # of what a list alone refers to
 
-
-_again: list[Any] = []  # what `_natively` gave
 _noting: dict[str, weakref.ref[Own]] = {}  # of the thread that notes, one at a time on each tree
 
 
@@ -172,6 +171,8 @@ class Record(Recorded):
                 self.drawn[mark.count - 1] = drawn
             if said is not None:
                 self.said[mark.count - 1] = said
+                if not mark.is_special:  # native code notes it from now on
+                    self.mark.opened[varied(said.op)] = op
             put(self, "mark", mark)
             if mark.count >= MOST:
                 self._compute()
@@ -220,16 +221,14 @@ class Record(Recorded):
                 entry.append(~(len(operands) + k))
         return (tuple(entry) if on_tape else None), fresh
 
-    def _varied(self, op: Any, arrays: Sequence[Any], entry: tuple[Any, ...]) -> Any:
-        """An operator that came in this place with many numbers with its numbers as operands.
-
-        As `opened` gives it; None where it did not, or cannot be.
-        """
+    def _varied(self, op: Any, arrays: Sequence[Any], entry: tuple[Any, ...]) -> Called | None:
+        """An operator that came in this place with many numbers, with those as operands."""
         if not may_be_noted(op) or (what := varied(op)) is None:
             return None
         key = what, *entry[1:]
         count = self.mark.varied[key] = self.mark.varied.get(key, 0) + 1
-        return opened(op, arrays, what) if count > MOST_NUMBERS else None
+        both = opened(op, arrays, what) if count > MOST_NUMBERS else None
+        return None if both is None else both.called(op, arrays, _again[1])
 
     def _grown(
         self, op: Any, arrays: Sequence[Any], entry: tuple[Any, ...], fresh: list[Any]
@@ -465,15 +464,11 @@ def note(op: Any, arrays: Sequence[Any]) -> Any:
         put(own, kind, record)
     if not record.is_open:
         return None
-    again = _again or _natively()
+    again = _again or noting()
     made = again[0](record, op.__dict__.get("_number"), tuple(arrays), way())
+    if made is None and record.mark.opened:
+        made = record.note_opened(op, arrays, *again)
     return record.note(op, arrays) if made is None else made
-
-
-def _natively() -> list[Any]:
-    """How operators that came before are noted, from now on."""
-    _again[:] = [noting()]
-    return _again
 
 
 def end_predictions() -> None:

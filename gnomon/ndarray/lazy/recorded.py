@@ -22,7 +22,7 @@ from gnomon.ndarray.core.tape import NOTED, Leaf, source
 from gnomon.ndarray.lazy.fusion_group import Own
 from gnomon.ndarray.lazy.marks import EMPTY, ON_TAPE, PREDICTED, TRAINED, Mark, Operand
 from gnomon.ndarray.lazy.states import State, hide, is_hidden_in
-from gnomon.ndarray.lazy.varying import Said
+from gnomon.ndarray.lazy.varying import Called, Said, numbered, varied
 from gnomon.record import Frozen, put
 from gnomon.runtime.once import once
 
@@ -92,6 +92,22 @@ class Recorded(Frozen):
             ("changed", set()), ("drawn", {}), ("said", {}), ("scopes", 0),
         ):  # fmt: skip
             put(self, name, value)
+
+    def note_opened(
+        self, op: Any, arrays: Sequence[Any], again: Callable[..., Any], make: Callable[..., Any]
+    ) -> Any:
+        """As `noted_again`, of an operator that was noted here with its numbers as operands.
+
+        `again` is `noted_again`, `make` is `numbered`.
+        """
+        if not arrays or arrays[0].__class__ is not Array.main:
+            return None
+        both = self.mark.opened.get(varied(op))
+        found: Called | None = None if both is None else both.called(op, arrays, make)
+        if found is None:
+            return None
+        _, inputs, self.said[self.mark.count] = found  # no harm if it is not noted
+        return again(self, both.__dict__.get("_number"), tuple(inputs), way())
 
     def take(self, arrays: Sequence[Any], changed: Collection[int]) -> bool:
         """Whether arrays in memory could be noted as operands, those `changed` as states."""
@@ -290,8 +306,12 @@ def noted_again(record: Recorded, number: object, arrays: tuple[object, ...], wa
     return made[0] if mark.is_single else made
 
 
+ways: list[Callable[..., Any]] = []  # what `noting` gave
+
+
 @once
-def noting() -> Callable[[Recorded, object, tuple[Any, ...], int], Any]:
-    """The native `noted_again`; one that refuses everything where there is no native code."""
-    (made,) = served(noted_again)
-    return made if made is not noted_again else lambda *given: None
+def noting() -> list[Callable[..., Any]]:
+    """`noted_again` and `numbered`; where there is no native code, the first refuses everything."""
+    made, number = served(noted_again, numbered)
+    ways[:] = made if made is not noted_again else lambda *given: None, number
+    return ways

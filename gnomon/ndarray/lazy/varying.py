@@ -11,25 +11,26 @@ of these, or the operator stays as it is.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from gnomon.base import GnomonError
+from gnomon.context import Context
 from gnomon.dtype import DType, float32, float64, int64
 from gnomon.expr import ext
 from gnomon.expr.node import Buffer, Expr, Map, Scalar
 from gnomon.expr.rewrite import with_children
 from gnomon.expr.walk import postorder
+from gnomon.native.words import Ints, Reals, native, single_bits
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import LEARNT
 from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.ndarray.core.mode import mode
+from gnomon.ndarray.core.result import result
 from gnomon.ndarray.lazy.numbers import but_numbers, probed, stand_ins
 from gnomon.ndarray.lazy.recipe import Draws
 from gnomon.ops.infer import Shape
 from gnomon.ops.op import Op, describe
-from gnomon.runtime.ffi import ffi, pointer
 
 MOST = 4  # numbers that are noted in one place as they are
 _LARGEST = {float32: 3e38, float64: 1e308}
@@ -45,6 +46,10 @@ class Said(NamedTuple):
     number: Array
 
 
+#: an operator with its numbers as operands, all its operands, and what was called instead
+Called = tuple["Opened", list[Any], Said]
+
+
 class Closed(GnomonError):
     """An operator whose numbers do more than to stand in its expressions."""
 
@@ -57,6 +62,7 @@ class Opened(Op):
 
     places: list[int]
     dtype: DType
+    layout: Layout  # of its numbers
 
     name = "opened"
     input_names = output_names = ()
@@ -167,12 +173,26 @@ class Opened(Op):
             raise Closed(self.name)
         self.places.extend(dict.fromkeys(scalars.values()))
         self.__dict__["dtype"] = kinds.pop()
+        self.__dict__["layout"] = dense((len(self.places),), self.dtype)
         self.__dict__["_key"] = (*self._key, self.dtype, *self.places)
         numbers = Buffer((len(self.places),), self.dtype)
         values = self.forward(*leaves, numbers, **context)
         grads = [Buffer(x.shape, x.dtype) for x in values[: self.num_visible_outputs]]
         stored = [Buffer(x.shape, x.dtype) for x in values]
         self.backward(grads, [*leaves, numbers], stored, train=train)
+
+    def called(self, op: Any, arrays: Sequence[Any], make: Callable[..., Array]) -> Called | None:
+        """It for an operator on arrays; None where the numbers do not fit.
+
+        `make` is `numbered`.
+        """
+        given = tuple(op.numbers().values())
+        values, most = tuple([given[k] for k in self.places]), _LARGEST[self.dtype]
+        for x in values:
+            if not -most < x < most:  # nor a NaN
+                return None
+        numbers = make(arrays[0].context, self.layout, values, self.dtype is float32)
+        return self, [*arrays, numbers], Said(op, len(arrays), numbers)
 
 
 describe(Opened)
@@ -196,30 +216,24 @@ def _spread(number: Expr, over: Expr) -> Expr:
 
 def varied(op: Any) -> Any:
     """What operators that differ in their numbers alone have in common; None without numbers."""
-    numbers = {} if op.aux_names else op.numbers()
-    return but_numbers(op, numbers) if numbers else None
+    try:
+        return op.__dict__["_varied"]
+    except KeyError:
+        numbers = op.numbers() if isinstance(op, Op) and not op.aux_names else {}
+        found = op.__dict__["_varied"] = but_numbers(op, numbers) if numbers else None
+        return found
 
 
-def opened(op: Any, arrays: Sequence[Any], key: Any) -> tuple[Any, list[Any], Said] | None:
-    """An operator whose numbers are operands, its operands, and what was said instead.
-
-    `key` is of `varied`. None where there is no such operator.
-    """
+def opened(op: Any, arrays: Sequence[Any], key: Any) -> Opened | None:
+    """An operator with its numbers as operands; None where there is none. `key` is of `varied`."""
     layouts = tuple([x._layout for x in arrays])
     full = key, layouts, mode.training
     try:
-        both = _known[full]
+        return _known[full]
     except KeyError:
         both = _made(op, layouts)
         LEARNT.put(_known, full, both)
-    if both is None:
-        return None
-    given = list(op.numbers().values())
-    values, most = [given[k] for k in both.places], _LARGEST[both.dtype]
-    if not all(abs(x) < most for x in values):  # nor a NaN
-        return None
-    numbers = _array(values, both.dtype, arrays[0].context)
-    return both, [*arrays, numbers], Said(op, len(arrays), numbers)
+        return both
 
 
 _known: dict[Any, Opened | None] = {}
@@ -235,9 +249,16 @@ def _made(op: Any, layouts: Sequence[Layout]) -> Opened | None:
     return both
 
 
-def _array(numbers: Sequence[float], dtype: DType, ctx: Any) -> Array:
-    """Numbers as an array."""
-    made: Array = Array._new(dense((len(numbers),), dtype), ctx)
-    values = struct.pack(f"{len(numbers)}{'f' if dtype is float32 else 'd'}", *numbers)
-    ffi.memmove(pointer(made._address), values, len(values))
+@native
+def numbered(ctx: Context, layout: Layout, numbers: tuple[object, ...], is_single: bool) -> Array:
+    """Numbers as an array of floats of 32 bits, or of 64."""
+    made = result(ctx, layout)
+    address: int = made._address
+    singles = Ints(address)
+    doubles = Reals(address)
+    for k in range(len(numbers)):
+        if is_single:
+            singles[k] = single_bits(float(numbers[k]))  # type: ignore[arg-type]
+        else:
+            doubles[k] = float(numbers[k])  # type: ignore[arg-type]
     return made
