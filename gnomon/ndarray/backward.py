@@ -231,11 +231,11 @@ class Walk:
         for node, outputs in met.items():
             node.meet((tuple(sorted(outputs)), (True,) * len(outputs)))
         self.readers: dict[Place, int] = {}
-        for node in self.nodes:
-            for place in node.inputs:
+        for inputs in self.nodes.values():
+            for place in inputs:
                 if place is not None:
                     self.readers[place] = self.readers.get(place, 0) + 1
-        closed = [n for n in self.nodes if type(n) is Forwarded and n.is_closed]
+        closed = [n for n in self.nodes if isinstance(n, Forwarded) and n.is_closed]
         if closed:
             received = self._received()
             wrong = [n for n in closed if self.retain or not self._takes(n, received)]
@@ -250,9 +250,9 @@ class Walk:
     def _received(self) -> set[Place]:
         """The places that gradients flow to."""
         found = {place for place, grad in self.sums.items() if grad is not None}
-        for node in self.nodes:
+        for node, inputs in self.nodes.items():
             if any(Output(node, k) in found for k in range(len(node.outputs))):
-                pairs = zip(node.inputs, node.gives, strict=True)
+                pairs = zip(inputs, node.gives, strict=True)
                 found.update(place for place, given in pairs if given and place is not None)
         return found
 
@@ -288,11 +288,12 @@ class Walk:
         """Send on what a node received; whether that could be done."""
         if node.saved is None:
             raise GnomonError(_AGAIN)
-        dests = [None if p is None else self.direct.get(p) for p in node.inputs]
+        inputs = self.nodes[node]
+        dests = [None if p is None else self.direct.get(p) for p in inputs]
         found = derivative.of(node, grads, dests, self.create)
         if found is None:
             return False
-        for place, grad, dest in zip(node.inputs, found, dests, strict=True):
+        for place, grad, dest in zip(inputs, found, dests, strict=True):
             if place is None or grad is None:
                 continue
             if dest is not None:
@@ -335,7 +336,7 @@ def _followed(heads: Sequence[Any], head_grads: Sequence[Any] | None) -> Shares 
 def opened(starts: Iterable[Place]) -> None:
     """Have the operators on the tape that `starts` depend on, where programs stand for them."""
     starts = list(starts)
-    while closed := [n for n in reachable(starts) if type(n) is Forwarded and n.is_closed]:
+    while closed := [n for n in reachable(map(behind, starts)) if _is_closed(n)]:
         for node in closed:
             node.open()
 
@@ -377,18 +378,30 @@ def _ones(layout: Layout) -> Any:
     return np.ones(layout.shape, layout.dtype.numpy).reshape(-1).view(np.uint8)
 
 
-def reachable(starts: Iterable[Place], met: Met | None = None) -> list[Node]:
-    """The nodes that `starts` depend on, readers first; `met` gets the open ones, as `behind`."""
-    work = [p.node for p in (behind(p, met) for p in starts) if isinstance(p, Output)]
-    found = set(work)
+def _is_closed(node: Node) -> bool:
+    """Whether a program stands for operators that are not on the tape."""
+    return type(node) is Forwarded and node.is_closed
+
+
+def reachable(
+    starts: Iterable[Place | None], met: Met | None = None
+) -> dict[Node, Sequence[Place | None]]:
+    """The nodes that `starts` depend on, readers first, with their inputs.
+
+    Inputs are those behind nodes that are open, which `met` gets, as `behind` does. What another
+    thread opens from then on stays among the nodes.
+    """
+    work = [p.node for p in starts if isinstance(p, Output)]
+    found: dict[Node, Sequence[Place | None]] = {}
     while work:
         node = work.pop()
-        outputs = [p for p in node.inputs if type(p) is Output]
+        if node in found:
+            continue
+        inputs = node.inputs
+        outputs = [p for p in inputs if type(p) is Output]
         if Forwarded in [type(p.node) for p in outputs]:
-            node.inputs = [behind(p, met) for p in node.inputs]
-            outputs = [p for p in node.inputs if type(p) is Output]
-        for place in outputs:
-            if place.node not in found:
-                found.add(place.node)
-                work.append(place.node)
-    return sorted(found, key=_NUMBER, reverse=True) if len(found) > 1 else list(found)
+            inputs = [behind(p, met) for p in inputs]
+            outputs = [p for p in inputs if type(p) is Output]
+        found[node] = inputs
+        work += [p.node for p in outputs if p.node not in found]
+    return {n: found[n] for n in sorted(found, key=_NUMBER, reverse=True)}

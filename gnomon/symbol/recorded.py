@@ -35,12 +35,13 @@ def recorded(place: tape.Place) -> Symbol:
         return Entry(variables[place])
 
     opened([place])
-    for node in reversed(reachable([place])):
+    start = behind(place)
+    for node, before in reversed(reachable([start]).items()):
         op = _operator(node)
-        places = [*node.inputs, *[None] * len(op.auxiliary())]
+        places = [*before, *[None] * len(op.auxiliary())]
         inputs = [entry(p, f"null{node.number}_{k}") for k, p in enumerate(places)]
         made[node] = Node(op, f"node_{node.number}", inputs, op.attrs())
-    return Symbol([entry(behind(place), "")])
+    return Symbol([entry(start, "")])
 
 
 def _operator(node: tape.Node) -> Op:

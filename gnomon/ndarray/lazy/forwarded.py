@@ -121,8 +121,8 @@ class Forwarded(Node):
 
     __slots__ = (
         "__weakref__", "_asked", "_constants", "_drawn", "_held", "_is_asked", "_lock", "_numbers",
-        "_operands", "_owner", "_path", "_plan", "_promise", "_reads", "_states", "_train", "_turn",
-        "_values",
+        "_operands", "_owner", "_path", "_places", "_plan", "_promise", "_reads", "_states",
+        "_train", "_turn", "_values",
     )  # fmt: skip
 
     def __init__(
@@ -147,6 +147,7 @@ class Forwarded(Node):
         self._lock, self._owner, self._train = record.own.lock, record.own.ident, record.train
         self._asked, self._is_asked = reads.asked, False
         self._promise, self._turn = None, 0
+        self._places: Sequence[Place | None] = places  # of the values, where it is open
         self._values, self._operands, self._states = [], [], states or {}
         if plan is not None:
             self._turn = plan.turn
@@ -193,7 +194,7 @@ class Forwarded(Node):
         """Whether the tape was followed beyond an output."""
         if not self.is_open:
             return self.saved is None and self._constants[index]
-        place = self.inputs[index]
+        place = self._places[index]
         return type(place) is Output and place.node.is_over(place.index)
 
     def let_go(self) -> None:
@@ -251,8 +252,8 @@ class Forwarded(Node):
         """Have the program compute the gradients."""
         plan, operands = self._plan, self._operands
         self._reads.opened, self._constants = 0, plan.constants
+        self.saved = None  # first: it is open to no other thread
         self._release()
-        self.saved = None
         shares: Shares = plan.backward(operands, grads)
         return shares
 
@@ -291,7 +292,7 @@ class Forwarded(Node):
             finally:
                 mode.recording, mode.training = before
             self._reads.opened += 1
-            self.inputs, self.gives = places, (True,) * len(places)
+            self._places = places  # another thread may be reading `inputs`
             self._release()
 
     def _applied(self) -> list[Place | None]:
@@ -324,7 +325,7 @@ def behind(place: Place | None, met: Met | None = None) -> Place | None:
     while type(place) is Output and type(place.node) is Forwarded and place.node.is_open:
         if met is not None:
             met.setdefault(place.node, set()).add(place.index)
-        place = place.node.inputs[place.index]
+        place = place.node._places[place.index]
     return place
 
 
