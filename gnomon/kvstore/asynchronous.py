@@ -30,18 +30,30 @@ from gnomon.kvstore.mail import NOTHING
 from gnomon.kvstore.rows import of_rows, to_rows
 from gnomon.kvstore.shards import ELEMENTWISE, Piece, Shards, view
 from gnomon.kvstore.transfer import add_up
+from gnomon.ndarray.core.layout import Layout, dense
 from gnomon.optimizer import Optimizer, get_updater
 
 _numbers = itertools.count(1)
 
 
 class Like(NamedTuple):
-    """What a worker knows of a key."""
+    """What a worker knows of a key; it is asked what an array would be."""
 
-    shape: tuple[int, ...]
-    dtype: Any
+    layout: Layout
     stype: str
     context: Context = cpu()  # from where it is sent
+
+    @property
+    def _layout(self) -> Layout:
+        return self.layout
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.layout.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.layout.dtype.numpy.type
 
 
 class AsyncStore(KVStore):
@@ -80,7 +92,7 @@ class AsyncStore(KVStore):
         for each in groups:
             if each in self._stored:
                 raise ParamError(complaint("KVStore.init", "key", "a new key", repr(each)))
-        likes = {k: Like(tuple(v[0].shape), v[0].dtype, v[0].stype) for k, v in groups.items()}
+        likes = {k: Like(dense(v[0].shape, v[0]._dtype), v[0].stype) for k, v in groups.items()}
         self._stored.update(likes)
         for each, like in likes.items():
             pieces = self._pieces(each)

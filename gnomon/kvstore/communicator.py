@@ -43,6 +43,9 @@ from gnomon.kvstore.watch import Watch
 
 WINDOW = 4
 SPINS = 20  # how often requests are looked after before the first nap
+#: a nap is this part of the time in which nothing has moved: each look costs calls of the system,
+#: on a core that the program needs, and what is found late is late by that part at most
+LOOKS, SHORTEST_NAP, LONGEST_NAP = 20, 20e-6, 1e-3
 #: of a bucket: what takes some milliseconds in shared memory, and some ten on a network
 NEAR_BYTES, FAR_BYTES = 8 << 20, 4 << 20
 PROTOCOL = 1  # of headers and messages; ranks must have the same
@@ -390,7 +393,7 @@ class Communicator:
             self._idle = time.monotonic()
             return
         idle = time.monotonic() - self._idle
-        nap = 20e-6 if idle < 0.05 else 50e-6 if idle < 1 else 1e-3
+        nap = min(max(SHORTEST_NAP, idle / LOOKS), LONGEST_NAP)
         self._native.wait(requests, max(100, int(0.01 / nap)), SPINS, nap)
         self._look_at_the_clock()
 

@@ -251,17 +251,18 @@ class KVStore(KVStoreBase):
         return self._updater
 
     def _check(self, where: str, groups: dict[Key, list[Any]], same_dtype: bool) -> None:
+        stored = self._stored
         for key, arrays in groups.items():
-            if key not in self._stored:
-                known = sorted(map(repr, self._stored))[:8]
+            if key not in stored:
+                known = sorted(map(repr, stored))[:8]
                 raise UnknownNameError(
                     complaint(
                         f"KVStore.{where}", "key", f"one of those in init ({known})", repr(key)
                     )
                 )
-            shape, dtype = self._stored[key].shape, self._stored[key].dtype
+            layout = stored[key]._layout
             for array in arrays:
-                if array.shape != shape or array.dtype != dtype:
+                if array._layout is not layout:
                     self._check_array(where, key, array, same_dtype)
 
     def _check_array(self, where: str, key: Key, array: Any, same_dtype: bool) -> None:

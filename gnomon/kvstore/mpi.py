@@ -103,16 +103,13 @@ class Native:
 
     def __init__(self, mpi: Any) -> None:
         library = ctypes.CDLL(mpi.__file__)  # its symbols are those of the library it is linked to
-        status = symbol(library, "MPI_Request_get_status")
-        self._wide = mpi._sizeof(mpi.Request) == 8
-        symbols = dict.fromkeys(("get_status", "get_status_wide"), status)
+        symbols = {"test_any": symbol(library, "MPI_Testany")}
         code = raw_code(wait_code.await_request, wait_code.beat, symbols=symbols)
         self._wait = function(code.address("await_request"))
         self._beat = function(code.address("beat"))
-        self._handle = ctypes.c_int64 if self._wide else ctypes.c_int32
-        self._addressof = mpi._addressof
+        self._handle = ctypes.c_int64 if mpi._sizeof(mpi.Request) == 8 else ctypes.c_int32
+        self._mpi = mpi
         self.block = Block(len(Wait.fields) + wait_code.STATUS_WORDS)
-        self.block.words[Wait.wide] = self._wide
 
     def wake(self) -> None:
         """End the wait that goes on, or the next one; any thread may call it."""
@@ -120,14 +117,17 @@ class Native:
 
     def wait(self, requests: list[Any], rounds: int, spins: int, nap: float) -> None:
         """Sleep until a request is complete, or until `wake`, or for `rounds` looks."""
-        handles = (self._handle * len(requests))()
-        for k, request in enumerate(requests):
-            handles[k] = self._handle.from_address(self._addressof(request)).value
+        places = [self._handle.from_address(self._mpi._addressof(r)) for r in requests]
+        handles = (self._handle * len(places))(*(place.value for place in places))
         words = self.block.words
         words[Wait.count], words[Wait.handles] = len(requests), ctypes.addressof(handles)
         words[Wait.rounds], words[Wait.spins] = rounds, spins
         words[Wait.seconds], words[Wait.nanoseconds] = divmod(int(nap * 1e9), 1_000_000_000)
         self._wait(pointer(self.block.address))
+        for place, handle in zip(places, handles, strict=True):
+            place.value = handle
+        if words[Wait.error]:
+            raise self._mpi.Exception(words[Wait.error])
 
     def beat(self, block: Block) -> None:
         """Send beats until the block's stop word is set; `beats` makes the block."""

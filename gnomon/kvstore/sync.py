@@ -37,6 +37,7 @@ from gnomon.kvstore.transfer import add_up
 from gnomon.optimizer import Updater
 
 _numbers = itertools.count(1)
+KEPT = 256  # groups of keys whose division into buckets is remembered
 
 
 class SyncStore(KVStore):
@@ -51,6 +52,7 @@ class SyncStore(KVStore):
         self._number = next(_numbers)
         self._shards = Shards(self._comm.size)
         self._buckets: dict[Any, Bucket] = {}
+        self._splits: dict[tuple[Key, ...], tuple[int, list[tuple[Key, ...]]]] = {}
         self._pending: list[tuple[int, int, Key, Any]] = []
         self._pending_bytes = 0
         self._comm.call(self._subject("creation"))
@@ -145,12 +147,7 @@ class SyncStore(KVStore):
             return
         groups = {k: v for k, v in grouped("push", key, value).items() if v}
         self._check("push", groups, same_dtype=True)
-        rows = {k: v for k, v in groups.items() if {x.stype for x in v} == {"row_sparse"}}
-        dense = {
-            k: [x if x.stype == "default" else x.tostype("default") for x in v]
-            for k, v in groups.items()
-            if k not in rows
-        }
+        rows, dense = _by_storage(groups)
         if len(groups) == 1 and dense:
             self._snapshot(*dense.items(), priority)
             return
@@ -186,7 +183,7 @@ class SyncStore(KVStore):
         """Sum over ranks in buckets: all are on their way before the first comes back."""
         updater = self._updater
         divided = self._divides(updater)
-        buckets = [self._bucket(tuple(keys), updater) for keys in self._split(groups)]
+        buckets = [self._bucket(keys, updater) for keys in self._split(tuple(groups))]
         for bucket in buckets:
             bucket.send({k: groups[k] for k in bucket.keys}, priority)
         for bucket in buckets:
@@ -205,25 +202,19 @@ class SyncStore(KVStore):
         """Whether each rank updates the pieces that it owns, and no others."""
         return isinstance(updater, Updater) and not isinstance(updater.optimizer, INDIVISIBLE)
 
-    def _split(self, groups: dict[Key, Sequence[Any]]) -> list[list[Key]]:
+    def _split(self, keys: tuple[Key, ...]) -> list[tuple[Key, ...]]:
         """Keys in buckets of one dtype and not more than a bucket's bytes; large keys are alone.
 
         A bucket leaves when it is full, in the order of the keys, or at the end.
         """
-        limit, found = self._comm.bucket_bytes, list[list[Key]]()
-        open_ones: dict[Any, tuple[list[Key], int]] = {}
-        for key, values in groups.items():
-            nbytes, dtype = values[0]._layout.nbytes, values[0].dtype
-            if nbytes >= limit:
-                found.append([key])
-                continue
-            keys, size = open_ones.pop(dtype, ([], 0))
-            if size + nbytes > limit:
-                found.append(keys)
-                keys, size = [], 0
-            keys.append(key)
-            open_ones[dtype] = keys, size + nbytes
-        return [*found, *(keys for keys, _ in open_ones.values())]
+        limit = self._comm.bucket_bytes
+        known = self._splits.get(keys)
+        if known is None or known[0] != limit:
+            if len(self._splits) >= KEPT:
+                self._splits.clear()
+            layouts = [self._stored[k]._layout for k in keys]
+            known = self._splits[keys] = limit, _split(keys, layouts, limit)
+        return known[1]
 
     def _bucket(self, keys: tuple[Key, ...], updater: Any) -> Bucket:
         found = self._buckets.get(keys)
@@ -290,7 +281,7 @@ class SyncStore(KVStore):
         super().pull(key, out, priority, ignore_sparse)
 
     def _copy(self, wanted: dict[Key, list[Any]], priority: int) -> None:
-        for keys in self._split({k: arrays for k, arrays in wanted.items() if arrays}):
+        for keys in self._split(tuple([k for k, arrays in wanted.items() if arrays])):
             super()._copy({k: wanted[k] for k in keys}, priority)  # each as soon as it is there
 
     def row_sparse_pull(
@@ -343,6 +334,36 @@ class SyncStore(KVStore):
             arrays = {k: self._stored[k] for k in updater.states if k in self._stored}
             pieces_of(self._shards, list(arrays), list(arrays.values()), splits)
             states.keep_own(updater, self._shards, self.rank)
+
+
+def _by_storage(groups: dict[Key, list[Any]]) -> tuple[dict[Key, Any], dict[Key, list[Any]]]:
+    """The keys whose values are all row-sparse, and the others, with values that are dense."""
+    if {x.stype for values in groups.values() for x in values} <= {"default"}:
+        return {}, groups
+    rows = {k: v for k, v in groups.items() if {x.stype for x in v} == {"row_sparse"}}
+    dense = {
+        k: [x if x.stype == "default" else x.tostype("default") for x in v]
+        for k, v in groups.items()
+        if k not in rows
+    }
+    return rows, dense
+
+
+def _split(keys: Sequence[Key], layouts: Sequence[Any], limit: int) -> list[tuple[Key, ...]]:
+    """See `SyncStore._split`."""
+    found, open_ones = list[list[Key]](), dict[Any, tuple[list[Key], int]]()
+    for key, layout in zip(keys, layouts, strict=True):
+        if layout.nbytes >= limit:
+            found.append([key])
+            continue
+        together, size = open_ones.pop(layout.dtype, ([], 0))
+        if size + layout.nbytes > limit:
+            found.append(together)
+            together, size = [], 0
+        together.append(key)
+        open_ones[layout.dtype] = together, size + layout.nbytes
+    found += [together for together, _ in open_ones.values()]
+    return [tuple(together) for together in found]
 
 
 class Horovod(SyncStore):

@@ -1,9 +1,10 @@
 """Waiting for MPI and heartbeats: what runs long without Python's lock.
 
-`await_request` looks at requests in turn until one is complete, the wake word is set, or it has
-looked `rounds` times. It sleeps between rounds, but for the first `spins`. It never just offers
-its core to others: a thread that does so gets it back after whole slices of theirs, one that sleeps
-at once.
+`await_request` has MPI look at all requests at once until one is complete, the wake word is set, or
+it has looked `rounds` times: each look is one turn of MPI's own work, which costs calls of the
+system, however many requests there are. It sleeps between rounds, but for the first `spins`. It
+never just offers its core to others: a thread that does so gets it back after whole slices of
+theirs, one that sleeps at once.
 
 `beat` sends one byte to every socket, sleeps, and so on until the stop word is set. A socket that
 takes no byte now gets none. Sockets may be added meanwhile.
@@ -12,29 +13,29 @@ takes no byte now gets none. Sockets may be added meanwhile.
 from __future__ import annotations
 
 from gnomon.native.memory import CFunction, Int32, Struct, load
-from gnomon.native.words import Ints, Words, native
+from gnomon.native.words import Words, native
 
 STATUS_WORDS = 16  # more than any MPI's status takes
 
 nanosleep = CFunction("int nanosleep(void *, void *)")
 send = CFunction("long send(int, void *, long, int)")
-#: MPI's own, whose handles are of 32 or 64 bits
-get_status = CFunction("int get_status(int, void *, void *)")
-get_status_wide = CFunction("int get_status_wide(long, void *, void *)")
+#: MPI's own: it lets go of the request that is complete, and its handle becomes that of none
+test_any = CFunction("int test_any(int, void *, void *, void *, void *)")
 
 
 class Wait(Struct):
-    """What to wait for, and how long; MPI writes the flag and the status."""
+    """What to wait for, and how long; MPI writes index, flag and status."""
 
     wake: int
     count: int
     handles: int
-    wide: int  # a handle has 64 bits
     rounds: int
     spins: int
     seconds: int
     nanoseconds: int
+    error: int  # MPI's, of a look
     flag: Int32
+    index: int
     status: int
 
 
@@ -52,27 +53,20 @@ class Beat(Struct):
 
 @native
 def await_request(wait: Wait) -> None:
+    handles = Words(wait.handles)
+    index = wait + Wait.index
+    flag = wait + Wait.flag
+    status = wait + Wait.status
+    wait.error = 0
     for k in range(wait.rounds):
         if load(wait + Wait.wake, "acquire"):
             return
-        for i in range(wait.count):
-            if is_over(wait, i):
-                return
+        wait.flag = 0
+        wait.error = test_any(wait.count, handles, index, flag, status)
+        if wait.error != 0 or wait.flag != 0:
+            return
         if k >= wait.spins and k + 1 < wait.rounds:
             nanosleep(wait + Wait.seconds, None)
-
-
-@native
-def is_over(wait: Wait, i: int) -> bool:
-    """Whether a request is complete, or cannot be asked."""
-    wait.flag = 0
-    flag = wait + Wait.flag
-    status = wait + Wait.status
-    if wait.wide:
-        failed = get_status_wide(Words(wait.handles)[i], flag, status)
-    else:
-        failed = get_status(Ints(wait.handles)[i], flag, status)
-    return failed != 0 or wait.flag != 0
 
 
 @native
