@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import IO
+from typing import IO, Any
 
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
 MOMENT = 1.5  # seconds in which other ranks notice a death
@@ -52,7 +52,9 @@ def main(command: list[str]) -> int:
     ]
     _beside(_end_with_parent, child)
     if LINKS in os.environ:
-        _beside(_end_with_link, os.environ[LINKS], rank, who, child)
+        told = json.loads(os.environ[LINKS])
+        _beside(_end_with_link, told, rank, who, child)
+        _beside(_end_when_stopped, told["limit"], who, child)
     code = child.wait()
     for thread in passing:
         thread.join(2)
@@ -80,9 +82,10 @@ def kept_alive(link: socket.socket, limit: int) -> None:
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, max(1, limit - idle))
 
 
-def _end_with_link(where: str, rank: str, who: str, child: subprocess.Popen[bytes]) -> None:
+def _end_with_link(
+    told: dict[str, Any], rank: str, who: str, child: subprocess.Popen[bytes]
+) -> None:
     """Kill the program when the launcher's host cannot be reached, or not any more."""
-    told = json.loads(where)
     for address in told["addresses"]:
         with contextlib.suppress(OSError):
             link = socket.create_connection((address, told["port"]), timeout=CONNECT_SECONDS)
@@ -102,6 +105,26 @@ def _end_with_link(where: str, rank: str, who: str, child: subprocess.Popen[byte
     except OSError as error:
         _say(f"{who}) cannot reach the launcher for {told['limit']} s ({error.strerror})")
     child.kill()
+
+
+def _end_when_stopped(limit: int, who: str, child: subprocess.Popen[bytes]) -> None:
+    """Kill the program when it is stopped for so long: before ranks meet, none of them can tell.
+
+    Looks are counted, since a job that is suspended as a whole is to go on afterwards.
+    """
+    looks = 0
+    while looks < limit:
+        time.sleep(1)
+        looks = looks + 1 if _is_stopped(child) else 0
+    _say(f"{who}, process {child.pid}) was stopped for {limit} s")
+    child.kill()
+
+
+def _is_stopped(child: subprocess.Popen[bytes]) -> bool:
+    with contextlib.suppress(ChildProcessError):  # it has ended
+        which = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, child.pid, which) is not None
+    return False
 
 
 def _end_with_parent(child: subprocess.Popen[bytes]) -> None:

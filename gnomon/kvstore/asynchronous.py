@@ -25,7 +25,7 @@ from gnomon.files import replacing
 from gnomon.kvstore import server, states
 from gnomon.kvstore.base import STORES
 from gnomon.kvstore.communicator import Subject
-from gnomon.kvstore.local import Key, KVStore, grouped
+from gnomon.kvstore.local import Key, KVStore, command_bytes, grouped
 from gnomon.kvstore.mail import NOTHING
 from gnomon.kvstore.rows import of_rows, to_rows
 from gnomon.kvstore.shards import ELEMENTWISE, Piece, Shards, view
@@ -297,19 +297,10 @@ class AsyncStore(KVStore):
     def _has_cuts(self) -> bool:
         return any(len(self._pieces(k)) > 1 for k in self._stored)
 
-    def send_command_to_servers(self, head: int, body: str) -> None:
+    def send_command_to_servers(self, head: int, body: str | bytes) -> None:
         """Send a command to the servers; one with `head` 0 has a pickled optimizer as its body."""
-        where = "KVStore.send_command_to_servers"
-        if not isinstance(head, int):
-            raise ParamError(complaint(where, "head", "an int", repr(head)))
-        if not isinstance(body, (bytes, str)):
-            raise ParamError(complaint(where, "body", "a string", type(body).__name__))
-        if head == 0:
-            text = body if isinstance(body, bytes) else body.encode("latin1")
-            data = np.frombuffer(text, np.uint8)
-            header: tuple[Any, ...] = ("optimizer", self._number)
-        else:
-            header, data = ("command", head, body), NOTHING
+        data = np.frombuffer(command_bytes(head, body), np.uint8)
+        header = ("optimizer", self._number) if head == 0 else ("command", head)
         for rank in self._servers:
             self._post(rank, header, data)
 

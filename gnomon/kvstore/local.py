@@ -84,8 +84,9 @@ class KVStore(KVStoreBase):
         """How many workers do not answer: none where there are no others."""
         return 0
 
-    def send_command_to_servers(self, head: int, body: str) -> None:
+    def send_command_to_servers(self, head: int, body: str | bytes) -> None:
         """Give a command to the servers: there are none in one process."""
+        command_bytes(head, body)
 
     _send_command_to_servers = send_command_to_servers
 
@@ -289,6 +290,18 @@ def _pull_rows(stored: Any, out: Any, wanted: Any) -> None:
             raise ParamError(complaint("KVStore.row_sparse_pull", argument, expected, array.stype))
     rows = np.unique(wanted.asnumpy().astype(np.int64))
     nd.sparse.retain(stored, nd.array(rows, dtype="int64"), out=out)
+
+
+def command_bytes(head: Any, body: Any) -> bytes:
+    """The bytes of a command's body; ParamError unless it and the head are what they should be."""
+    where = "KVStore.send_command_to_servers"
+    if not isinstance(head, int):
+        raise ParamError(complaint(where, "head", "an int", repr(head)))
+    if not isinstance(body, (bytes, str)):
+        raise ParamError(complaint(where, "body", "a string", type(body).__name__))
+    if isinstance(body, bytes):
+        return body
+    return body.encode("latin1" if head == 0 else "utf-8")  # of a pickle: as it was decoded
 
 
 def grouped(where: str, keys: Any, values: Any) -> dict[Key, list[Any]]:

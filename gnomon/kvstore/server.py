@@ -120,7 +120,7 @@ class Server:
         own = {key: p for (number, key), p in self._pieces.items() if number == store}
         states.keep_pieces(updater, own)
 
-    def _command(self, source: int, data: Any, head: int, body: str) -> None:
+    def _command(self, source: int, data: Any, head: int) -> None:
         """A command of the program's own: there is none that this server knows."""
 
     def _ping(self, source: int, _: Any, number: int) -> None:

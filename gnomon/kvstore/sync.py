@@ -30,7 +30,7 @@ from gnomon.kvstore import server, states
 from gnomon.kvstore.base import STORES
 from gnomon.kvstore.bucket import Bucket, pieces_of, push_collective
 from gnomon.kvstore.communicator import Subject
-from gnomon.kvstore.local import Key, KVStore, grouped
+from gnomon.kvstore.local import Key, KVStore, command_bytes, grouped
 from gnomon.kvstore.rows import of_rows, to_rows
 from gnomon.kvstore.shards import ELEMENTWISE, INDIVISIBLE, Piece, Shards, view
 from gnomon.kvstore.transfer import add_up
@@ -148,6 +148,9 @@ class SyncStore(KVStore):
         groups = {k: v for k, v in grouped("push", key, value).items() if v}
         self._check("push", groups, same_dtype=True)
         rows, dense = _by_storage(groups)
+        if self._compression is not None:
+            for k, values in dense.items():
+                self._compression.applies_to(k, values[0])  # or raises
         if len(groups) == 1 and dense:
             self._snapshot(*dense.items(), priority)
             return
@@ -311,6 +314,14 @@ class SyncStore(KVStore):
         """Another updater has no states yet, and may divide keys in another way."""
         self._shards = Shards(self._comm.size)
         self._buckets.clear()
+
+    def send_command_to_servers(self, head: int, body: str | bytes) -> None:
+        """Take the pickled optimizer in a `body` with `head` 0: each rank is its own server."""
+        data = command_bytes(head, body)
+        if head == 0:
+            self.set_optimizer(pickle.loads(data))
+
+    _send_command_to_servers = send_command_to_servers
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
         """Write the states of all ranks to a file, on rank 0; every rank has to call this."""

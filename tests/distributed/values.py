@@ -5,6 +5,7 @@ back with what it computes from everybody's.
 """
 
 import functools
+import pickle
 import sys
 import tempfile
 from pathlib import Path
@@ -179,6 +180,21 @@ def stateful(store, rate=0.1):
     return store
 
 
+def a_command_may_bring_the_optimizer():
+    for kind in ("dist_sync", "dist_async"):
+        store, out = made(kind, {"w": (3,)}), mx.nd.zeros((3,))
+        sgd = mx.optimizer.create("sgd", learning_rate=0.5)
+        if kind == "dist_sync":
+            store.send_command_to_servers(0, pickle.dumps(sgd, 0).decode("latin1"))
+        else:
+            store.set_optimizer(sgd)
+        store.send_command_to_servers(7, "")
+        store.push("w", mx.nd.ones((3,)))
+        store.barrier()
+        store.pull("w", out=out)
+        assert out.asnumpy().tolist() == [1 - 0.5 * store.num_workers] * 3
+
+
 def updaters_of_users_see_whole_sums():
     store = made()
 
@@ -208,6 +224,11 @@ def compression_is_each_ranks_own():
             for each, table in zip(ranks, drawn, strict=True):
                 each.push(list(table), arrays(table))
             close(pulled(store), total([pulled(each) for each in ranks]))
+        ints = mx.nd.ones((2,), dtype="int32")
+        store.init("ints", ints)
+        for keys, values in (("ints", ints), (["w", "ints"], [mx.nd.ones((3, 4)), ints])):
+            with pytest.raises(TypeError, match="floating-point"):
+                store.push(keys, values)
 
 
 def push_in_either_way(store, table, together):
@@ -264,6 +285,8 @@ def bad_input_is_refused_before_anything_is_sent():
         (lambda: store.set_optimizer("sgd"), ValueError, "Optimizer"),
         (lambda: store.save_optimizer_states("x"), RuntimeError, "set_optimizer first"),
         (lambda: mx.kv.create("dist_snyc"), ValueError, "dist_sync"),
+        (lambda: store.send_command_to_servers("0", ""), ValueError, "an int, got '0'"),
+        (lambda: store.send_command_to_servers(0, None), ValueError, "a string, got NoneType"),
     ):
         with pytest.raises(kind, match=words):
             act()
@@ -349,7 +372,8 @@ def named_sums_meet_in_any_order():
 CHECKS = (
     sums_of_lists_and_single_keys, what_is_pushed_may_be_overwritten, other_types,
     halves_on_the_wire, optimizers_are_those_of_one_process, keys_travel_in_any_company,
-    states_go_from_one_count_of_ranks_to_another, updaters_of_users_see_whole_sums,
+    states_go_from_one_count_of_ranks_to_another, a_command_may_bring_the_optimizer,
+    updaters_of_users_see_whole_sums,
     compression_is_each_ranks_own, rows_of_all_ranks_are_summed, horovod_sums_without_keys,
     bad_input_is_refused_before_anything_is_sent, asynchronous_pushes_all_count,
     asynchronous_rows_bits_and_states, named_sums_meet_in_any_order,
