@@ -31,8 +31,8 @@ from gnomon.launch_rank import LAST_WORDS, put
 LAUNCHERS = ("mpi", "ssh", "local", "slurm")
 #: names of what MPI libraries share between the processes of a machine
 SEGMENTS = (
-    "/dev/shm/mpich*", "/dev/shm/MPICH*", "/dev/shm/vader_segment*", "/dev/shm/sm_segment*",
-    "/dev/shm/psm2_shm*", "/dev/shm/fi_shm*", "/tmp/ompi.*", "/tmp/prte.*",
+    "/dev/shm/mpich*", "/dev/shm/MPICH*", "/dev/shm/ucx_shm*", "/dev/shm/vader_segment*",
+    "/dev/shm/sm_segment*", "/dev/shm/psm2_shm*", "/dev/shm/fi_shm*", "/tmp/ompi.*", "/tmp/prte.*",
 )  # fmt: skip
 ENDING_SECONDS = 5.0  # for the launcher to end a job that failed, before it is killed
 ENDED_SECONDS = 10.0  # for the launcher to end after its last rank, before the job is given up

@@ -89,8 +89,8 @@ class AsyncStore(KVStore):
     def init(self, key: Any, value: Any) -> None:
         """Store worker 0's values under new keys; ParamError where a key exists already."""
         groups = grouped("init", key, value)
-        for each in groups:
-            if each in self._stored:
+        for each, arrays in groups.items():
+            if each in self._stored or len(arrays) > 1:
                 raise ParamError(complaint("KVStore.init", "key", "a new key", repr(each)))
         likes = {k: Like(dense(v[0].shape, v[0]._dtype), v[0].stype) for k, v in groups.items()}
         self._stored.update(likes)

@@ -1,5 +1,6 @@
 """Ranks that die, stop, raise, hang or disagree: the job ends soon, with one message."""
 
+import contextlib
 import os
 import random
 import re
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from distributed import job
+
+from gnomon import launch
 
 MESSAGES = {
     "kill": r"rank {who} \(host \S+, process \d+\) (died|was killed).*; the job ends",
@@ -51,6 +54,52 @@ def processes(*words):
     """The numbers of processes that have these words in their command line."""
     every = Path("/proc").glob("[0-9]*/cmdline")
     return [int(p.parent.name) for p in every if all(word in command(p) for word in words)]
+
+
+SIGNALS = {
+    "kill": signal.SIGKILL,
+    "stop": signal.SIGSTOP,
+    "pause": signal.SIGSTOP,  # goes on soon afterwards
+    "interrupt": signal.SIGINT,
+    "terminate": signal.SIGTERM,
+}
+
+
+def signalled(how, who, after, ranks=3):
+    """A job of which a rank gets a signal so many seconds after the processes began.
+
+    It goes on to the right result, which the program checks, or ends with one message about that
+    rank; in either case soon, and it leaves nothing behind.
+    """
+    settings = {"dist_heartbeat_seconds": 1, "dist_timeout_seconds": 10}
+    tag = f"job-{time.monotonic_ns()}"
+    launcher = job.started(ranks, job.HERE / "faults.py", "none", 0, -1, tag, **settings)
+    with launcher:
+        while len(programs := [p for p in processes(tag) if not is_launcher(p)]) < ranks:
+            time.sleep(0.02)
+        victim = next(p for p in programs if rank_of(p) == who)
+        time.sleep(after)
+        with contextlib.suppress(ProcessLookupError):  # it has come to its end
+            os.kill(victim, SIGNALS[how])
+            if how == "pause":
+                time.sleep(0.5)
+                os.kill(victim, signal.SIGCONT)
+        _, errors = launcher.communicate(timeout=30)
+    said = [line for line in errors.splitlines() if line.endswith("; the job ends")]
+    assert len(said) == (launcher.returncode != 0), errors
+    assert all(re.search(rf"rank {who} \(host \S+, process {victim}\) ", line) for line in said), (
+        said
+    )
+    assert not left_behind(tag)
+
+
+def rank_of(process):
+    words = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    return next(
+        int(w.partition(b"=")[2])
+        for w in words
+        if w.startswith((b"PMI_RANK=", b"OMPI_COMM_WORLD_RANK="))
+    )
 
 
 def is_launcher(process):
@@ -101,6 +150,20 @@ def test_ranks_end_with_what_started_them(victim):
         os.kill(proxy if victim == "its proxy" else started, signal.SIGKILL)
         assert launcher.wait(30) != 0
     assert not left_behind(tag)
+
+
+@pytest.mark.parametrize(("how", "who", "after"), [("stop", 2, 0.05), ("interrupt", 1, 0.5)])
+def test_a_signal_may_come_while_the_job_starts(how, who, after):
+    signalled(how, who, after)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+def test_a_hundred_signals_at_any_moment():
+    draw, before = random.Random(12), set(launch._segments())
+    for _ in range(100):
+        signalled(draw.choice(sorted(SIGNALS)), draw.randrange(3), draw.uniform(0, 4))
+    assert set(launch._segments()) <= before
 
 
 @pytest.mark.long

@@ -298,6 +298,8 @@ def asynchronous_pushes_all_count():
     store.set_optimizer(mx.optimizer.create("sgd", learning_rate=0.5))
     store.init(list(SHAPES), [mx.nd.ones(s) * (store.rank + 1) for s in SHAPES.values()])
     close(pulled(store), {k: np.ones(s) for k, s in SHAPES.items()})
+    with pytest.raises(ValueError, match="a new key, got 'n'"):
+        store.init(["n", "n"], [mx.nd.ones((1,))] * 2)
     store.barrier()
     expected = {k: np.ones(s, "f4") for k, s in SHAPES.items()}
     for ranks in Rounds(store, SHAPES):
