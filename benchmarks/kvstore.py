@@ -5,7 +5,8 @@
 Starts itself by `gnomon launch`. Contenders take turns on the same arrays: the store (`push` and
 `pull` of the sum, which keeps a copy), one blocking MPI all-reduce of all bytes at once, and
 PyTorch's gloo, where it is installed. Each rank computes with one thread. A ratio above 1: the
-store is faster.
+store is faster. The processor time is that of all ranks in a turn of the store: with fewer cores
+than ranks, a turn takes at least as long as the cores need for it.
 
     python tests/distributed/hosts.py --rate 1gbit 2 benchmarks/kvstore.py --rank --model
 
@@ -108,16 +109,17 @@ def gloo_turn(group: Any, count: int) -> Callable[[], None]:
     return lambda: group.all_reduce(values)
 
 
-def timed(mpi: Any, turns: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each contender's turns, as the slowest rank sees them."""
+def timed(mpi: Any, turns: dict[str, Callable[[], None]], rounds: int) -> dict[str, Any]:
+    """Of each contender's turns the seconds of the slowest rank, and all ranks' processor time."""
     world, found = mpi.COMM_WORLD, {name: [] for name in turns}
     for _ in range(rounds + 1):
         for name, turn in turns.items():
             world.Barrier()
-            start = time.perf_counter()
+            start, used = time.perf_counter(), time.process_time()
             turn()
-            found[name].append(world.allreduce(time.perf_counter() - start, mpi.MAX))
-    return {name: each[1:] for name, each in found.items()}
+            seconds, used = time.perf_counter() - start, time.process_time() - used
+            found[name].append((world.allreduce(seconds, mpi.MAX), world.allreduce(used)))
+    return {name: np.array(each[1:]).T for name, each in found.items()}
 
 
 def measure(given: argparse.Namespace) -> None:
@@ -149,7 +151,7 @@ def model(store: Any, mpi: Any, rounds: int) -> None:
     limit, points = store._comm.bucket_bytes, []
     for size, count in POINTS:
         turn = store_turn(store, f"{size} times {count}", [size // 4] * count)
-        times = timed(mpi, {"store": turn}, rounds)["store"]
+        times = timed(mpi, {"store": turn}, rounds)["store"][0]
         buckets = count if size >= limit else -(-count // (limit // size))
         points.append((buckets, size * count, statistics.median(times)))
     table = np.array([(k, n) for k, n, _ in points], float)
@@ -161,13 +163,15 @@ def model(store: Any, mpi: Any, rounds: int) -> None:
         print(f"{store.num_workers} ranks: a = {a * 1e3:.3f} ms, 1 / s = {1e-6 / s:.0f} MB/s")
 
 
-def row(name: str, seconds: dict[str, list[float]]) -> str:
+def row(name: str, found: dict[str, Any]) -> str:
     """Median times, and the median of the ratios of turns that came one after the other."""
-    cells = [f"{statistics.median(seconds['store']) * 1e3:.2f} ms"]
+    store, used = found["store"]
+    cells = [f"{statistics.median(store) * 1e3:.2f} ms", f"{statistics.median(used) * 1e3:.0f} ms"]
     for peer in ("MPI", "gloo"):
-        if peer in seconds:
-            ratio = statistics.median(map(float.__truediv__, seconds[peer], seconds["store"]))
-            cells.append(f"{statistics.median(seconds[peer]) * 1e3:.2f} ms ({ratio:.2f})")
+        if peer in found:
+            times = found[peer][0]
+            faster = statistics.median(times / store)
+            cells.append(f"{statistics.median(times) * 1e3:.2f} ms ({faster:.2f})")
     return f"| {name} | {' | '.join(cells)} |"
 
 
@@ -177,7 +181,8 @@ def main() -> None:
     if given.rank:
         measure(given)
         return
-    print("| | store | MPI all-reduce | gloo all-reduce |\n|---|---|---|---|", flush=True)
+    print("| | store | processor time | MPI all-reduce | gloo all-reduce |", flush=True)
+    print("|---|---|---|---|---|", flush=True)
     for ranks in given.ranks:
         environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""}
         environment |= {"GNOMON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
