@@ -145,10 +145,7 @@ class Bucket:
         self._travel(False, self._exchange, self._source, self._got, priority)
 
     def _filled(self, values: dict[Any, Sequence[Any]], priority: int) -> Any:
-        values = {
-            k: [v if v._layout.strides is None else v.copy() for v in each]
-            for k, each in values.items()
-        }
+        values = {k: [_dense(v) for v in each] for k, each in values.items()}
         if self._packs:
             self._pack({k: self._total(each, priority) for k, each in values.items()}, priority)
             return self._sent

@@ -84,7 +84,10 @@ def signalled(how, who, after, ranks=3):
             if how == "pause":
                 time.sleep(0.5)
                 os.kill(victim, signal.SIGCONT)
-        _, errors = launcher.communicate(timeout=30)
+        try:
+            _, errors = launcher.communicate(timeout=30)
+        finally:
+            launcher.kill()
     said = [line for line in errors.splitlines() if line.endswith("; the job ends")]
     assert len(said) == (launcher.returncode != 0), errors
     assert all(re.search(rf"rank {who} \(host \S+, process {victim}\) ", line) for line in said), (
