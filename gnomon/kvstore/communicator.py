@@ -288,7 +288,7 @@ class Communicator:
     def _set_up(self) -> None:
         self.mpi, self._started_here = mpi.load(self._kind)
         everybody = self.mpi.COMM_WORLD
-        mpi.check_launch(everybody.size, self._kind)
+        mpi.check_launch(self.mpi, self._kind, self._started_here)
         self._native = mpi.Native(self.mpi)
         me = Peer(everybody.rank, socket.gethostname(), os.getpid())
         self.watch = Watch(me, self._where, everybody.size, self._native)

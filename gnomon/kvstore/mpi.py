@@ -73,9 +73,9 @@ def end(mpi: Any) -> None:
     ctypes.CDLL(mpi.__file__).MPI_Finalize()
 
 
-def check_launch(size: int, kind: str) -> None:
+def check_launch(mpi: Any, kind: str, started_here: bool) -> None:
     """Tell the user of a process without others; GnomonError where a launcher started others."""
-    if size > 1:
+    if mpi.COMM_WORLD.size > 1:
         return
     told = next((name for name in SIZES if os.environ.get(name)), None)
     if told is None:
@@ -86,6 +86,8 @@ def check_launch(size: int, kind: str) -> None:
             flush=True,
         )
     elif int(os.environ[told]) > 1:
+        if started_here:
+            end(mpi)  # else its shared memory is left
         raise GnomonError(
             f"kvstore.create: the launcher started {os.environ[told]} processes ({told}), and the "
             "MPI library of this process sees one: mpiexec is of another MPI than mpi4py found"

@@ -8,6 +8,8 @@ import sys
 import pytest
 from distributed import job, values
 
+from gnomon import launch
+
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_values(ranks):
@@ -91,8 +93,11 @@ def test_without_a_launcher_there_is_one_rank_and_a_line_that_says_so():
 
 
 def test_an_mpiexec_of_another_mpi_is_told():
-    done = alone(CREATE, OMPI_COMM_WORLD_SIZE="3")
+    before = set(launch._segments())
+    done = alone("import os; print(os.getpid(), flush=True)\n" + CREATE, OMPI_COMM_WORLD_SIZE="3")
     assert done.returncode == 1
+    left = set(launch._segments()) - before
+    assert not {p for p in left if p.name.startswith(f"mpich_shm_{int(done.stdout):x}_")}
     assert "started 3 processes (OMPI_COMM_WORLD_SIZE), and the MPI library" in done.stderr
 
 
