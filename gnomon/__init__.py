@@ -8,9 +8,12 @@ expression compiler alone and `import gnomon as mx` costs nothing for what is no
 cpu(0)
 """
 
-from typing import Any
-
+from gnomon import importing as _importing  # noqa: F401  first of all: from here on forks wait
 from gnomon.lock import load_module as _load_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -58,7 +61,7 @@ _FROM = {
 __all__ = sorted([*_MODULES, *_SHORT, *_FROM])  # noqa: PLE0605
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """The public name `name`, its module imported on first use."""
     if name in _FROM:
         thing = getattr(_load_module(f"gnomon.{_FROM[name]}"), name)

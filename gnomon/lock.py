@@ -21,16 +21,17 @@ loops under a lock are functions of their own; `tests/test_lock.py` finds those 
 from __future__ import annotations
 
 import importlib
-import logging  # noqa: F401  whose lock a fork takes after ours if it was registered before them
+import logging  # whose lock a fork takes after ours if it was registered before them
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from operator import attrgetter
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Protocol, cast
+
+from gnomon.importing import begins, is_importing, wait_while_others_import
 
 
 class Held(Protocol):
@@ -114,7 +115,6 @@ def reentrant() -> Reentrant:
 
 
 first_use = reentrant()
-PATIENCE = 5.0
 
 
 def load_module(name: str) -> Any:
@@ -125,40 +125,15 @@ def load_module(name: str) -> Any:
     """
     # In an import statement it holds the interpreter's lock of a module, which the holder of
     # `first_use` may wait for: it must not wait for `first_use` in turn.
-    if not first_use._is_owned() and _is_importing(sys._getframe()):
+    if not first_use._is_owned() and is_importing(sys._getframe()):
         return importlib.import_module(name)
     with first_use:
         return importlib.import_module(name)
 
 
-def _is_importing(frame: FrameType | None) -> bool:
-    """Whether this frame is in an `import` statement of a module of gnomon's."""
-    package = __name__.partition(".")[0]
-    while frame is not None:
-        if frame.f_code.co_name == "_find_and_load":
-            name = frame.f_locals.get("name")
-            if isinstance(name, str) and f"{name}.".startswith(f"{package}."):
-                return True
-        frame = frame.f_back
-    return False
-
-
 def _await_imports() -> None:
-    """Let other threads end their `import` statements, which know nothing of `first_use`.
-
-    A child would find the module half there, and locked for good. Not where this thread is in such
-    a statement, for which another one may wait, and no longer than `PATIENCE` seconds.
-    """
-    mine, until = threading.get_ident(), time.monotonic() + PATIENCE
-    if _is_importing(sys._getframe()):
-        return
-    while time.monotonic() < until:
-        frames = sys._current_frames().items()
-        if not any(_is_importing(frame) for thread, frame in frames if thread != mine):
-            return
-        first_use.release()
-        time.sleep(1e-3)
-        first_use.acquire()
+    """Let other threads end their `import` statements, which know nothing of `first_use`."""
+    wait_while_others_import(first_use.release, first_use.acquire)
 
 
 Work = Callable[[], object]
@@ -244,9 +219,16 @@ def _before_fork() -> None:
     _call_each([partial(begin, hook) for hook in hooks])
 
 
+def _begin_late() -> None:
+    """Begin a fork that began before there were hooks: those that end it will be called."""
+    _before_fork()
+    if not logging._lock._is_owned():  # type: ignore[attr-defined]  # which logging's releases
+        logging._lock.acquire()  # type: ignore[attr-defined]
+
+
 def _after_fork(place: int) -> None:
     """In the parent, whose hooks stand at `place` 1, or in the child, at 2."""
-    fork = _forks.all.pop()
+    fork = _forks.all.pop() if _forks.all else _Fork()  # it began before there were hooks
     called = fork.begun[::-1]
     if place == 2:  # what came too late to be called before
         called += [hook for hook in _hooks if hook not in called]
@@ -263,6 +245,7 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=partial(_after_fork, 1),
         after_in_child=partial(_after_fork, 2),
     )
+    begins.append((lambda: bool(_forks.all), _begin_late))
 
 
 def if_free(lock: Lock, work: Callable[[], object]) -> bool:

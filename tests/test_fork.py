@@ -386,22 +386,26 @@ def test_threads_may_fork_at_one_time():
     assert done.stdout.split("\n")[:2] == [f"{[False] * 4} False", "3.0"], done.stderr
 
 
-def test_a_child_finds_gnomon_imported_where_another_thread_is_about_to():
+@pytest.mark.parametrize("module", ["gnomon", "gnomon.lock"])
+def test_a_child_finds_gnomon_imported_where_another_thread_is_about_to(module):
     """`import gnomon` itself: its first line has run, its last one has not."""
-    code = """
+    code = f"module = {module!r}\n" + textwrap.dedent("""
         import importlib.abc, importlib.machinery, os, sys, threading, time
 
         class Slow(importlib.abc.MetaPathFinder):
             def find_spec(self, name, path=None, target=None):
-                if name != "gnomon":
+                if name != module:
                     return None
                 spec = importlib.machinery.PathFinder.find_spec(name, path, target)
                 execute = spec.loader.exec_module
 
-                def executed(module):
-                    execute(module)
+                def executed(made):
+                    if name == "gnomon":
+                        execute(made)
                     begun.set()
                     time.sleep(0.5)
+                    if name != "gnomon":
+                        execute(made)
 
                 spec.loader.exec_module = executed
                 return spec
@@ -412,11 +416,10 @@ def test_a_child_finds_gnomon_imported_where_another_thread_is_about_to():
         begun.wait()
         pid = os.fork()
         if pid == 0:
-            import gnomon
-            os._exit(0)
+            import gnomon.lock
+            os._exit(gnomon.lock.first_use._is_owned())
         assert os.waitpid(pid, 0)[1] == 0
-    """
-    found = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, timeout=SECONDS, check=False
-    )
-    assert found.returncode == 0
+    """)
+    command, run = [sys.executable, "-c", code], {"cwd": ROOT, "timeout": SECONDS}
+    found = subprocess.run(command, **run, check=False, capture_output=True)
+    assert (found.returncode, found.stderr) == (0, b"")

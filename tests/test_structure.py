@@ -19,8 +19,8 @@ ROOT = Path(__file__).parent.parent
 RANKS = {
     name: rank
     for rank, names in {
-        0: "absent addresses bar base collector files frames config conversion lock record "
-        "registry dtype shape context error log util ranks",
+        0: "absent addresses bar base collector files frames config conversion importing lock "
+        "record registry dtype shape context error log util ranks",
         1: "expr",
         2: "plan",
         3: "code",

@@ -21,6 +21,7 @@ import numpy as np
 from gnomon.base import GnomonError, complaint, nearest
 from gnomon.expr import node
 from gnomon.expr.node import Expr
+from gnomon.expr.pattern import EPOCH
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,8 +47,10 @@ class Memory:
         """What the function, which comes first, made of arguments like these; None if unknown."""
         return None
 
-    def note(self, function: Callable[..., Any], args: tuple[Any, ...], made: Any) -> None:
-        """`function` made this of these arguments."""
+    def note(
+        self, function: Callable[..., Any], args: tuple[Any, ...], made: Any, epoch: int
+    ) -> None:
+        """`function` made this of these arguments, having been called in an epoch of patterns."""
 
 
 MEMORY = Memory()
@@ -72,9 +75,10 @@ def explained(function: Callable[P, T]) -> Callable[P, T]:
         known = memory.recall(function, *given)
         if known is not None:
             return known  # type: ignore[no-any-return]
+        epoch = EPOCH.value
         try:
             made = function(*args, **kwargs)
-            memory.note(function, given, made)
+            memory.note(function, given, made, epoch)
             return made
         except (*PYTHONS, GnomonError) as error:
             message = None if isinstance(error, GnomonError) else wrong(function, args, kwargs)

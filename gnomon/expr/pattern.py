@@ -8,6 +8,9 @@ State: one table for the process, emptied when it is full. A tensor takes anothe
 patterns made of it before would still tell of the old one, so an *epoch* ends when that begins and
 another one when it is done, the table is emptied, and who keeps anything by patterns compares
 `EPOCH` with the one noted. While a tensor is being changed the epoch is odd.
+A pattern may be noted on its node just after that has changed. So it carries the epoch that was
+when the look at the node began, or an earlier one of its operands' patterns, and tells the truth
+about its node while that lasts; `drop_older` takes older ones off.
 Entering an equal pattern twice, as threads may, costs a second entry, no error.
 """
 
@@ -48,17 +51,19 @@ class Pattern(Frozen):
     shape: tuple[int, ...]
     size: int
 
-    def __init__(self, shape: tuple[int, ...], dtype: DType, exp_type: int, size: int) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], dtype: DType, exp_type: int, size: int, epoch: int
+    ) -> None:
         put(self, "shape", shape)
         put(self, "dtype", dtype)
         put(self, "exp_type", exp_type)
         put(self, "size", size)
         put(self, "number", self)  # of a number beside such an expression
-        put(self, "epoch", EPOCH.value)
+        put(self, "epoch", epoch)
 
 
 #: of expressions that are too large, or whose parts cannot be told apart: equal to no other
-NONE = Pattern((), float32, 0, LARGEST)
+NONE = Pattern((), float32, 0, LARGEST, EPOCH.value)
 
 KNOWN: dict[Hashable, Pattern] = {}
 
@@ -83,8 +88,19 @@ def pattern_of(root: Expr) -> Pattern:
     return root.pattern or NONE
 
 
+def pattern_now(node: Expr) -> Pattern:
+    """The pattern that tells of a node in this epoch; `NONE` where there is none."""
+    found = pattern_of(node)
+    if holds(found):
+        return found
+    drop_older(node)
+    found = pattern_of(node)
+    return found if holds(found) else NONE
+
+
 def entered(node: Expr, children: Sequence[Expr]) -> Pattern:
     """The pattern of a node over operands that have theirs."""
+    epoch = EPOCH.value
     key = node.outline()
     if children:
         key += tuple([c.pattern for c in children])
@@ -93,21 +109,46 @@ def entered(node: Expr, children: Sequence[Expr]) -> Pattern:
     except TypeError:  # a part that is not hashable
         return NONE
     if found is None:
-        size = 1 + sum([pattern_of(c).size for c in children])
+        below = [pattern_of(c) for c in children]
+        size = 1 + sum([p.size for p in below])
         if size >= LARGEST:
             return NONE
         if len(KNOWN) >= KEPT:
             KNOWN.clear()
-        found = KNOWN[key] = Pattern(node.shape, node.dtype, node.exp_type, size)
+        epoch = min([epoch, *[p.epoch for p in below]])
+        found = Pattern(node.shape, node.dtype, node.exp_type, size, epoch)
         number = (None, node.dtype)
         beside = KNOWN.get(number) or KNOWN.setdefault(number, _number(node.dtype))
         put(found, "number", beside)
+        if epoch == EPOCH.value:
+            KNOWN[key] = found
     return found if found.shape == node.shape and found.dtype is node.dtype else NONE
 
 
 def _number(dtype: DType) -> Pattern:
     """What every number of `dtype` is."""
-    return Pattern((), dtype, 1, 1)
+    return Pattern((), dtype, 1, 1, EPOCH.value)
+
+
+def holds(pattern: Pattern | None) -> bool:
+    """Whether a pattern is one, and of this epoch."""
+    if pattern is None or pattern is NONE:
+        return False
+    epoch = EPOCH.value
+    return pattern.epoch == epoch and not epoch & CHANGING
+
+
+def drop_older(*roots: Expr) -> None:
+    """Take patterns of earlier epochs off these and what they are made of: they get new ones."""
+    seen: set[int] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        found = node.pattern
+        if id(node) not in seen and found is not NONE and not holds(found):
+            seen.add(id(node))
+            object.__setattr__(node, "pattern", None)
+            stack.extend(node.children)
 
 
 def steady(look: Callable[[], T]) -> T:

@@ -181,6 +181,8 @@ class SliceAxis(Op):
         """The axis, the first position and the one after the last."""
         axis = normal_axis(self.name, self.axis, len(shape))
         size = shape[axis]
+        if not size:  # any part of nothing
+            return axis, 0, 0
         begin = self.begin + size if self.begin < 0 else self.begin
         end = size if self.end is None else self.end + size if self.end < 0 else self.end
         if not 0 <= begin < end <= size:

@@ -36,14 +36,15 @@ def save_binary(stream: IO[bytes], tensor: Tensor) -> None:
     Raises:
         ShapeError: a size that 32 bits do not hold; nothing is written.
     """
-    if any(n > LARGEST for n in tensor.shape):
+    array = tensor.numpy()
+    if any(n > LARGEST for n in array.shape):
         expected = f"sizes of at most {LARGEST}"
-        raise ShapeError(complaint("save_binary", "tensor", expected, tensor.shape))
-    rows = np.ascontiguousarray(tensor.numpy())
+        raise ShapeError(complaint("save_binary", "tensor", expected, array.shape))
+    rows = np.ascontiguousarray(array)
     if rows.dtype.byteorder == ">":
         rows = rows.byteswap()
     write = method(stream, "save_binary", "write")
-    write(struct.pack(f"<{tensor.ndim}I", *tensor.shape))
+    write(struct.pack(f"<{array.ndim}I", *array.shape))
     write(rows.tobytes())
 
 

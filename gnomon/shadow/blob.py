@@ -10,6 +10,7 @@ from gnomon.base import DTypeError, ShapeError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.axes import checked_sizes, normal_axis, whole
 from gnomon.expr.node import Buffer
+from gnomon.expr.pattern import steady
 from gnomon.record import Frozen, put
 from gnomon.shadow.tensor import Tensor
 from gnomon.shape import Shape, prod
@@ -91,6 +92,9 @@ class TBlob(Frozen):
         """The elements in another shape; ShapeError where their number or layout forbids it."""
         self._check(dtype)
         sizes = checked_sizes("TBlob.get_with_shape", shape)
+        return steady(lambda: self._shaped(sizes))
+
+    def _shaped(self, sizes: tuple[int, ...]) -> Tensor:
         if prod(sizes) != self.size() or not self.tensor.contiguous:
             expected = f"{self.size()} contiguous elements"
             raise ShapeError(complaint("TBlob.get_with_shape", "shape", expected, sizes))

@@ -12,6 +12,7 @@ from gnomon.base import Later, ParamError, complaint
 from gnomon.dtype import DType
 from gnomon.expr.arguments import explained
 from gnomon.expr.axes import checked_sizes
+from gnomon.expr.layout import stride_classes
 from gnomon.expr.node import Buffer, Expr, Operand, set_address
 from gnomon.expr.pattern import change
 from gnomon.record import put
@@ -68,6 +69,11 @@ class TensorContainer(Tensor):
         """Whether `free_space` gave the memory back, and `resize` took none since."""
         return self.owner is None
 
+    @property
+    def layout(self) -> tuple[int, ...]:
+        """What code may assume of the strides; not kept, as a change may come before it is."""
+        return stride_classes(self.shape, self.strides)
+
     def resize(self, shape: Sequence[int]) -> Self:
         """Take another shape; the memory stays where it suffices, the content is then undefined.
 
@@ -85,7 +91,7 @@ class TensorContainer(Tensor):
         storage = self.owner if fits else pool.allocate(needed, self.device)
         # code that looks from now on finds no memory, until all is as it will be
         set_address(self, 0, self.owner)
-        changed = {"owner": storage, "settled": False, "_layout": None}
+        changed = {"owner": storage, "settled": False}
         changed |= {"shape": sizes, "strides": strides, "pattern": None}
         for name, value in changed.items():
             put(self, name, value)

@@ -29,7 +29,7 @@ from gnomon.dtype import DType, int64
 from gnomon.expr.deferred import TRACED, Deferred, TraceError
 from gnomon.expr.machine import beyond
 from gnomon.expr.node import Buffer, Expr, Scalar
-from gnomon.expr.pattern import EPOCH, NONE, pattern_of
+from gnomon.expr.pattern import EPOCH, NONE, pattern_now
 from gnomon.expr.rewrite import substitute
 from gnomon.expr.walk import postorder
 from gnomon.plan.statement import Store
@@ -167,6 +167,8 @@ class Jitted:
         if len(traces) >= VARIANTS or any(t.impossible for t in traces):
             return None
         trace = Trace(self, args)
+        if not trace.current:  # a tensor took another shape meanwhile
+            return None
         traces.append(trace)
         return trace if trace.run(args) else None
 
@@ -184,7 +186,7 @@ class Jitted:
     def _part(self, name: str, value: Any) -> Any:
         """What of an argument is part of the signature."""
         if isinstance(value, Tensor):  # programs of native steps are the processor's
-            return pattern_of(value) if value.device == "cpu" else NONE
+            return pattern_now(value) if value.device == "cpu" else NONE
         if isinstance(value, Expr | np.ndarray):
             expected = "a tensor, a number or something hashable (Tensor wraps arrays)"
             raise TraceError(complaint(self.name, name, expected, f"a {type(value).__name__}"))
@@ -224,12 +226,12 @@ class Trace:
     """The statements of a function for one signature, as a program."""
 
     def __init__(self, jitted: Jitted, args: tuple[Any, ...]) -> None:
+        self._epoch = EPOCH.value
         found = Recorder(jitted, args)
         self.draws = found.draws
         self.computed = found.computed
         self.fixed = tuple(found.captured)
         self._launch: Launch | None = None
-        self._epoch = EPOCH.value
         if found.pieces and all(b.device == "cpu" for b in found.captured):
             try:
                 self._launch = Launch(found.work())
@@ -341,7 +343,7 @@ class Recorder:
         places = []
         for source, k, buffer in sources:
             register = reading.thing(source, None, k)
-            reading.same(register, "pattern", Buffer, pattern_of(buffer))
+            reading.same(register, "pattern", Buffer, pattern_now(buffer))
             places.append(Place(reading.address(register), buffer, True))
         for k, buffer in enumerate(self._drawn):
             register = reading.thing(1, None, len(self.captured) + k)

@@ -13,6 +13,7 @@ from gnomon.expr.call.dot import BatchDot, Dot
 from gnomon.expr.ext.reshape import reshape
 from gnomon.expr.ext.transpose import Transpose
 from gnomon.expr.node import Buffer, Expr, Map, Operand, Scalar, cast
+from gnomon.expr.pattern import steady
 from gnomon.expr.scalar import ScalarFn
 from gnomon.expr.term import Number
 
@@ -105,6 +106,10 @@ def row(vector: Expr) -> Expr:
     """A vector as a matrix of one row, over the same memory."""
     if not isinstance(vector, Buffer):
         return reshape(vector, (1, *vector.shape))
+    return steady(lambda: _row(vector))
+
+
+def _row(vector: Buffer) -> Expr:
     (n,), (step,) = vector.shape, vector.strides
     strides = (n * step, step)
     owner = vector if vector.owner is None else vector.owner

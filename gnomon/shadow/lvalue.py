@@ -23,7 +23,7 @@ from gnomon.expr.ext.concat import Concat
 from gnomon.expr.ext.flip import Flip
 from gnomon.expr.ext.slice import Bounds, Slice
 from gnomon.expr.node import Buffer, Expr, Operand
-from gnomon.expr.pattern import EPOCH, NONE, Pattern, pattern_of
+from gnomon.expr.pattern import NONE, Pattern, holds, pattern_now, pattern_of, steady
 from gnomon.shadow.assign import assign_all, divto, minusto, multo, plusto, saveto
 from gnomon.shadow.tensor import Tensor, everything
 
@@ -121,13 +121,13 @@ def concat(a: Expr, b: Expr, dim: int = 0) -> Expr:
 def joined(a: Tensor | Joined, b: Tensor | Joined, dim: int) -> Joined:
     """`concat` of what may be assigned to; what was joined before is known by its patterns."""
     axis = normal_axis("concat", dim, a.ndim)
-    key = (pattern_of(a), pattern_of(b), axis)
+    key = (pattern_now(a), pattern_now(b), axis)
     known = _known.get(key)
-    if known is not None and known[1].epoch == EPOCH.value:
+    if known is not None and holds(known[1]):
         return Joined.known((a, b), *known)
     made = Joined((a, b), axis)
     pattern = pattern_of(made)
-    if NONE not in (*key[:2], pattern):
+    if NONE not in (*key[:2], pattern) and pattern.epoch == key[0].epoch:
         if len(_known) >= KEPT:
             _known.clear()
         _known[key] = axis, pattern
@@ -179,11 +179,15 @@ def flip(e: Expr, dim: int) -> Expr:
     if isinstance(e, Joined):
         parts = tuple(flip(p, dim) for p in e.parts)
         return Joined(parts[::-1] if dim == e.axis else parts, e.axis)
-    return assignable(e, mirrored(e, dim))
+    return steady(lambda: assignable(e, mirrored(e, dim)))
 
 
 def part(e: Expr, begin: Bounds, end: Bounds, step: Bounds | None) -> Expr:
     """A slice, kept assignable where `e` is."""
+    return steady(lambda: _part(e, begin, end, step))
+
+
+def _part(e: Expr, begin: Bounds, end: Bounds, step: Bounds | None) -> Expr:
     made = slice_(e, begin, end, step)
     if not isinstance(e, Joined) or not isinstance(made, Slice):
         return assignable(e, made)

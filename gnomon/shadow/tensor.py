@@ -139,6 +139,10 @@ class Tensor(Handle):
     @classmethod
     def of(cls, buffer: Buffer) -> Tensor:
         """The same memory as a Tensor."""
+        return steady(lambda: cls._over(buffer))
+
+    @classmethod
+    def _over(cls, buffer: Buffer) -> Tensor:
         made = object.__new__(Tensor)
         # what owns the memory, not the handle: a container may take other memory later
         owner = buffer if buffer.owner is None else buffer.owner
@@ -181,6 +185,9 @@ class Tensor(Handle):
     @property
     def stride_(self) -> int:
         """Elements from row to row, padding included; ShapeError where rows are not dense."""
+        return steady(self._row)
+
+    def _row(self) -> int:
         last = self.layout[-1] if self.layout else UNIT
         if last not in (UNIT, ZERO):
             raise ShapeError(complaint("stride_", "layout", "a dense last axis", self.strides))
@@ -268,6 +275,9 @@ class Tensor(Handle):
 
     def _box(self, keys: tuple[Key, ...]) -> Tensor:
         """What a number or a slice for each of the first axes gives."""
+        return steady(lambda: self._boxed(keys))
+
+    def _boxed(self, keys: tuple[Key, ...]) -> Tensor:
         if len(keys) > self.ndim:
             expected = "at most one for each axis" if self.shape else "a tensor with an axis"
             raise IndexError(complaint("Tensor", "index", expected, f"{keys} of {self!r}"))
@@ -291,10 +301,13 @@ class Tensor(Handle):
 
     def flat_to_1d(self) -> Tensor:
         """All elements as one axis; ShapeError where they are not contiguous."""
-        return self._flat((prod(self.shape),))
+        return steady(lambda: self._flat((prod(self.shape),)))
 
     def flat_to_2d(self) -> Tensor:
         """All axes but the last joined; rows may be padded."""
+        return steady(self._rows)
+
+    def _rows(self) -> Tensor:
         if self.ndim >= 2 and not self.contiguous:
             outer = Buffer(
                 self.shape[:-1], self.dtype, [s // (self.stride_ or 1) for s in self.strides[:-1]]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import importlib
+import io
 import os
 import sys
 import threading
@@ -11,9 +14,11 @@ import pytest
 
 from gnomon import shadow
 from gnomon.base import GnomonError
+from gnomon.expr.pattern import EPOCH, pattern_of
 from gnomon.lock import first_use
+from gnomon.record import put
 from gnomon.runtime.statements import call_cache, dispatch
-from gnomon.shadow import TensorContainer
+from gnomon.shadow import TensorContainer, fn
 
 LARGE = 300_000  # elements: whoever stores them lets other threads run
 
@@ -211,3 +216,92 @@ def test_views_lie_in_the_memory_that_they_keep():
 
     assert together(resize, look, look) == []
     assert outside == []
+
+
+def during(monkeypatch, place: str, box: TensorContainer, sizes: tuple[int, ...]):
+    """Let a container take another shape once, while a function is being called."""
+    module, _, name = place.rpartition(".")
+    module = importlib.import_module(module)
+    function, turns = getattr(module, name), [sizes]
+
+    def changing(*args, **named):
+        found = function(*args, **named)
+        if turns:
+            box.resize(turns.pop())
+        return found
+
+    monkeypatch.setattr(module, name, changing)
+
+
+@pytest.mark.native
+def test_what_was_made_of_a_shape_before_is_not_found_after():
+    box, other = TensorContainer((64,), init=1.0), TensorContainer((8,))
+    for _ in range(call_cache.PATIENCE + 200):
+        other[:] = other + 1.0
+    epoch = EPOCH.value
+    made, mirrored = fn.maximum(box, 2.5), shadow.flip(box, 0)
+    box.resize((8,))
+    call_cache._note_map(fn.maximum, (box, 2.5), made, epoch)
+    call_cache._note_call(shadow.flip.__wrapped__, (box, 0), mirrored, epoch)
+    assert fn.maximum(box, 2.5).shape == (8,)
+    assert shadow.flip(box, 0).shape == (8,)
+
+
+@pytest.mark.parametrize("sizes", [(7,), (700,)])
+def test_an_older_pattern_on_a_tensor_is_not_taken_for_its_own(sizes):
+    box, total = TensorContainer((50,), init=1.0), TensorContainer(())
+    room = TensorContainer((800,), init=1.0)
+    other = room[:50]
+    pattern_of(other)
+    older = pattern_of(box)
+    box.resize(sizes)
+    box[:] = 1.0
+    for _ in range(6):
+        put(box, "pattern", older)  # as a thread does that looked before
+        total[:] = shadow.reduce(box, "sum")
+        assert total.numpy() == sizes[0]
+        total[:] = shadow.reduce(other, "sum")
+        assert total.numpy() == 50
+
+
+def test_statements_become_quick_again_after_another_tensor_was_resized():
+    box, a, b = (TensorContainer((6,), init=1.0) for _ in range(3))
+    for _ in range(2):
+        box.resize((9,))
+        for _ in range(4):
+            a[:] = b * 1.5
+        key = (pattern_of(b * 1.5), pattern_of(a))
+        assert dispatch.KNOWN["saveto"][key].epoch == EPOCH.value
+
+
+def test_a_layout_is_that_of_the_strides(monkeypatch):
+    box = TensorContainer((4, 16))
+    during(monkeypatch, "gnomon.shadow.container.stride_classes", box, (4, 5))
+    assert box.layout != box.layout
+
+
+@pytest.mark.parametrize(
+    ("place", "make"),
+    [
+        ("gnomon.shadow.lvalue.slice_", lambda t: shadow.slice_ex(t, (10,), (60,))),
+        ("gnomon.shadow.lvalue.mirrored", lambda t: shadow.flip(t, 0)),
+        ("gnomon.shadow.tensor.prod", lambda t: t.flat_to_1d()),
+        ("gnomon.shadow.tensor.inside", lambda t: t[-5:]),
+        ("gnomon.shadow.tensor.is_read_only", copy.copy),
+    ],
+)
+def test_views_are_of_one_shape(monkeypatch, place, make):
+    box = TensorContainer((64,), init=1.0)
+    during(monkeypatch, place, box, (24,))
+    view = make(box)
+    last = {24: 96, 14: 96, 5: 96}[view.shape[0]]
+    first = view.address + 4 * min(0, view.strides[0] * (view.shape[0] - 1))
+    assert first + 4 * view.shape[0] == box.address + last
+
+
+def test_what_is_written_of_a_tensor_fits_its_sizes(monkeypatch):
+    box, stream = TensorContainer((64,), init=1.0), io.BytesIO()
+    during(monkeypatch, "gnomon.shadow.binary.method", box, (3,))
+    shadow.save_binary(stream, box)
+    assert len(stream.getvalue()) == 4 + 4 * 64
+    assert stream.getvalue()[:4] == (64).to_bytes(4, "little")

@@ -4,7 +4,8 @@ State: *idle* until launches have run so often that it pays: every method is Pyt
 code of `call_cache_code.py` (50 ms to compile, 1 ms from disk) takes the places of the operators of
 `Expr`, of the call of a `ScalarFn`, and of the item access and assignments of tensors (`serve`),
 and the table fills. An entry holds for as long as no tensor has taken another shape: the first
-thing entered after one did empties the table, which until then is not read. The GIL
+thing entered after one did empties the table, which until then is not read. What is entered was
+seen in one epoch: who looked says which one that was when the look began. The GIL
 guards what native code reads, one thread at a time writes, and when the interpreter ends, Python's
 methods take over again. Without a GIL they stay.
 
@@ -27,7 +28,7 @@ from gnomon.dtype import DType
 from gnomon.expr.arguments import MEMORY, Memory
 from gnomon.expr.composite import Composite
 from gnomon.expr.node import Buffer, Expr, Map, Scalar
-from gnomon.expr.pattern import CHANGING, EPOCH, NONE, Pattern, pattern_of
+from gnomon.expr.pattern import EPOCH, Pattern, drop_older, holds, pattern_of
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.lock import exclusive, if_free
@@ -105,19 +106,22 @@ def renew() -> None:
     _writing[0] = exclusive()
 
 
-def enter(keys: Sequence[object], found: Sequence[object]) -> bool:
+def enter(keys: Sequence[object], found: Sequence[object], epoch: int) -> bool:
     """From now on `found` is found for `keys`: objects, or whole numbers of 64 bits.
 
-    False where that is not so, as the table is being written already.
+    False where that is not so, as the table is being written already. Nothing is entered of an
+    `epoch` that has ended; if it ends meanwhile, the table is not read.
     """
     gone: list[object] = []
-    return if_free(_writing[0], lambda: _write(keys, found, gone))
+    return if_free(_writing[0], lambda: _write(keys, found, epoch, gone))
 
 
-def _write(keys: Sequence[object], found: Sequence[object], gone: list[object]) -> None:
-    if TABLE[1] != EPOCH.value:
+def _write(keys: Sequence[object], found: Sequence[object], epoch: int, gone: list[object]) -> None:
+    if epoch != EPOCH.value:
+        return
+    if TABLE[1] != epoch:
         _empty(gone)
-        TABLE[1] = EPOCH.value
+        TABLE[1] = epoch
     wanted = (*map(_word, keys), 0, 0, 0)[:4]
     place = place_of(*wanted)
     places = (place, place ^ 1)
@@ -161,7 +165,7 @@ def note_launch(dest: Buffer, saver: Saver, value: Expr, launch: Launch) -> bool
     if type(value) is Scalar:
         kinds += [kind for kind in (float, int, TINY, MIDDLE) if _held(kind, dest.dtype)]
     found = (launch.recipe, launch)
-    return all(enter((_savers[saver], kind, patterns[0]), found) for kind in kinds)
+    return all(enter((_savers[saver], kind, patterns[0]), found, launch.epoch) for kind in kinds)
 
 
 def note_view(tensor: Buffer, key: Any, made: Buffer, epoch: int) -> None:
@@ -171,10 +175,10 @@ def note_view(tensor: Buffer, key: Any, made: Buffer, epoch: int) -> None:
         return
     words = _key_words(key)
     patterns = _patterns(tensor, made)
-    if words is None or patterns is None or epoch != EPOCH.value:
+    if words is None or patterns is None:
         return
     distance = made.address - address
-    enter((patterns[0], *words), (made.shape, made.strides, patterns[1], distance))
+    enter((patterns[0], *words), (made.shape, made.strides, patterns[1], distance), epoch)
 
 
 def _key_words(key: Any) -> tuple[int, int, int] | None:
@@ -188,8 +192,8 @@ def _key_words(key: Any) -> tuple[int, int, int] | None:
     return start, stop, step
 
 
-def _note_map(fn: ScalarFn, operands: Sequence[Any], made: Any) -> None:
-    """`fn` of these operands is `made`."""
+def _note_map(fn: ScalarFn, operands: Sequence[Any], made: Any, epoch: int) -> None:
+    """`fn` of these operands, asked for in an epoch, is `made`."""
     if type(made) is not Map or made.fn is not fn or len(made.args) != len(operands):
         return
     keys: list[object] = [fn]
@@ -205,7 +209,7 @@ def _note_map(fn: ScalarFn, operands: Sequence[Any], made: Any) -> None:
             return
     patterns = _patterns(made)
     if patterns is not None and len(keys) <= 4:
-        enter(keys, (*patterns, False))
+        enter(keys, (*patterns, False), epoch)
 
 
 def _kind(number: float) -> object:
@@ -224,15 +228,16 @@ def _held(kind: object, dtype: DType) -> bool:
 
 
 def _patterns(*nodes: Expr) -> list[Pattern] | None:
-    """The patterns of nodes, where all have one that holds."""
+    """The patterns of nodes, where all have one that holds; those that do not go."""
     found = [pattern_of(node) for node in nodes]
-    epoch = EPOCH.value
-    fine = not epoch & CHANGING and all(p is not NONE and p.epoch == epoch for p in found)
-    return found if fine else None
+    if all(map(holds, found)):
+        return found
+    drop_older(*nodes)
+    return None
 
 
-def _note_call(function: Callable[..., Any], args: tuple[Any, ...], made: Any) -> None:
-    """`function` made a node, or a tensor over an argument's memory, of these arguments."""
+def _note_call(function: Callable[..., Any], args: tuple[Any, ...], made: Any, epoch: int) -> None:
+    """`function`, called in an epoch, made a node or a tensor over an argument's memory."""
     view = type(made) is Handle.tensor
     if not (view or isinstance(made, Composite)) or len(args) >= MOST:
         return
@@ -251,7 +256,7 @@ def _note_call(function: Callable[..., Any], args: tuple[Any, ...], made: Any) -
         noted.append(found[0])
     program = _viewed(args, made) if view else _program(args, made)
     if program is not None:
-        enter((function, mixed, len(args) + 1), (tuple(noted), *program))
+        enter((function, mixed, len(args) + 1), (tuple(noted), *program), epoch)
 
 
 def _viewed(args: tuple[Any, ...], made: Buffer) -> tuple[object, ...] | None:
@@ -362,8 +367,9 @@ def _noting(method: Callable[..., Any], fn: ScalarFn, order: str) -> Callable[..
 
     @functools.wraps(method)
     def noting(*operands: Any) -> Any:
+        epoch = EPOCH.value
         made = method(*operands)
-        _note_map(fn, operands[::-1] if order == "right" else operands, made)
+        _note_map(fn, operands[::-1] if order == "right" else operands, made, epoch)
         return made
 
     return noting
@@ -374,8 +380,9 @@ def _noting_call(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def noting(fn: ScalarFn, *operands: Any) -> Any:
+        epoch = EPOCH.value
         made = method(fn, *operands)
-        _note_map(fn, operands, made)
+        _note_map(fn, operands, made, epoch)
         return made
 
     return noting

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from gnomon.base import Later
 from gnomon.expr.node import Buffer, Expr, Scalar
-from gnomon.expr.pattern import CHANGING, EPOCH, NONE, Pattern, pattern_of
+from gnomon.expr.pattern import EPOCH, NONE, Pattern, drop_older, holds, pattern_of
 from gnomon.lock import in_child
 from gnomon.plan.statement import SAVERS, Saver, Store
 from gnomon.runtime.execution.program import Step
@@ -136,14 +136,15 @@ def forget() -> None:
 def _learn(where: tuple[str, Key], statement: Store) -> None:
     """Note that a statement came; make a launch where one is worth it."""
     saver, key = where
+    epoch = EPOCH.value
+    if not all(map(holds, key)):
+        drop_older(statement.dest, statement.value)
+        return
     count = _seen.get(where, 0)
     if count == 0 and len(_seen) >= KEPT:
         forget()
     _seen[where] = count + 1
     if not 1 <= count <= VARIANTS or 0 in statement.dest.shape:
-        return
-    epoch = EPOCH.value
-    if epoch & CHANGING or any(p is None or p.epoch != epoch for p in key):
         return
     try:
         made = Launch(_work(statement))
