@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, check_kind, complaint
 
 
 class _Scopes(threading.local):
@@ -48,8 +48,11 @@ class AttrScope:
         self._attr = kwargs
 
     def get(self, attr: Mapping[str, str] | None) -> dict[str, str]:
-        """This scope's attributes and `attr`, which wins."""
-        return {**self._attr, **(attr or {})}
+        """This scope's attributes and `attr`, which wins; TypeError where that is no mapping."""
+        if attr is None:
+            return dict(self._attr)
+        check_kind("symbol", "attr", attr, Mapping, "a mapping of strings")
+        return {**self._attr, **attr}
 
     def __enter__(self) -> AttrScope:
         merged = AttrScope(**{**self.current._attr, **self._attr})

@@ -98,6 +98,19 @@ def complaint(where: str, argument: str, expected: object, got: object) -> str:
     return f"{where}: argument {argument!r}: expected {expected}, got {got}"
 
 
+def check_kind(
+    where: str, argument: str, value: object, kinds: type | tuple[type, ...], expected: str
+) -> None:
+    """Raises TypeError where an argument is none of these kinds.
+
+    >>> check_kind("nd.eye", "N", "x", int, "an int")
+    Traceback (most recent call last):
+    TypeError: nd.eye: argument 'N': expected an int, got 'x'
+    """
+    if not isinstance(value, kinds):
+        raise TypeError(complaint(where, argument, expected, f"{value!r:.60}"))
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """A hint at the known names closest to `name`, or an empty string where none is close.
 

@@ -10,8 +10,9 @@ import itertools
 import logging
 import math
 from collections.abc import Sequence
+from numbers import Real
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, check_kind, complaint
 
 
 class LRScheduler:
@@ -27,6 +28,8 @@ class LRScheduler:
         warmup_begin_lr: float = 0,
         warmup_mode: str = "linear",
     ) -> None:
+        for name, value in (("base_lr", base_lr), ("warmup_begin_lr", warmup_begin_lr)):
+            check_kind(type(self).__name__, name, value, Real, "a number")
         self._require("warmup_steps", isinstance(warmup_steps, int), "an int", warmup_steps)
         self._require("warmup_steps", warmup_steps >= 0, "0 or more", warmup_steps)
         self._require(

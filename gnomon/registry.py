@@ -12,7 +12,7 @@ from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gnomon.absent import elsewhere
-from gnomon.base import Later, ParamError, UnknownNameError, complaint, nearest
+from gnomon.base import Later, ParamError, UnknownNameError, check_kind, complaint, nearest
 from gnomon.lock import load_module
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ class Registry(Generic[T]):
 
         Raises:
             UnknownNameError: there is none; the message has the nearest names.
+            TypeError: `name` is no string.
         """
+        check_kind(self.kind, "name", name, str, "a string")
         try:
             return self._things[self._fold(name)]
         except KeyError:
@@ -136,6 +138,13 @@ class Registry(Generic[T]):
 
 
 _BY_CLASS: dict[type, Registry[Any]] = {}
+
+
+def class_name(where: str, klass: Any) -> str:
+    """The name that a class is registered by, in lower case; TypeError where it is no class."""
+    check_kind(where, "klass", klass, type, "a class")
+    name: str = klass.__name__.lower()
+    return name
 
 
 def get_registry(base_class: type) -> dict[str, Any]:

@@ -6,10 +6,14 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import hostile
+import numpy as np
 import pytest
+
+import gnomon as mx
 
 ROOT = Path(__file__).parent.parent
 HOUR = 3600
@@ -24,6 +28,60 @@ def attack(seed: int, count: int, folder: Path) -> None:
     calls = log.read_text().splitlines() if log.exists() else []
     told = "\n".join([*calls[-3:], done.stderr[-1500:]])
     assert done.returncode == 0 and calls[-1] == "ended", f"seed {seed}: {done.returncode}\n{told}"
+
+
+WRONG: list[Callable[[], object]] = [
+    lambda: mx.nd.hypot(np.zeros(()), np.zeros((0, 3))),
+    lambda: mx.nd.greater(2**70, np.zeros(4)),
+    lambda: mx.nd.onehot_encode(1, 0.5),
+    lambda: mx.nd.histogram(1j, bins=3),
+    lambda: mx.nd.moveaxis((), 0, 1),
+    lambda: mx.nd.split_v2(mx.cpu(), 2),
+    lambda: mx.nd.linspace(0, 1, mx.cpu()),
+    lambda: mx.nd.random.uniform(out=[1]),
+    lambda: mx.nd.random.exponential("x"),
+    lambda: mx.nd.zeros(2, ctx={}),
+    lambda: mx.nd.zeros(2, ctx="cpu(x)"),
+    lambda: mx.sym.Variable("x", attr={1: "2"}),
+    lambda: mx.sym.zeros(2, attr=3),
+    lambda: mx.sym.Group(1),
+    lambda: mx.sym.maximum((), {}),
+    lambda: mx.io.ResizeIter((), 3),
+    lambda: mx.optimizer.SGD(lr_scheduler=3, learning_rate=1),
+    lambda: mx.optimizer.SGD().set_lr_mult(3),
+    lambda: mx.optimizer.create(iter(())),
+    lambda: mx.optimizer.Optimizer.register(3),
+    lambda: mx.metric.register(3),
+    lambda: mx.metric.TopKAccuracy((1,)),
+    lambda: mx.metric.create("acc").update_dict(3, {}),
+    lambda: mx.init.register(...),
+    lambda: mx.init.Mixed(slice(1), 3),
+    lambda: mx.kv.create(len),
+    lambda: mx.kv.KVStoreBase.register(3),
+    lambda: mx.lr_scheduler.PolyScheduler(3, len),
+    lambda: mx.gluon.rnn.ResidualCell({}),
+    lambda: mx.gluon.rnn.ZoneoutCell(np.zeros(2)),
+    lambda: mx.gluon.nn.Dense(2, params=b""),
+    lambda: mx.gluon.nn.Embedding("x", 3),
+    lambda: mx.gluon.utils.split_data(len, 2),
+    lambda: mx.rnn.ZoneoutCell(3),
+    lambda: mx.rnn.BidirectionalCell((), 3),
+    lambda: mx.image.CreateAugmenter({}),
+    lambda: mx.callback.save_checkpoint("x", 1, (), {}, {}),
+]
+
+
+@pytest.mark.parametrize("call", WRONG, ids=range(len(WRONG)))
+def test_an_error_names_the_argument_that_is_of_no_use(call):
+    with pytest.raises((TypeError, ValueError), match=r"argument '.*expected .*got"):
+        call()
+
+
+def test_an_iterator_over_arrays_has_no_batch_before_the_first():
+    with pytest.raises(mx.MXNetError, match="no batch before"):
+        mx.io.NDArrayIter(np.zeros((4, 2)), batch_size=2).getdata()
+    with pytest.raises(TypeError, match="it is a base"):
+        mx.io.MXDataIter()
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import GnomonError, ParamError, ShapeError, complaint
+from gnomon.base import GnomonError, ParamError, ShapeError, check_kind, complaint
 from gnomon.context import Context
 from gnomon.files import replacing
 from gnomon.gluon.block.hooks import HookHandle
@@ -48,6 +48,7 @@ def split_data(
     Raises:
         ShapeError: there are fewer elements than parts, or, with `even_split`, they do not divide.
     """
+    check_kind("split_data", "data", data, (nd.NDArray, np.ndarray), "an array")
     size = data.shape[batch_axis]
     if num_slice < 1 or size < num_slice:
         expected = f"from 1 to {size}, the size of axis {batch_axis}"

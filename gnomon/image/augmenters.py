@@ -281,6 +281,9 @@ def CreateAugmenter(
     >>> [type(each).__name__ for each in CreateAugmenter((3, 8, 8), rand_mirror=True)]
     ['CenterCropAug', 'HorizontalFlipAug', 'CastAug']
     """
+    if not isinstance(data_shape, (tuple, list)) or len(data_shape) != 3:
+        expected, got = "channels, height and width", f"{data_shape!r:.60}"
+        raise ParamError(complaint("CreateAugmenter", "data_shape", expected, got))
     size = (data_shape[2], data_shape[1])
     found: list[Augmenter] = [ResizeAug(resize, inter_method)] if resize > 0 else []
     if rand_resize:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.base import ParamError, ShapeError, check_kind, complaint
 from gnomon.initializer.base import Initializer, register
 
 Filler = Callable[[str, Any], None]
@@ -113,6 +113,8 @@ class Mixed:
     """
 
     def __init__(self, patterns: Sequence[str], initializers: Sequence[Filler]) -> None:
+        for name, value in (("patterns", patterns), ("initializers", initializers)):
+            check_kind("initializer.Mixed", name, value, (list, tuple), "a list")
         if len(patterns) != len(initializers):
             expected = f"{len(patterns)}, one per pattern"
             raise ParamError(

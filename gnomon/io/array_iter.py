@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gnomon import ndarray as nd
-from gnomon.base import DTypeError, ParamError, ShapeError, complaint
+from gnomon.base import DTypeError, GnomonError, ParamError, ShapeError, complaint
 from gnomon.io.dataset import Dataset, is_dataset
 from gnomon.io.desc import DataBatch, DataDesc
 from gnomon.io.iterator import DataIter
@@ -128,6 +128,8 @@ class NDArrayIter(DataIter):
         begin, end = self.cursor, self.cursor + self.batch_size
         if begin >= 0 and end <= self.num_data:
             return array[begin:end]
+        if begin < 0 and not self._carried:
+            raise GnomonError("NDArrayIter: there is no batch before the first `next`")
         if begin < 0:
             return nd.concat(self._carried[position][1], array[0:end], dim=0)
         pieces = [array[begin : self.num_data]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gnomon.base import check_kind, complaint
 from gnomon.io.iterator import DataIter, HandedOn
 
 
@@ -12,6 +13,10 @@ class ResizeIter(HandedOn):
     """
 
     def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True) -> None:
+        if not hasattr(data_iter, "batch_size"):
+            got = f"{data_iter!r:.60}"
+            raise TypeError(complaint("ResizeIter", "data_iter", "an iterator of batches", got))
+        check_kind("ResizeIter", "size", size, int, "an int")
         super().__init__(data_iter.batch_size)
         self.data_iter = data_iter
         self.size = size

@@ -39,6 +39,8 @@ class SourceIter(HandedOn):
     def __init__(
         self, data_name: str = "data", label_name: str = "softmax_label", **options: Any
     ) -> None:
+        if not self.fields:
+            raise TypeError("MXDataIter: it is a base: see ImageRecordIter, CSVIter, MNISTIter")
         values = parse_fields(type(self).__name__, self.fields, options)
         super().__init__(values.pop("batch_size"))
         self.__dict__.update(values)

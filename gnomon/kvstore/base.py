@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from gnomon.base import GnomonError, ParamError, complaint, nearest
-from gnomon.registry import Registry
+from gnomon.base import GnomonError, ParamError, check_kind, complaint, nearest
+from gnomon.registry import Registry, class_name
 
 STORES: Registry[Any] = Registry("kvstore", ignore_case=True)
 
@@ -22,7 +22,8 @@ class KVStoreBase(ABC):
     @staticmethod
     def register(klass: type[KVStoreBase]) -> type[KVStoreBase]:
         """Make a store class known to `create` by its lower-case name; a decorator."""
-        STORES.register(klass.__name__.lower(), lambda name: klass(), replace=True)
+        name = class_name("KVStoreBase.register", klass)
+        STORES.register(name, lambda _: klass(), replace=True)
         return klass
 
     @staticmethod
@@ -76,6 +77,7 @@ def joins_processes(name: str) -> bool:
     >>> [joins_processes(name) for name in ("local", "device", "dist_sync", "horovod")]
     [False, False, True, True]
     """
+    check_kind("kvstore.create", "name", name, str, "a string")
     kind = name.lower()
     return "dist" in kind or kind in ("p3", "horovod", "byteps")
 

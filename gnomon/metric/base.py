@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import ParamError, ShapeError, complaint
-from gnomon.registry import Registry, get_alias_func
+from gnomon.base import ParamError, ShapeError, check_kind, complaint
+from gnomon.registry import Registry, class_name, get_alias_func
 
 Value = tuple[Any, Any]
 METRICS: Registry[type[EvalMetric]] = Registry("metric", ignore_case=True)
@@ -77,11 +77,12 @@ class EvalMetric:
     def _chosen(
         self, argument: str, arrays: Mapping[str, Any], names: Sequence[str] | None
     ) -> list[Any]:
+        where = f"{type(self).__name__}.update_dict"
+        check_kind(where, argument, arrays, Mapping, "arrays by name")
         if names is None:
             return list(arrays.values())
         missing = [name for name in names if name not in arrays]
         if missing:
-            where = f"{type(self).__name__}.update_dict"
             raise ParamError(complaint(where, argument, f"arrays named {missing}", list(arrays)))
         return [arrays[name] for name in names]
 
@@ -160,7 +161,7 @@ def register(klass: type[EvalMetric] | None = None, *aliases: str) -> Any:
     if klass is None or isinstance(klass, str):
         names = aliases if klass is None else (klass, *aliases)
         return lambda cls: register(cls, *names)
-    METRICS.register(klass.__name__.lower(), klass, aliases, replace=True)
+    METRICS.register(class_name("metric.register", klass), klass, aliases, replace=True)
     return klass
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.base import ParamError, ShapeError, check_kind, complaint
 from gnomon.metric.base import EvalMetric, as_numpy, check_label_shapes, register
 
 
@@ -56,6 +56,7 @@ class TopKAccuracy(EvalMetric):
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:
+        check_kind("TopKAccuracy", "top_k", top_k, int, "an int above 1")
         if top_k < 2:
             expected = "an int above 1 (Accuracy is the metric for 1)"
             raise ParamError(complaint("TopKAccuracy", "top_k", expected, top_k))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gnomon import ndarray as nd
 from gnomon import symbol as sym
-from gnomon.base import FormatError
+from gnomon.base import FormatError, check_kind
 from gnomon.context import cpu
 
 Params = dict[str, Any]
@@ -33,6 +33,7 @@ def save_checkpoint(
 ) -> None:
     """Write `prefix-symbol.json`, unless `symbol` is None, and `prefix-0012.params` (epoch 12)."""
     if symbol is not None:
+        check_kind("save_checkpoint", "symbol", symbol, sym.Symbol, "a Symbol or None")
         symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
     name = params_file(prefix, epoch)
     save_params(name, arg_params, aux_params)

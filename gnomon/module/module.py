@@ -9,7 +9,7 @@ from typing import Any
 
 from gnomon import initializer as initializers
 from gnomon import optimizer as opt
-from gnomon.base import GnomonError, ParamError, complaint
+from gnomon.base import GnomonError, ParamError, check_kind, complaint
 from gnomon.context import Context, cpu
 from gnomon.files import replacing
 from gnomon.initializer import InitDesc, Uniform  # noqa: F401  MXNet's has it
@@ -385,6 +385,7 @@ class Module(BaseModule):
 
     def borrow_optimizer(self, shared_module: Any) -> None:
         """Update by the optimizer, with the states, of another module."""
+        check_kind("borrow_optimizer", "shared_module", shared_module, Module, "a Module")
         shared_module._need("borrow_optimizer", "optimizer_initialized")
         self._optimizer = shared_module._optimizer
         self._kvstore = shared_module._kvstore

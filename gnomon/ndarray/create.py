@@ -10,7 +10,7 @@ import numpy as np
 
 from gnomon import config
 from gnomon import dtype as dtypes
-from gnomon.base import ParamError, ShapeError, complaint
+from gnomon.base import ParamError, ShapeError, check_kind, complaint
 from gnomon.context import Context, current_context
 from gnomon.dtype import DType
 from gnomon.ndarray.api.dlpack import imported
@@ -197,6 +197,7 @@ def linspace(
     Raises:
         ParamError: `num` is negative.
     """
+    check_kind("linspace", "num", num, (int, np.integer), "an int")
     if num < 0:
         raise ParamError(complaint("linspace", "num", "0 or more", num))
     if num == 0:
@@ -256,6 +257,7 @@ def moveaxis(tensor: Any, source: Any, destination: Any) -> NDArray:
         ShapeError: `tensor` has no such axis.
         ParamError: an axis stands twice, or there are more or fewer places than axes.
     """
+    check_kind("moveaxis", "tensor", tensor, Array, "an NDArray")
     axes = list(range(tensor.ndim))
     return tensor.transpose(tuple(_moved(axes, source, destination)))
 
@@ -288,6 +290,9 @@ def _axes(argument: str, given: Any, ndim: int) -> list[int]:
 
 def onehot_encode(indices: Any, out: Any) -> NDArray:
     """A row for each index in `out`, 1 at the index and 0 elsewhere."""
+    check_kind("onehot_encode", "out", out, Array, "an NDArray")
+    if len(out.shape) != 2:
+        raise ShapeError(complaint("onehot_encode", "out", "two axes", f"shape {out.shape}"))
     given = {"depth": out.shape[1], "dtype": out._dtype.name}
     return invoke(registry.find("one_hot").parse(given), (indices,), out)
 
@@ -309,6 +314,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None) -> list[NDArray] | tupl
 
     A number of bins without a range gives a tuple, and counts in float32, as MXNet does.
     """
+    check_kind("histogram", "a", a, Array, "an NDArray")
     if isinstance(bins, Array):
         return _histogram((a, bins))
     if range is not None:

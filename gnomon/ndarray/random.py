@@ -6,9 +6,10 @@ each of their elements. A draw takes its place in the sequence of the seed when 
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
-from gnomon.base import complaint
+from gnomon.base import check_kind, complaint
 from gnomon.ndarray import create
 from gnomon.ndarray.api import functions
 from gnomon.ndarray.core.array import Array
@@ -42,6 +43,7 @@ def _draw(name: str, inputs: dict[str, Any], given: dict[str, Any]) -> Any:
         op = registry.find(draws.sampler(name)).parse(given)
         return invoke(op, list(inputs.values()), out, ctx)
     if out is not None:
+        check_kind(f"random.{name}", "out", out, Array, "an NDArray")
         given = {"dtype": out._dtype.name, **given}
     else:
         given = {"shape": (1,), **given}
@@ -65,6 +67,7 @@ def exponential(
 ) -> Any:
     """Exponential draws of mean `scale`."""
     given = {"shape": shape, "dtype": dtype, "ctx": ctx, "out": out}
+    check_kind("random.exponential", "scale", scale, (Number, Array), "a number or an NDArray")
     return _draw("exponential", {"lam": 1.0 / scale}, given)
 
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gnomon.base import ParamError, complaint, nearest
+from gnomon.base import ParamError, check_kind, complaint, nearest
 from gnomon.expr import fn
 from gnomon.expr.node import Expr
 from gnomon.lr_scheduler import LRScheduler
@@ -30,7 +30,7 @@ from gnomon.ops.update import Update
 from gnomon.optimizer.fused import FusedUpdates, Given, Item, Join, Rates
 from gnomon.optimizer.rows import is_sparse, push_sparse
 from gnomon.optimizer.steady import ways
-from gnomon.registry import Registry
+from gnomon.registry import Registry, class_name
 
 # Attributes that formulas do not read as constants: they change, and compile nothing anew.
 _NOT_COMPILED = frozenset(("lr", "wd", "rescale_grad", "num_update", "begin_num_update"))
@@ -102,6 +102,10 @@ class Optimizer:
     def _start_schedule(self) -> None:
         if self.lr_scheduler is None or self.lr is None:
             return
+        if not hasattr(self.lr_scheduler, "base_lr"):
+            got = f"{self.lr_scheduler!r:.60}"
+            where = type(self).__name__
+            raise TypeError(complaint(where, "lr_scheduler", "an LRScheduler", got))
         if self.lr_scheduler.base_lr != self.lr:
             logging.warning(
                 "%s: the schedule starts from learning_rate=%s instead of its base_lr=%s",
@@ -114,7 +118,7 @@ class Optimizer:
     @staticmethod
     def register(klass: type[Optimizer]) -> type[Optimizer]:
         """Make an optimizer class known to `create` by its lower-case name; a decorator."""
-        return OPTIMIZERS.register(klass.__name__.lower(), klass, replace=True)
+        return OPTIMIZERS.register(class_name("Optimizer.register", klass), klass, replace=True)
 
     @staticmethod
     def create_optimizer(name: str | Optimizer, **kwargs: Any) -> Optimizer:
@@ -341,6 +345,7 @@ class Optimizer:
 
     def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
         """Factors on the rate by name or index; those not named keep their symbol's, or 1."""
+        check_kind("set_lr_mult", "args_lr_mult", args_lr_mult, Mapping, "factors by name or index")
         self.lr_mult = {**self._attributes("__lr_mult__"), **args_lr_mult}
 
     def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gnomon import symbol as sym
-from gnomon.base import GnomonError
+from gnomon.base import GnomonError, check_kind
 from gnomon.rnn.base import Arrays, BaseRNNCell, RNNParams, as_steps, time_axis
 from gnomon.symbol import Symbol
 
@@ -20,6 +20,7 @@ class CompoundCell(BaseRNNCell):
         self._cells: list[BaseRNNCell] = []
 
     def _take(self, cell: BaseRNNCell) -> None:
+        check_kind(type(self).__name__, "cell", cell, BaseRNNCell, "a cell")
         self._cells.append(cell)
         if self._override_cell_params:
             if not cell._own_params:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gnomon import symbol as sym
-from gnomon.base import DTypeError, ParamError, complaint
+from gnomon.base import DTypeError, ParamError, check_kind, complaint
 from gnomon.rnn.base import Arrays, BaseRNNCell, RNNParams, as_steps, formatted, merged
 from gnomon.rnn.compound import BidirectionalCell, SequentialRNNCell
 from gnomon.symbol import Symbol
@@ -57,6 +57,7 @@ class ModifierCell(BaseRNNCell):
     """Base of cells that wrap another cell: states, parameters and weights are that cell's."""
 
     def __init__(self, base_cell: BaseRNNCell) -> None:
+        check_kind(type(self).__name__, "base_cell", base_cell, BaseRNNCell, "a cell")
         super().__init__()
         base_cell._modified = True
         self.base_cell = base_cell

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gnomon.attribute import AttrScope
-from gnomon.base import ParamError, complaint, nearest
+from gnomon.base import ParamError, check_kind, complaint, nearest
 from gnomon.dtype import DType
 from gnomon.graph.legacy import hidden_key, initial
 from gnomon.graph.node import Entry, Graph, Node, rebuilt
@@ -89,6 +89,7 @@ def is_attribute(key: str) -> bool:
 def attributes(where: str, given: Mapping[str, Any]) -> dict[str, str]:
     """Attributes under the keys that files hold them by; ParamError when one is no string."""
     for key, value in given.items():
+        check_kind(where, "attr", key, str, "names as keys")
         if not isinstance(value, str):
             raise ParamError(complaint(where, key, "a string as attribute", repr(value)))
     return {hidden_key(k): v for k, v in given.items()}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Number
 from typing import Any
 
 from gnomon import dtype as dtypes
-from gnomon.base import ParamError, complaint, power_of_numbers
+from gnomon.base import ParamError, check_kind, complaint, power_of_numbers
 from gnomon.symbol.apply import apply, is_symbol
 from gnomon.symbol.arithmetic import combine
 from gnomon.symbol.symbol import Symbol
@@ -84,6 +85,8 @@ def _pair(
         return combine(Symbol, sign, one, other, both, right)
     if is_symbol(other):
         return combine(Symbol, sign, other, one, both, left)
+    for argument, value in (("left", one), ("right", other)):
+        check_kind(sign, argument, value, Number, "a symbol or a number")
     return plain(one, other)
 
 

@@ -17,6 +17,7 @@ from gnomon.base import (
     GnomonError,
     NotImplementedForSymbol,
     ParamError,
+    check_kind,
     complaint,
     nearest,
 )
@@ -431,6 +432,7 @@ def Group(symbols: Iterable[Symbol]) -> Symbol:
     Raises:
         TypeError: no symbols, or something else among them.
     """
+    check_kind("Group", "symbols", symbols, Iterable, "a list of symbols")
     parts = list(symbols)
     if not parts or not all(isinstance(s, Symbol) for s in parts):
         got = f"[{', '.join(map(signature.shown, parts))}]"

@@ -74,3 +74,8 @@ def test_sigmoid_far_below_zero(dtype):
     with np.errstate(over="ignore"):
         want = (1 / (1 + np.exp(-x.astype(np.longdouble)))).astype(dtype)
     np.testing.assert_allclose(out.numpy(), want, rtol=1e-6, atol=2e-45)
+
+
+def test_any_part_of_an_axis_without_elements_has_none():
+    with mx.util.np_shape(True):
+        assert mx.nd.zeros((0, 2)).slice_axis(axis=0, begin=0, end=1).shape == (0, 2)

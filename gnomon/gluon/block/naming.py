@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from typing import Any
 
+from gnomon.base import check_kind
 from gnomon.gluon.parameter import ParameterDict
 from gnomon.name import NameManager, Prefix
 
@@ -59,6 +60,8 @@ def named(prefix: str | None, params: ParameterDict | None, hint: str) -> tuple[
 
     `params` is a dictionary that it shares parameters with.
     """
+    if params is not None:
+        check_kind("Block", "params", params, ParameterDict, "a ParameterDict, as another block's")
     if not _scopes.stack:
         prefix = NameManager.current.get(None, hint) + "_" if prefix is None else prefix
         made = ParameterDict(prefix) if params is None else ParameterDict(params.prefix, params)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gnomon.base import complaint
+
 Shape = tuple[int, ...]
 
 
@@ -20,7 +22,11 @@ def as_shape(shape: Any) -> Shape | None:
     """What a user gives as a shape: a number, a sequence or None."""
     if shape is None:
         return None
-    return tuple(map(int, shape)) if hasattr(shape, "__iter__") else (int(shape),)
+    try:
+        return tuple(map(int, shape)) if hasattr(shape, "__iter__") else (int(shape),)
+    except (TypeError, ValueError):
+        got = f"{shape!r:.60}"
+        raise TypeError(complaint("Parameter", "shape", "a number or numbers", got)) from None
 
 
 def merged(known: Shape | None, new: Shape | None) -> Shape | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import GnomonError, ParamError, ShapeError, complaint
+from gnomon.base import GnomonError, ParamError, ShapeError, check_kind, complaint
 from gnomon.gluon.block import Block, HybridBlock
 from gnomon.gluon.rnn.sequence import as_steps, batch_size, formatted, functions, lasts, masked
 
@@ -126,6 +126,7 @@ class HybridRecurrentCell(RecurrentCell, HybridBlock):
 
 def check_single(where: str, cell: Any, kinds: tuple[type, ...]) -> None:
     """Raise where `cell`, or one in it, is one of `kinds`, which cannot be stepped."""
+    check_kind(where, "base_cell", cell, Block, "a cell")
     if isinstance(cell, kinds):
         expected = "a cell that can be stepped (wrap those in it)"
         raise ParamError(complaint(where, "base_cell", expected, repr(cell)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gnomon import ndarray as nd
-from gnomon.base import DTypeError, GnomonError, complaint
-from gnomon.gluon.rnn.base import HybridRecurrentCell, check_single
+from gnomon.base import DTypeError, GnomonError, check_kind, complaint
+from gnomon.gluon.rnn.base import HybridRecurrentCell, RecurrentCell, check_single
 from gnomon.gluon.rnn.compound import BidirectionalCell
 from gnomon.gluon.rnn.sequence import as_steps, formatted, functions, masked, merged
 
@@ -64,6 +64,7 @@ class ModifierCell(HybridRecurrentCell):
     """Base of cells that wrap another cell: states and parameters are that cell's."""
 
     def __init__(self, base_cell: Any) -> None:
+        check_kind(type(self).__name__, "base_cell", base_cell, RecurrentCell, "a cell")
         if base_cell._modified:
             expected = "a cell that no other modifier wraps"
             where = type(self).__name__

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gnomon.base import complaint
+from gnomon.base import check_kind, complaint
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import LEARNT
 from gnomon.ndarray.core.layout import Layout
@@ -84,6 +84,7 @@ def combine(name: str, lhs: Any, rhs: Any, out: Any = None) -> Any:
         if isinstance(rhs, np.ndarray):
             return both(name, lhs, lhs._like(rhs), out)
         raise TypeError(complaint(name, "rhs", "an NDArray or a number", f"{rhs!r:.60}"))
+    check_kind(name, "rhs", rhs, Array, "an NDArray, as lhs is none")
     if is_number(lhs):
         mirrored = _MIRRORED.get(name, name)
         return with_number(mirrored, rhs, lhs, out, left=mirrored == name)

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from gnomon.base import ParamError, complaint
+from gnomon.base import ParamError, check_kind, complaint
 from gnomon.context import Context
 from gnomon.ndarray.core.array import Array
 from gnomon.ndarray.core.bounded_cache import LEARNT
@@ -175,8 +175,12 @@ def context_of(ctx: Any) -> Context | None:
     """A context given as itself, as text ('cpu(0)', 'gpu') or not at all."""
     if ctx is None or isinstance(ctx, Context):
         return ctx
-    kind, _, number = str(ctx).partition("(")
-    return Context(kind, int(number.rstrip(")") or 0))
+    check_kind("context", "ctx", ctx, str, "a Context, or text such as 'cpu(0)'")
+    kind, _, number = ctx.partition("(")
+    number = number.rstrip(")") or "0"
+    if not number.isdecimal():
+        raise ParamError(complaint("context", "ctx", "text such as 'cpu(0)'", repr(ctx)))
+    return Context(kind, int(number))
 
 
 _FUNCTIONS = Functions("gnomon.ndarray", function)

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from gnomon import dtype as dtypes
-from gnomon.base import ShapeError, complaint
+from gnomon.base import ShapeError, check_kind, complaint
 from gnomon.context import Context
 from gnomon.ndarray.api import functions
 from gnomon.ndarray.core import storage_types
@@ -192,6 +192,7 @@ def split_v2(ary: Any, indices_or_sections: Any, axis: int = 0, squeeze_axis: bo
     given: dict[str, Any] = {"axis": axis, "squeeze_axis": squeeze_axis, "indices": ()}
     if isinstance(indices_or_sections, int):
         given["sections"] = count = indices_or_sections
+        check_kind("split_v2", "ary", ary, Array, "an NDArray")
         size = ary.shape[normal_axis("split_v2", axis, ary.ndim)]
         if count > 0 and size % count:
             expected = f"a multiple of {count} along axis {axis}"
