@@ -50,9 +50,12 @@ class Reply:
         self.nbytes = sum(len(part) for part in self.parts)
 
 
+_encoder = json.JSONEncoder(separators=(",", ":"))  # `json.dumps` would make one each time
+
+
 def encoded(value: object) -> bytes:
     """JSON; what is not finite is NaN and Infinity, as Python and other servers write it."""
-    return json.dumps(value, separators=(",", ":")).encode()
+    return _encoder.encode(value).encode()
 
 
 def server_metadata() -> dict[str, Any]:
