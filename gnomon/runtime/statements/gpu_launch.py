@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from gnomon.expr.layout import is_read_only
 from gnomon.expr.node import Buffer, Expr, Scalar
-from gnomon.expr.pattern import EPOCH, Pattern
+from gnomon.expr.pattern import Pattern, drop_older, holds
 from gnomon.expr.rewrite import substitute
 from gnomon.plan.statement import Store
 from gnomon.runtime.kernels import stages
@@ -48,7 +48,9 @@ def store(statement: Store, patterns: tuple[Pattern, Pattern]) -> None:
     """
     dest, saver, value = statement.dest, statement.saver, statement.value
     found = leaves_of(dest, value)
-    if _is_plain(found.buffers) and all(p.epoch == EPOCH.value for p in patterns):
+    if not all(map(holds, patterns)):
+        drop_older(dest, value)
+    elif _is_plain(found.buffers):
         regions = tied(found.buffers, {0})
         queue = queue_of(dest)
         key = (queue.gpu, saver, patterns, tuple(found.shared), tuple(regions))
@@ -63,9 +65,10 @@ def store(statement: Store, patterns: tuple[Pattern, Pattern]) -> None:
             owners = dict.fromkeys(owner for owner, _ in regions)
             given = [found.buffers[o].address for o in owners]
             given += [bits(number) for number in found.numbers]
-            for step in known.bound(given, None, queue):
-                step.run()
-            return
+            if all(map(holds, patterns)):  # no tensor changed while its address was read
+                for step in known.bound(given, None, queue):
+                    step.run()
+                return
     stages.run(prepare([statement], "assignment"))
 
 
