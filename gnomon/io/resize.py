@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from gnomon.base import check_kind, complaint
 from gnomon.io.iterator import DataIter, HandedOn
 
@@ -16,7 +18,7 @@ class ResizeIter(HandedOn):
         if not hasattr(data_iter, "batch_size"):
             got = f"{data_iter!r:.60}"
             raise TypeError(complaint("ResizeIter", "data_iter", "an iterator of batches", got))
-        check_kind("ResizeIter", "size", size, int, "an int")
+        check_kind("ResizeIter", "size", size, Integral, "an int")
         super().__init__(data_iter.batch_size)
         self.data_iter = data_iter
         self.size = size

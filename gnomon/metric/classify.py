@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ class TopKAccuracy(EvalMetric):
         output_names: Sequence[str] | None = None,
         label_names: Sequence[str] | None = None,
     ) -> None:
-        check_kind("TopKAccuracy", "top_k", top_k, int, "an int above 1")
+        check_kind("TopKAccuracy", "top_k", top_k, Integral, "an int above 1")
         if top_k < 2:
             expected = "an int above 1 (Accuracy is the metric for 1)"
             raise ParamError(complaint("TopKAccuracy", "top_k", expected, top_k))
