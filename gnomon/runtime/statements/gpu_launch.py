@@ -61,14 +61,13 @@ def store(statement: Store, patterns: tuple[Pattern, Pattern]) -> None:
             _known[key] = None
         elif known is None:
             known = _known[key] = _template(statement, found, regions)
-        if known:
-            owners = dict.fromkeys(owner for owner, _ in regions)
-            given = [found.buffers[o].address for o in owners]
-            given += [bits(number) for number in found.numbers]
-            if all(map(holds, patterns)):  # no tensor changed while its address was read
-                for step in known.bound(given, None, queue):
-                    step.run()
-                return
+        owners = dict.fromkeys(owner for owner, _ in regions)
+        given = [found.buffers[o].address for o in owners]
+        given += [bits(number) for number in found.numbers]
+        if known and all(map(holds, patterns)):  # no tensor changed while its address was read
+            for step in known.bound(given, None, queue):
+                step.run()
+            return
     stages.run(prepare([statement], "assignment"))
 
 
