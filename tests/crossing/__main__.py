@@ -10,6 +10,7 @@ nothing read before its end. Lines that gnomon computes and MXNet refuses are co
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import pickle
 import random
@@ -100,7 +101,7 @@ def receive(stream: BinaryIO) -> Any:
 
 def serve() -> None:
     """Run what comes, by MXNet, until nothing comes any more."""
-    import mxnet as mx
+    mx = importlib.import_module("mxnet")
 
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print goes elsewhere
@@ -256,10 +257,9 @@ def main() -> int:
     if asked.serve:
         serve()
         return 0
-    import gnomon as mx
-
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
+    mx = importlib.import_module("gnomon")  # the process with MXNet has none
     hunt, failed = Hunt(mx, Oracle(asked.oracle), asked.length), 0
     for seed in range(asked.seed, asked.seed + asked.count):
         if found := hunt.program(seed):
