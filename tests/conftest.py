@@ -1,5 +1,6 @@
 """What holds for every test: repeatable random cases, and no state kept in the working tree."""
 
+import gc
 import os
 import sys
 import tempfile
@@ -39,6 +40,15 @@ if not fields.readable():
 def what_comes_again_is_compiled():
     """So that tests of few rounds run it both ways: as single operators, and natively."""
     fusion_group.OFTEN, repeat.WORTH = 1, 2
+
+
+@pytest.fixture(scope="module")
+def only_what_is_new_is_collected():
+    """For files that collect often: not through all that the tests before them have left."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def pytest_collection_modifyitems(config, items):

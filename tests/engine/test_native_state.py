@@ -31,13 +31,10 @@ FUNCTIONS = (push_sync, push, admit, leave, turns)
 
 
 @pytest.fixture(autouse=True)
-def natively():
+def natively(only_what_is_new_is_collected):
     """Native code is served, whatever the environment says."""
     config.set("native", True)
-    gc.collect()
-    gc.freeze()  # what is collected below is what the tests make
     yield
-    gc.unfreeze()
     config.reset("native")
 
 

@@ -24,13 +24,10 @@ KERNEL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 
 @pytest.fixture(autouse=True)
-def natively():
+def natively(only_what_is_new_is_collected):
     """Native code is served, whatever the environment says."""
     config.set("native", True)
-    gc.collect()
-    gc.freeze()
     yield
-    gc.unfreeze()
     config.reset("native")
 
 

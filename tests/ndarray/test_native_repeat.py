@@ -26,7 +26,7 @@ SHAPES = [(), (1,), (3,), (0, 2), (2, 3), (4, 40)]
 
 
 @pytest.fixture(autouse=True)
-def natively():
+def natively(only_what_is_new_is_collected):
     """Native code is served, whatever the environment says."""
     config.set("native", True)
     yield
