@@ -7,6 +7,7 @@ asked for anything, and until then an update of what it computes may join it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gnomon import engine
 from gnomon.context import Context
@@ -30,6 +31,9 @@ class Updates:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self._alone: dict[Follower, Joined] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"ctx": self.ctx, "_alone": {}}  # programs hold addresses of this process
 
     def __call__(self, update: Follower, numbers: Sequence[float]) -> bool:
         """Push an update with its numbers; always True, as for `optimizer.fused.Join`."""

@@ -121,6 +121,10 @@ class Trainer:
         self._seen = -1
         self._stepped = 0  # the last backward pass whose gradients were used up
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._name_params()  # which optimizers leave out of their state
+
     def _name_params(self) -> None:
         """Have the optimizer know factors on rates and decays of parameters."""
         self._optimizer.param_dict = dict(enumerate(self._params))

@@ -56,6 +56,9 @@ class Compiled:
         self._bound = {n: p for n, p in self._params.items() if n not in own}
         self._sites: list[Site] = []
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_sites": []}  # programs hold addresses of this process
+
     def fits(self) -> bool:
         """Whether parameters are still what they were when the block was traced."""
         return all(p._var is self._vars[n] for n, p in self._params.items())

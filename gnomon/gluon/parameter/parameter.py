@@ -231,6 +231,12 @@ class Parameter:
         self._data = [data.copyto(each) for each in ctx]
         self._init_grad()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        changes.count += 1
+        if self._data is not None and self._grad is not None:  # copies of arrays are no variables
+            autograd.mark_variables(self._data, self._grad, self._grad_req)
+
     def _init_grad(self) -> None:
         """Have gradients for the arrays, or none; nothing is on the tape then."""
         changes.count += 1
