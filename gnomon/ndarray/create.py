@@ -106,6 +106,14 @@ def _made(name: str, ctx: Any, out: Any, **given: Any) -> Any:
     return invoke(registry.find(name).parse(given), (), out, context_of(ctx))
 
 
+def _out_of(name: str, kwargs: dict[str, Any]) -> Any:
+    """`out` among further keywords; `name` does nothing, others are refused as by the operator."""
+    rest = {key: value for key, value in kwargs.items() if key not in ("name", "out")}
+    if rest:
+        registry.find(name).parse(rest)
+    return kwargs.get("out")
+
+
 def _filled(name: str, shape: Any, ctx: Any, dtype: Any, out: Any) -> Any:
     """The array of one value that `name` makes.
 
@@ -135,18 +143,19 @@ def zeros(
     <class 'numpy.int32'>
 
     Raises:
-        ParamError: there is no such storage.
+        ParamError: there is no such storage, or no such keyword.
         ShapeError: an axis of 0 outside of `mx.util.np_shape`, where it is a size not known.
     """
+    out = _out_of("_zeros", kwargs)
     if stype not in (None, "default"):
         where = context_of(ctx) or current_context()
         return storage_types.made(stype, _shape(shape), _dtype(dtype), where)
-    return _filled("_zeros", shape, ctx, dtype, kwargs.get("out"))
+    return _filled("_zeros", shape, ctx, dtype, out)
 
 
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """An array of ones."""
-    return _filled("_ones", shape, ctx, dtype, kwargs.get("out"))
+    return _filled("_ones", shape, ctx, dtype, _out_of("_ones", kwargs))
 
 
 def full(
@@ -210,7 +219,7 @@ def eye(
     N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any
 ) -> NDArray:
     """Ones on a diagonal, zeros elsewhere: `N` rows, `M` columns (as many as rows if 0)."""
-    return _made("_eye", ctx, kwargs.get("out"), N=N, M=M, k=k, dtype=_dtype(dtype).name)
+    return _made("_eye", ctx, _out_of("_eye", kwargs), N=N, M=M, k=k, dtype=_dtype(dtype).name)
 
 
 def from_numpy(ndarray: Any, zero_copy: bool = True, array_cls: Any = None) -> NDArray:

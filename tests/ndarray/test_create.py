@@ -259,3 +259,18 @@ def test_histogram():
 def test_ranges_hold_every_number_as_their_dtype_does(dtype, start, stop):
     got = nd.arange(start, stop, dtype=dtype).asnumpy()
     np.testing.assert_array_equal(got, np.arange(start, stop).astype(dtype))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **more: nd.ones((2,), **more),
+        lambda **more: nd.zeros((2,), **more),
+        lambda **more: nd.eye(2, **more),
+        lambda **more: nd.sparse.zeros("csr", (2, 2), **more),
+    ],
+)
+def test_keywords_that_are_not_there_are_refused(make):
+    with pytest.raises(ParamError, match="did you mean 'dtype'"):
+        make(dtyp="int32")
+    assert make(name="x", dtype="int32").dtype == np.int32
