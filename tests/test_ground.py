@@ -385,9 +385,9 @@ def fresh(code: str) -> str:
     return done.stdout.strip()
 
 
-def test_importing_gnomon_imports_nothing_but_the_lock_of_imports():
+def test_importing_gnomon_imports_nothing_but_what_forks_wait_by():
     loaded = fresh("import gnomon, sys; print([m for m in sys.modules if m[:7] == 'gnomon.'])")
-    assert loaded == "['gnomon.lock']"
+    assert loaded == "['gnomon.importing', 'gnomon.lock']"
     assert fresh("import gnomon, sys; print('numpy' in sys.modules)") == "False"
 
 

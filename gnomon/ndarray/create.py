@@ -107,8 +107,8 @@ def _made(name: str, ctx: Any, out: Any, **given: Any) -> Any:
 
 
 def _out_of(name: str, kwargs: dict[str, Any]) -> Any:
-    """`out` among further keywords; `name` does nothing, others are refused as by the operator."""
-    rest = {key: value for key, value in kwargs.items() if key not in ("name", "out")}
+    """`out` among further keywords; others than `name` and attributes the operator refuses."""
+    rest = {k: v for k, v in kwargs.items() if k not in ("name", "out") and k[:2] != "__"}
     if rest:
         registry.find(name).parse(rest)
     return kwargs.get("out")

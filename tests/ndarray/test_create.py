@@ -273,4 +273,4 @@ def test_ranges_hold_every_number_as_their_dtype_does(dtype, start, stop):
 def test_keywords_that_are_not_there_are_refused(make):
     with pytest.raises(ParamError, match="did you mean 'dtype'"):
         make(dtyp="int32")
-    assert make(name="x", dtype="int32").dtype == np.int32
+    assert make(name="x", __layout__="NC", dtype="int32").dtype == np.int32
