@@ -14,6 +14,15 @@ from gnomon.base import ParamError, ShapeError, check_kind, complaint
 from gnomon.metric.base import EvalMetric, as_numpy, check_label_shapes, register
 
 
+def _largest(metric: EvalMetric, pred: np.ndarray, axis: int) -> np.ndarray:
+    """Where predictions are largest along an axis; ShapeError where they have none such."""
+    if not -pred.ndim <= axis < pred.ndim:
+        where, expected = type(metric).__name__, f"scores along axis {axis}"
+        raise ShapeError(complaint(where, "preds", expected, f"shape {pred.shape}"))
+    found: np.ndarray = pred.argmax(axis=axis)
+    return found
+
+
 @register("acc")
 class Accuracy(EvalMetric):
     """The share of labels that the prediction, or its maximum along `axis`, equals.
@@ -37,7 +46,7 @@ class Accuracy(EvalMetric):
 
     def measure(self, label: np.ndarray, pred: np.ndarray) -> tuple[float, int]:
         if pred.shape != label.shape:
-            pred = pred.argmax(axis=self.axis)
+            pred = _largest(self, pred, self.axis)
         truth, guess = label.astype(np.int32).ravel(), pred.astype(np.int32).ravel()
         check_label_shapes(truth, guess, shape=True)
         return int((truth == guess).sum()), truth.size
@@ -163,7 +172,7 @@ class _Binary(EvalMetric):
         self.global_sum_metric = self.score(overall) * overall.total
 
     def _binary(self, label: np.ndarray, pred: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        guess = pred.argmax(axis=1)
+        guess = _largest(self, pred, 1)
         truth = label.astype(np.int32).ravel()
         check_label_shapes(truth, guess, shape=True)
         if not np.isin(truth, (0, 1)).all() or pred.shape[1] > 2:
@@ -253,7 +262,7 @@ class PCC(EvalMetric):
     def _confusion(self, label: np.ndarray, pred: np.ndarray) -> np.ndarray:
         """How often each class (column) was predicted as each (row)."""
         if pred.shape != label.shape:
-            pred = pred.argmax(axis=1)
+            pred = _largest(self, pred, 1)
         truth, guess = label.astype(np.int64).ravel(), pred.astype(np.int64).ravel()
         check_label_shapes(truth, guess, shape=True)
         if truth.size and min(truth.min(), guess.min()) < 0:

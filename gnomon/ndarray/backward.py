@@ -36,6 +36,7 @@ from gnomon.ndarray.lazy.forwarded import Forwarded, Met, behind
 from gnomon.ndarray.lazy.invoke import invoke
 from gnomon.ndarray.lazy.notes import Record, Shares
 from gnomon.ops import registry
+from gnomon.ops.signature import shown
 from gnomon.record import put
 from gnomon.runtime.ffi import ffi, pointer
 
@@ -368,7 +369,7 @@ def _head_grad(head: Any, grad: Any) -> Any:
         return invoke(registry.find("ones_like").parse({}), (head._detached(),))
     if not isinstance(grad, Array) or grad.shape != head.shape:
         expected = f"an NDArray of shape {head.shape}"
-        raise ShapeError(complaint("backward", "head_grads", expected, f"{grad!r:.60}"))
+        raise ShapeError(complaint("backward", "head_grads", expected, shown(grad)))
     return grad if grad._dtype is head._dtype else grad.astype(head._dtype)
 
 

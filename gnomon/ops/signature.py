@@ -47,7 +47,9 @@ def home(name: str) -> tuple[str, str]:
 
 
 def shown(value: Any) -> str:
-    """`value` in a line, for errors: of arrays not the elements."""
+    """`value` in a line, for errors: of arrays not the elements, of lists of arrays the first."""
+    if isinstance(value, (list, tuple)) and value and hasattr(value[0], "shape"):
+        return f"a {type(value).__name__} of {len(value)}: {shown(value[0])}, ..."
     if hasattr(value, "shape") and not hasattr(value, "list_arguments"):
         return f"an {type(value).__name__} of shape {tuple(value.shape)}"
     return f"{value!r:.60}".replace("\n", " ")

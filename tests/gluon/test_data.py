@@ -183,6 +183,14 @@ def test_an_exception_that_cannot_be_sent():
         list(loader)
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("make", [np.ones, mx.nd.ones])
+def test_samples_of_several_shapes_are_told(make, workers):
+    loader = data.DataLoader([make((2,)), make((3,))], batch_size=2, num_workers=workers)
+    with pytest.raises(ShapeError, match=r"DataLoader.*one shape.*\(2,\), \(3,\)"):
+        list(loader)
+
+
 def test_a_batch_that_cannot_be_sent():
     loader = data.DataLoader(Squares(), 2, batchify_fn=lambda _: lambda: 0, num_workers=1)
     with pytest.raises((AttributeError, pickle.PicklingError), match="pickle local") as caught:

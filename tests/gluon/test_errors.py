@@ -219,3 +219,11 @@ def test_too_few_states_of_a_cell(hybrid):
     error = raised(ShapeError, lambda: cell(x, [x]))
     words = "argument 'states': expected 2 of them, as of begin_state, got 1 of them"
     assert str(error) == f"LSTMCell 'cell': {words}"
+
+
+def test_inputs_of_another_width_for_a_recurrent_layer():
+    layer = mx.gluon.rnn.LSTM(4, input_size=3, prefix="lstm_")
+    layer.initialize()
+    error = raised(ShapeError, lambda: layer(mx.nd.ones((5, 2, 7))))
+    words = "argument 'inputs': expected 3 features, the last axis, got shape (5, 2, 7)"
+    assert str(error) == f"LSTM 'lstm': {words}"

@@ -7,7 +7,7 @@ import operator
 import numpy as np
 import pytest
 
-from gnomon import nd
+from gnomon import autograd, nd
 from gnomon.base import GnomonError, ShapeError
 
 BINARY = {
@@ -173,3 +173,14 @@ def test_a_power_in_place_makes_a_new_array():
     y = x
     y **= 2
     assert y.asnumpy().tolist() == [1, 4, 9] and x.asnumpy().tolist() == [1, 2, 3]
+
+
+def test_a_list_in_place_of_an_array_is_told_by_what_is_in_it():
+    with pytest.raises(TypeError, match=r"an NDArray, got a list of 2: an NDArray of shape \(3,\)"):
+        nd.concat([nd.ones(3), nd.ones(3)], dim=0)
+    x = nd.ones((2, 3))
+    x.attach_grad()
+    with autograd.record():
+        y = x * 2
+    with pytest.raises(ShapeError, match=r"shape \(2, 3\), got an NDArray of shape \(200, 201\)"):
+        y.backward(nd.ones((200, 201)))

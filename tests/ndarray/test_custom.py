@@ -412,3 +412,8 @@ def test_exceptions_of_a_users_class_name_the_operator():
     (note,) = told.value.__notes__
     assert "op_type='test_making'" in note
     assert "{'foo': '3'}" in note
+
+
+def test_an_argument_of_another_shape_than_the_rule_says_is_refused():
+    with pytest.raises(ShapeError, match=r"'label': expected shape \(2,\), got \(5,\)"):
+        mx.nd.Custom(mx.nd.ones((2, 3)), mx.nd.ones(5), op_type="test_softmax")

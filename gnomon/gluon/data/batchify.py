@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gnomon import ndarray as nd
+from gnomon.base import ShapeError, complaint
 
 
 def stacked(samples: Sequence[Any]) -> Any:
@@ -16,8 +17,20 @@ def stacked(samples: Sequence[Any]) -> Any:
     if isinstance(first, tuple):
         return [stacked(part) for part in zip(*samples, strict=True)]
     if isinstance(first, nd.NDArray):
-        return np.stack([sample.asnumpy() for sample in samples])
-    return np.asarray(samples)
+        return _joined(np.stack, [sample.asnumpy() for sample in samples])
+    return _joined(np.asarray, samples)
+
+
+def _joined(join: Callable[[Sequence[Any]], Any], samples: Sequence[Any]) -> Any:
+    """What `join` makes of samples; ShapeError where they are of several shapes."""
+    try:
+        return join(samples)
+    except ValueError as error:
+        shapes = list(dict.fromkeys(map(np.shape, samples)))
+        if len(shapes) < 2:
+            raise
+        expected = "samples of one shape in a batch (else a `batchify_fn` of yours that joins them)"
+        raise ShapeError(complaint("DataLoader", "dataset", expected, shapes[:4])) from error
 
 
 def default_batchify_fn(data: Sequence[Any]) -> Any:
@@ -31,8 +44,8 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     if isinstance(first, tuple):
         return [default_batchify_fn(part) for part in zip(*data, strict=True)]
     if isinstance(first, nd.NDArray):
-        return nd.stack(*data)
-    array = np.asarray(data)
+        return _joined(lambda samples: nd.stack(*samples), data)
+    array = _joined(np.asarray, data)
     return nd.array(array, dtype=array.dtype)
 
 

@@ -164,12 +164,16 @@ class RNNLayer(HybridBlock):
         return self.begin_state(rows, ctx=inputs.context, dtype=inputs.dtype)
 
     def _check(self, inputs: Any, states: Sequence[Any]) -> None:
-        """Raise unless the states fit the inputs."""
+        """Raise unless the inputs fit the parameters, and the states the inputs."""
         where = f"{type(self).__name__} {self.name!r}"
         if isinstance(inputs, Symbol):
             return
         if len(inputs.shape) != 3:
             expected = f"three axes, {self._layout}"
+            raise ShapeError(complaint(where, "inputs", expected, f"shape {inputs.shape}"))
+        features = self._reg_params["l0_i2h_weight"].shape[1]
+        if features > 0 and inputs.shape[2] != features:
+            expected = f"{features} features, the last axis"
             raise ShapeError(complaint(where, "inputs", expected, f"shape {inputs.shape}"))
         wanted = [info["shape"] for info in self.state_info(inputs.shape[self._layout.find("N")])]
         got = [tuple(state.shape) for state in states]

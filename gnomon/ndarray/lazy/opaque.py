@@ -58,8 +58,15 @@ def run(
 
 
 def _inferred(op: Any, shapes: Sequence[Any], types: Sequence[DType]) -> tuple[Any, Any]:
-    """The shapes and dtypes of all outputs."""
-    found = op.infer_shape(list(shapes), zero_unknown=False)[1]
+    """The shapes and dtypes of all outputs.
+
+    Raises:
+        ShapeError: an argument has another shape than the operator's rule says of it.
+    """
+    wanted, found, _ = op.infer_shape(list(shapes), zero_unknown=False)
+    for name, given, shape in zip(op.arguments(), shapes, wanted, strict=True):
+        if shape is not None and tuple(shape) != given:
+            raise ShapeError(complaint(op.name, name, f"shape {tuple(shape)}", given))
     return found, op.infer_type(list(types))[1]
 
 
