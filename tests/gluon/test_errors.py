@@ -227,3 +227,13 @@ def test_inputs_of_another_width_for_a_recurrent_layer():
     error = raised(ShapeError, lambda: layer(mx.nd.ones((5, 2, 7))))
     words = "argument 'inputs': expected 3 features, the last axis, got shape (5, 2, 7)"
     assert str(error) == f"LSTM 'lstm': {words}"
+
+
+def test_keywords_that_no_layer_takes_are_told_with_the_layer():
+    error = raised(TypeError, lambda: nn.Conv2D(4, 3, stride=1))
+    assert str(error).startswith(
+        "Conv2D: argument 'stride': expected one of the parameters channels"
+    )
+    assert str(error).endswith("got 1; did you mean 'strides'?")
+    error = raised(TypeError, lambda: mx.gluon.loss.L2Loss(wieght=1))
+    assert "L2Loss: argument 'wieght'" in str(error)
