@@ -14,9 +14,9 @@ from tests.crossing.__main__ import Hunt, run
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", range(3))
 def test_a_program_that_is_not_waited_for(seed):
-    nobody: Any = None
+    without: Any = None  # an oracle: MXNet is not needed here
     with np.errstate(all="ignore"):
-        hunt = Hunt(mx, nobody, 16)
+        hunt = Hunt(mx, without, 16)
         lines = hunt.write(seed)
         waited, lazily = (run(mx, lines, each) for each in (True, False))
     assert not hunt.compare(lines, lazily, waited, "lazily", lazy=True)

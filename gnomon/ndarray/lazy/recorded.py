@@ -313,5 +313,11 @@ ways: list[Callable[..., Any]] = []  # what `noting` gave
 def noting() -> list[Callable[..., Any]]:
     """`noted_again` and `numbered`; where there is no native code, the first refuses everything."""
     made, number = served(noted_again, numbered)
-    ways[:] = made if made is not noted_again else lambda *given: None, number
+    if made is noted_again:
+        made = _refuse
+    ways[:] = [made, number]
     return ways
+
+
+def _refuse(*given: object) -> None:
+    """In place of `noted_again` where no native code is served."""
