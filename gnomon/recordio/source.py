@@ -8,7 +8,7 @@ import numpy as np
 
 from gnomon.base import FormatError, GnomonError
 from gnomon.files import RandomAccess
-from gnomon.recordio.parts import Blocks, record, resync, skip_record
+from gnomon.recordio.parts import HEADER, LARGE, MAGIC, Blocks, record, resync, skip_record
 
 HEADERS = 1 << 13  # bytes read at once while records are passed over
 
@@ -64,7 +64,9 @@ class Records:
         Raises:
             FormatError: it holds another one, as its length is damaged; or the file has changed.
         """
-        start, end = (int(x) for x in self._starts[number : number + 2])
-        reader = Blocks(self._file.read, end, self.path, end - start)
+        start, end = self._starts[number : number + 2].tolist()
+        size = end - start
+        reader = Blocks(self._file.read, self._file.size, self.path, 0)
         reader.offset = start
+        reader.hold(size + len(MAGIC) if size <= LARGE else HEADER.size)
         return record(reader)

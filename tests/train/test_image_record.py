@@ -245,6 +245,7 @@ def test_chance_follows_the_seed_and_not_the_threads(rec, options):
     one = drawn(preprocess_threads=1, prefetch_buffer=0)
     np.testing.assert_array_equal(one, drawn(preprocess_threads=3, prefetch_buffer=5))
     assert not np.array_equal(one, drawn(seed_aug=5))
+    assert not np.array_equal(one, drawn(seed_aug=-1))  # of all integers, as MXNet's
     assert not np.array_equal(one[0], one[2])
     plain = first(rec)
     assert one[0].min() + 10 >= 0
