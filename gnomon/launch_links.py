@@ -10,6 +10,9 @@ launcher, along which nothing is said: the kernels at both ends ask one another 
 none comes for the limit, the link or the host is gone, and both ends know: the launcher ends the
 job, and the rank, which it cannot reach, ends itself, as does one that cannot connect. A process
 that is only stopped is answered for by its kernel.
+
+A rank also says, by a connection of its own, when it comes to `kvstore.create`, and when it has
+waited there too long: the launcher tells who has not come.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from gnomon import config
 from gnomon.addresses import addresses
@@ -42,6 +46,7 @@ class Links:
 
     def __init__(self, ranks: int, far: bool) -> None:
         self._missing, self._latest = set(map(str, range(ranks))), float("inf")
+        self._absent = set(self._missing)  # those that have not come to kvstore.create
         self._left, self.ended = ranks, float("inf")
         self._far = far
         self._limit = int(config.get("dist_heartbeat_seconds")) + LATER_SECONDS
@@ -50,6 +55,7 @@ class Links:
         self._poll = select.poll()
         self._poll.register(self._server, select.POLLIN)
         self._known: dict[int, tuple[socket.socket, str]] = {}
+        self._names: dict[str, str] = {}
 
     def watch(self, lost: Callable[[str], None]) -> None:
         """Let ranks connect; `lost` is called with what to say of one that is out of reach."""
@@ -69,9 +75,9 @@ class Links:
     def _run(self, lost: Callable[[str], None]) -> None:
         while True:
             for number, _ in self._poll.poll(1000):
-                if number == self._server.fileno():
-                    self._accept()
-                elif (text := self._ended(number)) is not None:
+                here = number == self._server.fileno()
+                text = self._accept() if here else self._ended(number)
+                if text is not None:
                     lost(text)
             late = self._far and time.monotonic() > self._latest + START_SECONDS
             if self._missing and late:
@@ -80,20 +86,36 @@ class Links:
                     f"rank {names} did not connect to the launcher, {START_SECONDS} s after others"
                 )
 
-    def _accept(self) -> None:
+    def _accept(self) -> str | None:
+        """Take a rank's connection or its message; what to say of one that waits in vain."""
         with contextlib.suppress(OSError, ValueError, KeyError):
             link, _ = self._server.accept()
             link.settimeout(GREETING_SECONDS)
             with link.makefile("rb") as stream:
                 said = json.loads(stream.readline(1 << 12))
-            if not secrets.compare_digest(said["token"], self._token):
-                link.close()
-                return
-            kept_alive(link, self._limit)
-            self._known[link.fileno()] = link, f"rank {said['rank']} (host {said['host']})"
-            self._poll.register(link, select.POLLIN)
-            self._missing -= {said["rank"]} if said["rank"].isdigit() else self._missing
-            self._latest = time.monotonic()
+            ours = secrets.compare_digest(said["token"], self._token)
+            if ours and "host" in said:
+                self._connected(link, said)
+                return None
+            link.close()
+            return self._came(said) if ours else None
+        return None
+
+    def _connected(self, link: socket.socket, said: dict[str, Any]) -> None:
+        kept_alive(link, self._limit)
+        self._names[said["rank"]] = who = f"rank {said['rank']} (host {said['host']})"
+        self._known[link.fileno()] = link, who
+        self._poll.register(link, select.POLLIN)
+        self._missing -= {said["rank"]} if said["rank"].isdigit() else self._missing
+        self._latest = time.monotonic()
+
+    def _came(self, said: dict[str, Any]) -> str | None:
+        """Note a rank that came to `kvstore.create`; whom it waits for, if it waited too long."""
+        self._absent.discard(said["rank"])
+        if not (self._absent and "waited" in said):
+            return None
+        whose = ", ".join(sorted(self._names.get(r, f"rank {r}") for r in self._absent))
+        return f"{whose} did not come to kvstore.create within {said['waited']:g} s"
 
     def _ended(self, number: int) -> str | None:
         """What to say of a connection that has ended: None where only its process did."""

@@ -36,7 +36,7 @@ _PR_SET_PDEATHSIG = 1
 
 def main(command: list[str]) -> int:
     """Run the command; gives its exit code."""
-    rank = next((os.environ[name] for name in RANKS if name in os.environ), "?")
+    rank = own_rank()
     who = f"rank {rank} (host {socket.gethostname()}"
     try:
         child = _started(command)
@@ -53,7 +53,7 @@ def main(command: list[str]) -> int:
     _beside(_end_with_parent, child)
     if LINKS in os.environ:
         told = json.loads(os.environ[LINKS])
-        _beside(_end_with_link, told, rank, who, child)
+        _beside(_end_with_link, told, who, child)
         _beside(_end_when_stopped, told["limit"], who, child)
     code = child.wait()
     for thread in passing:
@@ -64,6 +64,11 @@ def main(command: list[str]) -> int:
     how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
     _say(f"{who}, process {child.pid}) {how}")
     return code if code > 0 else 128 - code
+
+
+def own_rank() -> str:
+    """The rank that an MPI launcher gave this process."""
+    return next((os.environ[name] for name in RANKS if name in os.environ), "?")
 
 
 def put(descriptor: int, data: bytes) -> None:
@@ -82,22 +87,29 @@ def kept_alive(link: socket.socket, limit: int) -> None:
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, max(1, limit - idle))
 
 
-def _end_with_link(
-    told: dict[str, Any], rank: str, who: str, child: subprocess.Popen[bytes]
-) -> None:
-    """Kill the program when the launcher's host cannot be reached, or not any more."""
+def told_launcher(told: dict[str, Any], **message: Any) -> socket.socket | None:
+    """A connection to the launcher that listens where `told` says, with a message sent along it.
+
+    None where it cannot be reached.
+    """
+    line = json.dumps({"token": told["token"], "rank": own_rank(), **message}).encode() + b"\n"
     for address in told["addresses"]:
         with contextlib.suppress(OSError):
             link = socket.create_connection((address, told["port"]), timeout=CONNECT_SECONDS)
-            greeting = {"token": told["token"], "rank": rank, "host": socket.gethostname()}
-            link.sendall(json.dumps(greeting).encode() + b"\n")
-            kept_alive(link, told["limit"])
-            break
-    else:
+            link.sendall(line)
+            return link
+    return None
+
+
+def _end_with_link(told: dict[str, Any], who: str, child: subprocess.Popen[bytes]) -> None:
+    """Kill the program when the launcher's host cannot be reached, or not any more."""
+    link = told_launcher(told, host=socket.gethostname())
+    if link is None:
         where = f"at port {told['port']} of {told['addresses']}"
         _say(f"{who}) cannot connect to the launcher {where}")
         child.kill()
         return
+    kept_alive(link, told["limit"])
     try:
         link.recv(1)  # nothing comes: it ends when the launcher does
     except ConnectionResetError:

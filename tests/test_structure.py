@@ -20,7 +20,7 @@ RANKS = {
     name: rank
     for rank, names in {
         0: "absent addresses bar base collector files frames config conversion importing lock "
-        "record registry dtype shape context error log util ranks",
+        "record registry dtype shape context error launch_rank log util ranks",
         1: "expr",
         2: "plan",
         3: "code",
@@ -35,7 +35,7 @@ RANKS = {
         12: "kvstore",
         13: "executor_manager module "
         "model rnn gluon callback monitor visualization test_utils contrib onnx",
-        14: "rtc __main__ cli demo doctor compat im2rec inspection launch launch_links launch_rank "
+        14: "rtc __main__ cli demo doctor compat im2rec inspection launch launch_links "
         "libinfo "
         "old_numpy run serving warm",
     }.items()

@@ -154,6 +154,7 @@ class Communicator:
         self._start_error: BaseException | None = None
         self._mpi_started, self._joined = threading.Event(), threading.Event()
         self._started = threading.Event()
+        mpi.tell_launcher(came=True)
         threading.Thread(target=self._run, name="gnomon communication", daemon=True).start()
         self._wait_for_start()
         if self._start_error is not None:
@@ -163,6 +164,7 @@ class Communicator:
         """Wait for each stage of the start, as long as for a collective."""
         limit = self._limit + 2 * GRACE_SECONDS if self._limit else None
         if not self._mpi_started.wait(limit):
+            mpi.tell_launcher(waited=self._limit)
             raise GnomonError(
                 f"kvstore.create: MPI did not start within {self._limit:g} s: did all processes "
                 "start, and do their hosts reach one another?"

@@ -8,6 +8,7 @@ both.
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import sys
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from gnomon.base import GnomonError
 from gnomon.kvstore import wait_code
 from gnomon.kvstore.wait_code import Beat, Wait
+from gnomon.launch_rank import LINKS, told_launcher
 from gnomon.native.serve import raw_code
 from gnomon.runtime.ffi import Block, function, pointer, symbol
 
@@ -23,6 +25,14 @@ BEAT_COUNT = Beat.count  # the word of `beats` with how many sockets there are
 
 #: what launchers tell a process: how many there are, by MPICH, Open MPI and Slurm
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
+
+
+def tell_launcher(**message: Any) -> None:
+    """Tell `gnomon launch`, if it started this process, what ranks cannot tell each other yet."""
+    if LINKS in os.environ:
+        link = told_launcher(json.loads(os.environ[LINKS]), **message)
+        if link is not None:
+            link.close()
 
 
 def load(kind: str) -> tuple[Any, bool]:

@@ -14,6 +14,7 @@ import numpy as np
 
 import gnomon as mx
 from gnomon import ranks
+from gnomon.launch_rank import own_rank
 
 
 def fail(store, how):
@@ -41,6 +42,8 @@ def fail(store, how):
 
 
 def main(how, who, when):
+    if how == "late" and int(own_rank()) == who:
+        time.sleep(1000)
     store = mx.kv.create("dist_sync")
     store.init(["w", "v"], [mx.nd.zeros((64, 64)), mx.nd.zeros((5,))])
     values = [mx.nd.ones((64, 64)), mx.nd.ones((5,))]

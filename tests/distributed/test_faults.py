@@ -24,6 +24,7 @@ MESSAGES = {
     "order": r"rank {who} \(.*\) does barrier .*, while rank \d \(.*\) does push of key 'w' of",
     "sum": r"rank \d \(.*\) does sum of 'mean' of shape \((3|4),\) in float64, round 0, while rank",
     "absent": r"rank \d .* waits for rank {who} \(.*\) in sum of 'mean' .* not done after 3 s",
+    "late": r"rank {who} \(host \S+\) did not come to kvstore.create within 3 s; the job ends",
     "link": r"rank \d \(host \S+, process \d+\) died: its connection was closed",
 }
 
@@ -133,6 +134,7 @@ def command(path):
         ("order", 0),
         ("sum", 0),
         ("absent", 2),
+        ("late", 1),
     ],
 )
 def test_a_fault_ends_the_job_with_one_message(how, who):
