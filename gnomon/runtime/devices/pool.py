@@ -13,8 +13,8 @@ of the next two classes, or else a new one. What all storage in use may hold tog
 `memory_limit`; beyond it, or when the device has no more, the error says which sizes are held.
 Blocks of up to `SMALL` bytes, of which programs make millions, count as in use for the peak.
 
-Measured (`python benchmarks/runtime.py pool`): to allocate and to free takes 0.9 us where a block of
-1 KB is idle, 4 us for one of 5 MB.
+Measured (`python benchmarks/runtime.py pool`): to allocate and to free takes 0.9 us where a block
+of 1 KB is idle, 4 us for one of 5 MB.
 """
 
 from __future__ import annotations
