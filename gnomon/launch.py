@@ -34,8 +34,9 @@ SEGMENTS = (
     "/dev/shm/mpich*", "/dev/shm/MPICH*", "/dev/shm/ucx_shm*", "/dev/shm/vader_segment*",
     "/dev/shm/sm_segment*", "/dev/shm/psm2_shm*", "/dev/shm/fi_shm*", "/tmp/ompi.*", "/tmp/prte.*",
 )  # fmt: skip
-ENDING_SECONDS = 5.0  # for the launcher to end a job that failed, before it is killed
+ENDING_SECONDS = 5.0  # for the launcher to end a job that failed, before it is asked to
 ENDED_SECONDS = 10.0  # for the launcher to end after its last rank, before the job is given up
+ASKED_SECONDS = 5.0  # for the launcher to end when it is asked to, before it is killed
 OUTPUT_SECONDS = 5.0  # for the last lines of output to be taken
 LAST_SECONDS = 20.0  # for this process to end after the launcher, whatever holds it
 ANSWER_SECONDS = 60.0  # for a program to say what it is
@@ -250,21 +251,27 @@ def _is_open_mpi(mpiexec: str) -> bool:
 def _waited(process: subprocess.Popen[bytes], command: str, output: _Output, links: Links) -> int:
     """The exit code; signals that ask for an end are passed on meanwhile.
 
-    A launcher that does not end after its job said that it does, or after its last rank, is killed:
-    MPICH's waits for ever for hosts that it cannot reach, and for processes of its own that died.
+    A launcher that does not end after its job said that it does, or after its last rank, is asked
+    to, then killed: MPICH's waits for ever for hosts that it cannot reach, and for processes of its
+    own that died.
     """
 
     def pass_on(number: int, _: object) -> None:
         process.send_signal(number)
 
     before = {s: signal.signal(s, pass_on) for s in (signal.SIGINT, signal.SIGTERM)}
+    asked = False
     try:
         while (code := process.poll()) is None:
             now = time.monotonic()
             if now > links.ended + ENDED_SECONDS:
                 output.say(f"all ranks have ended, and {command} has not")
-            if now > min(links.ended + ENDED_SECONDS, output.told + ENDING_SECONDS):
+            late = now - min(links.ended + ENDED_SECONDS, output.told + ENDING_SECONDS)
+            if late > ASKED_SECONDS:
                 process.kill()
+            elif late > 0 and not asked:
+                asked = True
+                process.terminate()  # srun gives its nodes back, which it cannot when it is killed
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.2)
     finally:
