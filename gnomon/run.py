@@ -2,7 +2,8 @@
 
 `import mxnet` gets gnomon in the whole process. The program's own files, those below its folder,
 get `gnomon.old_numpy.old` where they import `numpy`, and so do installed packages that import
-`mxnet`, which were written for it too; libraries imported beside notice nothing. An error shows the
+`mxnet`, which were written for it too; libraries imported beside notice nothing. Python's own
+modules get the names that they had (`old_python`). An error shows the
 program's traceback, and the process ends as Python's would. Processes that it starts by
 `multiprocessing`, also by the methods `spawn` and `forkserver`, are served likewise. In a notebook,
 `%load_ext gnomon.run` serves the cells below, and files in the notebook's folder; a kernel that
@@ -22,7 +23,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gnomon import compat
+from gnomon import compat, old_python
 from gnomon.base import GnomonError, Later
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ else:  # it imports NumPy, which the program may not need
 def _import(name: str, *details: Any, **named: Any) -> Any:
     """`__import__` of a program's own files."""
     module = builtins.__import__(name, *details, **named)
+    old_python.restore(module)
     return old_numpy.old if module.__name__ == "numpy" else module
 
 
@@ -157,6 +159,8 @@ def _serve(folder: str) -> None:
     if any(type(each) is _OwnFinder and each.serves(folder) for each in sys.meta_path):
         return
     compat.install()
+    for name in old_python.NAMES.keys() & sys.modules.keys():  # for libraries that use MXNet late
+        old_python.restore(sys.modules[name])
     sys.meta_path[:0] = [_OwnFinder(folder), _SpawnFinder(folder)]
     if (spawn := sys.modules.get(_SPAWN)) is not None:
         _tell_children(spawn, folder)

@@ -354,3 +354,29 @@ def test_errors_that_have_no_truth_value_are_shown_as_well(write):
     done = run(write("program.py", text), "-m", "gnomon", "run", "program.py")
     assert done.stderr.splitlines()[-1] == "ValueError: second"
     assert "asked" not in done.stderr and "gnomon" not in done.stderr
+
+
+def test_names_that_pythons_modules_had(write):
+    """Also in a library that uses MXNet only later."""
+    write("site-packages/uses/__init__.py", "from collections import Iterable\nimport mxnet\n")
+    text = """
+        import base64, collections, inspect, time
+        from collections import Mapping
+        from fractions import gcd
+        import uses
+
+        def f(a, b=2, *c, **d): pass
+        def g(a, *, b): pass
+
+        assert uses.Iterable is collections.abc.Iterable and issubclass(dict, Mapping)
+        assert inspect.getargspec(f) == (["a", "b"], "c", "d", (2,))
+        assert 0 < time.clock() < 1e3 and base64.encodestring(b"x") == b"eA==\\n"
+        try:
+            inspect.getargspec(g)
+        except ValueError as error:
+            print(gcd(12, 18), error)
+    """
+    folder = write("program.py", text)
+    path = os.pathsep.join([ROOT, str(folder / "site-packages")])
+    done = run(folder, "-m", "gnomon", "run", "program.py", PYTHONPATH=path)
+    assert done.stdout.startswith("6 getargspec: <function g at"), done.stderr

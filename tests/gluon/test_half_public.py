@@ -232,3 +232,20 @@ def test_weights_of_losses_may_be_numbers_of_numpy(weight):
 def test_moving_what_is_not_initialized_is_an_error_of_value():
     with pytest.raises(ValueError, match="has not been initialized"):
         mx.gluon.Parameter("w", shape=(2,)).reset_ctx(mx.cpu())
+
+
+def test_values_put_where_a_parameter_has_its_array_are_trained_through():
+    """As MXFusion does, which finds the place in MXNet's tables by context."""
+    net = mx.gluon.nn.Dense(1, in_units=2, use_bias=False)
+    net.initialize(mx.init.One(), ctx=[mx.cpu(1), mx.cpu(0)])
+    weight = net.weight
+    assert weight._ctx_list == [mx.cpu(1), mx.cpu(0)]
+    assert weight._ctx_map == [[], [1, 0]]
+    mean = mx.nd.array([[3.0, 4.0]])
+    mean.attach_grad()
+    with mx.autograd.record():
+        weight._data[weight._ctx_map[mx.cpu().device_typeid & 1][0]] = mean * 2
+        net(mx.nd.array([[5.0, 6.0]])).backward()
+    assert mean.grad.asnumpy().tolist() == [[10.0, 12.0]]
+    weight.reset_ctx(mx.cpu(1))
+    assert weight._ctx_map == [[], [None, 0]]

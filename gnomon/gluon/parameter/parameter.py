@@ -57,7 +57,9 @@ class Parameter:
     """
 
     tells_changes = True  # of its factors, by `changes`: optimizers need not look each time
-    _ctx_list = _ctx_map = None  # MXNet's tables by context, which subclasses elsewhere copy
+    #: MXNet's tables by context, which libraries read: [GPUs, CPUs], by number, places in `_data`
+    _ctx_list: list[Context] | None = None
+    _ctx_map: list[list[int | None]] | None = None
 
     def __init__(
         self,
@@ -229,6 +231,11 @@ class Parameter:
         if self._stype != data.stype:
             data = data.tostype(self._stype)
         self._data = [data.copyto(each) for each in ctx]
+        self._ctx_list, self._ctx_map = list(ctx), [[], []]
+        for place, each in enumerate(ctx):
+            row = self._ctx_map[each.device_typeid & 1]
+            row += [None] * (each.device_id + 1 - len(row))
+            row[each.device_id] = place
         self._init_grad()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
