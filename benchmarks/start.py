@@ -146,6 +146,7 @@ def operands(*shapes: tuple[int, ...]) -> tuple[list[np.ndarray], list[Tensor]]:
 def elementwise() -> Lines:
     """Lines of maps and views: ours and NumPy's."""
     (a, b, c), (x, y, z) = operands((10,), (10,), (10,))
+    whole, wholes = np.zeros(10, np.int32), Tensor(np.zeros(10, np.int32))
     eta, lam = 0.1, 0.5
 
     def add() -> None:
@@ -172,6 +173,12 @@ def elementwise() -> Lines:
     def numpy_exp() -> None:
         c[:] = np.exp(a)
 
+    def cast() -> None:
+        wholes[:] = shadow.tcast("int32", x)
+
+    def numpy_cast() -> None:
+        whole[:] = a
+
     def fill() -> None:
         z[:] = 0.5
 
@@ -187,6 +194,7 @@ def elementwise() -> Lines:
     return {
         "c[:] = a + b": (add, numpy_add), "w[:] = -eta * (g + lam * w)": (sgd, numpy_sgd),
         "c += a": (plus, numpy_plus), "c[:] = exp(a)": (exp, numpy_exp),
+        "c[:] = tcast(int32, a)": (cast, numpy_cast),
         "c[:] = 0.5": (fill, numpy_fill), "c[1:] = a[:-1]": (shift, numpy_shift),
     }  # fmt: skip
 

@@ -23,7 +23,7 @@ from gnomon.runtime.statements import (
     launch_code,
 )
 from gnomon.runtime.statements.fields import readable
-from gnomon.shadow import Tensor, broadcast, fn, sum_rows
+from gnomon.shadow import Tensor, broadcast, fn, sum_rows, tcast
 
 DTYPES = (np.float32, np.float64, np.int32)
 BINARY = [row for row in call_cache._OPERATORS if row[2] != "own"]
@@ -106,20 +106,21 @@ def test_recalled_calls_both_ways():
     for k in range(80):
         x = tensor(chance, chance.choice([(4, 3), (5,)]))
         shape = (x.shape[0], 5) if x.ndim == 1 else (4, 3, 2)
-        given, function = chance.choice(
+        first, given, function = chance.choice(
             [
-                ((), sum_rows),
-                ((), Tensor.flat_to_1d),
-                ((1, 3), Tensor.slice),
-                ((shape, 0), broadcast),
+                ((), (), sum_rows),
+                ((), (), Tensor.flat_to_1d),
+                ((), (1, 3), Tensor.slice),
+                ((), (shape, 0), broadcast),
+                ((chance.choice(["int32", np.float64]),), (), tcast),
             ]
         )
         if chance.random() < 0.3:
             given = chance.choice([(0,), (2**70,), ((1, (2,)),), ("a",), (x,)])
-        outcome(function, x, *given)
+        outcome(function, *first, x, *given)
         inner = getattr(function, "__wrapped__", function)
         results = [
-            outcome(recall, Memory(), inner, x, *given)
+            outcome(recall, Memory(), inner, *first, x, *given)
             for recall in (call_cache_tensor.recall, Memory.recall)
         ]
         assert results[0] == results[1], k

@@ -27,7 +27,7 @@ import numpy as np
 from gnomon.dtype import DType
 from gnomon.expr.arguments import MEMORY, Memory
 from gnomon.expr.composite import Composite
-from gnomon.expr.node import Buffer, Expr, Map, Scalar
+from gnomon.expr.node import Buffer, Cast, Expr, Map, Scalar
 from gnomon.expr.pattern import EPOCH, Pattern, drop_older, holds, pattern_of
 from gnomon.expr.reducer import Reducer
 from gnomon.expr.scalar import SCALAR, ScalarFn
@@ -51,7 +51,7 @@ from gnomon.runtime.statements.call_cache_code import (
     place_of,
 )
 from gnomon.runtime.statements.call_cache_tensor import ABSENT, LARGE, ROW, Handle
-from gnomon.runtime.statements.launch import Launch
+from gnomon.runtime.statements.launch import Launch, roles
 
 PATIENCE = 16  # launches before native code takes over
 _NUMBERS = (float, int, np.float32, np.float64)
@@ -239,12 +239,12 @@ def _patterns(*nodes: Expr) -> list[Pattern] | None:
 def _note_call(function: Callable[..., Any], args: tuple[Any, ...], made: Any, epoch: int) -> None:
     """`function`, called in an epoch, made a node or a tensor over an argument's memory."""
     view = type(made) is Handle.tensor
-    if not (view or isinstance(made, Composite)) or len(args) >= MOST:
+    if not (view or isinstance(made, (Cast, Composite))) or len(args) >= MOST:
         return
     given = [id(arg) for arg in args if isinstance(arg, Expr)]
     if id(made) in given or len(set(given)) < len(given):
         return  # it may have stored into what it gives back; twins are not told apart
-    if not view and "many" in made.roles().values():
+    if not view and "many" in roles(made).values():
         pattern_of(made)  # what is made of it is found by that
         return
     mixed, noted = 0, []
@@ -285,32 +285,33 @@ def _lasting_form(arg: Any) -> tuple[Any] | None:
 
 def _lasting(x: object) -> bool:
     """Whether something is equal to nothing but itself, or a number."""
-    return x is None or type(x) in (int, bool, str, DType, Reducer)
+    return x is None or type(x) in (int, bool, str, type, DType, Reducer)
 
 
-def _program(args: tuple[Any, ...], root: Composite) -> tuple[object, ...] | None:
+def _program(args: tuple[Any, ...], root: Cast | Composite) -> tuple[object, ...] | None:
     """How the nodes between the arguments and `root` are made; None where that is not known."""
     places = {id(arg): k for k, arg in enumerate(args) if isinstance(arg, Expr)}
     code: list[Any] = []
-    waiting: list[Composite] = [root]
+    waiting: list[Cast | Composite] = [root]
     nodes = 0
     while waiting:
         node = waiting[-1]
         below = [c for c in node.children if id(c) not in places]
-        if not all(isinstance(c, Composite) for c in below) or nodes >= NODES:
+        if not all(isinstance(c, (Cast, Composite)) for c in below) or nodes >= NODES:
             return None
         if below:
-            waiting += [c for c in below if isinstance(c, Composite)]
+            waiting += [c for c in below if isinstance(c, (Cast, Composite))]
             continue
         waiting.pop()
         if id(node) in places:
             continue
-        patterns, roles = _patterns(node), node.roles()
-        if patterns is None or "many" in roles.values():
+        patterns, held = _patterns(node), roles(node)
+        if patterns is None or "many" in held.values():
             return None
-        code += [type(node), patterns[0], len(roles) + node.clips]
-        code += ["clips", -1, True] if node.clips else []
-        for name, role in roles.items():
+        clips = isinstance(node, Composite) and node.clips
+        code += [type(node), patterns[0], len(held) + clips]
+        code += ["clips", -1, True] if clips else []
+        for name, role in held.items():
             value = getattr(node, name)
             operand = role == "one" and value is not None
             code += [

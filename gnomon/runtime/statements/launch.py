@@ -325,15 +325,18 @@ def operands(node: Expr) -> Iterator[tuple[str, int, Expr]]:
     """The operands of a node, and where it holds them: attribute, and element or -1."""
     if isinstance(node, Map):
         yield from (("args", k, arg) for k, arg in enumerate(node.args))
-    elif isinstance(node, Cast):
-        yield "src", -1, node.src
-    elif isinstance(node, Composite):
-        for name, role in node.roles().items():
+    elif isinstance(node, (Cast, Composite)):
+        for name, role in roles(node).items():
             held = getattr(node, name)
             if role == "one" and held is not None:
                 yield name, -1, held
             elif role == "many":
                 yield from ((name, k, each) for k, each in enumerate(held))
+
+
+def roles(node: Cast | Composite) -> dict[str, str]:
+    """What each field of a node holds; see `Composite.roles`."""
+    return {"src": "one"} if isinstance(node, Cast) else node.roles()
 
 
 def kind_of(scalar: Scalar) -> int:
