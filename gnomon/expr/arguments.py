@@ -43,8 +43,8 @@ class Memory:
     Where some were given by name, a tuple of `NAMED` and the names stands before their values.
     """
 
-    def recall(self, *call: Any) -> Any:
-        """What the function, which comes first, made of arguments like these; None if unknown."""
+    def recall(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """What `function` made of arguments like these; None if unknown."""
         return None
 
     def note(
@@ -72,7 +72,7 @@ def explained(function: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         given: tuple[Any, ...] = (*args, (NAMED, *kwargs), *kwargs.values()) if kwargs else args
-        known = memory.recall(function, *given)
+        known = memory.recall(function, given)
         if known is not None:
             return known  # type: ignore[no-any-return]
         epoch = EPOCH.value

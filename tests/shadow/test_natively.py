@@ -120,7 +120,7 @@ def test_recalled_calls_both_ways():
         outcome(function, *first, x, *given)
         inner = getattr(function, "__wrapped__", function)
         results = [
-            outcome(recall, Memory(), inner, *first, x, *given)
+            outcome(recall, Memory(), inner, (*first, x, *given))
             for recall in (call_cache_tensor.recall, Memory.recall)
         ]
         assert results[0] == results[1], k

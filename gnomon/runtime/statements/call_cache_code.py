@@ -39,7 +39,6 @@ from gnomon.expr.pattern import EPOCH, Pattern
 from gnomon.expr.scalar import SCALAR, ScalarFn
 from gnomon.native.words import (
     Boxed,
-    Given,
     Parts,
     Words,
     native,
@@ -283,7 +282,7 @@ def _is_as_noted(x: object, noted: object) -> bool:
 
 
 @native
-def known_call(function: object, given: Given) -> Words:
+def known_call(function: object, given: tuple[Any, ...]) -> Words:
     """What was entered for a call of a function; at no address if nothing was."""
     count = len(given)
     if count >= MOST:
@@ -302,7 +301,7 @@ def known_call(function: object, given: Given) -> Words:
 
 
 @native
-def made_by(program: tuple[Any, ...], nodes: int, given: Given) -> object:
+def made_by(program: tuple[Any, ...], nodes: int, given: tuple[Any, ...]) -> object:
     """The last of the nodes that a program makes."""
     earlier: Parts | None = Parts(nodes) if nodes > 1 else None
     at = 0

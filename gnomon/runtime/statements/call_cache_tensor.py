@@ -183,7 +183,7 @@ def _assigned(self: Handle, value: object) -> object:
 
 
 @native
-def recall(memory: object, function: object, *given: object) -> object:
+def recall(memory: object, function: object, given: tuple[Any, ...]) -> object:
     """What a function made of arguments like these; None if that is not known."""
     entry = known_call(function, given)
     if entry.address == 0:
