@@ -21,7 +21,10 @@ Function = Callable[[mpf], mpf]
 
 
 class Task(NamedTuple):
-    """`f` on [low, high] by a polynomial of `degree`; the error is measured times `weight`."""
+    """`f` on [low, high] by a polynomial of `degree`; the error is measured times `weight`.
+
+    So many of the lowest coefficients are `settled`: rounded before the others are found.
+    """
 
     f: Function
     low: float
@@ -29,6 +32,7 @@ class Task(NamedTuple):
     degree: int
     weight: Function = lambda x: mpf(1)
     bits: int = 53
+    settled: int = 0
 
 
 def remez(task: Task) -> list[mpf]:
@@ -80,10 +84,23 @@ def extrema(error: Function, low: mpf, high: mpf, count: int) -> tuple[list[mpf]
 
 def fit(task: Task) -> tuple[list[float], float]:
     """Coefficients as numbers of `bits` bits, and -log2 of the error they reach."""
-    coefficients = [rounded(c, task.bits) for c in remez(task)]
+    coefficients, rest = [], task
+    for _ in range(task.settled):
+        coefficients.append(rounded(remez(rest)[0], task.bits))
+        rest = behind(rest, coefficients[-1])
+    coefficients += [rounded(c, task.bits) for c in remez(rest)]
     grid = mp.linspace(task.low, task.high, 400)
     worst = max(abs(error(task, coefficients, x)) for x in grid)
     return [float(c) for c in coefficients], float(-mp.log(worst, 2))
+
+
+def behind(task: Task, first: mpf) -> Task:
+    """What is left of a task behind its first coefficient, over x."""
+    return task._replace(
+        f=lambda x: (task.f(x) - first) / x,
+        degree=task.degree - 1,
+        weight=lambda x: task.weight(x) * x,
+    )
 
 
 def rounded(x: mpf, bits: int) -> mpf:
@@ -133,6 +150,7 @@ def pair(
 
 
 exp_rest = near_zero(lambda r: (mp.expm1(r) - r) / r**2)
+exp2_rest = near_zero(lambda r: mp.expm1(r * LN2) / r)
 log_rest = near_zero(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3)
 atanh_rest = near_zero(lambda z: (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2) / z)
 
@@ -143,18 +161,25 @@ beside_erf = near_zero(lambda x: x * mp.erfc(x) / mp.erf(x))  # the error relati
 
 
 def log_ndtr(x: mpf) -> mpf:
-    """-log(2 ndtr(-x)) / x."""
+    """-(log2(2 ndtr(-x)) + x^2) / x."""
     with mp.workdps(90):
-        return +(-mp.log(mp.erfc(x / mp.sqrt(2))) / x if x else mp.sqrt(2 / mp.pi))
+        return +(-mp.log(mp.erfc(x / mp.sqrt(2)), 2) / x - x)
 
 
-def ndtr_tail(t: mpf) -> mpf:
-    """(a + 3) exp(a^2 / 2) ndtr(-a) by t = 1 / (a + 3)."""
+def scaled_ndtr(z: mpf) -> mpf:
+    """exp(x^2 / 2) ndtr(-x) by z = x - 1.5."""
     with mp.workdps(90):
-        if t < mpf(10) ** -22:
+        x = z + mpf(1.5)
+        return +(mp.erfc(x / mp.sqrt(2)) / 2 * mp.exp(x * x / 2))
+
+
+def ndtr_tail(z: mpf) -> mpf:
+    """a exp(a^2 / 2) ndtr(-a) by z = 1 / a^2."""
+    with mp.workdps(90):
+        if z < mpf(10) ** -22:
             return 1 / mp.sqrt(2 * mp.pi)
-        a = 1 / t - 3
-        return +((a + 3) * mp.erfc(a / mp.sqrt(2)) / 2 * mp.exp(a * a / 2))
+        a = 1 / mp.sqrt(z)
+        return +(a * mp.erfc(a / mp.sqrt(2)) / 2 * mp.exp(a * a / 2))
 
 
 def cotangent(z: mpf) -> mpf:
@@ -214,6 +239,7 @@ def scaled_gamma(u: mpf) -> mpf:
 
 TASKS: dict[str, Task] = {
     **pair("EXP", exp_rest, -HALF, HALF, (4, 9), lambda r: r**2 / mp.exp(r)),
+    **pair("EXP2", exp2_rest, -0.5001, 0.5001, (5, 10), lambda r: r / mpf(2) ** r),
     **pair("EXPM1", exp_rest, -HALF, 0.6001, (5, 11), near_zero(lambda r: r**2 / mp.expm1(r))),
     **pair("SINH", odd(mp.sinh), 0, 1.0, (2, 6), beside(mp.sinh)),
     "LOG_SINGLE": Task(log_rest, LOG_LOW, LOG_HIGH, 7, near_zero(lambda f: f**3 / mp.log1p(f)), 24),
@@ -225,8 +251,10 @@ TASKS: dict[str, Task] = {
     ),
     "ERF_SINGLE": Task(log_erfc, 0, 4.0, 8, beside_erf, 24),
     "ERF_DOUBLE": Task(log_erfc, 0, 6.0, 22, beside_erf, 53),
-    **pair("NDTR", log_ndtr, 0, 3.0, (8, 18), lambda x: x),
-    **pair("NDTR_TAIL", ndtr_tail, 0, 1 / 6, (7, 18), lambda t: 1 / ndtr_tail(t)),
+    "NDTR_SINGLE": Task(log_ndtr, 1e-3, 3.0, 8, lambda x: x * LN2, 24, 4),
+    "NDTR_DOUBLE": Task(log_ndtr, 1e-3, 3.0, 18, lambda x: x * LN2, 53, 2),
+    **pair("NDTR_SCALED", scaled_ndtr, -1.5, 1.5, (12, 22), lambda z: 1 / scaled_ndtr(z)),
+    **pair("NDTR_TAIL", ndtr_tail, 0, 1 / 9, (7, 22), lambda z: 1 / ndtr_tail(z)),
     "GAMMALN": Task(beside_two, -0.5, 0.5, 18),
     "STIRLING": Task(stirling, 0, 1 / 16, 9),
     "SCALED_GAMMA": Task(scaled_gamma, 0, 1 / 4, 12, lambda u: 1 / scaled_gamma(u)),

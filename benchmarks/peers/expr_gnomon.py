@@ -61,6 +61,7 @@ FORMULAS = {
     "row": lambda x, r: x + spread(r, x),
     "column": lambda x, c: x * spread(c, x),
     "gelu": gelu,
+    "gelu function": fn.gelu,
     "sigmoid": fn.sigmoid,
     "tanh": fn.tanh,
     "exp": fn.exp,

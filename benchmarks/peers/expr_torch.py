@@ -33,6 +33,7 @@ FORMULAS = {
     "row": lambda x, r: x + r,
     "column": lambda x, c: x * c,
     "gelu": F.gelu,
+    "gelu function": F.gelu,
     "sigmoid": lambda x: x.sigmoid(),
     "softplus": F.softplus,
     "add": lambda x, y: x + y,

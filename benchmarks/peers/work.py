@@ -140,6 +140,7 @@ ROWS = {
     "outer": Row(lambda a: a["r"] + a["c"], {"r": one_row, "c": one_column}, square, LONG),
     "bytes": Row(lambda a: a["x"] * a["out"].dtype.type(BYTE), types={"x": "uint8"}),
     "gelu": Row(gelu),
+    "gelu function": Row(gelu),  # the one that is built in, right far below 0, too
     "sigmoid": Row(sigmoid),
     "tanh": Row(lambda a: np.tanh(a["x"])),
     "exp": Row(lambda a: np.exp(a["x"])),

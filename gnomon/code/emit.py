@@ -266,8 +266,8 @@ class Emitter:
         def less(a: Value, b: Value) -> Value:
             return self.primitive("lt", [a, b], dt.bool_)
 
-        inside = pick(less(value, top), value, top)
-        inside = pick(less(bottom, inside), inside, bottom)
+        inside = pick(less(bottom, value), value, bottom)  # NaN is the bottom
+        inside = pick(less(inside, top), inside, top)
         middle = dt.int32 if dtype.size < 4 else dtype
         how = "fptoui" if middle.kind == "u" else "fptosi"
         found = self.do(f"{how} {inside} to {type_of(middle, lanes)}", middle, lanes)
@@ -277,6 +277,8 @@ class Emitter:
             end = self.constant(float(high + 1), src, lanes)
             over = self.do(f"fcmp oge {value}, {end.name}", dt.bool_, lanes)
             found = pick(over, self.constant(high, dtype, lanes), found)
+        if low == 0:
+            return found
         nothing = self.do(f"fcmp uno {value}, {value.name}", dt.bool_, lanes)
         return pick(nothing, self.constant(0, dtype, lanes), found)
 

@@ -20,7 +20,7 @@ import numpy as np
 from gnomon import dtype as dt
 from gnomon.base import ParamError, complaint
 from gnomon.dtype import DType
-from gnomon.expr.derivative import NORMAL_AT_ZERO, best_derivative
+from gnomon.expr.derivative import best_derivative
 from gnomon.expr.formula import Formula, Operand, Sym, Tape, prim, select, write
 from gnomon.expr.machine import NumpyMachine, TermMachine, near
 from gnomon.expr.primitive import PRIMITIVES, convert
@@ -337,15 +337,6 @@ def _arctanh(x: Sym) -> Sym:
     return prim("copysign", 0.5 * prim("log1p", (a + a) / (1.0 - a)), x)
 
 
-def _gelu(x: Sym) -> Sym:
-    return x * prim("ndtr", x)
-
-
-def _gelu_slope(x: Sym, y: Sym) -> Sym:
-    density = prim("exp", -0.5 * x * x) * NORMAL_AT_ZERO
-    return prim("ndtr", x) + x * density
-
-
 def _softsign_slope(x: Sym, y: Sym) -> Sym:
     root = 1.0 / (prim("abs", x) + 1.0)
     return root * root
@@ -403,7 +394,7 @@ for _name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "
     _primitive(_name, _name)
 for _name in ("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh"):
     _primitive(_name, _name)
-for _name in ("erf", "erfinv", "gamma", "gammaln", "digamma", "trigamma"):
+for _name in ("erf", "erfinv", "gamma", "gammaln", "digamma", "trigamma", "gelu"):
     _primitive(_name, _name)
 _primitive("power", "pow")
 _row("hypot", 2, _hypot, lambda a, b, y: _cosine(a, y), lambda a, b, y: _cosine(b, y))
@@ -420,7 +411,6 @@ _row("relu", 1, lambda x: prim("max", x, 0), lambda x, y: select(y > 0, 1.0, y))
 _row("sigmoid", 1, _sigmoid, lambda x, y: y * (1.0 - y))
 _row("softplus", 1, _softplus, lambda x, y: -prim("expm1", -y))
 _row("softsign", 1, lambda x: x / (prim("abs", x) + 1.0), _softsign_slope)
-_row("gelu", 1, _gelu, _gelu_slope)
 _row("log_sigmoid", 1, lambda x: -_softplus(-x), lambda x, y: -prim("expm1", y))
 _row("elu", 2, lambda x, slope: select(x > 0, x, prim("expm1", x) * slope))
 _row("mish", 1, lambda x: x * prim("tanh", _softplus(x)), _mish_slope)

@@ -79,6 +79,17 @@ def _ndtr(x: float) -> float:
     return value - 2.0 * y * float(exact - y) * value if 1.0 < y < 40.0 else value
 
 
+def _gelu(x: float) -> float:
+    """x times the normal distribution."""
+    return 0.0 if x == -math.inf else x * _ndtr(x)
+
+
+def _gelu_slope(x: float) -> float:
+    """The normal distribution, and x times its density."""
+    density = float(np.exp(-0.5 * np.longdouble(x) ** 2)) / math.sqrt(2.0 * math.pi)
+    return _ndtr(x) + (x * density if density else 0.0)
+
+
 def _polygamma(x: float, order: int) -> float:
     """Digamma (0) or trigamma (1): upward recurrence, then the asymptotic series."""
     if x == -math.inf or math.isnan(x):
@@ -112,7 +123,8 @@ def _asymptotic(x: float, order: int) -> float:
 
 erf = _elementwise(math.erf)
 erfinv = _elementwise(_erfinv)
-ndtr = _elementwise(_ndtr)
+gelu = _elementwise(_gelu)
+gelu_slope = _elementwise(_gelu_slope)
 gamma = _elementwise(_pole_safe(math.gamma, math.nan))
 gammaln = _elementwise(_pole_safe(math.lgamma, math.inf))
 digamma = _elementwise(lambda x: _polygamma(x, 0))

@@ -9,6 +9,7 @@ from mpmath import mp, mpf
 
 mp.prec = 200
 RANGES = [(0.0, 3.0), (3.0, 30.0), (30.0, 160.0), (-5.0, 0.0), (-40.0, -5.0)]
+GELU = [(-3.0, 3.0), (-37.0, -1.0), (3.0, 9.0), (-38.5, -37.0)]
 FUNCTIONS = {
     "erf": (mp.erf, [(-1.0, 1.0), (0.9, 6.0)]),
     "erfinv": (mp.erfinv, [(-1.0, 1.0), (0.9, 1.0), (0.999999, 1.0)]),
@@ -18,7 +19,8 @@ FUNCTIONS = {
     "trigamma": (lambda x: mp.psi(1, x), RANGES),
     "sinpi": (mp.sinpi, [(-1.0, 1.0), (-50.0, 50.0)]),
     "cospi": (mp.cospi, [(-1.0, 1.0), (-50.0, 50.0)]),
-    "ndtr": (mp.ncdf, [(-3.0, 3.0), (-37.0, 3.0), (3.0, 9.0)]),
+    "gelu": (lambda x: x * mp.ncdf(x), GELU),
+    "gelu_slope": (lambda x: mp.ncdf(x) + x * mp.npdf(x), [(-0.5, 3.0), (-3.0, -1.0), *GELU[1:]]),
 }
 
 

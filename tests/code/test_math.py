@@ -22,7 +22,8 @@ from tests.code.terms import compute, expanded, ulps, walk, worst
 BOUND = {
     "arccos": 1.5, "arcsin": 2, "arctan": 2, "arctan2": 2, "cbrt": 1, "cos": 2, "cosh": 1.5,
     "cospi": 2, "digamma": 6, "erf": 3, "erfinv": 3, "exp": 1, "exp2": 1.5, "expm1": 1.5,
-    "gamma": 8, "gammaln": 6, "log": 1, "log10": 2, "log1p": 1.5, "log2": 2, "ndtr": 10, "pow": 1.5,
+    "gamma": 8, "gammaln": 6, "gelu": 4, "gelu_slope": 4, "log": 1, "log10": 2, "log1p": 1.5,
+    "log2": 2, "pow": 1.5,
     "scalb": 0.5, "sin": 2, "sinh": 2, "sinpi": 2, "tan": 2, "tanh": 2, "trigamma": 8,
 }  # fmt: skip
 RANGES = {
@@ -40,13 +41,14 @@ RANGES = {
     "expm1": [(-1, 1), (-0.01, 0.01), (-20, 95), (-50, 715)],
     "gamma": [(0, 3), (3, 36), (-5, 0), (-30, -5)],
     "gammaln": [(0, 3), (3, 100), (-5, 0)],
+    "gelu": [(-3, 3), (-13, -3), (-37, 9)],
+    "gelu_slope": [(-3, -1), (-0.5, 3), (-13, -3), (-37, -1)],
     "digamma": [(0, 3), (3, 100), (-5, 0)],
     "trigamma": [(0, 3), (3, 100), (-5, 0)],
     "log": [(0, 10), (0.5, 2), (0.99, 1.01), (0, 1e30)],
     "log10": [(0, 10), (0.5, 2), (0.99, 1.01), (0, 1e30)],
     "log1p": [(-1, 1), (-0.01, 0.01), (0, 1e9), (0, 1e30)],
     "log2": [(0, 10), (0.5, 2), (0.99, 1.01), (0, 1e30)],
-    "ndtr": [(-3, 3), (-13, -3), (-37, 9)],
     "sin": [(-4, 4), (3.1, 3.2), (-1e5, 1e5), (1e5, 1e9)],
     "sinh": [(-2, 2), (-0.1, 0.1), (-95, 95), (-715, 715)],
     "sinpi": [(-1, 1), (-100, 100)],
@@ -61,7 +63,8 @@ WIDE = {
     "erfinv": special.erfinv,
     "gamma": special.gamma,
     "gammaln": special.gammaln,
-    "ndtr": special.ndtr,
+    "gelu": PRIMITIVES["gelu"].numpy,
+    "gelu_slope": PRIMITIVES["gelu_slope"].numpy,
     "sinpi": PRIMITIVES["sinpi"].numpy,
     "trigamma": lambda x: special.polygamma(1, x),
 }
@@ -77,6 +80,12 @@ def random_bits(dtype, count=20000, seed=0):
     kind = np.int32 if dtype == np.float32 else np.int64
     info = np.iinfo(kind)
     return np.random.default_rng(seed).integers(info.min, info.max, count, kind).view(dtype)
+
+
+def bits_for(name, dtype, count):
+    """Numbers of any bits; those where gelu's slope is 0 have a test of their own."""
+    x = random_bits(dtype, count)
+    return x[~((x > -1) & (x < -0.5))] if name == "gelu_slope" else x
 
 
 def edges(dtype):
@@ -97,7 +106,7 @@ def test_float32_against_float64(name):
     for low, high in RANGES[name]:
         x = rng.uniform(low, high, count).astype(np.float32)
         assert worst(name, reference(name), [x]) <= BOUND[name], (low, high)
-    assert worst(name, reference(name), [random_bits(np.float32, count)]) <= BOUND[name]
+    assert worst(name, reference(name), [bits_for(name, np.float32, count)]) <= BOUND[name]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -107,13 +116,20 @@ def test_tanh_to_two_ulp(dtype):
         assert worst("tanh", np.tanh, [x.astype(dtype)]) <= 2
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_slope_of_gelu_beside_its_root(dtype):
+    x = np.random.default_rng(8).uniform(-1, -0.5, 20_000).astype(dtype)
+    want = reference("gelu_slope")(x.astype(np.float64))
+    assert np.max(np.abs(compute("gelu_slope", x) - want)) <= np.finfo(dtype).eps
+
+
 @pytest.mark.parametrize("name", sorted(set(RANGES) - set(RECORDED)))
 def test_float64_against_long_double(name):
     rng = np.random.default_rng(2)
     for low, high in RANGES[name]:
         x = rng.uniform(low, high, 8000)
         assert worst(name, reference(name), [x]) <= BOUND[name], (low, high)
-    assert worst(name, reference(name), [random_bits(np.float64, 8000)]) <= BOUND[name]
+    assert worst(name, reference(name), [bits_for(name, np.float64, 8000)]) <= BOUND[name]
 
 
 @pytest.mark.parametrize("name", sorted(RECORDED))

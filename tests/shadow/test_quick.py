@@ -222,21 +222,6 @@ def test_functions_of_expressions_are_recalled():
         assert a.T.T is a
 
 
-def test_casts_are_recalled():
-    (x,), (a,) = tensors((5,))
-    whole, wide = TensorContainer((5,), "int32"), TensorContainer((5,), "float64")
-    for _ in range(4):
-        made = [shadow.tcast("int32", a * 1.5), shadow.tcast(np.float64, a)]
-        whole[:] = made[0]
-        wide[:] = made[1] * 0.5 + shadow.tcast("float64", made[0])
-        np.testing.assert_array_equal(whole.numpy(), (x * 1.5).astype(np.int32))
-        np.testing.assert_array_equal(wide.numpy(), x * 0.5 + whole.numpy())
-        with pytest.raises(GnomonError, match="tcast"):
-            shadow.tcast("int32", a) + a
-    assert [type(e) for e in made] == [shadow.TypecastExp] * 2
-    assert None not in [e.pattern for e in made]  # native code has made them
-
-
 def test_arguments_given_by_name_are_recalled_and_told_from_others():
     (x,), (a,) = tensors((3, 4))
     named = ({"axes": 1, "keepdims": True}, {"axes": 0}, {"keepdims": False, "axes": 1})

@@ -1,4 +1,4 @@
-"""Whole numbers beside integers go by native code, and mean what they mean to Python's methods."""
+"""Whole numbers beside integers, and casts, go by native code and mean what Python's do."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from gnomon.base import GnomonError
 from gnomon.expr.node import map_over
 from gnomon.expr.scalar import SCALAR
 from gnomon.runtime.statements import call_cache
-from gnomon.shadow import Tensor
+from gnomon.shadow import Tensor, TypecastExp, tcast
 
 EDGES = (0, 1, 3, 127, 128, 200, 255, 256, 65535, 2**31 - 1, 2**31, 2**40, 2**63 - 1, 2**63, 2**70)
 NUMBERS = [*EDGES, *(-e for e in EDGES), -(2**31) - 1]
@@ -90,3 +90,18 @@ def test_numbers_that_fit_do_not_come_by_python(monkeypatch):
     assert not came
     out[:] = a + True
     assert len(came) == 1
+
+
+def test_casts_are_recalled():
+    x = np.arange(5, dtype=np.float32)
+    a, whole, wide = (Tensor(x.astype(dtype)) for dtype in ("float32", "int32", "float64"))
+    for _ in range(4):
+        made = [tcast("int32", a * 1.5), tcast(np.float64, a)]
+        whole[:] = made[0]
+        wide[:] = made[1] * 0.5 + tcast("float64", made[0])
+        np.testing.assert_array_equal(whole.numpy(), (x * 1.5).astype(np.int32))
+        np.testing.assert_array_equal(wide.numpy(), x * 0.5 + whole.numpy())
+        with pytest.raises(GnomonError, match="tcast"):
+            tcast("int32", a) + a
+    assert [type(e) for e in made] == [TypecastExp] * 2
+    assert None not in [e.pattern for e in made]  # native code has made them

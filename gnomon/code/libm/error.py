@@ -1,48 +1,79 @@
-"""erf, by a polynomial for -log(1 - erf), its inverse, and the normal distribution."""
+"""erf, by a polynomial for -log(1 - erf), its inverse, and gelu by the tail of the normal."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gnomon.code.libm import tables
-from gnomon.code.libm.exponential import LN2_DOUBLE, LN2_SINGLE, LOG2_E, exp
+from gnomon.code.libm.exponential import LN2_DOUBLE, LN2_SINGLE, LOG2_E, exp_rest, rest
 from gnomon.code.libm.kit import INF, Kit
 from gnomon.code.libm.logarithm import log
+from gnomon.expr.derivative import NORMAL_AT_ZERO
 from gnomon.expr.term import Term
+
+NEAR = 3.0  # where the polynomials of the normal tail end
 
 
 def erf(k: Kit, x: Term) -> Term:
     """1 - exp(-q) with q = x + x p(x), as in `expm1`."""
     a = k.at_most(k.op("abs", x), 4.0 if k.single else 6.0)
     q = k.fma(a, k.poly(a, k.pick(tables.ERF_SINGLE, tables.ERF_DOUBLE)), a)
-    power, t = decay(k, q, 0)
+    n, shifted = k.near(q, -LOG2_E, k.format.bias)
+    power = k.from_bits(k.shl(k.bits(shifted), k.format.mantissa))
+    r = k.fnma(k.pick(LN2_SINGLE, LN2_DOUBLE)[0], n, -q)
+    t = k.fma(r * r, k.poly(r, k.pick(tables.EXP_SINGLE, tables.EXP_DOUBLE)), r)
     return k.op("copysign", k.fma(power, t, power - 1.0), x)
 
 
-def decay(k: Kit, q: Term, halvings: int) -> tuple[Term, Term]:
-    """2^-halvings exp(-q) = s (1 + t): a power of 2, and the rest less 1."""
-    f = k.format
-    n, shifted = k.near(q, -LOG2_E, f.bias - halvings)
-    s = k.from_bits(k.shl(k.bits(shifted), f.mantissa))
-    r = k.fnma(k.pick(LN2_SINGLE, LN2_DOUBLE)[0], n, -q)
-    return s, k.fma(r * r, k.poly(r, k.pick(tables.EXP_SINGLE, tables.EXP_DOUBLE)), r)
+def gelu(k: Kit, x: Term) -> Term:
+    """max(x, 0) less |x| times the normal tail: of small numbers below 0 no place is lost.
+
+    The tail is 2^-(a^2 + a p(a)) / 2, the square in two parts: beside a^2 in the exponent of 2 the
+    rest is small, and hardly rounded.
+    """
+    f, a, above = k.format, k.op("abs", x), k.at_least(x, 0.0)
+    square = a * a
+    small = k.fnma(
+        a, k.poly(a, k.pick(tables.NDTR_SINGLE, tables.NDTR_DOUBLE)), k.fnma(a, a, square)
+    )
+    n, shifted = k.near(small - square, 1.0, f.bias - 1)
+    r = small - (square + n)
+    power = k.from_bits(k.shl(k.bits(shifted), f.mantissa))
+    tail = k.fma(power, r * k.poly(r, k.pick(tables.EXP2_SINGLE, tables.EXP2_DOUBLE)), power)
+    far = above - far_tail(k, a, lambda a, z, ratio: ratio)
+    return k.rare(k(NEAR) < a, far, k.fnma(a, tail, above))
 
 
-def ndtr(k: Kit, x: Term) -> Term:
-    """exp(-q) / 2 left of 0 with q = |x| p(|x|), exact in its last places however small; 1 less
-    that right of it."""
-    a = k.op("abs", x)
-    b = k.at_most(a, 3.0)
-    s, t = decay(k, b * k.poly(b, k.pick(tables.NDTR_SINGLE, tables.NDTR_DOUBLE)), 1)
-    tail = k.rare(k(3.0) < a, ndtr_tail(k, a), k.fma(s, t, s))
-    return k.select(x < 0.0, tail, 1.0 - tail)
+def gelu_slope(k: Kit, x: Term) -> Term:
+    """The normal distribution and x times its density: below 0 the tail less |x| times that.
+
+    The tail is exp(-a^2 / 2) p(a - 1.5), so that both have one exponential.
+    """
+    f, a = k.format, k.op("abs", x)
+    square, low = k.two_product(a, a * -0.5)
+    n, shifted = k.near(square, LOG2_E, f.bias)
+    r = rest(k, square, n) + low
+    t = k.fma(r * r, k.poly(r, k.pick(tables.EXP_SINGLE, tables.EXP_DOUBLE)), r)
+    ratio = k.poly(a - 0.5 * NEAR, k.pick(tables.NDTR_SCALED_SINGLE, tables.NDTR_SCALED_DOUBLE))
+    power = k.from_bits(k.shl(k.bits(shifted), f.mantissa))
+    near = power * k.fma(a, -NORMAL_AT_ZERO, ratio)
+    far = far_tail(k, a, lambda a, z, ratio: a * k.fma(z, ratio, -NORMAL_AT_ZERO))
+    below = k.rare(k(NEAR) < a, far, k.fma(near, t, near))
+    return k.select(x < 0.0, below, 1.0 - below)
 
 
-def ndtr_tail(k: Kit, a: Term) -> Term:
-    """exp(-a^2 / 2) p(1 / (a + 3)) / (a + 3), with the square in two parts."""
+def far_tail(k: Kit, a: Term, weigh: Callable[[Term, Term, Term], Term]) -> Term:
+    """exp(-a^2 / 2) times what `weigh` makes of `a`, z = 1 / a^2 and p(z).
+
+    exp(-a^2 / 2) p(z) is `a` times the normal tail. Whatever is multiplied is small last: each
+    place is right down to the smallest number.
+    """
     a = k.at_most(a, 15.0 if k.single else 40.0)
-    high, low = k.two_product(a, a)
-    t = 1.0 / (a + 3.0)
-    ratio = t * k.poly(t, k.pick(tables.NDTR_TAIL_SINGLE, tables.NDTR_TAIL_DOUBLE))
-    return exp(k, high * -0.5) * k.fma(ratio, low * -0.5, ratio)
+    z = 1.0 / (a * a)
+    ratio = weigh(a, z, k.poly(z, k.pick(tables.NDTR_TAIL_SINGLE, tables.NDTR_TAIL_DOUBLE)))
+    square, low = k.two_product(a, a * -0.5)
+    n, _ = k.near(square, LOG2_E)
+    return k.scalb(exp_rest(k, rest(k, square, n)) * k.fma(ratio, low, ratio), n)
 
 
 def erfinv(k: Kit, x: Term) -> Term:
